@@ -1,0 +1,260 @@
+//! The configuration as meant: what the server acts on, every default filled in, every reference resolved.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A whole, checked configuration. Nothing in it needs a further look at the file it came from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    pub server: Server,
+    pub limits: Limits,
+    pub log: Log,
+    pub cache: Cache,
+    /// In the order of their names, so that two equal files give two equal configurations.
+    pub sites: Vec<Site>,
+    /// The file it was read from and all files it includes, in reading order; empty when built in memory.
+    pub files: Vec<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mode {
+    #[default]
+    Prod,
+    Dev,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Server {
+    pub mode: Mode,
+    pub workers: Workers,
+    pub backend: Backend,
+    /// The user whose rights the server keeps after binding, when started as root.
+    pub user: Option<String>,
+    pub blocking_threads: usize,
+    pub events: Events,
+}
+
+/// Kernel threads per listening port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Workers {
+    /// As many as cores, fewer when there are many ports.
+    #[default]
+    Auto,
+    Count(u16),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Backend {
+    #[default]
+    Auto,
+    Epoll,
+}
+
+/// The event loop of each worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Events {
+    /// Most events taken from the kernel at once.
+    pub batch: usize,
+    /// Longest time between two looks at deadlines and the clock.
+    pub wait: Duration,
+    /// Connection slots reserved at start, per worker.
+    pub connections: usize,
+}
+
+/// Bounds on what one client may use. See SPEC: each has a status or a close of its own.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Limits {
+    /// From the first byte of a request (or the accept) to the end of its header section: 408 or close.
+    pub header_timeout: Duration,
+    /// Request line and header section together, in bytes: 431.
+    pub header_size: usize,
+    /// Header fields in one request: 431.
+    pub header_fields: usize,
+    /// Request target, in bytes: 414.
+    pub target_size: usize,
+    /// Request content, in bytes: 413. A site may have its own.
+    pub body_size: u64,
+    /// Longest silence while request content is awaited: 408.
+    pub body_idle: Duration,
+    /// Slowest average rate of request content, in bytes a second: 408.
+    pub body_rate: u64,
+    /// Longest time without the client taking a byte of the answer: close.
+    pub send_stall: Duration,
+    /// Longest time between two requests on a connection.
+    pub keep_alive: Duration,
+    /// Longest life of a connection; after it the next answer says close.
+    pub connection_age: Duration,
+    /// Connections open at once in the whole server; `None`: as many as descriptors allow.
+    pub connections: Option<usize>,
+    /// Longest time that answers in flight get to finish when the server stops.
+    pub shutdown: Duration,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Log {
+    pub level: Level,
+    /// Where the error log goes.
+    pub errors: LogTarget,
+    /// Where the access log of sites without one of their own goes.
+    pub access: AccessLog,
+    pub rotate: Rotate,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Level {
+    Error,
+    Warn,
+    #[default]
+    Info,
+    Debug,
+    Trace,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum LogTarget {
+    #[default]
+    Off,
+    Stdout,
+    Stderr,
+    File(PathBuf),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AccessLog {
+    pub target: LogTarget,
+    pub format: AccessFormat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum AccessFormat {
+    Common,
+    #[default]
+    Combined,
+    Json,
+}
+
+/// When a log file is set aside, and how many old ones are kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rotate {
+    pub size: Option<u64>,
+    pub age: Option<Duration>,
+    pub keep: usize,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cache {
+    /// Largest file kept in memory, in bytes.
+    pub max_file: u64,
+    /// All cached content together, in bytes; 0 keeps no content.
+    pub memory: u64,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Site {
+    /// As written: `example.com`, `*.example.com`, `:8081`, `10.0.0.1`, `default`.
+    pub name: String,
+    /// Names it answers to, lower case, without port: the name itself (unless port-based) and its aliases.
+    /// Empty for a port-based site: it answers to every name on its listeners.
+    pub names: Vec<HostPattern>,
+    pub listen: Vec<Listen>,
+    /// Whether the listeners were written, or are the default for its kind.
+    pub listen_given: bool,
+    pub body_size: u64,
+    pub access: AccessLog,
+    /// What applies where no route says otherwise.
+    pub settings: Settings,
+    pub routes: Vec<Route>,
+    pub place: Place,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum HostPattern {
+    Exact(String),
+    /// `*.example.com` holds `example.com`: any name with at least one more label before it.
+    Wildcard(String),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Listen {
+    /// No address: every IPv4 and IPv6 address of the machine.
+    Tcp { address: Option<IpAddr>, port: u16 },
+    Unix(PathBuf),
+}
+
+/// Where in the files something was written.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Place {
+    pub file: PathBuf,
+    /// From 1.
+    pub line: usize,
+}
+
+/// A route's settings are whole: the site's, with what the route writes merged over them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Route {
+    pub pattern: Pattern,
+    pub settings: Settings,
+    pub place: Place,
+}
+
+/// Ranked by specificity: exact, then longest prefix, then pattern.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Pattern {
+    /// `/hello`
+    Exact(String),
+    /// `/api/*` holds `/api/`: that and everything below; `/*` holds `/`.
+    Prefix(String),
+    /// A `*` elsewhere (`/users/*/photo`, `*.zip`): each stands for any run of characters without `/`.
+    Glob(String),
+}
+
+/// Actions and filters, as they apply at one place.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    pub root: Option<PathBuf>,
+    pub index: Vec<String>,
+    pub browse: bool,
+    /// Path served when nothing else matches.
+    pub fallback: Option<String>,
+    /// Tried in order; `{path}` is the request's path. Empty: the path itself.
+    pub try_paths: Vec<String>,
+    pub symlinks: Symlinks,
+    pub compress: bool,
+    /// Added to every answer; an empty value removes the field.
+    pub headers: BTreeMap<String, String>,
+    /// Status to a path within the site, or a file.
+    pub errors: BTreeMap<u16, String>,
+    pub redirects: Vec<Redirect>,
+    pub priority: Priority,
+    /// Where `root` was written, for `explain`.
+    pub places: BTreeMap<String, Place>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Symlinks {
+    /// Followed while they stay inside the root.
+    #[default]
+    Inside,
+    /// Followed anywhere if link and target have the same owner.
+    Owner,
+    All,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Redirect {
+    pub from: Pattern,
+    /// Path, or absolute URL; `{*}` stands for what the `*` matched.
+    pub to: String,
+    /// 301, 302, 303, 307 or 308.
+    pub status: u16,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, PartialOrd, Ord)]
+pub enum Priority {
+    High,
+    #[default]
+    Normal,
+    Low,
+}
