@@ -1,0 +1,84 @@
+//! `floor-file PORT FILE`: answers every request with a head and FILE by sendfile.
+//!
+//! Sendfile at every size: it cost 4 % less than one write of the same bytes from memory at 10 KB and 20 % less at 80 KB,
+//! for the kernel then lends the page cache's pages to the socket instead of copying them.
+
+use floor::Answer;
+use rustix::io::Errno;
+use rustix::net::SendFlags;
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+
+/// What one connection still has to send.
+#[derive(Default)]
+struct Debt {
+    answers: usize,
+    /// Bytes of the foremost answer that are sent, its head included.
+    sent: usize,
+}
+
+struct Whole {
+    head: Vec<u8>,
+    file: File,
+    length: usize,
+}
+
+impl Whole {
+    fn open(path: &str) -> io::Result<Self> {
+        let file = File::open(path)?;
+        let length = file.metadata()?.len();
+        let head = floor::head("application/octet-stream", length);
+        let length = usize::try_from(length).map_err(|_| io::ErrorKind::FileTooLarge)?;
+        Ok(Self { head, file, length })
+    }
+
+    fn send(&self, socket: &OwnedFd, sent: usize) -> rustix::io::Result<usize> {
+        if sent < self.head.len() {
+            // MORE keeps the head back until the first bytes of the file can share its packet.
+            return rustix::net::send(socket, &self.head[sent..], SendFlags::MORE | SendFlags::NOSIGNAL);
+        }
+        let start = sent - self.head.len();
+        rustix::fs::sendfile(socket, &self.file, Some(&mut (start as u64)), self.length - start)
+    }
+}
+
+impl Answer for Whole {
+    type State = Debt;
+    const WAITS_FOR_ROOM: bool = true;
+
+    fn answer(&mut self, socket: &OwnedFd, debt: &mut Debt, requests: usize) -> io::Result<()> {
+        debt.answers += requests;
+        self.resume(socket, debt)
+    }
+
+    fn resume(&mut self, socket: &OwnedFd, debt: &mut Debt) -> io::Result<()> {
+        while debt.answers > 0 {
+            match self.send(socket, debt.sent) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(length) => debt.sent += length,
+                Err(Errno::AGAIN) => return Ok(()),
+                Err(error) => return Err(error.into()),
+            }
+            if debt.sent == self.head.len() + self.length {
+                *debt = Debt {
+                    answers: debt.answers - 1,
+                    sent: 0,
+                };
+            }
+        }
+        Ok(())
+    }
+}
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let (Some(port), Some(path)) = (arguments.next().and_then(|port| port.parse().ok()), arguments.next()) else {
+        eprintln!("usage: floor-file PORT FILE");
+        std::process::exit(2);
+    };
+    if let Err(error) = Whole::open(&path).and_then(|whole| floor::serve(port, whole)) {
+        eprintln!("floor-file: {path}: {error}");
+        std::process::exit(1);
+    }
+}

@@ -1,0 +1,54 @@
+//! `floor PORT`: answers every request with the same 13 bytes; all requests of one read share one write.
+
+use floor::Answer;
+use std::io;
+use std::os::fd::OwnedFd;
+
+const BODY: &[u8] = b"Hello, world!";
+
+struct Constant {
+    reply: Vec<u8>,
+    output: Vec<u8>,
+}
+
+impl Answer for Constant {
+    type State = ();
+    const WAITS_FOR_ROOM: bool = false;
+
+    fn answer(&mut self, socket: &OwnedFd, (): &mut (), requests: usize) -> io::Result<()> {
+        self.output.clear();
+        for _ in 0..requests {
+            self.output.extend_from_slice(&self.reply);
+        }
+        let sent = rustix::io::write(socket, &self.output)?;
+        // A client that does not read what it asked for is no client of a lower bound.
+        if sent == self.output.len() {
+            Ok(())
+        } else {
+            Err(io::ErrorKind::WriteZero.into())
+        }
+    }
+
+    fn resume(&mut self, _: &OwnedFd, (): &mut ()) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn main() {
+    let Some(port) = std::env::args().nth(1).and_then(|port| port.parse().ok()) else {
+        eprintln!("usage: floor PORT");
+        std::process::exit(2);
+    };
+    let mut reply = floor::head("text/html; charset=utf-8", BODY.len() as u64);
+    reply.extend_from_slice(BODY);
+    if let Err(error) = floor::serve(
+        port,
+        Constant {
+            reply,
+            output: Vec::new(),
+        },
+    ) {
+        eprintln!("floor: {error}");
+        std::process::exit(1);
+    }
+}
