@@ -1,0 +1,101 @@
+//! Look-ups that the Linux kernel itself keeps below a directory.
+
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+use super::walk::Seen;
+
+/// Opens a name without any right to its content.
+pub(super) const LOOK: OFlags = OFlags::PATH;
+/// Opens a directory to look up names in it, which needs no right to list it.
+pub(super) const STEP: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);
+
+/// What of `openat2` this kernel (and the sandbox around us) allows.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lookup {
+    openat2: bool,
+    cached: bool,
+}
+
+impl Lookup {
+    /// Asked once per root: a container's filter may answer EPERM, which later would look like a file's permission.
+    pub(super) fn probe(directory: BorrowedFd<'_>) -> Self {
+        let works = |resolve| match rustix::fs::openat2(directory, c".", LOOK | OFlags::CLOEXEC, Mode::empty(), resolve)
+        {
+            // A try that failed for want of descriptors or memory says nothing against the call.
+            Ok(_) | Err(Errno::AGAIN | Errno::MFILE | Errno::NFILE | Errno::NOMEM) => true,
+            Err(_) => false,
+        };
+        let openat2 = works(BENEATH);
+        Self {
+            openat2,
+            cached: openat2 && works(BENEATH | ResolveFlags::CACHED),
+        }
+    }
+
+    /// A look-up by nothing but the walk, so that tests reach it on every kernel.
+    #[cfg(test)]
+    pub(super) const NONE: Self = Self {
+        openat2: false,
+        cached: false,
+    };
+
+    pub(super) fn beneath(self, root: BorrowedFd<'_>, relative: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
+        if !self.openat2 {
+            return Err(Errno::NOSYS);
+        }
+        let mut tries = 0;
+        loop {
+            match rustix::fs::openat2(root, relative, flags, Mode::empty(), BENEATH) {
+                Err(Errno::AGAIN) if tries < MAX_TRIES => tries += 1,
+                result => return result,
+            }
+        }
+    }
+
+    pub(super) fn cached(
+        self,
+        root: BorrowedFd<'_>,
+        relative: &[u8],
+        beneath: bool,
+        flags: OFlags,
+    ) -> Result<OwnedFd, Errno> {
+        if !self.cached {
+            return Err(Errno::AGAIN);
+        }
+        let resolve = if beneath {
+            BENEATH | ResolveFlags::CACHED
+        } else {
+            ResolveFlags::CACHED
+        };
+        rustix::fs::openat2(root, relative, flags, Mode::empty(), resolve)
+    }
+}
+
+/// What a name stands for when it is not followed; a link's owner and target come from one and the same link.
+pub(super) fn see(directory: BorrowedFd<'_>, name: &[u8]) -> Result<Seen, Errno> {
+    let flags = LOOK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let found = rustix::fs::openat(directory, name, flags, Mode::empty())?;
+    let stat = rustix::fs::fstat(&found)?;
+    if !super::meta::is_link(&stat) {
+        return Ok(Seen::Other);
+    }
+    let target = rustix::fs::readlinkat(&found, c"", Vec::new())?;
+    Ok(Seen::Link {
+        target: target.into_bytes(),
+        uid: stat.st_uid,
+    })
+}
+
+/// Whether an O_PATH descriptor opened with O_NOFOLLOW is a link itself.
+pub(super) fn is_link(found: BorrowedFd<'_>) -> Result<bool, Errno> {
+    Ok(super::meta::is_link(&rustix::fs::fstat(found)?))
+}
+
+/// Magic links (`/proc/self/fd/3`) are refused by BENEATH today; the manual asks to say it all the same.
+const BENEATH: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS);
+/// The kernel gives up with EAGAIN when anything anywhere is renamed while it resolves a `..`; after these many tries
+/// the walk, which does not care, takes over.
+const MAX_TRIES: u32 = 4;

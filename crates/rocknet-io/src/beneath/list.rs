@@ -1,0 +1,70 @@
+//! The names in a directory that could be served, for a listing.
+
+use std::ffi::OsString;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt;
+
+use rustix::fs::{AtFlags, Dir};
+use rustix::io::Errno;
+
+use super::{Meta, OpenError, Root, Symlinks, meta};
+
+/// A name in a directory and what it stands for; for a link, what the link leads to.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    pub name: OsString,
+    pub meta: Meta,
+}
+
+/// What a directory holds.
+#[derive(Clone, Debug, Default)]
+pub struct Listing {
+    pub entries: Vec<Entry>,
+    /// The directory holds more names than were asked for.
+    pub truncated: bool,
+}
+
+pub(super) fn read(
+    root: &Root,
+    relative: &[u8],
+    directory: OwnedFd,
+    symlinks: Symlinks,
+    max_entries: usize,
+) -> Result<Listing, OpenError> {
+    let mut stream = Dir::new(directory)?;
+    let mut listing = Listing::default();
+    let mut seen = 0;
+    while let Some(entry) = stream.read() {
+        let entry = entry?;
+        let name = entry.file_name().to_bytes();
+        if name == b"." || name == b".." {
+            continue;
+        }
+        // Names that are left out count too, so that a directory of a million sockets ends as soon.
+        if seen == max_entries {
+            listing.truncated = true;
+            break;
+        }
+        seen += 1;
+        let meta = match rustix::fs::statat(stream.fd()?, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) if meta::is_link(&stat) => root.stat(&joined(relative, name), symlinks),
+            Ok(stat) => Meta::from_stat(&stat),
+            // Removed since it was read.
+            Err(Errno::NOENT) => continue,
+            Err(errno) => Err(errno.into()),
+        };
+        match meta {
+            Ok(meta) => listing.entries.push(Entry {
+                name: OsString::from_vec(name.to_vec()),
+                meta,
+            }),
+            Err(error @ (OpenError::Resources | OpenError::Io(_))) => return Err(error),
+            Err(_) => {}
+        }
+    }
+    Ok(listing)
+}
+
+fn joined(relative: &[u8], name: &[u8]) -> Vec<u8> {
+    [relative, b"/", name].concat()
+}

@@ -1,0 +1,66 @@
+//! What is known of an opened file: size, times, owner and identity.
+
+use std::os::fd::BorrowedFd;
+
+use rustix::fs::{FileType, Stat};
+
+use super::OpenError;
+
+/// What can be served. Everything else on a file system is treated as if it were not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    File,
+    Directory,
+}
+
+/// A file's attributes at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Meta {
+    pub kind: Kind,
+    pub size: u64,
+    /// Time of the last change in nanoseconds since 1970; negative before. Wide enough for any time a file system holds.
+    pub modified_ns: i128,
+    /// With `inode`, tells one file from all others that exist at the same time.
+    pub device: u64,
+    pub inode: u64,
+    /// The permission bits.
+    pub mode: u32,
+    pub uid: u32,
+}
+
+impl Meta {
+    pub(super) fn of(descriptor: BorrowedFd<'_>) -> Result<Self, OpenError> {
+        Self::from_stat(&rustix::fs::fstat(descriptor)?)
+    }
+
+    // The widths of these fields differ between systems.
+    #[allow(clippy::unnecessary_cast)]
+    pub(super) fn from_stat(stat: &Stat) -> Result<Self, OpenError> {
+        let kind = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => Kind::File,
+            FileType::Directory => Kind::Directory,
+            _ => return Err(OpenError::NotFound),
+        };
+        Ok(Self {
+            kind,
+            size: u64::try_from(stat.st_size).unwrap_or(0),
+            modified_ns: i128::from(stat.st_mtime) * NANOSECONDS + stat.st_mtime_nsec as i128,
+            device: stat.st_dev as u64,
+            inode: stat.st_ino as u64,
+            mode: stat.st_mode as u32 & PERMISSIONS,
+            uid: stat.st_uid,
+        })
+    }
+}
+
+pub(super) fn is_regular(stat: &Stat) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
+}
+
+pub(super) fn is_link(stat: &Stat) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == FileType::Symlink
+}
+
+const NANOSECONDS: i128 = 1_000_000_000;
+/// The part of `st_mode` that is not the kind.
+const PERMISSIONS: u32 = 0o7777;

@@ -1,0 +1,59 @@
+//! Look-ups on systems whose kernel does not keep them below a directory: all is left to the walk.
+
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+use rustix::fs::{AtFlags, OFlags};
+use rustix::io::Errno;
+
+use super::walk::Seen;
+
+/// Opens a name to look at it; there is no O_PATH everywhere, so this needs the right to read.
+pub(super) const LOOK: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
+/// Opens a directory to look up names in it.
+pub(super) const STEP: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
+
+/// Nothing to know about the kernel here.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lookup;
+
+impl Lookup {
+    pub(super) fn probe(_directory: BorrowedFd<'_>) -> Self {
+        Self
+    }
+
+    #[cfg(test)]
+    pub(super) const NONE: Self = Self;
+
+    pub(super) fn beneath(self, _root: BorrowedFd<'_>, _relative: &[u8], _flags: OFlags) -> Result<OwnedFd, Errno> {
+        Err(Errno::NOSYS)
+    }
+
+    pub(super) fn cached(
+        self,
+        _root: BorrowedFd<'_>,
+        _relative: &[u8],
+        _beneath: bool,
+        _flags: OFlags,
+    ) -> Result<OwnedFd, Errno> {
+        Err(Errno::AGAIN)
+    }
+}
+
+/// What a name stands for when it is not followed. Owner and target are read one after the other; who can swap the
+/// link in between owns the directory, and the target's owner is checked on the opened descriptor in any case.
+pub(super) fn see(directory: BorrowedFd<'_>, name: &[u8]) -> Result<Seen, Errno> {
+    let stat = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    if !super::meta::is_link(&stat) {
+        return Ok(Seen::Other);
+    }
+    let target = rustix::fs::readlinkat(directory, name, Vec::new())?;
+    Ok(Seen::Link {
+        target: target.into_bytes(),
+        uid: stat.st_uid,
+    })
+}
+
+/// O_NOFOLLOW without O_PATH never opens a link.
+pub(super) fn is_link(_found: BorrowedFd<'_>) -> Result<bool, Errno> {
+    Ok(false)
+}

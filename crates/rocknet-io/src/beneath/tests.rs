@@ -1,0 +1,547 @@
+//! Every way out of a root, tried with the kernel's look-up and with the walk.
+
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use super::*;
+
+/// Beside the root lies what must not be seen: a directory `outside` with a file of this content.
+const SECRET: &str = "outside the root";
+
+struct Place {
+    directory: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        let place = Self {
+            directory: tempfile::tempdir().unwrap(),
+        };
+        fs::create_dir_all(place.root().join("sub/deep")).unwrap();
+        fs::create_dir(place.outside()).unwrap();
+        fs::write(place.outside().join("secret"), SECRET).unwrap();
+        fs::write(place.root().join("file"), "file").unwrap();
+        fs::write(place.root().join("sub/page"), "page").unwrap();
+        place
+    }
+
+    fn root(&self) -> PathBuf {
+        self.directory.path().join("root")
+    }
+
+    fn outside(&self) -> PathBuf {
+        self.directory.path().join("outside")
+    }
+
+    fn link(&self, name: &str, target: impl AsRef<Path>) {
+        symlink(target, self.root().join(name)).unwrap();
+    }
+
+    /// The same root, looked up by the kernel and by the walk alone.
+    fn both(&self) -> [Root; 2] {
+        let mut walked = Root::open(self.root()).unwrap();
+        walked.lookup = system::Lookup::NONE;
+        [Root::open(self.root()).unwrap(), walked]
+    }
+}
+
+/// An outcome in one word: the content of a file, `/` for a directory, else the name of the error.
+fn outcome(opened: Result<Opened, OpenError>) -> String {
+    match opened {
+        Ok(Opened {
+            meta: Meta {
+                kind: Kind::Directory, ..
+            },
+            ..
+        }) => "/".into(),
+        Ok(Opened { mut file, meta }) => {
+            let mut content = String::new();
+            file.read_to_string(&mut content).unwrap();
+            assert_eq!(meta.size, content.len() as u64);
+            content
+        }
+        Err(error) => format!("{error:?}"),
+    }
+}
+
+fn check(place: &Place, symlinks: Symlinks, rows: &[(&str, &str)]) {
+    for root in place.both() {
+        for (path, expected) in rows {
+            let context = format!("{path:?} with {symlinks:?} by {:?}", root.lookup);
+            let opened = outcome(root.open_file(path.as_bytes(), symlinks));
+            assert_eq!(opened, *expected, "{context}");
+            let stat = root.stat(path.as_bytes(), symlinks);
+            assert_eq!(
+                stat.is_ok(),
+                root.open_file(path.as_bytes(), symlinks).is_ok(),
+                "stat of {context}"
+            );
+            // The look-up in memory gives the same or puts the question off.
+            let cached = outcome(root.open_cached(path.as_bytes(), symlinks));
+            assert!(
+                cached == *expected || cached == "WouldBlock",
+                "{context} from memory: {cached}"
+            );
+        }
+    }
+}
+
+#[test]
+fn opens_files_and_directories() {
+    let place = Place::new();
+    let rows = [
+        ("file", "file"),
+        ("/file", "file"),
+        ("//file", "file"),
+        ("sub/page", "page"),
+        ("sub//page", "page"),
+        ("sub/./page", "page"),
+        ("sub", "/"),
+        ("sub/", "/"),
+        ("sub/.", "/"),
+        ("", "/"),
+        ("/", "/"),
+        (".", "/"),
+        ("none", "NotFound"),
+        ("none/page", "NotFound"),
+        ("file/", "NotFound"),
+        ("file/.", "NotFound"),
+        ("file/page", "NotFound"),
+        ("sub/none", "NotFound"),
+        ("file\0", "NotFound"),
+        ("..", "Escapes"),
+        ("../outside/secret", "Escapes"),
+        ("sub/../../outside/secret", "Escapes"),
+        ("sub/../file", "Escapes"),
+        ("sub/..", "Escapes"),
+        ("..file", "NotFound"),
+    ];
+    for symlinks in [Symlinks::Inside, Symlinks::Owner, Symlinks::All] {
+        check(&place, symlinks, &rows);
+        let long = "x".repeat(256);
+        let longest = "sub/".repeat(1_100);
+        check(&place, symlinks, &[(&long, "NotFound"), (&longest, "NotFound")]);
+    }
+}
+
+#[test]
+fn follows_links_inside_the_root_only() {
+    let place = Place::new();
+    let (root, outside) = (place.root(), place.outside());
+    place.link("relative", "sub/page");
+    place.link("up", "sub/deep/../page");
+    place.link("directory", "sub/deep/..");
+    place.link("absolute", root.join("sub/page"));
+    place.link("absolute_directory", root.join("sub/"));
+    place.link("absolute_root", &root);
+    place.link("chain", "relative");
+    place.link("chain_absolute", root.join("absolute_directory/page"));
+    place.link("sub/back", "../file");
+    place.link("here", ".");
+    place.link("out", "../outside/secret");
+    place.link("out_directory", "../outside");
+    place.link("out_absolute", outside.join("secret"));
+    place.link("out_disguised", root.join("../outside/secret"));
+    place.link("out_and_in", "../root/file");
+    place.link("sub/out_twice", "../../outside/secret");
+    place.link("out_chain", "out");
+    place.link("passwd", "/etc/passwd");
+    place.link("proc", "/proc/self/root/etc/passwd");
+    place.link("sibling", format!("{}x/file", root.display()));
+    place.link("loop", "loop");
+    place.link("loop_a", "loop_b");
+    place.link("loop_b", "loop_a");
+    place.link("loop_absolute", root.join("loop_absolute"));
+    place.link("dangling", "none");
+    check(
+        &place,
+        Symlinks::Inside,
+        &[
+            ("relative", "page"),
+            ("up", "page"),
+            ("directory", "/"),
+            ("directory/page", "page"),
+            ("absolute", "page"),
+            ("absolute_directory", "/"),
+            ("absolute_directory/page", "page"),
+            ("absolute_root", "/"),
+            ("absolute_root/absolute_root/sub/page", "page"),
+            ("chain", "page"),
+            ("chain_absolute", "page"),
+            ("sub/back", "file"),
+            ("absolute_directory/back", "file"),
+            ("here/here/file", "file"),
+            ("relative/", "NotFound"),
+            ("out", "Escapes"),
+            ("out_directory", "Escapes"),
+            ("out_directory/secret", "Escapes"),
+            ("out_absolute", "Escapes"),
+            ("out_disguised", "Escapes"),
+            ("out_and_in", "Escapes"),
+            ("sub/out_twice", "Escapes"),
+            ("out_chain", "Escapes"),
+            ("passwd", "Escapes"),
+            ("proc", "Escapes"),
+            ("sibling", "Escapes"),
+            ("loop", "NotFound"),
+            ("loop_a", "NotFound"),
+            ("loop_absolute", "NotFound"),
+            ("dangling", "NotFound"),
+        ],
+    );
+    check(
+        &place,
+        Symlinks::All,
+        &[
+            ("relative", "page"),
+            ("out", SECRET),
+            ("out_directory/secret", SECRET),
+            ("out_absolute", SECRET),
+            ("loop", "NotFound"),
+            ("dangling", "NotFound"),
+            ("../outside/secret", "Escapes"),
+        ],
+    );
+}
+
+#[test]
+fn follows_as_many_links_as_the_kernel() {
+    let place = Place::new();
+    place.link("link0", "file");
+    for step in 1..=40 {
+        place.link(&format!("link{step}"), format!("link{}", step - 1));
+    }
+    check(&place, Symlinks::Inside, &[("link39", "file"), ("link40", "NotFound")]);
+}
+
+#[test]
+fn a_root_reached_through_a_link_is_known_by_both_names() {
+    let place = Place::new();
+    let alias = place.directory.path().join("alias");
+    symlink(place.root(), &alias).unwrap();
+    place.link("by_alias", alias.join("file"));
+    place.link("by_name", place.root().join("file"));
+    let root = Root::open(&alias).unwrap();
+    assert_eq!(root.path(), alias);
+    for name in ["by_alias", "by_name"] {
+        assert_eq!(
+            outcome(root.open_file(name.as_bytes(), Symlinks::Inside)),
+            "file",
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn a_directory_renamed_away_is_still_the_root() {
+    let place = Place::new();
+    for root in place.both() {
+        let moved = place.directory.path().join("moved");
+        fs::rename(place.root(), &moved).unwrap();
+        symlink(place.outside(), place.root()).unwrap();
+        assert_eq!(outcome(root.open_file(b"file", Symlinks::Inside)), "file");
+        assert_eq!(outcome(root.open_file(b"secret", Symlinks::Inside)), "NotFound");
+        fs::remove_file(place.root()).unwrap();
+        fs::rename(&moved, place.root()).unwrap();
+    }
+}
+
+#[test]
+fn follows_links_to_files_of_the_same_owner() {
+    let place = Place::new();
+    place.link("own", "sub/page");
+    place.link("own_out", place.outside().join("secret"));
+    place.link("own_up", "../outside/secret");
+    place.link("own_directory", "../outside");
+    place.link("own_slash", "/");
+    place.link("to_root_user", "/etc/passwd");
+    let mut rows = vec![
+        ("own", "page"),
+        ("own_out", SECRET),
+        ("own_up", SECRET),
+        ("own_directory", "/"),
+        ("own_directory/secret", SECRET),
+    ];
+    // Only root can give a file to somebody else.
+    if rustix::process::getuid().is_root() {
+        const SOMEBODY: u32 = 65_534;
+        rustix::fs::chownat(
+            CWD,
+            place.root().join("to_root_user"),
+            Some(rustix::fs::Uid::from_raw(SOMEBODY)),
+            None,
+            AtFlags::SYMLINK_NOFOLLOW,
+        )
+        .unwrap();
+        fs::write(place.root().join("theirs"), "theirs").unwrap();
+        chown(place.root().join("theirs"), Some(SOMEBODY), None).unwrap();
+        place.link("to_theirs", "theirs");
+        place.link("chain", "own_chain");
+        place.link("own_chain", "theirs");
+        rows.extend([
+            ("own_slash", "/"),
+            ("to_root_user", "Forbidden"),
+            ("theirs", "theirs"),
+            ("to_theirs", "Forbidden"),
+            ("chain", "Forbidden"),
+        ]);
+    } else {
+        rows.extend([("to_root_user", "Forbidden"), ("own_slash", "Forbidden")]);
+    }
+    check(&place, Symlinks::Owner, &rows);
+}
+
+#[test]
+fn what_is_no_file_is_not_found_and_opening_it_does_not_hang() {
+    let place = Place::new();
+    rustix::fs::mknodat(
+        CWD,
+        place.root().join("fifo"),
+        rustix::fs::FileType::Fifo,
+        Mode::RUSR | Mode::WUSR,
+        0,
+    )
+    .unwrap();
+    let _listener = UnixListener::bind(place.root().join("socket")).unwrap();
+    place.link("zero", "/dev/zero");
+    place.link("terminal", "/dev/tty");
+    check(
+        &place,
+        Symlinks::Inside,
+        &[("fifo", "NotFound"), ("fifo/", "NotFound"), ("socket", "NotFound")],
+    );
+    check(
+        &place,
+        Symlinks::All,
+        &[
+            ("fifo", "NotFound"),
+            ("socket", "NotFound"),
+            ("zero", "NotFound"),
+            ("terminal", "NotFound"),
+        ],
+    );
+}
+
+#[test]
+fn tells_size_time_and_identity() {
+    let place = Place::new();
+    let path = place.root().join("sub/page");
+    let modified = std::time::UNIX_EPOCH + std::time::Duration::from_nanos(1_700_000_000_123_456_789);
+    let before_1970 = std::time::UNIX_EPOCH - std::time::Duration::from_nanos(1_500_000_000);
+    for (time, nanoseconds) in [(modified, 1_700_000_000_123_456_789), (before_1970, -1_500_000_000)] {
+        fs::File::options()
+            .write(true)
+            .open(&path)
+            .unwrap()
+            .set_modified(time)
+            .unwrap();
+        for root in place.both() {
+            let meta = root.open_file(b"sub/page", Symlinks::Inside).unwrap().meta;
+            assert_eq!((meta.size, meta.modified_ns, meta.kind), (4, nanoseconds, Kind::File));
+            assert_eq!(meta, root.stat(b"sub/page", Symlinks::Inside).unwrap());
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+            assert_eq!(root.stat(b"sub/page", Symlinks::Inside).unwrap().mode, 0o640);
+            let other = root.stat(b"file", Symlinks::Inside).unwrap();
+            assert!(other.device == meta.device && other.inode != meta.inode);
+        }
+    }
+}
+
+#[test]
+fn probes_for_neighbours() {
+    let place = Place::new();
+    place.link("link", "file");
+    place.link("dangling", "none");
+    let root = Root::open(place.root()).unwrap();
+    for (path, expected) in [
+        ("file", true),
+        ("/file", true),
+        ("link", true),
+        ("file.br", false),
+        ("sub", false),
+        ("dangling", false),
+        ("../outside/secret", false),
+        ("file\0", false),
+    ] {
+        assert_eq!(root.may_hold(path.as_bytes()), expected, "{path:?}");
+    }
+}
+
+#[test]
+fn lists_what_could_be_opened() {
+    let place = Place::new();
+    place.link("sub/inside", "../file");
+    place.link("sub/inside_directory", "..");
+    place.link("sub/outside", "../../outside/secret");
+    place.link("sub/dangling", "none");
+    rustix::fs::mknodat(
+        CWD,
+        place.root().join("sub/fifo"),
+        rustix::fs::FileType::Fifo,
+        Mode::RUSR,
+        0,
+    )
+    .unwrap();
+    for root in place.both() {
+        let mut listing = root.list(b"/sub/", Symlinks::Inside, 100).unwrap();
+        listing.entries.sort_by(|a, b| a.name.cmp(&b.name));
+        let found: Vec<_> = listing
+            .entries
+            .iter()
+            .map(|entry| {
+                (
+                    entry.name.to_str().unwrap(),
+                    entry.meta.kind,
+                    (entry.meta.kind == Kind::File).then_some(entry.meta.size),
+                )
+            })
+            .collect();
+        let expected = [
+            ("deep", Kind::Directory, None),
+            ("inside", Kind::File, Some(4)),
+            ("inside_directory", Kind::Directory, None),
+            ("page", Kind::File, Some(4)),
+        ];
+        assert_eq!(found, expected);
+        assert!(!listing.truncated);
+        for (max, truncated) in [(0, true), (6, true), (7, false)] {
+            let listing = root.list(b"sub", Symlinks::Inside, max).unwrap();
+            assert_eq!(
+                (listing.truncated, listing.entries.len() <= max),
+                (truncated, true),
+                "at most {max}"
+            );
+        }
+        for (path, expected) in [
+            ("file", "NotFound"),
+            ("none", "NotFound"),
+            ("sub/outside", "Escapes"),
+            ("..", "Escapes"),
+        ] {
+            let error = root.list(path.as_bytes(), Symlinks::Inside, 100).unwrap_err();
+            assert_eq!(format!("{error:?}"), expected, "{path:?}");
+        }
+    }
+}
+
+/// Opens `paths` while another thread moves things between two states; each opening gives "inside" or is refused.
+fn race(place: &Place, paths: &[&str], swap: impl Fn() + Sync) {
+    /// Enough that, when the walk is made to follow links, some openings see the outside every time.
+    const OPENINGS: usize = 3_000;
+    for root in place.both() {
+        for path in paths {
+            let stop = AtomicBool::new(false);
+            let mut seen = std::collections::BTreeMap::new();
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    while !stop.load(Ordering::Relaxed) {
+                        swap();
+                        swap();
+                    }
+                });
+                for _ in 0..OPENINGS {
+                    *seen
+                        .entry(outcome(root.open_file(path.as_bytes(), Symlinks::Inside)))
+                        .or_insert(0) += 1;
+                }
+                stop.store(true, Ordering::Relaxed);
+            });
+            let allowed = ["inside", "Escapes", "NotFound"];
+            assert!(
+                seen.keys().all(|outcome| allowed.contains(&outcome.as_str())),
+                "{path} gave {seen:?} by {:?}",
+                root.lookup
+            );
+        }
+    }
+}
+
+#[test]
+fn a_directory_swapped_for_a_link_leads_nowhere() {
+    let place = Place::new();
+    fs::create_dir(place.root().join("swapped")).unwrap();
+    fs::write(place.root().join("swapped/secret"), "inside").unwrap();
+    place.link("spare", place.outside());
+    place.link("by_link", "sub/../swapped/secret");
+    place.link("by_absolute_link", place.root().join("swapped/secret"));
+    let (swapped, spare) = (place.root().join("swapped"), place.root().join("spare"));
+    race(&place, &["swapped/secret", "by_link", "by_absolute_link"], || {
+        rustix::fs::renameat_with(CWD, &swapped, CWD, &spare, rustix::fs::RenameFlags::EXCHANGE).unwrap();
+    });
+}
+
+#[test]
+fn a_directory_moved_out_takes_no_one_along() {
+    let place = Place::new();
+    fs::create_dir_all(place.root().join("one/two")).unwrap();
+    fs::create_dir_all(place.outside().join("one/two")).unwrap();
+    fs::write(place.root().join("secret"), "inside").unwrap();
+    for parent in [place.root(), place.outside()] {
+        symlink("../../secret", parent.join("one/two/up")).unwrap();
+    }
+    place.link("absolute", place.root().join("one/two/up"));
+    let (here, there) = (place.root().join("one/two"), place.outside().join("one/two"));
+    race(&place, &["one/two/up", "absolute"], || {
+        rustix::fs::renameat_with(CWD, &here, CWD, &there, rustix::fs::RenameFlags::EXCHANGE).unwrap();
+    });
+}
+
+/// Runs in a process of its own, because the limit is the whole process's.
+#[test]
+fn running_out_of_descriptors_is_not_the_files_fault() {
+    const CHILD: &str = "ROCKNET_TEST_WITHOUT_DESCRIPTORS";
+    if std::env::var_os(CHILD).is_none() {
+        let name = "beneath::tests::running_out_of_descriptors_is_not_the_files_fault";
+        let child = std::process::Command::new(std::env::current_exe().unwrap())
+            .args([name, "--exact", "--nocapture"])
+            .env(CHILD, "1")
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&child.stdout);
+        assert!(
+            child.status.success() && said.contains("1 passed"),
+            "{said}{}",
+            String::from_utf8_lossy(&child.stderr)
+        );
+        return;
+    }
+    let place = Place::new();
+    place.link("absolute", place.root().join("sub/page"));
+    let roots = place.both();
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: Some(0),
+            maximum: limit.maximum,
+        },
+    )
+    .unwrap();
+    let outcomes: Vec<_> = roots
+        .iter()
+        .flat_map(|root| {
+            let open = |path: &[u8], symlinks| outcome(root.open_file(path, symlinks));
+            let listed = root
+                .list(b"sub", Symlinks::Inside, 10)
+                .map(|_| ())
+                .map_err(|error| format!("{error:?}"));
+            [
+                open(b"file", Symlinks::Inside),
+                open(b"file", Symlinks::Owner),
+                open(b"file", Symlinks::All),
+                open(b"absolute", Symlinks::Inside),
+                outcome(root.open_cached(b"file", Symlinks::All)).replace("WouldBlock", "Resources"),
+                listed.unwrap_err(),
+            ]
+        })
+        .collect();
+    setrlimit(Resource::Nofile, limit).unwrap();
+    assert_eq!(outcomes, ["Resources"; 12]);
+    assert_eq!(outcome(roots[0].open_file(b"file", Symlinks::Inside)), "file");
+}
