@@ -1,0 +1,157 @@
+//! Reading an opened file: whole, in part, straight into a socket, or only as far as it is in memory.
+
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+
+use rustix::fs::Advice;
+use rustix::io::Errno;
+
+#[cfg(target_os = "linux")]
+#[path = "file/linux.rs"]
+mod system;
+#[cfg(not(target_os = "linux"))]
+#[path = "file/portable.rs"]
+mod system;
+
+#[cfg(test)]
+mod tests;
+
+/// Why promised bytes of a file could not be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileError {
+    /// The file ends at `at`, before the promised bytes: it was cut short since its size was told. The answer cannot be
+    /// saved any more; its connection or stream is to be cut, so that the client does not take a part for the whole.
+    Truncated { at: u64 },
+    /// The system call failed; `AGAIN` says that the socket is full.
+    System(Errno),
+}
+
+impl FileError {
+    pub fn would_block(self) -> bool {
+        self == Self::System(Errno::AGAIN)
+    }
+}
+
+impl From<Errno> for FileError {
+    fn from(errno: Errno) -> Self {
+        Self::System(errno)
+    }
+}
+
+/// For callers that treat every failure but a full socket alike; a file cut short becomes EIO.
+impl From<FileError> for Errno {
+    fn from(error: FileError) -> Self {
+        match error {
+            FileError::Truncated { .. } => Self::IO,
+            FileError::System(errno) => errno,
+        }
+    }
+}
+
+impl From<FileError> for io::Error {
+    fn from(error: FileError) -> Self {
+        match error {
+            FileError::Truncated { .. } => Self::new(io::ErrorKind::UnexpectedEof, error),
+            FileError::System(errno) => errno.into(),
+        }
+    }
+}
+
+impl fmt::Display for FileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Truncated { at } => write!(f, "the file was cut short at byte {at} while it was being sent"),
+            Self::System(errno) => errno.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for FileError {}
+
+/// The file from its start to its end, or to `max` bytes if it is longer. The file's own position is neither used nor moved.
+///
+/// Who must know whether the file is longer than `n` asks for `n + 1`.
+pub fn read_at_most(file: &File, max: usize) -> io::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    loop {
+        let at = content.len();
+        // Doubles with what was found, so that a `max` far above the size costs no more than the file does.
+        let room = at.max(FIRST_ALLOCATION).min(max - at);
+        content.resize(at + room, 0);
+        let read = retry(|| rustix::io::pread(file, &mut content[at..], at as u64))?;
+        content.truncate(at + read);
+        if read == 0 {
+            break;
+        }
+    }
+    Ok(content)
+}
+
+/// Fills `buffer` with what the file holds from `offset` on; a file that ends before is [`FileError::Truncated`].
+pub fn read_range(file: &File, offset: u64, buffer: &mut [u8]) -> Result<(), FileError> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        let at = offset + filled as u64;
+        match retry(|| rustix::io::pread(file, &mut buffer[filled..], at))? {
+            0 => return Err(FileError::Truncated { at }),
+            read => filled += read,
+        }
+    }
+    Ok(())
+}
+
+/// Reads what is in memory at `offset`, and waits for no disk: `None` says that reading on would have to.
+///
+/// `Some(0)` is the end of the file. A part of what was wanted is given where only that part is in memory.
+pub fn read_resident(file: &File, offset: u64, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+    match retry(|| system::read_resident(file.as_fd(), offset, buffer)) {
+        Ok(read) => Ok(Some(read)),
+        // EOPNOTSUPP, ENOSYS, EINVAL: a file system or kernel that cannot say; then the answer is to take no risk.
+        Err(Errno::AGAIN | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => Ok(None),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// Whether the page at `offset` is in memory. A file system that cannot tell, and one that fails, say no: then the
+/// file is read where waiting is allowed, and an error is met there.
+pub fn is_resident(file: &File, offset: u64) -> bool {
+    matches!(read_resident(file, offset, &mut [0]), Ok(Some(_)))
+}
+
+/// Asks the kernel to begin reading a range, without waiting for it. Advice only: that it failed has no meaning.
+pub fn advise_will_need(file: &File, offset: u64, length: u64) {
+    if let Some(length) = std::num::NonZeroU64::new(length) {
+        let _ = system::advise(file.as_fd(), offset, length, Advice::WillNeed);
+    }
+}
+
+/// Sends at most `count` bytes of a file from `offset` into a stream socket and moves `offset` on by what was taken.
+///
+/// An error of `AGAIN` says that the socket is full. A file that ends at `offset` is [`FileError::Truncated`].
+pub fn sendfile(socket: impl AsFd, file: impl AsFd, offset: &mut u64, count: u64) -> Result<usize, FileError> {
+    if count == 0 {
+        return Ok(0);
+    }
+    // The kernel takes less than 2 GiB a call in any case.
+    let count = usize::try_from(count).unwrap_or(usize::MAX);
+    match retry(|| system::sendfile(socket.as_fd(), file.as_fd(), offset, count))? {
+        0 => Err(FileError::Truncated { at: *offset }),
+        sent => Ok(sent),
+    }
+}
+
+/// A signal that interrupts a call is no reason to give it up.
+fn retry<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+    loop {
+        match call() {
+            Err(Errno::INTR) => {}
+            result => return result,
+        }
+    }
+}
+
+/// What is allocated before anything is read: holds all that the cache takes by default, and wastes little on a caller
+/// whose `max` is a bound and not the size.
+const FIRST_ALLOCATION: usize = 64 * 1024;

@@ -1,0 +1,38 @@
+//! Sending files by reading and writing, where the system's own way is not built in.
+
+use std::num::NonZeroU64;
+use std::os::fd::BorrowedFd;
+
+use rustix::fs::Advice;
+use rustix::io::Errno;
+
+/// Other systems cannot be asked what is in memory without a mapping.
+pub(super) fn read_resident(_file: BorrowedFd<'_>, _offset: u64, _buffer: &mut [u8]) -> Result<usize, Errno> {
+    Err(Errno::NOSYS)
+}
+
+/// Not every system takes advice on a descriptor, and none needs it.
+pub(super) fn advise(_file: BorrowedFd<'_>, _offset: u64, _length: NonZeroU64, _advice: Advice) -> Result<(), Errno> {
+    Ok(())
+}
+
+pub(super) fn sendfile(
+    socket: BorrowedFd<'_>,
+    file: BorrowedFd<'_>,
+    offset: &mut u64,
+    count: usize,
+) -> Result<usize, Errno> {
+    let mut buffer = [0; CHUNK];
+    let wanted = count.min(CHUNK);
+    let read = rustix::io::pread(file, &mut buffer[..wanted], *offset)?;
+    if read == 0 {
+        return Ok(0);
+    }
+    // What the socket does not take is read again next time: `offset` moves by what was sent.
+    let sent = rustix::io::write(socket, &buffer[..read])?;
+    *offset += sent as u64;
+    Ok(sent)
+}
+
+/// One read and write: large enough that the two calls weigh little, small enough for the stack.
+const CHUNK: usize = 16 * 1024;

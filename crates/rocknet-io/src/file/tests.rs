@@ -1,0 +1,133 @@
+//! Files read and sent whole, in part, past their end, and cut short on the way.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+
+use super::*;
+
+fn file_of(length: usize) -> (tempfile::NamedTempFile, Vec<u8>) {
+    let content: Vec<u8> = (0..length).map(|index| (index % 251) as u8).collect();
+    let mut named = tempfile::NamedTempFile::new().unwrap();
+    named.write_all(&content).unwrap();
+    (named, content)
+}
+
+#[test]
+fn reads_at_most() {
+    for (length, max) in [
+        (0, 0),
+        (0, 10),
+        (10, 0),
+        (10, 1),
+        (10, 9),
+        (10, 10),
+        (10, 11),
+        (10, usize::MAX),
+        (FIRST_ALLOCATION - 1, FIRST_ALLOCATION),
+        (FIRST_ALLOCATION, FIRST_ALLOCATION),
+        (FIRST_ALLOCATION + 1, FIRST_ALLOCATION),
+        (FIRST_ALLOCATION + 1, usize::MAX),
+        (5 * FIRST_ALLOCATION + 7, 3 * FIRST_ALLOCATION + 1),
+        (5 * FIRST_ALLOCATION + 7, 5 * FIRST_ALLOCATION + 8),
+    ] {
+        let (named, content) = file_of(length);
+        let read = read_at_most(named.as_file(), max).unwrap();
+        assert!(
+            read == content[..length.min(max)],
+            "{length} bytes, at most {max}: got {}",
+            read.len()
+        );
+    }
+}
+
+#[test]
+fn reads_ranges() {
+    // length of the file, offset, length of the range, where it is cut short
+    for (length, offset, wanted, cut) in [
+        (100, 0, 100, None),
+        (100, 99, 1, None),
+        (100, 100, 0, None),
+        (100, 100, 1, Some(100)),
+        (100, 50, 51, Some(100)),
+        (0, 0, 1, Some(0)),
+        (100, 300, 5, Some(300)),
+    ] {
+        let (named, content) = file_of(length);
+        let mut buffer = vec![0; wanted];
+        let result = read_range(named.as_file(), offset, &mut buffer);
+        assert_eq!(result.err(), cut.map(|at| FileError::Truncated { at }));
+        if cut.is_none() {
+            assert_eq!(buffer, content[offset as usize..offset as usize + wanted]);
+        }
+    }
+}
+
+#[test]
+fn tells_other_errors_from_truncation() {
+    let directory = File::open(".").unwrap();
+    assert_eq!(
+        read_range(&directory, 0, &mut [0]),
+        Err(FileError::System(Errno::ISDIR))
+    );
+    assert!(!is_resident(&directory, 0));
+}
+
+#[test]
+fn what_was_just_written_is_resident_where_the_file_system_can_tell() {
+    let (named, content) = file_of(10_000);
+    let mut buffer = [0; 100];
+    match read_resident(named.as_file(), 50, &mut buffer).unwrap() {
+        Some(read) => {
+            assert_eq!(buffer[..read], content[50..50 + read]);
+            assert!(read > 0 && is_resident(named.as_file(), 9_999));
+            assert_eq!(read_resident(named.as_file(), 10_000, &mut buffer).unwrap(), Some(0));
+        }
+        None => assert!(!is_resident(named.as_file(), 50)),
+    }
+    advise_will_need(named.as_file(), 0, 10_000);
+    advise_will_need(named.as_file(), 0, 0);
+}
+
+#[test]
+fn sends_a_range_into_a_socket_that_fills() {
+    let (named, content) = file_of(3_000_000);
+    let (ours, mut theirs) = UnixStream::pair().unwrap();
+    ours.set_nonblocking(true).unwrap();
+    let (start, end) = (1_000, 2_900_000);
+    let (mut offset, mut received, mut full) = (start, Vec::new(), 0);
+    let mut buffer = vec![0; 1 << 20];
+    while offset < end {
+        let before = offset;
+        match sendfile(&ours, named.as_file(), &mut offset, end - before) {
+            Ok(sent) => assert_eq!(offset, before + sent as u64),
+            Err(error) => {
+                assert!(error.would_block() && offset == before, "{error}");
+                full += 1;
+                let read = theirs.read(&mut buffer).unwrap();
+                received.extend_from_slice(&buffer[..read]);
+            }
+        }
+    }
+    drop(ours);
+    theirs.read_to_end(&mut received).unwrap();
+    assert!(received == content[start as usize..end as usize]);
+    assert!(full > 0, "the socket never filled, so the test proved nothing");
+}
+
+#[test]
+fn tells_a_file_cut_short_while_it_is_sent() {
+    let (named, _) = file_of(10_000);
+    let (ours, _theirs) = UnixStream::pair().unwrap();
+    let mut offset = 0;
+    assert_eq!(sendfile(&ours, named.as_file(), &mut offset, 4_000).unwrap(), 4_000);
+    named.as_file().set_len(5_000).unwrap();
+    assert_eq!(sendfile(&ours, named.as_file(), &mut offset, 6_000).unwrap(), 1_000);
+    let cut = FileError::Truncated { at: 5_000 };
+    assert_eq!(sendfile(&ours, named.as_file(), &mut offset, 5_000), Err(cut));
+    assert_eq!(
+        (io::Error::from(cut).kind(), Errno::from(cut)),
+        (io::ErrorKind::UnexpectedEof, Errno::IO)
+    );
+    assert_eq!(sendfile(&ours, named.as_file(), &mut offset, 0).unwrap(), 0);
+}
