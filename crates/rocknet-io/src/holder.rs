@@ -1,0 +1,102 @@
+//! Which program holds a port or socket file, so that "address in use" can name it.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::path::Path;
+
+#[cfg(target_os = "linux")]
+#[path = "holder/linux.rs"]
+mod system;
+#[cfg(not(target_os = "linux"))]
+#[path = "holder/portable.rs"]
+mod system;
+
+/// A program that listens where another wants to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    pub pid: u32,
+    /// The short name that the system keeps of a process, without control characters.
+    pub name: String,
+}
+
+impl Holder {
+    /// Whether the holder is this very process.
+    pub fn is_us(&self) -> bool {
+        self.pid == std::process::id()
+    }
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (pid {})", self.name, self.pid)
+    }
+}
+
+/// Who listens on a TCP port in the way of `ip`, or of any address where none is given.
+///
+/// Best effort: other users' programs are seen by root only. Takes milliseconds, so it is for start-up and reload.
+pub fn of_port(ip: Option<IpAddr>, port: u16) -> Option<Holder> {
+    system::of_port(ip, port)
+}
+
+/// Who listens on a socket file, by the path it was bound to.
+pub fn of_socket_file(path: &Path) -> Option<Holder> {
+    system::of_socket_file(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    #[test]
+    fn finds_ourselves() {
+        for (bound, asked, found) in [
+            ("127.0.0.1", None, true),
+            ("127.0.0.1", Some("127.0.0.1"), true),
+            ("127.0.0.1", Some("0.0.0.0"), true),
+            ("127.0.0.1", Some("::"), true),
+            ("127.0.0.1", Some("127.0.0.2"), false),
+            ("0.0.0.0", Some("127.0.0.1"), true),
+            ("::1", Some("::1"), true),
+            ("::1", Some("127.0.0.1"), false),
+            ("::", None, true),
+        ] {
+            let Ok(listener) = TcpListener::bind((bound, 0)) else {
+                assert!(bound.contains(':'), "{bound} cannot be bound");
+                continue;
+            };
+            let port = listener.local_addr().unwrap().port();
+            let holder = of_port(asked.map(|ip| ip.parse().unwrap()), port);
+            assert_eq!(
+                holder.as_ref().is_some_and(Holder::is_us),
+                found,
+                "{asked:?} for {bound}: {holder:?}"
+            );
+            drop(listener);
+        }
+    }
+
+    #[test]
+    fn finds_who_holds_a_socket_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("name with space.sock");
+        assert_eq!(of_socket_file(&path), None);
+        let _listener = UnixListener::bind(&path).unwrap();
+        assert!(of_socket_file(&path).is_some_and(|holder| holder.is_us() && !holder.name.is_empty()));
+    }
+
+    #[test]
+    fn says_name_and_pid() {
+        assert_eq!(
+            Holder {
+                pid: 812,
+                name: "nginx".into()
+            }
+            .to_string(),
+            "nginx (pid 812)"
+        );
+    }
+}

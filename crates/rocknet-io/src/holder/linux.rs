@@ -1,0 +1,195 @@
+//! Finds the holder of a socket in `/proc`: the socket's inode in the kernel's tables, then a process with it open.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::Holder;
+
+pub(super) fn of_port(ip: Option<IpAddr>, port: u16) -> Option<Holder> {
+    let inodes: Vec<u64> = ["/proc/net/tcp", "/proc/net/tcp6"]
+        .iter()
+        .flat_map(|table| lines(table))
+        .filter_map(|line| Listening::parse(std::str::from_utf8(&line).ok()?))
+        .filter(|socket| socket.port == port && in_the_way(socket.ip, ip))
+        .map(|socket| socket.inode)
+        .collect();
+    process_with(&inodes)
+}
+
+pub(super) fn of_socket_file(path: &Path) -> Option<Holder> {
+    let inodes: Vec<u64> = lines("/proc/net/unix")
+        .filter_map(|line| unix_inode(&line, path.as_os_str().as_bytes()))
+        .collect();
+    process_with(&inodes)
+}
+
+/// A line of `/proc/net/tcp` or `tcp6` that tells of a listening socket.
+#[derive(Debug, PartialEq, Eq)]
+struct Listening {
+    ip: IpAddr,
+    port: u16,
+    inode: u64,
+}
+
+impl Listening {
+    fn parse(line: &str) -> Option<Self> {
+        let mut fields = line.split_ascii_whitespace();
+        let (ip, port) = fields.nth(1)?.split_once(':')?;
+        let state = fields.nth(1)?;
+        if state != LISTEN {
+            return None;
+        }
+        let inode = fields.nth(5)?.parse().ok()?;
+        Some(Self {
+            ip: address(ip)?,
+            port: u16::from_str_radix(port, 16).ok()?,
+            inode,
+        })
+    }
+}
+
+/// An address as the kernel prints it: words of 32 bits, each in the machine's byte order.
+fn address(hex: &str) -> Option<IpAddr> {
+    let word = |index: usize| {
+        Some(
+            u32::from_str_radix(hex.get(index * 8..index * 8 + 8)?, 16)
+                .ok()?
+                .to_ne_bytes(),
+        )
+    };
+    match hex.len() {
+        8 => Some(Ipv4Addr::from(word(0)?).into()),
+        32 => {
+            let mut bytes = [0; 16];
+            for (index, part) in bytes.chunks_exact_mut(4).enumerate() {
+                part.copy_from_slice(&word(index)?);
+            }
+            Some(Ipv6Addr::from(bytes).to_canonical())
+        }
+        _ => None,
+    }
+}
+
+/// Whether a socket on `held` keeps another from `wanted`. That `[::]` may be bound for IPv6 alone is not told in the
+/// table; it is taken to hold the port for both.
+fn in_the_way(held: IpAddr, wanted: Option<IpAddr>) -> bool {
+    match wanted {
+        None => true,
+        Some(wanted) if wanted.is_unspecified() => wanted.is_ipv6() || held.is_ipv4() || held.is_unspecified(),
+        Some(wanted) if held.is_unspecified() => held.is_ipv6() || wanted.is_ipv4(),
+        Some(wanted) => held == wanted.to_canonical(),
+    }
+}
+
+/// The inode in a line of `/proc/net/unix` that ends in `path`.
+fn unix_inode(line: &[u8], path: &[u8]) -> Option<u64> {
+    let fields = line.strip_suffix(path)?.strip_suffix(b" ")?;
+    let mut fields = std::str::from_utf8(fields).ok()?.split_ascii_whitespace();
+    let inode = fields.nth(6)?.parse().ok()?;
+    // A longer path with a space in it that happens to end like ours leaves a part of itself here.
+    fields.next().is_none().then_some(inode)
+}
+
+fn lines(table: &str) -> impl Iterator<Item = Vec<u8>> + use<> {
+    let reader = File::open(table).ok().map(|file| BufReader::new(file.take(MAX_TABLE)));
+    reader
+        .into_iter()
+        .flat_map(|reader| reader.split(b'\n').map_while(Result::ok))
+}
+
+/// The process with the lowest number that has one of the sockets open: of a server that forks, its first process.
+fn process_with(inodes: &[u64]) -> Option<Holder> {
+    if inodes.is_empty() {
+        return None;
+    }
+    let links: Vec<String> = inodes.iter().map(|inode| format!("socket:[{inode}]")).collect();
+    let deadline = Instant::now() + MAX_SEARCH;
+    let mut pids: Vec<u32> = fs::read_dir("/proc")
+        .ok()?
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect();
+    pids.sort_unstable();
+    let pid = pids.into_iter().take_while(|_| Instant::now() < deadline).find(|pid| {
+        // Another user's process cannot be looked into; it is passed over.
+        let Ok(descriptors) = fs::read_dir(format!("/proc/{pid}/fd")) else {
+            return false;
+        };
+        descriptors
+            .flatten()
+            .take_while(|_| Instant::now() < deadline)
+            .filter_map(|entry| fs::read_link(entry.path()).ok())
+            .any(|link| links.iter().any(|socket| link.as_os_str() == socket.as_str()))
+    })?;
+    let name = fs::read(format!("/proc/{pid}/comm")).ok()?;
+    // A process names itself, so its name may hold anything, and it is going to a terminal.
+    let name = String::from_utf8_lossy(&name)
+        .trim()
+        .chars()
+        .filter(|c| !c.is_control())
+        .collect();
+    Some(Holder { pid, name })
+}
+
+/// `TCP_LISTEN` as the table prints it.
+const LISTEN: &str = "0A";
+/// What is read of a table. Listening sockets stand at the front of the TCP ones, so that a machine with a million
+/// connections need not be read whole.
+const MAX_TABLE: u64 = 4 * 1024 * 1024;
+/// The name of the holder is a courtesy in an error message; on a machine with very many processes it is gone without.
+const MAX_SEARCH: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parses_the_kernels_tables() {
+        let loopback = u32::from_ne_bytes([127, 0, 0, 1]);
+        let one = u32::from_ne_bytes([0, 0, 0, 1]);
+        let rest = "00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4711 1 0000 100 0 0 10 0";
+        for (line, expected) in [
+            (
+                format!("   0: {loopback:08X}:1F90 {rest}"),
+                Some(("127.0.0.1", 8080, 4711)),
+            ),
+            (
+                format!("   0: {:024X}{one:08X}:0050 {rest}", 0),
+                Some(("::1", 80, 4711)),
+            ),
+            (format!("   0: {:032X}:0050 {rest}", 0), Some(("::", 80, 4711))),
+            (
+                format!("   0: {loopback:08X}:1F90 {}", rest.replacen(" 0A ", " 01 ", 1)),
+                None,
+            ),
+            (
+                "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode"
+                    .into(),
+                None,
+            ),
+            (format!("   0: {loopback:07X}:1F90 {}", &rest[..10]), None),
+            ("   0: €€€ x".into(), None),
+            (String::new(), None),
+        ] {
+            let expected = expected.map(|(ip, port, inode)| Listening {
+                ip: ip.parse().unwrap(),
+                port,
+                inode,
+            });
+            assert_eq!(Listening::parse(&line), expected, "{line}");
+        }
+        let row = "0000000000000000: 00000002 00000000 00010000 0001 01 4711";
+        for (line, expected) in [
+            (format!("{row} /run/x.sock"), Some(4711)),
+            (format!("{row} /srv/run/x.sock"), None),
+            (format!("{row} /srv /run/x.sock"), None),
+            (row.to_owned(), None),
+        ] {
+            assert_eq!(unix_inode(line.as_bytes(), b"/run/x.sock"), expected, "{line}");
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Whether a person sits at the other end of a standard stream.
+
+use std::env;
+use std::ffi::OsStr;
+use std::io::{self, IsTerminal};
+
+/// A standard stream of the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stream {
+    Input,
+    Output,
+    Error,
+}
+
+/// Whether the stream is a terminal, not a pipe, file or nothing.
+pub fn is_terminal(stream: Stream) -> bool {
+    match stream {
+        Stream::Input => io::stdin().is_terminal(),
+        Stream::Output => io::stdout().is_terminal(),
+        Stream::Error => io::stderr().is_terminal(),
+    }
+}
+
+/// Whether to write colour to the stream: a terminal that can show it, and nobody who asked for plain text by `NO_COLOR`.
+pub fn shows_colour(stream: Stream) -> bool {
+    colour(
+        is_terminal(stream),
+        env::var_os("NO_COLOR").as_deref(),
+        env::var_os("TERM").as_deref(),
+    )
+}
+
+fn colour(terminal: bool, no_color: Option<&OsStr>, term: Option<&OsStr>) -> bool {
+    terminal && no_color.is_none_or(OsStr::is_empty) && term.is_none_or(|term| term != "dumb")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colour_is_for_terminals_that_want_it() {
+        for (terminal, no_color, term, expected) in [
+            (true, None, Some("xterm-256color"), true),
+            (true, None, None, true),
+            (true, Some(""), Some("xterm"), true),
+            (true, Some("1"), Some("xterm"), false),
+            (true, None, Some("dumb"), false),
+            (false, None, Some("xterm"), false),
+        ] {
+            let (no_color, term) = (no_color.map(OsStr::new), term.map(OsStr::new));
+            assert_eq!(
+                colour(terminal, no_color, term),
+                expected,
+                "{terminal} {no_color:?} {term:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_pipe_is_no_terminal() {
+        const CHILD: &str = "ROCKNET_TEST_PIPES";
+        if std::env::var_os(CHILD).is_some() {
+            assert!(
+                ![Stream::Input, Stream::Output, Stream::Error]
+                    .into_iter()
+                    .any(is_terminal)
+            );
+            return;
+        }
+        let child = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["terminal::tests::a_pipe_is_no_terminal", "--exact", "--nocapture"])
+            .env(CHILD, "1")
+            .stdin(std::process::Stdio::null())
+            .output()
+            .unwrap();
+        assert!(child.status.success() && String::from_utf8_lossy(&child.stdout).contains("1 passed"));
+    }
+}
