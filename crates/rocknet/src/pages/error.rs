@@ -1,0 +1,161 @@
+//! The page a visitor sees when there is no content to send: the status, and what it means in plain words.
+
+use super::text::{push_html, push_template};
+
+/// Appends the page for `status` to `out`.
+///
+/// `hint` is a further sentence for the visitor; it may quote the request, for it is escaped and cut at [`HINT_CHARS`].
+pub fn render(status: u16, reason: &str, hint: Option<&str>, out: &mut Vec<u8>) {
+    out.reserve(PAGE.len() + RESERVE);
+    push_template(out, PAGE, |key, out| match key {
+        "status" => out.extend_from_slice(status.to_string().as_bytes()),
+        "reason" => push_html(out, reason),
+        "meaning" => push_html(out, meaning(status)),
+        "hint" => {
+            if let Some(hint) = hint {
+                push_hint(out, hint);
+            }
+        }
+        _ => {}
+    });
+}
+
+fn push_hint(out: &mut Vec<u8>, hint: &str) {
+    out.extend_from_slice(b"<p>");
+    match hint.char_indices().nth(HINT_CHARS) {
+        Some((end, _)) => {
+            push_html(out, &hint[..end]);
+            out.extend_from_slice("…".as_bytes());
+        }
+        None => push_html(out, hint),
+    }
+    out.extend_from_slice(b"</p>");
+}
+
+/// What the status means for the person in front of the browser, and what that person can do.
+fn meaning(status: u16) -> &'static str {
+    match status {
+        400 => "The browser sent something this server could not read as a request.",
+        401 => "This page asks who you are. Sign in and try again.",
+        403 => "The page exists, but it is not open to you.",
+        404 => "There is nothing at this address. It may have moved, or the address has a typing mistake.",
+        405 => "This address does not take that kind of request.",
+        408 => "The request took too long to arrive, so the server stopped waiting. Try again.",
+        413 => "What you sent is larger than this site accepts.",
+        414 => "The address is too long. Try it without the part after the question mark.",
+        416 => "The part of the file that was asked for does not exist. Try the download from its start.",
+        421 => "This connection belongs to another site. Open the page in a new window.",
+        429 => "That was more requests than this site allows for now. Wait a moment, then try again.",
+        431 => "The browser sent too much with the request. Clearing this site's cookies often helps.",
+        500 => "Something went wrong on the server. It is not your fault; try again in a while.",
+        502 => "The program behind this page gave no proper answer. Try again in a while.",
+        503 => "The server is too busy or under repair. Try again in a moment.",
+        504 => "The program behind this page took too long to answer. Try again in a while.",
+        status if status >= 500 => "The server could not do what was asked. Try again in a while.",
+        _ => "The server could not answer this request as it was sent.",
+    }
+}
+
+/// Longest hint, in characters: two sentences. A hint may quote a target of 8 KiB, which nobody wants to read.
+const HINT_CHARS: usize = 240;
+
+/// Room for the words, so that the page is built in one allocation.
+const RESERVE: usize = 256;
+
+const PAGE: &str = include_str!("assets/error.html");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A page must fit the first flight of a connection together with its header section, with room to spare.
+    const PAGE_LIMIT: usize = 1536;
+
+    fn page(status: u16, reason: &str, hint: Option<&str>) -> String {
+        let mut out = Vec::new();
+        render(status, reason, hint, &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn common_statuses_have_words_of_their_own() {
+        let generic = [meaning(418), meaning(599)];
+        let rows = [
+            (400, "Bad Request"),
+            (401, "Unauthorized"),
+            (403, "Forbidden"),
+            (404, "Not Found"),
+            (405, "Method Not Allowed"),
+            (408, "Request Timeout"),
+            (413, "Content Too Large"),
+            (414, "URI Too Long"),
+            (416, "Range Not Satisfiable"),
+            (421, "Misdirected Request"),
+            (429, "Too Many Requests"),
+            (431, "Request Header Fields Too Large"),
+            (500, "Internal Server Error"),
+            (502, "Bad Gateway"),
+            (503, "Service Unavailable"),
+            (504, "Gateway Timeout"),
+        ];
+        for (status, reason) in rows {
+            let page = page(status, reason, None);
+            assert!(!generic.contains(&meaning(status)), "{status} has only generic words");
+            assert!(
+                page.contains(&format!("<title>{status} {reason}</title>")),
+                "{status}: {page}"
+            );
+            assert!(
+                page.contains(&format!("<b>{status}</b><h1>{reason}</h1><p>")),
+                "{status}: {page}"
+            );
+            assert!(page.len() < PAGE_LIMIT, "{status}: {} bytes", page.len());
+            assert!(!page.contains("{{"), "{status}: a placeholder was left");
+        }
+    }
+
+    #[test]
+    fn any_status_gives_a_page() {
+        for (status, wanted) in [
+            (0, meaning(499)),
+            (418, meaning(499)),
+            (451, meaning(499)),
+            (507, meaning(599)),
+            (u16::MAX, meaning(599)),
+        ] {
+            assert!(page(status, "", None).contains(wanted), "{status}");
+        }
+    }
+
+    #[test]
+    fn hints_are_escaped_and_bounded() {
+        let long = "é".repeat(HINT_CHARS + 1);
+        let cut = format!("<p>{}…</p>", "é".repeat(HINT_CHARS));
+        let whole = "é".repeat(HINT_CHARS);
+        let kept = format!("<p>{whole}</p>");
+        let rows: [(Option<&str>, &str); 6] = [
+            (None, "mistake.</p></main>"),
+            (Some("Allowed: GET, HEAD"), "<p>Allowed: GET, HEAD</p></main>"),
+            (
+                Some("<script>alert(1)</script>"),
+                "<p>&lt;script&gt;alert(1)&lt;/script&gt;</p>",
+            ),
+            (Some("{{status}}"), "<p>{{status}}</p>"),
+            (Some(&long), &cut),
+            (Some(&whole), &kept),
+        ];
+        for (hint, wanted) in rows {
+            let page = page(404, "Not Found", hint);
+            assert!(page.contains(wanted), "{hint:?}: {page}");
+            assert!(!page.contains("<script"), "{hint:?}");
+        }
+        assert!(page(400, "<b>\"", None).contains("<title>400 &lt;b&gt;&quot;</title>"));
+    }
+
+    #[test]
+    fn pages_are_appended() {
+        let mut out = b"head".to_vec();
+        render(404, "Not Found", None, &mut out);
+        assert!(out.starts_with(b"head<!doctype html>"));
+    }
+}

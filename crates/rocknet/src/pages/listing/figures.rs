@@ -1,0 +1,196 @@
+//! Numbers as people read them: sizes, counts, dates in UTC.
+
+/// `532 B`, `1.4 KiB`, `12 MiB`: three digits at most before the unit, four near the next one.
+pub fn size(bytes: u64) -> String {
+    if bytes < 1024 {
+        return format!("{bytes} B");
+    }
+    let mut unit = 1u128;
+    for name in UNITS {
+        unit *= 1024;
+        let tenths = (u128::from(bytes) * 10 + unit / 2) / unit;
+        if tenths < 100 {
+            return format!("{}.{} {name}", tenths / 10, tenths % 10);
+        }
+        let whole = (u128::from(bytes) + unit / 2) / unit;
+        // Judged after rounding, or 1048575 would read `1024 KiB`.
+        if whole < 1024 {
+            return format!("{whole} {name}");
+        }
+    }
+    format!("{bytes} B")
+}
+
+/// `10,000`.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// `1 file`, `2 files`.
+pub fn counted(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", grouped(number), if number == 1 { one } else { many })
+}
+
+/// A moment in the Gregorian calendar, UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Civil {
+    year: u32,
+    month: u32,
+    day: u32,
+    /// Since midnight, below 86,400.
+    second_of_day: u32,
+}
+
+impl Civil {
+    /// A time outside the years 0000 to 9999, which RFC 3339 cannot write, becomes the nearest it can.
+    pub fn from_unix(seconds: i64) -> Civil {
+        let since_year_0 = seconds.clamp(YEAR_0, YEAR_9999_END) - YEAR_0;
+        let days = since_year_0 / DAY;
+        // Years are counted from 1 March, so that the leap day ends them; 60 days (31 + 29) went before it in year 0,
+        // and a whole cycle of 400 years is added so that January of year 0 does not count below nothing.
+        let shifted = days - 60 + CYCLE_DAYS;
+        let (cycle, day_of_cycle) = (shifted / CYCLE_DAYS, shifted % CYCLE_DAYS);
+        // Leap days passed: one in 4 years of 1,460 and a day, none in 100, one in 400.
+        let year_of_cycle =
+            (day_of_cycle - day_of_cycle / 1_460 + day_of_cycle / 36_524 - day_of_cycle / 146_096) / 365;
+        let day_of_year = day_of_cycle - (365 * year_of_cycle + year_of_cycle / 4 - year_of_cycle / 100);
+        // From March on the months run 31, 30, 31, 30, 31 days, which is 153 in five.
+        let month_from_march = (5 * day_of_year + 2) / 153;
+        let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+        let month = if month_from_march < 10 {
+            month_from_march + 3
+        } else {
+            month_from_march - 9
+        };
+        let year = (cycle - 1) * 400 + year_of_cycle + i64::from(month <= 2);
+        Civil {
+            year: year as u32,
+            month: month as u32,
+            day: day as u32,
+            second_of_day: (since_year_0 % DAY) as u32,
+        }
+    }
+
+    /// `2026-11-21`
+    pub fn date(self) -> String {
+        format!("{:04}-{:02}-{:02}", self.year, self.month, self.day)
+    }
+
+    /// `12:31`
+    pub fn clock(self) -> String {
+        format!("{:02}:{:02}", self.second_of_day / 3600, self.second_of_day / 60 % 60)
+    }
+
+    /// `2026-11-21T12:31:07Z`
+    pub fn rfc3339(self) -> String {
+        format!("{}T{}:{:02}Z", self.date(), self.clock(), self.second_of_day % 60)
+    }
+}
+
+const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+const DAY: i64 = 86_400;
+const CYCLE_DAYS: i64 = 146_097;
+/// 0000-01-01T00:00:00Z
+const YEAR_0: i64 = -62_167_219_200;
+/// 9999-12-31T23:59:59Z
+const YEAR_9999_END: i64 = 253_402_300_799;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_read_well_at_every_edge() {
+        let rows = [
+            (0, "0 B"),
+            (1, "1 B"),
+            (1023, "1023 B"),
+            (1024, "1.0 KiB"),
+            (1434, "1.4 KiB"),
+            (10_188, "9.9 KiB"),
+            (10_189, "10 KiB"),
+            (51_200, "50 KiB"),
+            (1_048_063, "1023 KiB"),
+            (1_048_064, "1.0 MiB"),
+            (1_048_576, "1.0 MiB"),
+            (1_288_490_189, "1.2 GiB"),
+            (1 << 40, "1.0 TiB"),
+            (1 << 50, "1.0 PiB"),
+            (u64::MAX, "16 EiB"),
+        ];
+        for (bytes, wanted) in rows {
+            assert_eq!(size(bytes), wanted, "{bytes}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_grouped_by_three() {
+        let rows = [
+            (0, "0"),
+            (999, "999"),
+            (1_000, "1,000"),
+            (12_345_678, "12,345,678"),
+            (u64::MAX, "18,446,744,073,709,551,615"),
+        ];
+        for (number, wanted) in rows {
+            assert_eq!(grouped(number), wanted);
+        }
+        assert_eq!(
+            [0, 1, 2].map(|n| counted(n, "file", "files")),
+            ["0 files", "1 file", "2 files"]
+        );
+    }
+
+    #[test]
+    fn dates_hold_from_year_0_to_9999() {
+        let rows = [
+            (0, "1970-01-01T00:00:00Z"),
+            (-1, "1969-12-31T23:59:59Z"),
+            (951_782_400, "2000-02-29T00:00:00Z"),
+            (951_868_799, "2000-02-29T23:59:59Z"),
+            (951_868_800, "2000-03-01T00:00:00Z"),
+            (4_107_542_399, "2100-02-28T23:59:59Z"),
+            (4_107_542_400, "2100-03-01T00:00:00Z"),
+            (1_795_264_267, "2026-11-21T12:31:07Z"),
+            (2_147_483_648, "2038-01-19T03:14:08Z"),
+            (YEAR_0, "0000-01-01T00:00:00Z"),
+            (YEAR_0 + 59 * DAY, "0000-02-29T00:00:00Z"),
+            (YEAR_9999_END, "9999-12-31T23:59:59Z"),
+            (i64::MIN, "0000-01-01T00:00:00Z"),
+            (i64::MAX, "9999-12-31T23:59:59Z"),
+        ];
+        for (seconds, wanted) in rows {
+            assert_eq!(Civil::from_unix(seconds).rfc3339(), wanted, "{seconds}");
+        }
+    }
+
+    #[test]
+    fn every_day_follows_the_one_before() {
+        let mut before = Civil::from_unix(YEAR_0);
+        for day in 1..=(YEAR_9999_END - YEAR_0) / DAY {
+            let today = Civil::from_unix(YEAR_0 + day * DAY);
+            let leap =
+                before.year.is_multiple_of(4) && (!before.year.is_multiple_of(100) || before.year.is_multiple_of(400));
+            let length = match before.month {
+                2 => 28 + u32::from(leap),
+                4 | 6 | 9 | 11 => 30,
+                _ => 31,
+            };
+            let wanted = match (before.day < length, before.month < 12) {
+                (true, _) => (before.year, before.month, before.day + 1),
+                (false, true) => (before.year, before.month + 1, 1),
+                (false, false) => (before.year + 1, 1, 1),
+            };
+            assert_eq!((today.year, today.month, today.day), wanted);
+            before = today;
+        }
+    }
+}

@@ -1,0 +1,407 @@
+//! What a listing promises: safe names, the right order, links that sort, numbers that add up.
+
+use super::*;
+
+fn entry(name: &str, kind: Kind, size: u64, modified_unix: Option<i64>) -> Entry {
+    Entry {
+        name: name.to_owned(),
+        kind,
+        size,
+        modified_unix,
+    }
+}
+
+fn file(name: &str) -> Entry {
+    entry(name, Kind::File, 0, None)
+}
+
+fn folder(name: &str) -> Entry {
+    entry(name, Kind::Directory, 4096, None)
+}
+
+fn listing(path: &str, entries: Vec<Entry>) -> Listing<'_> {
+    Listing {
+        path,
+        entries,
+        sort: Sort::Name,
+        order: Order::Asc,
+        truncated: false,
+    }
+}
+
+fn page(listing: &Listing<'_>) -> String {
+    String::from_utf8(html(listing)).unwrap()
+}
+
+/// The part a name can reach; the style above it has quotes and brackets of its own.
+fn body(listing: &Listing<'_>) -> String {
+    page(listing).split_once("</style>").unwrap().1.to_owned()
+}
+
+#[test]
+fn queries_are_read_leniently() {
+    let rows: [(&str, Sort, Order); 14] = [
+        ("", Sort::Name, Order::Asc),
+        ("sort=name&order=asc", Sort::Name, Order::Asc),
+        ("sort=size", Sort::Size, Order::Asc),
+        ("sort=time&order=desc", Sort::Time, Order::Desc),
+        ("order=desc&sort=time", Sort::Time, Order::Desc),
+        ("order=desc", Sort::Name, Order::Desc),
+        ("sort=colour&order=up", Sort::Name, Order::Asc),
+        ("sort=size&sort=time", Sort::Size, Order::Asc),
+        ("SORT=size", Sort::Name, Order::Asc),
+        ("xsort=size", Sort::Name, Order::Asc),
+        ("sort=sizes", Sort::Name, Order::Asc),
+        ("sort", Sort::Name, Order::Asc),
+        ("&&=&sort=size&", Sort::Size, Order::Asc),
+        ("a=1&sort=time&b", Sort::Time, Order::Asc),
+    ];
+    for (query, sort, order) in rows {
+        assert_eq!(parse_query(query.as_bytes()), (sort, order), "{query:?}");
+    }
+    assert_eq!(parse_query(b"\xFF=\0&sort=size"), (Sort::Size, Order::Asc));
+}
+
+#[test]
+fn links_written_are_links_understood() {
+    for sort in [Sort::Name, Sort::Size, Sort::Time] {
+        for order in [Order::Asc, Order::Desc] {
+            let query = format!("sort={}&order={}", sort.word(), order.word());
+            assert_eq!(parse_query(query.as_bytes()), (sort, order));
+        }
+    }
+}
+
+#[test]
+fn entries_come_in_the_order_asked_for() {
+    let entries = vec![
+        entry("img10.png", Kind::File, 5, Some(300)),
+        entry("zoo", Kind::Directory, 1 << 40, Some(1)),
+        entry("img2.png", Kind::File, 70, None),
+        entry("pipe", Kind::Other, 99, Some(200)),
+        entry("attic", Kind::Directory, 0, Some(900)),
+        entry("IMG1.png", Kind::File, 5, Some(100)),
+    ];
+    let rows = [
+        (Sort::Name, Order::Asc, "attic zoo IMG1.png img2.png img10.png pipe"),
+        (Sort::Name, Order::Desc, "zoo attic pipe img10.png img2.png IMG1.png"),
+        (Sort::Size, Order::Asc, "attic zoo pipe IMG1.png img10.png img2.png"),
+        (Sort::Size, Order::Desc, "attic zoo img2.png IMG1.png img10.png pipe"),
+        (Sort::Time, Order::Asc, "zoo attic img2.png IMG1.png pipe img10.png"),
+        (Sort::Time, Order::Desc, "attic zoo img10.png pipe IMG1.png img2.png"),
+    ];
+    for (sort, order, wanted) in rows {
+        let listing = Listing {
+            path: "/",
+            entries: entries.clone(),
+            sort,
+            order,
+            truncated: false,
+        };
+        let names: Vec<&str> = listing.sorted().iter().map(|entry| entry.name.as_str()).collect();
+        assert_eq!(names.join(" "), wanted, "{sort:?} {order:?}");
+
+        let page = body(&listing);
+        let places: Vec<usize> = names
+            .iter()
+            .map(|name| page.find(&format!("<bdi>{name}</bdi>")).unwrap())
+            .collect();
+        assert!(places.is_sorted(), "{sort:?} {order:?}: the page keeps another order");
+    }
+}
+
+#[test]
+fn headers_sort_by_plain_links() {
+    let asc = " aria-sort=\"ascending\"";
+    let desc = " aria-sort=\"descending\"";
+    let rows = [
+        (
+            Sort::Name,
+            Order::Asc,
+            [(asc, "name", "desc"), ("", "size", "desc"), ("", "time", "desc")],
+        ),
+        (
+            Sort::Name,
+            Order::Desc,
+            [(desc, "name", "asc"), ("", "size", "desc"), ("", "time", "desc")],
+        ),
+        (
+            Sort::Size,
+            Order::Desc,
+            [("", "name", "asc"), (desc, "size", "asc"), ("", "time", "desc")],
+        ),
+        (
+            Sort::Time,
+            Order::Asc,
+            [("", "name", "asc"), ("", "size", "desc"), (asc, "time", "desc")],
+        ),
+    ];
+    for (sort, order, headers) in rows {
+        let page = body(&Listing {
+            sort,
+            order,
+            ..listing("/", vec![file("a")])
+        });
+        for (state, sort, order) in headers {
+            let wanted = format!("<th scope=\"col\"{state}><a href=\"?sort={sort}&amp;order={order}\">");
+            assert!(page.contains(&wanted), "{wanted} not in {page}");
+        }
+        assert_eq!(page.matches("aria-sort").count(), 1);
+    }
+}
+
+#[test]
+fn a_chosen_order_goes_along_into_other_folders_only() {
+    let chosen = Listing {
+        sort: Sort::Size,
+        order: Order::Desc,
+        ..listing("/a/b/", vec![folder("c"), file("d")])
+    };
+    let page = body(&chosen);
+    for wanted in [
+        "href=\"./c/?sort=size&amp;order=desc\"",
+        "href=\"../?sort=size&amp;order=desc\"",
+        "href=\"../../?sort=size&amp;order=desc\"",
+        "href=\"./d\"",
+    ] {
+        assert!(page.contains(wanted), "{wanted} not in {page}");
+    }
+    assert!(body(&listing("/a/", vec![folder("c")])).contains("href=\"./c/\""));
+}
+
+#[test]
+fn no_name_can_act() {
+    let rows = [
+        (
+            "<script>alert(1)</script>",
+            "./%3Cscript%3Ealert%281%29%3C%2Fscript%3E",
+            "&lt;script&gt;alert(1)&lt;/script&gt;",
+        ),
+        (
+            "\"><img src=x onerror=alert(1)>",
+            "./%22%3E%3Cimg%20src%3Dx%20onerror%3Dalert%281%29%3E",
+            "&quot;&gt;&lt;img src=x onerror=alert(1)&gt;",
+        ),
+        (
+            "javascript:alert(1)",
+            "./javascript%3Aalert%281%29",
+            "javascript:alert(1)",
+        ),
+        ("data:text/html,x", "./data%3Atext%2Fhtml%2Cx", "data:text/html,x"),
+        ("//evil.example", "./%2F%2Fevil.example", "//evil.example"),
+        ("\\\\evil.example", "./%5C%5Cevil.example", "\\\\evil.example"),
+        ("' onclick='x", "./%27%20onclick%3D%27x", "&#39; onclick=&#39;x"),
+        (
+            "photo\u{202E}gpj.exe",
+            "./photo%E2%80%AEgpj.exe",
+            "photo\u{FFFD}gpj.exe",
+        ),
+        (
+            "a\r\nSet-Cookie: x",
+            "./a%0D%0ASet-Cookie%3A%20x",
+            "a\u{FFFD}\u{FFFD}Set-Cookie: x",
+        ),
+        ("?sort=size#x", "./%3Fsort%3Dsize%23x", "?sort=size#x"),
+        (
+            "</style></title>&amp;",
+            "./%3C%2Fstyle%3E%3C%2Ftitle%3E%26amp%3B",
+            "&lt;/style&gt;&lt;/title&gt;&amp;amp;",
+        ),
+        ("שלום.txt", "./%D7%A9%D7%9C%D7%95%D7%9D.txt", "שלום.txt"),
+    ];
+    for (name, href, text) in rows {
+        for (kind, slash) in [(Kind::File, ""), (Kind::Directory, "/")] {
+            let listing = listing("/", vec![entry(name, kind, 0, None)]);
+            let page = body(&listing);
+            let wanted = format!(" href=\"{href}{slash}\"><bdi>{text}</bdi>{slash}</a>");
+            assert!(page.contains(&wanted), "{wanted} not in {page}");
+            let parsed: serde_json::Value = serde_json::from_slice(&json(&listing)).unwrap();
+            assert_eq!(parsed[0]["name"], name);
+            assert_eq!(parsed[0]["url"], format!("{href}{slash}"));
+        }
+        let page = body(&listing("/", vec![entry(name, Kind::Other, 0, None)]));
+        assert!(
+            page.contains(&format!("<span class=\"o\"><bdi>{text}</bdi></span>")),
+            "{page}"
+        );
+
+        // The same as a folder on the way here: in the title, the breadcrumbs, and no raw byte of it anywhere.
+        let path = format!("/{}/below/", name.replace('/', "_"));
+        let here = page_of(&path);
+        assert_eq!(
+            here.matches("<script").count() + here.matches("<img").count(),
+            0,
+            "{here}"
+        );
+        assert!(!here.contains(['\u{202E}', '\r']), "{here:?}");
+        assert_eq!(here.matches("</title>").count(), 1, "{here}");
+        assert_eq!(here.matches("</style>").count(), 1, "{here}");
+    }
+}
+
+fn page_of(path: &str) -> String {
+    page(&listing(path, vec![file("a")]))
+}
+
+#[test]
+fn breadcrumbs_lead_upwards() {
+    let deep = format!("/{}", "x/".repeat(2000));
+    let rows: [(&str, &[&str]); 4] = [
+        (
+            "/",
+            &[
+                "<title>Index of /</title>",
+                "<span aria-current=\"page\">Index of /</span></h1>",
+            ],
+        ),
+        (
+            "/a/",
+            &["<a href=\"../\" aria-label=\"Top folder\">/</a><span aria-current=\"page\"><bdi>a</bdi></span>"],
+        ),
+        (
+            "/a/b&c/d/",
+            &[
+                "<title>Index of /a/b&amp;c/d/</title>",
+                "<a href=\"../../../\" aria-label=\"Top folder\">/</a>",
+                "<a href=\"../../\"><bdi>a</bdi></a><i>/</i>",
+                "<a href=\"../\"><bdi>b&amp;c</bdi></a><i>/</i><span aria-current=\"page\"><bdi>d</bdi></span>",
+                "<a class=\"u\" href=\"../\">Folder above</a>",
+            ],
+        ),
+        (&deep, &["aria-label=\"Top folder\">/</a>…<i>/</i><a href=\""]),
+    ];
+    for (path, wanted) in rows {
+        let page = page_of(path);
+        for wanted in wanted {
+            assert!(page.contains(wanted), "{path}: {wanted} not in {page}");
+        }
+        assert!(page.len() < 32 * 1024, "{path}: {} bytes", page.len());
+    }
+    assert!(!page_of("/").contains("../"));
+}
+
+#[test]
+fn sums_count_what_is_shown() {
+    let sized = |name: &str, size| entry(name, Kind::File, size, None);
+    let rows = [
+        (vec![folder("a")], "1 folder"),
+        (vec![sized("a", 0)], "1 file, 0 B"),
+        (
+            vec![folder("a"), folder("b"), sized("c", 1000), sized("d", 434)],
+            "2 folders, 2 files, 1.4 KiB",
+        ),
+        (vec![entry("p", Kind::Other, 7, None)], "1 special file"),
+        (vec![sized("a", u64::MAX), sized("b", u64::MAX)], "2 files, 16 EiB"),
+    ];
+    for (entries, wanted) in rows {
+        let page = body(&listing("/", entries));
+        assert!(
+            page.contains(&format!("<p class=\"sum\">{wanted}</p>")),
+            "{wanted} not in {page}"
+        );
+    }
+}
+
+#[test]
+fn an_empty_folder_says_so() {
+    let top = body(&listing("/", Vec::new()));
+    assert!(
+        top.contains("This folder is empty.") && !top.contains("<table") && !top.contains("../"),
+        "{top}"
+    );
+    let below = body(&listing("/a/", Vec::new()));
+    assert!(
+        below.contains("<a href=\"../\">Back to the folder above</a>"),
+        "{below}"
+    );
+    assert_eq!(json(&listing("/", Vec::new())), b"[\n]\n");
+}
+
+#[test]
+fn a_list_cut_short_says_so() {
+    let many = |count: usize| (0..count).map(|n| file(&format!("f{n}"))).collect::<Vec<_>>();
+    let rows = [
+        (0, true, 0, Some("more than the 0 entries shown")),
+        (3, false, 3, None),
+        (3, true, 3, Some("more than the 3 entries shown")),
+        (MAX_ENTRIES, false, MAX_ENTRIES, None),
+        (
+            MAX_ENTRIES + 1,
+            false,
+            MAX_ENTRIES,
+            Some("more than the 10,000 entries shown"),
+        ),
+    ];
+    for (given, truncated, shown, note) in rows {
+        let listing = Listing {
+            truncated,
+            ..listing("/", many(given))
+        };
+        let page = body(&listing);
+        assert_eq!(page.matches("<bdi>").count(), shown);
+        assert_eq!(page.contains("The list stops here."), note.is_some(), "{given}");
+        assert!(!page.contains("This folder is empty."), "{given}");
+        assert!(note.is_none_or(|note| page.contains(note)), "{given}");
+        let parsed: Vec<serde_json::Value> = serde_json::from_slice(&json(&listing)).unwrap();
+        assert_eq!(parsed.len(), shown);
+    }
+}
+
+#[test]
+fn json_tells_what_the_page_tells() {
+    let entries = vec![
+        entry("b.txt", Kind::File, 1434, Some(1_795_264_267)),
+        entry("a b", Kind::Directory, 4096, None),
+        entry("socket", Kind::Other, 5, Some(0)),
+    ];
+    let parsed: serde_json::Value = serde_json::from_slice(&json(&listing("/x/", entries))).unwrap();
+    assert_eq!(
+        parsed,
+        serde_json::json!([
+            { "name": "a b", "type": "directory", "size": null, "modified": null, "url": "./a%20b/" },
+            { "name": "b.txt", "type": "file", "size": 1434, "modified": "2026-11-21T12:31:07Z", "url": "./b.txt" },
+            { "name": "socket", "type": "other", "size": null, "modified": "1970-01-01T00:00:00Z", "url": null },
+        ])
+    );
+}
+
+#[test]
+fn a_page_stands_as_written() {
+    let entries = vec![
+        entry("photo.JPG", Kind::File, 2_097_152, Some(1_795_264_267)),
+        entry("music", Kind::Directory, 4096, Some(0)),
+        entry("notes.tar.gz", Kind::File, 10, None),
+    ];
+    let wanted = r#"
+<main>
+<nav aria-label="Folder path"><h1><a href="../" aria-label="Top folder">/</a><span aria-current="page"><bdi>mine</bdi></span></h1></nav>
+<p class="sum">1 folder, 2 files, 2.0 MiB</p>
+<table>
+<caption class="vh">Files and folders; the column headers sort them</caption>
+<thead><tr><th scope="col" aria-sort="ascending"><a href="?sort=name&amp;order=desc">Name</a></th><th scope="col"><a href="?sort=size&amp;order=desc">Size</a></th><th scope="col"><a href="?sort=time&amp;order=desc">Modified<i> (UTC)</i></a></th></tr></thead>
+<tbody>
+<tr><td><a class="u" href="../">Folder above</a></td><td></td><td></td></tr>
+<tr><td><a class="d" href="./music/"><bdi>music</bdi>/</a></td><td></td><td><time datetime="1970-01-01T00:00:00Z">1970-01-01<i> 00:00</i></time></td></tr>
+<tr><td><a class="z" href="./notes.tar.gz"><bdi>notes.tar.gz</bdi></a></td><td>10 B</td><td></td></tr>
+<tr><td><a class="i" href="./photo.JPG"><bdi>photo.JPG</bdi></a></td><td>2.0 MiB</td><td><time datetime="2026-11-21T12:31:07Z">2026-11-21<i> 12:31</i></time></td></tr>
+</tbody>
+</table>
+<footer>RockNet</footer>
+</main>
+</html>
+"#;
+    assert_eq!(body(&listing("/mine/", entries)), wanted);
+}
+
+#[test]
+fn pages_ask_for_nothing_else() {
+    let page = page(&listing("/", vec![file("a"), folder("b")]));
+    // The only addresses are the namespace of the drawn icons, which nothing fetches.
+    assert_eq!(
+        page.matches("http").count(),
+        page.matches("xmlns='http://www.w3.org/2000/svg'").count()
+    );
+    for forbidden in ["<script", "@import", "<iframe", "src="] {
+        assert!(!page.contains(forbidden), "{forbidden}");
+    }
+}

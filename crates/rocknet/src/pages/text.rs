@@ -1,0 +1,188 @@
+//! Text made safe for the place it goes to: HTML, a URL, JSON.
+
+/// Appends `text` as HTML content or as a quoted attribute value.
+///
+/// Characters that would reorder or hide what follows (bidirectional controls) and control characters become U+FFFD:
+/// `photo<U+202E>gpj.exe` must not read as `photoexe.jpg`.
+pub fn push_html(out: &mut Vec<u8>, text: &str) {
+    for c in text.chars() {
+        match c {
+            '&' => out.extend_from_slice(b"&amp;"),
+            '<' => out.extend_from_slice(b"&lt;"),
+            '>' => out.extend_from_slice(b"&gt;"),
+            '"' => out.extend_from_slice(b"&quot;"),
+            '\'' => out.extend_from_slice(b"&#39;"),
+            c if deceives(c) => push_char(out, char::REPLACEMENT_CHARACTER),
+            c => push_char(out, c),
+        }
+    }
+}
+
+/// Appends `text` as one path segment of a URL: everything but the unreserved characters (RFC 3986 §2.3) as `%XX`.
+pub fn push_segment(out: &mut Vec<u8>, text: &str) {
+    for &byte in text.as_bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
+            out.push(byte);
+        } else {
+            out.extend_from_slice(&[b'%', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
+        }
+    }
+}
+
+/// Appends `text` as a JSON string with its quotes.
+///
+/// What HTML would act on, and what an eye or a terminal would be misled by, is written `\uXXXX`: the value stays exact,
+/// and the bytes are harmless where a program mistakes them for a page or prints them.
+pub fn push_json(out: &mut Vec<u8>, text: &str) {
+    out.push(b'"');
+    for c in text.chars() {
+        match c {
+            '"' => out.extend_from_slice(b"\\\""),
+            '\\' => out.extend_from_slice(b"\\\\"),
+            '<' | '>' | '&' | '\'' => push_unicode_escape(out, c),
+            c if deceives(c) => push_unicode_escape(out, c),
+            c => push_char(out, c),
+        }
+    }
+    out.push(b'"');
+}
+
+/// Appends `template` with each `{{key}}` replaced by what `value` appends for that key.
+///
+/// One pass: a value that itself looks like `{{key}}` is not looked at again.
+pub fn push_template(out: &mut Vec<u8>, template: &str, mut value: impl FnMut(&str, &mut Vec<u8>)) {
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once("{{") {
+        out.extend_from_slice(before.as_bytes());
+        let Some((key, tail)) = after.split_once("}}") else {
+            rest = after;
+            break;
+        };
+        value(key, out);
+        rest = tail;
+    }
+    out.extend_from_slice(rest.as_bytes());
+}
+
+/// Whether a character shows as nothing, moves the line, or turns the reading direction of what follows.
+fn deceives(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{61C}' | '\u{200B}' | '\u{200E}' | '\u{200F}'   // marks, zero width space (joiners stay: scripts need them)
+            | '\u{2028}'..='\u{202E}'                          // line and paragraph separators, embeddings, overrides
+            | '\u{2060}'..='\u{206F}'                          // word joiner, isolates, deprecated format characters
+            | '\u{FEFF}' | '\u{FFF9}'..='\u{FFFB}') // byte order mark, annotations
+}
+
+fn push_char(out: &mut Vec<u8>, c: char) {
+    out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+}
+
+/// All characters escaped here lie in the basic plane, so one unit is enough; `encode_utf16` keeps it right if not.
+fn push_unicode_escape(out: &mut Vec<u8>, c: char) {
+    for unit in c.encode_utf16(&mut [0; 2]) {
+        out.extend_from_slice(b"\\u");
+        for shift in [12, 8, 4, 0] {
+            out.push(HEX[usize::from((*unit >> shift) & 15)].to_ascii_lowercase());
+        }
+    }
+}
+
+const HEX: &[u8; 16] = b"0123456789ABCDEF";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(write: fn(&mut Vec<u8>, &str), rows: &[(&str, &str)]) {
+        for (given, wanted) in rows {
+            let mut out = Vec::new();
+            write(&mut out, given);
+            assert_eq!(String::from_utf8(out).unwrap(), *wanted, "given {given:?}");
+        }
+    }
+
+    #[test]
+    fn html_keeps_no_markup_and_no_disguise() {
+        check(
+            push_html,
+            &[
+                ("", ""),
+                ("plain name.txt", "plain name.txt"),
+                ("<script>alert(1)</script>", "&lt;script&gt;alert(1)&lt;/script&gt;"),
+                ("\" onmouseover=\"x", "&quot; onmouseover=&quot;x"),
+                ("a' b='c", "a&#39; b=&#39;c"),
+                ("&amp;", "&amp;amp;"),
+                ("photo\u{202E}gpj.exe", "photo\u{FFFD}gpj.exe"),
+                ("\u{2066}a\u{2069}", "\u{FFFD}a\u{FFFD}"),
+                (
+                    "line\nbreak\ttab\u{0}nul\u{7F}del\u{85}next",
+                    "line\u{FFFD}break\u{FFFD}tab\u{FFFD}nul\u{FFFD}del\u{FFFD}next",
+                ),
+                ("a\u{200B}b\u{FEFF}c\u{2028}d", "a\u{FFFD}b\u{FFFD}c\u{FFFD}d"),
+                ("प्र\u{200D}ा 日本語 🪨 עברית", "प्र\u{200D}ा 日本語 🪨 עברית"),
+            ],
+        );
+    }
+
+    #[test]
+    fn segments_hold_unreserved_characters_only() {
+        check(
+            push_segment,
+            &[
+                ("", ""),
+                ("a-b_c.d~e9", "a-b_c.d~e9"),
+                ("two words", "two%20words"),
+                ("javascript:alert(1)", "javascript%3Aalert%281%29"),
+                ("//evil.example", "%2F%2Fevil.example"),
+                ("50%.txt", "50%25.txt"),
+                ("?q=1#top", "%3Fq%3D1%23top"),
+                ("\\evil", "%5Cevil"),
+                ("a\"b'c<d>", "a%22b%27c%3Cd%3E"),
+                ("é\n", "%C3%A9%0A"),
+            ],
+        );
+    }
+
+    #[test]
+    fn json_is_exact_and_inert() {
+        check(
+            push_json,
+            &[
+                ("", "\"\""),
+                ("a \"b\" \\c", r#""a \"b\" \\c""#),
+                ("</script>", r#""\u003c/script\u003e""#),
+                ("a\u{202E}b\u{0}\n\u{7F}", r#""a\u202eb\u0000\u000a\u007f""#),
+                ("日本 🪨", "\"日本 🪨\""),
+            ],
+        );
+        for text in ["\u{0}\u{1F}\"\\/<>&'", "\u{2028}\u{FEFF}🪨", "plain"] {
+            let mut out = Vec::new();
+            push_json(&mut out, text);
+            assert_eq!(serde_json::from_slice::<String>(&out).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn templates_are_filled_once() {
+        let fill = |template: &str| {
+            let mut out = Vec::new();
+            push_template(&mut out, template, |key, out| match key {
+                "a" => out.extend_from_slice(b"{{b}}"),
+                "b" => out.extend_from_slice(b"B"),
+                _ => {}
+            });
+            String::from_utf8(out).unwrap()
+        };
+        for (template, wanted) in [
+            ("", ""),
+            ("x", "x"),
+            ("{{a}}", "{{b}}"),
+            ("1{{b}}2{{b}}3", "1B2B3"),
+            ("{{none}}", ""),
+            ("x{{open", "xopen"),
+        ] {
+            assert_eq!(fill(template), wanted, "template {template:?}");
+        }
+    }
+}

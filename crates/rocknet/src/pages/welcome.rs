@@ -1,0 +1,194 @@
+//! The page of a fresh install: that RockNet runs, where its files are, and what to type next.
+
+use super::text::{push_html, push_template};
+
+/// What the page tells about the server it comes from.
+#[derive(Debug, Clone, Copy)]
+pub struct Welcome<'a> {
+    /// Where it listens, as a URL (`http://127.0.0.1:8080`) or an address (`127.0.0.1:8080`).
+    pub listen: &'a str,
+    /// The configuration it reads; `None`: it found none.
+    pub config_path: Option<&'a str>,
+    /// The folder whose files take this page's place; `None`: there is none yet.
+    pub root: Option<&'a str>,
+    pub version: &'a str,
+}
+
+/// The whole page.
+pub fn html(welcome: &Welcome<'_>) -> Vec<u8> {
+    let mut out = Vec::with_capacity(PAGE.len() + STYLE.len() + 2 * LOGO.len() + RESERVE);
+    push_template(&mut out, PAGE, |key, out| {
+        match key {
+        "style" => out.extend_from_slice(STYLE.as_bytes()),
+        "big" => push_logo(out, "big"),
+        "mark" => push_logo(out, "mark"),
+        "version" => push_html(out, welcome.version),
+        "listen" => push_html(out, welcome.listen),
+        "url" => push_url(out, welcome.listen),
+        "root" => match welcome.root {
+            Some(root) => push_around(out, "", root, ": an <code>index.html</code> there takes the place of this page."),
+            None => out.extend_from_slice(b"none yet. This page is part of the program."),
+        },
+        "config" => match welcome.config_path {
+            Some(path) => push_around(out, "", path, ""),
+            None => out.extend_from_slice(
+                b"none yet. RockNet looks for <code>./rocknet.toml</code>, then <code>/etc/rocknet/rocknet.toml</code>.",
+            ),
+        },
+        "place" => match welcome.config_path {
+            Some(path) => push_around(out, "Add this to ", path, ", then reload:"),
+            None => out.extend_from_slice(
+                b"Save this as <code>rocknet.toml</code> where you are, then stop the server and type <code>rocknet</code>:",
+            ),
+        },
+        _ => {}
+    }
+    });
+    out
+}
+
+fn push_around(out: &mut Vec<u8>, before: &str, path: &str, after: &str) {
+    out.extend_from_slice(before.as_bytes());
+    out.extend_from_slice(b"<code>");
+    push_html(out, path);
+    out.extend_from_slice(b"</code>");
+    out.extend_from_slice(after.as_bytes());
+}
+
+/// The address as `rocknet explain` takes it.
+fn push_url(out: &mut Vec<u8>, listen: &str) {
+    if !listen.contains("://") {
+        out.extend_from_slice(b"http://");
+    }
+    push_html(out, listen.trim_end_matches('/'));
+    out.push(b'/');
+}
+
+fn push_logo(out: &mut Vec<u8>, class: &str) {
+    push_template(out, LOGO.trim_end(), |_, out| out.extend_from_slice(class.as_bytes()));
+}
+
+/// Room for paths and addresses of ordinary length, some of them shown twice.
+const RESERVE: usize = 1024;
+
+const PAGE: &str = include_str!("assets/welcome.html");
+const LOGO: &str = include_str!("assets/logo.svg");
+const STYLE: &str = concat!(include_str!("assets/base.css"), include_str!("assets/welcome.css"));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// With its header section the page stays within the ten segments a new connection may send at once.
+    const PAGE_LIMIT: usize = 12 * 1024;
+
+    const FRESH: Welcome<'_> = Welcome {
+        listen: "http://127.0.0.1:8080",
+        config_path: None,
+        root: None,
+        version: "0.1.0",
+    };
+
+    fn page(welcome: &Welcome<'_>) -> String {
+        String::from_utf8(html(welcome)).unwrap()
+    }
+
+    #[test]
+    fn the_page_tells_what_is_known() {
+        let rows = [
+            (FRESH, "<dd><code>http://127.0.0.1:8080</code></dd>"),
+            (FRESH, "<small>0.1.0</small>"),
+            (FRESH, "<dt>Folder</dt><dd>none yet."),
+            (
+                FRESH,
+                "<dt>Settings</dt><dd>none yet. RockNet looks for <code>./rocknet.toml</code>",
+            ),
+            (FRESH, "<p>Save this as <code>rocknet.toml</code>"),
+            (FRESH, "<dt>rocknet explain http://127.0.0.1:8080/</dt>"),
+            (
+                Welcome {
+                    listen: "[::1]:8080",
+                    ..FRESH
+                },
+                "<dt>rocknet explain http://[::1]:8080/</dt>",
+            ),
+            (
+                Welcome {
+                    listen: "http://localhost/",
+                    ..FRESH
+                },
+                "<dt>rocknet explain http://localhost/</dt>",
+            ),
+            (
+                Welcome {
+                    root: Some("/srv/www"),
+                    ..FRESH
+                },
+                "<dt>Folder</dt><dd><code>/srv/www</code>: an <code>index.html</code>",
+            ),
+            (
+                Welcome {
+                    config_path: Some("/etc/r.toml"),
+                    ..FRESH
+                },
+                "<dt>Settings</dt><dd><code>/etc/r.toml</code></dd>",
+            ),
+            (
+                Welcome {
+                    config_path: Some("/etc/r.toml"),
+                    ..FRESH
+                },
+                "<p>Add this to <code>/etc/r.toml</code>, then reload:</p>",
+            ),
+        ];
+        for (welcome, wanted) in rows {
+            let page = page(&welcome);
+            assert!(page.contains(wanted), "{wanted} not in {page}");
+        }
+    }
+
+    #[test]
+    fn the_page_names_the_next_commands() {
+        let page = page(&FRESH);
+        for wanted in [
+            "rocknet serve ./my-site</pre>",
+            "[site.\":8081\"]\nroot = \"./my-site\"\n",
+            "rocknet check",
+            ">reload<",
+        ] {
+            assert!(page.contains(wanted), "{wanted}");
+        }
+    }
+
+    #[test]
+    fn the_page_stands_alone() {
+        let page = page(&Welcome {
+            root: Some("/srv/www"),
+            config_path: Some("/etc/rocknet/rocknet.toml"),
+            ..FRESH
+        });
+        assert!(page.len() < PAGE_LIMIT, "{} bytes", page.len());
+        assert!(!page.contains("{{"), "a placeholder was left");
+        for forbidden in ["<script", "@import", "src=", "url(", "<a "] {
+            assert!(!page.contains(forbidden), "{forbidden}");
+        }
+        assert_eq!(page.matches("<svg").count(), page.matches("</svg>").count());
+        assert_eq!(page.matches("<main>").count(), 1);
+    }
+
+    #[test]
+    fn paths_are_shown_not_obeyed() {
+        let evil = "/srv/<script>alert(1)</script>{{style}}";
+        let page = page(&Welcome {
+            listen: evil,
+            config_path: Some(evil),
+            root: Some(evil),
+            version: evil,
+        });
+        assert!(!page.contains("<script"), "{page}");
+        assert_eq!(
+            page.matches("&lt;script&gt;alert(1)&lt;/script&gt;{{style}}").count(),
+            6
+        );
+    }
+}
