@@ -1,1 +1,19 @@
 //! What requests and answers mean, whatever wire they came on (RFC 9110).
+//!
+//! Pure functions: no clock, no randomness, no file is asked here.
+
+pub mod date;
+pub mod etag;
+pub mod fields;
+#[doc(hidden)]
+pub mod fuzzing;
+mod list;
+pub mod media_type;
+pub mod negotiation;
+mod safe_name;
+pub mod safe_path;
+
+pub use etag::{EntityTag, FileTag};
+pub use media_type::MediaType;
+pub use negotiation::{Accepted, Coding};
+pub use safe_path::{PathError, SafePath};

@@ -1,0 +1,63 @@
+//! What may stand in a field name and a field value (RFC 9110 §5), for those who write fields from a configuration.
+
+/// token = 1*tchar: field names, methods, codings, parameter names.
+pub fn is_token(bytes: &[u8]) -> bool {
+    !bytes.is_empty() && bytes.iter().all(|&b| is_tchar(b))
+}
+
+/// A field value as it may be sent: visible bytes, obs-text, and spaces or tabs between them, never at an end.
+/// So no line break, NUL or other control can be smuggled into a head.
+pub fn is_field_value(bytes: &[u8]) -> bool {
+    let blank = |b: Option<&u8>| matches!(b, Some(b' ' | b'\t'));
+    let allowed = |b: &u8| matches!(b, b' ' | b'\t' | 0x21..=0x7e | 0x80..=0xff);
+    bytes.iter().all(allowed) && !blank(bytes.first()) && !blank(bytes.last())
+}
+
+fn is_tchar(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens() {
+        let rows: &[(&[u8], bool)] = &[
+            (b"X-Frame-Options", true),
+            (b"!#$%&'*+-.^_`|~09azAZ", true),
+            (b"", false),
+            (b"a b", false),
+            (b"a:", false),
+            (b"a\r\n", false),
+            (b"a\0", false),
+            (b"(a)", false),
+            (b"\xc3\xa9", false),
+        ];
+        for &(bytes, expected) in rows {
+            assert_eq!(is_token(bytes), expected, "{}", bytes.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn field_values() {
+        let rows: &[(&[u8], bool)] = &[
+            (b"DENY", true),
+            (b"", true),
+            (b"a b\tc", true),
+            (b"\"quoted, text\"; x=1", true),
+            (b"caf\xc3\xa9", true),
+            (b" a", false),
+            (b"a\t", false),
+            (b"a\r\nSet-Cookie: x", false),
+            (b"a\nb", false),
+            (b"a\rb", false),
+            (b"a\0b", false),
+            (b"a\x7fb", false),
+            (b"a\x1bb", false),
+        ];
+        for &(bytes, expected) in rows {
+            assert_eq!(is_field_value(bytes), expected, "{}", bytes.escape_ascii());
+        }
+    }
+}

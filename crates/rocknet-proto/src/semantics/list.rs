@@ -1,0 +1,103 @@
+//! The comma lists that many fields are made of (RFC 9110 §5.6.1).
+
+/// The value without the optional whitespace around it.
+pub(super) fn trim(value: &[u8]) -> &[u8] {
+    let value = skip_whitespace(value);
+    let end = value
+        .iter()
+        .rposition(|&b| !is_whitespace(b))
+        .map_or(0, |last| last + 1);
+    &value[..end]
+}
+
+/// The value from its first byte that is not optional whitespace.
+pub(super) fn skip_whitespace(value: &[u8]) -> &[u8] {
+    let start = value.iter().position(|&b| !is_whitespace(b)).unwrap_or(value.len());
+    &value[start..]
+}
+
+/// The trimmed parts of a value between `separator`s that stand outside quoted strings; empty parts are left out, as a
+/// recipient of a list must do.
+pub(super) fn parts(value: &[u8], separator: u8) -> Parts<'_> {
+    Parts { rest: value, separator }
+}
+
+pub(super) struct Parts<'a> {
+    rest: &'a [u8],
+    separator: u8,
+}
+
+impl<'a> Iterator for Parts<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        while !self.rest.is_empty() {
+            let end = part_length(self.rest, self.separator);
+            let part = trim(&self.rest[..end]);
+            self.rest = self.rest.get(end + 1..).unwrap_or(&[]);
+            if !part.is_empty() {
+                return Some(part);
+            }
+        }
+        None
+    }
+}
+
+/// Up to the separator or the end; a quoted string that is never closed swallows the rest.
+fn part_length(rest: &[u8], separator: u8) -> usize {
+    let mut quoted = false;
+    let mut escaped = false;
+    for (at, &byte) in rest.iter().enumerate() {
+        if escaped {
+            escaped = false;
+        } else if quoted {
+            match byte {
+                b'\\' => escaped = true,
+                b'"' => quoted = false,
+                _ => {}
+            }
+        } else if byte == separator {
+            return at;
+        } else if byte == b'"' {
+            quoted = true;
+        }
+    }
+    rest.len()
+}
+
+/// OWS = *( SP / HTAB )
+fn is_whitespace(byte: u8) -> bool {
+    byte == b' ' || byte == b'\t'
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn splits() {
+        let rows: &[(&str, &[&str])] = &[
+            ("a, b,c", &["a", "b", "c"]),
+            (" ,, a ,\t, b ,", &["a", "b"]),
+            ("", &[]),
+            (" ", &[]),
+            (",", &[]),
+            (r#"a;p="x,y", b"#, &[r#"a;p="x,y""#, "b"]),
+            (r#"a;p="x\",y", b"#, &[r#"a;p="x\",y""#, "b"]),
+            (r#"a;p="x, b"#, &[r#"a;p="x, b"#]),
+            (r"a\,b", &[r"a\", "b"]),
+        ];
+        for &(value, expected) in rows {
+            let found: Vec<&[u8]> = parts(value.as_bytes(), b',').collect();
+            let expected: Vec<&[u8]> = expected.iter().map(|part| part.as_bytes()).collect();
+            assert_eq!(found, expected, "{value:?}");
+        }
+    }
+
+    #[test]
+    fn trims() {
+        for (value, expected) in [("", ""), (" \t ", ""), (" a b\t", "a b"), ("a", "a"), ("\ra", "\ra")] {
+            assert_eq!(trim(value.as_bytes()), expected.as_bytes(), "{value:?}");
+        }
+    }
+}

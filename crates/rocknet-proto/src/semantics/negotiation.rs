@@ -1,0 +1,414 @@
+//! Which content coding and which media type a client gets of those there are (RFC 9110 §12.5).
+
+use super::list;
+
+/// A content coding that RockNet writes (RFC 9110 §8.4.1, RFC 7932, RFC 8878).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Coding {
+    Identity,
+    Gzip,
+    Zstd,
+    Br,
+}
+
+impl Coding {
+    /// The server's order among codings that a client likes equally: smallest output first, as measured on text.
+    pub const BY_PREFERENCE: [Coding; 4] = [Coding::Br, Coding::Zstd, Coding::Gzip, Coding::Identity];
+
+    /// The value of `Content-Encoding`; identity is named in `Accept-Encoding` alone and never sent.
+    pub fn name(self) -> &'static str {
+        match self {
+            Coding::Identity => "identity",
+            Coding::Gzip => "gzip",
+            Coding::Zstd => "zstd",
+            Coding::Br => "br",
+        }
+    }
+
+    /// What a file precompressed this way has behind its name, with the dot.
+    pub fn file_suffix(self) -> &'static str {
+        match self {
+            Coding::Identity => "",
+            Coding::Gzip => ".gz",
+            Coding::Zstd => ".zst",
+            Coding::Br => ".br",
+        }
+    }
+
+    /// What tells the tag of this variant from that of the plain file.
+    pub(super) fn tag_suffix(self) -> &'static [u8] {
+        match self {
+            Coding::Identity => b"",
+            Coding::Gzip => b"-gz",
+            Coding::Zstd => b"-zst",
+            Coding::Br => b"-br",
+        }
+    }
+
+    fn from_name(name: &[u8]) -> Option<Coding> {
+        // RFC 9110 §8.4.1.3: x-gzip is another name of gzip.
+        let names: [(&[u8], Coding); 5] = [
+            (b"gzip", Coding::Gzip),
+            (b"br", Coding::Br),
+            (b"zstd", Coding::Zstd),
+            (b"identity", Coding::Identity),
+            (b"x-gzip", Coding::Gzip),
+        ];
+        names
+            .iter()
+            .find(|(known, _)| known.eq_ignore_ascii_case(name))
+            .map(|&(_, coding)| coding)
+    }
+}
+
+/// What an `Accept-Encoding` says of each coding RockNet knows.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Accepted {
+    /// Indexed by [`Coding`].
+    weights: [Weight; 4],
+}
+
+impl Accepted {
+    /// Nothing but the bytes as they are: for no field, an empty one, a malformed one.
+    pub const IDENTITY: Accepted = Accepted::only(&[]);
+
+    /// Reads the field. Several fields of the name are to be joined with `, ` beforehand.
+    ///
+    /// Without a field a client accepts anything (RFC 9110 §12.5.3), yet those that send none are scripts and old
+    /// tools that decode nothing: they get identity. So does one whose field cannot be read to its end.
+    pub fn parse(field: Option<&[u8]>) -> Accepted {
+        match field {
+            None => Accepted::IDENTITY,
+            // Nearly every request of a browser carries one of these, letter by letter.
+            Some(b"gzip, deflate, br, zstd") => const { Accepted::only(&[Coding::Gzip, Coding::Br, Coding::Zstd]) },
+            Some(b"gzip, deflate, br") => const { Accepted::only(&[Coding::Gzip, Coding::Br]) },
+            Some(b"gzip, deflate" | b"gzip") => const { Accepted::only(&[Coding::Gzip]) },
+            Some(value) => Accepted::parse_list(value).unwrap_or(Accepted::IDENTITY),
+        }
+    }
+
+    const fn only(codings: &[Coding]) -> Accepted {
+        let mut weights = [Weight::REFUSED; 4];
+        weights[Coding::Identity as usize] = Weight::TOLERATED;
+        let mut at = 0;
+        while at < codings.len() {
+            weights[codings[at] as usize] = Weight::ONE;
+            at += 1;
+        }
+        Accepted { weights }
+    }
+
+    fn parse_list(value: &[u8]) -> Option<Accepted> {
+        let mut named: [Option<Weight>; 4] = [None; 4];
+        let mut others: Option<Weight> = None;
+        for part in list::parts(value, b',') {
+            let (name, weight) = match memchr::memchr(b';', part) {
+                None => (part, Weight::ONE),
+                Some(end) => (
+                    list::trim(&part[..end]),
+                    Weight::parse_parameter(list::trim(&part[end + 1..]))?,
+                ),
+            };
+            if !super::fields::is_token(name) {
+                return None;
+            }
+            let slot = match Coding::from_name(name) {
+                Some(coding) => &mut named[coding as usize],
+                None if name == b"*" => &mut others,
+                None => continue,
+            };
+            // Named twice, the smaller weight holds: a refusal is never overruled.
+            *slot = Some(slot.map_or(weight, |before| before.min(weight)));
+        }
+        let mut weights = [Weight::REFUSED; 4];
+        for coding in Coding::BY_PREFERENCE {
+            // Identity needs no naming to be acceptable, only to be preferred or refused.
+            let unnamed = if coding == Coding::Identity {
+                Weight::TOLERATED
+            } else {
+                Weight::REFUSED
+            };
+            weights[coding as usize] = named[coding as usize].or(others).unwrap_or(unnamed);
+        }
+        Some(Accepted { weights })
+    }
+
+    /// Whether a variant in this coding may be sent. Identity is false only after `identity;q=0` or `*;q=0`.
+    pub fn accepts(&self, coding: Coding) -> bool {
+        self.weights[coding as usize] != Weight::REFUSED
+    }
+}
+
+/// The coding the client likes best among those `offered`, the server's preference deciding among equals.
+///
+/// Identity is always there to be sent and need not be offered. It is also the answer when all is refused: RFC 9110
+/// §12.5.3 leaves it to the server whether to say 406 then, and bytes that can be read help more than an error.
+pub fn choose(accepted: Accepted, offered: &[Coding]) -> Coding {
+    let mut best = (accepted.weights[Coding::Identity as usize], Coding::Identity);
+    // From the least preferred up, so that a later equal replaces an earlier.
+    for coding in Coding::BY_PREFERENCE.into_iter().rev() {
+        let weight = accepted.weights[coding as usize];
+        if weight != Weight::REFUSED && weight >= best.0 && offered.contains(&coding) {
+            best = (weight, coding);
+        }
+    }
+    best.1
+}
+
+/// The index of the offer that an `Accept` field prefers; `None` when it refuses them all. Among equal weights the
+/// offer named more precisely wins, then the earlier one: `application/json, */*` asks for JSON.
+///
+/// Offers are bare types such as `application/json`. An empty field accepts anything, as no field does. Parameters of
+/// a range other than its weight are passed over: `application/json;charset=utf-8` asks for JSON. Elements that cannot
+/// be read are skipped.
+pub fn prefers(accept: &[u8], offers: &[&str]) -> Option<usize> {
+    if list::trim(accept).is_empty() {
+        return (!offers.is_empty()).then_some(0);
+    }
+    let mut best: Option<((Weight, Precision), usize)> = None;
+    for (index, offer) in offers.iter().enumerate() {
+        let liking = liking_of(accept, offer.as_bytes());
+        if liking.0 != Weight::REFUSED && best.is_none_or(|(before, _)| liking > before) {
+            best = Some((liking, index));
+        }
+    }
+    best.map(|(_, index)| index)
+}
+
+/// How closely a media range names a type (RFC 9110 §12.5.1: the most specific reference has precedence).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Precision {
+    Nothing,
+    Anything,
+    Type,
+    Subtype,
+}
+
+/// The weight of the most precise range that covers `offer`; among equally precise ones the greatest.
+fn liking_of(accept: &[u8], offer: &[u8]) -> (Weight, Precision) {
+    let mut best = (Precision::Nothing, Weight::REFUSED);
+    for element in list::parts(accept, b',') {
+        let mut parts = list::parts(element, b';');
+        let Some(range) = parts.next() else { continue };
+        let precision = match range.strip_suffix(b"*") {
+            _ if range.eq_ignore_ascii_case(offer) => Precision::Subtype,
+            Some(b"*/") => Precision::Anything,
+            Some(prefix) if prefix.ends_with(b"/") && begins_with(offer, prefix) => Precision::Type,
+            _ => continue,
+        };
+        let weight = match parts.find(|part| begins_with(part, b"q=")) {
+            None => Weight::ONE,
+            Some(parameter) => match Weight::parse_parameter(parameter) {
+                Some(weight) => weight,
+                None => continue,
+            },
+        };
+        best = best.max((precision, weight));
+    }
+    (best.1, best.0)
+}
+
+fn begins_with(value: &[u8], prefix: &[u8]) -> bool {
+    value
+        .get(..prefix.len())
+        .is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+}
+
+/// A qvalue in thousandths, with a place between "no" and "least" for what is acceptable without having been named.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+struct Weight(u16);
+
+impl Weight {
+    const REFUSED: Weight = Weight(0);
+    const TOLERATED: Weight = Weight(1);
+    const ONE: Weight = Weight(1001);
+
+    /// `q=` and a qvalue: `0` or `1` with up to three decimals, those of `1` all zero (RFC 9110 §12.4.2).
+    fn parse_parameter(parameter: &[u8]) -> Option<Weight> {
+        let (name, value) = parameter.split_at_checked(2)?;
+        if !name.eq_ignore_ascii_case(b"q=") {
+            return None;
+        }
+        let (whole, decimals) = match value {
+            [whole @ (b'0' | b'1')] => (whole, &[][..]),
+            [whole @ (b'0' | b'1'), b'.', decimals @ ..] if decimals.len() <= 3 => (whole, decimals),
+            _ => return None,
+        };
+        let mut thousandths = 0;
+        for place in 0..3 {
+            let digit = decimals.get(place).copied().unwrap_or(b'0');
+            if !digit.is_ascii_digit() {
+                return None;
+            }
+            thousandths = thousandths * 10 + u16::from(digit - b'0');
+        }
+        match (whole, thousandths) {
+            (b'0', 0) => Some(Weight::REFUSED),
+            (b'0', thousandths) => Some(Weight(thousandths + 1)),
+            (_, 0) => Some(Weight::ONE),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Coding::{Br, Gzip, Identity, Zstd};
+    use super::*;
+    use proptest::prelude::*;
+
+    const ALL: &[Coding] = &[Identity, Gzip, Zstd, Br];
+
+    #[test]
+    fn chooses_codings() {
+        let rows: &[(Option<&str>, &[Coding], Coding)] = &[
+            (None, ALL, Identity),
+            (Some(""), ALL, Identity),
+            (Some("gzip, deflate, br, zstd"), ALL, Br),
+            (Some("gzip, deflate, br, zstd"), &[Gzip, Zstd], Zstd),
+            (Some("gzip, deflate, br, zstd"), &[], Identity),
+            (Some("gzip, deflate, br"), &[Zstd, Gzip], Gzip),
+            (Some("gzip, deflate"), ALL, Gzip),
+            (Some("deflate"), ALL, Identity),
+            (Some("GZip"), ALL, Gzip),
+            (Some("x-gzip"), ALL, Gzip),
+            (Some("br;q=1.0, gzip;q=0.8, *;q=0.1"), ALL, Br),
+            (Some("br;q=0.5, gzip;q=0.8"), ALL, Gzip),
+            (Some("gzip;q=0.5, zstd;q=0.5, br;q=0.5"), ALL, Br),
+            (Some("gzip;q=0.001"), ALL, Gzip),
+            (Some("gzip;q=0.000"), ALL, Identity),
+            (Some("gzip;q=0"), ALL, Identity),
+            (Some("gzip ; Q=0.3 , br\t;\tq=0.2"), ALL, Gzip),
+            (Some("gzip, gzip;q=0"), ALL, Identity),
+            (Some("gzip;q=0, gzip"), ALL, Identity),
+            (Some("*"), ALL, Br),
+            (Some("*, br;q=0"), ALL, Zstd),
+            (Some("*;q=0"), ALL, Identity),
+            (Some("*;q=0, gzip"), ALL, Gzip),
+            (Some("*;q=0.5, identity;q=0.6"), ALL, Identity),
+            (Some("identity, gzip;q=0.5"), ALL, Identity),
+            (Some("identity;q=0.5, gzip;q=0.5"), ALL, Gzip),
+            (Some("identity;q=0"), ALL, Identity),
+            (Some("identity;q=0, br;q=0.1"), ALL, Br),
+            (Some("identity;q=0, br;q=0.1"), &[Gzip], Identity),
+            // Malformed: the bytes as they are.
+            (Some("gzip;q=2"), ALL, Identity),
+            (Some("gzip;q=1.001"), ALL, Identity),
+            (Some("gzip;q=0.1234"), ALL, Identity),
+            (Some("gzip;q=-1"), ALL, Identity),
+            (Some("gzip;q="), ALL, Identity),
+            (Some("gzip;q"), ALL, Identity),
+            (Some("gzip;level=9"), ALL, Identity),
+            (Some("gzip br"), ALL, Identity),
+            (Some("gzip, b\"r"), ALL, Identity),
+            (Some(";q=1"), ALL, Identity),
+            (Some("gzip;q=1.000"), ALL, Gzip),
+            (Some("gzip;q=1."), ALL, Gzip), // the grammar has it
+            (Some(", ,gzip,,"), ALL, Gzip),
+        ];
+        for &(field, offered, expected) in rows {
+            let accepted = Accepted::parse(field.map(str::as_bytes));
+            assert_eq!(choose(accepted, offered), expected, "{field:?} of {offered:?}");
+        }
+    }
+
+    #[test]
+    fn the_fast_path_agrees_with_the_grammar() {
+        for field in ["gzip, deflate, br, zstd", "gzip, deflate, br", "gzip, deflate", "gzip"] {
+            let value = field.as_bytes();
+            assert_eq!(
+                Some(Accepted::parse(Some(value))),
+                Accepted::parse_list(value),
+                "{field}"
+            );
+        }
+    }
+
+    #[test]
+    fn prefers_media_types() {
+        const OFFERS: &[&str] = &["text/html", "application/json"];
+        let rows: &[(&str, Option<usize>)] = &[
+            ("", Some(0)),
+            ("*/*", Some(0)),
+            ("application/json", Some(1)),
+            ("Application/JSON", Some(1)),
+            ("application/json;charset=utf-8", Some(1)),
+            ("application/*", Some(1)),
+            (
+                "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
+                Some(0),
+            ),
+            ("application/json, text/plain, */*", Some(1)), // a common script library's default
+            ("text/html;q=0.5, application/json", Some(1)),
+            ("text/html;q=0.5, application/json;q=0.5", Some(0)),
+            ("*/*;q=0.1, application/json;q=0.2", Some(1)),
+            ("text/*, text/html;q=0", None),
+            ("text/html;q=0, */*", Some(1)),
+            ("image/png", None),
+            ("*/*;q=0", None),
+            ("application/json;q=nonsense", None),
+            ("application/json;q=nonsense, text/html;q=0.1", Some(0)),
+            ("application/json;p=\"a,b;q=0\";q=0.7, text/html;q=0.6", Some(1)),
+            ("*", None),
+            ("tex*", None),
+            (";;,=", None),
+        ];
+        for &(accept, expected) in rows {
+            assert_eq!(prefers(accept.as_bytes(), OFFERS), expected, "{accept}");
+        }
+        assert_eq!(prefers(b"", &[]), None);
+    }
+
+    #[test]
+    fn rfc_9110_accept_example() {
+        let accept =
+            b"text/*;q=0.3, text/plain;q=0.7, text/plain;format=flowed, text/plain;format=fixed;q=0.4, */*;q=0.5";
+        let rows: &[(&str, u16)] = &[("text/html", 300), ("image/jpeg", 500)];
+        for &(offer, thousandths) in rows {
+            assert_eq!(
+                liking_of(accept, offer.as_bytes()).0,
+                Weight(thousandths + 1),
+                "{offer}"
+            );
+        }
+    }
+
+    fn weight_text() -> impl Strategy<Value = (u16, String)> {
+        (0u16..=1000).prop_map(|thousandths| {
+            let text = if thousandths == 1000 {
+                "1".to_owned()
+            } else {
+                format!("0.{thousandths:03}")
+            };
+            (thousandths, text)
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a_refused_coding_is_never_chosen(
+            gzip in weight_text(), zstd in weight_text(), br in weight_text(),
+            offered in prop::sample::subsequence(ALL.to_vec(), 0..=4),
+        ) {
+            let field = format!("gzip;q={}, zstd;q={}, br;q={}", gzip.1, zstd.1, br.1);
+            let chosen = choose(Accepted::parse(Some(field.as_bytes())), &offered);
+            let given = [(Gzip, gzip.0), (Zstd, zstd.0), (Br, br.0)];
+            let best = given.iter().filter(|(coding, _)| offered.contains(coding)).map(|&(_, weight)| weight).max();
+            match given.iter().find(|(coding, _)| *coding == chosen) {
+                Some(&(coding, weight)) => {
+                    prop_assert!(weight > 0 && offered.contains(&coding));
+                    prop_assert_eq!(Some(weight), best);
+                }
+                None => prop_assert_eq!(best.unwrap_or(0), 0),
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_survived(field in prop::collection::vec(any::<u8>(), 0..60)) {
+            let accepted = Accepted::parse(Some(&field));
+            let chosen = choose(accepted, ALL);
+            prop_assert!(chosen == Identity || accepted.accepts(chosen));
+            prop_assert!(prefers(&field, &["text/html"]).is_none_or(|index| index == 0));
+        }
+    }
+}

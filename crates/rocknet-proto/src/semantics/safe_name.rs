@@ -1,0 +1,101 @@
+//! Which names a segment of a path may have, on every operating system alike.
+//!
+//! Windows opens `con`, `x.` and `x::$DATA` as something other than they say. They are refused on Unix too: a site that
+//! moves between machines must not change what it gives away.
+
+/// NAME_MAX of Linux, macOS and Windows: a longer name can match no file, and some file systems fail strangely on it.
+pub(super) const MAX_SEGMENT: usize = 255;
+
+/// Whether a segment, decoded and neither empty nor a dot segment, may be the name of a file or directory.
+pub(super) fn is_safe(name: &[u8]) -> bool {
+    name.len() <= MAX_SEGMENT
+        && !name
+            .iter()
+            .any(|&b| matches!(b, b'\\' | b':' | b'/') || b.is_ascii_control())
+        && !ends_loosely(name)
+        && !is_device(name)
+}
+
+/// The same for a segment whose bytes have been checked one by one; an empty one is not plain.
+pub(super) fn is_plain(name: &[u8]) -> bool {
+    !name.is_empty() && name.len() <= MAX_SEGMENT && !ends_loosely(name) && !is_device(name)
+}
+
+/// Windows drops dots and spaces at the end of a name, so that `x.php.` would open `x.php` past every rule.
+fn ends_loosely(name: &[u8]) -> bool {
+    matches!(name.last(), Some(b'.' | b' '))
+}
+
+/// A device name of Windows, in any case, with any extension and with spaces before that.
+fn is_device(name: &[u8]) -> bool {
+    // Looked at first, because it settles nearly all names: every device begins with one of these.
+    if !matches!(
+        name.first().map(u8::to_ascii_lowercase),
+        Some(b'a' | b'c' | b'l' | b'n' | b'p')
+    ) || name.len() < 3
+    {
+        return false;
+    }
+    let stem = name.split(|&b| b == b'.').next().unwrap_or(name).trim_ascii_end();
+    let numbered = |prefix: &[u8]| {
+        let Some((start, digit)) = stem.split_at_checked(3) else {
+            return false;
+        };
+        // The superscripts ¹ ² ³ count as digits there.
+        start.eq_ignore_ascii_case(prefix) && matches!(digit, [b'0'..=b'9'] | [0xc2, 0xb9 | 0xb2 | 0xb3])
+    };
+    DEVICES.iter().any(|device| device.eq_ignore_ascii_case(stem)) || numbered(b"com") || numbered(b"lpt")
+}
+
+const DEVICES: [&[u8]; 7] = [b"con", b"prn", b"aux", b"nul", b"conin$", b"conout$", b"clock$"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names() {
+        let long = "x".repeat(MAX_SEGMENT);
+        let longer = "x".repeat(MAX_SEGMENT + 1);
+        let rows: &[(&str, bool)] = &[
+            ("index.html", true),
+            (".htaccess", true),
+            ("a b", true),
+            ("caf\u{e9}", true),
+            ("console", true),
+            ("com", true),
+            ("com10", true),
+            ("comx", true),
+            ("nullable.js", true),
+            ("x.con", true),
+            ("lpt", true),
+            (&long, true),
+            (&longer, false),
+            ("con", false),
+            ("CON", false),
+            ("Con.txt", false),
+            ("con .txt", false),
+            ("nul.tar.gz", false),
+            ("aux.js", false),
+            ("prn", false),
+            ("com1", false),
+            ("COM0.css", false),
+            ("lpt\u{b9}", false),
+            ("com\u{b3}.x", false),
+            ("conin$", false),
+            ("CONOUT$", false),
+            ("clock$", false),
+            ("x.", false),
+            ("x ", false),
+            ("...", false),
+            (".. ", false),
+            ("x::$DATA", false),
+            ("c:", false),
+            ("a\\b", false),
+            ("a\tb", false),
+        ];
+        for &(name, expected) in rows {
+            assert_eq!(is_safe(name.as_bytes()), expected, "{name:?}");
+        }
+    }
+}
