@@ -3,4 +3,19 @@
 //! It never opens a socket, reads a clock or asks a runtime: bytes, time and randomness are arguments.
 #![forbid(unsafe_code)]
 
+mod bytes;
+pub mod fields;
+pub mod h1;
+pub mod limits;
+pub mod method;
+pub mod request;
+pub mod response;
 pub mod semantics;
+pub mod status;
+
+pub use fields::{Field, FieldIndex, Fields, Known, KnownSet, Span};
+pub use limits::Limits;
+pub use method::Method;
+pub use request::{OwnedRequest, Request, RequestIndex, TargetForm, Version};
+pub use response::{Response, ResponseIndex};
+pub use status::Status;

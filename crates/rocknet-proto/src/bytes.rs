@@ -1,0 +1,200 @@
+//! Classes of bytes in HTTP's grammar, and searches that look at eight bytes at a time.
+
+/// `token` (RFC 9110 §5.6.2).
+pub(crate) const TOKEN: u8 = 1 << 0;
+/// Bytes of a field value: VCHAR, SP, HTAB, obs-text (RFC 9110 §5.5).
+pub(crate) const VALUE: u8 = 1 << 1;
+/// Bytes of a request target: VCHAR alone; RFC 3986 has no room for obs-text or controls.
+pub(crate) const TARGET: u8 = 1 << 2;
+/// Bytes of a `reg-name` but `%`: unreserved and sub-delims (RFC 3986 §3.2.2).
+pub(crate) const REG_NAME: u8 = 1 << 3;
+/// Hexadecimal digits.
+pub(crate) const HEX: u8 = 1 << 4;
+
+const CLASSES: [u8; 256] = classes();
+
+const fn classes() -> [u8; 256] {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let b = byte as u8;
+        let mut class = 0;
+        if b.is_ascii_alphanumeric() || contains(b"!#$%&'*+-.^_`|~", b) {
+            class |= TOKEN;
+        }
+        if b == b'\t' || (b >= 0x20 && b != 0x7f) {
+            class |= VALUE;
+        }
+        if b > 0x20 && b < 0x7f {
+            class |= TARGET;
+        }
+        if b.is_ascii_alphanumeric() || contains(b"-._~!$&'()*+,;=", b) {
+            class |= REG_NAME;
+        }
+        if b.is_ascii_hexdigit() {
+            class |= HEX;
+        }
+        table[byte] = class;
+        byte += 1;
+    }
+    table
+}
+
+const fn contains(set: &[u8], byte: u8) -> bool {
+    let mut i = 0;
+    while i < set.len() {
+        if set[i] == byte {
+            return true;
+        }
+        i += 1;
+    }
+    false
+}
+
+#[inline(always)]
+pub(crate) const fn is(byte: u8, class: u8) -> bool {
+    CLASSES[byte as usize] & class != 0
+}
+
+/// Whether every byte is of the class; true for an empty slice.
+#[inline]
+pub(crate) fn all(bytes: &[u8], class: u8) -> bool {
+    bytes.iter().all(|&byte| is(byte, class))
+}
+
+/// `1*tchar`.
+#[inline]
+pub(crate) fn is_token(bytes: &[u8]) -> bool {
+    !bytes.is_empty() && all(bytes, TOKEN)
+}
+
+/// Where the run of bytes that are neither controls nor DEL ends; a HTAB ends it too, for the caller to judge.
+#[inline]
+pub(crate) fn control_from(bytes: &[u8], mut at: usize) -> usize {
+    while let Some(word) = word_at(bytes, at) {
+        let found = below(word, 0x20) | equal(word, 0x7f);
+        if found != 0 {
+            return at + first(found);
+        }
+        at += 8;
+    }
+    while at < bytes.len() && bytes[at] >= 0x20 && bytes[at] != 0x7f {
+        at += 1;
+    }
+    at
+}
+
+/// Where the next byte stands that is `?`, `#` or none a request target may hold.
+#[inline]
+pub(crate) fn target_stop_from(bytes: &[u8], mut at: usize) -> usize {
+    while let Some(word) = word_at(bytes, at) {
+        let found = below(word, 0x21) | equal(word, 0x7f) | equal(word, b'?') | equal(word, b'#') | (word & HIGH);
+        if found != 0 {
+            return at + first(found);
+        }
+        at += 8;
+    }
+    while at < bytes.len() && is(bytes[at], TARGET) && bytes[at] != b'?' && bytes[at] != b'#' {
+        at += 1;
+    }
+    at
+}
+
+/// Where the next colon stands.
+#[inline]
+pub(crate) fn colon_from(bytes: &[u8], mut at: usize) -> Option<usize> {
+    while let Some(word) = word_at(bytes, at) {
+        let found = equal(word, b':');
+        if found != 0 {
+            return Some(at + first(found));
+        }
+        at += 8;
+    }
+    while at < bytes.len() {
+        if bytes[at] == b':' {
+            return Some(at);
+        }
+        at += 1;
+    }
+    None
+}
+
+/// The value without spaces and tabs around it.
+#[inline]
+pub(crate) fn trim(mut bytes: &[u8]) -> &[u8] {
+    while let [b' ' | b'\t', rest @ ..] = bytes {
+        bytes = rest;
+    }
+    while let [rest @ .., b' ' | b'\t'] = bytes {
+        bytes = rest;
+    }
+    bytes
+}
+
+/// Eight bytes as a number whose lowest byte is the first.
+#[inline(always)]
+pub(crate) fn word_at(bytes: &[u8], at: usize) -> Option<u64> {
+    bytes
+        .get(at..)?
+        .first_chunk::<8>()
+        .map(|chunk| u64::from_le_bytes(*chunk))
+}
+
+const LOW: u64 = 0x0101_0101_0101_0101;
+const HIGH: u64 = LOW << 7;
+
+// `below` and `equal` set the high bit of each byte that matches. A borrow may raise false bits, but only behind a byte
+// that matches, so the lowest set bit is always true: `first` relies on that and nothing else may.
+
+#[inline(always)]
+const fn below(word: u64, bound: u8) -> u64 {
+    word.wrapping_sub(LOW * bound as u64) & !word & HIGH
+}
+
+#[inline(always)]
+const fn equal(word: u64, byte: u8) -> u64 {
+    let differences = word ^ (LOW * byte as u64);
+    differences.wrapping_sub(LOW) & !differences & HIGH
+}
+
+#[inline(always)]
+const fn first(found: u64) -> usize {
+    (found.trailing_zeros() / 8) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each search against the plain loop that says what it means, for every byte at every place in a line.
+    #[test]
+    fn searches_agree_with_plain_loops() {
+        for length in 0..20 {
+            for place in 0..length {
+                for byte in 0..=255u8 {
+                    let mut line = vec![b'a'; length];
+                    line[place] = byte;
+                    let plain = |stop: &dyn Fn(u8) -> bool| line.iter().position(|&b| stop(b));
+                    let control = plain(&|b| b < 0x20 || b == 0x7f).unwrap_or(length);
+                    assert_eq!(control_from(&line, 0), control, "{line:?}");
+                    let stop = plain(&|b| !is(b, TARGET) || b == b'?' || b == b'#').unwrap_or(length);
+                    assert_eq!(target_stop_from(&line, 0), stop, "{line:?}");
+                    assert_eq!(colon_from(&line, 0), plain(&|b| b == b':'), "{line:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn trim_takes_only_spaces_and_tabs() {
+        for (from, to) in [
+            (" \ta \t", "a"),
+            ("", ""),
+            (" ", ""),
+            ("a b", "a b"),
+            ("\x0ba", "\x0ba"),
+        ] {
+            assert_eq!(trim(from.as_bytes()), to.as_bytes());
+        }
+    }
+}

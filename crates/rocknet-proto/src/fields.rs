@@ -1,0 +1,310 @@
+//! Fields of a message as places in its bytes: nothing is copied, and the index is used again for the next message.
+
+mod known;
+
+pub use known::{Known, KnownSet};
+
+/// A range of bytes in the message that an index belongs to.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Span {
+    pub start: u32,
+    pub end: u32,
+}
+
+impl Span {
+    #[inline]
+    pub const fn new(start: usize, end: usize) -> Self {
+        Self {
+            start: start as u32,
+            end: end as u32,
+        }
+    }
+
+    /// The bytes of the span; empty when they are not those the span was made for.
+    #[inline]
+    pub fn of(self, bytes: &[u8]) -> &[u8] {
+        bytes.get(self.start as usize..self.end as usize).unwrap_or_default()
+    }
+
+    #[inline]
+    pub const fn is_empty(self) -> bool {
+        self.start == self.end
+    }
+}
+
+/// Where the fields of one message stand, in their order.
+#[derive(Clone, Debug)]
+pub struct FieldIndex {
+    lines: Vec<Line>,
+    /// Known names that occur.
+    present: u64,
+    /// Known names that occur more than once.
+    repeated: u64,
+    /// For each known name that is present the position of its first line; other places hold leftovers.
+    first: [u16; 64],
+}
+
+/// One field line in 16 bytes.
+#[derive(Clone, Copy, Debug)]
+struct Line {
+    name: u32,
+    /// Length of the name above the low eight bits, which hold the number of the known name or `STRANGER`.
+    length_and_known: u32,
+    value: Span,
+}
+
+/// Stands for "no known name"; `Known` has at most 64 members.
+const STRANGER: u8 = u8::MAX;
+
+impl Default for FieldIndex {
+    fn default() -> Self {
+        Self {
+            lines: Vec::new(),
+            present: 0,
+            repeated: 0,
+            first: [0; 64],
+        }
+    }
+}
+
+impl FieldIndex {
+    /// Forgets all lines and keeps the memory.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.lines.clear();
+        self.present = 0;
+        self.repeated = 0;
+    }
+
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.lines.len()
+    }
+
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    /// Adds a line; `known` is what `Known::from_name` says of its name.
+    ///
+    /// Names must end below 16 MiB and lines be fewer than 65,536; `limits` has ceilings that see to it.
+    #[inline]
+    pub fn push(&mut self, name: Span, known: Option<Known>, value: Span) {
+        let number = match known {
+            Some(known) => {
+                let bit = known.bit();
+                if self.present & bit == 0 {
+                    self.first[known as usize] = self.lines.len() as u16;
+                } else {
+                    self.repeated |= bit;
+                }
+                self.present |= bit;
+                known as u8
+            }
+            None => STRANGER,
+        };
+        let length = name.end - name.start;
+        self.lines.push(Line {
+            name: name.start,
+            length_and_known: length << 8 | u32::from(number),
+            value,
+        });
+    }
+
+    /// Adds a line whose name is not yet looked up.
+    pub fn push_named(&mut self, bytes: &[u8], name: Span, value: Span) {
+        self.push(name, Known::from_name(name.of(bytes)), value);
+    }
+
+    #[inline]
+    pub fn any(&self, names: KnownSet) -> bool {
+        self.present & names.0 != 0
+    }
+
+    #[inline]
+    pub fn contains(&self, name: Known) -> bool {
+        self.present & name.bit() != 0
+    }
+
+    #[inline]
+    pub fn is_repeated(&self, name: Known) -> bool {
+        self.repeated & name.bit() != 0
+    }
+
+    /// Where the value of the first line of that name stands.
+    #[inline]
+    pub fn place(&self, name: Known) -> Option<Span> {
+        if !self.contains(name) {
+            return None;
+        }
+        self.lines
+            .get(usize::from(self.first[name as usize]))
+            .map(|line| line.value)
+    }
+
+    #[inline]
+    pub fn view<'a>(&'a self, bytes: &'a [u8]) -> Fields<'a> {
+        Fields { bytes, index: self }
+    }
+}
+
+impl Line {
+    #[inline]
+    fn name(self, bytes: &[u8]) -> &[u8] {
+        let start = self.name as usize;
+        bytes
+            .get(start..start + (self.length_and_known >> 8) as usize)
+            .unwrap_or_default()
+    }
+
+    #[inline]
+    fn number(self) -> u8 {
+        self.length_and_known as u8
+    }
+}
+
+/// The fields of a message: an index beside the bytes it points into.
+#[derive(Clone, Copy, Debug)]
+pub struct Fields<'a> {
+    bytes: &'a [u8],
+    index: &'a FieldIndex,
+}
+
+/// One field line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Field<'a> {
+    pub known: Option<Known>,
+    pub name: &'a [u8],
+    pub value: &'a [u8],
+}
+
+impl<'a> Fields<'a> {
+    #[inline]
+    pub fn new(bytes: &'a [u8], index: &'a FieldIndex) -> Self {
+        Self { bytes, index }
+    }
+
+    /// The value of the first line of that name.
+    #[inline]
+    pub fn get(&self, name: Known) -> Option<&'a [u8]> {
+        self.index.place(name).map(|place| place.of(self.bytes))
+    }
+
+    /// Whether any of the names occurs.
+    #[inline]
+    pub fn any(&self, names: KnownSet) -> bool {
+        self.index.any(names)
+    }
+
+    #[inline]
+    pub fn contains(&self, name: Known) -> bool {
+        self.index.contains(name)
+    }
+
+    #[inline]
+    pub fn is_repeated(&self, name: Known) -> bool {
+        self.index.is_repeated(name)
+    }
+
+    /// The values of all lines of that name, in their order.
+    pub fn all(&self, name: Known) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        let from = if self.contains(name) {
+            usize::from(self.index.first[name as usize])
+        } else {
+            usize::MAX
+        };
+        let bytes = self.bytes;
+        let lines = self.index.lines.get(from..).unwrap_or_default();
+        lines
+            .iter()
+            .filter(move |line| line.number() == name as u8)
+            .map(move |line| line.value.of(bytes))
+    }
+
+    /// The values of all lines of that name, known or not, in any case.
+    pub fn by_name<'n>(&self, name: &'n [u8]) -> impl Iterator<Item = &'a [u8]> + use<'a, 'n> {
+        let bytes = self.bytes;
+        let lines = self.index.lines.iter();
+        lines
+            .filter(move |line| line.name(bytes).eq_ignore_ascii_case(name))
+            .map(move |line| line.value.of(bytes))
+    }
+
+    /// Names and values of all lines, in their order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&'a [u8], &'a [u8])> + use<'a> {
+        self.lines().map(|line| (line.name, line.value))
+    }
+
+    /// All lines, in their order, each with what is known of its name.
+    pub fn lines(&self) -> impl ExactSizeIterator<Item = Field<'a>> + use<'a> {
+        let bytes = self.bytes;
+        self.index.lines.iter().map(move |line| Field {
+            known: Known::ALL.get(usize::from(line.number())).copied(),
+            name: line.name(bytes),
+            value: line.value.of(bytes),
+        })
+    }
+
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.index.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn index(lines: &[(&str, &str)]) -> (Vec<u8>, FieldIndex) {
+        let (mut bytes, mut index) = (Vec::new(), FieldIndex::default());
+        for (name, value) in lines {
+            let start = bytes.len();
+            bytes.extend_from_slice(name.as_bytes());
+            let middle = bytes.len();
+            bytes.extend_from_slice(value.as_bytes());
+            index.push_named(&bytes, Span::new(start, middle), Span::new(middle, bytes.len()));
+        }
+        (bytes, index)
+    }
+
+    #[test]
+    fn fields_are_found_by_number_and_by_name() {
+        let (bytes, mut fields) = index(&[
+            ("X-A", "1"),
+            ("accept", "a"),
+            ("ACCEPT", "b"),
+            ("Range", "r"),
+            ("x-a", "2"),
+        ]);
+        let view = fields.view(&bytes);
+        assert_eq!(view.get(Known::Accept), Some(b"a".as_slice()));
+        assert!(view.is_repeated(Known::Accept) && !view.is_repeated(Known::Range));
+        assert_eq!(view.all(Known::Accept).collect::<Vec<_>>(), [b"a", b"b"]);
+        assert_eq!(view.all(Known::Host).count(), 0);
+        assert_eq!(view.by_name(b"x-A").collect::<Vec<_>>(), [b"1", b"2"]);
+        assert_eq!(view.by_name(b"range").collect::<Vec<_>>(), [b"r"]);
+        assert!(view.any(KnownSet::of(&[Known::Host, Known::Range])) && !view.any(KnownSet::of(&[Known::Host])));
+        assert_eq!(
+            (view.len(), view.iter().next()),
+            (5, Some((b"X-A".as_slice(), b"1".as_slice())))
+        );
+        assert_eq!(view.lines().filter(|line| line.known.is_none()).count(), 2);
+        fields.clear();
+        assert!(fields.is_empty() && fields.place(Known::Accept).is_none());
+        assert_eq!(fields.view(&bytes).all(Known::Accept).count(), 0);
+    }
+
+    /// A stale index beside other bytes gives empty values, never a panic.
+    #[test]
+    fn foreign_bytes_give_nothing() {
+        let (_, fields) = index(&[("host", "example.com")]);
+        assert_eq!(fields.view(b"ab").get(Known::Host), Some(b"".as_slice()));
+        assert_eq!(fields.view(b"").iter().next(), Some((b"".as_slice(), b"".as_slice())));
+    }
+}

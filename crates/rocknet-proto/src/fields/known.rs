@@ -1,0 +1,339 @@
+//! Field names that the server knows: numbered, so that finding one is an array access and asking for several is one bit test.
+
+use crate::bytes::word_at;
+
+/// One row a name: the enum, the spelling and the lookup table come from the same place.
+macro_rules! known {
+    ($($name:ident $spelling:literal)*) => {
+        /// A field name with a number of its own.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+        #[repr(u8)]
+        pub enum Known {
+            $($name),*
+        }
+
+        impl Known {
+            /// Every known name, in the order of its numbers.
+            pub const ALL: &'static [Known] = &[$(Known::$name),*];
+
+            /// The name in lower case, as HTTP/2 and HTTP/3 write it.
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Known::$name => $spelling),*
+                }
+            }
+        }
+    };
+}
+
+// At most 64 rows: `KnownSet` is one word.
+known! {
+    Host "host"
+    Connection "connection"
+    ContentLength "content-length"
+    TransferEncoding "transfer-encoding"
+    Expect "expect"
+    Upgrade "upgrade"
+    Te "te"
+    Trailer "trailer"
+    KeepAlive "keep-alive"
+    ProxyConnection "proxy-connection"
+    Accept "accept"
+    AcceptEncoding "accept-encoding"
+    AcceptLanguage "accept-language"
+    AcceptRanges "accept-ranges"
+    AccessControlRequestHeaders "access-control-request-headers"
+    AccessControlRequestMethod "access-control-request-method"
+    Age "age"
+    Allow "allow"
+    Authorization "authorization"
+    CacheControl "cache-control"
+    ContentEncoding "content-encoding"
+    ContentRange "content-range"
+    ContentType "content-type"
+    Cookie "cookie"
+    Date "date"
+    Etag "etag"
+    Expires "expires"
+    Forwarded "forwarded"
+    IfMatch "if-match"
+    IfModifiedSince "if-modified-since"
+    IfNoneMatch "if-none-match"
+    IfRange "if-range"
+    IfUnmodifiedSince "if-unmodified-since"
+    LastModified "last-modified"
+    Link "link"
+    Location "location"
+    MaxForwards "max-forwards"
+    Origin "origin"
+    Pragma "pragma"
+    Priority "priority"
+    Proxy "proxy"
+    ProxyAuthorization "proxy-authorization"
+    Range "range"
+    Referer "referer"
+    SecFetchDest "sec-fetch-dest"
+    SecFetchMode "sec-fetch-mode"
+    SecFetchSite "sec-fetch-site"
+    SecFetchUser "sec-fetch-user"
+    SecWebSocketKey "sec-websocket-key"
+    SecWebSocketProtocol "sec-websocket-protocol"
+    SecWebSocketVersion "sec-websocket-version"
+    Server "server"
+    SetCookie "set-cookie"
+    Status "status"
+    UpgradeInsecureRequests "upgrade-insecure-requests"
+    UserAgent "user-agent"
+    Vary "vary"
+    Via "via"
+    WwwAuthenticate "www-authenticate"
+    XForwardedFor "x-forwarded-for"
+    XForwardedHost "x-forwarded-host"
+    XForwardedProto "x-forwarded-proto"
+    XRealIp "x-real-ip"
+    XRequestedWith "x-requested-with"
+}
+
+impl Known {
+    #[inline]
+    pub const fn bit(self) -> u64 {
+        1 << self as u8
+    }
+
+    /// The known name that these bytes spell in any case.
+    #[inline]
+    pub fn from_name(name: &[u8]) -> Option<Known> {
+        Self::at_start(name, name.len())
+    }
+
+    /// As `from_name` for the first `length` bytes; what stands behind them lets a short name be loaded as one word.
+    #[inline]
+    pub(crate) fn at_start(bytes: &[u8], length: usize) -> Option<Known> {
+        let &(from, to) = BY_LENGTH.get(length)?;
+        if from == to {
+            return None;
+        }
+        let head = if length >= 8 {
+            word_at(bytes, 0)?
+        } else {
+            short_word(bytes, length)?
+        };
+        for spelling in &SPELLINGS[from as usize..to as usize] {
+            if head | spelling.fold[0] == spelling.lower[0] && spelling.tail_matches(bytes, length) {
+                return Some(spelling.known);
+            }
+        }
+        None
+    }
+}
+
+/// Several known names at once: `Fields::any` asks for all of them with one bit test.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct KnownSet(pub(crate) u64);
+
+impl KnownSet {
+    pub const fn of(names: &[Known]) -> Self {
+        let mut bits = 0;
+        let mut i = 0;
+        while i < names.len() {
+            bits |= names[i].bit();
+            i += 1;
+        }
+        Self(bits)
+    }
+
+    pub const fn contains(self, name: Known) -> bool {
+        self.0 & name.bit() != 0
+    }
+
+    pub const fn union(self, other: KnownSet) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+/// The longest known name.
+const NAME_MAX: usize = 32;
+const COUNT: usize = Known::ALL.len();
+
+/// A name as words. `fold` has the case bit of every letter and of nothing else: or-ing it in makes letters lower-case and
+/// leaves `-` alone, so that a CR (which differs from `-` in that bit only) is never taken for one.
+struct Spelling {
+    lower: [u64; NAME_MAX / 8],
+    fold: [u64; NAME_MAX / 8],
+    known: Known,
+}
+
+impl Spelling {
+    /// Compares what follows the first word; the last word overlaps the one before it.
+    #[inline]
+    fn tail_matches(&self, bytes: &[u8], length: usize) -> bool {
+        let mut word = 1;
+        while word * 8 < length {
+            match word_at(bytes, word_place(word, length)) {
+                Some(found) if found | self.fold[word] == self.lower[word] => word += 1,
+                _ => return false,
+            }
+        }
+        true
+    }
+}
+
+/// A name of fewer than eight bytes as a word filled up with zeros.
+#[inline]
+fn short_word(bytes: &[u8], length: usize) -> Option<u64> {
+    if let Some(word) = word_at(bytes, 0) {
+        return Some(word & ((1 << (8 * length)) - 1));
+    }
+    let mut padded = [0; 8];
+    padded.get_mut(..length)?.copy_from_slice(bytes.get(..length)?);
+    Some(u64::from_le_bytes(padded))
+}
+
+const fn word_place(word: usize, length: usize) -> usize {
+    if length < 8 || word * 8 + 8 <= length {
+        word * 8
+    } else {
+        length - 8
+    }
+}
+
+/// All spellings, shortest first.
+static SPELLINGS: [Spelling; COUNT] = spellings();
+
+/// For each length the rows of `SPELLINGS` that have it.
+static BY_LENGTH: [(u8, u8); NAME_MAX + 1] = by_length();
+
+const fn spellings() -> [Spelling; COUNT] {
+    let mut table = [const {
+        Spelling {
+            lower: [0; 4],
+            fold: [0; 4],
+            known: Known::Host,
+        }
+    }; COUNT];
+    let mut row = 0;
+    let mut length = 0;
+    while length <= NAME_MAX {
+        let mut i = 0;
+        while i < COUNT {
+            if Known::ALL[i].as_str().len() == length {
+                table[row] = spell(Known::ALL[i]);
+                row += 1;
+            }
+            i += 1;
+        }
+        length += 1;
+    }
+    assert!(
+        row == COUNT && COUNT <= 64,
+        "a known name is too long, or there are too many"
+    );
+    table
+}
+
+const fn spell(known: Known) -> Spelling {
+    let name = known.as_str().as_bytes();
+    let mut spelling = Spelling {
+        lower: [0; 4],
+        fold: [0; 4],
+        known,
+    };
+    let mut word = 0;
+    while word * 8 < name.len() {
+        let mut byte = 0;
+        while byte < 8 {
+            let place = word_place(word, name.len()) + byte;
+            if place < name.len() {
+                let case_bit = if name[place].is_ascii_lowercase() { 0x20 } else { 0 };
+                spelling.lower[word] |= (name[place] as u64) << (8 * byte);
+                spelling.fold[word] |= case_bit << (8 * byte);
+            }
+            byte += 1;
+        }
+        word += 1;
+    }
+    spelling
+}
+
+const fn by_length() -> [(u8, u8); NAME_MAX + 1] {
+    let mut ranges = [(0, 0); NAME_MAX + 1];
+    let mut start = 0;
+    let mut length = 0;
+    while length <= NAME_MAX {
+        let mut count = 0;
+        let mut i = 0;
+        while i < COUNT {
+            if Known::ALL[i].as_str().len() == length {
+                count += 1;
+            }
+            i += 1;
+        }
+        ranges[length] = (start, start + count);
+        start += count;
+        length += 1;
+    }
+    ranges
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_found_in_every_case() {
+        for (number, &known) in Known::ALL.iter().enumerate() {
+            assert_eq!(known as usize, number);
+            let lower = known.as_str();
+            let mixed: String = lower
+                .chars()
+                .enumerate()
+                .map(|(i, c)| if i % 2 == 0 { c.to_ascii_uppercase() } else { c })
+                .collect();
+            for name in [lower.to_owned(), lower.to_uppercase(), mixed] {
+                assert_eq!(Known::from_name(name.as_bytes()), Some(known), "{name}");
+                let followed = format!("{name}: something");
+                assert_eq!(Known::at_start(followed.as_bytes(), name.len()), Some(known), "{name}");
+            }
+        }
+    }
+
+    /// No other byte at any place may pass for the right one: framing hangs on these names.
+    #[test]
+    fn no_other_byte_passes() {
+        for &known in Known::ALL {
+            let lower = known.as_str().as_bytes();
+            for place in 0..lower.len() {
+                for byte in 0..=255u8 {
+                    let mut name = lower.to_vec();
+                    name[place] = byte;
+                    let expected = Known::ALL
+                        .iter()
+                        .copied()
+                        .find(|k| name.eq_ignore_ascii_case(k.as_str().as_bytes()));
+                    assert_eq!(Known::from_name(&name), expected, "{name:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn strangers_are_not_known() {
+        for name in [
+            "",
+            "x",
+            "hos",
+            "hostt",
+            "content-lengt",
+            "a-name-that-is-longer-than-any-we-know-of",
+        ] {
+            assert_eq!(Known::from_name(name.as_bytes()), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn sets_hold_what_they_are_made_of() {
+        let set = KnownSet::of(&[Known::Range, Known::IfRange]);
+        assert!(set.contains(Known::Range) && set.contains(Known::IfRange) && !set.contains(Known::Host));
+        assert!(set.union(KnownSet::of(&[Known::Host])).contains(Known::Host));
+    }
+}

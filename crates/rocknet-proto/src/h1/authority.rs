@@ -1,0 +1,162 @@
+//! `uri-host [":" port]` as Host and the request target carry it (RFC 9110 §7.2, RFC 3986 §3.2.2).
+
+use std::net::Ipv6Addr;
+
+use crate::bytes::{HEX, REG_NAME, is};
+
+/// Longest authority that is looked at: a DNS name has 253 characters, a port 5; percent-encoding triples at most.
+const AUTHORITY_MAX: usize = 1024;
+
+/// Whether these bytes are a host with an optional port. Userinfo is none: `@` belongs to no host.
+#[inline]
+pub(crate) fn is_valid(authority: &[u8]) -> bool {
+    if authority.len() > AUTHORITY_MAX {
+        return false;
+    }
+    let mut at = 0;
+    while let Some(&byte) = authority.get(at) {
+        if !is(byte, REG_NAME) {
+            break;
+        }
+        at += 1;
+    }
+    match authority.get(at) {
+        None => at > 0,
+        Some(b':') => at > 0 && is_port(&authority[at + 1..]),
+        Some(_) => is_rare(authority),
+    }
+}
+
+/// IP literals and percent-encoded names, away from the path of everyday hosts.
+#[cold]
+fn is_rare(authority: &[u8]) -> bool {
+    if let [b'[', rest @ ..] = authority {
+        let Some(close) = rest.iter().position(|&byte| byte == b']') else {
+            return false;
+        };
+        return is_ip_literal(&rest[..close])
+            && match &rest[close + 1..] {
+                [] => true,
+                [b':', port @ ..] => is_port(port),
+                _ => false,
+            };
+    }
+    let host = match authority.iter().position(|&byte| byte == b':') {
+        Some(colon) if !is_port(&authority[colon + 1..]) => return false,
+        Some(colon) => &authority[..colon],
+        None => authority,
+    };
+    let mut rest = host;
+    loop {
+        rest = match rest {
+            [] => return !host.is_empty(),
+            [b'%', high, low, rest @ ..] if is(*high, HEX) && is(*low, HEX) => rest,
+            [byte, rest @ ..] if is(*byte, REG_NAME) => rest,
+            _ => return false,
+        };
+    }
+}
+
+/// IPv6 without a zone: RFC 6874 zones mean nothing to another machine. IPvFuture has no address in use.
+fn is_ip_literal(literal: &[u8]) -> bool {
+    std::str::from_utf8(literal).is_ok_and(|text| text.parse::<Ipv6Addr>().is_ok())
+}
+
+/// `*DIGIT` within 16 bits; empty is allowed by the grammar (RFC 3986 §3.2.3).
+fn is_port(port: &[u8]) -> bool {
+    if port.len() > 5 || !port.iter().all(u8::is_ascii_digit) {
+        return false;
+    }
+    port.iter()
+        .fold(0, |number, digit| number * 10 + u32::from(digit - b'0'))
+        <= 65535
+}
+
+/// Whether two valid authorities name the same host and port; `default_port` stands where one has none.
+pub(crate) fn same(one: &[u8], other: &[u8], default_port: &[u8]) -> bool {
+    let ((host, port), (other_host, other_port)) = (split(one, default_port), split(other, default_port));
+    host.eq_ignore_ascii_case(other_host) && port == other_port
+}
+
+fn split<'a>(authority: &'a [u8], default_port: &'a [u8]) -> (&'a [u8], &'a [u8]) {
+    match authority.iter().rposition(|&byte| byte == b':' || byte == b']') {
+        Some(place) if authority[place] == b':' => {
+            let port = &authority[place + 1..];
+            (&authority[..place], if port.is_empty() { default_port } else { port })
+        }
+        _ => (authority, default_port),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn authorities_good_and_bad() {
+        let rows: &[(&str, bool)] = &[
+            ("example.com", true),
+            ("example.com.", true),
+            ("EXAMPLE.com:8080", true),
+            ("127.0.0.1:8080", true),
+            ("a_b-c~d", true),
+            ("localhost:", true),
+            ("localhost:0", true),
+            ("localhost:65535", true),
+            ("ex%41mple.com:80", true),
+            ("[::1]", true),
+            ("[::1]:443", true),
+            ("[2001:db8::127.0.0.1]:", true),
+            ("", false),
+            (":80", false),
+            ("localhost:65536", false),
+            ("localhost:000080", false),
+            ("localhost:+80", false),
+            ("localhost:8o", false),
+            ("localhost:80:80", false),
+            ("user@example.com", false),
+            ("user:pw@example.com", false),
+            ("exa mple.com", false),
+            ("example.com/", false),
+            ("example.com?", false),
+            ("example.com#", false),
+            ("example.com\\", false),
+            ("ex%4", false),
+            ("ex%zz", false),
+            ("%41:8o", false),
+            ("[::1", false),
+            ("[::1]x", false),
+            ("[::1]:x", false),
+            ("[]", false),
+            ("[fe80::1%eth0]", false),
+            ("[1.2.3.4]", false),
+            ("::1", false),
+            ("b\u{fc}cher.de", false),
+            ("a\0b", false),
+        ];
+        for (authority, valid) in rows {
+            assert_eq!(is_valid(authority.as_bytes()), *valid, "{authority:?}");
+        }
+        assert!(is_valid(&[b'a'; AUTHORITY_MAX]) && !is_valid(&[b'a'; AUTHORITY_MAX + 1]));
+    }
+
+    #[test]
+    fn default_ports_are_the_same_as_none() {
+        for (one, other, port, expected) in [
+            ("Example.com", "example.COM", "80", true),
+            ("example.com:80", "example.com", "80", true),
+            ("example.com:", "example.com", "80", true),
+            ("example.com:443", "example.com", "80", false),
+            ("example.com:443", "example.com", "443", true),
+            ("[::1]:80", "[::1]", "80", true),
+            ("[::1]", "[::2]", "80", false),
+            ("example.com", "example.org", "80", false),
+        ] {
+            assert_eq!(
+                same(one.as_bytes(), other.as_bytes(), port.as_bytes()),
+                expected,
+                "{one} {other}"
+            );
+        }
+    }
+}

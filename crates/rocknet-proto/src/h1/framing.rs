@@ -1,0 +1,111 @@
+//! What the fields of a head say about its content and its connection (RFC 9112 §6 and §9).
+
+use super::refusal::FramingFault;
+use crate::bytes::trim;
+use crate::fields::{Fields, Known};
+use crate::request::Version;
+
+/// How the content that follows a head ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Content {
+    /// There is none; the next head follows.
+    None,
+    /// So many bytes, at least one.
+    Length(u64),
+    /// Chunks, then trailers.
+    Chunked,
+}
+
+/// What Content-Length and Transfer-Encoding say together; `None` when there is neither.
+pub(crate) fn declared(fields: Fields<'_>, version: Version) -> Result<Option<Content>, FramingFault> {
+    let length = fields.get(Known::ContentLength);
+    if fields.contains(Known::TransferEncoding) {
+        if version == Version::Http10 {
+            return Err(FramingFault::CodingInHttp10);
+        }
+        if length.is_some() {
+            return Err(FramingFault::LengthAndCoding);
+        }
+        return chunked(fields).map(|()| Some(Content::Chunked));
+    }
+    let Some(length) = length else { return Ok(None) };
+    if fields.is_repeated(Known::ContentLength) {
+        return Err(FramingFault::LengthRepeated);
+    }
+    match digits(length) {
+        Some(0) => Ok(Some(Content::None)),
+        Some(length) => Ok(Some(Content::Length(length))),
+        None => Err(FramingFault::LengthInvalid),
+    }
+}
+
+/// `1*DIGIT` within 64 bits: no sign, no space, no list.
+pub(crate) fn digits(text: &[u8]) -> Option<u64> {
+    if text.is_empty() {
+        return None;
+    }
+    text.iter().try_fold(0u64, |number, &digit| {
+        if !digit.is_ascii_digit() {
+            return None;
+        }
+        number.checked_mul(10)?.checked_add(u64::from(digit - b'0'))
+    })
+}
+
+/// Whether the one transfer coding is `chunked`.
+fn chunked(fields: Fields<'_>) -> Result<(), FramingFault> {
+    let mut others = false;
+    let mut last = false;
+    for line in fields.all(Known::TransferEncoding) {
+        for coding in line.split(|&byte| byte == b',').map(trim) {
+            if last || coding.is_empty() {
+                return Err(FramingFault::CodingInvalid);
+            }
+            last = coding.eq_ignore_ascii_case(b"chunked");
+            others |= !last;
+        }
+    }
+    match (last, others) {
+        (true, false) => Ok(()),
+        (true, true) => Err(FramingFault::CodingUnknown),
+        (false, _) => Err(FramingFault::CodingInvalid),
+    }
+}
+
+/// The options of `Connection` that this crate acts upon.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct ConnectionOptions {
+    pub close: bool,
+    pub keep_alive: bool,
+    pub upgrade: bool,
+}
+
+impl ConnectionOptions {
+    pub(crate) fn read(fields: Fields<'_>) -> Self {
+        let mut options = Self::default();
+        for option in connection_options(fields) {
+            // By length first: most connections say `keep-alive` and nothing else.
+            match option.len() {
+                10 if option.eq_ignore_ascii_case(b"keep-alive") => options.keep_alive = true,
+                5 if option.eq_ignore_ascii_case(b"close") => options.close = true,
+                7 if option.eq_ignore_ascii_case(b"upgrade") => options.upgrade = true,
+                _ => {}
+            }
+        }
+        options
+    }
+
+    /// Whether the connection goes on after this message (RFC 9112 §9.3); `close` wins over `keep-alive`.
+    pub(crate) fn persists(self, version: Version) -> bool {
+        !self.close && (version != Version::Http10 || self.keep_alive)
+    }
+}
+
+/// The members of all Connection lines: besides known options the names of fields that a proxy must not pass on.
+pub fn connection_options<'a>(fields: Fields<'a>) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+    fields
+        .all(Known::Connection)
+        .flat_map(|line| line.split(|&byte| byte == b','))
+        .map(trim)
+        .filter(|option| !option.is_empty())
+}

@@ -1,0 +1,179 @@
+//! Field lines of a head or a trailer section: one pass over good bytes, a second look only at bad ones.
+//!
+//! A line is judged when its LF has come and never before, by its own bytes alone. So however the bytes were split, the same
+//! line gives the same verdict.
+
+use memchr::memchr;
+
+use super::refusal::FieldFault;
+use crate::bytes::{TOKEN, all, colon_from, control_from};
+use crate::fields::{FieldIndex, Known, Span};
+
+/// Why reading stopped before the end of a section.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Stop<F> {
+    /// The line that begins at this place has no LF yet.
+    Incomplete,
+    Bad(F),
+}
+
+impl<F> Stop<F> {
+    pub(crate) fn map<G>(self, into: impl FnOnce(F) -> G) -> Stop<G> {
+        match self {
+            Self::Incomplete => Stop::Incomplete,
+            Self::Bad(fault) => Stop::Bad(into(fault)),
+        }
+    }
+}
+
+/// Reads field lines up to the empty line that ends them and returns where that one ends.
+///
+/// ```text
+/// field-line = field-name ":" OWS field-value OWS          RFC 9112 §5, without obs-fold
+/// ```
+#[inline]
+pub(crate) fn read_fields(
+    window: &[u8],
+    mut at: usize,
+    index: &mut FieldIndex,
+    limit: usize,
+) -> Result<usize, Stop<FieldFault>> {
+    loop {
+        let line = at;
+        if let Some(b"\r\n") = window.get(line..line + 2) {
+            return Ok(line + 2);
+        }
+        let Some(colon) = colon_from(window, line) else {
+            return Err(judge(window, line));
+        };
+        let length = colon - line;
+        let known = Known::at_start(&window[line..], length);
+        if known.is_none() && (length == 0 || !all(&window[line..colon], TOKEN)) {
+            return Err(judge(window, line));
+        }
+        let mut start = colon + 1;
+        while let Some(b' ' | b'\t') = window.get(start) {
+            start += 1;
+        }
+        let mut end = control_from(window, start);
+        while let Some(b'\t') = window.get(end) {
+            end = control_from(window, end + 1);
+        }
+        let Some(b"\r\n") = window.get(end..end + 2) else {
+            return Err(judge(window, line));
+        };
+        at = end + 2;
+        while end > start && matches!(window[end - 1], b' ' | b'\t') {
+            end -= 1;
+        }
+        if index.len() >= limit {
+            return Err(Stop::Bad(FieldFault::TooMany));
+        }
+        index.push(Span::new(line, colon), known, Span::new(start, end));
+    }
+}
+
+/// Names what is wrong with the line that begins here, if it is complete.
+#[cold]
+fn judge(window: &[u8], line: usize) -> Stop<FieldFault> {
+    let rest = window.get(line..).unwrap_or_default();
+    let Some(end) = memchr(b'\n', rest) else {
+        return Stop::Incomplete;
+    };
+    Stop::Bad(fault_in(&rest[..end]))
+}
+
+fn fault_in(line: &[u8]) -> FieldFault {
+    let Some((b'\r', line)) = line.split_last() else {
+        return FieldFault::BareLf;
+    };
+    if let [b' ' | b'\t', ..] = line {
+        return FieldFault::Folded;
+    }
+    if memchr(b'\r', line).is_some() {
+        return FieldFault::BareCr;
+    }
+    let Some(colon) = memchr(b':', line) else {
+        return FieldFault::MissingColon;
+    };
+    match &line[..colon] {
+        [] => FieldFault::EmptyName,
+        [.., b' ' | b'\t'] => FieldFault::SpaceBeforeColon,
+        name if !all(name, TOKEN) => FieldFault::NameNotToken,
+        _ => FieldFault::ControlInValue,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use FieldFault::*;
+
+    fn check(bytes: &[u8], expected: Result<&[(&str, &str)], FieldFault>) {
+        let mut index = FieldIndex::default();
+        let shown = String::from_utf8_lossy(bytes);
+        match (read_fields(bytes, 0, &mut index, 3), expected) {
+            (Ok(end), Ok(fields)) => {
+                assert_eq!(end, bytes.len(), "{shown:?}");
+                let found: Vec<_> = index.view(bytes).iter().collect();
+                let fields: Vec<_> = fields.iter().map(|(n, v)| (n.as_bytes(), v.as_bytes())).collect();
+                assert_eq!(found, fields, "{shown:?}");
+            }
+            (Err(Stop::Bad(fault)), Err(expected)) => assert_eq!(fault, expected, "{shown:?}"),
+            (found, expected) => panic!("{shown:?}: {found:?}, not {expected:?}"),
+        }
+        // Every part of a line is incomplete, whatever is wrong with it.
+        let first_line = memchr(b'\n', bytes).unwrap_or(0);
+        for cut in 0..first_line {
+            index.clear();
+            assert_eq!(
+                read_fields(&bytes[..cut], 0, &mut index, 3),
+                Err(Stop::Incomplete),
+                "{shown:?} cut at {cut}"
+            );
+        }
+    }
+
+    #[test]
+    fn obs_text_passes_in_values() {
+        let bytes = b"a: \xff\x80\r\n\r\n";
+        let mut index = FieldIndex::default();
+        assert_eq!(read_fields(bytes, 0, &mut index, 1), Ok(bytes.len()));
+        assert_eq!(index.view(bytes).by_name(b"A").next(), Some(b"\xff\x80".as_slice()));
+    }
+
+    #[test]
+    fn lines_good_and_bad() {
+        check(b"\r\n", Ok(&[]));
+        check(b"a:\r\n\r\n", Ok(&[("a", "")]));
+        check(b"te: \t x\t\r\n\r\n", Ok(&[("te", "x")]));
+        check(
+            b"Host:h\r\nx-longer-name-than-8:  a b\tc  \r\n\r\n",
+            Ok(&[("Host", "h"), ("x-longer-name-than-8", "a b\tc")]),
+        );
+        check(b"a: :b:\r\n\r\n", Ok(&[("a", ":b:")]));
+        check(b"a:1\r\nb:2\r\nc:3\r\n\r\n", Ok(&[("a", "1"), ("b", "2"), ("c", "3")]));
+        check(b"a:1\r\nb:2\r\nc:3\r\nd:4\r\n\r\n", Err(TooMany));
+        check(b"\n", Err(BareLf));
+        check(b"a: b\n\r\n", Err(BareLf));
+        check(b"a: b\rc\r\n\r\n", Err(BareCr));
+        check(b"a: b\r\r\n\r\n", Err(BareCr));
+        check(b"\rx\r\n\r\n", Err(BareCr));
+        check(b"a: b\0c\r\n\r\n", Err(ControlInValue));
+        check(b"a: b\x0b\r\n\r\n", Err(ControlInValue));
+        check(b"a: b\x7f\r\n\r\n", Err(ControlInValue));
+        check(b" a: b\r\n\r\n", Err(Folded));
+        check(b"\ta: b\r\n\r\n", Err(Folded));
+        check(b"a: b\r\n c\r\n\r\n", Err(Folded));
+        check(b"abc\r\n\r\n", Err(MissingColon));
+        check(b"abc\r\na: b\r\n\r\n", Err(MissingColon));
+        check(b": b\r\n\r\n", Err(EmptyName));
+        check(b"a : b\r\n\r\n", Err(SpaceBeforeColon));
+        check(b"Content-Length\t: 1\r\n\r\n", Err(SpaceBeforeColon));
+        check(b"a b: c\r\n\r\n", Err(NameNotToken));
+        check(b"a\0b: c\r\n\r\n", Err(NameNotToken));
+        check(b"Content\rLength: 1\r\n\r\n", Err(BareCr));
+        check("n\u{e4}me: c\r\n\r\n".as_bytes(), Err(NameNotToken));
+        check(b"a(b): c\r\n\r\n", Err(NameNotToken));
+    }
+}

@@ -1,0 +1,300 @@
+//! The head of a request: request line, fields, and what they demand together (RFC 9112 §3, RFC 9110 §7).
+
+use memchr::memchr;
+
+use super::authority;
+use super::framing::{self, ConnectionOptions, Content};
+use super::lines::{Stop, read_fields};
+use super::refusal::Refusal;
+use crate::bytes::{TARGET, TOKEN, all, is, target_stop_from};
+use crate::fields::{Known, KnownSet, Span};
+use crate::limits::Limits;
+use crate::method::Method;
+use crate::request::{RequestIndex, TargetForm, Version};
+
+/// Empty lines borne before a request line: old clients send one behind a POST (RFC 9112 §2.2), and some two.
+const EMPTY_LINES_MAX: usize = 2;
+
+/// Longest method name: the longest registered one, UPDATEREDIRECTREF, has 17 bytes.
+const METHOD_MAX: usize = 32;
+
+/// What the connection has to know of a head besides its index.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct RequestHead {
+    pub end: usize,
+    pub content: Content,
+    pub persists: bool,
+    pub expects_continue: bool,
+    pub wants_upgrade: bool,
+}
+
+/// Reads one head from the front of the window, which ends where the limit of heads does.
+#[inline]
+pub(crate) fn read_head(
+    window: &[u8],
+    limits: &Limits,
+    index: &mut RequestIndex,
+) -> Result<RequestHead, Stop<Refusal>> {
+    index.clear();
+    let mut at = 0;
+    if let Some(b'\r' | b'\n') = window.first() {
+        at = empty_lines(window)?;
+    }
+    at = read_request_line(window, at, limits, index)?;
+    let end = read_fields(window, at, &mut index.fields, limits.fields).map_err(|stop| stop.map(Refusal::Field))?;
+    index.head_size = end as u32;
+    check_host(window, index).map_err(Stop::Bad)?;
+    let mut head = RequestHead {
+        end,
+        content: Content::None,
+        persists: index.version != Version::Http10,
+        expects_continue: false,
+        wants_upgrade: false,
+    };
+    if index.fields.any(CONNECTION_AND_CONTENT) {
+        demands(window, index, &mut head).map_err(Stop::Bad)?;
+    }
+    Ok(head)
+}
+
+/// A request without any of these has no content and leaves the connection as its version has it.
+const CONNECTION_AND_CONTENT: KnownSet = KnownSet::of(&[
+    Known::Connection,
+    Known::ContentLength,
+    Known::TransferEncoding,
+    Known::Expect,
+]);
+
+#[cold]
+fn empty_lines(window: &[u8]) -> Result<usize, Stop<Refusal>> {
+    let mut at = 0;
+    while let Some(b"\r\n") = window.get(at..at + 2) {
+        at += 2;
+        if at > 2 * EMPTY_LINES_MAX {
+            return Err(Stop::Bad(Refusal::EmptyLines));
+        }
+    }
+    Ok(at)
+}
+
+/// ```text
+/// request-line = method SP request-target SP HTTP-version CRLF
+/// ```
+#[inline]
+fn read_request_line(
+    window: &[u8],
+    line: usize,
+    limits: &Limits,
+    index: &mut RequestIndex,
+) -> Result<usize, Stop<Refusal>> {
+    let name_end = match window.get(line..line + 4) {
+        Some(b"GET ") => line + 3,
+        _ => {
+            let mut at = line;
+            while let Some(&byte) = window.get(at)
+                && is(byte, TOKEN)
+            {
+                at += 1;
+            }
+            index.method = Method::from_bytes(&window[line.min(at)..at]);
+            at
+        }
+    };
+    index.method_name = Span::new(line, name_end);
+    let target = name_end + 1;
+    if name_end == line || window.get(name_end) != Some(&b' ') {
+        return Err(judge(window, line, limits));
+    }
+    let mut stop = target_stop_from(window, target);
+    let mut query = None;
+    while let Some(b'?') = window.get(stop) {
+        query.get_or_insert(stop);
+        stop = target_stop_from(window, stop + 1);
+    }
+    index.version = match window.get(stop..stop + 11) {
+        Some(b" HTTP/1.1\r\n") => Version::Http11,
+        Some(b" HTTP/1.0\r\n") => Version::Http10,
+        _ => return Err(judge(window, line, limits)),
+    };
+    if stop == target {
+        return Err(judge(window, line, limits));
+    }
+    if stop - target > limits.target_size {
+        return Err(Stop::Bad(Refusal::TargetTooLong));
+    }
+    if name_end - line > METHOD_MAX {
+        return Err(Stop::Bad(Refusal::MethodTooLong));
+    }
+    index.target = Span::new(target, stop);
+    if window[target] == b'/' && index.method != Method::Connect {
+        index.path = Span::new(target, query.unwrap_or(stop));
+        index.query = query.map(|mark| Span::new(mark + 1, stop));
+    } else {
+        read_rare_target(window, target, stop, index).map_err(Stop::Bad)?;
+    }
+    Ok(stop + 11)
+}
+
+/// The three forms of a target that ordinary requests do not have (RFC 9112 §3.2.2–3.2.4).
+#[cold]
+fn read_rare_target(window: &[u8], start: usize, end: usize, index: &mut RequestIndex) -> Result<(), Refusal> {
+    let target = &window[start..end];
+    if index.method == Method::Connect {
+        index.form = TargetForm::Authority;
+        index.authority = index.target;
+        let has_port = target.last().is_some_and(u8::is_ascii_digit)
+            && target
+                .iter()
+                .rposition(|&byte| byte == b':' || byte == b']')
+                .is_some_and(|at| target[at] == b':');
+        return if has_port && authority::is_valid(target) {
+            Ok(())
+        } else {
+            Err(Refusal::TargetForm)
+        };
+    }
+    if target == b"*" {
+        index.form = TargetForm::Asterisk;
+        index.path = index.target;
+        return if index.method == Method::Options {
+            Ok(())
+        } else {
+            Err(Refusal::TargetForm)
+        };
+    }
+    let Some(scheme) = target.windows(3).position(|bytes| bytes == b"://") else {
+        return Err(Refusal::TargetForm);
+    };
+    if !is_http(&target[..scheme]) && !is_https(&target[..scheme]) {
+        return Err(Refusal::TargetScheme);
+    }
+    index.form = TargetForm::Absolute;
+    let host = scheme + 3;
+    let path = target[host..]
+        .iter()
+        .position(|&b| b == b'/' || b == b'?')
+        .map_or(target.len(), |at| host + at);
+    let query = target[path..].iter().position(|&b| b == b'?').map(|at| path + at);
+    if !authority::is_valid(&target[host..path]) {
+        return Err(Refusal::HostInvalid);
+    }
+    index.authority = Span::new(start + host, start + path);
+    index.path = Span::new(start + path, query.map_or(end, |at| start + at));
+    index.query = query.map(|at| Span::new(start + at + 1, end));
+    Ok(())
+}
+
+fn is_http(scheme: &[u8]) -> bool {
+    scheme.eq_ignore_ascii_case(b"http")
+}
+
+fn is_https(scheme: &[u8]) -> bool {
+    scheme.eq_ignore_ascii_case(b"https")
+}
+
+/// Exactly one good Host, but in HTTP/1.0 it may be missing (RFC 9112 §3.2).
+#[inline]
+fn check_host(window: &[u8], index: &mut RequestIndex) -> Result<(), Refusal> {
+    let Some(place) = index.fields.place(Known::Host) else {
+        return if index.version == Version::Http10 {
+            Ok(())
+        } else {
+            Err(Refusal::HostMissing)
+        };
+    };
+    if index.fields.is_repeated(Known::Host) {
+        return Err(Refusal::HostRepeated);
+    }
+    let host = place.of(window);
+    if !authority::is_valid(host) {
+        return Err(Refusal::HostInvalid);
+    }
+    match index.form {
+        TargetForm::Origin | TargetForm::Asterisk => {
+            index.authority = place;
+            Ok(())
+        }
+        // The target's authority wins by RFC 9112 §3.2.2, but a client that names two hosts wants something of us.
+        TargetForm::Absolute | TargetForm::Authority => {
+            let target = index.target.of(window);
+            let default_port: &[u8] = match index.form {
+                TargetForm::Absolute if target.get(..5).is_some_and(is_https) => b"443",
+                TargetForm::Absolute => b"80",
+                _ => b"",
+            };
+            let agreed = authority::same(index.authority.of(window), host, default_port);
+            if agreed { Ok(()) } else { Err(Refusal::HostMismatch) }
+        }
+    }
+}
+
+/// What Connection, Content-Length, Transfer-Encoding, Expect and Upgrade ask for.
+fn demands(window: &[u8], index: &RequestIndex, head: &mut RequestHead) -> Result<(), Refusal> {
+    let fields = index.fields.view(window);
+    let options = ConnectionOptions::read(fields);
+    head.persists = options.persists(index.version);
+    head.content = framing::declared(fields, index.version)?.unwrap_or(Content::None);
+    if index.version == Version::Http10 {
+        // Neither Expect nor Upgrade means anything from HTTP/1.0 (RFC 9110 §10.1.1, §7.8).
+        return Ok(());
+    }
+    for expectation in fields.all(Known::Expect) {
+        if !expectation.eq_ignore_ascii_case(b"100-continue") {
+            return Err(Refusal::Expectation);
+        }
+        head.expects_continue = head.content != Content::None;
+    }
+    // A server may ignore Upgrade (RFC 9110 §7.8), and with content it is ignored: the bytes of the new protocol would
+    // follow content that the handler need not have read. Refusing would turn away `curl --http2 -d`.
+    head.wants_upgrade = options.upgrade && fields.contains(Known::Upgrade) && head.content == Content::None;
+    Ok(())
+}
+
+/// Names what is wrong with the request line that begins here, if it is complete.
+#[cold]
+fn judge(window: &[u8], line: usize, limits: &Limits) -> Stop<Refusal> {
+    let rest = window.get(line..).unwrap_or_default();
+    match memchr(b'\n', rest) {
+        Some(end) => Stop::Bad(fault_in(&rest[..end], limits)),
+        None => Stop::Incomplete,
+    }
+}
+
+fn fault_in(line: &[u8], limits: &Limits) -> Refusal {
+    let Some((b'\r', line)) = line.split_last() else {
+        return Refusal::RequestLineEnd;
+    };
+    if memchr(b'\r', line).is_some() {
+        return Refusal::RequestLineEnd;
+    }
+    if line == b"PRI * HTTP/2.0" {
+        return Refusal::Http2Preface;
+    }
+    let mut parts = line.split(|&byte| byte == b' ');
+    let (method, target, version, more) = (parts.next(), parts.next(), parts.next(), parts.next());
+    let (Some(method), Some(target)) = (method, target) else {
+        return Refusal::RequestLine;
+    };
+    if method.is_empty() || target.is_empty() || more.is_some() {
+        return Refusal::RequestLine;
+    }
+    if !all(method, TOKEN) {
+        return Refusal::MethodNotToken;
+    }
+    if !all(target, TARGET) {
+        return Refusal::TargetByte;
+    }
+    let Some(version) = version else { return Refusal::Http09 };
+    if target.contains(&b'#') {
+        return Refusal::TargetFragment;
+    }
+    if target.len() > limits.target_size {
+        return Refusal::TargetTooLong;
+    }
+    match version {
+        [b'H', b'T', b'T', b'P', b'/', major, b'.', minor] if major.is_ascii_digit() && minor.is_ascii_digit() => {
+            Refusal::Version
+        }
+        _ => Refusal::VersionSyntax,
+    }
+}

@@ -1,0 +1,133 @@
+//! A request whatever wire it came on: an index of places, and the view that joins it with the bytes.
+
+use crate::fields::{FieldIndex, Fields, Span};
+use crate::method::Method;
+
+/// The protocol version a message was written in.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Hash)]
+pub enum Version {
+    Http10,
+    #[default]
+    Http11,
+    Http2,
+    Http3,
+}
+
+impl Version {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Http10 => "HTTP/1.0",
+            Self::Http11 => "HTTP/1.1",
+            Self::Http2 => "HTTP/2.0",
+            Self::Http3 => "HTTP/3.0",
+        }
+    }
+}
+
+/// How the request target was written (RFC 9112 §3.2).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum TargetForm {
+    /// `/path?query`
+    #[default]
+    Origin,
+    /// `http://authority/path?query`, as to a proxy
+    Absolute,
+    /// `host:port`, CONNECT alone
+    Authority,
+    /// `*`, OPTIONS alone
+    Asterisk,
+}
+
+/// Where the parts of one request stand in its bytes; used again for the next one.
+///
+/// HTTP/1 points into the bytes as received; HTTP/2 and HTTP/3 point into bytes they decoded into a buffer.
+#[derive(Clone, Debug, Default)]
+pub struct RequestIndex {
+    pub method: Method,
+    pub form: TargetForm,
+    pub version: Version,
+    pub method_name: Span,
+    pub target: Span,
+    /// Empty in absolute form without a path; `Request::path` is `/` then.
+    pub path: Span,
+    pub query: Option<Span>,
+    pub authority: Span,
+    /// Bytes from the start of the buffer that belong to the request head.
+    pub head_size: u32,
+    pub fields: FieldIndex,
+    /// Fields behind chunked content; their places are in the bytes that were given when content ended.
+    pub trailers: FieldIndex,
+}
+
+impl RequestIndex {
+    /// Forgets the request and keeps the memory.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.fields.clear();
+        self.trailers.clear();
+        self.method = Method::Get;
+        self.form = TargetForm::Origin;
+        self.query = None;
+        self.authority = Span::default();
+        self.path = Span::default();
+    }
+
+    /// The request, read from the bytes the index was made for.
+    #[inline]
+    pub fn view<'a>(&'a self, bytes: &'a [u8]) -> Request<'a> {
+        let path = match self.path.of(bytes) {
+            b"" if self.form == TargetForm::Absolute => b"/",
+            path => path,
+        };
+        Request {
+            method: self.method,
+            method_name: self.method_name.of(bytes),
+            target: self.target.of(bytes),
+            form: self.form,
+            path,
+            query: self.query.map(|query| query.of(bytes)),
+            authority: self.authority.of(bytes),
+            version: self.version,
+            fields: self.fields.view(bytes),
+        }
+    }
+}
+
+/// A request as the server sees it; all parts are raw, nothing is decoded.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    pub method: Method,
+    pub method_name: &'a [u8],
+    pub target: &'a [u8],
+    pub form: TargetForm,
+    /// Percent-encoded as sent; `/` where absolute form has none, `*` in asterisk form, empty in authority form.
+    pub path: &'a [u8],
+    /// What follows the first `?`; `Some` and empty when nothing follows it.
+    pub query: Option<&'a [u8]>,
+    /// `host[:port]` as sent, from the target in absolute form, else from Host; empty in HTTP/1.0 without Host.
+    pub authority: &'a [u8],
+    pub version: Version,
+    pub fields: Fields<'a>,
+}
+
+/// A request head copied out of the shared read buffer, for handlers that outlive the read.
+#[derive(Clone, Debug, Default)]
+pub struct OwnedRequest {
+    bytes: Box<[u8]>,
+    index: RequestIndex,
+}
+
+impl OwnedRequest {
+    /// Copies the head and its index; content behind the head is not taken.
+    pub fn copy(bytes: &[u8], index: &RequestIndex) -> Self {
+        let head = bytes.get(..index.head_size as usize).unwrap_or(bytes);
+        Self {
+            bytes: head.into(),
+            index: index.clone(),
+        }
+    }
+
+    pub fn view(&self) -> Request<'_> {
+        self.index.view(&self.bytes)
+    }
+}

@@ -1,0 +1,192 @@
+//! Status codes of answers and the phrases that go with them (RFC 9110 §15, IANA registry).
+
+use std::fmt;
+
+/// A three-digit status code; a value outside 100–999 cannot be made.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Status(u16);
+
+/// One row a registered code: constant and phrase come from the same place.
+macro_rules! statuses {
+    ($($code:literal $name:ident $reason:literal)*) => {
+        impl Status {
+            $(pub const $name: Status = Status($code);)*
+
+            /// Every registered code.
+            pub const REGISTERED: &'static [Status] = &[$(Status($code)),*];
+
+            /// The registered phrase, or `""`: a reason phrase may be empty and carries no meaning (RFC 9112 §4).
+            pub const fn reason(self) -> &'static str {
+                match self.0 {
+                    $($code => $reason,)*
+                    _ => "",
+                }
+            }
+        }
+    };
+}
+
+statuses! {
+    100 CONTINUE "Continue"
+    101 SWITCHING_PROTOCOLS "Switching Protocols"
+    102 PROCESSING "Processing"
+    103 EARLY_HINTS "Early Hints"
+    200 OK "OK"
+    201 CREATED "Created"
+    202 ACCEPTED "Accepted"
+    203 NON_AUTHORITATIVE_INFORMATION "Non-Authoritative Information"
+    204 NO_CONTENT "No Content"
+    205 RESET_CONTENT "Reset Content"
+    206 PARTIAL_CONTENT "Partial Content"
+    207 MULTI_STATUS "Multi-Status"
+    208 ALREADY_REPORTED "Already Reported"
+    226 IM_USED "IM Used"
+    300 MULTIPLE_CHOICES "Multiple Choices"
+    301 MOVED_PERMANENTLY "Moved Permanently"
+    302 FOUND "Found"
+    303 SEE_OTHER "See Other"
+    304 NOT_MODIFIED "Not Modified"
+    305 USE_PROXY "Use Proxy"
+    307 TEMPORARY_REDIRECT "Temporary Redirect"
+    308 PERMANENT_REDIRECT "Permanent Redirect"
+    400 BAD_REQUEST "Bad Request"
+    401 UNAUTHORIZED "Unauthorized"
+    402 PAYMENT_REQUIRED "Payment Required"
+    403 FORBIDDEN "Forbidden"
+    404 NOT_FOUND "Not Found"
+    405 METHOD_NOT_ALLOWED "Method Not Allowed"
+    406 NOT_ACCEPTABLE "Not Acceptable"
+    407 PROXY_AUTHENTICATION_REQUIRED "Proxy Authentication Required"
+    408 REQUEST_TIMEOUT "Request Timeout"
+    409 CONFLICT "Conflict"
+    410 GONE "Gone"
+    411 LENGTH_REQUIRED "Length Required"
+    412 PRECONDITION_FAILED "Precondition Failed"
+    413 CONTENT_TOO_LARGE "Content Too Large"
+    414 URI_TOO_LONG "URI Too Long"
+    415 UNSUPPORTED_MEDIA_TYPE "Unsupported Media Type"
+    416 RANGE_NOT_SATISFIABLE "Range Not Satisfiable"
+    417 EXPECTATION_FAILED "Expectation Failed"
+    421 MISDIRECTED_REQUEST "Misdirected Request"
+    422 UNPROCESSABLE_CONTENT "Unprocessable Content"
+    423 LOCKED "Locked"
+    424 FAILED_DEPENDENCY "Failed Dependency"
+    425 TOO_EARLY "Too Early"
+    426 UPGRADE_REQUIRED "Upgrade Required"
+    428 PRECONDITION_REQUIRED "Precondition Required"
+    429 TOO_MANY_REQUESTS "Too Many Requests"
+    431 REQUEST_HEADER_FIELDS_TOO_LARGE "Request Header Fields Too Large"
+    451 UNAVAILABLE_FOR_LEGAL_REASONS "Unavailable For Legal Reasons"
+    500 INTERNAL_SERVER_ERROR "Internal Server Error"
+    501 NOT_IMPLEMENTED "Not Implemented"
+    502 BAD_GATEWAY "Bad Gateway"
+    503 SERVICE_UNAVAILABLE "Service Unavailable"
+    504 GATEWAY_TIMEOUT "Gateway Timeout"
+    505 HTTP_VERSION_NOT_SUPPORTED "HTTP Version Not Supported"
+    506 VARIANT_ALSO_NEGOTIATES "Variant Also Negotiates"
+    507 INSUFFICIENT_STORAGE "Insufficient Storage"
+    508 LOOP_DETECTED "Loop Detected"
+    511 NETWORK_AUTHENTICATION_REQUIRED "Network Authentication Required"
+}
+
+impl Status {
+    /// 100–999: codes past 599 are in no class, but an upstream may send one and it passes through.
+    pub const fn new(code: u16) -> Option<Status> {
+        if code >= 100 && code <= 999 {
+            Some(Status(code))
+        } else {
+            None
+        }
+    }
+
+    pub const fn code(self) -> u16 {
+        self.0
+    }
+
+    /// The three digits as they stand in the status line.
+    pub const fn digits(self) -> [u8; 3] {
+        [
+            b'0' + (self.0 / 100) as u8,
+            b'0' + (self.0 / 10 % 10) as u8,
+            b'0' + (self.0 % 10) as u8,
+        ]
+    }
+
+    pub const fn is_informational(self) -> bool {
+        self.0 < 200
+    }
+
+    pub const fn is_success(self) -> bool {
+        self.0 >= 200 && self.0 < 300
+    }
+
+    pub const fn is_redirection(self) -> bool {
+        self.0 >= 300 && self.0 < 400
+    }
+
+    pub const fn is_error(self) -> bool {
+        self.0 >= 400
+    }
+
+    /// False for 1xx, 204 and 304, whose answers end with their head (RFC 9112 §6.3).
+    pub const fn allows_content(self) -> bool {
+        !(self.0 < 200 || self.0 == 204 || self.0 == 304)
+    }
+}
+
+impl fmt::Debug for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Status;
+
+    #[test]
+    fn only_three_digits_make_a_status() {
+        for (code, valid) in [
+            (0, false),
+            (99, false),
+            (100, true),
+            (599, true),
+            (999, true),
+            (1000, false),
+        ] {
+            assert_eq!(Status::new(code).is_some(), valid, "{code}");
+        }
+    }
+
+    #[test]
+    fn registered_codes_have_phrases_and_digits() {
+        for status in Status::REGISTERED {
+            assert!(!status.reason().is_empty(), "{status}");
+            assert_eq!(status.digits().as_slice(), status.to_string().as_bytes());
+        }
+        assert_eq!(Status::new(299).map(Status::reason), Some(""));
+        assert_eq!(Status::NOT_FOUND.reason(), "Not Found");
+    }
+
+    #[test]
+    fn content_is_allowed_but_where_the_head_ends_the_answer() {
+        for (status, allowed) in [
+            (Status::CONTINUE, false),
+            (Status::SWITCHING_PROTOCOLS, false),
+            (Status::EARLY_HINTS, false),
+            (Status::OK, true),
+            (Status::NO_CONTENT, false),
+            (Status::RESET_CONTENT, true),
+            (Status::NOT_MODIFIED, false),
+            (Status::NOT_FOUND, true),
+        ] {
+            assert_eq!(status.allows_content(), allowed, "{status}");
+        }
+    }
+}
