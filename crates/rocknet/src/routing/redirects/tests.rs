@@ -1,0 +1,325 @@
+//! Redirects by rows of example, and the laws no request may break.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// As the configuration writes them: `/x`, `/x/*`, and a star elsewhere.
+fn pattern(text: &str) -> Pattern {
+    match text.strip_suffix('*') {
+        Some(prefix) if prefix.ends_with('/') => Pattern::Prefix(prefix.into()),
+        _ if text.contains('*') => Pattern::Glob(text.into()),
+        _ => Pattern::Exact(text.into()),
+    }
+}
+
+fn redirect(from: &str, to: &str) -> Redirect {
+    Redirect {
+        from: pattern(from),
+        to: to.into(),
+        status: 308,
+    }
+}
+
+fn location(from: &str, to: &str, asked: &Asked<'_>) -> Option<String> {
+    let redirects = Redirects::new(&[redirect(from, to)]).unwrap_or_else(|bad| panic!("{bad}"));
+    let mut location = Vec::new();
+    let status = redirects.find(asked, &mut location)?;
+    assert_eq!(status, 308);
+    Some(String::from_utf8(location).expect("a location is ASCII"))
+}
+
+/// Decodes and normalises a raw path as far as these tests need it: percent, and `//`.
+fn decoded(raw: &str) -> String {
+    let (mut bytes, mut rest) = (Vec::new(), raw.as_bytes());
+    while let Some(&byte) = rest.first() {
+        let (byte, length) = triplet(rest).map_or((byte, 1), |byte| (byte, 3));
+        if byte != b'/' || bytes.last() != Some(&b'/') {
+            bytes.push(byte);
+        }
+        rest = &rest[length..];
+    }
+    String::from_utf8(bytes).unwrap()
+}
+
+#[test]
+fn moved_paths_lead_where_they_should() {
+    #[track_caller]
+    fn check(from: &str, to: &str, target: &str, expected: Option<&str>) {
+        let (raw, query) = target
+            .split_once('?')
+            .map_or((target, None), |(raw, query)| (raw, Some(query)));
+        let path = decoded(raw);
+        let asked = Asked {
+            path: &path,
+            raw_path: raw.as_bytes(),
+            query: query.map(str::as_bytes),
+        };
+        assert_eq!(
+            location(from, to, &asked).as_deref(),
+            expected,
+            "{from} = {to}, asked for {target}"
+        );
+    }
+    for (from, to, target, expected) in [
+        ("/old", "/new", "/old", Some("/new")),
+        ("/old", "/new", "/old/", None),
+        ("/old", "/new", "/older", None),
+        ("/blog/*", "/news/{*}", "/blog/2024/may", Some("/news/2024/may")),
+        ("/blog/*", "/news/{*}", "/blog/", Some("/news/")),
+        ("/blog/*", "/news/{*}", "/blog", None),
+        ("/blog/*", "/news/", "/blog/2024", Some("/news/")),
+        ("/u/*/photo", "/photos/{*}.jpg", "/u/7/photo", Some("/photos/7.jpg")),
+        ("*.htm", "/pages/{*}.html", "/a/b.htm", Some("/pages/b.html")),
+        ("/a/*", "/{*}/{*}", "/a/x", Some("/x/x")),
+        // The query goes along, unless the target has one; a fragment stays last.
+        ("/old", "/new", "/old?", Some("/new?")),
+        ("/old", "/new", "/old?a=1&b=%20", Some("/new?a=1&b=%20")),
+        ("/old", "/new?x=1", "/old?a=1", Some("/new?x=1")),
+        ("/old", "/new#top", "/old?a=1", Some("/new?a=1#top")),
+        ("/old", "/new?x#top?y", "/old?a=1", Some("/new?x#top?y")),
+        (
+            "/s/*",
+            "/find?q={*}",
+            "/s/a+b&c=d%26?a=1",
+            Some("/find?q=a%2Bb%26c%3Dd%26"),
+        ),
+        ("/s/*", "/find#{*}", "/s/x", Some("/find#x")),
+        ("/old", "/new", "/old?x={|}\\[]`^%zz", Some("/new?x={|}\\[]`^%zz")),
+        // Percent-encoding stays as it came, and comes anew where the path was normalised.
+        ("/b/*", "/n/{*}", "/b/%C3%BC%20x", Some("/n/%C3%BC%20x")),
+        ("/b/*", "/n/{*}", "/b/%c3%bc", Some("/n/%c3%bc")),
+        ("/b/*", "/n/{*}", "/%62/%7Ex", Some("/n/%7Ex")),
+        ("/b/*", "/n/{*}", "/b//%C3%BC%25%3F%23", Some("/n/%C3%BC%25%3F%23")),
+        ("/b/*", "/n/{*}", "/b/ü", Some("/n/%C3%BC")),
+        ("/b/*", "/n/{*}", "//b/a%2541", Some("/n/a%2541")),
+        ("/é*", "/n{*}", "/%C3%A9%3Fx", Some("/n%3Fx")),
+        // What the configuration says is encoded where it must be, and left alone where it is.
+        ("/old", "/ü ä", "/old", Some("/%C3%BC%20%C3%A4")),
+        ("/old", "/a%20b%zz\\", "/old", Some("/a%20b%25zz%5C")),
+        ("/old", "/new\r\nX: y", "/old", Some("/new%0D%0AX:%20y")),
+        // Other hosts.
+        ("/old", "https://example.com", "/old?a", Some("https://example.com?a")),
+        (
+            "/old",
+            "HTTPS://Example.COM/Path",
+            "/old",
+            Some("https://example.com/Path"),
+        ),
+        (
+            "/*",
+            "https://example.com/{*}",
+            "/a/b?c",
+            Some("https://example.com/a/b?c"),
+        ),
+        ("/*", "http://[::1]:8080/{*}", "/a", Some("http://[::1]:8080/a")),
+        ("/*", "https://example.com//{*}", "/a", Some("https://example.com//a")),
+        (
+            "/*",
+            "https://example.com?{*}",
+            "/@evil",
+            Some("https://example.com?%40evil"),
+        ),
+    ] {
+        check(from, to, target, expected);
+    }
+}
+
+#[test]
+fn no_request_picks_the_host() {
+    #[track_caller]
+    fn check(path: &str, raw: &str, expected: &str) {
+        let asked = Asked {
+            path,
+            raw_path: raw.as_bytes(),
+            query: None,
+        };
+        assert_eq!(
+            location("/go/*", "/{*}", &asked).as_deref(),
+            Some(expected),
+            "{path:?} from {raw:?}"
+        );
+    }
+    // Not all of these come out of a normalised path; the promise holds for them all the same.
+    for (path, raw, expected) in [
+        ("/go/evil.com", "/go//evil.com", "/evil.com"),
+        ("/go//evil.com", "/go//evil.com", "/evil.com"),
+        ("/go////evil.com", "/go////evil.com", "/evil.com"),
+        ("/go//evil.com", "/go/%2Fevil.com", "/%2Fevil.com"),
+        ("/go//evil.com", "elsewhere", "/evil.com"),
+        ("/go/\\evil.com", "/go/\\evil.com", "/%5Cevil.com"),
+        ("/go/\\evil.com", "/go/%5cevil.com", "/%5cevil.com"),
+        ("/go/\t/evil.com", "/go/\t/evil.com", "/%09/evil.com"),
+        (
+            "/go/\r\nSet-Cookie: a",
+            "/go/\r\nSet-Cookie: a",
+            "/%0D%0ASet-Cookie:%20a",
+        ),
+        (
+            "/go/\r\nSet-Cookie: a",
+            "/go/%0d%0aSet-Cookie:%20a",
+            "/%0d%0aSet-Cookie:%20a",
+        ),
+        ("/go/\0\u{7f}", "/go/%00\u{7f}", "/%00%7F"),
+        ("/go/", "/go/", "/"),
+    ] {
+        check(path, raw, expected);
+    }
+}
+
+#[test]
+fn what_cannot_be_a_redirect_is_refused() {
+    #[track_caller]
+    fn check(from: &str, to: &str, problem: Problem) {
+        let bad = Redirects::new(&[redirect(from, to)]).err();
+        assert_eq!(
+            bad,
+            Some(BadRedirect {
+                from: pattern(from),
+                problem
+            }),
+            "{from} = {to}"
+        );
+    }
+    for (from, to, problem) in [
+        ("/a", "", Problem::NotAPlace),
+        ("/a", "b", Problem::NotAPlace),
+        ("/a/*", "{*}", Problem::NotAPlace),
+        ("/a", "javascript:alert(1)", Problem::NotAPlace),
+        ("/a", "ftp://example.com/", Problem::NotAPlace),
+        ("/a", "https:/example.com", Problem::NotAPlace),
+        ("/a", "ééééé", Problem::NotAPlace),
+        ("/a", "//example.com", Problem::TwoSlashes),
+        ("/a", "/\\example.com", Problem::TwoSlashes),
+        ("/a", "https://", Problem::BadHost),
+        ("/a", "https:///x", Problem::BadHost),
+        ("/a", "https://:80/x", Problem::BadHost),
+        ("/a", "https://good@evil.com/", Problem::BadHost),
+        ("/a", "https://exa mple.com/", Problem::BadHost),
+        ("/a", "http://münchen.example/", Problem::BadHost),
+        ("/a/*", "https://{*}/", Problem::StarInHost),
+        ("/a/*", "https://example.com{*}", Problem::StarInHost),
+        ("/a", "/b/{*}", Problem::NoStar),
+        ("/a/*", "/{*}{*}{*}{*}{*}", Problem::TooManyStars),
+    ] {
+        check(from, to, problem);
+        let words = problem.to_string();
+        assert!(words.len() > 20 && !words.contains('\n'), "{words}");
+    }
+    let twice = [redirect("/a/*", "/b"), redirect("/c", "/d"), redirect("/a/*", "/e")];
+    let bad = BadRedirect {
+        from: pattern("/a/*"),
+        problem: Problem::Twice,
+    };
+    assert_eq!(Redirects::new(&twice).err(), Some(bad.clone()));
+    assert!(bad.to_string().contains("`/a/*`"));
+}
+
+#[test]
+fn the_status_is_one_that_redirects() {
+    for status in 0..=999 {
+        let redirects = Redirects::new(&[Redirect {
+            status,
+            ..redirect("/a", "/b")
+        }]);
+        match redirects {
+            Ok(redirects) => {
+                let asked = Asked {
+                    path: "/a",
+                    raw_path: b"/a",
+                    query: None,
+                };
+                assert_eq!(redirects.find(&asked, &mut Vec::new()), Some(status));
+                assert!([301, 302, 303, 307, 308].contains(&status));
+            }
+            Err(bad) => {
+                assert_eq!(bad.problem, Problem::BadStatus);
+                assert!(![301, 302, 303, 307, 308].contains(&status));
+            }
+        }
+    }
+}
+
+#[test]
+fn redirects_are_ranked_as_routes_are_and_append() {
+    let rows = [
+        ("/a/*", "/prefix/{*}"),
+        ("/a/b", "/exact"),
+        ("/a/b/*", "/longer/{*}"),
+        ("/*.png", "/glob"),
+    ];
+    let redirects = Redirects::new(&rows.map(|(from, to)| redirect(from, to))).unwrap();
+    assert_eq!((redirects.len(), redirects.is_empty()), (4, false));
+    for (path, expected) in [
+        ("/a/b", "/exact"),
+        ("/a/b/c", "/longer/c"),
+        ("/a/c", "/prefix/c"),
+        ("/x.png", "/glob"),
+    ] {
+        let mut location = b"Location: ".to_vec();
+        redirects.find(
+            &Asked {
+                path,
+                raw_path: path.as_bytes(),
+                query: None,
+            },
+            &mut location,
+        );
+        assert_eq!(location, format!("Location: {expected}").into_bytes(), "{path:?}");
+    }
+    let mut location = Vec::new();
+    assert_eq!(
+        redirects.find(
+            &Asked {
+                path: "/none",
+                raw_path: b"/none",
+                query: None
+            },
+            &mut location
+        ),
+        None
+    );
+    assert!(location.is_empty());
+}
+
+proptest! {
+    /// Whatever is asked, and however path and raw path disagree, the location stays a clean URL on the intended host.
+    #[test]
+    fn locations_are_clean(
+        path in "[/\\\\.@a%\r\n\t\\PC]{0,12}",
+        raw in prop_oneof![
+            proptest::collection::vec(any::<u8>(), 0..24),
+            "/go/[/\\\\%2Fa@]{0,12}".prop_map(String::into_bytes),
+        ],
+        same in any::<bool>(),
+        query in proptest::option::of(proptest::collection::vec(any::<u8>(), 0..12)),
+        to in prop_oneof![Just("/{*}"), Just("/{*}{*}"), Just("/?{*}"), Just("https://a.example/{*}"), Just("/#{*}")],
+    ) {
+        let path = format!("/go/{path}");
+        let raw = if same { path.as_bytes().to_vec() } else { raw };
+        let asked = Asked { path: &path, raw_path: &raw, query: query.as_deref() };
+        let location = location("/go/*", to, &asked).expect("the prefix holds the path");
+        prop_assert!(location.bytes().all(|byte| byte.is_ascii_graphic()), "{location:?}");
+        if to.starts_with('/') {
+            prop_assert!(location.starts_with('/'), "{location:?}");
+            prop_assert!(!location[1..].starts_with(['/', '\\']), "{location:?}");
+        } else {
+            prop_assert!(location.starts_with("https://a.example/"), "{location:?}");
+        }
+    }
+
+    /// What the star took arrives: decoding the location gives the decoded path, re-encoded or not.
+    #[test]
+    fn the_star_keeps_its_meaning(path in "[a-c%?# ü+&]{1,8}(/[a-c%?# ü+&]{1,8}){0,2}", encode_all in any::<bool>()) {
+        let path = format!("/b/{path}");
+        let mut raw = Vec::new();
+        push_encoded(&mut raw, path.as_bytes(), if encode_all { |byte| byte == b'/' } else { is_path }, false);
+        let asked = Asked { path: &path, raw_path: &raw, query: None };
+        let kept = location("/b/*", "/n/{*}", &asked).unwrap();
+        prop_assert_eq!(kept.as_bytes()[3..].to_vec(), raw[if encode_all { 5 } else { 3 }..].to_vec());
+        let anew = location("/b/*", "/n/{*}", &Asked { raw_path: b"/", ..asked }).unwrap();
+        for location in [kept, anew] {
+            prop_assert_eq!(&decoded(&location)[2..], &path[2..]);
+        }
+    }
+}

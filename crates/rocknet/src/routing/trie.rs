@@ -1,0 +1,545 @@
+//! The routes of a site, found by path in time that depends on the path alone.
+
+use std::fmt;
+use std::ops::Range;
+
+use rocknet_config::model::Pattern;
+
+use super::glob::Glob;
+
+/// What each path of a site leads to.
+///
+/// Routes are ranked by how specific they are, never by the order in which they were added:
+/// 1. an exact pattern that is the path;
+/// 2. the longest prefix the path begins with: `/api/*` holds `/api/` and all below, but not `/api` itself;
+/// 3. the glob with the most literal characters that matches; among equals, the one whose text comes first.
+///
+/// Upper and lower case are told apart. Inside is a compressed trie over bytes: a look-up visits at most one node for
+/// each byte of the path. Globs hang at the node where their literal prefix ends, so that a path meets only globs under
+/// its own prefix, and only if no exact or prefix route took it: those cost the number of *such* globs times the length
+/// of the path. A pattern without a leading `/` (`*.zip`) hangs at the root, so every path that gets that far meets it.
+#[derive(Debug, Clone)]
+pub struct RouteTrie<T> {
+    nodes: Vec<Node>,
+    values: Vec<T>,
+}
+
+/// How a path met its route.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Matched {
+    pub kind: Kind,
+    /// Where in the path lies what the (first) `*` of the pattern stands for; empty, at the end, where it has none.
+    pub star: Range<usize>,
+}
+
+/// In order of rank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    Exact,
+    Prefix,
+    Glob,
+}
+
+/// The pattern is in the trie already.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DuplicatePattern(pub Pattern);
+
+impl<T> RouteTrie<T> {
+    pub fn new() -> RouteTrie<T> {
+        RouteTrie {
+            nodes: vec![Node::new(b"")],
+            values: Vec::new(),
+        }
+    }
+
+    pub fn insert(&mut self, pattern: &Pattern, value: T) -> Result<(), DuplicatePattern> {
+        let index = self.values.len();
+        let new = match pattern {
+            Pattern::Exact(path) => put(&mut self.node_at(path).exact, index),
+            Pattern::Prefix(path) => put(&mut self.node_at(path).prefix, index),
+            Pattern::Glob(text) => {
+                let glob = Glob::new(text);
+                self.node_at(glob.literal_prefix()).put_glob(glob, index)
+            }
+        };
+        if !new {
+            return Err(DuplicatePattern(pattern.clone()));
+        }
+        self.values.push(value);
+        Ok(())
+    }
+
+    /// The most specific route that holds the path.
+    pub fn find(&self, path: &str) -> Option<(&T, Matched)> {
+        let mut prefix = None;
+        let mut globs = false;
+        for (node, depth) in self.descend(path) {
+            if let (true, Some(index)) = (depth == path.len(), node.exact) {
+                return self.found(index, Kind::Exact, depth..depth);
+            }
+            if let Some(index) = node.prefix {
+                prefix = Some((index, depth));
+            }
+            globs |= !node.globs.is_empty();
+        }
+        match prefix {
+            Some((index, depth)) => self.found(index, Kind::Prefix, depth..path.len()),
+            None if globs => self.find_glob(path),
+            None => None,
+        }
+    }
+
+    fn find_glob(&self, path: &str) -> Option<(&T, Matched)> {
+        let mut best: Option<(&Hung, Range<usize>)> = None;
+        for (node, _) in self.descend(path) {
+            // Those at one node are in order of rank: the first match, or the first of lower rank than the best, ends it.
+            let better = node
+                .globs
+                .iter()
+                .take_while(|hung| best.as_ref().is_none_or(|(best, _)| hung.rank() < best.rank()));
+            if let Some(found) = { better }.find_map(|hung| Some((hung, hung.matches(path)?))) {
+                best = Some(found);
+            }
+        }
+        let (hung, star) = best?;
+        self.found(hung.index, Kind::Glob, star)
+    }
+
+    fn found(&self, index: usize, kind: Kind, star: Range<usize>) -> Option<(&T, Matched)> {
+        Some((self.values.get(index)?, Matched { kind, star }))
+    }
+
+    /// All values, in the order in which they were added.
+    pub fn values(&self) -> impl Iterator<Item = &T> {
+        self.values.iter()
+    }
+
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    /// The nodes that spell a beginning of the path, from the root down, each with how many bytes it has spelled.
+    fn descend<'a>(&'a self, path: &'a str) -> Descent<'a> {
+        Descent {
+            nodes: &self.nodes,
+            path: path.as_bytes(),
+            next: Some(ROOT),
+            depth: 0,
+        }
+    }
+
+    /// The node that spells `path`, made if need be.
+    fn node_at(&mut self, path: &str) -> &mut Node {
+        let mut rest = path.as_bytes();
+        let mut at = ROOT;
+        while let Some(&first) = rest.first() {
+            let child = match self.nodes[at].slot(first) {
+                Err(slot) => {
+                    let child = self.add(Node::new(rest));
+                    self.nodes[at].children.insert(slot, (first, child));
+                    child
+                }
+                Ok(slot) => {
+                    let (_, child) = self.nodes[at].children[slot];
+                    let common = common(&self.nodes[child].label, rest);
+                    if common < self.nodes[child].label.len() {
+                        self.split(child, common);
+                    }
+                    child
+                }
+            };
+            rest = &rest[self.nodes[child].label.len()..];
+            at = child;
+        }
+        &mut self.nodes[at]
+    }
+
+    /// Cuts a node's label at `length` and moves all it holds to a new child.
+    fn split(&mut self, node: usize, length: usize) {
+        let lower = self.nodes[node].label[length..].to_vec();
+        let upper = Node::new(&self.nodes[node].label[..length]);
+        let first = lower[0];
+        let mut moved = std::mem::replace(&mut self.nodes[node], upper);
+        moved.label = lower.into();
+        let moved = self.add(moved);
+        self.nodes[node].children.push((first, moved));
+    }
+
+    fn add(&mut self, node: Node) -> usize {
+        self.nodes.push(node);
+        self.nodes.len() - 1
+    }
+}
+
+impl<T> Default for RouteTrie<T> {
+    fn default() -> RouteTrie<T> {
+        RouteTrie::new()
+    }
+}
+
+impl fmt::Display for DuplicatePattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Pattern::Exact(text) | Pattern::Glob(text) => write!(f, "the pattern `{text}` is there twice"),
+            Pattern::Prefix(text) => write!(f, "the pattern `{text}*` is there twice"),
+        }
+    }
+}
+
+impl std::error::Error for DuplicatePattern {}
+
+#[derive(Debug, Clone)]
+struct Node {
+    /// The bytes between its parent and itself; empty for the root alone.
+    label: Box<[u8]>,
+    /// Sorted by first byte of the label; no two share one, so there are at most 256.
+    children: Vec<(u8, usize)>,
+    exact: Option<usize>,
+    prefix: Option<usize>,
+    /// Globs whose literal prefix ends here, in order of rank.
+    globs: Vec<Hung>,
+}
+
+impl Node {
+    fn new(label: &[u8]) -> Node {
+        Node {
+            label: label.into(),
+            children: Vec::new(),
+            exact: None,
+            prefix: None,
+            globs: Vec::new(),
+        }
+    }
+
+    fn slot(&self, first: u8) -> Result<usize, usize> {
+        self.children.binary_search_by_key(&first, |&(byte, _)| byte)
+    }
+
+    fn put_glob(&mut self, glob: Glob, index: usize) -> bool {
+        let hung = Hung { glob, index };
+        match self.globs.binary_search_by(|other| other.rank().cmp(&hung.rank())) {
+            Ok(_) => false,
+            Err(place) => {
+                self.globs.insert(place, hung);
+                true
+            }
+        }
+    }
+}
+
+/// A glob at its node.
+#[derive(Debug, Clone)]
+struct Hung {
+    glob: Glob,
+    index: usize,
+}
+
+impl Hung {
+    /// Smaller goes first.
+    fn rank(&self) -> (std::cmp::Reverse<usize>, &str) {
+        (std::cmp::Reverse(self.glob.literals()), self.glob.text())
+    }
+
+    fn matches(&self, path: &str) -> Option<Range<usize>> {
+        #[cfg(test)]
+        tests::GLOBS.set(tests::GLOBS.get() + 1);
+        self.glob.matches(path)
+    }
+}
+
+struct Descent<'a> {
+    nodes: &'a [Node],
+    path: &'a [u8],
+    next: Option<usize>,
+    depth: usize,
+}
+
+impl<'a> Iterator for Descent<'a> {
+    type Item = (&'a Node, usize);
+
+    fn next(&mut self) -> Option<(&'a Node, usize)> {
+        let node = self.nodes.get(self.next?)?;
+        #[cfg(test)]
+        tests::VISITS.set(tests::VISITS.get() + 1);
+        let rest = &self.path[self.depth..];
+        // The label is compared before the child is entered, so that every node given out is truly on the path.
+        let child = rest
+            .first()
+            .and_then(|&first| node.slot(first).ok())
+            .map(|slot| node.children[slot].1);
+        self.next = child.filter(|&child| rest.starts_with(&self.nodes[child].label));
+        let depth = self.depth;
+        self.depth += self.next.map_or(0, |child| self.nodes[child].label.len());
+        Some((node, depth))
+    }
+}
+
+/// Whether the place was free; what is there stays.
+fn put(place: &mut Option<usize>, index: usize) -> bool {
+    let free = place.is_none();
+    place.get_or_insert(index);
+    free
+}
+
+fn common(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
+}
+
+const ROOT: usize = 0;
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    thread_local! {
+        /// Nodes visited, and globs tried, by this thread's look-ups.
+        pub(super) static VISITS: Cell<usize> = const { Cell::new(0) };
+        pub(super) static GLOBS: Cell<usize> = const { Cell::new(0) };
+    }
+
+    /// As the configuration writes them: `/x`, `/x/*`, and a star elsewhere.
+    fn pattern(text: &str) -> Pattern {
+        match text.strip_suffix('*') {
+            Some(prefix) if prefix.ends_with('/') && !prefix.contains('*') => Pattern::Prefix(prefix.into()),
+            _ if text.contains('*') => Pattern::Glob(text.into()),
+            _ => Pattern::Exact(text.into()),
+        }
+    }
+
+    fn trie(patterns: &[&str]) -> RouteTrie<String> {
+        let mut trie = RouteTrie::new();
+        for text in patterns {
+            trie.insert(&pattern(text), text.to_string()).unwrap();
+        }
+        trie
+    }
+
+    #[test]
+    fn paths_find_their_most_specific_route() {
+        #[track_caller]
+        fn check(patterns: &[&str], path: &str, expected: Option<(&str, &str)>) {
+            let mut reversed = patterns.to_vec();
+            reversed.reverse();
+            for trie in [trie(patterns), trie(&reversed)] {
+                let found = trie
+                    .find(path)
+                    .map(|(value, matched)| (value.as_str(), &path[matched.star]));
+                assert_eq!(found, expected, "{path:?} among {patterns:?}");
+            }
+        }
+        let api = [
+            "/api",
+            "/api/*",
+            "/api/v1/*",
+            "/api/v1/users",
+            "/apix",
+            "/api/v1/*/photo",
+            "/app",
+        ];
+        for (path, expected) in [
+            ("/api", Some(("/api", ""))),
+            ("/api/", Some(("/api/*", ""))),
+            ("/api/x", Some(("/api/*", "x"))),
+            ("/api/v1", Some(("/api/*", "v1"))),
+            ("/api/v1/", Some(("/api/v1/*", ""))),
+            ("/api/v1/users", Some(("/api/v1/users", ""))),
+            ("/api/v1/users/", Some(("/api/v1/*", "users/"))),
+            // A prefix goes before any glob.
+            ("/api/v1/7/photo", Some(("/api/v1/*", "7/photo"))),
+            ("/apix", Some(("/apix", ""))),
+            ("/apixy", None),
+            ("/ap", None),
+            ("/API", None),
+            ("/", None),
+            ("", None),
+        ] {
+            check(&api, path, expected);
+        }
+        let globs = [
+            "/users/*/photo",
+            "/users/*/*",
+            "/users/me/*o",
+            "/*/me/photo",
+            "*.zip",
+            "*z*",
+            "/b*",
+            "/a*",
+        ];
+        for (path, expected) in [
+            ("/users/7/photo", Some(("/users/*/photo", "7"))),
+            ("/users/7/name", Some(("/users/*/*", "7"))),
+            // Thirteen literals against ten and eleven.
+            ("/users/me/photo", Some(("/users/*/photo", "me"))),
+            ("/users/me/video", Some(("/users/me/*o", "vide"))),
+            ("/pets/me/photo", Some(("/*/me/photo", "pets"))),
+            ("/a.zip", Some(("*.zip", "a"))),
+            ("/x/y/a.zip", Some(("*.zip", "a"))),
+            // Two literals against one; and of two with two, the first in the alphabet.
+            ("/az", Some(("/a*", "z"))),
+            ("/bz", Some(("/b*", "z"))),
+            ("/cz", Some(("*z*", "c"))),
+            ("/users/", None),
+        ] {
+            check(&globs, path, expected);
+        }
+        check(&["/a*b", "/*ab"], "/aab", Some(("/*ab", "a")));
+        check(&["/*"], "/", Some(("/*", "")));
+        check(&["/*", "/"], "/", Some(("/", "")));
+        check(&["/é/*", "/è"], "/é/x", Some(("/é/*", "x")));
+        check(&["/é/*", "/è"], "/è", Some(("/è", "")));
+        check(&[], "/", None);
+    }
+
+    #[test]
+    fn the_kind_of_match_is_told() {
+        let trie = trie(&["/a", "/b/*", "/c*d"]);
+        for (path, expected) in [("/a", Kind::Exact), ("/b/", Kind::Prefix), ("/cd", Kind::Glob)] {
+            assert_eq!(
+                trie.find(path).map(|(_, matched)| matched.kind),
+                Some(expected),
+                "{path:?}"
+            );
+        }
+        assert!(Kind::Exact < Kind::Prefix && Kind::Prefix < Kind::Glob);
+    }
+
+    #[test]
+    fn a_pattern_is_taken_once() {
+        for text in ["/a", "/a/*", "/a*b", "*.zip", "/"] {
+            let mut trie = trie(&["/a", "/a/*", "/a*b", "*.zip", "/", "/ab"]);
+            assert_eq!(
+                trie.insert(&pattern(text), "late".into()),
+                Err(DuplicatePattern(pattern(text)))
+            );
+            assert_eq!(trie.len(), 6);
+            assert!(trie.values().all(|value| value != "late"));
+        }
+        // The same bytes with another meaning are another pattern.
+        let mut trie = RouteTrie::new();
+        for pattern in [
+            Pattern::Exact("/a".into()),
+            Pattern::Prefix("/a".into()),
+            Pattern::Glob("/a".into()),
+        ] {
+            trie.insert(&pattern, ()).unwrap();
+        }
+        assert_eq!(trie.len(), 3);
+    }
+
+    /// Nodes visited and globs tried to find `path`.
+    fn cost<T>(trie: &RouteTrie<T>, path: &str) -> (usize, usize) {
+        VISITS.set(0);
+        GLOBS.set(0);
+        trie.find(path);
+        (VISITS.get(), GLOBS.get())
+    }
+
+    #[test]
+    fn the_cost_does_not_grow_with_the_routes() {
+        let mut many = RouteTrie::new();
+        for route in 0..10_000 {
+            many.insert(&Pattern::Exact(format!("/r{route:05}/exact")), route)
+                .unwrap();
+            many.insert(&Pattern::Prefix(format!("/r{route:05}/below/")), route)
+                .unwrap();
+            many.insert(&Pattern::Glob(format!("/r{route:05}/*/photo")), route)
+                .unwrap();
+        }
+        assert_eq!(many.len(), 30_000);
+        for (path, route) in [
+            ("/r04711/exact", 4711),
+            ("/r09999/below/x/y", 9999),
+            ("/r00000/7/photo", 0),
+        ] {
+            let one = {
+                let mut one = RouteTrie::new();
+                one.insert(&Pattern::Exact(format!("/r{route:05}/exact")), route)
+                    .unwrap();
+                one.insert(&Pattern::Prefix(format!("/r{route:05}/below/")), route)
+                    .unwrap();
+                one.insert(&Pattern::Glob(format!("/r{route:05}/*/photo")), route)
+                    .unwrap();
+                one
+            };
+            assert_eq!(many.find(path).map(|(value, _)| *value), Some(route), "{path:?}");
+            let (one, one_globs) = cost(&one, path);
+            let (many, many_globs) = cost(&many, path);
+            assert_eq!(
+                one_globs, many_globs,
+                "{path:?}: a path meets the globs under its own prefix alone"
+            );
+            // One more node for each of the five digits, twice where globs are looked at.
+            assert!(
+                many <= one + 10,
+                "{path:?}: {one} nodes among 3 routes, {many} among 30,000"
+            );
+        }
+        // Paths that match nothing, and long ones, stop as soon as they leave the trie.
+        for path in ["/nowhere", "/r99999/exact", &format!("/r{}", "1".repeat(8_000))] {
+            let (visits, globs) = cost(&many, path);
+            assert!(
+                visits <= 2 * "/r00000/".len() && globs == 0,
+                "{path:.20?}: {visits} nodes, {globs} globs"
+            );
+        }
+    }
+
+    #[test]
+    fn no_path_visits_more_nodes_than_it_has_bytes() {
+        // A route at every depth: the worst case, reached by adding from the deepest up and down again.
+        let deep = "a".repeat(8_000);
+        let mut trie = RouteTrie::new();
+        for length in (1..=deep.len()).rev() {
+            trie.insert(&Pattern::Exact(deep[..length].into()), length).unwrap();
+        }
+        let (visits, _) = cost(&trie, &deep);
+        assert_eq!(visits, deep.len() + 1);
+        assert_eq!(trie.find(&deep).map(|(value, _)| *value), Some(deep.len()));
+        assert_eq!(trie.find(&deep[..77]).map(|(value, _)| *value), Some(77));
+    }
+
+    /// The ranking, said as a search through a list.
+    fn naive(patterns: &[Pattern], path: &str) -> Option<(usize, Matched)> {
+        let ranked = patterns.iter().enumerate().filter_map(|(index, pattern)| {
+            let (kind, weight, star) = match pattern {
+                Pattern::Exact(text) => (text == path).then_some((Kind::Exact, 0, path.len()..path.len()))?,
+                Pattern::Prefix(text) => {
+                    path.starts_with(text.as_str())
+                        .then_some((Kind::Prefix, text.len(), text.len()..path.len()))?
+                }
+                Pattern::Glob(text) => {
+                    let literals = text.chars().filter(|&character| character != '*').count();
+                    (Kind::Glob, literals, super::super::glob::tests::naive(text, path)?)
+                }
+            };
+            Some(((kind, usize::MAX - weight, pattern), index, Matched { kind, star }))
+        });
+        ranked
+            .min_by(|(a, ..), (b, ..)| a.cmp(b))
+            .map(|(_, index, matched)| (index, matched))
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn agrees_with_a_list(
+            texts in proptest::collection::btree_set("/?[abé/*]{0,6}(/\\*)?", 0..24),
+            paths in proptest::collection::vec("/[abé/]{0,8}", 1..24),
+        ) {
+            let patterns: Vec<_> = texts.iter().map(|text| pattern(text)).collect();
+            let mut trie = RouteTrie::new();
+            for (index, pattern) in patterns.iter().enumerate() {
+                trie.insert(pattern, index).unwrap();
+            }
+            for path in &paths {
+                let found = trie.find(path).map(|(index, matched)| (*index, matched));
+                proptest::prop_assert_eq!(found, naive(&patterns, path), "{} among {:?}", path, patterns);
+            }
+        }
+    }
+}
