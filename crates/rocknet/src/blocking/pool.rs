@@ -1,0 +1,351 @@
+//! The threads that run jobs, started again when they die, and what they count.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use rocknet_config::model::Priority;
+
+use super::clock::{Clock, SystemClock};
+use super::job::{Job, JobError, Outcome, Task, task};
+use super::queue::{LEVELS, PRIORITIES, Queue, level};
+
+/// A handle to the pool; all clones are one pool. When the last is dropped, the threads finish what waits and end.
+#[derive(Clone)]
+pub struct Pool {
+    handle: Arc<Handle>,
+}
+
+/// What the pool has done and is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Stats {
+    /// Threads asked for, and those there are.
+    pub threads: usize,
+    pub alive: usize,
+    /// Threads that died and were started again.
+    pub restarts: u64,
+    /// High, normal, low.
+    pub by_priority: [Counts; LEVELS],
+}
+
+/// Jobs of one priority. `queued` and `running` are now, the others since the start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    pub queued: usize,
+    pub running: usize,
+    pub done: u64,
+    pub panicked: u64,
+    /// Turned away for want of room or threads.
+    pub rejected: u64,
+    /// Taken back before they began.
+    pub cancelled: u64,
+}
+
+/// How a stop went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stop {
+    /// Jobs that never began; whoever waits for them is told [`JobError::Stopped`].
+    pub dropped: usize,
+    /// Jobs that still ran at the deadline and are left to themselves.
+    pub abandoned: usize,
+}
+
+impl Pool {
+    /// Starts the threads `rn-block-0`, `rn-block-1` and so on, [`MAX_THREADS`] at most. With none, every job is rejected,
+    /// which is meant for configurations in which nothing blocks. A thread that the system does not give now is asked for
+    /// again with the next job; [`Stats::alive`] tells.
+    pub fn new(threads: usize) -> Pool {
+        Pool::with_clock(threads, SystemClock::new())
+    }
+
+    /// As [`Pool::new`], with a clock to age waiting jobs by.
+    pub fn with_clock(threads: usize, clock: impl Clock) -> Pool {
+        let threads = threads.min(MAX_THREADS);
+        let state = State {
+            queue: Queue::new(),
+            counts: [Counts::default(); LEVELS],
+            phase: Phase::Open,
+            missing: (0..threads).collect(),
+            alive: 0,
+            restarts: 0,
+        };
+        let shared = Shared {
+            state: Mutex::new(state),
+            ready: Condvar::new(),
+            ended: Condvar::new(),
+            clock: Box::new(clock),
+            threads,
+        };
+        let shared = Arc::new(shared);
+        drop(shared.heal(shared.lock()));
+        Pool {
+            handle: Arc::new(Handle { shared }),
+        }
+    }
+
+    /// Hands a job over. The result comes through the [`Job`], as does a refusal: the caller answers
+    /// [`JobError::Rejected`] with 503.
+    pub fn spawn<R: Send + 'static>(&self, priority: Priority, job: impl FnOnce() -> R + Send + 'static) -> Job<R> {
+        let shared = &self.handle.shared;
+        let (task, receiver) = task(job);
+        let now = shared.clock.now();
+        let mut state = shared.lock();
+        if !state.missing.is_empty() && state.phase == Phase::Open {
+            state = shared.heal(state);
+        }
+        let refusal = if state.phase != Phase::Open {
+            JobError::Stopped
+        } else if state.alive == 0 {
+            state.counts[level(priority)].rejected += 1;
+            JobError::Rejected
+        } else {
+            match state.queue.push(priority, task, now) {
+                Ok(ticket) => {
+                    drop(state);
+                    shared.ready.notify_one();
+                    let shared = Arc::clone(shared);
+                    let cancel = move || {
+                        let mut state = shared.lock();
+                        let task = state.queue.cancel(ticket);
+                        state.counts[level(priority)].cancelled += u64::from(task.is_some());
+                        // What the job holds is dropped without the lock: it may do anything.
+                        drop(state);
+                        drop(task);
+                    };
+                    return Job::handed(receiver, Box::new(cancel));
+                }
+                Err(task) => {
+                    state.counts[level(priority)].rejected += 1;
+                    drop(state);
+                    drop(task);
+                    JobError::Rejected
+                }
+            }
+        };
+        Job::refused(refusal)
+    }
+
+    pub fn stats(&self) -> Stats {
+        let shared = &self.handle.shared;
+        let state = shared.lock();
+        let mut by_priority = state.counts;
+        for priority in PRIORITIES {
+            by_priority[level(priority)].queued = state.queue.waiting(priority);
+        }
+        Stats {
+            threads: shared.threads,
+            alive: state.alive,
+            restarts: state.restarts,
+            by_priority,
+        }
+    }
+
+    /// Takes no more jobs, finishes those that wait, and returns when all is done or `grace` is over, whichever comes
+    /// first. It blocks, so it is for the thread that takes the server down, not for an event loop.
+    pub fn stop(&self, grace: Duration) -> Stop {
+        let shared = &self.handle.shared;
+        let state = shared.close();
+        let ended = shared.ended.wait_timeout_while(state, grace, |state| state.alive > 0);
+        let (mut state, _) = ended.unwrap_or_else(PoisonError::into_inner);
+        state.phase = Phase::Stopped;
+        let left: Vec<_> = state.queue.drain().collect();
+        let abandoned = state.counts.iter().map(|counts| counts.running).sum();
+        drop(state);
+        shared.ready.notify_all();
+        Stop {
+            dropped: left.len(),
+            abandoned,
+        }
+    }
+}
+
+/// What clones of the pool share: when it goes, nobody can spawn any more.
+struct Handle {
+    shared: Arc<Shared>,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        let mut state = self.shared.close();
+        let left = state.unservable();
+        drop(state);
+        drop(left);
+    }
+}
+
+struct Shared {
+    state: Mutex<State>,
+    /// A job has come, or the phase has changed.
+    ready: Condvar,
+    /// A thread has ended.
+    ended: Condvar,
+    clock: Box<dyn Clock>,
+    threads: usize,
+}
+
+/// Nothing that can panic runs while it is locked, so a poisoned lock is a sound one.
+struct State {
+    queue: Queue<Task>,
+    counts: [Counts; LEVELS],
+    phase: Phase,
+    /// Numbers of threads that there should be and are not.
+    missing: Vec<usize>,
+    alive: usize,
+    restarts: u64,
+}
+
+impl State {
+    /// A job that ran is over.
+    fn count(&mut self, priority: Priority, outcome: Outcome) {
+        let counts = &mut self.counts[level(priority)];
+        counts.running -= 1;
+        match outcome {
+            Outcome::Done => counts.done += 1,
+            Outcome::Panicked => counts.panicked += 1,
+            Outcome::Cancelled => counts.cancelled += 1,
+        }
+    }
+
+    /// What waits though no thread will ever come: those who wait for it are to be told, by dropping it unlocked.
+    fn unservable(&mut self) -> Vec<Task> {
+        if self.alive == 0 && self.phase != Phase::Open {
+            self.queue.drain().collect()
+        } else {
+            Vec::new()
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Open,
+    /// What waits is finished, nothing new is taken.
+    Closing,
+    /// Nothing is begun any more.
+    Stopped,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From open to closing.
+    fn close(&self) -> MutexGuard<'_, State> {
+        let mut state = self.lock();
+        if state.phase == Phase::Open {
+            state.phase = Phase::Closing;
+        }
+        self.ready.notify_all();
+        state
+    }
+
+    /// Starts the threads that are missing, as far as the system gives them.
+    fn heal<'a>(self: &'a Arc<Self>, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        let missing = std::mem::take(&mut state.missing);
+        state.alive += missing.len();
+        drop(state);
+        for number in missing {
+            self.start(number);
+        }
+        self.lock()
+    }
+
+    /// Starts a thread that is counted as alive already, and no longer if that fails.
+    fn start(self: &Arc<Self>, number: usize) {
+        let post = Post {
+            shared: Arc::clone(self),
+            number,
+            stage: Stage::Unmanned,
+        };
+        // Where this fails, the post is dropped with the closure, and so the thread is told missing.
+        drop(
+            thread::Builder::new()
+                .name(format!("{THREAD_NAME}{number}"))
+                .spawn(move || post.work()),
+        );
+    }
+
+    /// Waits for a job; `None` when there will be no more.
+    fn next(&self) -> Option<(Priority, Task)> {
+        let mut state = self.lock();
+        while state.phase != Phase::Stopped {
+            if let Some((priority, task)) = state.queue.pop(self.clock.now()) {
+                state.counts[level(priority)].running += 1;
+                return Some((priority, task));
+            }
+            if state.phase == Phase::Closing {
+                break;
+            }
+            state = self.ready.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        None
+    }
+}
+
+/// One thread's place in the pool. However the thread ends, dropping it sets the counters right.
+struct Post {
+    shared: Arc<Shared>,
+    number: usize,
+    stage: Stage,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Stage {
+    /// The thread has not begun.
+    Unmanned,
+    Waiting,
+    Running(Priority),
+    /// The thread has nothing left to do.
+    Left,
+}
+
+impl Post {
+    fn work(mut self) {
+        self.stage = Stage::Waiting;
+        while let Some((priority, task)) = self.shared.next() {
+            self.stage = Stage::Running(priority);
+            let outcome = task();
+            self.shared.lock().count(priority, outcome);
+            self.stage = Stage::Waiting;
+        }
+        self.stage = Stage::Left;
+    }
+}
+
+impl Drop for Post {
+    fn drop(&mut self) {
+        let mut state = self.shared.lock();
+        let died = match self.stage {
+            Stage::Running(priority) => {
+                state.count(priority, Outcome::Panicked);
+                true
+            }
+            Stage::Waiting => true,
+            Stage::Unmanned | Stage::Left => false,
+        };
+        if died && state.phase != Phase::Stopped {
+            state.restarts += 1;
+            drop(state);
+            self.shared.start(self.number);
+            return;
+        }
+        state.alive -= 1;
+        if !matches!(self.stage, Stage::Left) {
+            state.missing.push(self.number);
+        }
+        let left = state.unservable();
+        drop(state);
+        drop(left);
+        self.shared.ended.notify_all();
+    }
+}
+
+/// With its number it stays within the 15 bytes Linux keeps of a thread's name.
+const THREAD_NAME: &str = "rn-block-";
+
+/// Far more than disks serve at once; beyond, threads only cost memory. It also keeps names within their 15 bytes.
+pub const MAX_THREADS: usize = 512;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,381 @@
+//! The pool with real threads: every order is forced by channels, none by waiting.
+
+use std::pin::pin;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::task::{Context, Poll, Wake, Waker};
+
+use Priority::{High, Low, Normal};
+
+use super::super::queue::{AGE_STEP, LEVEL_LIMIT};
+use super::*;
+
+/// The smallest executor there is: the pool asks nothing of a runtime.
+fn wait<F: Future>(future: F) -> F::Output {
+    struct Unpark(thread::Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => thread::park(),
+        }
+    }
+}
+
+/// Keeps one thread busy until the sender is dropped; returns when the thread has begun.
+fn hold(pool: &Pool) -> (Sender<()>, Job<()>) {
+    let (begun, begins) = channel();
+    let (release, released) = channel::<()>();
+    let job = pool.spawn(High, move || {
+        begun.send(()).unwrap();
+        assert!(released.recv().is_err(), "nothing is ever sent");
+    });
+    begins.recv().unwrap();
+    (release, job)
+}
+
+/// A job that tells its name when it runs.
+fn telling(pool: &Pool, priority: Priority, name: &'static str, log: &Sender<&'static str>) -> Job<()> {
+    let log = log.clone();
+    pool.spawn(priority, move || log.send(name).unwrap())
+}
+
+fn counts(pool: &Pool, priority: Priority) -> Counts {
+    pool.stats().by_priority[level(priority)]
+}
+
+/// Ends the pool in good order, so that its counters are final.
+fn finish(pool: &Pool) {
+    assert_eq!(
+        pool.stop(LONG),
+        Stop {
+            dropped: 0,
+            abandoned: 0
+        }
+    );
+    assert_eq!(pool.stats().alive, 0);
+}
+
+/// Longer than any test takes: reaching it is a failure.
+const LONG: Duration = Duration::from_secs(60);
+
+#[derive(Clone, Default)]
+struct TestClock(Arc<AtomicU64>);
+
+impl Clock for TestClock {
+    fn now(&self) -> Duration {
+        Duration::from_millis(self.0.load(Ordering::SeqCst))
+    }
+}
+
+#[test]
+fn results_come_back() {
+    let pool = Pool::new(2);
+    let jobs: Vec<_> = (0..100u32)
+        .map(|number| pool.spawn(Normal, move || number * number))
+        .collect();
+    for (number, job) in (0..100u32).zip(jobs) {
+        assert_eq!(wait(job), Ok(number * number));
+    }
+    finish(&pool);
+    assert_eq!(
+        counts(&pool, Normal),
+        Counts {
+            done: 100,
+            ..Counts::default()
+        }
+    );
+    assert_eq!((pool.stats().threads, pool.stats().restarts), (2, 0));
+}
+
+#[test]
+fn results_come_back_under_tokio() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let pool = Pool::new(1);
+    let sum = runtime.block_on(async {
+        let jobs: Vec<_> = (0..10u32)
+            .map(|number| tokio::spawn(pool.spawn(Low, move || number)))
+            .collect();
+        let mut sum = 0;
+        for job in jobs {
+            sum += job.await.unwrap().unwrap();
+        }
+        sum
+    });
+    assert_eq!(sum, 45);
+    finish(&pool);
+}
+
+#[test]
+fn all_threads_work_at_once_and_have_names() {
+    let pool = Pool::new(4);
+    let barrier = Arc::new(Barrier::new(4));
+    let jobs: Vec<_> = (0..4)
+        .map(|_| {
+            let barrier = Arc::clone(&barrier);
+            pool.spawn(Normal, move || {
+                barrier.wait();
+                thread::current().name().map(str::to_owned)
+            })
+        })
+        .collect();
+    let mut names: Vec<_> = jobs.into_iter().map(|job| wait(job).unwrap().unwrap()).collect();
+    names.sort();
+    assert_eq!(names, ["rn-block-0", "rn-block-1", "rn-block-2", "rn-block-3"]);
+    assert!(format!("{THREAD_NAME}{}", MAX_THREADS - 1).len() <= 15);
+    finish(&pool);
+}
+
+#[test]
+fn higher_priorities_go_first() {
+    let pool = Pool::with_clock(1, TestClock::default());
+    let (release, held) = hold(&pool);
+    let (log, order) = channel();
+    let jobs = [
+        (Low, "low"),
+        (Normal, "normal"),
+        (High, "high"),
+        (Low, "low 2"),
+        (High, "high 2"),
+    ]
+    .map(|(priority, name)| telling(&pool, priority, name, &log));
+    assert_eq!(
+        [High, Normal, Low].map(|priority| counts(&pool, priority).queued),
+        [2, 1, 2]
+    );
+    assert_eq!(counts(&pool, High).running, 1);
+    drop((release, log));
+    assert_eq!(Vec::from_iter(order), ["high", "high 2", "normal", "low", "low 2"]);
+    for job in [held].into_iter().chain(jobs) {
+        assert_eq!(wait(job), Ok(()));
+    }
+    finish(&pool);
+}
+
+#[test]
+fn waiting_jobs_rise() {
+    let clock = TestClock::default();
+    let pool = Pool::with_clock(1, clock.clone());
+    let (release, held) = hold(&pool);
+    let (log, order) = channel();
+    let old = telling(&pool, Low, "old low", &log);
+    clock.0.store(2 * AGE_STEP.as_millis() as u64, Ordering::SeqCst);
+    let new =
+        [(Low, "low"), (Normal, "normal"), (High, "high")].map(|(priority, name)| telling(&pool, priority, name, &log));
+    drop((release, log));
+    assert_eq!(Vec::from_iter(order), ["old low", "high", "normal", "low"]);
+    for job in [held, old].into_iter().chain(new) {
+        assert_eq!(wait(job), Ok(()));
+    }
+    finish(&pool);
+}
+
+#[test]
+fn a_panic_ends_its_job_alone() {
+    let pool = Pool::new(1);
+    assert_eq!(
+        wait(pool.spawn(Low, || panic!("on purpose"))),
+        Err::<(), _>(JobError::Panicked)
+    );
+    assert_eq!(wait(pool.spawn(Low, || 7)), Ok(7));
+    finish(&pool);
+    assert_eq!(
+        counts(&pool, Low),
+        Counts {
+            done: 1,
+            panicked: 1,
+            ..Counts::default()
+        }
+    );
+    assert_eq!(pool.stats().restarts, 0);
+}
+
+#[test]
+fn a_dead_thread_is_replaced() {
+    /// What is thrown panics again when it is dropped, which no catching around the job can hold.
+    struct Bomb;
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            panic!("on purpose, once more");
+        }
+    }
+    let pool = Pool::new(1);
+    for round in 1..=3 {
+        assert_eq!(
+            wait(pool.spawn(Normal, || std::panic::panic_any(Bomb))),
+            Err::<(), _>(JobError::Panicked)
+        );
+        let name = wait(pool.spawn(High, || thread::current().name().map(str::to_owned)));
+        assert_eq!(name, Ok(Some("rn-block-0".into())));
+        assert_eq!((pool.stats().restarts, pool.stats().alive), (round, 1));
+    }
+    finish(&pool);
+    assert_eq!(
+        counts(&pool, Normal),
+        Counts {
+            panicked: 3,
+            ..Counts::default()
+        }
+    );
+    assert_eq!(
+        counts(&pool, High),
+        Counts {
+            done: 3,
+            ..Counts::default()
+        }
+    );
+}
+
+#[test]
+fn a_dropped_job_does_not_begin() {
+    let pool = Pool::new(1);
+    let (release, held) = hold(&pool);
+    let (log, order) = channel();
+    let kept = telling(&pool, Low, "kept", &log);
+    let dropped = telling(&pool, Low, "dropped", &log);
+    let (alive, gone): (Sender<()>, Receiver<()>) = channel();
+    let holding = pool.spawn(Low, move || drop(alive));
+    drop(dropped);
+    drop(holding);
+    assert!(
+        gone.recv().is_err(),
+        "what a job holds goes with it, though the thread is busy"
+    );
+    assert_eq!((counts(&pool, Low).queued, counts(&pool, Low).cancelled), (1, 2));
+    drop((release, log));
+    assert_eq!(Vec::from_iter(order), ["kept"]);
+    assert_eq!((wait(held), wait(kept)), (Ok(()), Ok(())));
+    finish(&pool);
+    assert_eq!(
+        counts(&pool, Low),
+        Counts {
+            done: 1,
+            cancelled: 2,
+            ..Counts::default()
+        }
+    );
+}
+
+#[test]
+fn a_job_that_has_begun_runs_to_its_end() {
+    let pool = Pool::new(1);
+    let (release, held) = hold(&pool);
+    drop(held);
+    assert_eq!(counts(&pool, High).running, 1);
+    drop(release);
+    finish(&pool);
+    assert_eq!(
+        counts(&pool, High),
+        Counts {
+            done: 1,
+            ..Counts::default()
+        }
+    );
+}
+
+#[test]
+fn a_full_level_rejects_and_others_do_not() {
+    let pool = Pool::new(1);
+    let (release, held) = hold(&pool);
+    let waiting: Vec<_> = (0..LEVEL_LIMIT).map(|_| pool.spawn(Low, || ())).collect();
+    assert_eq!(wait(pool.spawn(Low, || ())), Err(JobError::Rejected));
+    let high = pool.spawn(High, || ());
+    drop(release);
+    for job in [held, high].into_iter().chain(waiting) {
+        assert_eq!(wait(job), Ok(()));
+    }
+    finish(&pool);
+    assert_eq!(
+        (counts(&pool, Low).rejected, counts(&pool, Low).done),
+        (1, LEVEL_LIMIT as u64)
+    );
+}
+
+#[test]
+fn no_threads_no_jobs() {
+    let pool = Pool::new(0);
+    assert_eq!(wait(pool.spawn(High, || ())), Err(JobError::Rejected));
+    assert_eq!(
+        counts(&pool, High),
+        Counts {
+            rejected: 1,
+            ..Counts::default()
+        }
+    );
+    finish(&pool);
+    assert_eq!(wait(pool.spawn(High, || ())), Err(JobError::Stopped));
+}
+
+#[test]
+fn a_stop_finishes_what_waits() {
+    let pool = Pool::new(1);
+    let (release, held) = hold(&pool);
+    let waiting = pool.spawn(Low, || "done");
+    let stop = {
+        let pool = pool.clone();
+        thread::spawn(move || pool.stop(LONG))
+    };
+    while pool.handle.shared.lock().phase == Phase::Open {
+        thread::yield_now();
+    }
+    assert_eq!(wait(pool.spawn(Normal, || ())), Err(JobError::Stopped));
+    drop(release);
+    assert_eq!(
+        stop.join().unwrap(),
+        Stop {
+            dropped: 0,
+            abandoned: 0
+        }
+    );
+    assert_eq!((wait(held), wait(waiting)), (Ok(()), Ok("done")));
+    assert_eq!(pool.stats().alive, 0);
+}
+
+#[test]
+fn a_stop_at_its_deadline_leaves_the_rest() {
+    let pool = Pool::new(1);
+    let (release, held) = hold(&pool);
+    let waiting = [High, Low].map(|priority| pool.spawn(priority, || ()));
+    assert_eq!(
+        pool.stop(Duration::ZERO),
+        Stop {
+            dropped: 2,
+            abandoned: 1
+        }
+    );
+    for job in waiting {
+        assert_eq!(wait(job), Err(JobError::Stopped));
+    }
+    assert_eq!(wait(pool.spawn(High, || ())), Err(JobError::Stopped));
+    drop(release);
+    assert_eq!(wait(held), Ok(()));
+    finish(&pool);
+}
+
+#[test]
+fn the_last_handle_gone_ends_the_threads() {
+    let pool = Pool::new(1);
+    let shared = Arc::downgrade(&pool.handle.shared);
+    let (release, held) = hold(&pool);
+    drop(pool.clone());
+    let waiting = pool.spawn(Low, || "done");
+    drop(pool);
+    drop(release);
+    assert_eq!((wait(held), wait(waiting)), (Ok(()), Ok("done")));
+    // Only the thread still has the pool, and it gives it up.
+    if let Some(shared) = shared.upgrade() {
+        let state = shared
+            .ended
+            .wait_timeout_while(shared.lock(), LONG, |state| state.alive > 0)
+            .unwrap()
+            .0;
+        assert_eq!(state.alive, 0);
+    }
+}

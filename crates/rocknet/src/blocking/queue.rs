@@ -1,0 +1,306 @@
+//! Which waiting job is next: high before normal before low, and none for ever.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use rocknet_config::model::Priority;
+
+/// Jobs that wait, by priority and age.
+///
+/// A job waits at the level of its priority and rises one level for every [`AGE_STEP`] of waiting, up to the highest.
+/// The next job is one of the highest level taken, and within a level the one that came first. So a job that has waited
+/// two steps is overtaken by nobody who came after it: what it still waits for is the work that was there before it.
+///
+/// Nothing moves when jobs age. Within one priority the job in front came first, so it has risen highest too, and
+/// comparing the three in front is enough: `push` and `pop` cost the same however many wait.
+#[derive(Debug)]
+pub struct Queue<J> {
+    levels: [VecDeque<Waiting<J>>; LEVELS],
+    next: u64,
+}
+
+#[derive(Debug)]
+struct Waiting<J> {
+    /// Rises with every push.
+    number: u64,
+    since: Duration,
+    job: J,
+}
+
+/// Names a job in the queue, for [`Queue::cancel`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ticket {
+    priority: Priority,
+    number: u64,
+}
+
+impl<J> Queue<J> {
+    pub fn new() -> Queue<J> {
+        Queue {
+            levels: [const { VecDeque::new() }; LEVELS],
+            next: 0,
+        }
+    }
+
+    /// Takes a job in, or gives it back when [`LEVEL_LIMIT`] jobs of its priority wait already.
+    pub fn push(&mut self, priority: Priority, job: J, now: Duration) -> Result<Ticket, J> {
+        let waiting = &mut self.levels[level(priority)];
+        if waiting.len() >= LEVEL_LIMIT {
+            return Err(job);
+        }
+        let number = self.next;
+        self.next += 1;
+        waiting.push_back(Waiting {
+            number,
+            since: now,
+            job,
+        });
+        Ok(Ticket { priority, number })
+    }
+
+    /// Takes the next job out.
+    pub fn pop(&mut self, now: Duration) -> Option<(Priority, J)> {
+        let in_front = |priority: Priority| {
+            let waiting = self.levels[level(priority)].front()?;
+            Some((waiting.level(level(priority), now), waiting.number, priority))
+        };
+        let (_, _, priority) = PRIORITIES.into_iter().filter_map(in_front).min()?;
+        self.levels[level(priority)]
+            .pop_front()
+            .map(|waiting| (priority, waiting.job))
+    }
+
+    /// Takes a certain job out, if it still waits.
+    pub fn cancel(&mut self, ticket: Ticket) -> Option<J> {
+        let waiting = &mut self.levels[level(ticket.priority)];
+        let place = waiting
+            .binary_search_by_key(&ticket.number, |waiting| waiting.number)
+            .ok()?;
+        waiting.remove(place).map(|waiting| waiting.job)
+    }
+
+    /// Takes all jobs out.
+    pub fn drain(&mut self) -> impl Iterator<Item = J> + use<J> {
+        std::mem::take(self)
+            .levels
+            .into_iter()
+            .flatten()
+            .map(|waiting| waiting.job)
+    }
+
+    /// How many of a priority wait.
+    pub fn waiting(&self, priority: Priority) -> usize {
+        self.levels[level(priority)].len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.levels.iter().all(VecDeque::is_empty)
+    }
+}
+
+impl<J> Default for Queue<J> {
+    fn default() -> Queue<J> {
+        Queue::new()
+    }
+}
+
+impl<J> Waiting<J> {
+    /// The level it has risen to from its first one; 0 is the highest.
+    fn level(&self, first: usize, now: Duration) -> usize {
+        let waited = now.saturating_sub(self.since);
+        let mut level = first;
+        let mut due = AGE_STEP;
+        while level > 0 && waited >= due {
+            level -= 1;
+            due += AGE_STEP;
+        }
+        level
+    }
+}
+
+/// The level a priority begins at; 0 is the highest.
+pub(super) fn level(priority: Priority) -> usize {
+    match priority {
+        Priority::High => 0,
+        Priority::Normal => 1,
+        Priority::Low => 2,
+    }
+}
+
+pub(super) const PRIORITIES: [Priority; LEVELS] = [Priority::High, Priority::Normal, Priority::Low];
+
+pub(super) const LEVELS: usize = 3;
+
+/// How long a job waits before it rises one level. Jobs take milliseconds, so priorities are strict as long as the pool
+/// keeps up; and a low job is level with high ones after half a second, before a person gives the page up.
+pub const AGE_STEP: Duration = Duration::from_millis(250);
+
+/// Most jobs of one priority that wait. It is counted by priority so that a flood of low jobs never shuts out high ones. At
+/// a millisecond a job, four threads work this many off in a second; whoever comes later is better told at once (503).
+pub const LEVEL_LIMIT: usize = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Priority::{High, Low, Normal};
+
+    const STEP: u64 = AGE_STEP.as_millis() as u64;
+
+    fn at(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn jobs_come_out_by_priority_and_age() {
+        #[track_caller]
+        fn check(pushes: &[(Priority, u64)], now: u64, expected: &[usize]) {
+            let mut queue = Queue::new();
+            for (index, &(priority, pushed)) in pushes.iter().enumerate() {
+                queue.push(priority, index, at(pushed)).unwrap();
+            }
+            let order: Vec<_> = std::iter::from_fn(|| queue.pop(at(now)).map(|(_, job)| job)).collect();
+            assert_eq!(order, expected, "{pushes:?} at {now} ms");
+        }
+        for (pushes, now, expected) in [
+            // Strict, and first come, first served within a priority.
+            (&[(Low, 0), (Normal, 0), (High, 0)][..], 0, &[2, 1, 0][..]),
+            (
+                &[(Low, 0), (High, 0), (Low, 0), (High, 0), (Normal, 0)],
+                0,
+                &[1, 3, 4, 0, 2],
+            ),
+            (&[(Low, 0), (Normal, 1), (High, 2)], STEP - 1, &[2, 1, 0]),
+            // A step up: the normal one is level with high ones, and goes before those that came later.
+            (&[(Normal, 0), (High, 1)], STEP, &[0, 1]),
+            (&[(High, 0), (Normal, 0)], 10 * STEP, &[0, 1]),
+            // One step makes low normal, not high.
+            (&[(Low, 0), (Normal, STEP), (High, STEP)], STEP, &[2, 0, 1]),
+            (&[(Low, 0), (Normal, 1), (High, STEP)], 2 * STEP - 1, &[1, 2, 0]),
+            // Two make it high.
+            (&[(Low, 0), (High, 1), (High, 2)], 2 * STEP - 1, &[1, 2, 0]),
+            (&[(Low, 0), (High, 1), (High, 2)], 2 * STEP, &[0, 1, 2]),
+            // Nobody rises above the highest.
+            (&[(High, 0), (Low, 1), (High, 2)], 100 * STEP, &[0, 1, 2]),
+            // A clock that goes back makes nobody younger than new.
+            (&[(Low, 5 * STEP), (High, 6 * STEP)], 0, &[1, 0]),
+        ] {
+            check(pushes, now, expected);
+        }
+    }
+
+    #[test]
+    fn a_level_is_bounded_and_leaves_the_others_room() {
+        let mut queue = Queue::new();
+        for job in 0..LEVEL_LIMIT {
+            assert!(queue.push(Low, job, at(0)).is_ok());
+        }
+        assert_eq!(queue.push(Low, 77, at(0)), Err(77));
+        assert!(queue.push(High, 0, at(0)).is_ok());
+        assert!(queue.push(Normal, 0, at(0)).is_ok());
+        assert_eq!(
+            [High, Normal, Low].map(|priority| queue.waiting(priority)),
+            [1, 1, LEVEL_LIMIT]
+        );
+        assert_eq!(queue.drain().count(), LEVEL_LIMIT + 2);
+        assert!(queue.is_empty() && queue.pop(at(0)).is_none());
+    }
+
+    #[test]
+    fn a_cancelled_job_leaves_its_place() {
+        let mut queue = Queue::new();
+        let tickets = [Low, High, Low, Low].map(|priority| queue.push(priority, priority, at(0)).unwrap());
+        assert_eq!(queue.cancel(tickets[2]), Some(Low));
+        assert_eq!(queue.cancel(tickets[2]), None);
+        assert_eq!(queue.waiting(Low), 2);
+        assert_eq!(queue.pop(at(0)), Some((High, High)));
+        assert_eq!(
+            queue.cancel(tickets[1]),
+            None,
+            "a job that has begun is no longer in the queue"
+        );
+        assert_eq!(queue.cancel(tickets[3]), Some(Low));
+        assert_eq!(queue.pop(at(0)), Some((Low, Low)));
+        assert!(queue.is_empty());
+        // Room is room again.
+        for _ in 0..LEVEL_LIMIT {
+            queue.push(Normal, Normal, at(0)).unwrap();
+        }
+        let ticket = queue.push(High, High, at(0)).unwrap();
+        assert!(queue.push(Normal, Normal, at(0)).is_err());
+        queue.cancel(ticket);
+        assert!(
+            queue.push(Normal, Normal, at(0)).is_err(),
+            "another level's room is not this one's"
+        );
+    }
+
+    #[test]
+    fn low_is_served_under_a_flood_of_high() {
+        // One thread, a job a millisecond, and a new high job every millisecond: as much as it can do, for ever.
+        let mut queue = Queue::new();
+        queue.push(Low, "low", at(0)).unwrap();
+        let served = (0..10 * STEP).find(|&ms| {
+            queue.push(High, "high", at(ms)).unwrap();
+            queue.pop(at(ms)).is_some_and(|(_, job)| job == "low")
+        });
+        assert_eq!(served, Some(2 * STEP));
+    }
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        Push(Priority),
+        Pop,
+        Cancel(usize),
+        Wait(u64),
+    }
+
+    fn step() -> impl proptest::strategy::Strategy<Value = Step> {
+        use proptest::prelude::*;
+        prop_oneof![
+            4 => prop_oneof![Just(High), Just(Normal), Just(Low)].prop_map(Step::Push),
+            3 => Just(Step::Pop),
+            1 => (0..8usize).prop_map(Step::Cancel),
+            2 => (0..STEP).prop_map(Step::Wait),
+        ]
+    }
+
+    proptest::proptest! {
+        /// Against the rule said as a search through all that wait; and the bound on starvation.
+        #[test]
+        fn agrees_with_a_list(steps in proptest::collection::vec(step(), 0..80)) {
+            let mut queue = Queue::new();
+            let mut list: Vec<(Priority, usize, u64, Ticket)> = Vec::new();
+            let mut now = 0;
+            for (number, step) in steps.into_iter().enumerate() {
+                match step {
+                    Step::Wait(ms) => now += ms,
+                    Step::Push(priority) => {
+                        let ticket = queue.push(priority, number, at(now)).unwrap();
+                        list.push((priority, number, now, ticket));
+                    }
+                    Step::Cancel(index) if index < list.len() => {
+                        let (_, number, _, ticket) = list.remove(index);
+                        proptest::prop_assert_eq!(queue.cancel(ticket), Some(number));
+                    }
+                    Step::Cancel(_) => {}
+                    Step::Pop => {
+                        let rank = |&(priority, number, since, _): &(Priority, usize, u64, Ticket)| {
+                            (level(priority).saturating_sub(usize::try_from((now - since) / STEP).unwrap()), number)
+                        };
+                        let next = (0..list.len()).min_by_key(|&index| rank(&list[index]));
+                        let expected = next.map(|index| list.remove(index)).map(|(priority, number, ..)| (priority, number));
+                        proptest::prop_assert_eq!(queue.pop(at(now)), expected);
+                        if let Some((_, popped)) = expected {
+                            let overtaken = list.iter().any(|&(_, number, since, _)| number < popped && now - since >= 2 * STEP);
+                            proptest::prop_assert!(!overtaken);
+                        }
+                    }
+                }
+                for priority in PRIORITIES {
+                    let expected = list.iter().filter(|(other, ..)| *other == priority).count();
+                    proptest::prop_assert_eq!(queue.waiting(priority), expected);
+                }
+            }
+        }
+    }
+}
