@@ -1,0 +1,24 @@
+//! Listening sockets: where to listen, binding with errors that teach, accepting, and the options of connections.
+
+mod accept;
+mod address;
+mod bind_error;
+mod listener;
+mod option;
+mod socket_file;
+
+#[cfg(target_os = "linux")]
+#[path = "socket/linux.rs"]
+mod system;
+#[cfg(not(target_os = "linux"))]
+#[path = "socket/portable.rs"]
+mod system;
+
+#[cfg(test)]
+mod tests;
+
+pub use accept::{AcceptTrouble, Peer, accept, accept_trouble, local_address};
+pub use address::Address;
+pub use bind_error::{BindError, BindErrorKind};
+pub use listener::{BACKLOG, Listener, Options, next_free};
+pub use option::{Keepalive, defer_accept, keepalive, notsent_lowat, user_timeout};

@@ -1,0 +1,91 @@
+//! Taking connections off a listening socket, and what to make of it when that fails.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::io::Errno;
+use socket2::SockRef;
+
+use super::{Listener, system};
+
+/// Who is at the other end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Peer {
+    /// An IPv4 client is one also where it came in through an IPv6 socket.
+    Ip(SocketAddr),
+    /// Somebody on this machine, through a socket file.
+    Unix,
+}
+
+impl Peer {
+    pub fn ip(self) -> Option<IpAddr> {
+        match self {
+            Self::Ip(address) => Some(address.ip()),
+            Self::Unix => None,
+        }
+    }
+
+    pub(super) fn of(address: Option<SocketAddr>) -> Self {
+        address.map_or(Self::Unix, |address| Self::Ip(canonical(address)))
+    }
+}
+
+/// Takes the next connection; it is non-blocking and closed on exec. `WouldBlock` when there is none.
+pub fn accept(listener: &Listener) -> io::Result<(OwnedFd, Peer)> {
+    system::accept(listener.as_fd())
+}
+
+/// The address of this machine that a connection came in on, by which IP-based sites are told apart; `None` for a
+/// socket file.
+pub fn local_address(connection: impl AsFd) -> io::Result<Option<SocketAddr>> {
+    Ok(SockRef::from(&connection).local_addr()?.as_socket().map(canonical))
+}
+
+/// What a failed `accept` asks of the one who accepts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AcceptTrouble {
+    /// No connection is waiting; wait for the next event.
+    Empty,
+    /// That connection died in the queue; try the next at once.
+    Lost,
+    /// No descriptor or memory is left (or something unheard of happened): pause, then go on. The waiting connections
+    /// stay in the queue.
+    Exhausted,
+    /// The socket itself is unfit; its worker is to be started anew.
+    Broken,
+}
+
+/// Sorts an error of [`accept`] by what is to be done.
+pub fn accept_trouble(error: &io::Error) -> AcceptTrouble {
+    let Some(errno) = error.raw_os_error().map(Errno::from_raw_os_error) else {
+        return AcceptTrouble::Exhausted;
+    };
+    match errno {
+        Errno::AGAIN => AcceptTrouble::Empty,
+        // Linux hands over errors that were already pending on the new connection, and EPERM where a firewall says no.
+        Errno::INTR
+        | Errno::CONNABORTED
+        | Errno::CONNRESET
+        | Errno::PROTO
+        | Errno::PERM
+        | Errno::NETDOWN
+        | Errno::NETUNREACH
+        | Errno::HOSTDOWN
+        | Errno::HOSTUNREACH
+        | Errno::NOPROTOOPT
+        | Errno::OPNOTSUPP
+        | Errno::TIMEDOUT => AcceptTrouble::Lost,
+        Errno::BADF | Errno::NOTSOCK | Errno::INVAL => AcceptTrouble::Broken,
+        // EMFILE, ENFILE, ENOBUFS, ENOMEM; and what is not known must neither spin nor kill a worker.
+        _ => AcceptTrouble::Exhausted,
+    }
+}
+
+/// An IPv4 address that is written as an IPv6 one becomes IPv4 again; all others stay, with their scope.
+fn canonical(address: SocketAddr) -> SocketAddr {
+    match address.ip().to_canonical() {
+        ip @ IpAddr::V4(_) => SocketAddr::new(ip, address.port()),
+        IpAddr::V6(_) => address,
+    }
+}

@@ -1,0 +1,94 @@
+//! Why an address could not be listened on, and what to do about it.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+
+use rustix::io::Errno;
+
+use super::Address;
+use crate::holder::{self, Holder};
+
+/// An address that could not be listened on. Its message names the cure.
+#[derive(Debug)]
+pub struct BindError {
+    pub address: Address,
+    pub kind: BindErrorKind,
+}
+
+#[derive(Debug)]
+pub enum BindErrorKind {
+    /// Another socket is there; whose, if that could be found.
+    InUse(Option<Holder>),
+    /// The operator must grant it: a port below 1024, or a directory that may not be written.
+    Denied,
+    /// The machine has no such address, or the directory of the socket file does not exist.
+    NotHere,
+    Other(io::Error),
+}
+
+impl BindError {
+    pub(super) fn new(address: &Address, error: io::Error) -> Self {
+        let kind = match error.raw_os_error().map(Errno::from_raw_os_error) {
+            Some(Errno::ADDRINUSE) => BindErrorKind::InUse(match address {
+                Address::Tcp { ip, port } => holder::of_port(*ip, *port),
+                Address::Unix(path) => holder::of_socket_file(path),
+            }),
+            Some(Errno::ACCESS | Errno::PERM) => BindErrorKind::Denied,
+            Some(Errno::ADDRNOTAVAIL | Errno::AFNOSUPPORT | Errno::NOENT | Errno::NOTDIR) => BindErrorKind::NotHere,
+            _ => BindErrorKind::Other(error),
+        };
+        Self {
+            address: address.clone(),
+            kind,
+        }
+    }
+}
+
+impl fmt::Display for BindError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.address {
+            Address::Tcp { ip: None, port } => write!(f, "port {port} ")?,
+            Address::Tcp { .. } => write!(f, "{} ", self.address)?,
+            Address::Unix(path) => write!(f, "socket {} ", path.display())?,
+        }
+        match (&self.kind, &self.address) {
+            (BindErrorKind::InUse(Some(holder)), _) if holder.is_us() => {
+                f.write_str("is held by this server already; two `listen` entries overlap: remove one of them")
+            }
+            (BindErrorKind::InUse(Some(holder)), _) => {
+                write!(f, "is held by {holder}; stop it or choose another `listen`")
+            }
+            (BindErrorKind::InUse(None), Address::Tcp { port, .. }) => write!(
+                f,
+                "is held by another program (`sudo ss -ltnp 'sport = :{port}'` names it); stop it or choose another `listen`"
+            ),
+            (BindErrorKind::InUse(None), Address::Unix(_)) => {
+                f.write_str("is held by another program; stop it or choose another `listen`")
+            }
+            (BindErrorKind::Denied, Address::Tcp { .. }) => f.write_str(
+                "needs root or CAP_NET_BIND_SERVICE: start as root with `user` set (rights are dropped after binding), \
+                 give the program the right with `setcap cap_net_bind_service=+ep`, or choose a port from 1024 on",
+            ),
+            (BindErrorKind::Denied, Address::Unix(_)) => {
+                f.write_str("may not be made there: let the server's user write to its directory")
+            }
+            (BindErrorKind::NotHere, Address::Tcp { .. }) => f.write_str(
+                "is not an address of this machine (`ip address` lists them); name one, or the port alone for all",
+            ),
+            (BindErrorKind::NotHere, Address::Unix(_)) => {
+                f.write_str("has no directory to be made in: make the directory first")
+            }
+            (BindErrorKind::Other(error), _) => write!(f, "cannot be listened on: {error}"),
+        }
+    }
+}
+
+impl Error for BindError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match &self.kind {
+            BindErrorKind::Other(error) => Some(error),
+            _ => None,
+        }
+    }
+}

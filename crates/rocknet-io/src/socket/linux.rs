@@ -1,0 +1,48 @@
+//! What Linux does in one call, or alone, with sockets.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::net::SocketFlags;
+use socket2::SockRef;
+
+use super::Peer;
+
+pub(super) fn accept(listener: BorrowedFd<'_>) -> io::Result<(OwnedFd, Peer)> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let (socket, address) = rustix::net::acceptfrom_with(listener, flags)?;
+    Ok((
+        socket,
+        Peer::of(address.and_then(|address| SocketAddr::try_from(address).ok())),
+    ))
+}
+
+pub(super) fn user_timeout(socket: BorrowedFd<'_>, timeout: Duration) -> io::Result<()> {
+    SockRef::from(&socket).set_tcp_user_timeout(Some(timeout))
+}
+
+pub(super) fn notsent_lowat(socket: BorrowedFd<'_>, bytes: u32) -> io::Result<()> {
+    SockRef::from(&socket).set_tcp_notsent_lowat(bytes)
+}
+
+#[allow(unsafe_code, reason = "no safe crate at hand knows this option")]
+pub(super) fn defer_accept(listener: BorrowedFd<'_>, wait: Duration) -> io::Result<()> {
+    let seconds = libc::c_int::try_from(wait.as_secs()).unwrap_or(libc::c_int::MAX);
+    // SAFETY: the descriptor is borrowed and so open; the value is a live `c_int`, and its size is what is told.
+    let result = unsafe {
+        libc::setsockopt(
+            listener.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_DEFER_ACCEPT,
+            (&raw const seconds).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}

@@ -1,0 +1,31 @@
+//! Sockets on systems without Linux's calls; options that a system lacks are left out, as they only tune.
+
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use socket2::SockRef;
+
+use super::Peer;
+
+pub(super) fn accept(listener: BorrowedFd<'_>) -> io::Result<(OwnedFd, Peer)> {
+    let (socket, address) = SockRef::from(&listener).accept()?;
+    socket.set_nonblocking(true)?;
+    // Not every system hands it down from the listening socket; a socket file has no such option.
+    if address.as_socket().is_some() {
+        socket.set_tcp_nodelay(true)?;
+    }
+    Ok((socket.into(), Peer::of(address.as_socket())))
+}
+
+pub(super) fn user_timeout(_socket: BorrowedFd<'_>, _timeout: Duration) -> io::Result<()> {
+    Ok(())
+}
+
+pub(super) fn notsent_lowat(_socket: BorrowedFd<'_>, _bytes: u32) -> io::Result<()> {
+    Ok(())
+}
+
+pub(super) fn defer_accept(_listener: BorrowedFd<'_>, _wait: Duration) -> io::Result<()> {
+    Ok(())
+}

@@ -1,0 +1,419 @@
+//! Binding beside others and to dead servers' files, accepting, and what the errors say.
+
+use std::fs;
+use std::io::{self, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use socket2::SockRef;
+
+use super::*;
+use crate::holder::Holder;
+
+const SHARED: Options = Options {
+    backlog: BACKLOG,
+    reuse_port: true,
+};
+
+fn tcp(ip: Option<&str>, port: u16) -> Address {
+    Address::Tcp {
+        ip: ip.map(|ip| ip.parse().unwrap()),
+        port,
+    }
+}
+
+/// Waits until one of the listeners has a connection, and takes it.
+fn next(listeners: &[&Listener]) -> (OwnedFd, Peer) {
+    let mut waiting: Vec<_> = listeners
+        .iter()
+        .map(|listener| PollFd::new(listener, PollFlags::IN))
+        .collect();
+    poll(&mut waiting, None).unwrap();
+    let ready = waiting
+        .iter()
+        .position(|one| one.revents().contains(PollFlags::IN))
+        .unwrap();
+    accept(listeners[ready]).unwrap()
+}
+
+fn has_ipv6() -> bool {
+    TcpListener::bind("[::1]:0").is_ok()
+}
+
+#[test]
+fn addresses_read_as_in_a_url() {
+    for (address, text, port) in [
+        (tcp(None, 8080), "localhost:8080", Some(8080)),
+        (tcp(Some("127.0.0.1"), 80), "127.0.0.1:80", Some(80)),
+        (tcp(Some("::1"), 443), "[::1]:443", Some(443)),
+        (
+            Address::Unix("/run/rocknet.sock".into()),
+            "unix:/run/rocknet.sock",
+            None,
+        ),
+    ] {
+        assert_eq!((address.to_string().as_str(), address.port()), (text, port));
+    }
+}
+
+#[test]
+fn accepts_from_where_it_listens() {
+    // where it listens, where the client goes, whom the server sees, whether that needs IPv6
+    for (listen, connect, peer, ipv6) in [
+        (Some("127.0.0.1"), "127.0.0.1", Some("127.0.0.1"), false),
+        (Some("0.0.0.0"), "127.0.0.1", Some("127.0.0.1"), false),
+        (None, "127.0.0.1", Some("127.0.0.1"), false),
+        (None, "::1", Some("::1"), true),
+        (Some("::1"), "::1", Some("::1"), true),
+        (Some("::"), "::1", Some("::1"), true),
+        (Some("::"), "127.0.0.1", None, true),
+    ] {
+        if ipv6 && !has_ipv6() {
+            continue;
+        }
+        let listener = Listener::bind(&tcp(listen, 0), Options::default()).unwrap();
+        let port = listener.local_port().unwrap();
+        assert_ne!(port, 0);
+        if has_ipv6() {
+            assert_eq!(listener.address(), &tcp(listen, port));
+        }
+        assert_eq!(accept_trouble(&accept(&listener).unwrap_err()), AcceptTrouble::Empty);
+        let to = SocketAddr::new(connect.parse().unwrap(), port);
+        let client = TcpStream::connect(to);
+        let Some(peer) = peer else {
+            assert!(client.is_err(), "{listen:?} took a connection to {connect}");
+            continue;
+        };
+        let (connection, from) = next(&[&listener]);
+        assert_eq!(from, Peer::Ip(client.unwrap().local_addr().unwrap()));
+        assert_eq!(from.ip(), Some(peer.parse().unwrap()));
+        assert_eq!(local_address(&connection).unwrap(), Some(to));
+        let shape = SockRef::from(&connection);
+        assert!(shape.tcp_nodelay().unwrap() && shape.nonblocking().unwrap());
+        assert!(
+            rustix::io::fcntl_getfd(&connection)
+                .unwrap()
+                .contains(rustix::io::FdFlags::CLOEXEC)
+        );
+    }
+}
+
+#[test]
+fn ipv6_for_all_stands_beside_ipv4_for_all() {
+    if !has_ipv6() {
+        return;
+    }
+    let six = Listener::bind(&tcp(Some("::"), 0), Options::default()).unwrap();
+    // The port might be taken on IPv4 by another program, and by nothing of ours.
+    match Listener::bind(&tcp(Some("0.0.0.0"), six.local_port().unwrap()), Options::default()) {
+        Ok(_) => {}
+        Err(BindError {
+            kind: BindErrorKind::InUse(holder),
+            ..
+        }) => assert!(!holder.is_some_and(|holder| holder.is_us())),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn a_port_in_use_is_refused_and_its_holder_named() {
+    let loopback = Some("127.0.0.1");
+    for (first, second) in [
+        (Options::default(), Options::default()),
+        (Options::default(), SHARED),
+        (SHARED, Options::default()),
+        // What SO_REUSEPORT alone would let in.
+        (SHARED, SHARED),
+    ] {
+        for (there, wanted) in [(loopback, loopback), (None, None), (None, loopback), (loopback, None)] {
+            let listener = Listener::bind(&tcp(there, 0), first).unwrap();
+            let address = tcp(wanted, listener.local_port().unwrap());
+            let error = Listener::bind(&address, second).unwrap_err();
+            assert_eq!(error.address, address);
+            let BindErrorKind::InUse(Some(holder)) = &error.kind else {
+                panic!("{error:?}")
+            };
+            assert!(
+                holder.is_us() && error.to_string().contains("by this server already"),
+                "{error}"
+            );
+        }
+    }
+}
+
+#[test]
+fn siblings_share_the_connections_of_an_address() {
+    const CLIENTS: usize = 64;
+    for (ip, options, queues) in [
+        (Some("127.0.0.1"), SHARED, 2),
+        (None, SHARED, 2),
+        (Some("127.0.0.1"), Options::default(), 1),
+        (None, Options::default(), 1),
+    ] {
+        let first = Listener::bind(&tcp(ip, 0), options).unwrap();
+        let second = first.sibling().unwrap();
+        let third = second.sibling().unwrap();
+        assert_eq!((first.address(), first.address()), (second.address(), third.address()));
+        drop(third);
+        let to = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), first.local_port().unwrap());
+        let clients: Vec<_> = (0..CLIENTS).map(|_| TcpStream::connect(to).unwrap()).collect();
+        let mut ports: Vec<_> = clients
+            .iter()
+            .map(|client| client.local_addr().unwrap().port())
+            .collect();
+        let taken = |listener: &Listener| -> Vec<u16> {
+            let ends = std::iter::from_fn(|| accept(listener).ok());
+            ends.map(|(_, peer)| {
+                if let Peer::Ip(address) = peer {
+                    address.port()
+                } else {
+                    0
+                }
+            })
+            .collect()
+        };
+        let mut seen = taken(&first);
+        let at_first = seen.len();
+        seen.extend(taken(&second));
+        // A handshake is complete at the server's end when the client's connect returns, so all are there.
+        seen.sort_unstable();
+        ports.sort_unstable();
+        assert_eq!(seen, ports);
+        // One queue gives all to whoever asks first; that 64 ports hash to one of two queues is not to be expected.
+        assert_eq!(
+            at_first == CLIENTS,
+            queues == 1,
+            "{at_first} of {CLIENTS} at the first of {queues}"
+        );
+    }
+}
+
+#[test]
+fn takes_the_next_free_port() {
+    let held = Listener::bind(&tcp(Some("127.0.0.1"), 0), Options::default()).unwrap();
+    let port = held.local_port().unwrap();
+    let ip = Some(IpAddr::from(Ipv4Addr::LOCALHOST));
+    for tries in [0, 1] {
+        let error = next_free(ip, port, tries, Options::default()).unwrap_err();
+        assert!(matches!(error.kind, BindErrorKind::InUse(_)) && error.address.port() == Some(port));
+    }
+    match next_free(ip, port, u16::MAX, Options::default()) {
+        Ok(next) => assert!(next.local_port().unwrap() > port),
+        // Everything above is taken.
+        Err(error) => assert_eq!(error.address.port(), Some(u16::MAX)),
+    }
+    // Only a port in use is a reason to go on.
+    let error = next_free(Some("192.0.2.1".parse().unwrap()), 8080, 10, Options::default()).unwrap_err();
+    assert!(
+        matches!(error.kind, BindErrorKind::NotHere) && error.address.port() == Some(8080),
+        "{error}"
+    );
+}
+
+#[test]
+fn takes_over_what_was_handed_down() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("socket");
+    let port = TcpListener::bind("127.0.0.1:0").unwrap();
+    let bound = port.local_addr().unwrap();
+    for (handed, address) in [
+        (OwnedFd::from(port), Address::from(bound)),
+        (UnixListener::bind(&path).unwrap().into(), Address::Unix(path.clone())),
+    ] {
+        let listener = Listener::from_descriptor(handed).unwrap();
+        assert_eq!(listener.address(), &address);
+        assert_eq!(accept_trouble(&accept(&listener).unwrap_err()), AcceptTrouble::Empty);
+        assert_eq!(listener.sibling().unwrap().address(), &address);
+    }
+    assert!(path.exists(), "a file that another process made is not ours to remove");
+    let (client, _) = UnixStream::pair().unwrap();
+    for unfit in [OwnedFd::from(client), fs::File::open(".").unwrap().into()] {
+        assert!(Listener::from_descriptor(unfit).is_err());
+    }
+}
+
+#[test]
+fn a_socket_file_lives_as_long_as_its_listeners() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("socket");
+    let address = Address::Unix(path.clone());
+    let listener = Listener::bind(&address, SHARED).unwrap();
+    assert_eq!((listener.address(), listener.local_port()), (&address, None));
+    assert_eq!(fs::symlink_metadata(&path).unwrap().permissions().mode() & 0o777, 0o660);
+    let sibling = listener.sibling().unwrap();
+    drop(listener);
+    let mut client = UnixStream::connect(&path).unwrap();
+    let (connection, peer) = next(&[&sibling]);
+    assert_eq!(
+        (peer, peer.ip(), local_address(&connection).unwrap()),
+        (Peer::Unix, None, None)
+    );
+    client.write_all(b"x").unwrap();
+    drop(sibling);
+    assert!(!path.exists());
+
+    let kept = Listener::bind(&address, Options::default()).unwrap();
+    kept.keep_file();
+    drop(kept);
+    assert!(path.exists());
+    let replaced = Listener::bind(&address, Options::default()).unwrap();
+    fs::remove_file(&path).unwrap();
+    fs::write(&path, "another's").unwrap();
+    drop(replaced);
+    assert_eq!(fs::read(&path).unwrap(), b"another's");
+}
+
+#[test]
+fn only_a_dead_servers_socket_file_is_taken_over() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    let bind = |path: &Path| Listener::bind(&Address::Unix(path.to_path_buf()), Options::default());
+    drop(UnixListener::bind(at("dead")).unwrap());
+    let _living = UnixListener::bind(at("living")).unwrap();
+    fs::write(at("file"), "precious").unwrap();
+    std::os::unix::fs::symlink(at("dead"), at("link")).unwrap();
+    let error = |path: PathBuf| bind(&path).unwrap_err().kind;
+    assert!(matches!(error(at("living")), BindErrorKind::InUse(Some(holder)) if holder.is_us()));
+    assert!(matches!(error(at("file")), BindErrorKind::Other(_)));
+    assert!(matches!(error(at("link")), BindErrorKind::Other(_)));
+    assert!(matches!(error(at("none/socket")), BindErrorKind::NotHere));
+    assert!(matches!(error(at(&"x".repeat(200))), BindErrorKind::Other(_)));
+    assert_eq!(fs::read(at("file")).unwrap(), b"precious");
+    bind(&at("dead")).unwrap();
+}
+
+#[test]
+fn of_two_servers_at_once_one_takes_over_a_dead_ones_file() {
+    for _ in 0..50 {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("socket");
+        drop(UnixListener::bind(&path).unwrap());
+        let start = std::sync::Barrier::new(2);
+        let results: Vec<_> = std::thread::scope(|scope| {
+            let bind = || {
+                start.wait();
+                Listener::bind(&Address::Unix(path.clone()), Options::default())
+            };
+            let threads = [scope.spawn(bind), scope.spawn(bind)];
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 1, "{results:?}");
+        assert!(
+            results
+                .iter()
+                .flat_map(|result| result.as_ref().err())
+                .all(|error| matches!(error.kind, BindErrorKind::InUse(_)))
+        );
+        UnixStream::connect(&path).unwrap();
+    }
+}
+
+#[test]
+fn options_reach_the_connections() {
+    let listener = Listener::bind(&tcp(Some("127.0.0.1"), 0), Options::default()).unwrap();
+    let probing = Keepalive {
+        idle: Duration::from_secs(70),
+        interval: Duration::from_secs(7),
+        count: 5,
+    };
+    keepalive(&listener, probing).unwrap();
+    user_timeout(&listener, Duration::from_secs(61)).unwrap();
+    notsent_lowat(&listener, 100_000).unwrap();
+    defer_accept(&listener, Duration::from_secs(3)).unwrap();
+    let mut client = TcpStream::connect(("127.0.0.1", listener.local_port().unwrap())).unwrap();
+    client.write_all(b"x").unwrap();
+    let (connection, _) = next(&[&listener]);
+    let shape = SockRef::from(&connection);
+    assert!(shape.keepalive().unwrap());
+    assert_eq!(shape.tcp_keepalive_time().unwrap(), probing.idle);
+    assert_eq!(shape.tcp_keepalive_interval().unwrap(), probing.interval);
+    assert_eq!(shape.tcp_keepalive_retries().unwrap(), probing.count);
+    #[cfg(target_os = "linux")]
+    {
+        assert_eq!(shape.tcp_user_timeout().unwrap(), Some(Duration::from_secs(61)));
+        assert_eq!(shape.tcp_notsent_lowat().unwrap(), 100_000);
+        let (unix, _) = UnixStream::pair().unwrap();
+        assert!(defer_accept(&unix, Duration::from_secs(3)).is_err());
+    }
+}
+
+#[test]
+fn failed_accepts_are_sorted_by_what_to_do() {
+    for (errno, trouble) in [
+        (Errno::AGAIN, AcceptTrouble::Empty),
+        (Errno::CONNABORTED, AcceptTrouble::Lost),
+        (Errno::INTR, AcceptTrouble::Lost),
+        (Errno::HOSTUNREACH, AcceptTrouble::Lost),
+        (Errno::MFILE, AcceptTrouble::Exhausted),
+        (Errno::NFILE, AcceptTrouble::Exhausted),
+        (Errno::NOBUFS, AcceptTrouble::Exhausted),
+        (Errno::NOMEM, AcceptTrouble::Exhausted),
+        (Errno::IO, AcceptTrouble::Exhausted),
+        (Errno::BADF, AcceptTrouble::Broken),
+        (Errno::INVAL, AcceptTrouble::Broken),
+    ] {
+        assert_eq!(accept_trouble(&errno.into()), trouble, "{errno}");
+    }
+    assert_eq!(accept_trouble(&io::Error::other("x")), AcceptTrouble::Exhausted);
+}
+
+#[test]
+fn errors_teach_the_cure() {
+    let nginx = || {
+        Some(Holder {
+            pid: 812,
+            name: "nginx".into(),
+        })
+    };
+    let unix = || Address::Unix("/run/x".into());
+    let full = || BindErrorKind::Other(io::Error::other("full"));
+    for (address, kind, words) in [
+        (
+            tcp(None, 80),
+            BindErrorKind::InUse(nginx()),
+            &["port 80 is held by nginx (pid 812); stop it or choose another `listen`"][..],
+        ),
+        (
+            tcp(Some("::1"), 80),
+            BindErrorKind::InUse(nginx()),
+            &["[::1]:80 is held by nginx"],
+        ),
+        (
+            tcp(None, 80),
+            BindErrorKind::InUse(None),
+            &["port 80 is held by another program", "sport = :80"],
+        ),
+        (
+            unix(),
+            BindErrorKind::InUse(nginx()),
+            &["socket /run/x is held by nginx (pid 812)"],
+        ),
+        (
+            unix(),
+            BindErrorKind::InUse(None),
+            &["socket /run/x is held by another program"],
+        ),
+        (
+            tcp(None, 80),
+            BindErrorKind::Denied,
+            &["port 80 needs root or CAP_NET_BIND_SERVICE", "setcap", "1024"],
+        ),
+        (unix(), BindErrorKind::Denied, &["socket /run/x", "directory"]),
+        (
+            tcp(Some("192.0.2.1"), 80),
+            BindErrorKind::NotHere,
+            &["192.0.2.1:80 is not an address of this machine"],
+        ),
+        (unix(), BindErrorKind::NotHere, &["socket /run/x", "make the directory"]),
+        (tcp(None, 80), full(), &["port 80 cannot be listened on: full"]),
+    ] {
+        let message = BindError { address, kind }.to_string();
+        assert!(words.iter().all(|word| message.contains(word)), "{message}");
+    }
+}
