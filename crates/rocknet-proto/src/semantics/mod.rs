@@ -2,18 +2,24 @@
 //!
 //! Pure functions: no clock, no randomness, no file is asked here.
 
+pub mod conditional;
 pub mod date;
+mod decimal;
 pub mod etag;
 pub mod fields;
 #[doc(hidden)]
 pub mod fuzzing;
 mod list;
 pub mod media_type;
+pub mod multipart;
 pub mod negotiation;
+pub mod range;
 mod safe_name;
 pub mod safe_path;
+mod weight;
 
 pub use etag::{EntityTag, FileTag};
 pub use media_type::MediaType;
 pub use negotiation::{Accepted, Coding};
+pub use range::{ByteRange, ContentRange, Ranges};
 pub use safe_path::{PathError, SafePath};

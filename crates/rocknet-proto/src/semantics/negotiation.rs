@@ -1,6 +1,7 @@
 //! Which content coding and which media type a client gets of those there are (RFC 9110 §12.5).
 
 use super::list;
+use super::weight::Weight;
 
 /// A content coding that RockNet writes (RFC 9110 §8.4.1, RFC 7932, RFC 8878).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -214,43 +215,6 @@ fn begins_with(value: &[u8], prefix: &[u8]) -> bool {
         .is_some_and(|start| start.eq_ignore_ascii_case(prefix))
 }
 
-/// A qvalue in thousandths, with a place between "no" and "least" for what is acceptable without having been named.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-struct Weight(u16);
-
-impl Weight {
-    const REFUSED: Weight = Weight(0);
-    const TOLERATED: Weight = Weight(1);
-    const ONE: Weight = Weight(1001);
-
-    /// `q=` and a qvalue: `0` or `1` with up to three decimals, those of `1` all zero (RFC 9110 §12.4.2).
-    fn parse_parameter(parameter: &[u8]) -> Option<Weight> {
-        let (name, value) = parameter.split_at_checked(2)?;
-        if !name.eq_ignore_ascii_case(b"q=") {
-            return None;
-        }
-        let (whole, decimals) = match value {
-            [whole @ (b'0' | b'1')] => (whole, &[][..]),
-            [whole @ (b'0' | b'1'), b'.', decimals @ ..] if decimals.len() <= 3 => (whole, decimals),
-            _ => return None,
-        };
-        let mut thousandths = 0;
-        for place in 0..3 {
-            let digit = decimals.get(place).copied().unwrap_or(b'0');
-            if !digit.is_ascii_digit() {
-                return None;
-            }
-            thousandths = thousandths * 10 + u16::from(digit - b'0');
-        }
-        match (whole, thousandths) {
-            (b'0', 0) => Some(Weight::REFUSED),
-            (b'0', thousandths) => Some(Weight(thousandths + 1)),
-            (_, 0) => Some(Weight::ONE),
-            _ => None,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::Coding::{Br, Gzip, Identity, Zstd};
@@ -367,7 +331,7 @@ mod tests {
         for &(offer, thousandths) in rows {
             assert_eq!(
                 liking_of(accept, offer.as_bytes()).0,
-                Weight(thousandths + 1),
+                Weight::of_thousandths(thousandths),
                 "{offer}"
             );
         }

@@ -1,0 +1,282 @@
+//! Conditional requests: whether the client's copy will do, and whether it may still act (RFC 9110 §13).
+
+use super::etag::{self, Comparison, EntityTag};
+use super::{date, list};
+use crate::method::Method;
+
+/// The values of the fields that set conditions, as sent.
+///
+/// `If-Match` and `If-None-Match` sent as several fields are to be joined with `, ` beforehand. The two dates sent more
+/// than once are not valid dates; joined in the same way they are ignored, as they must be.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Preconditions<'a> {
+    pub if_match: Option<&'a [u8]>,
+    pub if_none_match: Option<&'a [u8]>,
+    pub if_modified_since: Option<&'a [u8]>,
+    pub if_unmodified_since: Option<&'a [u8]>,
+}
+
+/// What there is to compare with: the state of the selected representation.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Validators<'a> {
+    /// The entity tag with its quotes; empty where there is none.
+    pub etag: &'a [u8],
+    /// In seconds since 1970.
+    pub last_modified: Option<u64>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// Answer as if nothing had been asked. A `Range` is looked at only now, and after `If-Range`.
+    Proceed,
+    /// 304
+    NotModified,
+    /// 412
+    PreconditionFailed,
+}
+
+/// Judges the conditions in the order of RFC 9110 §13.2.2.
+///
+/// To be called where the answer without conditions would be a 2xx (§13.2.1). `exists` tells whether there is a
+/// representation at all, which is what `*` asks. A date that cannot be read, or that has nothing to be compared with,
+/// sets no condition; a list of tags that cannot be read matches nothing.
+pub fn evaluate(
+    method: Method,
+    preconditions: &Preconditions<'_>,
+    validators: &Validators<'_>,
+    exists: bool,
+) -> Outcome {
+    // Methods that select no representation have nothing to condition on (§13.2.1).
+    if matches!(method, Method::Connect | Method::Options | Method::Trace) {
+        return Outcome::Proceed;
+    }
+    let reads = matches!(method, Method::Get | Method::Head);
+    let last_modified = validators.last_modified.filter(|_| exists);
+
+    if let Some(tags) = preconditions.if_match {
+        if !etag::list_matches(tags, validators.etag, exists, Comparison::Strong) {
+            return Outcome::PreconditionFailed;
+        }
+    } else if let Some((since, modified)) = moment(preconditions.if_unmodified_since).zip(last_modified)
+        && modified > since
+    {
+        return Outcome::PreconditionFailed;
+    }
+
+    if let Some(tags) = preconditions.if_none_match {
+        if etag::list_matches(tags, validators.etag, exists, Comparison::Weak) {
+            return if reads {
+                Outcome::NotModified
+            } else {
+                Outcome::PreconditionFailed
+            };
+        }
+    } else if reads
+        && let Some((since, modified)) = moment(preconditions.if_modified_since).zip(last_modified)
+        && modified <= since
+    {
+        return Outcome::NotModified;
+    }
+    Outcome::Proceed
+}
+
+/// Whether `If-Range` lets a `Range` act: the client's part and the one it asks for are of the same bytes (§13.1.5).
+///
+/// Tags compare strongly. A date must be exactly the one that was sent, for a later one proves nothing; a caller that
+/// knows a file to have changed within the last second should leave `last_modified` out, since a date is no strong
+/// validator then (§8.8.2.2).
+pub fn if_range(value: &[u8], validators: &Validators<'_>) -> bool {
+    let value = list::trim(value);
+    match EntityTag::parse(value) {
+        Some(asked) => EntityTag::parse(validators.etag).is_some_and(|tag| tag.matches(&asked, Comparison::Strong)),
+        None => date::parse(value).is_some_and(|date| validators.last_modified == Some(date)),
+    }
+}
+
+fn moment(value: Option<&[u8]>) -> Option<u64> {
+    date::parse(list::trim(value?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Outcome::{NotModified, PreconditionFailed, Proceed};
+    use super::*;
+
+    const BEFORE: &str = "Sun, 06 Nov 1994 08:49:36 GMT";
+    const SAME: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
+    const AFTER: &str = "Sun, 06 Nov 1994 08:49:38 GMT";
+    const THERE: Validators<'_> = Validators {
+        etag: br#""v1""#,
+        last_modified: Some(784_111_777),
+    };
+    const NOTHING: Validators<'_> = Validators {
+        etag: b"",
+        last_modified: None,
+    };
+
+    /// Conditions written as `field: value` lines.
+    fn check(
+        method: Method,
+        conditions: &[&'static str],
+        validators: &Validators<'_>,
+        exists: bool,
+        expected: Outcome,
+    ) {
+        let mut preconditions = Preconditions::default();
+        for condition in conditions {
+            let (name, value) = condition.split_once(": ").unwrap();
+            let value = Some(value.as_bytes());
+            match name {
+                "If-Match" => preconditions.if_match = value,
+                "If-None-Match" => preconditions.if_none_match = value,
+                "If-Modified-Since" => preconditions.if_modified_since = value,
+                "If-Unmodified-Since" => preconditions.if_unmodified_since = value,
+                _ => panic!("{name} sets no condition"),
+            }
+        }
+        let outcome = evaluate(method, &preconditions, validators, exists);
+        assert_eq!(outcome, expected, "{method:?} {conditions:?} {validators:?}");
+    }
+
+    fn leaked(name: &str, value: &str) -> &'static str {
+        format!("{name}: {value}").leak()
+    }
+
+    #[test]
+    fn conditions_on_what_exists() {
+        let since = |value| leaked("If-Modified-Since", value);
+        let until = |value| leaked("If-Unmodified-Since", value);
+        let rows: &[(Method, &[&'static str], Outcome)] = &[
+            (Method::Get, &[], Proceed),
+            (Method::Get, &[r#"If-Match: "v1""#], Proceed),
+            (Method::Get, &[r#"If-Match: "v0", "v1""#], Proceed),
+            (Method::Get, &["If-Match: *"], Proceed),
+            (Method::Get, &[r#"If-Match: "v0""#], PreconditionFailed),
+            (Method::Get, &[r#"If-Match: W/"v1""#], PreconditionFailed),
+            (Method::Get, &["If-Match: junk"], PreconditionFailed),
+            (Method::Get, &[r#"If-None-Match: "v1""#], NotModified),
+            (Method::Head, &[r#"If-None-Match: W/"v1""#], NotModified),
+            (Method::Get, &["If-None-Match: *"], NotModified),
+            (Method::Get, &[r#"If-None-Match: "v0""#], Proceed),
+            (Method::Get, &["If-None-Match: junk"], Proceed),
+            (Method::Put, &[r#"If-None-Match: "v1""#], PreconditionFailed),
+            (Method::Post, &["If-None-Match: *"], PreconditionFailed),
+            (Method::Other, &["If-None-Match: *"], PreconditionFailed),
+            (Method::Get, &[since(BEFORE)], Proceed),
+            (Method::Get, &[since(SAME)], NotModified),
+            (Method::Get, &[since(AFTER)], NotModified),
+            (
+                Method::Get,
+                &["If-Modified-Since: Sunday, 06-Nov-94 08:49:37 GMT"],
+                NotModified,
+            ),
+            (
+                Method::Get,
+                &["If-Modified-Since: Sun Nov  6 08:49:37 1994"],
+                NotModified,
+            ),
+            (Method::Get, &["If-Modified-Since: yesterday"], Proceed),
+            (
+                Method::Get,
+                &["If-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT, Sun, 06 Nov 1994 08:49:37 GMT"],
+                Proceed,
+            ),
+            (Method::Put, &[since(SAME)], Proceed),
+            (Method::Get, &[until(BEFORE)], PreconditionFailed),
+            (Method::Get, &[until(SAME)], Proceed),
+            (Method::Put, &[until(AFTER)], Proceed),
+            (Method::Get, &["If-Unmodified-Since: tomorrow"], Proceed),
+            // Tags outrank dates, whichever way they point.
+            (Method::Get, &[r#"If-None-Match: "v0""#, since(AFTER)], Proceed),
+            (Method::Get, &[r#"If-None-Match: "v1""#, since(BEFORE)], NotModified),
+            (Method::Get, &["If-None-Match: junk", since(AFTER)], Proceed),
+            (Method::Get, &[r#"If-Match: "v1""#, until(BEFORE)], Proceed),
+            (Method::Get, &[r#"If-Match: "v0""#, until(AFTER)], PreconditionFailed),
+            // What forbids outranks what spares.
+            (
+                Method::Get,
+                &[r#"If-Match: "v0""#, r#"If-None-Match: "v1""#],
+                PreconditionFailed,
+            ),
+            (
+                Method::Get,
+                &[r#"If-Match: "v1""#, r#"If-None-Match: "v1""#],
+                NotModified,
+            ),
+            (Method::Get, &[until(BEFORE), since(AFTER)], PreconditionFailed),
+            (Method::Get, &[until(AFTER), since(AFTER)], NotModified),
+            // No representation is selected by these.
+            (Method::Options, &[r#"If-Match: "v0""#], Proceed),
+            (Method::Trace, &["If-None-Match: *"], Proceed),
+            (Method::Connect, &[until(BEFORE)], Proceed),
+        ];
+        for &(method, conditions, expected) in rows {
+            check(method, conditions, &THERE, true, expected);
+        }
+    }
+
+    #[test]
+    fn conditions_on_what_is_not_there_or_has_no_validators() {
+        let rows: &[(Method, &[&'static str], bool, Outcome)] = &[
+            (Method::Put, &["If-None-Match: *"], false, Proceed),
+            (Method::Put, &["If-Match: *"], false, PreconditionFailed),
+            (Method::Put, &[r#"If-Match: "v1""#], false, PreconditionFailed),
+            (Method::Put, &[leaked("If-Unmodified-Since", BEFORE)], false, Proceed),
+            (Method::Get, &["If-None-Match: *"], true, NotModified),
+            (Method::Get, &["If-Match: *"], true, Proceed),
+            (Method::Get, &[r#"If-None-Match: "v1""#], true, Proceed),
+            (Method::Get, &[r#"If-None-Match: """#], true, Proceed),
+            (Method::Get, &[leaked("If-Modified-Since", AFTER)], true, Proceed),
+            (Method::Get, &[leaked("If-Unmodified-Since", BEFORE)], true, Proceed),
+        ];
+        for &(method, conditions, exists, expected) in rows {
+            check(method, conditions, &NOTHING, exists, expected);
+        }
+        check(
+            Method::Get,
+            &[leaked("If-Unmodified-Since", BEFORE)],
+            &THERE,
+            false,
+            Proceed,
+        );
+        check(
+            Method::Get,
+            &[leaked("If-Modified-Since", AFTER)],
+            &THERE,
+            false,
+            Proceed,
+        );
+    }
+
+    #[test]
+    fn if_range_is_strong_and_exact() {
+        let weak = Validators {
+            etag: br#"W/"v1""#,
+            last_modified: None,
+        };
+        let rows: &[(&str, &Validators<'_>, bool)] = &[
+            (r#""v1""#, &THERE, true),
+            (r#" "v1" "#, &THERE, true),
+            (r#""v0""#, &THERE, false),
+            (r#"W/"v1""#, &THERE, false),
+            (r#""v1""#, &weak, false),
+            (r#"W/"v1""#, &weak, false),
+            (r#""v1", "v2""#, &THERE, false),
+            ("*", &THERE, false),
+            (BEFORE, &THERE, false),
+            (SAME, &THERE, true),
+            (AFTER, &THERE, false),
+            ("Sunday, 06-Nov-94 08:49:37 GMT", &THERE, true),
+            (SAME, &NOTHING, false),
+            (r#""""#, &NOTHING, false),
+            ("", &NOTHING, false),
+        ];
+        for &(value, validators, expected) in rows {
+            assert_eq!(
+                if_range(value.as_bytes(), validators),
+                expected,
+                "{value} {validators:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,369 @@
+//! Byte ranges: what a `Range` asks of a representation, and `Content-Range` (RFC 9110 §14).
+
+use smallvec::SmallVec;
+
+use super::decimal;
+use super::list;
+
+/// More ranges than this in one request give the whole representation. A player or viewer asks for one to three; lists
+/// of hundreds have only ever been attacks (CVE-2011-3192).
+pub const MAX_RANGES: usize = 16;
+
+/// The ranges of one request, in the order they were asked for. Four fit without allocation.
+pub type RangeList = SmallVec<[ByteRange; 4]>;
+
+/// A part of a representation: at least one byte, all of them within it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ByteRange {
+    first: u64,
+    last: u64,
+}
+
+impl ByteRange {
+    /// The position of the first byte.
+    pub fn first(self) -> u64 {
+        self.first
+    }
+
+    /// The position of the last byte, itself included.
+    pub fn last(self) -> u64 {
+        self.last
+    }
+
+    /// How many bytes: never 0. It cannot overflow, since `last` is less than a length.
+    pub fn size(self) -> u64 {
+        self.last - self.first + 1
+    }
+
+    /// The same as half-open bounds.
+    pub fn bounds(self) -> std::ops::Range<u64> {
+        self.first..self.last + 1
+    }
+
+    fn overlaps(self, other: ByteRange) -> bool {
+        self.first <= other.last && other.first <= self.last
+    }
+}
+
+/// What to send.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Ranges {
+    /// 200 and all of it: the field is malformed, of another unit, or asks for more than it is good to give: more than
+    /// [`MAX_RANGES`], or ranges that overlap and so could be longer together than the whole (§14.2, §17.15).
+    Whole,
+    /// 206 with `Content-Range`.
+    One(ByteRange),
+    /// 206 with `multipart/byteranges`; at least two, which nowhere overlap.
+    Many(RangeList),
+    /// 416 with [`ContentRange::unsatisfied`].
+    Unsatisfiable,
+}
+
+/// Reads the value of a `Range` field for a representation of `length` bytes. Ranges beyond the end are left out,
+/// those that reach beyond it are cut. Linear in the value, and no more than [`MAX_RANGES`] ranges are ever compared.
+///
+/// Several `Range` fields are not allowed; joined with `, ` they are malformed.
+pub fn parse(value: &[u8], length: u64) -> Ranges {
+    let Some(set) = range_set(list::trim(value)) else {
+        return Ranges::Whole;
+    };
+    let mut ranges = RangeList::new();
+    let mut specs = 0;
+    let mut satisfiable = false;
+    for spec in list::parts(set, b',') {
+        specs += 1;
+        let Some(spec) = Spec::parse(spec).filter(|_| specs <= MAX_RANGES) else {
+            return Ranges::Whole;
+        };
+        satisfiable |= spec.is_satisfiable(length);
+        let Some(range) = spec.within(length) else { continue };
+        if ranges.iter().any(|&before| before.overlaps(range)) {
+            return Ranges::Whole;
+        }
+        ranges.push(range);
+    }
+    match ranges[..] {
+        // A suffix of an empty representation is satisfiable, but no Content-Range can say so.
+        [] if specs == 0 || satisfiable => Ranges::Whole,
+        [] => Ranges::Unsatisfiable,
+        [only] => Ranges::One(only),
+        _ => Ranges::Many(ranges),
+    }
+}
+
+/// What follows `bytes=`; the unit is a token without case.
+fn range_set(value: &[u8]) -> Option<&[u8]> {
+    let (unit, set) = value.split_at_checked("bytes=".len())?;
+    unit.eq_ignore_ascii_case(b"bytes=").then_some(set)
+}
+
+/// A range as it was asked for.
+#[derive(Clone, Copy)]
+enum Spec {
+    From { first: u64, last: u64 },
+    Suffix { size: u64 },
+}
+
+impl Spec {
+    /// int-range = first-pos "-" [ last-pos ]; suffix-range = "-" suffix-length
+    fn parse(spec: &[u8]) -> Option<Spec> {
+        let dash = memchr::memchr(b'-', spec)?;
+        match (&spec[..dash], &spec[dash + 1..]) {
+            (b"", size) => Some(Spec::Suffix { size: position(size)? }),
+            (first, b"") => Some(Spec::From {
+                first: position(first)?,
+                last: u64::MAX,
+            }),
+            (first, last) => {
+                let (first, last) = (position(first)?, position(last)?);
+                (first <= last).then_some(Spec::From { first, last })
+            }
+        }
+    }
+
+    /// §14.1.2, for byte ranges.
+    fn is_satisfiable(self, length: u64) -> bool {
+        match self {
+            Spec::From { first, .. } => first < length,
+            Spec::Suffix { size } => size > 0,
+        }
+    }
+
+    /// The bytes it has of a representation of `length`, if it has any.
+    fn within(self, length: u64) -> Option<ByteRange> {
+        let end = length.checked_sub(1)?;
+        match self {
+            Spec::From { first, last } => (first <= end).then(|| ByteRange {
+                first,
+                last: last.min(end),
+            }),
+            Spec::Suffix { size: 0 } => None,
+            Spec::Suffix { size } => Some(ByteRange {
+                first: length.saturating_sub(size),
+                last: end,
+            }),
+        }
+    }
+}
+
+/// 1*DIGIT. A number too large to hold is beyond the end of anything, and so is the largest that can be held.
+fn position(digits: &[u8]) -> Option<u64> {
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    Some(digits.iter().fold(0, |sum: u64, &b| {
+        sum.saturating_mul(10).saturating_add(u64::from(b - b'0'))
+    }))
+}
+
+/// The value of a `Content-Range`, made without allocation.
+#[derive(Clone, Copy)]
+pub struct ContentRange {
+    bytes: [u8; ContentRange::MAX_LENGTH],
+    length: u8,
+}
+
+impl ContentRange {
+    pub const MAX_LENGTH: usize = "bytes -/".len() + 3 * decimal::MAX_DIGITS;
+
+    /// `bytes first-last/length`, for a 206.
+    pub fn new(range: ByteRange, length: u64) -> ContentRange {
+        let mut value = ContentRange::empty();
+        value.push(b"bytes ");
+        value.push_number(range.first);
+        value.push(b"-");
+        value.push_number(range.last);
+        value.push(b"/");
+        value.push_number(length);
+        value
+    }
+
+    /// `bytes */length`, for a 416.
+    pub fn unsatisfied(length: u64) -> ContentRange {
+        let mut value = ContentRange::empty();
+        value.push(b"bytes */");
+        value.push_number(length);
+        value
+    }
+
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.length)]
+    }
+
+    fn empty() -> ContentRange {
+        ContentRange {
+            bytes: [0; ContentRange::MAX_LENGTH],
+            length: 0,
+        }
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        let start = usize::from(self.length);
+        self.bytes[start..start + bytes.len()].copy_from_slice(bytes);
+        self.length += bytes.len() as u8;
+    }
+
+    fn push_number(&mut self, value: u64) {
+        self.push(decimal::digits(value, &mut [0; decimal::MAX_DIGITS]));
+    }
+}
+
+impl std::fmt::Debug for ContentRange {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "ContentRange({})", self.as_bytes().escape_ascii())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::semantics::fuzzing;
+    use proptest::prelude::*;
+
+    fn range(first: u64, last: u64) -> ByteRange {
+        ByteRange { first, last }
+    }
+
+    fn many(ranges: &[(u64, u64)]) -> Ranges {
+        Ranges::Many(ranges.iter().map(|&(first, last)| range(first, last)).collect())
+    }
+
+    fn check(value: &str, length: u64, expected: &Ranges) {
+        assert_eq!(parse(value.as_bytes(), length), *expected, "{value} of {length}");
+        fuzzing::ranges(value.as_bytes(), length);
+    }
+
+    #[test]
+    fn parses() {
+        use Ranges::{One, Unsatisfiable, Whole};
+        const MAX: u64 = u64::MAX;
+        let rows: &[(&str, u64, Ranges)] = &[
+            // RFC 9110 §14.1.2, of 10,000 bytes.
+            ("bytes=0-499", 10_000, One(range(0, 499))),
+            ("bytes=500-999", 10_000, One(range(500, 999))),
+            ("bytes=-500", 10_000, One(range(9_500, 9_999))),
+            ("bytes=9500-", 10_000, One(range(9_500, 9_999))),
+            ("bytes=0-0,-1", 10_000, many(&[(0, 0), (9_999, 9_999)])),
+            (
+                "bytes= 0-999, 4500-5499, -1000",
+                10_000,
+                many(&[(0, 999), (4_500, 5_499), (9_000, 9_999)]),
+            ),
+            ("bytes=500-600,601-999", 10_000, many(&[(500, 600), (601, 999)])),
+            ("bytes=500-700,601-999", 10_000, Whole),
+            // Order is the client's.
+            ("bytes=-1,0-0", 10, many(&[(9, 9), (0, 0)])),
+            ("Bytes=0-0", 10, One(range(0, 0))),
+            ("bytes=,,0-0 ,\t", 10, One(range(0, 0))),
+            // Cut at the end, left out beyond it.
+            ("bytes=5-1000", 10, One(range(5, 9))),
+            ("bytes=-1000", 10, One(range(0, 9))),
+            ("bytes=0-", 10, One(range(0, 9))),
+            ("bytes=10-", 10, Unsatisfiable),
+            ("bytes=10-20,-0", 10, Unsatisfiable),
+            ("bytes=10-20,0-1", 10, One(range(0, 1))),
+            ("bytes=0-1,10-20,10-20", 10, One(range(0, 1))),
+            ("bytes=-0", 10, Unsatisfiable),
+            ("bytes=0-99999999999999999999999", 10, One(range(0, 9))),
+            ("bytes=99999999999999999999999-", 10, Unsatisfiable),
+            ("bytes=-99999999999999999999999", 10, One(range(0, 9))),
+            ("bytes=0-18446744073709551615", MAX, One(range(0, MAX - 1))),
+            ("bytes=18446744073709551615-", MAX, Unsatisfiable),
+            ("bytes=18446744073709551614-", MAX, One(range(MAX - 1, MAX - 1))),
+            // Of nothing.
+            ("bytes=0-", 0, Unsatisfiable),
+            ("bytes=0-0", 0, Unsatisfiable),
+            ("bytes=-0", 0, Unsatisfiable),
+            ("bytes=-1", 0, Whole),
+            // Overlaps.
+            ("bytes=0-5,5-9", 10, Whole),
+            ("bytes=5-9,0-5", 10, Whole),
+            ("bytes=0-9,2-3", 10, Whole),
+            ("bytes=0-,0-", 10, Whole),
+            ("bytes=0-5,-5", 10, Whole),
+            // Malformed.
+            ("bytes=", 10, Whole),
+            ("bytes=,", 10, Whole),
+            ("bytes", 10, Whole),
+            ("", 10, Whole),
+            ("0-5", 10, Whole),
+            ("items=0-5", 10, Whole),
+            ("bytes =0-5", 10, Whole),
+            ("bytes:0-5", 10, Whole),
+            ("bytes=5", 10, Whole),
+            ("bytes=-", 10, Whole),
+            ("bytes=5-4", 10, Whole),
+            ("bytes=+1-4", 10, Whole),
+            ("bytes=1-4-5", 10, Whole),
+            ("bytes=--5", 10, Whole),
+            ("bytes=0x1-4", 10, Whole),
+            ("bytes=1 -4", 10, Whole),
+            ("bytes=0-1,x", 10, Whole),
+            ("bytes=x,0-1", 10, Whole),
+            ("bytes=0-1;2-3", 10, Whole),
+            ("bytes=0-1, bytes=2-3", 10, Whole),
+        ];
+        for (value, length, expected) in rows {
+            check(value, *length, expected);
+        }
+    }
+
+    #[test]
+    fn too_many_ranges_give_the_whole() {
+        let value = |count: u64| {
+            let ranges: Vec<String> = (0..count).map(|n| format!("{}-{}", n * 2, n * 2)).collect();
+            format!("bytes={}", ranges.join(","))
+        };
+        let most = MAX_RANGES as u64;
+        let Ranges::Many(ranges) = parse(value(most).as_bytes(), 1000) else {
+            panic!("{most} are allowed")
+        };
+        assert_eq!(ranges.len(), MAX_RANGES);
+        check(&value(most + 1), 1000, &Ranges::Whole);
+        check(&value(1300), 10_000, &Ranges::Whole);
+        let beyond = format!("bytes={}0-1", "5000-,".repeat(MAX_RANGES));
+        check(&beyond, 1000, &Ranges::Whole);
+    }
+
+    #[test]
+    fn content_ranges() {
+        let rows: &[(ContentRange, &str)] = &[
+            (ContentRange::new(range(42, 1233), 1234), "bytes 42-1233/1234"),
+            (ContentRange::new(range(0, 0), 1), "bytes 0-0/1"),
+            (
+                ContentRange::new(range(u64::MAX - 1, u64::MAX - 1), u64::MAX),
+                "bytes 18446744073709551614-18446744073709551614/18446744073709551615",
+            ),
+            (ContentRange::unsatisfied(1234), "bytes */1234"),
+            (ContentRange::unsatisfied(0), "bytes */0"),
+        ];
+        for (value, expected) in rows {
+            assert_eq!(value.as_bytes(), expected.as_bytes());
+        }
+    }
+
+    #[test]
+    fn sizes_and_bounds() {
+        assert_eq!((range(3, 3).size(), range(0, 9).size()), (1, 10));
+        assert_eq!(range(2, 4).bounds(), 2..5);
+    }
+
+    proptest! {
+        #[test]
+        fn never_outside_the_length(value in "bytes=[0-9]{0,3}-[0-9]{0,3}(,[0-9]{0,3}-[0-9]{0,3}){0,4}", length in 0..300_u64) {
+            fuzzing::ranges(value.as_bytes(), length);
+        }
+
+        #[test]
+        fn one_range_gives_what_was_asked(length in 1..1000_u64, ends in (0..1000_u64, 0..1000_u64)) {
+            let (first, last) = (ends.0.min(ends.1), ends.0.max(ends.1));
+            let expected = if first < length { Ranges::One(range(first, last.min(length - 1))) } else { Ranges::Unsatisfiable };
+            check(&format!("bytes={first}-{last}"), length, &expected);
+        }
+
+        #[test]
+        fn any_bytes_are_survived(value in prop::collection::vec(any::<u8>(), 0..40), length: u64) {
+            fuzzing::ranges(&value, length);
+        }
+    }
+}
