@@ -2,9 +2,11 @@
 //!
 //! Pure functions: no clock, no randomness, no file is asked here.
 
+pub mod authority;
 pub mod conditional;
 pub mod date;
 mod decimal;
+pub mod escape;
 pub mod etag;
 pub mod fields;
 #[doc(hidden)]
@@ -18,6 +20,7 @@ mod safe_name;
 pub mod safe_path;
 mod weight;
 
+pub use authority::{Authority, HostKind};
 pub use etag::{EntityTag, FileTag};
 pub use media_type::MediaType;
 pub use negotiation::{Accepted, Coding};

@@ -1,0 +1,285 @@
+//! The host a request is for, as `Host` or `:authority` names it (RFC 9110 §7.2, RFC 3986 §3.2).
+
+use std::io::Write;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+/// The longest name of the DNS in text (RFC 1035 §3.1: 255 bytes on its wire), with its trailing dot.
+const MAX_NAME: usize = 254;
+
+/// RFC 1035 §2.3.4.
+const MAX_LABEL: usize = 63;
+
+/// Room for any host [`Authority::lower_host`] writes.
+pub const HOST_BUFFER: usize = 256;
+
+/// A host and, if one was named, a port.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Authority<'a> {
+    /// As sent: case and trailing dot kept, an IPv6 address within its brackets. ASCII, and none of it can end a field
+    /// or break out of a URL.
+    pub host: &'a [u8],
+    pub port: Option<u16>,
+    pub kind: HostKind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum HostKind {
+    Name,
+    Ipv4,
+    Ipv6,
+}
+
+impl<'a> Authority<'a> {
+    /// `host [":" port]`; an empty port is no port.
+    ///
+    /// Names are narrower than RFC 3986 has them: letters, digits, `-`, `_` and dots, no percent-encoding and no
+    /// sub-delims. No name of the DNS has those, a site with one cannot be configured, and hosts are written into
+    /// redirects and logs. Nor may a name end in a number without being an IPv4 address: browsers read `127.1` and
+    /// `0x7f.1` as addresses, so a rule on the name would be passed by. Addresses with a zone, and of future versions
+    /// of IP, are refused.
+    pub fn parse(authority: &'a [u8]) -> Option<Authority<'a>> {
+        if authority.first() == Some(&b'[') {
+            let end = memchr::memchr(b']', authority)?;
+            ipv6(&authority[1..end])?;
+            let (host, rest) = authority.split_at(end + 1);
+            let port = match rest {
+                b"" => None,
+                [b':', digits @ ..] => port(digits)?,
+                _ => return None,
+            };
+            return Some(Authority {
+                host,
+                port,
+                kind: HostKind::Ipv6,
+            });
+        }
+        let (host, port) = match memchr::memchr(b':', authority) {
+            Some(colon) => (&authority[..colon], port(&authority[colon + 1..])?),
+            None => (authority, None),
+        };
+        Some(Authority {
+            host,
+            port,
+            kind: name_kind(host)?,
+        })
+    }
+
+    /// The form under which hosts are compared: lower case, without the trailing dot of a rooted name, and an IPv6
+    /// address in brackets as RFC 5952 writes it.
+    pub fn lower_host<'b>(&self, buffer: &'b mut [u8; HOST_BUFFER]) -> &'b str {
+        let length = match self.kind {
+            HostKind::Ipv6 => self.write_ipv6(buffer),
+            HostKind::Name | HostKind::Ipv4 => {
+                let host = self.host.strip_suffix(b".").unwrap_or(self.host);
+                // Never cut: the fields are public, the length of a parsed host is at most MAX_NAME.
+                let host = &host[..host.len().min(HOST_BUFFER)];
+                buffer[..host.len()].copy_from_slice(host);
+                buffer[..host.len()].make_ascii_lowercase();
+                host.len()
+            }
+        };
+        std::str::from_utf8(&buffer[..length]).unwrap_or_default()
+    }
+
+    fn write_ipv6(&self, buffer: &mut [u8; HOST_BUFFER]) -> usize {
+        let inner = self.host.strip_prefix(b"[").and_then(|host| host.strip_suffix(b"]"));
+        let Some(address) = inner.and_then(ipv6) else { return 0 };
+        let mut rest = &mut buffer[..];
+        match write!(rest, "[{address}]") {
+            Ok(()) => HOST_BUFFER - rest.len(),
+            Err(_) => 0,
+        }
+    }
+}
+
+/// *DIGIT, up to 65535.
+fn port(digits: &[u8]) -> Option<Option<u16>> {
+    if digits.is_empty() {
+        return Some(None);
+    }
+    let value = digits.iter().try_fold(0_u16, |sum, &b| {
+        let digit = b.is_ascii_digit().then(|| u16::from(b - b'0'))?;
+        sum.checked_mul(10)?.checked_add(digit)
+    })?;
+    Some(Some(value))
+}
+
+fn name_kind(host: &[u8]) -> Option<HostKind> {
+    if host.len() > MAX_NAME {
+        return None;
+    }
+    let rooted = host.strip_suffix(b".");
+    let name = rooted.unwrap_or(host);
+    let mut last = name;
+    for label in name.split(|&b| b == b'.') {
+        let allowed = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_');
+        if label.is_empty() || label.len() > MAX_LABEL || !label.iter().all(allowed) {
+            return None;
+        }
+        last = label;
+    }
+    if !is_number(last) {
+        return Some(HostKind::Name);
+    }
+    // The address itself has no root to name; the standard parser allows no leading zeros and four parts alone.
+    let address: Option<Ipv4Addr> = std::str::from_utf8(host).ok().and_then(|text| text.parse().ok());
+    address.map(|_| HostKind::Ipv4)
+}
+
+/// Decimal or hexadecimal, as the URL standard's "ends in a number" has it.
+fn is_number(label: &[u8]) -> bool {
+    match label {
+        [b'0', b'x' | b'X', digits @ ..] => digits.iter().all(u8::is_ascii_hexdigit),
+        _ => label.iter().all(u8::is_ascii_digit),
+    }
+}
+
+fn ipv6(address: &[u8]) -> Option<Ipv6Addr> {
+    std::str::from_utf8(address).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::HostKind::{Ipv4, Ipv6, Name};
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn parses() {
+        type Row = (&'static str, Option<(&'static str, Option<u16>, HostKind)>);
+        let rows: &[Row] = &[
+            ("example.com", Some(("example.com", None, Name))),
+            ("EXAMPLE.com:8080", Some(("EXAMPLE.com", Some(8080), Name))),
+            ("example.com.", Some(("example.com.", None, Name))),
+            ("example.com.:443", Some(("example.com.", Some(443), Name))),
+            ("example.com:", Some(("example.com", None, Name))),
+            ("example.com:0", Some(("example.com", Some(0), Name))),
+            ("example.com:65535", Some(("example.com", Some(65535), Name))),
+            ("example.com:00080", Some(("example.com", Some(80), Name))),
+            ("localhost", Some(("localhost", None, Name))),
+            ("my_host-1", Some(("my_host-1", None, Name))),
+            ("xn--bcher-kva.example", Some(("xn--bcher-kva.example", None, Name))),
+            ("1.example", Some(("1.example", None, Name))),
+            ("127.0.0.1", Some(("127.0.0.1", None, Ipv4))),
+            ("127.0.0.1:80", Some(("127.0.0.1", Some(80), Ipv4))),
+            ("[::1]", Some(("[::1]", None, Ipv6))),
+            ("[::1]:8443", Some(("[::1]", Some(8443), Ipv6))),
+            ("[::1]:", Some(("[::1]", None, Ipv6))),
+            (
+                "[2001:DB8::ffff:1.2.3.4]",
+                Some(("[2001:DB8::ffff:1.2.3.4]", None, Ipv6)),
+            ),
+            ("", None),
+            (":80", None),
+            (".", None),
+            (".example.com", None),
+            ("a..b", None),
+            ("example.com..", None),
+            ("example.com:65536", None),
+            ("example.com:99999999999999999999", None),
+            ("example.com:80:80", None),
+            ("example.com:+80", None),
+            ("example.com:8o", None),
+            ("user@example.com", None),
+            ("example.com/path", None),
+            ("example.com?x", None),
+            ("example.com#x", None),
+            ("exa mple.com", None),
+            (" example.com", None),
+            ("example.com,example.org", None),
+            ("ex\u{e4}mple.com", None),
+            ("exam%70le.com", None),
+            ("a\\b", None),
+            ("a'b", None),
+            ("a\0b", None),
+            ("127.0.0.1.", None),
+            ("127.0.0.01", None),
+            ("256.0.0.1", None),
+            ("1.2.3", None),
+            ("127.1", None),
+            ("2130706433", None),
+            ("0x7f.1", None),
+            ("127.0.0.0x1", None),
+            ("a.0x", None),
+            ("::1", None),
+            ("[::1", None),
+            ("[]", None),
+            ("[::1]x", None),
+            ("[::1]80", None),
+            ("[fe80::1%25eth0]", None),
+            ("[fe80::1%eth0]", None),
+            ("[v1.x]", None),
+            ("[127.0.0.1]", None),
+            ("[1:2:3:4:5:6:7:8:9]", None),
+        ];
+        for &(authority, expected) in rows {
+            let parsed = Authority::parse(authority.as_bytes());
+            let expected = expected.map(|(host, port, kind)| Authority {
+                host: host.as_bytes(),
+                port,
+                kind,
+            });
+            assert_eq!(parsed, expected, "{authority}");
+        }
+    }
+
+    #[test]
+    fn bounds_are_met_from_both_sides() {
+        let label = "a".repeat(MAX_LABEL);
+        let name = format!("{label}.{label}.{label}.{}", "a".repeat(61));
+        assert_eq!(name.len(), MAX_NAME - 1);
+        assert!(Authority::parse(name.as_bytes()).is_some());
+        assert!(Authority::parse(format!("{name}.").as_bytes()).is_some());
+        assert!(Authority::parse(format!("{name}a.").as_bytes()).is_none());
+        assert!(Authority::parse(format!("{label}a").as_bytes()).is_none());
+    }
+
+    #[test]
+    fn lowers() {
+        let rows: &[(&str, &str)] = &[
+            ("EXAMPLE.Com", "example.com"),
+            ("example.com.", "example.com"),
+            ("Example.COM.:8080", "example.com"),
+            ("127.0.0.1:80", "127.0.0.1"),
+            ("[::1]", "[::1]"),
+            ("[0:0:0:0:0:0:0:1]:80", "[::1]"),
+            ("[2001:DB8::000A]", "[2001:db8::a]"),
+        ];
+        for &(authority, expected) in rows {
+            let parsed = Authority::parse(authority.as_bytes()).unwrap();
+            assert_eq!(parsed.lower_host(&mut [0; HOST_BUFFER]), expected, "{authority}");
+        }
+        let made_up = Authority {
+            host: &[b'A'; 400],
+            port: None,
+            kind: Name,
+        };
+        assert_eq!(made_up.lower_host(&mut [0; HOST_BUFFER]), "a".repeat(HOST_BUFFER));
+        let made_up = Authority {
+            host: b"x",
+            port: None,
+            kind: Ipv6,
+        };
+        assert_eq!(made_up.lower_host(&mut [0; HOST_BUFFER]), "");
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+            if let Some(authority) = Authority::parse(&bytes) {
+                let harmless = |b: &u8| b.is_ascii_alphanumeric() || b"-_.[]:".contains(b);
+                prop_assert!(authority.host.iter().all(harmless) && !authority.host.is_empty());
+            }
+        }
+
+        #[test]
+        fn every_address_is_one_host(address: std::net::Ipv6Addr, port: u16) {
+            let long: Vec<String> = address.segments().iter().map(|part| format!("{part:04X}")).collect();
+            let text = format!("[{}]:{port}", long.join(":"));
+            let authority = Authority::parse(text.as_bytes()).unwrap();
+            let mut buffer = [0; HOST_BUFFER];
+            prop_assert_eq!(authority.lower_host(&mut buffer), format!("[{address}]"));
+            prop_assert_eq!(authority.port, Some(port));
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Writing names into HTML, URLs and fields so that they stay names.
+
+/// Appends text to a page: in element content and in quoted attributes alike nothing of it is markup.
+pub fn html(text: &str, out: &mut String) {
+    let mut plain = 0;
+    for (at, byte) in text.bytes().enumerate() {
+        let entity = match byte {
+            b'&' => "&amp;",
+            b'<' => "&lt;",
+            b'>' => "&gt;",
+            b'"' => "&quot;",
+            b'\'' => "&#39;",
+            _ => continue,
+        };
+        out.push_str(&text[plain..at]);
+        out.push_str(entity);
+        plain = at + 1;
+    }
+    out.push_str(&text[plain..]);
+}
+
+/// Appends a decoded path, percent-encoded for `Location` or `href`.
+///
+/// Leading slashes are merged: `//host/` at the start of a URL would name another host. A backslash, which browsers
+/// take for a slash, is encoded like all that RFC 3986 does not have in a segment. A path that does not begin with a
+/// slash must not be read as having a scheme, so its colons are encoded too.
+pub fn path(decoded: &[u8], out: &mut Vec<u8>) {
+    let slashes = decoded.iter().take_while(|&&b| b == b'/').count();
+    let (rooted, rest) = (slashes > 0, &decoded[slashes..]);
+    if rooted {
+        out.push(b'/');
+    }
+    for &byte in rest {
+        match byte {
+            b'/' => out.push(byte),
+            b':' if rooted => out.push(byte),
+            _ if is_segment_byte(byte) => out.push(byte),
+            _ => percent(byte, out),
+        }
+    }
+}
+
+/// How a body is to be shown (RFC 6266 §4.2).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Disposition {
+    Inline,
+    Attachment,
+}
+
+/// Appends the value of a `Content-Disposition` for a file name.
+///
+/// A quoted ASCII form comes first, for old clients; a name that is not all plain ASCII follows whole in the extended
+/// form (RFC 8187), which the others prefer (RFC 6266 §4.3). In the first, what is not ASCII becomes `_`, and so do
+/// percent signs, which some clients decode, and separators of directories.
+pub fn content_disposition(disposition: Disposition, file_name: &str, out: &mut Vec<u8>) {
+    out.extend_from_slice(match disposition {
+        Disposition::Inline => b"inline; filename=\"",
+        Disposition::Attachment => b"attachment; filename=\"",
+    });
+    let mut exact = true;
+    for character in file_name.chars() {
+        match character {
+            '"' => out.extend_from_slice(b"\\\""),
+            ' '..='~' if !matches!(character, '%' | '\\' | '/') => out.push(character as u8),
+            _ => {
+                exact = false;
+                out.push(b'_');
+            }
+        }
+    }
+    out.push(b'"');
+    if !exact {
+        out.extend_from_slice(b"; filename*=UTF-8''");
+        for byte in file_name.bytes() {
+            if is_attr_char(byte) {
+                out.push(byte);
+            } else {
+                percent(byte, out);
+            }
+        }
+    }
+}
+
+fn percent(byte: u8, out: &mut Vec<u8>) {
+    const HEX: &[u8; 16] = b"0123456789ABCDEF";
+    out.extend_from_slice(&[b'%', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 0xf)]]);
+}
+
+/// unreserved / sub-delims / "@", but the apostrophe, so that a path may stand in any attribute (RFC 3986 §3.3).
+fn is_segment_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-._~!$&()*+,;=@".contains(&byte)
+}
+
+/// RFC 8187 §3.2.1
+fn is_attr_char(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$&+-.^_`|~".contains(&byte)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::semantics::SafePath;
+    use crate::semantics::fields::is_field_value;
+    use proptest::prelude::*;
+
+    fn path_text(decoded: &[u8]) -> String {
+        let mut out = Vec::new();
+        path(decoded, &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn escapes_html() {
+        let rows: &[(&str, &str)] = &[
+            ("", ""),
+            ("plain", "plain"),
+            (
+                "<script>alert(\"x\")</script>",
+                "&lt;script&gt;alert(&quot;x&quot;)&lt;/script&gt;",
+            ),
+            ("a&b'c", "a&amp;b&#39;c"),
+            ("&amp;", "&amp;amp;"),
+            ("caf\u{e9}<", "caf\u{e9}&lt;"),
+        ];
+        for &(text, expected) in rows {
+            let mut out = String::from(">");
+            html(text, &mut out);
+            assert_eq!(out, format!(">{expected}"));
+        }
+    }
+
+    #[test]
+    fn encodes_paths() {
+        let rows: &[(&str, &str)] = &[
+            ("/", "/"),
+            ("/a/b/", "/a/b/"),
+            ("//evil.example/x", "/evil.example/x"),
+            ("///", "/"),
+            ("/\\evil.example", "/%5Cevil.example"),
+            ("/a//b", "/a//b"),
+            ("/a b", "/a%20b"),
+            ("/100%", "/100%25"),
+            ("/a?b#c", "/a%3Fb%23c"),
+            ("/caf\u{e9}", "/caf%C3%A9"),
+            ("/a'b\"<>", "/a%27b%22%3C%3E"),
+            ("/a\r\nSet-Cookie: x", "/a%0D%0ASet-Cookie:%20x"),
+            ("/wiki/Main:Page", "/wiki/Main:Page"),
+            ("javascript:alert(1)", "javascript%3Aalert(1)"),
+            ("a b/", "a%20b/"),
+            ("", ""),
+        ];
+        for &(decoded, expected) in rows {
+            assert_eq!(path_text(decoded.as_bytes()), expected, "{decoded}");
+        }
+        assert_eq!(path_text(b"/\xff"), "/%FF");
+    }
+
+    #[test]
+    fn names_files() {
+        use Disposition::{Attachment, Inline};
+        let rows: &[(Disposition, &str, &str)] = &[
+            (Attachment, "example.html", "attachment; filename=\"example.html\""),
+            (Inline, "a b.pdf", "inline; filename=\"a b.pdf\""),
+            (Attachment, "a\"b", "attachment; filename=\"a\\\"b\""),
+            (Attachment, "", "attachment; filename=\"\""),
+            // RFC 6266 §5
+            (
+                Attachment,
+                "\u{20ac} rates",
+                "attachment; filename=\"_ rates\"; filename*=UTF-8''%e2%82%ac%20rates",
+            ),
+            (
+                Attachment,
+                "50%.txt",
+                "attachment; filename=\"50_.txt\"; filename*=UTF-8''50%25.txt",
+            ),
+            (
+                Attachment,
+                "a\\b/c",
+                "attachment; filename=\"a_b_c\"; filename*=UTF-8''a%5Cb%2Fc",
+            ),
+            (
+                Attachment,
+                "a\r\nX: y",
+                "attachment; filename=\"a__X: y\"; filename*=UTF-8''a%0D%0AX%3A%20y",
+            ),
+        ];
+        for &(disposition, name, expected) in rows {
+            let mut out = Vec::new();
+            content_disposition(disposition, name, &mut out);
+            let out = String::from_utf8(out).unwrap();
+            assert!(out.eq_ignore_ascii_case(expected), "{out} is not {expected}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn an_encoded_path_is_the_path_again(decoded in "(/[a-z %?#'é\\-]{1,5}[a-z]){1,5}/?") {
+            let encoded = path_text(decoded.as_bytes());
+            prop_assert!(encoded.is_ascii());
+            let path = SafePath::parse(encoded.as_bytes()).unwrap();
+            prop_assert_eq!(path.as_str(), decoded);
+        }
+
+        #[test]
+        fn a_path_stays_on_its_host(decoded in prop::collection::vec(any::<u8>(), 0..40)) {
+            let encoded = path_text(&decoded);
+            prop_assert!(!encoded.starts_with("//") && !encoded.contains('\\'));
+            prop_assert!(encoded.starts_with('/') || !encoded.contains(':'));
+            prop_assert!(is_field_value(encoded.as_bytes()));
+        }
+
+        #[test]
+        fn a_file_name_stays_in_its_quotes(name: String) {
+            let mut out = Vec::new();
+            content_disposition(Disposition::Attachment, &name, &mut out);
+            prop_assert!(is_field_value(&out) && out.is_ascii());
+        }
+    }
+}
