@@ -25,6 +25,9 @@ mod system;
 #[path = "beneath/portable.rs"]
 mod system;
 
+// Swapping two names in one step, which finds the most races, is a call of Linux.
+#[cfg(all(test, target_os = "linux"))]
+mod races;
 #[cfg(test)]
 mod tests;
 

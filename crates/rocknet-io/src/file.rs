@@ -5,7 +5,6 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
 
-use rustix::fs::Advice;
 use rustix::io::Errno;
 
 #[cfg(target_os = "linux")]
@@ -123,7 +122,7 @@ pub fn is_resident(file: &File, offset: u64) -> bool {
 /// Asks the kernel to begin reading a range, without waiting for it. Advice only: that it failed has no meaning.
 pub fn advise_will_need(file: &File, offset: u64, length: u64) {
     if let Some(length) = std::num::NonZeroU64::new(length) {
-        let _ = system::advise(file.as_fd(), offset, length, Advice::WillNeed);
+        let _ = system::will_need(file.as_fd(), offset, length);
     }
 }
 

@@ -44,7 +44,7 @@ pub fn of_socket_file(path: &Path) -> Option<Holder> {
     system::of_socket_file(path)
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
     use std::net::TcpListener;
     use std::os::unix::net::UnixListener;

@@ -65,3 +65,65 @@ impl Error for OpenError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+    use crate::beneath::Symlinks;
+    use crate::beneath::tests::{Place, outcome};
+
+    /// Runs in a process of its own, because the limit is the whole process's.
+    #[test]
+    fn running_out_of_descriptors_is_not_the_files_fault() {
+        const CHILD: &str = "ROCKNET_TEST_WITHOUT_DESCRIPTORS";
+        if std::env::var_os(CHILD).is_none() {
+            let name = "beneath::error::tests::running_out_of_descriptors_is_not_the_files_fault";
+            let child = std::process::Command::new(std::env::current_exe().unwrap())
+                .args([name, "--exact", "--nocapture"])
+                .env(CHILD, "1")
+                .output()
+                .unwrap();
+            let said = String::from_utf8_lossy(&child.stdout);
+            assert!(
+                child.status.success() && said.contains("1 passed"),
+                "{said}{}",
+                String::from_utf8_lossy(&child.stderr)
+            );
+            return;
+        }
+        let place = Place::new();
+        place.link("absolute", place.root().join("sub/page"));
+        let roots = place.both();
+        let limit = getrlimit(Resource::Nofile);
+        setrlimit(
+            Resource::Nofile,
+            Rlimit {
+                current: Some(0),
+                maximum: limit.maximum,
+            },
+        )
+        .unwrap();
+        let outcomes: Vec<_> = roots
+            .iter()
+            .flat_map(|root| {
+                let open = |path: &[u8], symlinks| outcome(root.open_file(path, symlinks));
+                let listed = root
+                    .list(b"sub", Symlinks::Inside, 10)
+                    .map(|_| ())
+                    .map_err(|error| format!("{error:?}"));
+                [
+                    open(b"file", Symlinks::Inside),
+                    open(b"file", Symlinks::Owner),
+                    open(b"file", Symlinks::All),
+                    open(b"absolute", Symlinks::Inside),
+                    outcome(root.open_cached(b"file", Symlinks::All)).replace("WouldBlock", "Resources"),
+                    listed.unwrap_err(),
+                ]
+            })
+            .collect();
+        setrlimit(Resource::Nofile, limit).unwrap();
+        assert_eq!(outcomes, ["Resources"; 12]);
+        assert_eq!(outcome(roots[0].open_file(b"file", Symlinks::Inside)), "file");
+    }
+}

@@ -68,3 +68,61 @@ pub(super) fn read(
 fn joined(relative: &[u8], name: &[u8]) -> Vec<u8> {
     [relative, b"/", name].concat()
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::beneath::Kind;
+    use crate::beneath::tests::{Place, fifo};
+
+    use super::*;
+
+    #[test]
+    fn lists_what_could_be_opened() {
+        let place = Place::new();
+        place.link("sub/inside", "../file");
+        place.link("sub/inside_directory", "..");
+        place.link("sub/outside", "../../outside/secret");
+        place.link("sub/dangling", "none");
+        fifo(&place.root().join("sub/fifo"));
+        for root in place.both() {
+            let mut listing = root.list(b"/sub/", Symlinks::Inside, 100).unwrap();
+            listing.entries.sort_by(|a, b| a.name.cmp(&b.name));
+            let found: Vec<_> = listing
+                .entries
+                .iter()
+                .map(|entry| {
+                    (
+                        entry.name.to_str().unwrap(),
+                        entry.meta.kind,
+                        (entry.meta.kind == Kind::File).then_some(entry.meta.size),
+                    )
+                })
+                .collect();
+            let expected = [
+                ("deep", Kind::Directory, None),
+                ("inside", Kind::File, Some(4)),
+                ("inside_directory", Kind::Directory, None),
+                ("page", Kind::File, Some(4)),
+            ];
+            assert_eq!(found, expected);
+            assert!(!listing.truncated);
+            for (max, truncated) in [(0, true), (6, true), (7, false)] {
+                let listing = root.list(b"sub", Symlinks::Inside, max).unwrap();
+                assert_eq!(
+                    (listing.truncated, listing.entries.len() <= max),
+                    (truncated, true),
+                    "at most {max}"
+                );
+            }
+            for (path, expected) in [
+                ("file", "NotFound"),
+                ("none", "NotFound"),
+                ("sub/outside", "Escapes"),
+                ("..", "Escapes"),
+            ] {
+                let error = root.list(path.as_bytes(), Symlinks::Inside, 100).unwrap_err();
+                assert_eq!(format!("{error:?}"), expected, "{path:?}");
+            }
+        }
+    }
+}

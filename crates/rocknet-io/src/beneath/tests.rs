@@ -5,21 +5,18 @@ use std::io::Read;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::*;
 
 /// Beside the root lies what must not be seen: a directory `outside` with a file of this content.
 const SECRET: &str = "outside the root";
 
-struct Place {
+pub(super) struct Place {
     directory: tempfile::TempDir,
 }
 
 impl Place {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let place = Self {
             directory: tempfile::tempdir().unwrap(),
         };
@@ -31,20 +28,20 @@ impl Place {
         place
     }
 
-    fn root(&self) -> PathBuf {
+    pub(super) fn root(&self) -> PathBuf {
         self.directory.path().join("root")
     }
 
-    fn outside(&self) -> PathBuf {
+    pub(super) fn outside(&self) -> PathBuf {
         self.directory.path().join("outside")
     }
 
-    fn link(&self, name: &str, target: impl AsRef<Path>) {
+    pub(super) fn link(&self, name: &str, target: impl AsRef<Path>) {
         symlink(target, self.root().join(name)).unwrap();
     }
 
     /// The same root, looked up by the kernel and by the walk alone.
-    fn both(&self) -> [Root; 2] {
+    pub(super) fn both(&self) -> [Root; 2] {
         let mut walked = Root::open(self.root()).unwrap();
         walked.lookup = system::Lookup::NONE;
         [Root::open(self.root()).unwrap(), walked]
@@ -52,7 +49,7 @@ impl Place {
 }
 
 /// An outcome in one word: the content of a file, `/` for a directory, else the name of the error.
-fn outcome(opened: Result<Opened, OpenError>) -> String {
+pub(super) fn outcome(opened: Result<Opened, OpenError>) -> String {
     match opened {
         Ok(Opened {
             meta: Meta {
@@ -68,6 +65,16 @@ fn outcome(opened: Result<Opened, OpenError>) -> String {
         }
         Err(error) => format!("{error:?}"),
     }
+}
+
+pub(super) fn fifo(path: &Path) {
+    assert!(
+        std::process::Command::new("mkfifo")
+            .arg(path)
+            .status()
+            .unwrap()
+            .success()
+    );
 }
 
 fn check(place: &Place, symlinks: Symlinks, rows: &[(&str, &str)]) {
@@ -300,14 +307,7 @@ fn follows_links_to_files_of_the_same_owner() {
 #[test]
 fn what_is_no_file_is_not_found_and_opening_it_does_not_hang() {
     let place = Place::new();
-    rustix::fs::mknodat(
-        CWD,
-        place.root().join("fifo"),
-        rustix::fs::FileType::Fifo,
-        Mode::RUSR | Mode::WUSR,
-        0,
-    )
-    .unwrap();
+    fifo(&place.root().join("fifo"));
     let _listener = UnixListener::bind(place.root().join("socket")).unwrap();
     place.link("zero", "/dev/zero");
     place.link("terminal", "/dev/tty");
@@ -371,177 +371,4 @@ fn probes_for_neighbours() {
     ] {
         assert_eq!(root.may_hold(path.as_bytes()), expected, "{path:?}");
     }
-}
-
-#[test]
-fn lists_what_could_be_opened() {
-    let place = Place::new();
-    place.link("sub/inside", "../file");
-    place.link("sub/inside_directory", "..");
-    place.link("sub/outside", "../../outside/secret");
-    place.link("sub/dangling", "none");
-    rustix::fs::mknodat(
-        CWD,
-        place.root().join("sub/fifo"),
-        rustix::fs::FileType::Fifo,
-        Mode::RUSR,
-        0,
-    )
-    .unwrap();
-    for root in place.both() {
-        let mut listing = root.list(b"/sub/", Symlinks::Inside, 100).unwrap();
-        listing.entries.sort_by(|a, b| a.name.cmp(&b.name));
-        let found: Vec<_> = listing
-            .entries
-            .iter()
-            .map(|entry| {
-                (
-                    entry.name.to_str().unwrap(),
-                    entry.meta.kind,
-                    (entry.meta.kind == Kind::File).then_some(entry.meta.size),
-                )
-            })
-            .collect();
-        let expected = [
-            ("deep", Kind::Directory, None),
-            ("inside", Kind::File, Some(4)),
-            ("inside_directory", Kind::Directory, None),
-            ("page", Kind::File, Some(4)),
-        ];
-        assert_eq!(found, expected);
-        assert!(!listing.truncated);
-        for (max, truncated) in [(0, true), (6, true), (7, false)] {
-            let listing = root.list(b"sub", Symlinks::Inside, max).unwrap();
-            assert_eq!(
-                (listing.truncated, listing.entries.len() <= max),
-                (truncated, true),
-                "at most {max}"
-            );
-        }
-        for (path, expected) in [
-            ("file", "NotFound"),
-            ("none", "NotFound"),
-            ("sub/outside", "Escapes"),
-            ("..", "Escapes"),
-        ] {
-            let error = root.list(path.as_bytes(), Symlinks::Inside, 100).unwrap_err();
-            assert_eq!(format!("{error:?}"), expected, "{path:?}");
-        }
-    }
-}
-
-/// Opens `paths` while another thread moves things between two states; each opening gives "inside" or is refused.
-fn race(place: &Place, paths: &[&str], swap: impl Fn() + Sync) {
-    /// Enough that, when the walk is made to follow links, some openings see the outside every time.
-    const OPENINGS: usize = 3_000;
-    for root in place.both() {
-        for path in paths {
-            let stop = AtomicBool::new(false);
-            let mut seen = std::collections::BTreeMap::new();
-            std::thread::scope(|scope| {
-                scope.spawn(|| {
-                    while !stop.load(Ordering::Relaxed) {
-                        swap();
-                        swap();
-                    }
-                });
-                for _ in 0..OPENINGS {
-                    *seen
-                        .entry(outcome(root.open_file(path.as_bytes(), Symlinks::Inside)))
-                        .or_insert(0) += 1;
-                }
-                stop.store(true, Ordering::Relaxed);
-            });
-            let allowed = ["inside", "Escapes", "NotFound"];
-            assert!(
-                seen.keys().all(|outcome| allowed.contains(&outcome.as_str())),
-                "{path} gave {seen:?} by {:?}",
-                root.lookup
-            );
-        }
-    }
-}
-
-#[test]
-fn a_directory_swapped_for_a_link_leads_nowhere() {
-    let place = Place::new();
-    fs::create_dir(place.root().join("swapped")).unwrap();
-    fs::write(place.root().join("swapped/secret"), "inside").unwrap();
-    place.link("spare", place.outside());
-    place.link("by_link", "sub/../swapped/secret");
-    place.link("by_absolute_link", place.root().join("swapped/secret"));
-    let (swapped, spare) = (place.root().join("swapped"), place.root().join("spare"));
-    race(&place, &["swapped/secret", "by_link", "by_absolute_link"], || {
-        rustix::fs::renameat_with(CWD, &swapped, CWD, &spare, rustix::fs::RenameFlags::EXCHANGE).unwrap();
-    });
-}
-
-#[test]
-fn a_directory_moved_out_takes_no_one_along() {
-    let place = Place::new();
-    fs::create_dir_all(place.root().join("one/two")).unwrap();
-    fs::create_dir_all(place.outside().join("one/two")).unwrap();
-    fs::write(place.root().join("secret"), "inside").unwrap();
-    for parent in [place.root(), place.outside()] {
-        symlink("../../secret", parent.join("one/two/up")).unwrap();
-    }
-    place.link("absolute", place.root().join("one/two/up"));
-    let (here, there) = (place.root().join("one/two"), place.outside().join("one/two"));
-    race(&place, &["one/two/up", "absolute"], || {
-        rustix::fs::renameat_with(CWD, &here, CWD, &there, rustix::fs::RenameFlags::EXCHANGE).unwrap();
-    });
-}
-
-/// Runs in a process of its own, because the limit is the whole process's.
-#[test]
-fn running_out_of_descriptors_is_not_the_files_fault() {
-    const CHILD: &str = "ROCKNET_TEST_WITHOUT_DESCRIPTORS";
-    if std::env::var_os(CHILD).is_none() {
-        let name = "beneath::tests::running_out_of_descriptors_is_not_the_files_fault";
-        let child = std::process::Command::new(std::env::current_exe().unwrap())
-            .args([name, "--exact", "--nocapture"])
-            .env(CHILD, "1")
-            .output()
-            .unwrap();
-        let said = String::from_utf8_lossy(&child.stdout);
-        assert!(
-            child.status.success() && said.contains("1 passed"),
-            "{said}{}",
-            String::from_utf8_lossy(&child.stderr)
-        );
-        return;
-    }
-    let place = Place::new();
-    place.link("absolute", place.root().join("sub/page"));
-    let roots = place.both();
-    let limit = getrlimit(Resource::Nofile);
-    setrlimit(
-        Resource::Nofile,
-        Rlimit {
-            current: Some(0),
-            maximum: limit.maximum,
-        },
-    )
-    .unwrap();
-    let outcomes: Vec<_> = roots
-        .iter()
-        .flat_map(|root| {
-            let open = |path: &[u8], symlinks| outcome(root.open_file(path, symlinks));
-            let listed = root
-                .list(b"sub", Symlinks::Inside, 10)
-                .map(|_| ())
-                .map_err(|error| format!("{error:?}"));
-            [
-                open(b"file", Symlinks::Inside),
-                open(b"file", Symlinks::Owner),
-                open(b"file", Symlinks::All),
-                open(b"absolute", Symlinks::Inside),
-                outcome(root.open_cached(b"file", Symlinks::All)).replace("WouldBlock", "Resources"),
-                listed.unwrap_err(),
-            ]
-        })
-        .collect();
-    setrlimit(Resource::Nofile, limit).unwrap();
-    assert_eq!(outcomes, ["Resources"; 12]);
-    assert_eq!(outcome(roots[0].open_file(b"file", Symlinks::Inside)), "file");
 }

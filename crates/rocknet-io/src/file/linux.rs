@@ -11,8 +11,8 @@ pub(super) fn read_resident(file: BorrowedFd<'_>, offset: u64, buffer: &mut [u8]
     rustix::io::preadv2(file, &mut [IoSliceMut::new(buffer)], offset, ReadWriteFlags::NOWAIT)
 }
 
-pub(super) fn advise(file: BorrowedFd<'_>, offset: u64, length: NonZeroU64, advice: Advice) -> Result<(), Errno> {
-    rustix::fs::fadvise(file, offset, Some(length), advice)
+pub(super) fn will_need(file: BorrowedFd<'_>, offset: u64, length: NonZeroU64) -> Result<(), Errno> {
+    rustix::fs::fadvise(file, offset, Some(length), Advice::WillNeed)
 }
 
 pub(super) fn sendfile(

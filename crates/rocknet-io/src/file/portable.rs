@@ -3,7 +3,6 @@
 use std::num::NonZeroU64;
 use std::os::fd::BorrowedFd;
 
-use rustix::fs::Advice;
 use rustix::io::Errno;
 
 /// Other systems cannot be asked what is in memory without a mapping.
@@ -12,7 +11,7 @@ pub(super) fn read_resident(_file: BorrowedFd<'_>, _offset: u64, _buffer: &mut [
 }
 
 /// Not every system takes advice on a descriptor, and none needs it.
-pub(super) fn advise(_file: BorrowedFd<'_>, _offset: u64, _length: NonZeroU64, _advice: Advice) -> Result<(), Errno> {
+pub(super) fn will_need(_file: BorrowedFd<'_>, _offset: u64, _length: NonZeroU64) -> Result<(), Errno> {
     Ok(())
 }
 

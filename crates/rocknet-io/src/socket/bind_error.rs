@@ -92,3 +92,64 @@ impl Error for BindError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_teach_the_cure() {
+        let nginx = || {
+            Some(Holder {
+                pid: 812,
+                name: "nginx".into(),
+            })
+        };
+        let port = || Address::Tcp { ip: None, port: 80 };
+        let unix = || Address::Unix("/run/x".into());
+        let full = || BindErrorKind::Other(io::Error::other("full"));
+        for (address, kind, words) in [
+            (
+                port(),
+                BindErrorKind::InUse(nginx()),
+                &["port 80 is held by nginx (pid 812); stop it or choose another `listen`"][..],
+            ),
+            (
+                Address::from(std::net::SocketAddr::from(([0, 0, 0, 0, 0, 0, 0, 1], 80))),
+                BindErrorKind::InUse(nginx()),
+                &["[::1]:80 is held by nginx"],
+            ),
+            (
+                port(),
+                BindErrorKind::InUse(None),
+                &["port 80 is held by another program", "sport = :80"],
+            ),
+            (
+                unix(),
+                BindErrorKind::InUse(nginx()),
+                &["socket /run/x is held by nginx (pid 812)"],
+            ),
+            (
+                unix(),
+                BindErrorKind::InUse(None),
+                &["socket /run/x is held by another program"],
+            ),
+            (
+                port(),
+                BindErrorKind::Denied,
+                &["port 80 needs root or CAP_NET_BIND_SERVICE", "setcap", "1024"],
+            ),
+            (unix(), BindErrorKind::Denied, &["socket /run/x", "directory"]),
+            (
+                Address::from(std::net::SocketAddr::from(([192, 0, 2, 1], 80))),
+                BindErrorKind::NotHere,
+                &["192.0.2.1:80 is not an address of this machine"],
+            ),
+            (unix(), BindErrorKind::NotHere, &["socket /run/x", "make the directory"]),
+            (port(), full(), &["port 80 cannot be listened on: full"]),
+        ] {
+            let message = BindError { address, kind }.to_string();
+            assert!(words.iter().all(|word| message.contains(word)), "{message}");
+        }
+    }
+}

@@ -19,6 +19,10 @@ pub(super) fn accept(listener: BorrowedFd<'_>) -> io::Result<(OwnedFd, Peer)> {
     ))
 }
 
+pub(super) fn listens(socket: BorrowedFd<'_>) -> io::Result<bool> {
+    Ok(rustix::net::sockopt::socket_acceptconn(socket)?)
+}
+
 pub(super) fn user_timeout(socket: BorrowedFd<'_>, timeout: Duration) -> io::Result<()> {
     SockRef::from(&socket).set_tcp_user_timeout(Some(timeout))
 }

@@ -9,7 +9,7 @@ use rustix::io::{Errno, FdFlags};
 use socket2::{Domain, SockRef, Socket, Type};
 
 use super::socket_file::{self, SocketFile};
-use super::{Address, BindError};
+use super::{Address, BindError, system};
 
 /// Connections that the kernel completes and holds until they are accepted. More than the common 511, because all of
 /// a burst of thousands must find room; the kernel cuts it to `net.core.somaxconn` (4,096 on Linux today).
@@ -97,7 +97,7 @@ impl Listener {
 
     /// Takes over a listening socket that was handed to this process, by systemd or by the process before it.
     pub fn from_descriptor(socket: OwnedFd) -> io::Result<Self> {
-        if !rustix::net::sockopt::socket_acceptconn(&socket)? {
+        if !system::listens(socket.as_fd())? {
             return Err(Errno::INVAL.into());
         }
         let flags = rustix::io::fcntl_getfd(&socket)?;

@@ -18,6 +18,12 @@ pub(super) fn accept(listener: BorrowedFd<'_>) -> io::Result<(OwnedFd, Peer)> {
     Ok((socket.into(), Peer::of(address.as_socket())))
 }
 
+/// Not every system can be asked. Listening once more changes nothing where it is done already, and fails on a socket
+/// that is connected.
+pub(super) fn listens(socket: BorrowedFd<'_>) -> io::Result<bool> {
+    SockRef::from(&socket).listen(super::BACKLOG).map(|()| true)
+}
+
 pub(super) fn user_timeout(_socket: BorrowedFd<'_>, _timeout: Duration) -> io::Result<()> {
     Ok(())
 }

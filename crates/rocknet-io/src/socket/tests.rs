@@ -14,7 +14,6 @@ use rustix::io::Errno;
 use socket2::SockRef;
 
 use super::*;
-use crate::holder::Holder;
 
 const SHARED: Options = Options {
     backlog: BACKLOG,
@@ -361,59 +360,4 @@ fn failed_accepts_are_sorted_by_what_to_do() {
         assert_eq!(accept_trouble(&errno.into()), trouble, "{errno}");
     }
     assert_eq!(accept_trouble(&io::Error::other("x")), AcceptTrouble::Exhausted);
-}
-
-#[test]
-fn errors_teach_the_cure() {
-    let nginx = || {
-        Some(Holder {
-            pid: 812,
-            name: "nginx".into(),
-        })
-    };
-    let unix = || Address::Unix("/run/x".into());
-    let full = || BindErrorKind::Other(io::Error::other("full"));
-    for (address, kind, words) in [
-        (
-            tcp(None, 80),
-            BindErrorKind::InUse(nginx()),
-            &["port 80 is held by nginx (pid 812); stop it or choose another `listen`"][..],
-        ),
-        (
-            tcp(Some("::1"), 80),
-            BindErrorKind::InUse(nginx()),
-            &["[::1]:80 is held by nginx"],
-        ),
-        (
-            tcp(None, 80),
-            BindErrorKind::InUse(None),
-            &["port 80 is held by another program", "sport = :80"],
-        ),
-        (
-            unix(),
-            BindErrorKind::InUse(nginx()),
-            &["socket /run/x is held by nginx (pid 812)"],
-        ),
-        (
-            unix(),
-            BindErrorKind::InUse(None),
-            &["socket /run/x is held by another program"],
-        ),
-        (
-            tcp(None, 80),
-            BindErrorKind::Denied,
-            &["port 80 needs root or CAP_NET_BIND_SERVICE", "setcap", "1024"],
-        ),
-        (unix(), BindErrorKind::Denied, &["socket /run/x", "directory"]),
-        (
-            tcp(Some("192.0.2.1"), 80),
-            BindErrorKind::NotHere,
-            &["192.0.2.1:80 is not an address of this machine"],
-        ),
-        (unix(), BindErrorKind::NotHere, &["socket /run/x", "make the directory"]),
-        (tcp(None, 80), full(), &["port 80 cannot be listened on: full"]),
-    ] {
-        let message = BindError { address, kind }.to_string();
-        assert!(words.iter().all(|word| message.contains(word)), "{message}");
-    }
 }

@@ -1,0 +1,197 @@
+//! What a process can still do after it gave up root on Linux.
+
+use std::env;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+use rocknet_io::beneath::{OpenError, Root, Symlinks};
+use rocknet_io::rights::{User, drop_to, is_root};
+use rocknet_io::socket::{Address, BindErrorKind, Listener, Options};
+use rustix::thread::{CapabilitySet, capabilities};
+
+/// Each runs in a process of its own.
+const CASES: [(&str, fn()); 5] = [
+    ("becomes_the_user_for_good", becomes_the_user_for_good),
+    (
+        "keeps_the_low_ports_and_nothing_else",
+        keeps_the_low_ports_and_nothing_else,
+    ),
+    ("started_programs_have_no_rights", started_programs_have_no_rights),
+    ("files_of_others_are_forbidden", files_of_others_are_forbidden),
+    (
+        "denied_ports_and_socket_files_say_so",
+        denied_ports_and_socket_files_say_so,
+    ),
+];
+const CASE: &str = "ROCKNET_TEST_RIGHTS";
+/// A directory for the case, made and removed by who started it: without root's rights the case itself could not.
+const PLACE: &str = "ROCKNET_TEST_PLACE";
+
+pub fn run() -> ExitCode {
+    if let Ok(case) = env::var(CASE) {
+        let (_, run) = CASES
+            .into_iter()
+            .find(|(name, _)| *name == case)
+            .expect("a case of that name");
+        run();
+        return ExitCode::SUCCESS;
+    }
+    if env::args().any(|argument| argument == "--list") {
+        CASES.iter().for_each(|(name, _)| println!("{name}: test"));
+        return ExitCode::SUCCESS;
+    }
+    if !is_root() {
+        println!("skipped: giving up root needs root to begin with");
+        return ExitCode::SUCCESS;
+    }
+    let mut failed = false;
+    for (name, _) in CASES {
+        let place = tempfile::tempdir().unwrap();
+        fs::set_permissions(&place, fs::Permissions::from_mode(0o755)).unwrap();
+        let status = Command::new(env::current_exe().unwrap())
+            .env(CASE, name)
+            .env(PLACE, place.path())
+            .status()
+            .unwrap();
+        println!("test {name} ... {}", if status.success() { "ok" } else { "FAILED" });
+        failed |= !status.success();
+    }
+    if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+fn place() -> PathBuf {
+    env::var_os(PLACE).unwrap().into()
+}
+
+/// No table needs to have it, and no file on the machine is its own.
+fn somebody() -> User {
+    User::find("64123:64124").unwrap()
+}
+
+fn becomes_the_user_for_good() {
+    let user = User {
+        groups: vec![64_124, 64_125],
+        ..somebody()
+    };
+    drop_to(&user).unwrap();
+    assert!(!is_root());
+    let status = fs::read_to_string("/proc/thread-self/status").unwrap();
+    for line in [
+        "Uid:\t64123\t64123\t64123\t64123",
+        "Gid:\t64124\t64124\t64124\t64124",
+        "Groups:\t64124 64125",
+        "NoNewPrivs:\t1",
+        "CapInh:\t0000000000000000",
+        "CapAmb:\t0000000000000000",
+    ] {
+        assert!(
+            status.lines().any(|have| have.trim_end() == line),
+            "no {line:?} in\n{status}"
+        );
+    }
+    drop_to(&user).expect_err("there is nothing left to give up, nor the right to set groups");
+}
+
+fn keeps_the_low_ports_and_nothing_else() {
+    let had = capabilities(None).unwrap().permitted;
+    drop_to(&somebody()).unwrap();
+    let now = capabilities(None).unwrap();
+    assert_eq!(
+        (now.permitted, now.effective),
+        (had & CapabilitySet::NET_BIND_SERVICE, now.permitted)
+    );
+    if !had.contains(CapabilitySet::NET_BIND_SERVICE) {
+        return;
+    }
+    // Which low ports are free is not known; that all are taken is not to be feared.
+    let bound = (1..1024).rev().find_map(|port| {
+        let address = Address::Tcp {
+            ip: Some([127, 0, 0, 1].into()),
+            port,
+        };
+        match Listener::bind(&address, Options::default()) {
+            Ok(listener) => Some(listener),
+            Err(error) if matches!(error.kind, BindErrorKind::InUse(_)) => None,
+            Err(error) => panic!("{error}"),
+        }
+    });
+    assert!(bound.is_some());
+}
+
+fn started_programs_have_no_rights() {
+    drop_to(&somebody()).unwrap();
+    let output = Command::new("cat").arg("/proc/self/status").output().unwrap();
+    let status = String::from_utf8(output.stdout).unwrap();
+    for line in [
+        "Uid:\t64123\t64123\t64123\t64123",
+        "CapPrm:\t0000000000000000",
+        "CapEff:\t0000000000000000",
+    ] {
+        assert!(status.lines().any(|have| have == line), "no {line:?} in\n{status}");
+    }
+}
+
+fn files_of_others_are_forbidden() {
+    let at = |name: &str| place().join(name);
+    let set = |name: &str, mode| fs::set_permissions(at(name), fs::Permissions::from_mode(mode)).unwrap();
+    for directory in ["closed", "passage", "theirs"] {
+        fs::create_dir(at(directory)).unwrap();
+        fs::write(at(directory).join("file"), "content").unwrap();
+    }
+    fs::write(at("secret"), "secret").unwrap();
+    set("secret", 0o600);
+    set("closed", 0o700);
+    set("passage", 0o711);
+    set("theirs", 0o700);
+    chown(at("theirs"), Some(64_123), None).unwrap();
+    drop_to(&somebody()).unwrap();
+    let root = Root::open(place()).unwrap();
+    for symlinks in [Symlinks::Inside, Symlinks::Owner, Symlinks::All] {
+        for (path, readable) in [
+            ("secret", false),
+            ("closed/file", false),
+            ("passage/file", true),
+            ("theirs/file", true),
+            ("theirs", true),
+        ] {
+            match root.open_file(path.as_bytes(), symlinks) {
+                Ok(_) => assert!(readable, "{path} was opened with {symlinks:?}"),
+                Err(OpenError::Forbidden) => assert!(!readable, "{path} is forbidden with {symlinks:?}"),
+                Err(error) => panic!("{path} with {symlinks:?}: {error:?}"),
+            }
+        }
+        // Directories that may be entered but not read are known for what they are, and not listed.
+        for directory in ["passage", "closed"] {
+            let opened = root.open_file(directory.as_bytes(), symlinks).unwrap();
+            assert_eq!(opened.meta.kind, rocknet_io::beneath::Kind::Directory);
+            assert!(matches!(
+                root.list(directory.as_bytes(), symlinks, 10),
+                Err(OpenError::Forbidden)
+            ));
+        }
+        assert!(matches!(
+            root.list(b"closed/file", symlinks, 10),
+            Err(OpenError::Forbidden)
+        ));
+    }
+}
+
+fn denied_ports_and_socket_files_say_so() {
+    drop_to(&somebody()).unwrap();
+    let error = Listener::bind(&Address::Unix(place().join("socket")), Options::default()).unwrap_err();
+    assert!(matches!(error.kind, BindErrorKind::Denied), "{error}");
+    let none = rustix::thread::CapabilitySets {
+        effective: CapabilitySet::empty(),
+        permitted: CapabilitySet::empty(),
+        inheritable: CapabilitySet::empty(),
+    };
+    rustix::thread::set_capabilities(None, none).unwrap();
+    // A machine may let everyone bind the low ports.
+    let first_free = fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start").unwrap();
+    if first_free.trim() != "0" {
+        let error = Listener::bind(&Address::Tcp { ip: None, port: 1 }, Options::default()).unwrap_err();
+        assert!(matches!(error.kind, BindErrorKind::Denied), "{error}");
+    }
+}

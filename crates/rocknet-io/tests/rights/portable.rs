@@ -1,0 +1,11 @@
+//! Where rights are not given up, asking for it must fail.
+
+use std::process::ExitCode;
+
+use rocknet_io::rights::{User, drop_to};
+
+pub fn run() -> ExitCode {
+    let user = User::find("64123:64124").unwrap();
+    drop_to(&user).expect_err("not built for this system");
+    ExitCode::SUCCESS
+}
