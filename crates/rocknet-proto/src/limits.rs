@@ -57,14 +57,22 @@ impl Default for Limits {
 }
 
 impl Limits {
+    #[inline]
+    pub(crate) fn head_ceiling(&self) -> usize {
+        self.head_size.min(HEAD_SIZE_CEILING)
+    }
+
     /// The part of the unread bytes that a head may take.
     #[inline]
     pub(crate) fn head_window<'a>(&self, unread: &'a [u8]) -> &'a [u8] {
-        &unread[..unread.len().min(self.head_size.min(HEAD_SIZE_CEILING))]
+        &unread[..unread.len().min(self.head_ceiling())]
     }
 
+    /// The unread bytes up to where a trailer section that begins at `at` must have ended.
     #[inline]
-    pub(crate) fn trailer_window<'a>(&self, unread: &'a [u8]) -> &'a [u8] {
-        &unread[..unread.len().min(self.trailer_size.min(HEAD_SIZE_CEILING))]
+    pub(crate) fn trailer_window<'a>(&self, unread: &'a [u8], at: usize) -> &'a [u8] {
+        &unread[..unread
+            .len()
+            .min(at.saturating_add(self.trailer_size.min(HEAD_SIZE_CEILING)))]
     }
 }

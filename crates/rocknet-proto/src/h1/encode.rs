@@ -1,0 +1,365 @@
+//! Writes heads and chunks; what would let a field break out of its line is an error, never written.
+
+use std::fmt;
+
+use crate::bytes::{TARGET, all, control_from, is_token};
+use crate::fields::{Known, KnownSet};
+use crate::status::Status;
+
+/// What a client waits for that sent `Expect: 100-continue`.
+pub const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+
+/// What follows the data of a chunk.
+pub const CHUNK_END: &[u8] = b"\r\n";
+
+/// The end of chunked content without trailers.
+pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
+
+/// How much content an answer or request has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Length {
+    None,
+    Exact(u64),
+    /// Known at its end only: chunked, or until close in HTTP/1.0.
+    Unknown,
+}
+
+/// What stands in the Connection field.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ConnectionField {
+    /// No such field: the version's own way.
+    None,
+    Close,
+    KeepAlive,
+    Upgrade,
+}
+
+/// How a message is framed: the connection's decision, for `encode_head` or for a head rendered beforehand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Framing {
+    pub connection: ConnectionField,
+    pub chunked: bool,
+    pub content_length: Option<u64>,
+    /// False where the head ends the message whatever its fields say: HEAD, 1xx, 204, 304.
+    pub content: bool,
+}
+
+/// A head or data that cannot be sent; nothing of it was written. The fault lies with whoever made the answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum EncodeError {
+    /// A field name that is no token.
+    FieldName,
+    /// A field value with a control character: a CRLF in it would begin a field or an answer of its own.
+    FieldValue,
+    /// A field that frames the message or rules the connection; only `Framing` decides those.
+    FramingField,
+    /// A method that is no token, or a target with bytes that none may have.
+    RequestLine,
+    /// A trailer that may not stand there.
+    ForbiddenTrailer,
+    /// More data than the announced length.
+    ContentTooLong,
+    /// Data where the message has none.
+    ContentForbidden,
+}
+
+impl fmt::Display for EncodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::FieldName => "a field name is no token",
+            Self::FieldValue => "a field value holds a control character",
+            Self::FramingField => "a field that only the connection may set",
+            Self::RequestLine => "a method or target that cannot stand in a request line",
+            Self::ForbiddenTrailer => "a field that may not stand in trailers",
+            Self::ContentTooLong => "more content than announced",
+            Self::ContentForbidden => "content where the message has none",
+        })
+    }
+}
+
+impl std::error::Error for EncodeError {}
+
+/// Fields that are written from `Framing` alone. `Keep-Alive` and `Proxy-Connection` are none of RFC 9112's.
+const FRAMING_FIELDS: KnownSet = KnownSet::of(&[
+    Known::Connection,
+    Known::ContentLength,
+    Known::TransferEncoding,
+    Known::KeepAlive,
+    Known::ProxyConnection,
+]);
+
+/// Writes the head of an answer, its framing fields included.
+pub fn encode_head<'a>(
+    out: &mut Vec<u8>,
+    framing: Framing,
+    status: Status,
+    fields: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
+) -> Result<(), EncodeError> {
+    let start = out.len();
+    out.extend_from_slice(b"HTTP/1.1 ");
+    out.extend_from_slice(&status.digits());
+    out.push(b' ');
+    out.extend_from_slice(status.reason().as_bytes());
+    out.extend_from_slice(b"\r\n");
+    let written = encode_fields(out, fields).map(|has_upgrade| encode_framing(out, framing, has_upgrade));
+    if written.is_err() {
+        out.truncate(start);
+    }
+    written
+}
+
+/// Writes field lines of a head; says whether Upgrade is one of them.
+pub(crate) fn encode_fields<'a>(
+    out: &mut Vec<u8>,
+    fields: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
+) -> Result<bool, EncodeError> {
+    let mut has_upgrade = false;
+    for (name, value) in fields {
+        match Known::from_name(name) {
+            Some(known) if FRAMING_FIELDS.contains(known) => return Err(EncodeError::FramingField),
+            Some(known) => has_upgrade |= known == Known::Upgrade,
+            None if !is_token(name) => return Err(EncodeError::FieldName),
+            None => {}
+        }
+        encode_line(out, name, value)?;
+    }
+    Ok(has_upgrade)
+}
+
+fn encode_line(out: &mut Vec<u8>, name: &[u8], value: &[u8]) -> Result<(), EncodeError> {
+    if !is_field_value(value) {
+        return Err(EncodeError::FieldValue);
+    }
+    out.extend_from_slice(name);
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value);
+    out.extend_from_slice(b"\r\n");
+    Ok(())
+}
+
+/// Writes the framing fields and the empty line. Who sends Upgrade has to name it in Connection too (RFC 9110 §7.8).
+pub(crate) fn encode_framing(out: &mut Vec<u8>, framing: Framing, has_upgrade: bool) {
+    if framing.chunked {
+        out.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
+    } else if let Some(length) = framing.content_length {
+        out.extend_from_slice(b"Content-Length: ");
+        decimal(length, out);
+        out.extend_from_slice(b"\r\n");
+    }
+    let line: &[u8] = match (framing.connection, has_upgrade) {
+        (ConnectionField::None, false) => b"\r\n",
+        (ConnectionField::Close, false) => b"Connection: close\r\n\r\n",
+        (ConnectionField::KeepAlive, false) => b"Connection: keep-alive\r\n\r\n",
+        (ConnectionField::Close, true) => b"Connection: upgrade, close\r\n\r\n",
+        (ConnectionField::KeepAlive, true) => b"Connection: upgrade, keep-alive\r\n\r\n",
+        (ConnectionField::Upgrade, _) | (ConnectionField::None, true) => b"Connection: upgrade\r\n\r\n",
+    };
+    out.extend_from_slice(line);
+}
+
+/// Writes `method SP target SP HTTP/1.1 CRLF`.
+pub(crate) fn encode_request_line(out: &mut Vec<u8>, method: &[u8], target: &[u8]) -> Result<(), EncodeError> {
+    if !is_token(method) || target.is_empty() || !all(target, TARGET) || target.contains(&b'#') {
+        return Err(EncodeError::RequestLine);
+    }
+    out.extend_from_slice(method);
+    out.push(b' ');
+    out.extend_from_slice(target);
+    out.extend_from_slice(b" HTTP/1.1\r\n");
+    Ok(())
+}
+
+/// Writes what stands before the data of a chunk; `CHUNK_END` follows the data. A size of 0 would end the content, and
+/// nothing is written for it.
+pub fn chunk_head(size: u64, out: &mut Vec<u8>) {
+    if size == 0 {
+        return;
+    }
+    let mut shift = (63 - size.leading_zeros()) / 4 * 4;
+    loop {
+        out.push(b"0123456789abcdef"[(size >> shift) as usize & 15]);
+        if shift == 0 {
+            break;
+        }
+        shift -= 4;
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Writes the end of chunked content with its trailers.
+pub fn encode_trailers<'a>(
+    out: &mut Vec<u8>,
+    trailers: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
+) -> Result<(), EncodeError> {
+    let start = out.len();
+    out.extend_from_slice(b"0\r\n");
+    for (name, value) in trailers {
+        let written = match Known::from_name(name) {
+            Some(known) if super::content::FORBIDDEN_TRAILERS.contains(known) => Err(EncodeError::ForbiddenTrailer),
+            None if !is_token(name) => Err(EncodeError::FieldName),
+            _ => encode_line(out, name, value),
+        };
+        if written.is_err() {
+            out.truncate(start);
+            return written;
+        }
+    }
+    out.extend_from_slice(b"\r\n");
+    Ok(())
+}
+
+/// Writes a number in decimal digits.
+pub fn decimal(mut number: u64, out: &mut Vec<u8>) {
+    let mut digits = [0; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[at..]);
+}
+
+/// Whether the bytes may stand in a field line: no control but HTAB.
+fn is_field_value(value: &[u8]) -> bool {
+    let mut at = control_from(value, 0);
+    while let Some(b'\t') = value.get(at) {
+        at = control_from(value, at + 1);
+    }
+    at == value.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAIN: Framing = Framing {
+        connection: ConnectionField::None,
+        chunked: false,
+        content_length: None,
+        content: true,
+    };
+
+    fn check(framing: Framing, fields: &[(&str, &str)], expected: Result<&str, EncodeError>) {
+        let mut out = b"before".to_vec();
+        let fields = fields.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+        let result = encode_head(&mut out, framing, Status::OK, fields);
+        let written = String::from_utf8(out).expect("heads in these rows are ASCII");
+        match expected {
+            Ok(lines) => assert_eq!(
+                (result, written),
+                (Ok(()), format!("beforeHTTP/1.1 200 OK\r\n{lines}\r\n"))
+            ),
+            Err(error) => assert_eq!((result, written.as_str()), (Err(error), "before")),
+        }
+    }
+
+    #[test]
+    fn heads_are_framed_and_cannot_be_broken_out_of() {
+        use ConnectionField::*;
+        check(PLAIN, &[], Ok(""));
+        check(PLAIN, &[("A", "1"), ("b", "x\ty")], Ok("A: 1\r\nb: x\ty\r\n"));
+        check(
+            Framing {
+                content_length: Some(0),
+                ..PLAIN
+            },
+            &[],
+            Ok("Content-Length: 0\r\n"),
+        );
+        let most = Framing {
+            content_length: Some(u64::MAX),
+            connection: Close,
+            ..PLAIN
+        };
+        check(
+            most,
+            &[],
+            Ok("Content-Length: 18446744073709551615\r\nConnection: close\r\n"),
+        );
+        let chunked = Framing {
+            chunked: true,
+            connection: KeepAlive,
+            ..PLAIN
+        };
+        check(
+            chunked,
+            &[],
+            Ok("Transfer-Encoding: chunked\r\nConnection: keep-alive\r\n"),
+        );
+        let upgrade = Framing {
+            connection: Upgrade,
+            content: false,
+            ..PLAIN
+        };
+        check(
+            upgrade,
+            &[("Upgrade", "websocket")],
+            Ok("Upgrade: websocket\r\nConnection: upgrade\r\n"),
+        );
+        let close = Framing {
+            connection: Close,
+            ..PLAIN
+        };
+        check(
+            close,
+            &[("Upgrade", "h2")],
+            Ok("Upgrade: h2\r\nConnection: upgrade, close\r\n"),
+        );
+        for name in ["", "a b", "a:", "a\r\nb", "\u{e4}"] {
+            check(PLAIN, &[(name, "x")], Err(EncodeError::FieldName));
+        }
+        for value in [
+            "a\r\nSet-Cookie: b",
+            "a\n",
+            "\r",
+            "\0",
+            "\x7f",
+            "long enough for words \x01",
+        ] {
+            check(PLAIN, &[("A", "x"), ("B", value)], Err(EncodeError::FieldValue));
+        }
+        for name in [
+            "content-length",
+            "Transfer-Encoding",
+            "CONNECTION",
+            "keep-alive",
+            "Proxy-Connection",
+        ] {
+            check(PLAIN, &[("A", "x"), (name, "1")], Err(EncodeError::FramingField));
+        }
+    }
+
+    #[test]
+    fn chunks_and_trailers() {
+        for (size, expected) in [(0, ""), (1, "1\r\n"), (15, "f\r\n"), (16, "10\r\n"), (0xabc, "abc\r\n")] {
+            let mut out = Vec::new();
+            chunk_head(size, &mut out);
+            assert_eq!(out, expected.as_bytes());
+        }
+        let mut out = Vec::new();
+        chunk_head(u64::MAX, &mut out);
+        assert_eq!(out, b"ffffffffffffffff\r\n");
+        out.clear();
+        assert_eq!(encode_trailers(&mut out, []), Ok(()));
+        assert_eq!(out, LAST_CHUNK);
+        assert_eq!(
+            encode_trailers(&mut out, [(b"Digest".as_slice(), b"x".as_slice())]),
+            Ok(())
+        );
+        assert_eq!(out, b"0\r\n\r\n0\r\nDigest: x\r\n\r\n");
+        let forbidden = [
+            (b"X-A".as_slice(), b"x".as_slice()),
+            (b"Content-Length".as_slice(), b"1".as_slice()),
+        ];
+        assert_eq!(encode_trailers(&mut out, forbidden), Err(EncodeError::ForbiddenTrailer));
+        assert_eq!(
+            encode_trailers(&mut out, [(b"X".as_slice(), b"\n".as_slice())]),
+            Err(EncodeError::FieldValue)
+        );
+        assert_eq!(out, b"0\r\n\r\n0\r\nDigest: x\r\n\r\n");
+    }
+}

@@ -1,0 +1,442 @@
+//! The server's side of an HTTP/1 connection, without a socket: unread bytes go in, one event at a time comes out.
+//!
+//! The caller owns all bytes. It calls `receive` with what is unread, drops what the event says is consumed, and calls again
+//! until it gets `More` (read from the peer first) or `Blocked` (answer first); with content, also when nothing is left
+//! unread, since `End` takes no bytes. For each `Request` it calls `respond` and `finish`, or `respond_complete`.
+//!
+//! ```text
+//! reading:  Head ──Request──► Content ──End──► Waiting        Waiting ──finish──► Head (keep-alive) or Closed
+//!             └──Request without content──────────┘           any ──refusal, upgrade, close──► Closed
+//! writing:  Idle ──Request──► Owed ──respond──► Exact | Chunked | UntilClose | Bare ──finish──► Idle
+//! ```
+
+use memchr::memchr;
+
+use super::content::{ContentFault, ContentReader, Piece};
+use super::encode::{
+    CHUNK_END, ConnectionField, EncodeError, Framing, LAST_CHUNK, Length, chunk_head, encode_trailers,
+};
+use super::framing::Content;
+use super::lines::Stop;
+use super::refusal::{FieldFault, Refusal};
+use super::request_head::read_head;
+use crate::limits::Limits;
+use crate::method::Method;
+use crate::request::{RequestIndex, Version};
+use crate::status::Status;
+
+/// What the unread bytes turned out to be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Received {
+    /// Not enough for an event; the consumed bytes were between others (sizes of chunks).
+    More { consumed: usize },
+    /// A head; its index is filled. Without content no `End` follows.
+    Request { consumed: usize, content: Content },
+    /// `unread[start..end]` is content; everything up to `end` is consumed.
+    Data { start: usize, end: usize },
+    /// Content and trailers are complete; `RequestIndex::trailers` points into these unread bytes.
+    End { consumed: usize },
+    /// An answer is owed, or the connection reads no further.
+    Blocked,
+}
+
+/// What becomes of the connection after an answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Next {
+    /// The next request may follow, or stand in the unread bytes already.
+    KeepAlive,
+    /// Content of the request is still unread. `receive` goes on giving it, to be thrown away; after `End` the next
+    /// request follows. When that is too much to bear, treat it as `Linger`.
+    Drain,
+    /// Close after the answer has gone out.
+    Close,
+    /// Send the answer, stop writing, read and drop a bounded amount, then close: closing at once would reset the
+    /// connection and might destroy the answer on its way.
+    Linger,
+    /// All unread and coming bytes belong to the protocol that was agreed upon.
+    Upgrade,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Reading {
+    Head,
+    Content,
+    Waiting,
+    Closed,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Writing {
+    Idle,
+    Owed,
+    Exact,
+    Chunked,
+    UntilClose,
+    Bare,
+}
+
+/// One connection; it holds no buffer, so an idle one costs these few bytes.
+#[derive(Debug)]
+pub struct ServerConnection {
+    content: ContentReader,
+    /// Bytes of the answer that were announced and not yet sent.
+    unsent: u64,
+    /// Bytes of an incomplete head that hold no line end beyond those already looked at.
+    scanned: u32,
+    reading: Reading,
+    writing: Writing,
+    method: Method,
+    version: Version,
+    persists: bool,
+    expects_continue: bool,
+    wants_upgrade: bool,
+    upgraded: bool,
+}
+
+impl Default for ServerConnection {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl ServerConnection {
+    pub const fn new() -> Self {
+        Self {
+            content: ContentReader::new(),
+            unsent: 0,
+            scanned: 0,
+            reading: Reading::Head,
+            writing: Writing::Idle,
+            method: Method::Get,
+            version: Version::Http11,
+            persists: true,
+            expects_continue: false,
+            wants_upgrade: false,
+            upgraded: false,
+        }
+    }
+
+    /// Takes unread bytes and gives one event. After a refusal the connection reads no further.
+    #[inline]
+    pub fn receive(&mut self, limits: &Limits, unread: &[u8], request: &mut RequestIndex) -> Result<Received, Refusal> {
+        match self.reading {
+            Reading::Head => self.receive_head(limits, unread, request),
+            Reading::Content => self.receive_content(limits, unread, request),
+            Reading::Waiting | Reading::Closed => Ok(Received::Blocked),
+        }
+    }
+
+    #[inline]
+    fn receive_head(
+        &mut self,
+        limits: &Limits,
+        unread: &[u8],
+        request: &mut RequestIndex,
+    ) -> Result<Received, Refusal> {
+        let window = limits.head_window(unread);
+        if self.scanned > 0 && window.len() < limits.head_ceiling() {
+            // Without a new line end nothing can change: a peer that sends byte by byte costs one look at each byte.
+            let new = window.get(self.scanned as usize..).unwrap_or(window);
+            if memchr(b'\n', new).is_none() {
+                self.scanned = window.len() as u32;
+                return Ok(Received::More { consumed: 0 });
+            }
+        }
+        match read_head(window, limits, request) {
+            Ok(head) => {
+                self.scanned = 0;
+                self.method = request.method;
+                self.version = request.version;
+                self.persists = head.persists;
+                self.expects_continue = head.expects_continue;
+                self.wants_upgrade = head.wants_upgrade;
+                self.writing = Writing::Owed;
+                self.reading = Reading::Waiting;
+                if head.content != Content::None {
+                    self.reading = Reading::Content;
+                    self.content.start(head.content, limits.content_size);
+                }
+                Ok(Received::Request {
+                    consumed: head.end,
+                    content: head.content,
+                })
+            }
+            Err(stop) => self.stopped_in_head(stop, window, limits),
+        }
+    }
+
+    #[cold]
+    fn stopped_in_head(&mut self, stop: Stop<Refusal>, window: &[u8], limits: &Limits) -> Result<Received, Refusal> {
+        let refusal = match stop {
+            Stop::Bad(refusal) => refusal,
+            Stop::Incomplete if window.len() < limits.head_ceiling() => {
+                self.scanned = window.len() as u32;
+                return Ok(Received::More { consumed: 0 });
+            }
+            Stop::Incomplete => {
+                let mut lines = window;
+                while let [b'\r', b'\n', rest @ ..] = lines {
+                    lines = rest;
+                }
+                match memchr(b'\n', lines) {
+                    None => Refusal::TargetTooLong,
+                    Some(_) => Refusal::Field(FieldFault::TooLarge),
+                }
+            }
+        };
+        // Nothing that was read of this head may decide how the refusal is framed.
+        (self.method, self.version) = (Method::Get, Version::Http11);
+        (self.expects_continue, self.wants_upgrade) = (false, false);
+        self.writing = Writing::Owed;
+        Err(self.refuse(refusal))
+    }
+
+    fn receive_content(
+        &mut self,
+        limits: &Limits,
+        unread: &[u8],
+        request: &mut RequestIndex,
+    ) -> Result<Received, Refusal> {
+        match self.content.read(limits, unread, &mut request.trailers) {
+            Ok(Piece::More { consumed }) => Ok(Received::More { consumed }),
+            Ok(Piece::Data { start, end }) => {
+                // Whoever sends content does not wait for 100 (RFC 9110 §10.1.1).
+                self.expects_continue = false;
+                Ok(Received::Data { start, end })
+            }
+            Ok(Piece::End { consumed }) => {
+                self.expects_continue = false;
+                self.reading = if self.writing == Writing::Idle {
+                    Reading::Head
+                } else {
+                    Reading::Waiting
+                };
+                Ok(Received::End { consumed })
+            }
+            Err(ContentFault::Chunk(fault)) => Err(self.refuse(Refusal::Chunk(fault))),
+            Err(ContentFault::TooLarge) => Err(self.refuse(Refusal::ContentTooLarge)),
+        }
+    }
+
+    fn refuse(&mut self, refusal: Refusal) -> Refusal {
+        self.reading = Reading::Closed;
+        self.persists = false;
+        refusal
+    }
+
+    /// Sets how much content this request may bring, known once its site is. Content announced above it is refused here,
+    /// chunked content when it gets there.
+    pub fn set_content_limit(&mut self, limit: u64) -> Result<(), Refusal> {
+        if self.reading == Reading::Content && !self.content.limit(limit) {
+            return Err(self.refuse(Refusal::ContentTooLarge));
+        }
+        Ok(())
+    }
+
+    /// The client waits for `CONTINUE` before it sends its content: to be written when somebody wants the content, before
+    /// the answer. Answering without it closes the connection, as nobody knows then whether the content still comes.
+    pub fn wants_continue(&self) -> bool {
+        self.expects_continue && self.writing == Writing::Owed && self.reading == Reading::Content
+    }
+
+    pub fn continue_sent(&mut self) {
+        self.expects_continue = false;
+    }
+
+    /// An answer may be begun: a request waits for one, or a refusal that came before any answer.
+    pub fn may_answer(&self) -> bool {
+        self.writing == Writing::Owed
+    }
+
+    /// Interim answers (103) may be written: the client speaks HTTP/1.1 and its answer is not begun.
+    pub fn may_inform(&self) -> bool {
+        self.writing == Writing::Owed && self.version != Version::Http10 && self.reading != Reading::Closed
+    }
+
+    /// The client asked for another protocol in a way that 101 may answer.
+    pub fn may_upgrade(&self) -> bool {
+        self.wants_upgrade && self.writing == Writing::Owed
+    }
+
+    /// Between two requests: a connection that closes now cuts off nothing but bytes of a request not yet complete.
+    pub fn is_idle(&self) -> bool {
+        self.reading == Reading::Head && self.writing == Writing::Idle
+    }
+
+    /// Content of the current request is still to come.
+    pub fn is_receiving_content(&self) -> bool {
+        self.reading == Reading::Content
+    }
+
+    /// Begins the answer and says how it is framed; `close` ends the connection after it.
+    ///
+    /// 1xx but 101 is no answer: it is framed without content and changes nothing. 101 without `may_upgrade` closes.
+    /// Without a request (408 for a head that never came whole) the connection closes after the answer.
+    #[inline]
+    pub fn respond(&mut self, status: Status, length: Length, close: bool) -> Framing {
+        if self.writing != Writing::Owed {
+            // No request: nothing of the one before may decide how this is framed.
+            (self.persists, self.reading) = (false, Reading::Closed);
+            (self.method, self.version, self.wants_upgrade) = (Method::Get, Version::Http11, false);
+        }
+        if (status.is_informational() || self.method == Method::Connect)
+            && let Some(framing) = self.respond_without_end(status)
+        {
+            return framing;
+        }
+        // Nobody knows whether content comes that waited for 100 and got an answer instead.
+        if close || self.expects_continue {
+            self.persists = false;
+        }
+        let mut framing = Framing {
+            connection: ConnectionField::None,
+            chunked: false,
+            content_length: None,
+            content: false,
+        };
+        self.writing = Writing::Bare;
+        if status.allows_content() {
+            match length {
+                // 205 asks to reset the form and has no content (RFC 9110 §15.3.6).
+                _ if status == Status::RESET_CONTENT => framing.content_length = Some(0),
+                Length::Unknown if self.method == Method::Head => {}
+                Length::Unknown if self.version == Version::Http10 => {
+                    (self.persists, self.writing, framing.content) = (false, Writing::UntilClose, true);
+                }
+                Length::Unknown => {
+                    (framing.chunked, self.writing, framing.content) = (true, Writing::Chunked, true);
+                }
+                Length::None | Length::Exact(_) => {
+                    let length = if let Length::Exact(length) = length { length } else { 0 };
+                    framing.content_length = Some(length);
+                    if self.method != Method::Head {
+                        (self.unsent, self.writing, framing.content) = (length, Writing::Exact, true);
+                    }
+                }
+            }
+        }
+        framing.connection = match (self.persists, self.version) {
+            (true, Version::Http10) => ConnectionField::KeepAlive,
+            (true, _) => ConnectionField::None,
+            (false, _) => ConnectionField::Close,
+        };
+        framing
+    }
+
+    /// Interim answers, and the two after which no HTTP follows: 101, and 2xx to CONNECT (RFC 9110 §9.3.6).
+    #[cold]
+    fn respond_without_end(&mut self, status: Status) -> Option<Framing> {
+        let mut framing = Framing {
+            connection: ConnectionField::None,
+            chunked: false,
+            content_length: None,
+            content: false,
+        };
+        if status == Status::SWITCHING_PROTOCOLS {
+            self.upgraded = self.wants_upgrade;
+            self.persists &= self.wants_upgrade;
+            let (upgrade, close) = (ConnectionField::Upgrade, ConnectionField::Close);
+            framing.connection = if self.wants_upgrade { upgrade } else { close };
+        } else if status.is_informational() {
+            return Some(framing);
+        } else if status.is_success() && self.reading == Reading::Waiting {
+            self.upgraded = true;
+        } else {
+            return None;
+        }
+        self.writing = Writing::Bare;
+        Some(framing)
+    }
+
+    /// `respond` and `finish` at once, for an answer that is sent whole.
+    #[inline]
+    pub fn respond_complete(&mut self, status: Status, length: Length, close: bool) -> (Framing, Next) {
+        let framing = self.respond(status, length, close);
+        self.unsent = 0;
+        (framing, self.close_or_go_on())
+    }
+
+    /// Accounts for data of the answer that is about to be sent, and writes what must stand before it.
+    pub fn begin_data(&mut self, size: u64, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+        match self.writing {
+            Writing::Exact if size > self.unsent => return Err(EncodeError::ContentTooLong),
+            Writing::Exact => self.unsent -= size,
+            Writing::Chunked => chunk_head(size, out),
+            Writing::UntilClose => {}
+            Writing::Bare if size == 0 => {}
+            Writing::Bare | Writing::Idle | Writing::Owed => return Err(EncodeError::ContentForbidden),
+        }
+        Ok(())
+    }
+
+    /// What must stand behind the data announced with `begin_data`; nothing for data of no bytes.
+    pub fn data_end(&self) -> &'static [u8] {
+        if self.writing == Writing::Chunked {
+            CHUNK_END
+        } else {
+            b""
+        }
+    }
+
+    /// Writes data of the answer, framed.
+    pub fn encode_data(&mut self, data: &[u8], out: &mut Vec<u8>) -> Result<(), EncodeError> {
+        self.begin_data(data.len() as u64, out)?;
+        if !data.is_empty() {
+            out.extend_from_slice(data);
+            out.extend_from_slice(self.data_end());
+        }
+        Ok(())
+    }
+
+    /// Ends the answer. One that is shorter than announced can only be told by closing.
+    pub fn finish(&mut self, out: &mut Vec<u8>) -> Next {
+        if self.writing == Writing::Chunked {
+            out.extend_from_slice(LAST_CHUNK);
+        }
+        self.close_or_go_on()
+    }
+
+    /// As `finish`; trailers are dropped where the answer is not chunked. On an error the answer is not ended.
+    pub fn finish_with_trailers<'a>(
+        &mut self,
+        trailers: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
+        out: &mut Vec<u8>,
+    ) -> Result<Next, EncodeError> {
+        if self.writing == Writing::Chunked {
+            encode_trailers(out, trailers)?;
+        }
+        Ok(self.close_or_go_on())
+    }
+
+    /// Gives up an answer that was begun: the client learns it from the close, as the content does not end as announced.
+    pub fn abort(&mut self) -> Next {
+        (self.persists, self.reading, self.writing) = (false, Reading::Closed, Writing::Idle);
+        Next::Close
+    }
+
+    #[inline]
+    fn close_or_go_on(&mut self) -> Next {
+        let is_short = self.writing == Writing::Exact && self.unsent > 0;
+        let is_answered = !matches!(self.writing, Writing::Idle | Writing::Owed);
+        if is_short || !is_answered {
+            return self.abort();
+        }
+        self.writing = Writing::Idle;
+        if self.reading == Reading::Waiting && self.persists && !self.upgraded {
+            self.reading = Reading::Head;
+            return Next::KeepAlive;
+        }
+        if self.reading == Reading::Content && self.persists {
+            return Next::Drain;
+        }
+        let was = std::mem::replace(&mut self.reading, Reading::Closed);
+        match was {
+            _ if self.upgraded => Next::Upgrade,
+            Reading::Waiting => Next::Close,
+            Reading::Head | Reading::Content | Reading::Closed => Next::Linger,
+        }
+    }
+}
+
+// What an idle connection costs beside its socket; SPEC allows 1 KB of heap for all of it.
+const _: () = assert!(size_of::<ServerConnection>() <= 64);
