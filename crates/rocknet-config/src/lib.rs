@@ -1,4 +1,103 @@
 //! The RockNet configuration: one table of keys, checked whole, with errors that teach.
+//!
+//! A file is read as written (`file`), checked against the table of keys (`keys`, `check`), and becomes a
+//! [`model::Config`], the only thing the server sees. Nothing here opens a socket, starts a thread or writes a file.
 #![forbid(unsafe_code)]
 
+pub mod environment;
+pub mod finding;
+pub mod keys;
 pub mod model;
+
+mod check;
+mod defaults;
+mod file;
+mod glob;
+mod include;
+mod source;
+mod syntax;
+mod syntax_hint;
+mod units;
+mod variable;
+
+use std::path::Path;
+
+use check::Purpose;
+use include::Reading;
+use source::Sources;
+
+pub use environment::{Environment, System};
+pub use finding::{Code, Finding, Location, Report, Severity};
+pub use model::Config;
+
+/// A configuration that may act, and what its writer should know all the same.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Loaded {
+    pub config: Config,
+    pub warnings: Vec<Finding>,
+}
+
+/// Reads a file and all it includes, to serve it. A root that is not there is a warning: the other sites shall start.
+pub fn load(path: &Path, env: &dyn Environment) -> Result<Loaded, Report> {
+    whole(env, Purpose::Run, |reading| reading.file(path))
+}
+
+/// Reads a file as [`load`] does, to tell its writer everything: a root that is not there is an error.
+pub fn check(path: &Path, env: &dyn Environment) -> Result<Loaded, Report> {
+    whole(env, Purpose::Check, |reading| reading.file(path))
+}
+
+/// Reads a text that is not on disk (yet); `name` is the file it stands for, which relative paths begin at.
+pub fn parse(text: &str, name: &Path, env: &dyn Environment) -> Result<Loaded, Report> {
+    whole(env, Purpose::Run, |reading| {
+        reading.text(include::clean(name), text.to_owned(), &mut Vec::new())
+    })
+}
+
+/// Checks a text that is not on disk (yet), as [`check`] does a file.
+pub fn check_text(text: &str, name: &Path, env: &dyn Environment) -> Result<Loaded, Report> {
+    whole(env, Purpose::Check, |reading| {
+        reading.text(include::clean(name), text.to_owned(), &mut Vec::new())
+    })
+}
+
+fn whole(
+    env: &dyn Environment,
+    purpose: Purpose,
+    read: impl FnOnce(&mut Reading<'_>) -> file::Table,
+) -> Result<Loaded, Report> {
+    let mut reading = Reading {
+        env,
+        sources: Sources::default(),
+        report: Report::default(),
+    };
+    let root = read(&mut reading);
+    let Reading {
+        sources, mut report, ..
+    } = reading;
+    let mut check = check::Check {
+        sources: &sources,
+        env,
+        report: &mut report,
+        purpose,
+    };
+    let unreadable = check.sources.paths().is_empty();
+    let config = if unreadable {
+        Config::default()
+    } else {
+        check::check(&root, &mut check)
+    };
+    // By file in reading order, then by place; what has no place comes first.
+    let order: Vec<_> = sources.paths();
+    report.findings.sort_by_key(|finding| {
+        let location = finding.location.as_ref();
+        location.map(|l| (order.iter().position(|path| *path == l.file), l.line, l.column))
+    });
+    if report.errors() > 0 {
+        return Err(report);
+    }
+    Ok(Loaded {
+        config,
+        warnings: report.findings,
+    })
+}

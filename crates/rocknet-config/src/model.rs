@@ -179,7 +179,10 @@ pub enum HostPattern {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Listen {
     /// No address: every IPv4 and IPv6 address of the machine.
-    Tcp { address: Option<IpAddr>, port: u16 },
+    Tcp {
+        address: Option<IpAddr>,
+        port: u16,
+    },
     Unix(PathBuf),
 }
 

@@ -1,0 +1,135 @@
+//! From the configuration as written to the configuration as meant: every finding with its place, in one pass.
+
+mod clash;
+mod host;
+mod keys;
+mod listen;
+mod path;
+mod pattern;
+mod server;
+mod settings;
+mod site;
+mod value;
+
+use std::path::{Path, PathBuf};
+
+use crate::environment::Environment;
+use crate::file::Table;
+use crate::finding::{Code, Finding, Related, Report, Severity};
+use crate::model::{Config, Place};
+use crate::source::{Sources, Span};
+
+/// Why the configuration is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// To serve it: a folder that has vanished must not keep the other sites from starting.
+    Run,
+    /// To tell its writer everything: a folder that is not there is most likely a typing error.
+    Check,
+}
+
+/// What every part of the check works with.
+pub(crate) struct Check<'a> {
+    pub sources: &'a Sources,
+    pub env: &'a dyn Environment,
+    pub report: &'a mut Report,
+    pub purpose: Purpose,
+}
+
+/// Checks a whole configuration. The result is meaningful only if the report has no errors.
+pub(crate) fn check(root: &Table, check: &mut Check<'_>) -> Config {
+    keys::check(check, root);
+    let (server, limits, log, cache) = server::build(check, root);
+    let sites = site::build(check, root, server.mode, &limits, &log);
+    let mut config = Config {
+        server,
+        limits,
+        log,
+        cache,
+        sites: Vec::new(),
+        files: check.sources.paths(),
+    };
+    if sites.is_empty() && check.report.errors() == 0 {
+        check.report.push(Finding {
+            severity: Severity::Warning,
+            code: Code::Useless,
+            message: "no site is written, so nothing is served".to_owned(),
+            help: Some("write [site.\"example.com\"] and below it root = \"/var/www\"".to_owned()),
+            location: None,
+            related: Vec::new(),
+        });
+    }
+    clash::check(check, &sites);
+    config.sites = sites.into_iter().map(|built| built.site).collect();
+    config.sites.sort_by(|a, b| a.name.cmp(&b.name));
+    config
+}
+
+impl Check<'_> {
+    pub fn tell(&mut self, severity: Severity, code: Code, span: Span, message: String, help: String) {
+        let location = Some(self.sources.locate(span));
+        let help = Some(help).filter(|h| !h.is_empty());
+        self.report.push(Finding {
+            severity,
+            code,
+            message,
+            help,
+            location,
+            related: Vec::new(),
+        });
+    }
+
+    pub fn error(&mut self, code: Code, span: Span, message: impl Into<String>, help: impl Into<String>) {
+        self.tell(Severity::Error, code, span, message.into(), help.into());
+    }
+
+    pub fn warning(&mut self, code: Code, span: Span, message: impl Into<String>, help: impl Into<String>) {
+        self.tell(Severity::Warning, code, span, message.into(), help.into());
+    }
+
+    /// Two places that exclude each other.
+    pub fn conflict(&mut self, span: Span, there: (&str, Span), message: String, help: &str) {
+        let related = vec![Related {
+            message: there.0.to_owned(),
+            location: self.sources.locate(there.1),
+        }];
+        self.report.push(Finding {
+            severity: Severity::Error,
+            code: Code::Conflict,
+            message,
+            help: Some(help.to_owned()),
+            location: Some(self.sources.locate(span)),
+            related,
+        });
+    }
+
+    pub fn place(&self, span: Span) -> Place {
+        Place {
+            file: self.sources.path(span.file).to_owned(),
+            line: self.sources.line(span),
+        }
+    }
+
+    /// A path as written, made whole: relative to the file it stands in.
+    pub fn resolve(&self, span: Span, path: &str) -> PathBuf {
+        let folder = self.sources.path(span.file).parent().unwrap_or(Path::new(""));
+        folder.join(path).components().collect()
+    }
+}
+
+/// The nearest of some words to a mistyped one, if any is near enough to be meant.
+pub(crate) fn nearest<'w>(word: &str, words: impl Iterator<Item = &'w str>) -> Option<&'w str> {
+    let lower = word.to_ascii_lowercase();
+    // One slip in three letters, three at most: beyond that a guess misleads more than it helps.
+    let allowed = (lower.chars().count() / 3).clamp(1, 3);
+    words
+        .map(|candidate| {
+            (
+                strsim::damerau_levenshtein(&lower, &candidate.to_ascii_lowercase()),
+                candidate,
+            )
+        })
+        .filter(|(distance, _)| *distance <= allowed)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}

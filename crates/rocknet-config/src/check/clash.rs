@@ -1,0 +1,109 @@
+//! All sites together: no two may answer to the same name, or to all names, at the same place.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+use crate::check::Check;
+use crate::check::site::Built;
+use crate::model::{HostPattern, Listen};
+use crate::source::Span;
+
+pub(super) fn check(check: &mut Check<'_>, sites: &[Built]) {
+    same_names(check, sites);
+    overlapping(check, sites);
+}
+
+/// One name, or the part of those that answer to all, belongs to one site on each listener.
+fn same_names(check: &mut Check<'_>, sites: &[Built]) {
+    let mut taken: HashMap<(&Listen, Option<&HostPattern>), (&Built, Span)> = HashMap::new();
+    for site in sites {
+        for (listen, _) in &site.listen {
+            let names: Vec<_> = if site.names.is_empty() {
+                vec![(None, site.header)]
+            } else {
+                site.names.iter().map(|(name, span)| (Some(name), *span)).collect()
+            };
+            for (name, span) in names {
+                let Some((other, there)) = taken.get(&(listen, name)).copied() else {
+                    taken.insert((listen, name), (site, span));
+                    continue;
+                };
+                let at = shown(listen);
+                let message = match name {
+                    Some(name) => format!(
+                        "sites \"{}\" and \"{}\" both answer to {} on {at}",
+                        other.site.name,
+                        site.site.name,
+                        host(name)
+                    ),
+                    None => format!(
+                        "sites \"{}\" and \"{}\" both answer to every name on {at}",
+                        other.site.name, site.site.name
+                    ),
+                };
+                let help = match name {
+                    Some(_) => "give the name to one of them, or let them listen at different places",
+                    None => "let one of them listen elsewhere, or give it a host name",
+                };
+                check.conflict(span, ("the other is here", there), message, help);
+                // Told once for each pair of sites: the same two clash on each listener and name.
+                break;
+            }
+        }
+    }
+}
+
+/// A port on every address, and the same port on every IPv4 address, cannot both be opened.
+fn overlapping(check: &mut Check<'_>, sites: &[Built]) {
+    let mut whole: HashMap<u16, Span> = HashMap::new();
+    for (listen, span) in sites.iter().flat_map(|site| &site.listen) {
+        if let Listen::Tcp { address: None, port } = listen
+            && *port != 0
+        {
+            whole.entry(*port).or_insert(*span);
+        }
+    }
+    let mut told: Vec<&Listen> = Vec::new();
+    for (listen, span) in sites.iter().flat_map(|site| &site.listen) {
+        let Listen::Tcp {
+            address: Some(address),
+            port,
+        } = listen
+        else {
+            continue;
+        };
+        let all = match address {
+            IpAddr::V4(v4) => v4.is_unspecified(),
+            IpAddr::V6(v6) => v6.is_unspecified(),
+        };
+        let Some(there) = whole.get(port).filter(|_| all && !told.contains(&listen)) else {
+            continue;
+        };
+        told.push(listen);
+        let message = format!("{} overlaps with port {port} of every address", shown(listen));
+        let help = format!("write {port} in both places, or name the addresses in both");
+        check.conflict(*span, ("which is here", *there), message, &help);
+    }
+}
+
+fn host(name: &HostPattern) -> String {
+    match name {
+        HostPattern::Exact(name) => name.clone(),
+        HostPattern::Wildcard(name) => format!("*.{name}"),
+    }
+}
+
+fn shown(listen: &Listen) -> String {
+    match listen {
+        Listen::Tcp { address: None, port } => format!("port {port}"),
+        Listen::Tcp {
+            address: Some(IpAddr::V6(address)),
+            port,
+        } => format!("[{address}]:{port}"),
+        Listen::Tcp {
+            address: Some(address),
+            port,
+        } => format!("{address}:{port}"),
+        Listen::Unix(path) => format!("unix:{}", path.display()),
+    }
+}

@@ -1,0 +1,400 @@
+//! Every key against the table of keys: unknown, misplaced or not available yet, and every value against its kind.
+
+use crate::check::{Check, nearest};
+use crate::file::{Entry, Node, Table, Value};
+use crate::finding::Code;
+use crate::keys::{self, Availability, Key, Kind, Literal, Scope, Word};
+use crate::source::Span;
+use crate::units::{self, BadUnit};
+
+/// Longest value repeated in a message.
+const MAX_SHOWN_CHARS: usize = 60;
+
+pub(super) fn check(check: &mut Check<'_>, root: &Table) {
+    table(check, Scope::Top, root);
+}
+
+fn table(check: &mut Check<'_>, scope: Scope, written: &Table) {
+    for (name, entry) in written.in_order() {
+        match keys::find(scope, name) {
+            Some(key) => known(check, key, entry),
+            // What has no value was told by the parser; most such lines are no keys at all.
+            None if matches!(entry.node.value, Value::Broken) => {}
+            None => unknown(check, scope, name, entry),
+        }
+    }
+}
+
+fn known(check: &mut Check<'_>, key: &Key, entry: &Entry) {
+    let node = &entry.node;
+    match key.availability {
+        Availability::Now => {}
+        Availability::Later(feature) => return not_yet(check, key.name, feature, entry.key, "remove it until then"),
+        Availability::Only { value, feature } => {
+            let (fits, written) = match (value, &node.value) {
+                (_, Value::Broken) => return,
+                (Literal::False, Value::Boolean(false)) => (true, "false".to_owned()),
+                (Literal::False, _) => (false, "false".to_owned()),
+                (Literal::Text(word), Value::Text(text)) => (text.value == word, format!("\"{word}\"")),
+                (Literal::Text(word), _) => (false, format!("\"{word}\"")),
+            };
+            if !fits {
+                let help = format!("until then only `{} = {written}` is accepted", key.name);
+                return not_yet(check, key.name, feature, entry.key, &help);
+            }
+        }
+    }
+    value(check, key, &key.kind, node);
+}
+
+pub(super) fn not_yet(check: &mut Check<'_>, what: &str, feature: &str, span: Span, help: &str) {
+    let message = format!("`{what}` is not available yet: it comes with {feature} in a later version");
+    check.error(Code::NotAvailable, span, message, help);
+}
+
+fn unknown(check: &mut Check<'_>, scope: Scope, name: &str, entry: &Entry) {
+    let span = entry.key;
+    let message = format!("unknown key `{}` in {}", short(name), scope.header());
+    if name.is_empty() {
+        return;
+    }
+    if let Some(meant) = nearest(name, names(scope)) {
+        return check.error(Code::UnknownKey, span, message, format!("did you mean `{meant}`?"));
+    }
+    if let Some(key) = keys::within(scope).find(|key| key.elsewhere.iter().any(|e| e.eq_ignore_ascii_case(name))) {
+        return check.error(
+            Code::UnknownKey,
+            span,
+            message,
+            format!("RockNet calls it `{}`", key.name),
+        );
+    }
+    if scope == Scope::Site && entry.node.as_table().is_some() {
+        let help = "a name with dots needs quotes: [site.\"example.com\"]";
+        return check.error(
+            Code::UnknownKey,
+            span,
+            format!("unknown table `{}` in a site", short(name)),
+            help,
+        );
+    }
+    let elsewhere = keys::all()
+        .find(|key| key.name == name)
+        .or_else(|| keys::all().find(|key| key.elsewhere.iter().any(|e| e.eq_ignore_ascii_case(name))));
+    if let Some(key) = elsewhere {
+        let place = key.scopes.first().map_or("", |scope| scope.header());
+        let message = format!("`{}` does not belong in {}", short(name), scope.header());
+        return check.error(
+            Code::MisplacedKey,
+            span,
+            message,
+            format!("write `{}` in {place}", key.name),
+        );
+    }
+    if let Some(key) = nearest(name, keys::all().map(|key| key.name)).and_then(|n| keys::all().find(|k| k.name == n)) {
+        let place = key.scopes.first().map_or("", |scope| scope.header());
+        return check.error(
+            Code::UnknownKey,
+            span,
+            message,
+            format!("did you mean `{}` in {place}?", key.name),
+        );
+    }
+    check.error(
+        Code::UnknownKey,
+        span,
+        message,
+        format!("known here: {}", listed(scope)),
+    );
+}
+
+fn names(scope: Scope) -> impl Iterator<Item = &'static str> {
+    keys::within(scope).map(|key| key.name)
+}
+
+fn listed(scope: Scope) -> String {
+    let now = keys::within(scope).filter(|key| !matches!(key.availability, Availability::Later(_)));
+    now.map(|key| key.name).collect::<Vec<_>>().join(", ")
+}
+
+/// One value against its kind.
+fn value(check: &mut Check<'_>, key: &Key, kind: &Kind, node: &Node) {
+    match (kind, &node.value) {
+        (Kind::Any, _) | (_, Value::Broken) => {}
+        (Kind::Boolean, Value::Boolean(_)) | (Kind::Text(_), Value::Text(_)) => {}
+        (Kind::Integer { min, max }, Value::Integer(number)) => {
+            if number < min || number > max {
+                out_of_range(
+                    check,
+                    key,
+                    node,
+                    &number.to_string(),
+                    &min.to_string(),
+                    &max.to_string(),
+                );
+            }
+        }
+        (Kind::Duration { min_ms, max_ms }, Value::Text(text)) => match units::duration(&text.value) {
+            Err(BadUnit(help)) => bad_unit(check, key, node, "a duration", help),
+            Ok(got) => {
+                let ms = u64::try_from(got.as_millis()).unwrap_or(u64::MAX);
+                if ms < *min_ms || ms > *max_ms {
+                    let show = |ms: u64| format!("\"{}\"", units::show_duration(std::time::Duration::from_millis(ms)));
+                    out_of_range(check, key, node, &show(ms), &show(*min_ms), &show(*max_ms));
+                }
+            }
+        },
+        (Kind::Duration { .. }, Value::Integer(number)) => {
+            let message = format!("`{}` needs a unit", key.name);
+            check.error(
+                Code::BadValue,
+                node.span,
+                message,
+                format!("write \"{number}s\" for seconds"),
+            );
+        }
+        (Kind::Size { min, max }, _) if is_measure(node) => {
+            measure(check, key, node, (*min, *max), "a size", units::size, "");
+        }
+        (Kind::Rate { min, max }, _) if is_measure(node) => {
+            measure(check, key, node, (*min, *max), "a rate", units::rate, "/s");
+        }
+        (Kind::Choice(words), Value::Text(text)) => choice(check, key, words, node, &text.value, text.shown()),
+        (Kind::List(inner), Value::List(items)) => items.iter().for_each(|item| value(check, key, inner, item)),
+        (Kind::Several(inner), Value::List(items)) => items.iter().for_each(|item| value(check, key, inner, item)),
+        (Kind::Several(inner), _) => value(check, key, inner, node),
+        (Kind::Map { value: inner, .. }, Value::Table(entries)) => {
+            entries
+                .in_order()
+                .iter()
+                .for_each(|(_, entry)| value(check, key, inner, &entry.node));
+        }
+        (Kind::Table(scope), Value::Table(entries)) => table(check, *scope, entries),
+        (Kind::Tables { name, scope }, Value::Table(entries)) => {
+            for (written, entry) in entries.in_order() {
+                match &entry.node.value {
+                    Value::Table(inner) => table(check, *scope, inner),
+                    Value::Broken => {}
+                    _ => unnamed(check, key, name, *scope, written, entry),
+                }
+            }
+        }
+        (Kind::Either(kinds), _) => either(check, key, kind, kinds, node),
+        _ => wrong_type(check, key, kind, node),
+    }
+}
+
+/// `[site]` with `root = …` directly below it.
+fn unnamed(check: &mut Check<'_>, key: &Key, name: &str, scope: Scope, written: &str, entry: &Entry) {
+    let message = format!("`{}` takes a {name} before `{}`", key.name, short(written));
+    check.error(
+        Code::WrongType,
+        entry.key,
+        message,
+        format!("write {} and the keys below it", scope.header()),
+    );
+}
+
+/// The alternative a value was meant as, told by its type; a word is tried before a free text.
+fn either(check: &mut Check<'_>, key: &Key, whole: &Kind, kinds: &'static [Kind], node: &Node) {
+    let fits = |kind: &&Kind| match (kind, &node.value) {
+        (Kind::Any, _) => true,
+        (Kind::Choice(words), Value::Text(text)) => words.iter().any(|word| word.text == text.value),
+        (Kind::Text(_) | Kind::Duration { .. }, Value::Text(_)) => true,
+        (Kind::Size { .. } | Kind::Rate { .. }, _) => is_measure(node),
+        (Kind::Integer { .. }, Value::Integer(_)) => true,
+        (Kind::Table(_), Value::Table(_)) => true,
+        _ => false,
+    };
+    if let Some(kind) = kinds.iter().find(fits) {
+        return value(check, key, kind, node);
+    }
+    // A string where only words are taken: the words can say which one was meant.
+    let words = kinds
+        .iter()
+        .find(|kind| matches!((kind, &node.value), (Kind::Choice(_), Value::Text(_))));
+    match words {
+        Some(kind) if kinds.iter().all(|k| matches!(k, Kind::Choice(_))) => value(check, key, kind, node),
+        _ if matches!(node.value, Value::Broken) => {}
+        _ => wrong_type(check, key, whole, node),
+    }
+}
+
+fn choice(check: &mut Check<'_>, key: &Key, words: &[Word], node: &Node, written: &str, shown: &str) {
+    match words.iter().find(|word| word.text == written) {
+        Some(Word { later: None, .. }) => {}
+        Some(Word {
+            text,
+            later: Some(feature),
+            ..
+        }) => {
+            let usable: Vec<_> = words
+                .iter()
+                .filter(|w| w.later.is_none())
+                .map(|w| quoted(w.text))
+                .collect();
+            let help = format!("until then write {}", usable.join(" or "));
+            not_yet(
+                check,
+                &format!("{} = {}", key.name, quoted(text)),
+                feature,
+                node.span,
+                &help,
+            );
+        }
+        None => {
+            let message = format!("`{}` cannot be {}", key.name, quoted(&short(shown)));
+            let help = match nearest(written, words.iter().map(|word| word.text)) {
+                Some(meant) => format!("did you mean {}?", quoted(meant)),
+                None => format!("write {}", kind_words(&key.kind)),
+            };
+            check.error(Code::BadValue, node.span, message, help);
+        }
+    }
+}
+
+fn is_measure(node: &Node) -> bool {
+    matches!(node.value, Value::Integer(_) | Value::Text(_))
+}
+
+fn measure(
+    check: &mut Check<'_>,
+    key: &Key,
+    node: &Node,
+    (min, max): (u64, u64),
+    noun: &str,
+    parse: fn(&str) -> Result<u64, BadUnit>,
+    per: &str,
+) {
+    let got = match &node.value {
+        Value::Text(text) => match parse(&text.value) {
+            Ok(got) => got,
+            Err(BadUnit(help)) => return bad_unit(check, key, node, noun, help),
+        },
+        Value::Integer(number) => match u64::try_from(*number) {
+            Ok(got) => got,
+            Err(_) => return bad_unit(check, key, node, noun, "write a number from 0 up".to_owned()),
+        },
+        _ => return,
+    };
+    if got < min || got > max {
+        let show = |bytes: u64| format!("\"{}{per}\"", units::show_size(bytes));
+        out_of_range(check, key, node, &show(got), &show(min), &show(max));
+    }
+}
+
+fn bad_unit(check: &mut Check<'_>, key: &Key, node: &Node, noun: &str, help: String) {
+    let written = match &node.value {
+        Value::Text(text) => quoted(&short(text.shown())),
+        _ => short(check.sources.slice(node.span)),
+    };
+    check.error(
+        Code::BadValue,
+        node.span,
+        format!("`{}` takes {noun}, and {written} is none", key.name),
+        help,
+    );
+}
+
+fn out_of_range(check: &mut Check<'_>, key: &Key, node: &Node, got: &str, min: &str, max: &str) {
+    let message = format!("`{}` cannot be {got}", key.name);
+    check.error(
+        Code::BadValue,
+        node.span,
+        message,
+        format!("write a value from {min} to {max}"),
+    );
+}
+
+fn wrong_type(check: &mut Check<'_>, key: &Key, kind: &Kind, node: &Node) {
+    if let (Kind::Tables { scope, .. }, Value::List(_)) = (kind, &node.value) {
+        let message = format!("`[[{}]]` is a list, and names are missing", key.name);
+        return check.error(
+            Code::WrongType,
+            node.span,
+            message,
+            format!("write {} for each", scope.header()),
+        );
+    }
+    if let (Kind::Boolean, Value::Text(text)) = (kind, &node.value) {
+        let meant = match text.value.to_ascii_lowercase().as_str() {
+            "on" | "yes" | "true" | "1" => Some(true),
+            "off" | "no" | "false" | "0" => Some(false),
+            _ => None,
+        };
+        if let Some(meant) = meant {
+            let message = format!("`{}` takes true or false, not a string", key.name);
+            return check.error(
+                Code::WrongType,
+                node.span,
+                message,
+                format!("write {} = {meant}", key.name),
+            );
+        }
+    }
+    let message = format!("`{}` takes {}, not {}", key.name, kind_words(kind), node.noun());
+    let mut help = String::new();
+    if let Value::Text(text) = &node.value
+        && matches!(kind, Kind::Integer { .. } | Kind::Either(_))
+        && text.value.trim().parse::<i64>().is_ok()
+    {
+        help = format!("write it without quotes: {} = {}", key.name, text.value.trim());
+    }
+    if help.is_empty() && matches!(kind, Kind::Text(_)) && matches!(node.value, Value::Integer(_) | Value::Float) {
+        help = format!("put quotes around it: \"{}\"", check.sources.slice(node.span));
+    }
+    if let (true, Kind::Table(scope)) = (key.example.is_empty(), kind) {
+        help = format!("write {} and its keys below it", scope.header());
+    } else if let (true, Kind::Tables { scope, .. }) = (help.is_empty(), kind) {
+        help = format!("write {} and its keys below it", scope.header());
+    }
+    if help.is_empty() {
+        help = key
+            .example
+            .lines()
+            .next()
+            .map(|line| format!("for example: {line}"))
+            .unwrap_or_default();
+    }
+    check.error(Code::WrongType, node.span, message, help);
+}
+
+/// What a kind takes, as a message and the reference say it.
+pub(crate) fn kind_words(kind: &Kind) -> String {
+    match kind {
+        Kind::Any => "any value".to_owned(),
+        Kind::Boolean => "true or false".to_owned(),
+        Kind::Integer { min, max } => format!("a whole number from {min} to {max}"),
+        Kind::Duration { .. } => "a duration such as \"10s\"".to_owned(),
+        Kind::Size { .. } => "a size such as \"50KiB\"".to_owned(),
+        Kind::Rate { .. } => "a rate such as \"500B/s\"".to_owned(),
+        Kind::Choice(words) => or(words.iter().filter(|w| w.later.is_none()).map(|word| quoted(word.text))),
+        Kind::Text(what) => format!("a string ({what})"),
+        Kind::List(inner) => format!("a list, each element {}", kind_words(inner)),
+        Kind::Several(inner) => format!("{}, or a list", kind_words(inner)),
+        Kind::Map { name, .. } => format!("a table, {{ \"{name}\" = … }}"),
+        Kind::Table(_) => "a table".to_owned(),
+        Kind::Tables { name, .. } => format!("a table for each {name}"),
+        Kind::Either(kinds) => or(kinds.iter().map(kind_words)),
+    }
+}
+
+fn or(parts: impl Iterator<Item = String>) -> String {
+    let parts: Vec<_> = parts.collect();
+    match parts.split_last() {
+        Some((last, first)) if !first.is_empty() => format!("{} or {last}", first.join(", ")),
+        _ => parts.concat(),
+    }
+}
+
+fn quoted(text: &str) -> String {
+    format!("\"{text}\"")
+}
+
+/// A value as a message repeats it: never longer than a line.
+pub(super) fn short(text: &str) -> String {
+    if text.chars().count() <= MAX_SHOWN_CHARS {
+        return text.to_owned();
+    }
+    text.chars().take(MAX_SHOWN_CHARS).chain(['…']).collect()
+}

@@ -1,0 +1,182 @@
+//! Paths: folders and files on disk, and paths below a site.
+
+use std::path::PathBuf;
+
+use crate::check::keys::short;
+use crate::check::{Check, Purpose, nearest, value};
+use crate::environment::Kind;
+use crate::file::{Node, Value};
+use crate::finding::{Code, Severity};
+use crate::model::LogTarget;
+use crate::source::Span;
+
+/// A folder to serve. That it is not there stops only a check; see [`Purpose`].
+pub(super) fn root(check: &mut Check<'_>, node: &Node) -> Option<PathBuf> {
+    let text = node.as_text()?;
+    disk(check, "root", text, node.span)?;
+    let path = check.resolve(node.span, text);
+    let severity = match check.purpose {
+        Purpose::Check => Severity::Error,
+        Purpose::Run => Severity::Warning,
+    };
+    let shown = if matches!(&node.value, Value::Text(t) if t.template.is_some()) {
+        value::shown(node).to_owned()
+    } else {
+        path.display().to_string()
+    };
+    match check.env.kind(&path) {
+        Some(Kind::Directory) => {}
+        Some(_) => {
+            let help = "name the folder the file is in".to_owned();
+            check.tell(
+                severity,
+                Code::Missing,
+                node.span,
+                format!("the root {shown} is no folder"),
+                help,
+            );
+        }
+        None => {
+            let help = "make the folder, or correct the path; a relative path begins at the file it is written in";
+            check.tell(
+                severity,
+                Code::Missing,
+                node.span,
+                format!("the root {shown} is not there"),
+                help.to_owned(),
+            );
+        }
+    }
+    Some(path)
+}
+
+/// A word for a stream, or a file.
+pub(super) fn log_target(check: &mut Check<'_>, key: &str, node: &Node) -> Option<LogTarget> {
+    let text = node.as_text()?;
+    match text {
+        "off" => return Some(LogTarget::Off),
+        "stdout" => return Some(LogTarget::Stdout),
+        "stderr" if key == "errors" => return Some(LogTarget::Stderr),
+        _ => {}
+    }
+    // A bare word is far more often a mistyped "stdout" than a file without folder and suffix.
+    if !text.contains(['/', '.']) {
+        let message = format!("`{key}` cannot be \"{}\"", short(value::shown(node)));
+        let words = if key == "errors" {
+            &["stderr", "stdout", "off"][..]
+        } else {
+            &["stdout", "off"][..]
+        };
+        let help = match nearest(text, words.iter().copied()) {
+            Some(meant) => format!("did you mean \"{meant}\"?"),
+            None => {
+                let file = if key == "errors" { "error" } else { "access" };
+                format!(
+                    "write \"{}\" or a file such as \"logs/{file}.log\"",
+                    words.join("\", \"")
+                )
+            }
+        };
+        check.error(Code::BadValue, node.span, message, help);
+        return None;
+    }
+    disk(check, key, text, node.span)?;
+    if text.ends_with('/') {
+        check.error(
+            Code::BadValue,
+            node.span,
+            format!("`{key}` takes a file, not a folder"),
+            "add a file name",
+        );
+        return None;
+    }
+    Some(LogTarget::File(check.resolve(node.span, text)))
+}
+
+/// What no path on disk may hold.
+fn disk(check: &mut Check<'_>, key: &str, text: &str, span: Span) -> Option<()> {
+    let told = if text.is_empty() {
+        Some((
+            "is empty".to_owned(),
+            "write a path, or \".\" for the folder of this file",
+        ))
+    } else if text.contains(|c: char| c.is_control()) {
+        Some((
+            "holds a control character".to_owned(),
+            "in \"…\" a backslash begins an escape; write '…' or `\\\\`",
+        ))
+    } else if text == "~" || text.starts_with("~/") {
+        Some((
+            "begins with `~`, which only a shell knows".to_owned(),
+            "write \"${HOME}/…\"",
+        ))
+    } else {
+        None
+    };
+    match told {
+        None => Some(()),
+        Some((what, help)) => {
+            check.error(Code::BadValue, span, format!("the path of `{key}` {what}"), help);
+            None
+        }
+    }
+}
+
+/// A path below the site: what `fallback` and error pages name.
+pub(super) fn below_site(check: &mut Check<'_>, key: &str, node: &Node) -> Option<String> {
+    let text = node.as_text()?;
+    if let Some((message, help)) = site_path_fault(text) {
+        check.error(Code::BadValue, node.span, format!("`{key}`: {message}"), help);
+        return None;
+    }
+    Some(text.to_owned())
+}
+
+/// What is wrong with a path of a request, and what to write.
+pub(super) fn site_path_fault(text: &str) -> Option<(String, String)> {
+    if !text.starts_with('/') {
+        return Some((
+            format!("\"{}\" does not begin with `/`", short(text)),
+            format!("write \"/{}\": paths begin at the root of the site", short(text)),
+        ));
+    }
+    path_fault(text)
+}
+
+/// What no path of a request may hold, however it begins.
+pub(super) fn path_fault(text: &str) -> Option<(String, String)> {
+    let fault = if text.contains("//") {
+        (
+            "holds `//`",
+            "write one `/`: requests are matched after `//` has become `/`",
+        )
+    } else if text.contains(['?', '#']) {
+        (
+            "holds a query or fragment",
+            "only paths are matched; leave off `?` or `#` and what follows",
+        )
+    } else if text.contains('\\') {
+        ("holds a backslash", "write `/`")
+    } else if text.contains(|c: char| c.is_control()) {
+        ("holds a control character", "remove it")
+    } else if text.split('/').any(|part| part == ".." || part == ".") {
+        ("holds `.` or `..`", "write the path these lead to")
+    } else if percent_encoded(text) {
+        (
+            "is percent-encoded",
+            "write it decoded: requests are matched after decoding",
+        )
+    } else {
+        return None;
+    };
+    Some((format!("\"{}\" {}", short(text), fault.0), fault.1.to_owned()))
+}
+
+fn percent_encoded(text: &str) -> bool {
+    let hex = |b: Option<&u8>| b.is_some_and(u8::is_ascii_hexdigit);
+    let bytes = text.as_bytes();
+    bytes
+        .iter()
+        .enumerate()
+        .any(|(at, b)| *b == b'%' && hex(bytes.get(at + 1)) && hex(bytes.get(at + 2)))
+}

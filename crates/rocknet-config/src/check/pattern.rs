@@ -1,0 +1,278 @@
+//! Patterns of routes and redirects, and the targets redirects lead to.
+
+use crate::check::host::Fault;
+use crate::check::keys::short;
+use crate::check::path;
+use crate::model::Pattern;
+
+/// Longest pattern or target: no request target is longer by default, so nothing longer can match.
+const MAX_PATTERN_BYTES: usize = 8 * 1024;
+
+/// Most `*` in one pattern: matching stays cheap, and nobody reads more.
+const MAX_STARS: usize = 8;
+
+/// `/exact`, `/prefix/*`, or a glob.
+pub(super) fn parse(text: &str) -> Result<Pattern, Fault> {
+    let shown = short(text);
+    let fault = |message: &str, help: &str| Err((format!("\"{shown}\" {message}"), help.to_owned()));
+    if text.is_empty() {
+        return fault("is empty", "write a path such as \"/api/*\"");
+    }
+    if text.len() > MAX_PATTERN_BYTES {
+        return fault("is too long", "no request has so long a path");
+    }
+    if text == "*" {
+        return fault("is no path", "write \"/*\" for the whole site");
+    }
+    if text.contains("**") {
+        return fault(
+            "holds `**`",
+            "`/*` at the end stands for everything below; elsewhere write one `*`",
+        );
+    }
+    if !text.starts_with('/') && !text.starts_with('*') {
+        let help = format!("write \"/{shown}\", or \"*{shown}\" for every path that ends so");
+        return Err((format!("\"{shown}\" does not begin with `/`"), help));
+    }
+    if let Some(told) = path::path_fault(text) {
+        return Err(told);
+    }
+    let stars = text.matches('*').count();
+    if stars > MAX_STARS {
+        return fault("holds too many `*`", "eight are allowed");
+    }
+    Ok(match text.strip_suffix('*') {
+        _ if stars == 0 => Pattern::Exact(text.to_owned()),
+        Some(prefix) if stars == 1 && prefix.ends_with('/') => Pattern::Prefix(prefix.to_owned()),
+        _ => Pattern::Glob(text.to_owned()),
+    })
+}
+
+/// The target of a redirect: a path, or an absolute http or https URL; what `{*}` brings in can change the path only.
+pub(super) fn target(from: &Pattern, text: &str) -> Result<(), Fault> {
+    let shown = short(text);
+    let fault = |message: &str, help: &str| Err((format!("\"{shown}\" {message}"), help.to_owned()));
+    if text.is_empty() {
+        return fault("is empty", "write a path such as \"/new\"");
+    }
+    if text.len() > MAX_PATTERN_BYTES {
+        return fault("is too long", "no client follows so long a target");
+    }
+    if text.contains(|c: char| c.is_control() || c == ' ' || c == '\\' || c == '"' || c == '<' || c == '>') {
+        return fault("holds a character no URL may have", "percent-encode it: a space is %20");
+    }
+    if !text.is_ascii() {
+        return fault(
+            "is not in ASCII",
+            "percent-encode it, as the address bar does when a URL is copied",
+        );
+    }
+    // Two slashes begin a host name: what looks like a path would lead to another server.
+    if text.starts_with("//") {
+        return fault(
+            "leads to another host",
+            "begin a path with one `/`, another host with https://",
+        );
+    }
+    let captures = text.matches("{*}").count();
+    if captures > 1 {
+        return fault("holds `{*}` more than once", "it may stand once");
+    }
+    let plain = text.replacen("{*}", "", 1);
+    if plain.contains(['{', '}']) {
+        return fault(
+            "holds a brace",
+            "`{*}` is the only form with braces; percent-encode others: %7B and %7D",
+        );
+    }
+    if captures == 1 && matches!(from, Pattern::Exact(_)) {
+        return fault(
+            "holds `{*}`, and there is no `*` in the path before it",
+            "end that path in `/*`",
+        );
+    }
+    let authority = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    match authority {
+        Some(rest) => {
+            let host = rest.split(['/', '?', '#']).next().unwrap_or("");
+            if host.is_empty() {
+                return fault("names no host", "write https://example.com/path");
+            }
+            // `https://example.com{*}` with `.evil.org` for the star would lead anywhere.
+            if host.contains("{*}") {
+                return fault(
+                    "has `{*}` in its host",
+                    "write a `/` before it: https://example.com/{*}",
+                );
+            }
+            if host.contains('@') {
+                return fault("has a user in its host", "remove what stands before `@`");
+            }
+        }
+        None if !text.starts_with('/') => {
+            return fault("is neither a path nor a URL", "begin it with `/`, https:// or http://");
+        }
+        None => {}
+    }
+    if leads_back(from, text) {
+        return fault(
+            "matches the path it redirects",
+            "clients would go round for ever; name another path",
+        );
+    }
+    Ok(())
+}
+
+/// Whether a path target is caught by its own redirect again.
+fn leads_back(from: &Pattern, to: &str) -> bool {
+    let path = to.split(['?', '#']).next().unwrap_or(to);
+    if !path.starts_with('/') {
+        return false;
+    }
+    // What the star stood for is unknown; any name does for the question.
+    let path = path.replacen("{*}", "x", 1);
+    matches(from, &path)
+}
+
+/// Whether a path matches a pattern; `*` of a glob is any run without `/`.
+pub(crate) fn matches(pattern: &Pattern, path: &str) -> bool {
+    match pattern {
+        Pattern::Exact(exact) => exact == path,
+        Pattern::Prefix(prefix) => path.starts_with(prefix.as_str()),
+        Pattern::Glob(glob) => glob_matches(glob.as_bytes(), path.as_bytes()),
+    }
+}
+
+fn glob_matches(glob: &[u8], path: &[u8]) -> bool {
+    // A pattern without a leading `/` is matched against the end of the path.
+    let anchored = glob.first() == Some(&b'/');
+    let starts = if anchored { 0..=0 } else { 0..=path.len() };
+    starts.into_iter().any(|start| segment_matches(glob, &path[start..]))
+}
+
+/// Two pointers and the last star, which may grow until the next `/`.
+fn segment_matches(glob: &[u8], path: &[u8]) -> bool {
+    let (mut g, mut p) = (0, 0);
+    let mut retry: Option<(usize, usize)> = None;
+    while p < path.len() {
+        match glob.get(g) {
+            Some(b'*') => {
+                retry = Some((g + 1, p));
+                g += 1;
+            }
+            Some(b) if *b == path[p] => {
+                g += 1;
+                p += 1;
+            }
+            _ => match retry {
+                Some((after, from)) if path[from] != b'/' => {
+                    retry = Some((after, from + 1));
+                    g = after;
+                    p = from + 1;
+                }
+                _ => return false,
+            },
+        }
+    }
+    glob[g..].iter().all(|b| *b == b'*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_are_exact_prefix_or_glob() {
+        let exact = |t: &str| Ok(Pattern::Exact(t.to_owned()));
+        let prefix = |t: &str| Ok(Pattern::Prefix(t.to_owned()));
+        let glob = |t: &str| Ok(Pattern::Glob(t.to_owned()));
+        let rows: &[(&str, Result<Pattern, &str>)] = &[
+            ("/", exact("/")),
+            ("/hello", exact("/hello")),
+            ("/*", prefix("/")),
+            ("/api/*", prefix("/api/")),
+            ("/api*", glob("/api*")),
+            ("*.zip", glob("*.zip")),
+            ("/a/*/*", glob("/a/*/*")),
+            ("/users/*/photo", glob("/users/*/photo")),
+            ("/100%", exact("/100%")),
+            ("", Err("empty")),
+            ("*", Err("no path")),
+            ("api", Err("begin with `/`")),
+            ("/a/**", Err("`**`")),
+            ("/a//b", Err("`//`")),
+            ("/a/../b", Err("`..`")),
+            ("/a?x=1", Err("query")),
+            ("/a%20b", Err("percent")),
+            ("/a\\b", Err("backslash")),
+            ("/a\n", Err("control")),
+            ("/*a*a*a*a*a*a*a*a*a", Err("too many")),
+        ];
+        for (text, want) in rows {
+            match (parse(text), want) {
+                (Ok(got), Ok(pattern)) => assert_eq!(got, *pattern, "{text}"),
+                (Err((message, _)), Err(part)) => assert!(message.contains(part), "{text}: {message}"),
+                (got, want) => panic!("{text}: {got:?}, not {want:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn targets_never_lead_where_nobody_wrote() {
+        let rows: &[(&str, &str, Result<(), &str>)] = &[
+            ("/old", "/new", Ok(())),
+            ("/old", "https://example.com", Ok(())),
+            ("/old/*", "/new/{*}?x=1#y", Ok(())),
+            ("/old/*", "/{*}", Ok(())),
+            ("/old/*", "https://example.com/{*}", Ok(())),
+            ("/old", "//evil.org", Err("another host")),
+            ("/old", "/\\evil.org", Err("character")),
+            ("/old", "/a b", Err("character")),
+            ("/old", "/a\r\nX: y", Err("character")),
+            ("/old", "/ä", Err("ASCII")),
+            ("/old", "", Err("empty")),
+            ("/old", "new", Err("neither")),
+            ("/old", "javascript:alert(1)", Err("neither")),
+            ("/old", "ftp://example.com/", Err("neither")),
+            ("/old", "/new/{*}", Err("no `*`")),
+            ("/old/*", "{*}", Err("neither")),
+            ("/old/*", "/{*}/{*}", Err("more than once")),
+            ("/old/*", "/{x}", Err("brace")),
+            ("/old/*", "https://example.com{*}", Err("in its host")),
+            ("/old/*", "https://a@example.com/", Err("user")),
+            ("/old/*", "https:///x", Err("names no host")),
+            ("/old", "/old", Err("matches the path")),
+            ("/old", "/old?again", Err("matches the path")),
+            ("/*", "/new", Err("matches the path")),
+            ("/old/*", "/old/new/{*}", Err("matches the path")),
+            ("*.php", "/index.php", Err("matches the path")),
+            ("/a*", "/b/a", Ok(())),
+        ];
+        for (from, to, want) in rows {
+            let from = parse(from).unwrap();
+            match (target(&from, to), want) {
+                (Ok(()), Ok(())) => {}
+                (Err((message, _)), Err(part)) => assert!(message.contains(part), "{to}: {message}"),
+                (got, want) => panic!("{from:?} {to}: {got:?}, not {want:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn stars_of_globs_stay_within_a_segment() {
+        let rows = [
+            ("*.zip", "/a/b.zip", true),
+            ("*.zip", "/a.zip/b", false),
+            ("/users/*/photo", "/users/ada/photo", true),
+            ("/users/*/photo", "/users/a/b/photo", false),
+            ("/api*", "/api", true),
+            ("/api*", "/apix", true),
+            ("/api*", "/api/x", false),
+            ("/a/*/*", "/a/b/c", true),
+            ("/a/*/*", "/a/b/c/d", false),
+        ];
+        for (pattern, path, want) in rows {
+            assert_eq!(matches(&parse(pattern).unwrap(), path), want, "{pattern} {path}");
+        }
+    }
+}

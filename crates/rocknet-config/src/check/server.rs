@@ -1,0 +1,166 @@
+//! `[server]`, `[limits]`, `[log]` and `[cache]`, as meant.
+
+use crate::check::{Check, path, value};
+use crate::file::Table;
+use crate::finding::Code;
+use crate::model::{
+    AccessFormat, AccessLog, Backend, Cache, Events, Level, Limits, Log, LogTarget, Mode, Rotate, Server, Workers,
+};
+use crate::units;
+
+pub(super) fn build(check: &mut Check<'_>, root: &Table) -> (Server, Limits, Log, Cache) {
+    (
+        server(check, root.table("server")),
+        limits(check, root.table("limits")),
+        log(check, root.table("log")),
+        { cache(check, root.table("cache")) },
+    )
+}
+
+fn server(check: &mut Check<'_>, table: Option<&Table>) -> Server {
+    let base = Server::default();
+    let events = table.and_then(|t| t.table("events"));
+    let user = value::text(table, "user").map(str::to_owned);
+    if let (Some(user), Some(node)) = (&user, table.and_then(|t| t.node("user")))
+        && (user.is_empty() || user.contains([':', '/', ' ', '\0']))
+    {
+        check.error(
+            Code::BadValue,
+            node.span,
+            "`user` takes the name of a user",
+            "write user = \"www-data\"",
+        );
+    }
+    Server {
+        mode: match value::text(table, "mode") {
+            Some("dev") => Mode::Dev,
+            _ => Mode::Prod,
+        },
+        workers: value::integer(table, "workers").map_or(base.workers, Workers::Count),
+        backend: match value::text(table, "backend") {
+            Some("epoll") => Backend::Epoll,
+            _ => Backend::Auto,
+        },
+        user,
+        blocking_threads: value::integer(table, "blocking_threads").unwrap_or(base.blocking_threads),
+        events: Events {
+            batch: value::integer(events, "batch").unwrap_or(base.events.batch),
+            wait: value::duration(events, "wait").unwrap_or(base.events.wait),
+            connections: value::integer(events, "connections").unwrap_or(base.events.connections),
+        },
+    }
+}
+
+fn limits(check: &mut Check<'_>, table: Option<&Table>) -> Limits {
+    let base = Limits::default();
+    let bytes = |key: &str, default: usize| {
+        value::size(table, key)
+            .and_then(|size| usize::try_from(size).ok())
+            .unwrap_or(default)
+    };
+    let header_size = bytes("header_size", base.header_size);
+    // Whoever makes the header section small means the target too.
+    let target_size = bytes("target_size", base.target_size.min(header_size));
+    if target_size > header_size
+        && let Some(node) = table.and_then(|t| t.node("target_size"))
+    {
+        let message = format!(
+            "`target_size` is larger than `header_size` ({}), which holds the target too",
+            units::show_size(header_size as u64)
+        );
+        check.error(
+            Code::Conflict,
+            node.span,
+            message,
+            "make it smaller, or `header_size` larger",
+        );
+    }
+    let time = |key: &str, default| value::duration(table, key).unwrap_or(default);
+    Limits {
+        header_timeout: time("header_timeout", base.header_timeout),
+        header_size,
+        header_fields: value::integer(table, "header_fields").unwrap_or(base.header_fields),
+        target_size,
+        body_size: value::size(table, "body_size").unwrap_or(base.body_size),
+        body_idle: time("body_idle", base.body_idle),
+        body_rate: value::rate(table, "body_rate").unwrap_or(base.body_rate),
+        send_stall: time("send_stall", base.send_stall),
+        keep_alive: time("keep_alive", base.keep_alive),
+        connection_age: time("connection_age", base.connection_age),
+        connections: value::integer(table, "connections"),
+        shutdown: time("shutdown", base.shutdown),
+    }
+}
+
+fn log(check: &mut Check<'_>, table: Option<&Table>) -> Log {
+    let base = Log::default();
+    Log {
+        level: match value::text(table, "level") {
+            Some("error") => Level::Error,
+            Some("warn") => Level::Warn,
+            Some("debug") => Level::Debug,
+            Some("trace") => Level::Trace,
+            _ => Level::Info,
+        },
+        errors: target(check, table, "errors").unwrap_or(base.errors),
+        access: access(check, table, &base.access),
+        rotate: rotate(table.and_then(|t| t.table("rotate")), &base.rotate),
+    }
+}
+
+/// `access` and `format` of a table, over what holds without it.
+pub(super) fn access(check: &mut Check<'_>, table: Option<&Table>, base: &AccessLog) -> AccessLog {
+    AccessLog {
+        target: target(check, table, "access").unwrap_or_else(|| base.target.clone()),
+        format: match value::text(table, "format") {
+            Some("common") => AccessFormat::Common,
+            Some("combined") => AccessFormat::Combined,
+            Some("json") => AccessFormat::Json,
+            _ => base.format,
+        },
+    }
+}
+
+fn target(check: &mut Check<'_>, table: Option<&Table>, key: &str) -> Option<LogTarget> {
+    path::log_target(check, key, table?.node(key)?)
+}
+
+fn rotate(table: Option<&Table>, base: &Rotate) -> Rotate {
+    let off = |key: &str| value::text(table, key) == Some("off");
+    Rotate {
+        size: if off("size") {
+            None
+        } else {
+            value::size(table, "size").or(base.size)
+        },
+        age: if off("age") {
+            None
+        } else {
+            value::duration(table, "age").or(base.age)
+        },
+        keep: value::integer(table, "keep").unwrap_or(base.keep),
+    }
+}
+
+fn cache(check: &mut Check<'_>, table: Option<&Table>) -> Cache {
+    let base = Cache::default();
+    let memory = value::size(table, "memory").unwrap_or(base.memory);
+    let written = value::size(table, "max_file");
+    let max_file = written.unwrap_or(base.max_file.min(memory));
+    if memory > 0
+        && max_file > memory
+        && let Some(node) = table.and_then(|t| t.node("max_file"))
+    {
+        let message = format!(
+            "`max_file` is larger than the whole cache ({})",
+            units::show_size(memory)
+        );
+        check.error(
+            Code::Conflict,
+            node.span,
+            message,
+            "make it smaller, or `memory` larger",
+        );
+    }
+    Cache { max_file, memory }
+}

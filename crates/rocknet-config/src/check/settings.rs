@@ -1,0 +1,275 @@
+//! Actions and filters of a site or route, laid over those it inherits: maps join, all else is replaced.
+
+use crate::check::keys::short;
+use crate::check::{Check, path, pattern, value};
+use crate::file::{Entry, Node, Table, Value};
+use crate::finding::Code;
+use crate::model::{Pattern, Priority, Redirect, Settings, Symlinks};
+use crate::source::Span;
+
+/// Fields the server writes or acts on itself: set by hand they would tear message framing apart.
+const OWN_FIELDS: &[&str] = &[
+    "connection",
+    "content-length",
+    "keep-alive",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// Keys whose place `explain` tells, beside those of maps, which are told one by one.
+const SCALARS: &[&str] = &[
+    "root", "index", "browse", "fallback", "try", "tls", "compress", "symlinks", "priority", "php",
+];
+
+pub(super) fn build(check: &mut Check<'_>, table: &Table, base: &Settings) -> Settings {
+    let mut settings = base.clone();
+    let some = Some(table);
+    for key in SCALARS {
+        if let Some(entry) = table.entries.get(*key) {
+            settings.places.insert((*key).to_owned(), check.place(entry.key));
+        }
+    }
+    if let Some(node) = table.node("root") {
+        settings.root = path::root(check, node);
+    }
+    if let Some(node) = table.node("index") {
+        settings.index = index(check, node);
+    }
+    if let Some(browse) = value::boolean(some, "browse") {
+        settings.browse = browse;
+    }
+    if let Some(node) = table.node("fallback") {
+        settings.fallback = path::below_site(check, "fallback", node);
+    }
+    if let Some(node) = table.node("try") {
+        settings.try_paths = try_paths(check, node);
+    }
+    settings.symlinks = match value::text(some, "symlinks") {
+        Some("inside") => Symlinks::Inside,
+        Some("owner") => Symlinks::Owner,
+        Some("all") => Symlinks::All,
+        _ => settings.symlinks,
+    };
+    if let Some(compress) = value::boolean(some, "compress") {
+        settings.compress = compress;
+    }
+    settings.priority = match value::text(some, "priority") {
+        Some("high") => Priority::High,
+        Some("normal") => Priority::Normal,
+        Some("low") => Priority::Low,
+        _ => settings.priority,
+    };
+    headers(check, table, &mut settings);
+    errors(check, table, &mut settings);
+    redirects(check, table, &mut settings);
+    settings
+}
+
+fn index(check: &mut Check<'_>, node: &Node) -> Vec<String> {
+    let mut names = Vec::new();
+    for (text, span) in value::texts(node) {
+        let bad = text.is_empty() || text == "." || text == "..";
+        if bad || text.contains(['/', '\\']) || text.contains(|c: char| c.is_control()) {
+            let help = "write names alone: index = [\"index.html\"]; for paths there is `try`";
+            check.error(
+                Code::BadValue,
+                span,
+                format!("`index`: \"{}\" is no file name", short(text)),
+                help,
+            );
+            continue;
+        }
+        names.push(text.to_owned());
+    }
+    names
+}
+
+fn try_paths(check: &mut Check<'_>, node: &Node) -> Vec<String> {
+    let mut paths = Vec::new();
+    for (text, span) in value::texts(node) {
+        if text.starts_with('=') {
+            let help = "leave it off: when nothing matches, the answer is 404";
+            check.error(
+                Code::BadValue,
+                span,
+                format!("`try`: \"{}\" is no path", short(text)),
+                help,
+            );
+            continue;
+        }
+        // The placeholder holds a path that begins with `/`; what stands around it must make a path of it again.
+        let sample = text.replace("{path}", "/x");
+        if sample.contains(['{', '}', '$']) {
+            let help = "write \"{path}\" for the path of the request";
+            check.error(
+                Code::BadValue,
+                span,
+                format!("`try` knows only {{path}}, not \"{}\"", short(text)),
+                help,
+            );
+            continue;
+        }
+        if let Some((message, help)) = path::site_path_fault(&sample) {
+            let (message, help) = match (sample == text, text.starts_with(['/', '{'])) {
+                (true, _) => (message, help),
+                (false, true) => (format!("\"{}\" makes no path", short(text)), help),
+                (false, false) => (
+                    format!("\"{}\" makes no path", short(text)),
+                    "begin it with {path} or `/`".to_owned(),
+                ),
+            };
+            check.error(Code::BadValue, span, format!("`try`: {message}"), help);
+            continue;
+        }
+        paths.push(text.to_owned());
+    }
+    paths
+}
+
+fn headers(check: &mut Check<'_>, table: &Table, settings: &mut Settings) {
+    let mut written: Vec<(&str, Span)> = Vec::new();
+    for (name, entry, text) in map(table, "headers") {
+        let token = !name.is_empty() && name.bytes().all(is_token_byte);
+        if !token {
+            let message = format!("\"{}\" is no field name", short(name));
+            let help = "names hold letters, digits and `-`: \"Cache-Control\"";
+            check.error(Code::BadValue, entry.key, message, help);
+            continue;
+        }
+        if OWN_FIELDS.contains(&name.to_ascii_lowercase().as_str()) {
+            let message = format!("`{name}` belongs to the server, which frames its messages with it");
+            check.error(Code::BadValue, entry.key, message, "remove it");
+            continue;
+        }
+        if let Some(bad) = text.chars().find(|c| !(' '..='~').contains(c) && *c != '\t') {
+            let what = if bad.is_control() {
+                "a control character"
+            } else {
+                "a character outside ASCII"
+            };
+            let help = "one line of ASCII; encode anything else as the field's own rules say";
+            check.error(
+                Code::BadValue,
+                entry.node.span,
+                format!("the value of `{name}` holds {what}"),
+                help,
+            );
+            continue;
+        }
+        if let Some((_, there)) = written.iter().find(|(other, _)| other.eq_ignore_ascii_case(name)) {
+            let message = format!("`{name}` is written twice; case makes no difference");
+            check.conflict(entry.key, ("first here", *there), message, "keep one of the two");
+            continue;
+        }
+        written.push((name, entry.key));
+        // Case makes no difference either to what is replaced.
+        settings.headers.retain(|other, _| !other.eq_ignore_ascii_case(name));
+        let below = |key: &str| {
+            key.strip_prefix("headers.")
+                .is_some_and(|k| k.eq_ignore_ascii_case(name))
+        };
+        settings.places.retain(|key, _| !below(key));
+        settings.headers.insert(name.to_owned(), text.trim().to_owned());
+        settings
+            .places
+            .insert(format!("headers.{name}"), check.place(entry.key));
+    }
+}
+
+/// RFC 9110 §5.6.2.
+fn is_token_byte(b: u8) -> bool {
+    b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b)
+}
+
+fn errors(check: &mut Check<'_>, table: &Table, settings: &mut Settings) {
+    for (name, entry, _) in map(table, "errors") {
+        let status = name
+            .parse::<u16>()
+            .ok()
+            .filter(|s| (400..600).contains(s) && name.len() == 3);
+        let Some(status) = status else {
+            let message = format!("\"{}\" is no status of an error", short(name));
+            check.error(
+                Code::BadValue,
+                entry.key,
+                message,
+                "write a number from 400 to 599: errors = { 404 = \"/404.html\" }",
+            );
+            continue;
+        };
+        if let Some(page) = path::below_site(check, "errors", &entry.node) {
+            settings.errors.insert(status, page);
+            settings
+                .places
+                .insert(format!("errors.{status}"), check.place(entry.key));
+        }
+    }
+}
+
+fn redirects(check: &mut Check<'_>, table: &Table, settings: &mut Settings) {
+    let Some(written) = table.table("redirects") else {
+        return;
+    };
+    for (name, entry) in written.in_order() {
+        let from = match pattern::parse(name) {
+            Ok(from) => from,
+            Err((message, help)) => {
+                check.error(Code::BadValue, entry.key, message, help);
+                continue;
+            }
+        };
+        let Some(redirect) = redirect(check, from, entry) else {
+            continue;
+        };
+        settings.redirects.retain(|other| other.from != redirect.from);
+        settings.redirects.push(redirect);
+        settings
+            .places
+            .insert(format!("redirects.{name}"), check.place(entry.key));
+    }
+    settings.redirects.sort_by(|a, b| a.from.cmp(&b.from));
+}
+
+fn redirect(check: &mut Check<'_>, from: Pattern, entry: &Entry) -> Option<Redirect> {
+    let (to, status) = match &entry.node.value {
+        Value::Table(long) => {
+            let status = value::integer::<u16>(Some(long), "status").unwrap_or(308);
+            if let Some(node) = long.node("status")
+                && !matches!(status, 301 | 302 | 303 | 307 | 308)
+                && (301..=308).contains(&status)
+            {
+                let help = "write 301, 302, 303, 307 or 308";
+                check.error(Code::BadValue, node.span, format!("{status} is no redirect"), help);
+            }
+            let Some(to) = long.node("to") else {
+                let help = "write { to = \"/new\", status = 302 }";
+                check.error(Code::Missing, entry.key, "the redirect has no target", help);
+                return None;
+            };
+            (to, status)
+        }
+        _ => (&entry.node, 308),
+    };
+    let text = to.as_text()?;
+    if let Err((message, help)) = pattern::target(&from, text) {
+        check.error(Code::BadValue, to.span, message, help);
+        return None;
+    }
+    Some(Redirect {
+        from,
+        to: text.to_owned(),
+        status,
+    })
+}
+
+/// The entries of a map of strings, in the order they were written.
+fn map<'t>(table: &'t Table, key: &str) -> Vec<(&'t str, &'t Entry, &'t str)> {
+    let entries = table.table(key).map(Table::in_order).unwrap_or_default();
+    entries
+        .into_iter()
+        .filter_map(|(name, entry)| Some((name, entry, entry.node.as_text()?)))
+        .collect()
+}

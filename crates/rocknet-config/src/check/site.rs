@@ -1,0 +1,170 @@
+//! The sites, as meant: names, listeners, settings, routes.
+
+use crate::check::host::{self, SiteName};
+use crate::check::{Check, listen, path, pattern, server, settings, value};
+use crate::file::{Entry, Node, Table, Value};
+use crate::finding::Code;
+use crate::model::{AccessLog, HostPattern, Limits, Listen, Log, Mode, Route, Settings, Site};
+use crate::source::Span;
+
+/// Most names of one site: no certificate holds more, and no person reads more.
+const MAX_ALIASES: usize = 1_000;
+
+/// A site and the places the check of all sites together needs.
+pub(super) struct Built {
+    pub site: Site,
+    pub names: Vec<(HostPattern, Span)>,
+    pub listen: Vec<(Listen, Span)>,
+    pub header: Span,
+}
+
+pub(super) fn build(check: &mut Check<'_>, root: &Table, mode: Mode, limits: &Limits, log: &Log) -> Vec<Built> {
+    let Some(sites) = root.table("site") else {
+        return Vec::new();
+    };
+    let mut all = Vec::with_capacity(sites.entries.len());
+    for (name, entry) in sites.in_order() {
+        let Some(table) = entry.node.as_table() else { continue };
+        match host::site_name(name) {
+            Ok(kind) => all.push(site(check, (name, &kind), (entry, table), mode, limits, log)),
+            Err((message, help)) => check.error(Code::BadValue, entry.key, message, help),
+        }
+    }
+    all
+}
+
+fn site(
+    check: &mut Check<'_>,
+    (name, kind): (&str, &SiteName),
+    (entry, table): (&Entry, &Table),
+    mode: Mode,
+    limits: &Limits,
+    log: &Log,
+) -> Built {
+    let (listen, listen_given) = listen::build(check, kind, entry.key, table.node("listen"), mode);
+    let names = names(check, kind, entry.key, table.node("aliases"));
+    let base = Settings::default();
+    let mut settings = settings::build(check, table, &base);
+    for key in ["listen", "aliases", "log", "limits"] {
+        if let Some(entry) = table.entries.get(key) {
+            settings.places.insert(key.to_owned(), check.place(entry.key));
+        }
+    }
+    let routes = routes(check, table, &settings);
+    let serves = |s: &Settings| s.root.is_some() || !s.redirects.is_empty();
+    let idle = !serves(&settings) && !routes.iter().any(|route| serves(&route.settings));
+    // Where something else is wrong, the root may be what was meant by it.
+    if idle && check.report.errors() == 0 {
+        let help = "write root = \"/var/www\" below it";
+        check.warning(
+            Code::Useless,
+            entry.key,
+            format!("site \"{name}\" has no root: every answer is 404"),
+            help,
+        );
+    }
+    let site = Site {
+        name: name.to_owned(),
+        names: names.iter().map(|(name, _)| name.clone()).collect(),
+        listen: listen.iter().map(|(listen, _)| listen.clone()).collect(),
+        listen_given,
+        body_size: value::size(table.table("limits"), "body_size").unwrap_or(limits.body_size),
+        access: access(check, table.node("log"), &log.access),
+        settings,
+        routes,
+        place: check.place(entry.key),
+    };
+    Built {
+        site,
+        names,
+        listen,
+        header: entry.key,
+    }
+}
+
+/// The names a site answers to: none when it answers to all.
+fn names(check: &mut Check<'_>, kind: &SiteName, header: Span, aliases: Option<&Node>) -> Vec<(HostPattern, Span)> {
+    let SiteName::Host(own) = kind else {
+        if let Some(node) = aliases {
+            let help = "remove `aliases`, or name the site after one of them";
+            check.error(
+                Code::Conflict,
+                node.span,
+                "this site answers to every name already",
+                help,
+            );
+        }
+        return Vec::new();
+    };
+    let mut names = vec![(own.clone(), header)];
+    let Some(node) = aliases else { return names };
+    if value::several(node).len() > MAX_ALIASES {
+        let help = "write \"*.example.com\" for all names below one";
+        check.error(
+            Code::BadValue,
+            node.span,
+            format!("more than {MAX_ALIASES} aliases"),
+            help,
+        );
+        return names;
+    }
+    for (text, span) in value::texts(node) {
+        let alias = match host::host_pattern(text) {
+            Ok(alias) => alias,
+            Err((message, help)) => {
+                check.error(Code::BadValue, span, message, help);
+                continue;
+            }
+        };
+        if names.iter().any(|(name, _)| *name == alias) {
+            check.warning(Code::Useless, span, "the site has this name already", "remove it");
+            continue;
+        }
+        names.push((alias, span));
+    }
+    names
+}
+
+/// The short form names the target, the long one is a table; both over what `[log]` says.
+fn access(check: &mut Check<'_>, node: Option<&Node>, base: &AccessLog) -> AccessLog {
+    match node.map(|node| (&node.value, node)) {
+        Some((Value::Table(table), _)) => server::access(check, Some(table), base),
+        Some((Value::Text(_), node)) => {
+            let target = path::log_target(check, "log", node).unwrap_or_else(|| base.target.clone());
+            AccessLog {
+                target,
+                format: base.format,
+            }
+        }
+        _ => base.clone(),
+    }
+}
+
+fn routes(check: &mut Check<'_>, table: &Table, base: &Settings) -> Vec<Route> {
+    let Some(written) = table.table("route") else {
+        return Vec::new();
+    };
+    let mut routes = Vec::with_capacity(written.entries.len());
+    for (name, entry) in written.in_order() {
+        let Some(table) = entry.node.as_table() else { continue };
+        let pattern = match pattern::parse(name) {
+            Ok(pattern) => pattern,
+            Err((message, help)) => {
+                check.error(Code::BadValue, entry.key, message, help);
+                continue;
+            }
+        };
+        if table.entries.is_empty() {
+            let help = "write its settings below it, or remove it";
+            check.warning(Code::Useless, entry.key, format!("route \"{name}\" says nothing"), help);
+        }
+        let settings = settings::build(check, table, base);
+        routes.push(Route {
+            pattern,
+            settings,
+            place: check.place(entry.key),
+        });
+    }
+    routes.sort_by(|a, b| a.pattern.cmp(&b.pattern));
+    routes
+}

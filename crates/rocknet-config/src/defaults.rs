@@ -1,0 +1,174 @@
+//! What holds where nothing is written, and whole configurations made without a file.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::model::{
+    AccessLog, Backend, Cache, Config, Events, Level, Limits, Listen, Log, LogTarget, Mode, Place, Priority, Rotate,
+    Server, Settings, Site, Symlinks, Workers,
+};
+
+/// Port of a site that says nothing else: the web's own in `prod`, one a plain user may open in `dev`.
+pub(crate) fn port(mode: Mode) -> u16 {
+    match mode {
+        Mode::Prod => 80,
+        Mode::Dev => 8080,
+    }
+}
+
+// Each number below stands in the table of keys too, as text; a test holds the two together.
+
+impl Default for Server {
+    fn default() -> Server {
+        Server {
+            mode: Mode::Prod,
+            workers: Workers::Auto,
+            backend: Backend::Auto,
+            user: None,
+            blocking_threads: 4,
+            events: Events::default(),
+        }
+    }
+}
+
+impl Default for Events {
+    fn default() -> Events {
+        Events {
+            batch: 1024,
+            wait: Duration::from_secs(1),
+            connections: 1024,
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            header_timeout: Duration::from_secs(10),
+            header_size: 16 * 1024,
+            header_fields: 100,
+            target_size: 8 * 1024,
+            body_size: 100 * 1024 * 1024,
+            body_idle: Duration::from_secs(30),
+            body_rate: 500,
+            send_stall: Duration::from_secs(60),
+            keep_alive: Duration::from_secs(65),
+            connection_age: Duration::from_secs(3600),
+            connections: None,
+            shutdown: Duration::from_secs(10),
+        }
+    }
+}
+
+impl Default for Log {
+    fn default() -> Log {
+        Log {
+            level: Level::Info,
+            errors: LogTarget::Stderr,
+            access: AccessLog::default(),
+            rotate: Rotate::default(),
+        }
+    }
+}
+
+impl Default for Rotate {
+    fn default() -> Rotate {
+        Rotate {
+            size: Some(100_000_000),
+            age: None,
+            keep: 10,
+        }
+    }
+}
+
+impl Default for Cache {
+    fn default() -> Cache {
+        Cache {
+            max_file: 50 * 1024,
+            memory: 256 * 1024 * 1024,
+        }
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            root: None,
+            index: vec!["index.html".to_owned(), "index.htm".to_owned()],
+            browse: false,
+            fallback: None,
+            try_paths: Vec::new(),
+            symlinks: Symlinks::Inside,
+            compress: true,
+            headers: BTreeMap::new(),
+            errors: BTreeMap::new(),
+            redirects: Vec::new(),
+            priority: Priority::Normal,
+            places: BTreeMap::new(),
+        }
+    }
+}
+
+impl Default for Config {
+    /// An empty file: every default, and no site.
+    fn default() -> Config {
+        Config {
+            server: Server::default(),
+            limits: Limits::default(),
+            log: Log::default(),
+            cache: Cache::default(),
+            sites: Vec::new(),
+            files: Vec::new(),
+        }
+    }
+}
+
+impl Config {
+    /// What `rocknet serve DIR` means: one folder in `dev` mode, its `index.html` where there is one, else a list.
+    pub fn for_directory(directory: &Path, listen: Listen) -> Config {
+        let settings = Settings {
+            root: Some(directory.to_owned()),
+            browse: true,
+            ..Settings::default()
+        };
+        Config::one_site(Mode::Dev, listen, settings)
+    }
+
+    /// What a fresh install serves: one site without a root, which answers with the default page.
+    pub fn welcome(listen: Listen) -> Config {
+        Config::one_site(Mode::Dev, listen, Settings::default())
+    }
+
+    fn one_site(mode: Mode, listen: Listen, settings: Settings) -> Config {
+        let limits = Limits::default();
+        let name = match &listen {
+            Listen::Tcp { port, .. } => format!(":{port}"),
+            Listen::Unix(_) => "default".to_owned(),
+        };
+        let site = Site {
+            name,
+            names: Vec::new(),
+            listen: vec![listen],
+            listen_given: true,
+            body_size: limits.body_size,
+            access: AccessLog::default(),
+            settings,
+            routes: Vec::new(),
+            place: Place {
+                file: PathBuf::new(),
+                line: 0,
+            },
+        };
+        let server = Server {
+            mode,
+            ..Server::default()
+        };
+        Config {
+            server,
+            limits,
+            sites: vec![site],
+            ..Config::default()
+        }
+    }
+}

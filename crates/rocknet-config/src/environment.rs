@@ -1,0 +1,204 @@
+//! What reading a configuration asks of the world outside it: variables, files, and names that match a pattern.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use crate::glob;
+use crate::source::{MAX_FILE_BYTES, MAX_FILES};
+
+/// What is found at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    File,
+    Directory,
+    Other,
+}
+
+/// The world as a configuration sees it; a double of it makes every test run in memory.
+pub trait Environment {
+    /// An environment variable, for `${NAME}`.
+    fn variable(&self, name: &str) -> Option<String>;
+    /// A whole text file, for the configuration, its includes and `${file:PATH}`.
+    fn read(&self, path: &Path) -> io::Result<String>;
+    /// Existing files that match a pattern with `*` and `?` in any part of it, sorted.
+    fn matching(&self, pattern: &Path) -> io::Result<Vec<PathBuf>>;
+    fn kind(&self, path: &Path) -> Option<Kind>;
+    /// What relative paths of the main file's own name are relative to.
+    fn current_dir(&self) -> PathBuf;
+}
+
+/// The machine itself.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct System;
+
+impl Environment for System {
+    fn variable(&self, name: &str) -> Option<String> {
+        std::env::var(name).ok()
+    }
+
+    fn read(&self, path: &Path) -> io::Result<String> {
+        use std::io::Read;
+        // A FIFO or device would block for ever: only regular files are read, and never more than the bound.
+        if !std::fs::metadata(path)?.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+        }
+        let mut bytes = Vec::new();
+        std::fs::File::open(path)?
+            .take(MAX_FILE_BYTES as u64 + 1)
+            .read_to_end(&mut bytes)?;
+        if bytes.len() > MAX_FILE_BYTES {
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, "larger than 16 MiB"));
+        }
+        String::from_utf8(bytes).map_err(|e| {
+            let at = e.utf8_error().valid_up_to();
+            let line = e.as_bytes()[..at].iter().filter(|b| **b == b'\n').count() + 1;
+            io::Error::new(io::ErrorKind::InvalidData, format!("not UTF-8 text (line {line})"))
+        })
+    }
+
+    fn matching(&self, pattern: &Path) -> io::Result<Vec<PathBuf>> {
+        // Breadth first, one part of the pattern at a time: no recursion, and only folders that match are opened.
+        let mut found = vec![PathBuf::new()];
+        for part in pattern.components() {
+            let text = part.as_os_str().to_string_lossy();
+            let is_pattern = matches!(part, Component::Normal(_)) && glob::is_pattern(&text);
+            let mut next = Vec::new();
+            for base in found {
+                if !is_pattern {
+                    next.push(base.join(part));
+                    continue;
+                }
+                let folder = if base.as_os_str().is_empty() {
+                    Path::new(".")
+                } else {
+                    base.as_path()
+                };
+                let entries = match std::fs::read_dir(folder) {
+                    Ok(entries) => entries,
+                    Err(e) if e.kind() == io::ErrorKind::NotFound || e.kind() == io::ErrorKind::NotADirectory => {
+                        continue;
+                    }
+                    Err(e) => return Err(e),
+                };
+                for entry in entries {
+                    let name = entry?.file_name();
+                    if glob::matches(&text, &name.to_string_lossy()) {
+                        next.push(base.join(name));
+                    }
+                    if next.len() > MAX_FILES {
+                        return Err(io::Error::other(format!("more than {MAX_FILES} files match")));
+                    }
+                }
+            }
+            found = next;
+        }
+        found.retain(|path| path.is_file());
+        found.sort();
+        Ok(found)
+    }
+
+    fn kind(&self, path: &Path) -> Option<Kind> {
+        let meta = std::fs::metadata(path).ok()?;
+        Some(if meta.is_dir() {
+            Kind::Directory
+        } else if meta.is_file() {
+            Kind::File
+        } else {
+            Kind::Other
+        })
+    }
+
+    fn current_dir(&self) -> PathBuf {
+        std::env::current_dir().unwrap_or_default()
+    }
+}
+
+/// A world in memory, for tests and for checking text that is not on disk yet.
+#[derive(Debug, Clone, Default)]
+pub struct Memory {
+    pub variables: BTreeMap<String, String>,
+    pub files: BTreeMap<PathBuf, String>,
+    pub directories: BTreeSet<PathBuf>,
+    /// Whether every path that is not a file counts as an existing directory.
+    pub any_directory: bool,
+}
+
+impl Environment for Memory {
+    fn variable(&self, name: &str) -> Option<String> {
+        self.variables.get(name).cloned()
+    }
+
+    fn read(&self, path: &Path) -> io::Result<String> {
+        let text = self.files.get(path);
+        text.cloned()
+            .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no such file"))
+    }
+
+    fn matching(&self, pattern: &Path) -> io::Result<Vec<PathBuf>> {
+        let parts: Vec<_> = pattern.components().collect();
+        let matches = |path: &Path| {
+            let got: Vec<_> = path.components().collect();
+            got.len() == parts.len()
+                && got.iter().zip(&parts).all(|(name, part)| {
+                    glob::matches(&part.as_os_str().to_string_lossy(), &name.as_os_str().to_string_lossy())
+                })
+        };
+        Ok(self.files.keys().filter(|path| matches(path)).cloned().collect())
+    }
+
+    fn kind(&self, path: &Path) -> Option<Kind> {
+        if self.files.contains_key(path) {
+            return Some(Kind::File);
+        }
+        let folder = self.any_directory
+            || self.directories.contains(path)
+            || self
+                .files
+                .keys()
+                .any(|file| file.parent().is_some_and(|p| p.starts_with(path)));
+        folder.then_some(Kind::Directory)
+    }
+
+    fn current_dir(&self) -> PathBuf {
+        PathBuf::from("/etc/rocknet")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn globs_find_files_only_and_in_order() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["b.toml", "a.toml", "c.txt", ".hidden.toml"] {
+            std::fs::write(dir.path().join(name), "").unwrap();
+        }
+        std::fs::create_dir(dir.path().join("d.toml")).unwrap();
+        std::fs::create_dir(dir.path().join("sub")).unwrap();
+        std::fs::write(dir.path().join("sub/e.toml"), "").unwrap();
+        let names = |pattern: &str| -> Vec<String> {
+            let found = System.matching(&dir.path().join(pattern)).unwrap();
+            found
+                .iter()
+                .map(|p| p.strip_prefix(dir.path()).unwrap().display().to_string())
+                .collect()
+        };
+        assert_eq!(names("*.toml"), ["a.toml", "b.toml"]);
+        assert_eq!(names("*/?.toml"), ["sub/e.toml"]);
+        assert_eq!(names("none/*.toml"), [""; 0]);
+        assert_eq!(names("a.toml"), ["a.toml"]);
+    }
+
+    #[test]
+    fn only_regular_text_files_of_bounded_size_are_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x");
+        std::fs::write(&path, b"a\nb\xff").unwrap();
+        assert_eq!(System.read(&path).unwrap_err().to_string(), "not UTF-8 text (line 2)");
+        std::fs::write(&path, vec![b'#'; MAX_FILE_BYTES + 1]).unwrap();
+        assert_eq!(System.read(&path).unwrap_err().to_string(), "larger than 16 MiB");
+        assert_eq!(System.read(dir.path()).unwrap_err().to_string(), "not a regular file");
+    }
+}

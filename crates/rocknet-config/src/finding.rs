@@ -1,0 +1,328 @@
+//! What is wrong with a configuration: each finding names a place and teaches the cure; a report holds them all.
+
+use std::fmt::{self, Display};
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+/// Most findings kept in one report: past this a person starts anew, and a hostile file must not fill memory.
+pub const MAX_FINDINGS: usize = 200;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Nothing of the file is used.
+    Error,
+    /// It is used, but hardly as meant.
+    Warning,
+}
+
+/// The kind of a finding, for programs: stable where the words of the message are not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Code {
+    /// A file cannot be read, or is too large.
+    Unreadable,
+    /// The text is not TOML.
+    Syntax,
+    /// An include matches nothing, or leads back to itself.
+    Include,
+    /// `${…}` cannot be filled in.
+    Variable,
+    UnknownKey,
+    /// A known key in the wrong table.
+    MisplacedKey,
+    /// A known key or value whose feature comes later.
+    NotAvailable,
+    /// A text where a number belongs, and the like.
+    WrongType,
+    /// Right type, wrong value.
+    BadValue,
+    /// Two places that exclude each other.
+    Conflict,
+    /// Something on disk that should be there is not.
+    Missing,
+    /// Allowed, and without effect.
+    Useless,
+}
+
+/// A place in a file, with what is needed to show it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Location {
+    pub file: PathBuf,
+    /// From 1.
+    pub line: usize,
+    /// In characters, from 1.
+    pub column: usize,
+    /// In characters, at least 1; may reach past the excerpt.
+    pub width: usize,
+    /// The line, cut to a window when it is very long, control characters as spaces.
+    pub excerpt: String,
+    /// Characters of the line before the excerpt begins.
+    #[serde(skip)]
+    pub skipped: usize,
+}
+
+/// A second place that belongs to a finding: "first written here".
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Related {
+    pub message: String,
+    pub location: Location,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    pub severity: Severity,
+    pub code: Code,
+    /// What is wrong.
+    pub message: String,
+    /// What to write.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub help: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub location: Option<Location>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub related: Vec<Related>,
+}
+
+impl Finding {
+    pub fn is_error(&self) -> bool {
+        self.severity == Severity::Error
+    }
+
+    fn write(&self, f: &mut fmt::Formatter<'_>, paint: Paint) -> fmt::Result {
+        let (word, style) = match self.severity {
+            Severity::Error => ("error", RED),
+            Severity::Warning => ("warning", YELLOW),
+        };
+        writeln!(f, "{}{word}{}: {}", paint.on(style), paint.off(), plain(&self.message))?;
+        let gutter = (self.location.iter().chain(self.related.iter().map(|r| &r.location)))
+            .map(|l| l.line.to_string().len())
+            .max()
+            .unwrap_or(1);
+        if let Some(location) = &self.location {
+            location.write(f, paint, style, gutter, "")?;
+        }
+        for related in &self.related {
+            location_note(f, paint, gutter, related)?;
+        }
+        if let Some(help) = &self.help {
+            for (row, line) in help.lines().enumerate() {
+                let lead = if row == 0 { "help:" } else { "     " };
+                writeln!(
+                    f,
+                    "{:gutter$} {}{lead}{} {}",
+                    "",
+                    paint.on(CYAN),
+                    paint.off(),
+                    plain(line)
+                )?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn location_note(f: &mut fmt::Formatter<'_>, paint: Paint, gutter: usize, related: &Related) -> fmt::Result {
+    related.location.write(f, paint, CYAN, gutter, &related.message)
+}
+
+impl Location {
+    fn write(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        paint: Paint,
+        style: &'static str,
+        gutter: usize,
+        note: &str,
+    ) -> fmt::Result {
+        let (on, dim, off) = (paint.on(style), paint.on(DIM), paint.off());
+        let file = plain(&self.file.to_string_lossy());
+        writeln!(f, "{:gutter$}{dim}-->{off} {file}:{}:{}", "", self.line, self.column)?;
+        writeln!(f, "{:gutter$} {dim}|{off}", "")?;
+        writeln!(f, "{dim}{:gutter$} |{off} {}", self.line, self.excerpt)?;
+        let before = (self.column - 1).saturating_sub(self.skipped);
+        let room = self.excerpt.chars().count().saturating_sub(before).max(1);
+        let carets = "^".repeat(self.width.min(room));
+        let gap = if note.is_empty() { "" } else { " " };
+        writeln!(
+            f,
+            "{:gutter$} {dim}|{off} {:before$}{on}{carets}{gap}{}{off}",
+            "",
+            "",
+            plain(note)
+        )
+    }
+}
+
+/// All findings of one look at a configuration: errors and warnings, by place.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Report {
+    pub findings: Vec<Finding>,
+    /// Findings past [`MAX_FINDINGS`], counted only.
+    pub omitted: usize,
+}
+
+impl Report {
+    pub fn errors(&self) -> usize {
+        self.findings.iter().filter(|f| f.is_error()).count()
+    }
+
+    pub fn warnings(&self) -> usize {
+        self.findings.len() - self.errors()
+    }
+
+    /// The report as a terminal shows it, in colour if asked for.
+    pub fn display(&self, colour: bool) -> impl Display + '_ {
+        Shown {
+            report: self,
+            paint: Paint(colour),
+        }
+    }
+
+    /// What `rocknet check --json` prints.
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::json!({
+            "ok": self.errors() == 0,
+            "errors": self.errors(),
+            "warnings": self.warnings(),
+            "omitted": self.omitted,
+            "findings": self.findings,
+        })
+    }
+
+    pub(crate) fn push(&mut self, finding: Finding) {
+        if self.findings.len() < MAX_FINDINGS {
+            return self.findings.push(finding);
+        }
+        self.omitted += 1;
+        // An error must never be lost behind warnings: it decides whether the file is used.
+        if finding.is_error()
+            && let Some(warning) = self.findings.iter().rposition(|f| !f.is_error())
+        {
+            self.findings[warning] = finding;
+        }
+    }
+}
+
+impl Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.display(false).fmt(f)
+    }
+}
+
+impl std::error::Error for Report {}
+
+struct Shown<'a> {
+    report: &'a Report,
+    paint: Paint,
+}
+
+impl Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for finding in &self.report.findings {
+            finding.write(f, self.paint)?;
+            writeln!(f)?;
+        }
+        let count = |n: usize, noun: &str| match n {
+            0 => format!("no {noun}s"),
+            1 => format!("1 {noun}"),
+            n => format!("{n} {noun}s"),
+        };
+        write!(
+            f,
+            "{}, {}",
+            count(self.report.errors(), "error"),
+            count(self.report.warnings(), "warning")
+        )?;
+        if self.report.omitted > 0 {
+            write!(f, "; {} more not shown", self.report.omitted)?;
+        }
+        writeln!(f)
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Paint(bool);
+
+impl Paint {
+    fn on(self, style: &'static str) -> &'static str {
+        if self.0 { style } else { "" }
+    }
+
+    fn off(self) -> &'static str {
+        if self.0 { "\x1b[0m" } else { "" }
+    }
+}
+
+const RED: &str = "\x1b[1;31m";
+const YELLOW: &str = "\x1b[1;33m";
+const CYAN: &str = "\x1b[1;36m";
+const DIM: &str = "\x1b[2m";
+
+/// Messages quote values and paths from files: a terminal must never act on them.
+fn plain(text: &str) -> String {
+    text.chars()
+        .map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finding() -> Finding {
+        Finding {
+            severity: Severity::Error,
+            code: Code::UnknownKey,
+            message: "unknown key `rot\u{1b}[31m`".into(),
+            help: Some("did you mean `root`?".into()),
+            location: Some(Location {
+                file: "r.toml".into(),
+                line: 12,
+                column: 3,
+                width: 3,
+                excerpt: "  rot = 1".into(),
+                skipped: 0,
+            }),
+            related: vec![],
+        }
+    }
+
+    #[test]
+    fn a_finding_shows_place_caret_and_cure_and_no_control_bytes() {
+        let mut report = Report::default();
+        report.push(finding());
+        let text = report.to_string();
+        assert_eq!(
+            text,
+            "error: unknown key `rot\u{fffd}[31m`\n  --> r.toml:12:3\n   |\n12 |   rot = 1\n   |   ^^^\n   \
+             help: did you mean `root`?\n\n1 error, no warnings\n"
+        );
+        assert!(report.display(true).to_string().contains("\x1b[1;31merror\x1b[0m"));
+    }
+
+    #[test]
+    fn findings_past_the_bound_are_counted_only() {
+        let mut report = Report::default();
+        for _ in 0..MAX_FINDINGS + 7 {
+            report.push(finding());
+        }
+        assert_eq!((report.findings.len(), report.omitted), (MAX_FINDINGS, 7));
+        assert_eq!(report.json()["omitted"], 7);
+
+        let warning = Finding {
+            severity: Severity::Warning,
+            ..finding()
+        };
+        let mut report = Report {
+            findings: vec![warning; MAX_FINDINGS],
+            omitted: 0,
+        };
+        report.push(finding());
+        assert_eq!(
+            (report.errors(), report.findings.len(), report.omitted),
+            (1, MAX_FINDINGS, 1)
+        );
+    }
+}

@@ -1,0 +1,63 @@
+//! Patterns with `*` (any run of characters) and `?` (any one), matched in time linear in text times stars.
+
+/// Whether a text has a wildcard at all.
+pub(crate) fn is_pattern(text: &str) -> bool {
+    text.contains(['*', '?'])
+}
+
+/// Whether a file name matches; as in a shell, a leading dot must be written.
+pub(crate) fn matches(pattern: &str, name: &str) -> bool {
+    if name.starts_with('.') && !pattern.starts_with('.') {
+        return false;
+    }
+    let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
+    let (mut p, mut n) = (0, 0);
+    // Where to go on after the last `*`: only that one needs a second try, so there is no exponential case.
+    let mut retry: Option<(usize, usize)> = None;
+    while n < name.len() {
+        match pattern.get(p) {
+            Some(b'*') => {
+                retry = Some((p + 1, n));
+                p += 1;
+            }
+            Some(b) if *b == name[n] || *b == b'?' => {
+                p += 1;
+                n += 1;
+            }
+            _ => {
+                let Some((after, from)) = retry else { return false };
+                retry = Some((after, from + 1));
+                p = after;
+                n = from + 1;
+            }
+        }
+    }
+    pattern[p..].iter().all(|b| *b == b'*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_match_as_in_a_shell() {
+        let rows = [
+            ("*.toml", "a.toml", true),
+            ("*.toml", ".toml", false),
+            (".*", ".toml", true),
+            ("*.toml", "a.tom", false),
+            ("a*b*c", "aXbYbZc", true),
+            ("a*b*c", "aXbYbZ", false),
+            ("?.x", "a.x", true),
+            ("?.x", "ab.x", false),
+            ("**", "", true),
+            ("*", "", true),
+            ("", "", true),
+            ("", "a", false),
+        ];
+        for (pattern, name, want) in rows {
+            assert_eq!(matches(pattern, name), want, "{pattern} {name}");
+        }
+        assert!(!matches(&"*a".repeat(40), &"a".repeat(39)));
+    }
+}

@@ -1,0 +1,229 @@
+//! Reads a configuration and the files it includes into one table, every string filled in, every key written once.
+
+use std::path::{Component, Path, PathBuf};
+
+use crate::environment::Environment;
+use crate::file::{Node, Origin, Table, Value};
+use crate::finding::{Code, Finding, Related, Report, Severity};
+use crate::glob;
+use crate::source::{FileId, MAX_FILE_BYTES, MAX_FILES, Sources, Span};
+use crate::{syntax, variable};
+
+/// Deepest chain of includes: a main file, a folder per customer and one per site use three.
+pub const MAX_INCLUDE_DEPTH: usize = 8;
+
+/// Everything read so far.
+pub(crate) struct Reading<'a> {
+    pub env: &'a dyn Environment,
+    pub sources: Sources,
+    pub report: Report,
+}
+
+impl Reading<'_> {
+    /// The main file and all it includes, as one table.
+    pub fn file(&mut self, path: &Path) -> Table {
+        let path = clean(&self.env.current_dir().join(path));
+        match self.env.read(&path) {
+            Ok(text) => self.text(path, text, &mut Vec::new()),
+            Err(e) => {
+                self.report.push(Finding {
+                    severity: Severity::Error,
+                    code: Code::Unreadable,
+                    message: format!("cannot read {}: {e}", path.display()),
+                    help: Some("name the file after -c, or make it; `rocknet serve DIR` needs none".to_owned()),
+                    location: None,
+                    related: Vec::new(),
+                });
+                Table::new(Origin::Header)
+            }
+        }
+    }
+
+    /// A text and all it includes; `chain` holds the files that led here.
+    pub fn text(&mut self, path: PathBuf, text: String, chain: &mut Vec<FileId>) -> Table {
+        if text.len() > MAX_FILE_BYTES {
+            self.report.push(Finding {
+                severity: Severity::Error,
+                code: Code::Unreadable,
+                message: format!(
+                    "{} is larger than {} MiB",
+                    path.display(),
+                    MAX_FILE_BYTES / (1024 * 1024)
+                ),
+                help: Some("split it: include = [\"sites/*.toml\"]".to_owned()),
+                location: None,
+                related: Vec::new(),
+            });
+            return Table::new(Origin::Header);
+        }
+        let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+        let file = self.sources.add(path, text);
+        let table = syntax::parse(&self.sources, file, &mut self.report);
+        let mut root = Node {
+            value: Value::Table(table),
+            span: Span::new(file, 0, 0),
+        };
+        let mut unfilled = Vec::new();
+        root.each_text(&mut |text, span| match variable::fill(text, &folder, self.env) {
+            Ok(()) => true,
+            Err(e) => {
+                unfilled.push((span, e));
+                false
+            }
+        });
+        for (span, e) in unfilled {
+            self.error(Code::Variable, span, e.message, &e.help);
+        }
+        let Value::Table(mut table) = root.value else {
+            return Table::new(Origin::Header);
+        };
+        chain.push(file);
+        if let Some(include) = table.entries.remove("include") {
+            for (pattern, span) in self.patterns(&include.node) {
+                self.include(&mut table, &folder.join(pattern), span, chain);
+            }
+        }
+        chain.pop();
+        table
+    }
+
+    fn patterns(&mut self, node: &Node) -> Vec<(String, Span)> {
+        let items = match &node.value {
+            Value::List(items) => items.as_slice(),
+            Value::Broken => &[],
+            _ => std::slice::from_ref(node),
+        };
+        let mut found = Vec::new();
+        for item in items {
+            match item.as_text() {
+                None if matches!(item.value, Value::Broken) => {}
+                Some("") | None => {
+                    let message = format!("`include` takes file names, not {}", item.noun());
+                    self.error(
+                        Code::WrongType,
+                        item.span,
+                        message,
+                        "write include = [\"sites/*.toml\"]",
+                    );
+                }
+                Some(text) => found.push((text.to_owned(), item.span)),
+            }
+        }
+        found
+    }
+
+    fn include(&mut self, into: &mut Table, pattern: &Path, span: Span, chain: &mut Vec<FileId>) {
+        let pattern = clean(pattern);
+        let files = if glob::is_pattern(&pattern.to_string_lossy()) {
+            // A folder that is still empty is no mistake: sites come later.
+            match self.env.matching(&pattern) {
+                Ok(files) => files,
+                Err(e) => {
+                    let message = format!("cannot look for {}: {e}", pattern.display());
+                    return self.error(Code::Include, span, message, "check the folder and its rights");
+                }
+            }
+        } else {
+            vec![pattern]
+        };
+        for path in files {
+            if let Some(before) = self.sources.find(&path) {
+                let (message, help) = if chain.contains(&before) {
+                    let help = "put the files to include into a folder of their own: include = [\"sites/*.toml\"]";
+                    (format!("{} includes itself", path.display()), help)
+                } else {
+                    (format!("{} is included twice", path.display()), "name each file once")
+                };
+                self.error(Code::Include, span, message, help);
+                continue;
+            }
+            if chain.len() >= MAX_INCLUDE_DEPTH || self.sources.len() >= MAX_FILES {
+                let message = format!("includes more than {MAX_INCLUDE_DEPTH} deep, or more than {MAX_FILES} files");
+                return self.error(Code::Include, span, message, "include the files from the main file");
+            }
+            let text = match self.env.read(&path) {
+                Ok(text) => text,
+                Err(e) => {
+                    let message = format!("cannot read {}: {e}", path.display());
+                    self.error(
+                        Code::Include,
+                        span,
+                        message,
+                        "the name is relative to the file it is written in",
+                    );
+                    continue;
+                }
+            };
+            let included = self.text(path, text, chain);
+            self.merge(into, included, &mut Vec::new());
+        }
+    }
+
+    /// Tables become one; a value or a site written in two files is a mistake, because neither place would be wrong alone.
+    fn merge(&mut self, into: &mut Table, from: Table, path: &mut Vec<String>) {
+        for (name, entry) in from.entries {
+            let Some(present) = into.entries.get_mut(&name) else {
+                into.entries.insert(name, entry);
+                continue;
+            };
+            let there = present.key;
+            let whole_site = path.len() == 1 && path[0] == "site";
+            match (&mut present.node.value, entry.node.value) {
+                (Value::Table(old), Value::Table(new)) if !whole_site => {
+                    path.push(name);
+                    self.merge(old, new, path);
+                    path.pop();
+                }
+                _ => {
+                    let what = if whole_site {
+                        format!("site \"{name}\"")
+                    } else {
+                        format!("`{name}`")
+                    };
+                    let related = vec![Related {
+                        message: "first here".into(),
+                        location: self.sources.locate(there),
+                    }];
+                    let location = Some(self.sources.locate(entry.key));
+                    self.report.push(Finding {
+                        severity: Severity::Error,
+                        code: Code::Conflict,
+                        message: format!("{what} is written in two files"),
+                        help: Some("keep it in one of them".into()),
+                        location,
+                        related,
+                    });
+                }
+            }
+        }
+    }
+
+    fn error(&mut self, code: Code, span: Span, message: String, help: &str) {
+        let location = Some(self.sources.locate(span));
+        let help = Some(help.to_owned());
+        self.report.push(Finding {
+            severity: Severity::Error,
+            code,
+            message,
+            help,
+            location,
+            related: Vec::new(),
+        });
+    }
+}
+
+/// A path without `.` and, where a plain name stands before it, without `..`: so that one file has one name.
+pub(crate) fn clean(path: &Path) -> PathBuf {
+    let mut cleaned = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir if matches!(cleaned.components().next_back(), Some(Component::Normal(_))) => {
+                cleaned.pop();
+            }
+            Component::ParentDir if matches!(cleaned.components().next_back(), Some(Component::RootDir)) => {}
+            part => cleaned.push(part),
+        }
+    }
+    cleaned
+}

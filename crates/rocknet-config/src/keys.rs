@@ -1,0 +1,223 @@
+//! The table of keys: one entry per key feeds the check, the reference page, the JSON Schema and the forms of the GUI.
+
+mod cache;
+mod later;
+mod limits;
+mod log;
+mod server;
+mod site;
+
+/// One key: everything RockNet knows about it.
+#[derive(Debug)]
+pub struct Key {
+    pub name: &'static str,
+    /// The tables it may stand in.
+    pub scopes: &'static [Scope],
+    pub kind: Kind,
+    /// Sentences for the reference: what it does, with units and bounds the kind does not tell.
+    pub doc: &'static str,
+    /// As it would be written; empty when there is none.
+    pub default: &'static str,
+    /// Lines of TOML, as they would stand under the key's header.
+    pub example: &'static str,
+    pub availability: Availability,
+    /// What other servers call it: a hint for those who come from there.
+    pub elsewhere: &'static [&'static str],
+}
+
+/// A table keys may stand in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    Top,
+    Server,
+    Events,
+    Limits,
+    Log,
+    Rotate,
+    Cache,
+    Site,
+    SiteLimits,
+    SiteLog,
+    Route,
+    Redirect,
+}
+
+/// What a value may be.
+#[derive(Debug)]
+pub enum Kind {
+    /// Not looked at: the feature comes later.
+    Any,
+    Boolean,
+    Integer {
+        min: i64,
+        max: i64,
+    },
+    Duration {
+        min_ms: u64,
+        max_ms: u64,
+    },
+    Size {
+        min: u64,
+        max: u64,
+    },
+    Rate {
+        min: u64,
+        max: u64,
+    },
+    /// One of a few words.
+    Choice(&'static [Word]),
+    /// A string, and what it means: "a path below the site".
+    Text(&'static str),
+    List(&'static Kind),
+    /// One value, or a list of them.
+    Several(&'static Kind),
+    /// Names chosen by the writer, each with a value.
+    Map {
+        name: &'static str,
+        value: &'static Kind,
+    },
+    Table(Scope),
+    /// Tables under names chosen by the writer.
+    Tables {
+        name: &'static str,
+        scope: Scope,
+    },
+    /// A short form and a long one, or words beside a measure.
+    Either(&'static [Kind]),
+}
+
+/// One word of a [`Kind::Choice`].
+#[derive(Debug)]
+pub struct Word {
+    pub text: &'static str,
+    pub doc: &'static str,
+    /// The feature it waits for.
+    pub later: Option<&'static str>,
+}
+
+/// Whether a key acts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Availability {
+    Now,
+    /// Refused until this feature comes.
+    Later(&'static str),
+    /// Only `value` acts; any other waits for the feature.
+    Only {
+        value: Literal,
+        feature: &'static str,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Literal {
+    False,
+    Text(&'static str),
+}
+
+/// Every key, in the order of the reference.
+pub fn all() -> impl Iterator<Item = &'static Key> {
+    [
+        server::KEYS,
+        limits::KEYS,
+        log::KEYS,
+        cache::KEYS,
+        site::KEYS,
+        later::KEYS,
+    ]
+    .into_iter()
+    .flatten()
+}
+
+/// The key of this name in a table.
+pub fn find(scope: Scope, name: &str) -> Option<&'static Key> {
+    all().find(|key| key.name == name && key.scopes.contains(&scope))
+}
+
+/// All keys of a table, in the order of the reference.
+pub fn within(scope: Scope) -> impl Iterator<Item = &'static Key> {
+    all().filter(move |key| key.scopes.contains(&scope))
+}
+
+impl Key {
+    const fn new(name: &'static str, scopes: &'static [Scope], kind: Kind, doc: &'static str) -> Key {
+        Key {
+            name,
+            scopes,
+            kind,
+            doc,
+            default: "",
+            example: "",
+            availability: Availability::Now,
+            elsewhere: &[],
+        }
+    }
+
+    const fn default(mut self, text: &'static str) -> Key {
+        self.default = text;
+        self
+    }
+
+    const fn example(mut self, text: &'static str) -> Key {
+        self.example = text;
+        self
+    }
+
+    const fn available(mut self, availability: Availability) -> Key {
+        self.availability = availability;
+        self
+    }
+
+    const fn elsewhere(mut self, names: &'static [&'static str]) -> Key {
+        self.elsewhere = names;
+        self
+    }
+}
+
+impl Word {
+    const fn new(text: &'static str, doc: &'static str) -> Word {
+        Word { text, doc, later: None }
+    }
+
+    const fn later(text: &'static str, doc: &'static str, feature: &'static str) -> Word {
+        Word {
+            text,
+            doc,
+            later: Some(feature),
+        }
+    }
+}
+
+impl Scope {
+    pub const ALL: &'static [Scope] = &[
+        Scope::Top,
+        Scope::Server,
+        Scope::Events,
+        Scope::Limits,
+        Scope::Log,
+        Scope::Rotate,
+        Scope::Cache,
+        Scope::Site,
+        Scope::SiteLimits,
+        Scope::SiteLog,
+        Scope::Route,
+        Scope::Redirect,
+    ];
+
+    /// How its header is written.
+    pub fn header(self) -> &'static str {
+        match self {
+            Scope::Top => "the top of the file",
+            Scope::Server => "[server]",
+            Scope::Events => "[server] events",
+            Scope::Limits => "[limits]",
+            Scope::Log => "[log]",
+            Scope::Rotate => "[log] rotate",
+            Scope::Cache => "[cache]",
+            Scope::Site => "[site.\"example.com\"]",
+            Scope::SiteLimits => "a site's limits",
+            Scope::SiteLog => "a site's log",
+            Scope::Route => "[site.\"example.com\".route.\"/path/*\"]",
+            Scope::Redirect => "a redirect",
+        }
+    }
+}

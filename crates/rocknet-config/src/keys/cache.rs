@@ -1,0 +1,27 @@
+//! Keys of `[cache]`: files kept in memory.
+
+use super::{Key, Kind, Scope};
+
+pub(super) const KEYS: &[Key] = &[
+    Key::new(
+        "max_file",
+        &[Scope::Cache],
+        // Past 16 MiB sendfile wins over any copy in memory.
+        Kind::Size {
+            min: 0,
+            max: 16 * 1024 * 1024,
+        },
+        "Largest file kept in memory. Larger ones are sent from the kernel's own cache.",
+    )
+    .default("\"50KiB\"")
+    .example("max_file = \"100KiB\""),
+    Key::new(
+        "memory",
+        &[Scope::Cache],
+        Kind::Size { min: 0, max: 1 << 44 },
+        "All kept content together; what was not asked for longest goes first. `0` keeps none.",
+    )
+    .default("\"256MiB\"")
+    .example("memory = \"1GiB\"")
+    .elsewhere(&["open_file_cache", "CacheSize"]),
+];

@@ -1,0 +1,52 @@
+//! Keys whose features come with later versions: known, so that nobody is told they do not exist, and refused.
+
+use super::{Availability, Key, Kind, Literal, Scope};
+
+const BOTH: &[Scope] = &[Scope::Site, Scope::Route];
+
+const fn later(name: &'static str, scopes: &'static [Scope], doc: &'static str, feature: &'static str) -> Key {
+    Key::new(name, scopes, Kind::Any, doc).available(Availability::Later(feature))
+}
+
+pub(super) const KEYS: &[Key] = &[
+    later(
+        "admin",
+        &[Scope::Top],
+        "Dashboard, interface for programs, metrics.",
+        "the dashboard",
+    ),
+    later("tls", &[Scope::Top], "Certificates for the whole server.", "TLS"),
+    later("state", &[Scope::Server], "Folder for certificates and history.", "TLS"),
+    later("h2c", &[Scope::Server], "HTTP/2 in the clear.", "HTTP/2"),
+    Key::new("php", BOTH, Kind::Any, "PHP by FastCGI. `false` is accepted already.")
+        .available(Availability::Only {
+            value: Literal::False,
+            feature: "PHP",
+        })
+        .elsewhere(&["php_fastcgi"]),
+    later("proxy", BOTH, "Passes requests on to other servers.", "the proxy").elsewhere(&[
+        "proxy_pass",
+        "ProxyPass",
+        "reverse_proxy",
+        "proxy.reverse.url",
+    ]),
+    later("cgi", BOTH, "Runs programs for requests.", "CGI"),
+    later("fastcgi", BOTH, "Passes requests on by FastCGI.", "FastCGI").elsewhere(&["fastcgi_pass"]),
+    later("push", BOTH, "Files sent along with a page.", "HTTP/2"),
+    later(
+        "controller",
+        BOTH,
+        "A function in a shared object that answers.",
+        "controllers",
+    ),
+    later("run_on", BOTH, "Which threads run a controller.", "controllers"),
+    later("auth", BOTH, "Users and their password hashes.", "passwords").elsewhere(&[
+        "auth_basic",
+        "basicauth",
+        "basic_auth",
+        "AuthType",
+    ]),
+    later("allow", BOTH, "Client addresses that may enter.", "address rules").elsewhere(&["Require"]),
+    later("deny", BOTH, "Client addresses that may not enter.", "address rules"),
+    later("rule", &[Scope::Site], "Rules by method, field or query.", "rules"),
+];

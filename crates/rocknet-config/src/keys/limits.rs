@@ -1,0 +1,169 @@
+//! Keys of `[limits]`: what one client may use before the server says no.
+
+use super::{Key, Kind, Scope, Word};
+
+const HOUR_MS: u64 = 3_600_000;
+const DAY_MS: u64 = 24 * HOUR_MS;
+
+pub(super) const KEYS: &[Key] = &[
+    Key::new(
+        "header_timeout",
+        &[Scope::Limits],
+        Kind::Duration {
+            min_ms: 100,
+            max_ms: HOUR_MS,
+        },
+        "Longest time from the first byte of a request (or from the connection) to the end of its header section. Then \
+         408, or a close when nothing came.",
+    )
+    .default("\"10s\"")
+    .example("header_timeout = \"5s\"")
+    .elsewhere(&[
+        "client_header_timeout",
+        "RequestReadTimeout",
+        "read_header",
+        "http1-request-timeout",
+    ]),
+    Key::new(
+        "header_size",
+        &[Scope::Limits],
+        // Below 1 KiB no browser gets through; above 1 MiB a thousand clients hold a gigabyte.
+        Kind::Size {
+            min: 1024,
+            max: 1024 * 1024,
+        },
+        "Request line and header section together. More: 431.",
+    )
+    .default("\"16KiB\"")
+    .example("header_size = \"32KiB\"")
+    .elsewhere(&[
+        "large_client_header_buffers",
+        "client_header_buffer_size",
+        "LimitRequestFieldSize",
+    ]),
+    Key::new(
+        "header_fields",
+        &[Scope::Limits],
+        Kind::Integer { min: 8, max: 10_000 },
+        "Header fields in one request. More: 431.",
+    )
+    .default("100")
+    .example("header_fields = 64")
+    .elsewhere(&["LimitRequestFields"]),
+    Key::new(
+        "target_size",
+        &[Scope::Limits],
+        Kind::Size {
+            min: 64,
+            max: 1024 * 1024,
+        },
+        "Request target: path and query. More: 414. It cannot be larger than `header_size`.",
+    )
+    .default("\"8KiB\"")
+    .example("target_size = \"4KiB\"")
+    .elsewhere(&["LimitRequestLine"]),
+    Key::new(
+        "body_size",
+        &[Scope::Limits, Scope::SiteLimits],
+        Kind::Size { min: 0, max: 1 << 50 },
+        "Content of one request: uploads, forms. More: 413. A site may have its own.",
+    )
+    .default("\"100MiB\"")
+    .example("body_size = \"10MiB\"")
+    .elsewhere(&[
+        "client_max_body_size",
+        "LimitRequestBody",
+        "limit-request-body",
+        "max_size",
+        "request_body",
+    ]),
+    Key::new(
+        "body_idle",
+        &[Scope::Limits],
+        Kind::Duration {
+            min_ms: 100,
+            max_ms: HOUR_MS,
+        },
+        "Longest silence while content of a request is awaited. Then 408.",
+    )
+    .default("\"30s\"")
+    .example("body_idle = \"10s\"")
+    .elsewhere(&["client_body_timeout", "read_body"]),
+    Key::new(
+        "body_rate",
+        &[Scope::Limits],
+        Kind::Rate { min: 0, max: 1 << 40 },
+        "Slowest average rate at which content of a request may come. Slower: 408. `0` asks for none; `body_idle` \
+         still holds.",
+    )
+    .default("\"500B/s\"")
+    .example("body_rate = \"1KiB/s\""),
+    Key::new(
+        "send_stall",
+        &[Scope::Limits],
+        Kind::Duration {
+            min_ms: 100,
+            max_ms: HOUR_MS,
+        },
+        "Longest time in which a client takes no byte of its answer. Then the connection is closed.",
+    )
+    .default("\"60s\"")
+    .example("send_stall = \"30s\"")
+    .elsewhere(&["send_timeout", "write"]),
+    Key::new(
+        "keep_alive",
+        &[Scope::Limits],
+        Kind::Duration {
+            min_ms: 0,
+            max_ms: DAY_MS,
+        },
+        "Longest time between two requests on a connection. `\"0s\"` closes after each answer.",
+    )
+    .default("\"65s\"")
+    .example("keep_alive = \"15s\"")
+    .elsewhere(&[
+        "keepalive_timeout",
+        "KeepAliveTimeout",
+        "idle",
+        "server.max-keep-alive-idle",
+    ]),
+    Key::new(
+        "connection_age",
+        &[Scope::Limits],
+        Kind::Duration {
+            min_ms: 1_000,
+            max_ms: 365 * DAY_MS,
+        },
+        "Longest life of a connection: the first answer after it says close.",
+    )
+    .default("\"1h\"")
+    .example("connection_age = \"10m\"")
+    .elsewhere(&["keepalive_time"]),
+    Key::new(
+        "connections",
+        &[Scope::Limits],
+        Kind::Either(&[
+            Kind::Choice(&[Word::new("auto", "as many as file descriptors allow")]),
+            Kind::Integer {
+                min: 1,
+                max: 10_000_000,
+            },
+        ]),
+        "Connections open at once in the whole server. When they run out, new ones wait to be accepted.",
+    )
+    .default("\"auto\"")
+    .example("connections = 20000")
+    .elsewhere(&["max-connections", "server.max-connections", "MaxClients"]),
+    Key::new(
+        "shutdown",
+        &[Scope::Limits],
+        Kind::Duration {
+            min_ms: 0,
+            max_ms: HOUR_MS,
+        },
+        "Longest time that answers in flight get to finish when the server stops.",
+    )
+    .default("\"10s\"")
+    .example("shutdown = \"30s\"")
+    .elsewhere(&["worker_shutdown_timeout", "GracefulShutdownTimeout", "grace_period"]),
+];

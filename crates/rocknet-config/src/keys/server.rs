@@ -1,0 +1,113 @@
+//! Keys of the whole server: the top of the file and `[server]`.
+
+use super::{Key, Kind, Scope, Word};
+
+pub(super) const KEYS: &[Key] = &[
+    Key::new(
+        "include",
+        &[Scope::Top],
+        Kind::Several(&Kind::Text("file name or pattern")),
+        "Files read as if they stood here. Names are relative to the file they are written in; `*` and `?` stand for any \
+         characters of a name, and a pattern may match nothing. Included files may include others, up to 8 deep; none \
+         twice, and none itself. Tables of all files become one; a value or a site written in two files is an error \
+         that names both places.",
+    )
+    .example("include = [\"sites/*.toml\"]"),
+    Key::new("server", &[Scope::Top], Kind::Table(Scope::Server), "The process and its threads."),
+    Key::new("limits", &[Scope::Top], Kind::Table(Scope::Limits), "What one client may use."),
+    Key::new("log", &[Scope::Top], Kind::Table(Scope::Log), "Error log and access log."),
+    Key::new("cache", &[Scope::Top], Kind::Table(Scope::Cache), "Files kept in memory."),
+    Key::new(
+        "site",
+        &[Scope::Top],
+        Kind::Tables { name: "site", scope: Scope::Site },
+        "The websites, each a table under its name.",
+    ),
+    Key::new(
+        "mode",
+        &[Scope::Server],
+        Kind::Choice(&[
+            Word::new("prod", "for the public"),
+            Word::new("dev", "for a developer's own machine: sites listen on 8080 when nothing else is said"),
+        ]),
+        "One switch for the defaults that differ between a developer's machine and a server.",
+    )
+    .default("\"prod\"")
+    .example("mode = \"dev\""),
+    Key::new(
+        "workers",
+        &[Scope::Server],
+        Kind::Either(&[
+            Kind::Choice(&[Word::new("auto", "as many as cores, fewer when there are many ports")]),
+            // Past this, threads only take memory from each other; the largest machines have fewer cores to give one port.
+            Kind::Integer { min: 1, max: 512 },
+        ]),
+        "Kernel threads for each listening port. The threads of a port serve that port alone, so that one busy site \
+         cannot stall another.",
+    )
+    .default("\"auto\"")
+    .example("workers = 4")
+    .elsewhere(&["worker_processes", "num-threads", "threads", "server.max-worker", "MaxRequestWorkers"]),
+    Key::new(
+        "backend",
+        &[Scope::Server],
+        Kind::Choice(&[
+            Word::new("auto", "the fastest this system has"),
+            Word::new("epoll", "readiness, on any Linux"),
+            Word::later("io_uring", "completion, on Linux 6.1 and newer", "io_uring"),
+        ]),
+        "How sockets are driven. The environment variable ROCKNET_BACKEND overrides it.",
+    )
+    .default("\"auto\"")
+    .example("backend = \"epoll\""),
+    Key::new(
+        "user",
+        &[Scope::Server],
+        Kind::Text("user name"),
+        "The user whose rights the server keeps once its ports are open, when it is started as root.",
+    )
+    .example("user = \"www-data\"")
+    .elsewhere(&["User", "server.username", "run-as"]),
+    Key::new(
+        "blocking_threads",
+        &[Scope::Server],
+        // 1024 threads of 64 KiB and more are already a machine's worth of waiting.
+        Kind::Integer { min: 0, max: 1024 },
+        "Threads for work that waits: disks, compression of large answers, programs. They serve high before normal \
+         before low priority. 0 when no route needs them.",
+    )
+    .default("4")
+    .example("blocking_threads = 8")
+    .elsewhere(&["thread_pool"]),
+    Key::new(
+        "events",
+        &[Scope::Server],
+        Kind::Table(Scope::Events),
+        "The event loop of each worker. The defaults are right unless a measurement says otherwise.",
+    )
+    .example("events = { batch = 1024, wait = \"1s\", connections = 1024 }")
+    .elsewhere(&["worker_connections"]),
+    Key::new(
+        "batch",
+        &[Scope::Events],
+        Kind::Integer { min: 1, max: 65_536 },
+        "Most events taken from the kernel at once.",
+    )
+    .default("1024"),
+    Key::new(
+        "wait",
+        &[Scope::Events],
+        // Deadlines and the Date field are looked at once per wait: a longer one would make both late.
+        Kind::Duration { min_ms: 10, max_ms: 1_000 },
+        "Longest time between two looks at deadlines and the clock.",
+    )
+    .default("\"1s\""),
+    Key::new(
+        "connections",
+        &[Scope::Events],
+        Kind::Integer { min: 0, max: 1_048_576 },
+        "Connection slots reserved at start, for each worker. More connections than that are served too; their slots \
+         are made when they come.",
+    )
+    .default("1024"),
+];

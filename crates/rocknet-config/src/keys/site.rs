@@ -1,0 +1,201 @@
+//! Keys of a site and of its routes: names, listeners, actions and filters.
+
+use super::{Availability, Key, Kind, Literal, Scope, Word};
+
+const BOTH: &[Scope] = &[Scope::Site, Scope::Route];
+
+const STATUS: Kind = Kind::Integer { min: 301, max: 308 };
+
+pub(super) const KEYS: &[Key] = &[
+    Key::new(
+        "aliases",
+        &[Scope::Site],
+        Kind::Several(&Kind::Text("host name")),
+        "Other names the site answers to; `*.example.com` stands for every name below example.com.",
+    )
+    .default("[]")
+    .example("aliases = [\"www.example.com\", \"*.example.com\"]")
+    .elsewhere(&["server_name", "ServerAlias", "ServerName", "hosts", "domains"]),
+    Key::new(
+        "listen",
+        &[Scope::Site],
+        Kind::Several(&Kind::Either(&[
+            Kind::Integer { min: 0, max: 65_535 },
+            Kind::Text("\"IP:port\", \"[IPv6]:port\" or \"unix:/path\""),
+        ])),
+        "Where the site is reached: ports (on every address of the machine), `\"IP:port\"`, `\"[IPv6]:port\"` or \
+         `\"unix:/path\"`, each with `http://` before it if need be. On a site that is named by an address a port alone \
+         means that port of that address. Port 0 lets the kernel choose one, told at start. Without the key: what the \
+         site's name says, else port 80 (8080 in `dev` mode).",
+    )
+    .default("[80]")
+    .example("listen = [80, \"127.0.0.1:8080\", \"unix:/run/rocknet/site.sock\"]")
+    .elsewhere(&["port", "ports", "bind", "Listen", "server.port", "address"]),
+    Key::new(
+        "root",
+        BOTH,
+        Kind::Text("folder"),
+        "The folder whose files are served, relative to the file it is written in. In a route the whole path of the \
+         request is looked up below it, the route's own part included.",
+    )
+    .example("root = \"/var/www/example\"")
+    .elsewhere(&["document_root", "DocumentRoot", "docroot", "path", "dir", "directory", "file.dir", "server.document-root"]),
+    Key::new(
+        "index",
+        BOTH,
+        Kind::Several(&Kind::Text("file name")),
+        "What is served for a folder: the first of these that exists.",
+    )
+    .default("[\"index.html\", \"index.htm\"]")
+    .example("index = [\"home.html\"]")
+    .elsewhere(&["DirectoryIndex", "index-file.names", "file.index"]),
+    Key::new(
+        "browse",
+        BOTH,
+        Kind::Boolean,
+        "Whether a folder without an index shows a list of what is in it.",
+    )
+    .default("false")
+    .example("browse = true")
+    .elsewhere(&["autoindex", "dirlisting", "file.dirlisting", "dir-listing.activate", "Indexes", "list"]),
+    Key::new(
+        "fallback",
+        BOTH,
+        Kind::Text("path below the site"),
+        "The path that is served when nothing else matches: for single-page apps.",
+    )
+    .example("fallback = \"/index.html\"")
+    .elsewhere(&["FallbackResource", "spa"]),
+    Key::new(
+        "try",
+        BOTH,
+        Kind::Several(&Kind::Text("path with `{path}`")),
+        "Paths looked up in this order; `{path}` is the path of the request. After them comes `fallback`.",
+    )
+    .default("[]")
+    .example("try = [\"{path}\", \"{path}.html\", \"/index.html\"]")
+    .elsewhere(&["try_files", "try-files"]),
+    Key::new(
+        "tls",
+        &[Scope::Site],
+        Kind::Either(&[
+            Kind::Choice(&[
+                Word::new("off", "in the clear"),
+                Word::later("auto", "a certificate by itself", "TLS"),
+                Word::later("local", "a certificate for this machine", "TLS"),
+            ]),
+            Kind::Any,
+        ]),
+        "Encryption of the site.",
+    )
+    .default("\"off\"")
+    .example("tls = \"off\"")
+    .available(Availability::Only { value: Literal::Text("off"), feature: "TLS" })
+    .elsewhere(&["ssl", "https", "ssl_certificate", "SSLEngine", "certificate"]),
+    Key::new(
+        "compress",
+        BOTH,
+        Kind::Boolean,
+        "Whether texts of 1 KiB and more are compressed (Brotli, Zstandard or gzip) for clients that accept it. Files \
+         that stand ready beside the original (`.br`, `.zst`, `.gz`) come first.",
+    )
+    .default("true")
+    .example("compress = false")
+    .elsewhere(&["gzip", "brotli", "encode", "deflate", "mod_deflate", "gzip_static"]),
+    Key::new(
+        "headers",
+        BOTH,
+        Kind::Map { name: "field name", value: &Kind::Text("field value") },
+        "Header fields added to every answer; an empty value removes a field. The fields of a route join those of its \
+         site. Fields that frame a message (Content-Length, Transfer-Encoding, Connection and the like) belong to the \
+         server.",
+    )
+    .default("{}")
+    .example("headers = { \"X-Frame-Options\" = \"DENY\", \"Cache-Control\" = \"max-age=3600\" }")
+    .elsewhere(&["add_header", "header", "Header", "response_headers", "setenv.add-response-header"]),
+    Key::new(
+        "errors",
+        BOTH,
+        Kind::Map { name: "status from 400 to 599", value: &Kind::Text("path below the site") },
+        "Pages for errors: a status, and the path below the site whose content is sent with it.",
+    )
+    .default("{}")
+    .example("errors = { 404 = \"/404.html\", 503 = \"/sorry.html\" }")
+    .elsewhere(&["error_page", "ErrorDocument", "error-doc", "handle_errors", "server.error-handler"]),
+    Key::new(
+        "redirects",
+        BOTH,
+        Kind::Map { name: "path", value: &Kind::Either(&[Kind::Text("target"), Kind::Table(Scope::Redirect)]) },
+        "Paths that have moved. A path may be exact, end in `/*` (everything below), or hold `*` elsewhere (any run \
+         without `/`); `{*}` in the target is what the first `*` stood for. The target is a path, or a URL with http:// \
+         or https://; the query of the request is kept unless the target has one. The short form answers 308.",
+    )
+    .default("{}")
+    .example("redirects = { \"/old\" = \"/new\", \"/blog/*\" = \"/news/{*}\", \"/tmp\" = { to = \"/now\", status = 302 } }")
+    .elsewhere(&["rewrite", "Redirect", "redir", "RewriteRule", "RedirectMatch", "redirect", "return", "url.redirect"]),
+    Key::new("to", &[Scope::Redirect], Kind::Text("target"), "A path, or a URL with http:// or https://.")
+        .elsewhere(&["target", "url", "location"]),
+    Key::new(
+        "status",
+        &[Scope::Redirect],
+        STATUS,
+        "301 or 308 when it has moved for good, 302 or 307 for now, 303 after a form. 307 and 308 keep the method.",
+    )
+    .default("308")
+    .elsewhere(&["code"]),
+    Key::new(
+        "symlinks",
+        BOTH,
+        Kind::Choice(&[
+            Word::new("inside", "while they stay inside the root"),
+            Word::new("owner", "anywhere, if link and target belong to the same user"),
+            Word::new("all", "anywhere; dangerous where others may make links"),
+        ]),
+        "Which symbolic links are followed.",
+    )
+    .default("\"inside\"")
+    .example("symlinks = \"owner\"")
+    .elsewhere(&["disable_symlinks", "FollowSymLinks", "server.follow-symlink"]),
+    Key::new(
+        "priority",
+        BOTH,
+        Kind::Choice(&[
+            Word::new("high", "before all others"),
+            Word::new("normal", "in between"),
+            Word::new("low", "after all others, yet never starved"),
+        ]),
+        "Which work goes first in the pool of blocking threads.",
+    )
+    .default("\"normal\"")
+    .example("priority = \"high\""),
+    Key::new(
+        "limits",
+        &[Scope::Site],
+        Kind::Table(Scope::SiteLimits),
+        "Limits of this site, where they differ from `[limits]`.",
+    )
+    .example("limits = { body_size = \"1GiB\" }"),
+    Key::new(
+        "log",
+        &[Scope::Site],
+        Kind::Either(&[
+            Kind::Choice(&[Word::new("off", "none"), Word::new("stdout", "standard output")]),
+            Kind::Text("file name, with `/` or `.` in it"),
+            Kind::Table(Scope::SiteLog),
+        ]),
+        "The site's own access log: where it goes, or a table with `access` and `format`. What it does not say comes \
+         from `[log]`.",
+    )
+    .example("log = { access = \"/var/log/rocknet/example.log\", format = \"json\" }"),
+    Key::new(
+        "route",
+        &[Scope::Site],
+        Kind::Tables { name: "pattern", scope: Scope::Route },
+        "Parts of the site with settings of their own, each a table under its pattern. The most specific pattern \
+         holds, wherever it is written: an exact path (`/hello`), then the longest prefix (`/api/*`), then a pattern \
+         with `*` elsewhere (`*.zip`, `/users/*/photo`; there `*` is any run without `/`). A route has the settings of \
+         its site, with its own over them: maps are joined, all else is replaced.",
+    )
+    .example("[site.\"example.com\".route.\"/downloads/*\"]\nbrowse = true\npriority = \"low\"")
+    .elsewhere(&["location", "Location", "handle", "paths", "Directory"]),
+];

@@ -1,0 +1,191 @@
+//! The text of every file read, and the way from a byte in it back to file, line and column.
+
+use std::path::{Path, PathBuf};
+
+use crate::finding::Location;
+
+/// Largest file accepted: fifty thousand sites written by hand stay below a quarter of it, and offsets fit in 32 bits.
+pub const MAX_FILE_BYTES: usize = 16 * 1024 * 1024;
+
+/// Most files in one configuration: the one-file-per-site habit of large hosts, with room to spare.
+pub const MAX_FILES: usize = 65_536;
+
+/// Longest part of a line shown in a finding: it still fits beside the line number on a wide terminal.
+const MAX_EXCERPT_CHARS: usize = 140;
+
+/// One file among [`Sources`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FileId(u32);
+
+/// A range of bytes in one file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub file: FileId,
+    pub start: u32,
+    pub end: u32,
+}
+
+impl Span {
+    pub fn new(file: FileId, start: usize, end: usize) -> Span {
+        // MAX_FILE_BYTES keeps both below 2^32; saturating keeps the law even if a caller forgot.
+        let narrow = |offset: usize| u32::try_from(offset).unwrap_or(u32::MAX);
+        Span {
+            file,
+            start: narrow(start),
+            end: narrow(end.max(start)),
+        }
+    }
+
+    /// From the start of this span to the end of a later one in the same file.
+    pub fn to(self, later: Span) -> Span {
+        Span {
+            file: self.file,
+            start: self.start,
+            end: later.end.max(self.end),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct SourceFile {
+    path: PathBuf,
+    text: String,
+    /// Offset of the first byte of each line.
+    lines: Vec<u32>,
+}
+
+/// All files of one configuration, in reading order.
+#[derive(Debug, Default)]
+pub(crate) struct Sources {
+    files: Vec<SourceFile>,
+}
+
+impl Sources {
+    pub fn add(&mut self, path: PathBuf, text: String) -> FileId {
+        let mut lines = vec![0];
+        lines.extend(
+            text.bytes()
+                .enumerate()
+                .filter(|(_, b)| *b == b'\n')
+                .map(|(at, _)| at as u32 + 1),
+        );
+        self.files.push(SourceFile { path, text, lines });
+        FileId(self.files.len() as u32 - 1)
+    }
+
+    pub fn len(&self) -> usize {
+        self.files.len()
+    }
+
+    pub fn text(&self, file: FileId) -> &str {
+        self.files.get(file.0 as usize).map_or("", |f| &f.text)
+    }
+
+    pub fn path(&self, file: FileId) -> &Path {
+        self.files.get(file.0 as usize).map_or(Path::new(""), |f| &f.path)
+    }
+
+    pub fn paths(&self) -> Vec<PathBuf> {
+        self.files.iter().map(|f| f.path.clone()).collect()
+    }
+
+    /// The file already read under this path, if any.
+    pub fn find(&self, path: &Path) -> Option<FileId> {
+        self.files
+            .iter()
+            .position(|f| f.path == path)
+            .map(|at| FileId(at as u32))
+    }
+
+    /// The text a span covers.
+    pub fn slice(&self, span: Span) -> &str {
+        self.text(span.file)
+            .get(span.start as usize..span.end as usize)
+            .unwrap_or("")
+    }
+
+    /// Line of a span, from 1.
+    pub fn line(&self, span: Span) -> usize {
+        let Some(file) = self.files.get(span.file.0 as usize) else {
+            return 1;
+        };
+        file.lines.partition_point(|start| *start <= span.start).max(1)
+    }
+
+    /// Everything a message needs to show a span, free of the sources themselves.
+    pub fn locate(&self, span: Span) -> Location {
+        let line = self.line(span);
+        let Some(file) = self.files.get(span.file.0 as usize) else {
+            return Location::default();
+        };
+        let start = file.lines.get(line - 1).copied().unwrap_or(0) as usize;
+        let content = file.text.get(start..).unwrap_or("");
+        let content = content.split('\n').next().unwrap_or("").trim_end_matches('\r');
+        let chars_before = |offset: u32| {
+            let bytes = (offset as usize).saturating_sub(start).min(content.len());
+            content.char_indices().take_while(|(at, _)| *at < bytes).count()
+        };
+        let column = chars_before(span.start);
+        let width = chars_before(span.end).saturating_sub(column).max(1);
+        let skipped = if column + width.min(MAX_EXCERPT_CHARS / 2) > MAX_EXCERPT_CHARS {
+            column - MAX_EXCERPT_CHARS / 4
+        } else {
+            0
+        };
+        // A terminal must never act on bytes from a file, and a tab would part the caret from its place.
+        let excerpt: String = content
+            .chars()
+            .skip(skipped)
+            .take(MAX_EXCERPT_CHARS)
+            .map(|c| if c.is_control() { ' ' } else { c })
+            .collect();
+        Location {
+            file: file.path.clone(),
+            line,
+            column: column + 1,
+            width,
+            excerpt: excerpt.trim_end().to_owned(),
+            skipped,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_become_lines_and_columns() {
+        let mut sources = Sources::default();
+        let file = sources.add("a.toml".into(), "eins = 1\r\nzwölf = 12\n\tx = 3".into());
+        // (what to find, line, column, width, excerpt)
+        let rows = [
+            ("eins", 1, 1, 4, "eins = 1"),
+            ("zwölf", 2, 1, 5, "zwölf = 12"),
+            ("12", 2, 9, 2, "zwölf = 12"),
+            ("x = 3", 3, 2, 5, " x = 3"),
+        ];
+        for (what, line, column, width, excerpt) in rows {
+            let start = sources.text(file).find(what).unwrap();
+            let got = sources.locate(Span::new(file, start, start + what.len()));
+            assert_eq!(
+                (got.line, got.column, got.width, got.excerpt.as_str()),
+                (line, column, width, excerpt),
+                "{what}"
+            );
+        }
+        let end = sources.text(file).len();
+        assert_eq!(sources.locate(Span::new(file, end, end)).line, 3);
+    }
+
+    #[test]
+    fn long_lines_are_shown_around_the_place() {
+        let mut sources = Sources::default();
+        let text = format!("a = \"{}\" b", "x".repeat(5000));
+        let at = text.len() - 1;
+        let file = sources.add("a.toml".into(), text);
+        let got = sources.locate(Span::new(file, at, at + 1));
+        assert!(got.excerpt.chars().count() <= MAX_EXCERPT_CHARS);
+        assert_eq!(got.excerpt.chars().nth(got.column - 1 - got.skipped), Some('b'));
+    }
+}

@@ -1,0 +1,220 @@
+//! Durations, sizes and rates as a person writes them: `"10s"`, `"50KiB"`, `"500B/s"`.
+
+use std::time::Duration;
+
+/// Unit and its length in milliseconds, smallest first.
+const TIME: &[(&str, u64)] = &[
+    ("ms", 1),
+    ("s", 1_000),
+    ("m", 60_000),
+    ("h", 3_600_000),
+    ("d", 86_400_000),
+    ("w", 604_800_000),
+];
+
+/// Unit and its number of bytes.
+const SIZE: &[(&str, u64)] = &[
+    ("B", 1),
+    ("KB", 1_000),
+    ("MB", 1_000_000),
+    ("GB", 1_000_000_000),
+    ("TB", 1_000_000_000_000),
+    ("KiB", 1 << 10),
+    ("MiB", 1 << 20),
+    ("GiB", 1 << 30),
+    ("TiB", 1 << 40),
+];
+
+/// Why a text is no measure: what to write instead, as a whole sentence's end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct BadUnit(pub String);
+
+/// `"500ms"`, `"10s"`, `"1h30m"`: whole numbers, each with its unit, largest first.
+pub(crate) fn duration(text: &str) -> Result<Duration, BadUnit> {
+    let general =
+        || BadUnit("write a whole number and a unit: \"500ms\", \"10s\", \"5m\", \"1h\" or \"7d\"".to_owned());
+    let mut rest = text.trim();
+    let mut total: u64 = 0;
+    let mut last = u64::MAX;
+    if rest.is_empty() {
+        return Err(general());
+    }
+    while !rest.is_empty() {
+        let (number, after) = leading_number(rest).ok_or_else(general)?;
+        let end = after.find(|c: char| c.is_ascii_digit()).unwrap_or(after.len());
+        let (unit, next) = after.split_at(end);
+        let Some((_, length)) = TIME.iter().find(|(name, _)| *name == unit) else {
+            let unit = unit.trim();
+            return Err(match unit.to_ascii_lowercase().as_str() {
+                "" => BadUnit(format!(
+                    "a unit is missing: write \"{number}s\" for seconds or \"{number}ms\" for thousandths"
+                )),
+                "sec" | "secs" | "second" | "seconds" | "s" => BadUnit(format!("write \"{number}s\"")),
+                "min" | "mins" | "minute" | "minutes" => BadUnit(format!("write \"{number}m\"")),
+                "hour" | "hours" | "hr" | "h" => BadUnit(format!("write \"{number}h\"")),
+                "day" | "days" | "d" => BadUnit(format!("write \"{number}d\"")),
+                "msec" | "millis" | "milliseconds" | "ms" => BadUnit(format!("write \"{number}ms\"")),
+                _ => general(),
+            });
+        };
+        if *length >= last {
+            return Err(general());
+        }
+        last = *length;
+        let part = number.checked_mul(*length).ok_or_else(general)?;
+        total = total.checked_add(part).ok_or_else(general)?;
+        rest = next;
+    }
+    Ok(Duration::from_millis(total))
+}
+
+/// `"50KiB"`, `"100MB"`, or bytes without a unit.
+pub(crate) fn size(text: &str) -> Result<u64, BadUnit> {
+    let general = || BadUnit("write a whole number and a unit: \"512B\", \"50KiB\", \"100MB\" or \"2GiB\"".to_owned());
+    let (number, unit) = leading_number(text.trim()).ok_or_else(general)?;
+    if unit.is_empty() {
+        return Ok(number);
+    }
+    let Some((_, bytes)) = SIZE.iter().find(|(name, _)| *name == unit) else {
+        let letter = unit.trim().chars().next().unwrap_or(' ').to_ascii_uppercase();
+        let alike = unit.trim().to_ascii_lowercase();
+        let known = ["", "b", "ib", "bytes", "byte"].contains(&alike.get(1..).unwrap_or("-"));
+        return Err(match letter {
+            'K' | 'M' | 'G' | 'T' if known => BadUnit(format!(
+                "write \"{number}{letter}iB\" (steps of 1024) or \"{number}{letter}B\" (steps of 1000)"
+            )),
+            'B' if "bytes".starts_with(&alike) => BadUnit(format!("write \"{number}B\"")),
+            _ => general(),
+        });
+    };
+    number.checked_mul(*bytes).ok_or_else(general)
+}
+
+/// `"500B/s"`, `"1KiB/s"`, or bytes a second without a unit.
+pub(crate) fn rate(text: &str) -> Result<u64, BadUnit> {
+    let general = || BadUnit("write bytes a second: \"500B/s\", \"1KiB/s\" or \"2MB/s\"".to_owned());
+    let text = text.trim();
+    if text.bytes().all(|b| b.is_ascii_digit()) {
+        return text.parse().map_err(|_| general());
+    }
+    let amount = text.strip_suffix("/s").ok_or_else(general)?;
+    size(amount).map_err(|_| general())
+}
+
+fn leading_number(text: &str) -> Option<(u64, &str)> {
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (digits, rest) = text.split_at(end);
+    Some((digits.parse().ok()?, rest))
+}
+
+/// A duration in the largest units that say it exactly.
+pub(crate) fn show_duration(duration: Duration) -> String {
+    let mut left = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    if left == 0 {
+        return "0s".to_owned();
+    }
+    let mut text = String::new();
+    // Weeks are left out: "30d" says more than "4w2d".
+    for (unit, length) in TIME.iter().rev().filter(|(unit, _)| *unit != "w") {
+        if left >= *length {
+            text.push_str(&format!("{}{unit}", left / length));
+            left %= length;
+        }
+    }
+    text
+}
+
+/// A size in the largest unit that says it exactly.
+pub(crate) fn show_size(bytes: u64) -> String {
+    if bytes == 0 {
+        return "0".to_owned();
+    }
+    let exact = SIZE
+        .iter()
+        .filter(|(_, length)| bytes.is_multiple_of(*length))
+        .max_by_key(|(_, length)| *length);
+    exact.map_or_else(
+        || bytes.to_string(),
+        |(unit, length)| format!("{}{unit}", bytes / length),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_whole_numbers_with_units() {
+        let rows: &[(&str, Result<u64, &str>)] = &[
+            ("500ms", Ok(500)),
+            ("10s", Ok(10_000)),
+            ("1m30s", Ok(90_000)),
+            ("2w", Ok(1_209_600_000)),
+            ("0s", Ok(0)),
+            ("10", Err("\"10s\"")),
+            ("10 s", Err("\"10s\"")),
+            ("5min", Err("\"5m\"")),
+            ("3 hours", Err("\"3h\"")),
+            ("1s1m", Err("whole number")),
+            ("1s1s", Err("whole number")),
+            ("-1s", Err("whole number")),
+            ("1.5s", Err("whole number")),
+            ("", Err("whole number")),
+            ("s", Err("whole number")),
+            ("99999999999999999999s", Err("whole number")),
+            ("9999999999999999999s", Err("whole number")),
+        ];
+        for (text, want) in rows {
+            match (duration(text), want) {
+                (Ok(got), Ok(ms)) => assert_eq!(got.as_millis(), u128::from(*ms), "{text}"),
+                (Err(BadUnit(said)), Err(part)) => assert!(said.contains(part), "{text}: {said}"),
+                (got, want) => panic!("{text}: {got:?}, not {want:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn sizes_and_rates_are_whole_numbers_with_units() {
+        type Row<'a> = (fn(&str) -> Result<u64, BadUnit>, &'a str, Result<u64, &'a str>);
+        let rows: &[Row<'_>] = &[
+            (size, "50KiB", Ok(51_200)),
+            (size, "100MB", Ok(100_000_000)),
+            (size, "7", Ok(7)),
+            (size, "7B", Ok(7)),
+            (size, "10m", Err("\"10MiB\"")),
+            (size, "10kb", Err("\"10KiB\"")),
+            (size, "10 MB", Err("\"10MiB\"")),
+            (size, "5 bytes", Err("\"5B\"")),
+            (size, "1.5GB", Err("whole number")),
+            (size, "99999999TiB", Err("whole number")),
+            (size, "ä", Err("whole number")),
+            (size, "1ä", Err("whole number")),
+            (rate, "500B/s", Ok(500)),
+            (rate, "1KiB/s", Ok(1024)),
+            (rate, "500", Ok(500)),
+            (rate, "1KiB", Err("bytes a second")),
+            (rate, "", Err("bytes a second")),
+        ];
+        for (parse, text, want) in rows {
+            match (parse(text), want) {
+                (Ok(got), Ok(bytes)) => assert_eq!(got, *bytes, "{text}"),
+                (Err(BadUnit(said)), Err(part)) => assert!(said.contains(part), "{text}: {said}"),
+                (got, want) => panic!("{text}: {got:?}, not {want:?}"),
+            }
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn what_is_shown_reads_back(ms in 0_u64..100_000_000_000, bytes in 0_u64..1 << 50) {
+            let time = Duration::from_millis(ms);
+            proptest::prop_assert_eq!(duration(&show_duration(time)), Ok(time));
+            proptest::prop_assert_eq!(size(&show_size(bytes)), Ok(bytes));
+        }
+
+        #[test]
+        fn no_text_panics(text in "\\PC*") {
+            let _ = (duration(&text), size(&text), rate(&text));
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Golden pairs: each file of `golden/` is a configuration, and the snapshot beside it what RockNet makes of it.
+//!
+//! A case may hold more than its main file: `#: file NAME` begins another file, `#: env NAME=VALUE` sets a variable,
+//! `#: dir PATH` makes a folder, `#: purpose check` reads it as `rocknet check` does. The main file is
+//! `/etc/rocknet/rocknet.toml`, and names are relative to its folder.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use rocknet_config::environment::Memory;
+use rocknet_config::model::{Config, Route, Settings, Site};
+use rocknet_config::{Finding, Loaded, Report};
+
+const FOLDER: &str = "/etc/rocknet";
+
+#[test]
+fn every_case_gives_what_stands_beside_it() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let mut cases: Vec<PathBuf> = std::fs::read_dir(&folder).unwrap().map(|e| e.unwrap().path()).collect();
+    cases.retain(|path| path.extension().is_some_and(|e| e == "toml"));
+    cases.sort();
+    assert!(cases.len() >= 60, "{} cases", cases.len());
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path(&folder);
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| {
+        for case in cases {
+            let name = case.file_stem().unwrap().to_string_lossy().into_owned();
+            insta::assert_snapshot!(name, outcome(&std::fs::read_to_string(&case).unwrap()));
+        }
+    });
+}
+
+fn outcome(case: &str) -> String {
+    let mut world = Memory::default();
+    let mut strict = false;
+    let mut file = PathBuf::from(FOLDER).join("rocknet.toml");
+    world.files.insert(file.clone(), String::new());
+    for line in case.split_inclusive('\n') {
+        let Some(order) = line.strip_prefix("#: ") else {
+            world.files.entry(file.clone()).or_default().push_str(line);
+            continue;
+        };
+        let (verb, rest) = order.trim_end().split_once(' ').unwrap();
+        match verb {
+            "file" => file = Path::new(FOLDER).join(rest),
+            "env" => drop(
+                rest.split_once('=')
+                    .map(|(k, v)| world.variables.insert(k.into(), v.into())),
+            ),
+            "dir" => drop(world.directories.insert(rest.into())),
+            "purpose" => strict = rest == "check",
+            _ => panic!("{verb}: no such order"),
+        }
+        world.files.entry(file.clone()).or_default();
+    }
+    let main = Path::new("rocknet.toml");
+    let read = if strict {
+        rocknet_config::check
+    } else {
+        rocknet_config::load
+    };
+    match read(main, &world) {
+        Err(report) => report.to_string(),
+        Ok(loaded) => accepted(&loaded),
+    }
+}
+
+fn accepted(loaded: &Loaded) -> String {
+    let report = Report {
+        findings: loaded.warnings.clone(),
+        omitted: 0,
+    };
+    let mut text = String::from("accepted\n");
+    if !loaded.warnings.is_empty() {
+        text.push_str(&report.to_string());
+    }
+    let base = Config::default();
+    let config = &loaded.config;
+    if config.server != base.server {
+        writeln!(text, "{:#?}", config.server).unwrap();
+    }
+    if config.limits != base.limits {
+        writeln!(text, "{:#?}", config.limits).unwrap();
+    }
+    if config.log != base.log {
+        writeln!(text, "{:#?}", config.log).unwrap();
+    }
+    if config.cache != base.cache {
+        writeln!(text, "{:#?}", config.cache).unwrap();
+    }
+    for site in &config.sites {
+        write_site(&mut text, site, config);
+    }
+    text
+}
+
+/// A site in few lines: what differs from the defaults.
+fn write_site(text: &mut String, site: &Site, config: &Config) {
+    let given = if site.listen_given { "" } else { " by default" };
+    writeln!(
+        text,
+        "site {} at {}:{}",
+        site.name,
+        site.place.file.display(),
+        site.place.line
+    )
+    .unwrap();
+    writeln!(text, "  names {:?}", site.names).unwrap();
+    writeln!(text, "  listen{given} {:?}", site.listen).unwrap();
+    if site.body_size != config.limits.body_size {
+        writeln!(text, "  body_size {}", site.body_size).unwrap();
+    }
+    if site.access != config.log.access {
+        writeln!(text, "  access {:?}", site.access).unwrap();
+    }
+    write_settings(text, &site.settings, &Settings::default(), "  ");
+    for Route {
+        pattern,
+        settings,
+        place,
+    } in &site.routes
+    {
+        writeln!(text, "  route {pattern:?} at line {}", place.line).unwrap();
+        write_settings(text, settings, &site.settings, "    ");
+    }
+}
+
+fn write_settings(text: &mut String, settings: &Settings, base: &Settings, indent: &str) {
+    let (ours, theirs) = (format!("{settings:#?}"), format!("{base:#?}"));
+    if ours == theirs {
+        return;
+    }
+    let mut show = |name: &str, ours: String, theirs: String| {
+        if ours != theirs {
+            writeln!(text, "{indent}{name} {ours}").unwrap();
+        }
+    };
+    macro_rules! each {
+        ($($field:ident)*) => { $( show(
+            stringify!($field), format!("{:?}", settings.$field), format!("{:?}", base.$field),
+        ); )* };
+    }
+    each!(root index browse fallback try_paths symlinks compress headers errors redirects priority);
+    let places: Vec<_> = settings
+        .places
+        .iter()
+        .map(|(key, place)| format!("{key}:{}", place.line))
+        .collect();
+    writeln!(text, "{indent}places {}", places.join(" ")).unwrap();
+}
+
+#[test]
+fn findings_are_whole_sentences_with_a_cure() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|e| e != "toml") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        let world = Memory {
+            any_directory: true,
+            ..Memory::default()
+        };
+        if let Err(report) = rocknet_config::parse(&text, Path::new("/etc/rocknet/rocknet.toml"), &world) {
+            for Finding { message, help, .. } in report.findings {
+                assert!(help.is_some(), "{}: no cure for: {message}", path.display());
+                assert!(!message.ends_with('.'), "{}: {message}", path.display());
+            }
+        }
+    }
+}
