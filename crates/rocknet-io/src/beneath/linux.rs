@@ -42,6 +42,11 @@ impl Lookup {
         cached: false,
     };
 
+    #[cfg(test)]
+    pub(super) fn knows_cached(self) -> bool {
+        self.cached
+    }
+
     pub(super) fn beneath(self, root: BorrowedFd<'_>, relative: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
         if !self.openat2 {
             return Err(Errno::NOSYS);

@@ -24,6 +24,11 @@ impl Lookup {
     #[cfg(test)]
     pub(super) const NONE: Self = Self;
 
+    #[cfg(test)]
+    pub(super) fn knows_cached(self) -> bool {
+        false
+    }
+
     pub(super) fn beneath(self, _root: BorrowedFd<'_>, _relative: &[u8], _flags: OFlags) -> Result<OwnedFd, Errno> {
         Err(Errno::NOSYS)
     }

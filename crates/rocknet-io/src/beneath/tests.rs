@@ -372,3 +372,21 @@ fn probes_for_neighbours() {
         assert_eq!(root.may_hold(path.as_bytes()), expected, "{path:?}");
     }
 }
+
+#[test]
+fn opens_from_memory_what_was_just_looked_up() {
+    /// Only a machine short of memory forgets a name between two calls.
+    const TRIES: usize = 100;
+    let place = Place::new();
+    let [root, walked] = place.both();
+    for symlinks in [Symlinks::Inside, Symlinks::All] {
+        let mut look_ups = (0..TRIES).map(|_| {
+            root.open_file(b"sub/page", symlinks).unwrap();
+            outcome(root.open_cached(b"sub/page", symlinks))
+        });
+        let found = look_ups.any(|outcome| outcome == "page");
+        assert_eq!(found, root.lookup.knows_cached(), "{symlinks:?} by {:?}", root.lookup);
+        assert_eq!(outcome(walked.open_cached(b"sub/page", symlinks)), "WouldBlock");
+    }
+    assert_eq!(outcome(root.open_cached(b"sub/page", Symlinks::Owner)), "WouldBlock");
+}
