@@ -1,0 +1,264 @@
+//! What may be asked of a running server, and how it is typed at its terminal.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::text;
+
+/// A question or an order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Command {
+    /// How the server is: answered by [`crate::Status`].
+    Status,
+    /// What it serves: answered by [`crate::SiteSummary`] for each site.
+    Sites,
+    /// Read the configuration again; a bad one changes nothing.
+    Reload,
+    /// Finish what is being answered, and end.
+    Quit,
+    /// Tell the commands.
+    Help,
+}
+
+impl Command {
+    pub const ALL: [Command; 5] = [
+        Command::Status,
+        Command::Sites,
+        Command::Reload,
+        Command::Quit,
+        Command::Help,
+    ];
+
+    /// The word to type.
+    pub fn name(self) -> &'static str {
+        match self {
+            Command::Status => "status",
+            Command::Sites => "sites",
+            Command::Reload => "reload",
+            Command::Quit => "quit",
+            Command::Help => "help",
+        }
+    }
+
+    /// What it does, in a line.
+    pub fn summary(self) -> &'static str {
+        match self {
+            Command::Status => "connections, requests, answers and cache as of now",
+            Command::Sites => "what is served, and where",
+            Command::Reload => "read the configuration again; a bad one changes nothing",
+            Command::Quit => "finish what is being answered, and end",
+            Command::Help => "these lines",
+        }
+    }
+
+    /// Other words people type for it, from other servers and shells; these must be typed whole.
+    fn synonyms(self) -> &'static [&'static str] {
+        match self {
+            Command::Quit => &["stop", "exit"],
+            Command::Help => &["?"],
+            Command::Status | Command::Sites | Command::Reload => &[],
+        }
+    }
+
+    /// What a line typed at the terminal asks for; nothing if it is empty. Case means nothing, and the beginning of a word
+    /// will do if no other command begins so.
+    pub fn parse(line: &str) -> Result<Option<Command>, UnknownCommand> {
+        let word = line.trim();
+        if word.is_empty() {
+            return Ok(None);
+        }
+        let unknown = |suggestions| UnknownCommand {
+            word: text::shown(word, MAX_SHOWN),
+            suggestions,
+        };
+        if word.len() > MAX_LINE {
+            return Err(unknown(Vec::new()));
+        }
+        let lower = word.to_ascii_lowercase();
+        let whole = |command: &Command| command.name() == lower || command.synonyms().contains(&lower.as_str());
+        if let Some(command) = Command::ALL.into_iter().find(whole) {
+            return Ok(Some(command));
+        }
+        let begun: Vec<_> = Command::ALL
+            .into_iter()
+            .filter(|command| command.name().starts_with(&lower))
+            .collect();
+        match begun[..] {
+            [command] => Ok(Some(command)),
+            [] => Err(unknown(nearest(&lower))),
+            _ => Err(unknown(begun)),
+        }
+    }
+
+    /// What `help` prints.
+    pub fn help() -> String {
+        let width = Command::ALL
+            .map(|command| command.name().len())
+            .into_iter()
+            .max()
+            .unwrap_or_default();
+        Command::ALL
+            .map(|command| format!("{:width$}  {}\n", command.name(), command.summary()))
+            .concat()
+    }
+}
+
+impl fmt::Display for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Command {
+    type Err = UnknownCommand;
+
+    fn from_str(line: &str) -> Result<Command, UnknownCommand> {
+        let empty = || UnknownCommand {
+            word: String::new(),
+            suggestions: Vec::new(),
+        };
+        Command::parse(line)?.ok_or_else(empty)
+    }
+}
+
+/// No command is named so, or several begin so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownCommand {
+    /// Fit for a terminal: cut short, and without control characters.
+    pub word: String,
+    /// What may have been meant, likeliest first.
+    pub suggestions: Vec<Command>,
+}
+
+impl fmt::Display for UnknownCommand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "unknown command `{}`", self.word)?;
+        match &self.suggestions[..] {
+            [] => f.write_str("; `help` tells what there is"),
+            [only] => write!(f, "; did you mean `{only}`?"),
+            [most @ .., last] => {
+                f.write_str("; did you mean ")?;
+                for command in most {
+                    write!(f, "`{command}` ")?;
+                }
+                write!(f, "or `{last}`?")
+            }
+        }
+    }
+}
+
+impl std::error::Error for UnknownCommand {}
+
+/// Commands the word may be a slip of, nearest first.
+fn nearest(word: &str) -> Vec<Command> {
+    let distance = |command: Command| strsim::damerau_levenshtein(word, command.name());
+    let mut near: Vec<_> = Command::ALL
+        .into_iter()
+        .filter(|&command| distance(command) <= MAX_SLIPS)
+        .collect();
+    near.sort_by_key(|&command| distance(command));
+    let least = near.first().map(|&command| distance(command));
+    near.retain(|&command| Some(distance(command)) == least);
+    near
+}
+
+/// Letters wrong, missing, too many or swapped in a slip: with more, words of four to six letters all look alike.
+const MAX_SLIPS: usize = 2;
+
+/// Longer than any command with every slip: such a line is pasted text, and is not measured against the commands.
+const MAX_LINE: usize = 64;
+
+/// Characters of an unknown word that are shown.
+const MAX_SHOWN: usize = 24;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_understood() {
+        fn check(line: &str, expected: Option<Command>) {
+            assert_eq!(Command::parse(line), Ok(expected), "{line:?}");
+        }
+        for (line, expected) in [
+            ("", None),
+            (" \t\r\n", None),
+            ("status", Some(Command::Status)),
+            ("  Status \r\n", Some(Command::Status)),
+            ("st", Some(Command::Status)),
+            ("si", Some(Command::Sites)),
+            ("sites", Some(Command::Sites)),
+            ("r", Some(Command::Reload)),
+            ("RELOAD", Some(Command::Reload)),
+            ("q", Some(Command::Quit)),
+            ("stop", Some(Command::Quit)),
+            ("exit", Some(Command::Quit)),
+            ("h", Some(Command::Help)),
+            ("?", Some(Command::Help)),
+        ] {
+            check(line, expected);
+        }
+        for command in Command::ALL {
+            check(command.name(), Some(command));
+            assert_eq!(command.to_string().parse(), Ok(command));
+        }
+    }
+
+    #[test]
+    fn slips_are_answered_with_what_was_meant() {
+        fn check(line: &str, expected: &str) {
+            assert_eq!(Command::parse(line).unwrap_err().to_string(), expected, "{line:?}");
+        }
+        for (line, expected) in [
+            ("s", "unknown command `s`; did you mean `status` or `sites`?"),
+            ("sttaus", "unknown command `sttaus`; did you mean `status`?"),
+            ("relaod", "unknown command `relaod`; did you mean `reload`?"),
+            ("site!", "unknown command `site!`; did you mean `sites`?"),
+            ("qit", "unknown command `qit`; did you mean `quit`?"),
+            ("hepl", "unknown command `hepl`; did you mean `help`?"),
+            ("restart", "unknown command `restart`; `help` tells what there is"),
+            ("sto", "unknown command `sto`; `help` tells what there is"),
+            ("status now", "unknown command `status now`; `help` tells what there is"),
+            ("\u{1b}[2Jx", "unknown command `?[2Jx`; `help` tells what there is"),
+            ("ä", "unknown command `ä`; `help` tells what there is"),
+        ] {
+            check(line, expected);
+        }
+        let pasted = "word ".repeat(10_000);
+        assert!(Command::parse(&pasted).unwrap_err().to_string().len() < 100);
+        assert_eq!("".parse::<Command>().unwrap_err().suggestions, []);
+    }
+
+    #[test]
+    fn help_names_every_command_once_a_line() {
+        let help = Command::help();
+        assert_eq!(help.lines().count(), Command::ALL.len());
+        for (line, command) in help.lines().zip(Command::ALL) {
+            assert_eq!(line.split_once("  ").map(|(name, _)| name.trim()), Some(command.name()));
+            assert!(line.ends_with(command.summary()));
+            assert_eq!(line.find(command.summary()), Some(8), "the words stand in a column");
+        }
+    }
+
+    #[test]
+    fn commands_go_over_a_wire() {
+        for command in Command::ALL {
+            let json = serde_json::to_string(&command).unwrap();
+            assert_eq!(json, format!("\"{command}\""));
+            assert_eq!(serde_json::from_str::<Command>(&json).unwrap(), command);
+        }
+        assert!(serde_json::from_str::<Command>("\"explode\"").is_err());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_line_is_answered_in_one_clean_line(line in "\\PC{0,80}|[\\x00-\\x7f]{0,80}") {
+            if let Err(unknown) = Command::parse(&line) {
+                proptest::prop_assert!(!unknown.to_string().chars().any(char::is_control));
+            }
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! How a running server is: what `status` prints, and what charts are drawn from.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::text;
+
+/// One moment of the server. Numbers with no word on time are since its start.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Status {
+    pub version: String,
+    pub pid: u32,
+    pub uptime_s: u64,
+    pub mode: Mode,
+    /// As URLs or socket paths, in the order of their ports.
+    pub listeners: Vec<String>,
+    /// Threads that serve connections, over all listeners.
+    pub workers: usize,
+    /// Now.
+    pub connections_open: u64,
+    pub connections_total: u64,
+    pub requests: u64,
+    /// All that went to clients, header sections included.
+    pub bytes_sent: u64,
+    pub responses: Responses,
+    pub cache: Cache,
+    /// Log records lost because a disk or pipe was too slow or full.
+    pub log_drops: u64,
+    pub reloads: u64,
+    /// Why the last reload changed nothing; gone when one succeeds.
+    pub last_reload_error: Option<String>,
+}
+
+/// Which defaults are in force.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    #[default]
+    Prod,
+    Dev,
+}
+
+/// Final answers by the first digit of their status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Responses {
+    #[serde(rename = "2xx")]
+    pub successful: u64,
+    #[serde(rename = "3xx")]
+    pub redirection: u64,
+    #[serde(rename = "4xx")]
+    pub client_error: u64,
+    #[serde(rename = "5xx")]
+    pub server_error: u64,
+}
+
+/// The files kept in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Cache {
+    /// Now.
+    pub entries: u64,
+    /// Now.
+    pub bytes: u64,
+    pub hits: u64,
+    pub misses: u64,
+}
+
+impl Mode {
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::Prod => "prod",
+            Mode::Dev => "dev",
+        }
+    }
+}
+
+/// Lines of a name and a value, for a terminal; each ends with a newline.
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Status { cache, responses, .. } = self;
+        let mut row = |name: &str, value: String| writeln!(f, "{name:NAME_WIDTH$}{value}");
+        let version = text::shown(&self.version, MAX_SHOWN);
+        row(
+            "RockNet",
+            format!("{version}, {} mode, process {}", self.mode.name(), self.pid),
+        )?;
+        row("up for", text::duration(self.uptime_s))?;
+        let workers = format!(
+            "{} {}",
+            self.workers,
+            if self.workers == 1 { "thread" } else { "threads" }
+        );
+        row("workers", workers)?;
+        for (index, listener) in self.listeners.iter().enumerate() {
+            row(
+                if index == 0 { "listening" } else { "" },
+                text::shown(listener, MAX_SHOWN),
+            )?;
+        }
+        let (open, total) = (text::count(self.connections_open), text::count(self.connections_total));
+        row("connections", format!("{open} open, {total} in all"))?;
+        row("requests", text::count(self.requests))?;
+        let Responses {
+            successful,
+            redirection,
+            client_error,
+            server_error,
+        } = responses;
+        let classes = [
+            ("2xx", successful),
+            ("3xx", redirection),
+            ("4xx", client_error),
+            ("5xx", server_error),
+        ];
+        row(
+            "answers",
+            classes
+                .map(|(class, number)| format!("{class} {}", text::count(*number)))
+                .join(", "),
+        )?;
+        row("sent", text::bytes(self.bytes_sent))?;
+        let (entries, share) = (
+            text::count(cache.entries),
+            text::share(cache.hits, cache.hits.saturating_add(cache.misses)),
+        );
+        row(
+            "cache",
+            format!("{entries} files, {}, {share} hits", text::bytes(cache.bytes)),
+        )?;
+        row("reloads", text::count(self.reloads))?;
+        if self.log_drops > 0 {
+            row(
+                "log",
+                format!(
+                    "{} records lost: the disk or pipe is too slow, or full",
+                    text::count(self.log_drops)
+                ),
+            )?;
+        }
+        if let Some(error) = &self.last_reload_error {
+            write!(
+                f,
+                "the last reload changed nothing:\n{}",
+                text::indented(error, ERROR_INDENT)
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// The longest name and two spaces.
+const NAME_WIDTH: usize = 13;
+
+const ERROR_INDENT: usize = 2;
+
+/// Characters of a version, listener or name that are shown: what a line of a wide terminal holds beside its name.
+pub(crate) const MAX_SHOWN: usize = 120;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Status {
+        Status {
+            version: "0.1.0".into(),
+            pid: 4711,
+            uptime_s: 93_784,
+            mode: Mode::Dev,
+            listeners: vec!["http://0.0.0.0:80".into(), "http://[::]:80".into()],
+            workers: 8,
+            connections_open: 12,
+            connections_total: 1_234,
+            requests: 1_234_567,
+            bytes_sent: 5_368_709_120,
+            responses: Responses {
+                successful: 1_200_000,
+                redirection: 30_000,
+                client_error: 4_560,
+                server_error: 7,
+            },
+            cache: Cache {
+                entries: 42,
+                bytes: 1_572_864,
+                hits: 900,
+                misses: 100,
+            },
+            log_drops: 0,
+            reloads: 3,
+            last_reload_error: None,
+        }
+    }
+
+    #[test]
+    fn a_terminal_shows_aligned_lines() {
+        let expected = "\
+RockNet      0.1.0, dev mode, process 4711
+up for       1 d 2 h
+workers      8 threads
+listening    http://0.0.0.0:80
+             http://[::]:80
+connections  12 open, 1,234 in all
+requests     1,234,567
+answers      2xx 1,200,000, 3xx 30,000, 4xx 4,560, 5xx 7
+sent         5.0 GiB
+cache        42 files, 1.5 MiB, 90.0 % hits
+reloads      3
+";
+        assert_eq!(sample().to_string(), expected);
+    }
+
+    #[test]
+    fn trouble_is_told_only_where_there_is_some() {
+        let trouble = Status {
+            workers: 1,
+            log_drops: 1_000,
+            last_reload_error: Some("rocknet.toml:3:1: unknown key `rot`\n  \u{1b}[31mdid you mean `root`?".into()),
+            ..sample()
+        };
+        let shown = trouble.to_string();
+        for line in [
+            "workers      1 thread\n",
+            "log          1,000 records lost: the disk or pipe is too slow, or full\n",
+            "the last reload changed nothing:\n  rocknet.toml:3:1: unknown key `rot`\n    ?[31mdid you mean `root`?\n",
+        ] {
+            assert!(shown.contains(line), "{line:?} in {shown}");
+        }
+        assert!(!shown.contains('\u{1b}'));
+        let nothing = Status::default().to_string();
+        assert!(nothing.contains("cache        0 files, 0 B, – hits\n"), "{nothing}");
+        assert!(!nothing.contains("log") && !nothing.contains("last reload"));
+    }
+
+    #[test]
+    fn extremes_are_shown_too() {
+        let cache = Cache {
+            entries: u64::MAX,
+            bytes: u64::MAX,
+            hits: u64::MAX,
+            misses: u64::MAX,
+        };
+        let shown = Status {
+            cache,
+            uptime_s: u64::MAX,
+            bytes_sent: u64::MAX,
+            ..sample()
+        }
+        .to_string();
+        assert!(shown.contains("16.0 EiB"), "{shown}");
+    }
+
+    #[test]
+    fn a_status_goes_over_a_wire() {
+        let status = Status {
+            last_reload_error: Some("x".into()),
+            ..sample()
+        };
+        let json = serde_json::to_value(&status).unwrap();
+        assert_eq!(json["mode"], "dev");
+        assert_eq!(json["responses"]["4xx"], 4_560);
+        assert_eq!(json["cache"]["hits"], 900);
+        assert_eq!(serde_json::from_value::<Status>(json).unwrap(), status);
+        // From a server of another version: fields it lacks, and fields of its own.
+        let other: Status = serde_json::from_str(r#"{"pid": 7, "responses": {"2xx": 1}, "moons": 2}"#).unwrap();
+        let expected = Status {
+            pid: 7,
+            responses: Responses {
+                successful: 1,
+                ..Responses::default()
+            },
+            ..Status::default()
+        };
+        assert_eq!(other, expected);
+    }
+}

@@ -1,0 +1,137 @@
+//! Numbers and foreign words as a terminal should show them.
+
+/// With a comma between thousands: `1,234,567`.
+pub fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// In the largest unit that leaves at least one: `1.5 MiB`.
+pub fn bytes(number: u64) -> String {
+    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    if number < 1024 {
+        return format!("{number} B");
+    }
+    // In tenths and rounded before the unit is chosen, so that there is never a `1024.0 KiB`.
+    let tenths = |unit: usize| (u128::from(number) * 10 + (1 << (10 * unit + 9))) >> (10 * (unit + 1));
+    let unit = (0..UNITS.len())
+        .find(|&unit| tenths(unit) < 10_240)
+        .unwrap_or(UNITS.len() - 1);
+    format!("{}.{} {}", tenths(unit) / 10, tenths(unit) % 10, UNITS[unit])
+}
+
+/// The two largest units that are not nothing: `3 d 4 h`, `12 min 5 s`.
+pub fn duration(seconds: u64) -> String {
+    const UNITS: [(u64, &str); 4] = [(86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")];
+    let first = UNITS
+        .iter()
+        .position(|&(length, _)| seconds >= length)
+        .unwrap_or(UNITS.len() - 1);
+    let mut rest = seconds;
+    let mut words = Vec::new();
+    for (length, name) in &UNITS[first..UNITS.len().min(first + 2)] {
+        if rest >= *length || words.is_empty() {
+            words.push(format!("{} {name}", rest / length));
+        }
+        rest %= length;
+    }
+    words.join(" ")
+}
+
+/// What share of the whole a part is: `87.5 %`; a dash where there is no whole.
+pub fn share(part: u64, whole: u64) -> String {
+    if whole == 0 {
+        return "–".into();
+    }
+    let tenths = (u128::from(part) * 1_000 + u128::from(whole) / 2) / u128::from(whole);
+    format!("{}.{} %", tenths / 10, tenths % 10)
+}
+
+/// A word from elsewhere: cut after `most` characters, its control characters (an escape could redraw the terminal)
+/// replaced.
+pub fn shown(word: &str, most: usize) -> String {
+    let mut text: String = word.chars().take(most).map(plain).collect();
+    if word.chars().nth(most).is_some() {
+        text.push('…');
+    }
+    text
+}
+
+fn plain(character: char) -> char {
+    if character.is_control() { '?' } else { character }
+}
+
+/// Each line of a foreign text, indented and without control characters.
+pub fn indented(text: &str, by: usize) -> String {
+    text.lines()
+        .map(|line| format!("{:by$}{}\n", "", line.chars().map(plain).collect::<String>()))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_readable() {
+        for (number, expected) in [
+            (0, "0"),
+            (999, "999"),
+            (1_000, "1,000"),
+            (123_456, "123,456"),
+            (u64::MAX, "18,446,744,073,709,551,615"),
+        ] {
+            assert_eq!(count(number), expected);
+        }
+        for (number, expected) in [
+            (0, "0 B"),
+            (1_023, "1023 B"),
+            (1_024, "1.0 KiB"),
+            (1_536, "1.5 KiB"),
+            (1_048_575, "1.0 MiB"),
+            (1_048_576, "1.0 MiB"),
+            (1 << 40, "1.0 TiB"),
+            (u64::MAX, "16.0 EiB"),
+        ] {
+            assert_eq!(bytes(number), expected);
+        }
+        for (seconds, expected) in [
+            (0, "0 s"),
+            (59, "59 s"),
+            (60, "1 min"),
+            (61, "1 min 1 s"),
+            (3_600, "1 h"),
+            (3_660, "1 h 1 min"),
+            (3_601, "1 h"),
+            (90_000, "1 d 1 h"),
+            (10 * 86_400 + 59, "10 d"),
+        ] {
+            assert_eq!(duration(seconds), expected);
+        }
+        for (part, whole, expected) in [
+            (0, 0, "–"),
+            (0, 5, "0.0 %"),
+            (1, 3, "33.3 %"),
+            (2, 3, "66.7 %"),
+            (u64::MAX, u64::MAX, "100.0 %"),
+        ] {
+            assert_eq!(share(part, whole), expected);
+        }
+    }
+
+    #[test]
+    fn foreign_words_are_tamed() {
+        assert_eq!(shown("short", 5), "short");
+        assert_eq!(shown("longer", 5), "longe…");
+        assert_eq!(shown("\u{1b}[31m\n", 10), "?[31m?");
+        assert_eq!(indented("a\n\u{7}b\r\n", 2), "  a\n  ?b\n");
+        assert_eq!(indented("", 2), "");
+    }
+}
