@@ -108,15 +108,24 @@ fn name_kind(host: &[u8]) -> Option<HostKind> {
     if host.len() > MAX_NAME {
         return None;
     }
-    let rooted = host.strip_suffix(b".");
-    let name = rooted.unwrap_or(host);
-    let mut last = name;
-    for label in name.split(|&b| b == b'.') {
-        let allowed = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_');
-        if label.is_empty() || label.len() > MAX_LABEL || !label.iter().all(allowed) {
+    // One pass: this is on the way of every request.
+    let (mut start, mut last) = (0, &host[..0]);
+    for (at, &byte) in host.iter().enumerate() {
+        if LABEL[usize::from(byte)] {
+            continue;
+        }
+        last = &host[start..at];
+        if byte != b'.' || last.is_empty() || last.len() > MAX_LABEL {
             return None;
         }
-        last = label;
+        start = at + 1;
+    }
+    // Nothing behind the last dot is the root; nothing at all is no host.
+    if start < host.len() {
+        last = &host[start..];
+    }
+    if last.is_empty() || last.len() > MAX_LABEL {
+        return None;
     }
     if !is_number(last) {
         return Some(HostKind::Name);
@@ -125,6 +134,17 @@ fn name_kind(host: &[u8]) -> Option<HostKind> {
     let address: Option<Ipv4Addr> = std::str::from_utf8(host).ok().and_then(|text| text.parse().ok());
     address.map(|_| HostKind::Ipv4)
 }
+
+/// What a label is made of.
+const LABEL: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0_u8;
+    while byte < 0x80 {
+        table[byte as usize] = byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+        byte += 1;
+    }
+    table
+};
 
 /// Decimal or hexadecimal, as the URL standard's "ends in a number" has it.
 fn is_number(label: &[u8]) -> bool {
