@@ -1,0 +1,251 @@
+//! The ranking of routes by rows of example and against a list, and the cost of a look-up, counted.
+
+use std::cell::Cell;
+
+use super::*;
+
+thread_local! {
+    /// Nodes visited, and globs tried, by this thread's look-ups.
+    pub(super) static VISITS: Cell<usize> = const { Cell::new(0) };
+    pub(super) static GLOBS: Cell<usize> = const { Cell::new(0) };
+}
+
+/// As the configuration writes them: `/x`, `/x/*`, and a star elsewhere.
+fn pattern(text: &str) -> Pattern {
+    match text.strip_suffix('*') {
+        Some(prefix) if prefix.ends_with('/') && !prefix.contains('*') => Pattern::Prefix(prefix.into()),
+        _ if text.contains('*') => Pattern::Glob(text.into()),
+        _ => Pattern::Exact(text.into()),
+    }
+}
+
+fn trie(patterns: &[&str]) -> RouteTrie<String> {
+    let mut trie = RouteTrie::new();
+    for text in patterns {
+        trie.insert(&pattern(text), text.to_string()).unwrap();
+    }
+    trie
+}
+
+#[test]
+fn paths_find_their_most_specific_route() {
+    #[track_caller]
+    fn check(patterns: &[&str], path: &str, expected: Option<(&str, &str)>) {
+        let mut reversed = patterns.to_vec();
+        reversed.reverse();
+        for trie in [trie(patterns), trie(&reversed)] {
+            let found = trie
+                .find(path)
+                .map(|(value, matched)| (value.as_str(), &path[matched.star]));
+            assert_eq!(found, expected, "{path:?} among {patterns:?}");
+        }
+    }
+    let api = [
+        "/api",
+        "/api/*",
+        "/api/v1/*",
+        "/api/v1/users",
+        "/apix",
+        "/api/v1/*/photo",
+        "/app",
+    ];
+    for (path, expected) in [
+        ("/api", Some(("/api", ""))),
+        ("/api/", Some(("/api/*", ""))),
+        ("/api/x", Some(("/api/*", "x"))),
+        ("/api/v1", Some(("/api/*", "v1"))),
+        ("/api/v1/", Some(("/api/v1/*", ""))),
+        ("/api/v1/users", Some(("/api/v1/users", ""))),
+        ("/api/v1/users/", Some(("/api/v1/*", "users/"))),
+        // A prefix goes before any glob.
+        ("/api/v1/7/photo", Some(("/api/v1/*", "7/photo"))),
+        ("/apix", Some(("/apix", ""))),
+        ("/apixy", None),
+        ("/ap", None),
+        ("/API", None),
+        ("/", None),
+        ("", None),
+    ] {
+        check(&api, path, expected);
+    }
+    let globs = [
+        "/users/*/photo",
+        "/users/*/*",
+        "/users/me/*o",
+        "/*/me/photo",
+        "*.zip",
+        "*z*",
+        "/b*",
+        "/a*",
+    ];
+    for (path, expected) in [
+        ("/users/7/photo", Some(("/users/*/photo", "7"))),
+        ("/users/7/name", Some(("/users/*/*", "7"))),
+        // Thirteen literals against ten and eleven.
+        ("/users/me/photo", Some(("/users/*/photo", "me"))),
+        ("/users/me/video", Some(("/users/me/*o", "vide"))),
+        ("/pets/me/photo", Some(("/*/me/photo", "pets"))),
+        ("/a.zip", Some(("*.zip", "a"))),
+        ("/x/y/a.zip", Some(("*.zip", "a"))),
+        // Two literals against one; and of two with two, the first in the alphabet.
+        ("/az", Some(("/a*", "z"))),
+        ("/bz", Some(("/b*", "z"))),
+        ("/cz", Some(("*z*", "c"))),
+        ("/users/", None),
+    ] {
+        check(&globs, path, expected);
+    }
+    check(&["/a*b", "/*ab"], "/aab", Some(("/*ab", "a")));
+    check(&["/*"], "/", Some(("/*", "")));
+    check(&["/*", "/"], "/", Some(("/", "")));
+    check(&["/é/*", "/è"], "/é/x", Some(("/é/*", "x")));
+    check(&["/é/*", "/è"], "/è", Some(("/è", "")));
+    check(&[], "/", None);
+}
+
+#[test]
+fn the_kind_of_match_is_told() {
+    let trie = trie(&["/a", "/b/*", "/c*d"]);
+    for (path, expected) in [("/a", Kind::Exact), ("/b/", Kind::Prefix), ("/cd", Kind::Glob)] {
+        assert_eq!(
+            trie.find(path).map(|(_, matched)| matched.kind),
+            Some(expected),
+            "{path:?}"
+        );
+    }
+    assert!(Kind::Exact < Kind::Prefix && Kind::Prefix < Kind::Glob);
+}
+
+#[test]
+fn a_pattern_is_taken_once() {
+    for text in ["/a", "/a/*", "/a*b", "*.zip", "/"] {
+        let mut trie = trie(&["/a", "/a/*", "/a*b", "*.zip", "/", "/ab"]);
+        assert_eq!(
+            trie.insert(&pattern(text), "late".into()),
+            Err(DuplicatePattern(pattern(text)))
+        );
+        assert_eq!(trie.len(), 6);
+        assert!(trie.values().all(|value| value != "late"));
+    }
+    // The same bytes with another meaning are another pattern.
+    let mut trie = RouteTrie::new();
+    for pattern in [
+        Pattern::Exact("/a".into()),
+        Pattern::Prefix("/a".into()),
+        Pattern::Glob("/a".into()),
+    ] {
+        trie.insert(&pattern, ()).unwrap();
+    }
+    assert_eq!(trie.len(), 3);
+}
+
+/// Nodes visited and globs tried to find `path`.
+fn cost<T>(trie: &RouteTrie<T>, path: &str) -> (usize, usize) {
+    VISITS.set(0);
+    GLOBS.set(0);
+    trie.find(path);
+    (VISITS.get(), GLOBS.get())
+}
+
+#[test]
+fn the_cost_does_not_grow_with_the_routes() {
+    let mut many = RouteTrie::new();
+    for route in 0..10_000 {
+        many.insert(&Pattern::Exact(format!("/r{route:05}/exact")), route)
+            .unwrap();
+        many.insert(&Pattern::Prefix(format!("/r{route:05}/below/")), route)
+            .unwrap();
+        many.insert(&Pattern::Glob(format!("/r{route:05}/*/photo")), route)
+            .unwrap();
+    }
+    assert_eq!(many.len(), 30_000);
+    for (path, route) in [
+        ("/r04711/exact", 4711),
+        ("/r09999/below/x/y", 9999),
+        ("/r00000/7/photo", 0),
+    ] {
+        let one = {
+            let mut one = RouteTrie::new();
+            one.insert(&Pattern::Exact(format!("/r{route:05}/exact")), route)
+                .unwrap();
+            one.insert(&Pattern::Prefix(format!("/r{route:05}/below/")), route)
+                .unwrap();
+            one.insert(&Pattern::Glob(format!("/r{route:05}/*/photo")), route)
+                .unwrap();
+            one
+        };
+        assert_eq!(many.find(path).map(|(value, _)| *value), Some(route), "{path:?}");
+        let (one, one_globs) = cost(&one, path);
+        let (many, many_globs) = cost(&many, path);
+        assert_eq!(
+            one_globs, many_globs,
+            "{path:?}: a path meets the globs under its own prefix alone"
+        );
+        // One more node for each of the five digits, twice where globs are looked at.
+        assert!(
+            many <= one + 10,
+            "{path:?}: {one} nodes among 3 routes, {many} among 30,000"
+        );
+    }
+    // Paths that match nothing, and long ones, stop as soon as they leave the trie.
+    for path in ["/nowhere", "/r99999/exact", &format!("/r{}", "1".repeat(8_000))] {
+        let (visits, globs) = cost(&many, path);
+        assert!(
+            visits <= 2 * "/r00000/".len() && globs == 0,
+            "{path:.20?}: {visits} nodes, {globs} globs"
+        );
+    }
+}
+
+#[test]
+fn no_path_visits_more_nodes_than_it_has_bytes() {
+    // A route at every depth: the worst case, reached by adding from the deepest up and down again.
+    let deep = "a".repeat(8_000);
+    let mut trie = RouteTrie::new();
+    for length in (1..=deep.len()).rev() {
+        trie.insert(&Pattern::Exact(deep[..length].into()), length).unwrap();
+    }
+    let (visits, _) = cost(&trie, &deep);
+    assert_eq!(visits, deep.len() + 1);
+    assert_eq!(trie.find(&deep).map(|(value, _)| *value), Some(deep.len()));
+    assert_eq!(trie.find(&deep[..77]).map(|(value, _)| *value), Some(77));
+}
+
+/// The ranking, said as a search through a list.
+fn naive(patterns: &[Pattern], path: &str) -> Option<(usize, Matched)> {
+    let ranked = patterns.iter().enumerate().filter_map(|(index, pattern)| {
+        let (kind, weight, star) = match pattern {
+            Pattern::Exact(text) => (text == path).then_some((Kind::Exact, 0, path.len()..path.len()))?,
+            Pattern::Prefix(text) => {
+                path.starts_with(text.as_str())
+                    .then_some((Kind::Prefix, text.len(), text.len()..path.len()))?
+            }
+            Pattern::Glob(text) => {
+                let literals = text.chars().filter(|&character| character != '*').count();
+                (Kind::Glob, literals, super::super::glob::tests::naive(text, path)?)
+            }
+        };
+        Some(((kind, usize::MAX - weight, pattern), index, Matched { kind, star }))
+    });
+    ranked
+        .min_by(|(a, ..), (b, ..)| a.cmp(b))
+        .map(|(_, index, matched)| (index, matched))
+}
+
+proptest::proptest! {
+    #[test]
+    fn agrees_with_a_list(
+        texts in proptest::collection::btree_set("/?[abé/*]{0,6}(/\\*)?", 0..24),
+        paths in proptest::collection::vec("/[abé/]{0,8}", 1..24),
+    ) {
+        let patterns: Vec<_> = texts.iter().map(|text| pattern(text)).collect();
+        let mut trie = RouteTrie::new();
+        for (index, pattern) in patterns.iter().enumerate() {
+            trie.insert(pattern, index).unwrap();
+        }
+        for path in &paths {
+            let found = trie.find(path).map(|(index, matched)| (*index, matched));
+            proptest::prop_assert_eq!(found, naive(&patterns, path), "{} among {:?}", path, patterns);
+        }
+    }
+}
