@@ -1,0 +1,646 @@
+//! One log as the logger thread sees it: the open file, the lines that wait for it, and what went wrong.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use rocknet_config::model::Rotate;
+
+use super::output::{self, Output, Place};
+use super::rotation;
+
+/// Bytes that may wait for one log: some ten thousand lines, enough to ride out a restarted reader or a rotated disk.
+pub(super) const HELD_MAX: usize = 1 << 20;
+
+/// How long a log that failed is left alone: a full disk is not mended sooner, and each try costs system calls.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// The same for a rotation that failed, which is tried with lines flowing and costs several renames.
+const ROTATE_RETRY: Duration = Duration::from_secs(60);
+
+/// The shortest age of a rotation: a shorter one would rotate with every look at the clock.
+const AGE_MIN: Duration = Duration::from_secs(1);
+
+/// How long a log that the configuration no longer names stays open without a line: requests that began under the old
+/// configuration end within it, and one that does not opens the file anew.
+const CLOSE_AFTER: Duration = Duration::from_secs(60);
+
+pub(super) struct Destination {
+    place: Place,
+    /// `None` while it is closed or cannot be opened.
+    output: Option<Output>,
+    length: u64,
+    opened: Instant,
+    age_when_opened: Duration,
+    rotate_not_before: Option<Instant>,
+    rotate_error: Option<String>,
+    /// Begins at the start of a line. Its first `sent` bytes, part of one line, are written already.
+    held: Vec<u8>,
+    sent: usize,
+    trouble: Option<Trouble>,
+    episode: Option<Episode>,
+    /// Lines lost here and not yet asked for.
+    dropped: u64,
+    /// Whether the present configuration names it.
+    in_use: bool,
+    last_line: Instant,
+}
+
+/// Why lines wait.
+struct Trouble {
+    reason: String,
+    retry_at: Instant,
+    /// A pipe or terminal that takes nothing just now, which is no fault yet and ends when it is writable.
+    reader_is_slow: bool,
+}
+
+/// From the first failure until the recovery was told.
+struct Episode {
+    since_ms: u64,
+    reason: String,
+    lost: u64,
+    told_lost: u64,
+    told: bool,
+}
+
+/// The thread's view of the moment: passed in, so that tests choose it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Now {
+    pub(super) instant: Instant,
+    pub(super) unix_ms: u64,
+}
+
+impl Destination {
+    pub(super) fn new(place: Place, output: Option<Output>, now: Now) -> Destination {
+        let mut destination = Destination {
+            place,
+            output: None,
+            length: 0,
+            opened: now.instant,
+            age_when_opened: Duration::ZERO,
+            rotate_not_before: None,
+            rotate_error: None,
+            held: Vec::new(),
+            sent: 0,
+            trouble: None,
+            episode: None,
+            dropped: 0,
+            in_use: true,
+            last_line: now.instant,
+        };
+        if let Some(output) = output {
+            destination.adopt(output, now);
+        }
+        destination
+    }
+
+    pub(super) fn set_in_use(&mut self, in_use: bool) {
+        self.in_use = in_use;
+    }
+
+    /// Writes whole lines, or holds them while the log cannot be written and no more than `room` bytes wait in all.
+    pub(super) fn push(&mut self, bytes: &[u8], lines: u64, room: usize, rotate: &Rotate, now: Now) {
+        self.last_line = now.instant;
+        if bytes.is_empty() {
+            return;
+        }
+        self.drain(rotate, now);
+        let written = if self.held.is_empty() && self.may_try(now) {
+            self.rotate_if_due(bytes.len(), rotate, now);
+            self.write(bytes, now)
+        } else {
+            0
+        };
+        if written == bytes.len() {
+            return;
+        }
+        if written > 0 || self.held.len() + bytes.len() <= HELD_MAX.min(room) {
+            // What is begun must be finished, or the next line would be joined to its half.
+            let from = line_start(&bytes[..written]);
+            self.held.extend_from_slice(&bytes[from..]);
+            self.sent += written - from;
+        } else {
+            self.dropped += lines;
+            let reason = self
+                .trouble
+                .as_ref()
+                .map_or(String::new(), |trouble| trouble.reason.clone());
+            self.count_lost(lines, &reason, now);
+        }
+    }
+
+    /// Writes what waits, as far as the log takes it.
+    pub(super) fn drain(&mut self, rotate: &Rotate, now: Now) {
+        if self.held.is_empty() || !self.may_try(now) {
+            return;
+        }
+        let held = std::mem::take(&mut self.held);
+        if self.output.is_none() {
+            // What is opened next has not seen the first half of the line.
+            self.sent = 0;
+        }
+        if self.sent == 0 {
+            self.rotate_if_due(held.len(), rotate, now);
+        }
+        let from = self.sent;
+        self.sent = from + self.write(&held[from..], now);
+        if self.sent == held.len() {
+            self.sent = 0;
+        } else {
+            let from = line_start(&held[..self.sent]);
+            self.held = held;
+            self.held.drain(..from);
+            self.sent -= from;
+        }
+    }
+
+    /// Lines that were lost before they came here.
+    pub(super) fn count_lost(&mut self, lines: u64, reason: &str, now: Now) {
+        if lines > 0 {
+            let episode = self.episode(reason, now);
+            episode.lost += lines;
+            reason.clone_into(&mut episode.reason);
+        }
+    }
+
+    /// What time alone brings: a retry, a rotation by age, the end of a log that is no longer named.
+    pub(super) fn upkeep(&mut self, rotate: &Rotate, now: Now) {
+        self.drain(rotate, now);
+        if self.rotates_at(rotate).is_some_and(|at| at <= now.instant) {
+            if self.length > 0 {
+                self.rotate_if_due(0, rotate, now);
+            } else {
+                self.opened = now.instant;
+                self.age_when_opened = Duration::ZERO;
+            }
+        }
+        if self.closes_at().is_some_and(|at| at <= now.instant) {
+            self.output = None;
+        }
+    }
+
+    /// When `upkeep` is wanted next.
+    pub(super) fn due(&self, rotate: &Rotate) -> Option<Instant> {
+        let retry = match &self.trouble {
+            Some(trouble) if !self.held.is_empty() && !trouble.reader_is_slow => Some(trouble.retry_at),
+            _ => None,
+        };
+        let rotation = self
+            .rotates_at(rotate)
+            .map(|at| self.rotate_not_before.map_or(at, |not_before| at.max(not_before)));
+        [retry, rotation, self.closes_at()].into_iter().flatten().min()
+    }
+
+    /// Closes the file and opens it again by its name. On failure the old one stays in use.
+    pub(super) fn reopen(&mut self, rotate: &Rotate, now: Now) -> io::Result<()> {
+        if let Some(trouble) = &mut self.trouble {
+            trouble.retry_at = now.instant;
+        }
+        let result = match (&self.place, &self.output) {
+            (Place::File(path), Some(output)) if !output.is_at(path) => match Output::open(&self.place) {
+                Ok(output) => {
+                    self.adopt(output, now);
+                    Ok(())
+                }
+                Err(error) if output::is_unread_pipe(&self.place, &error) => {
+                    self.output = None;
+                    Ok(())
+                }
+                Err(error) => Err(error),
+            },
+            // Closed: the next line opens it. Or still the file of that name.
+            _ => Ok(()),
+        };
+        self.drain(rotate, now);
+        result
+    }
+
+    pub(super) fn held_bytes(&self) -> usize {
+        self.held.len()
+    }
+
+    pub(super) fn held_lines(&self) -> u64 {
+        self.held.iter().filter(|byte| **byte == b'\n').count() as u64
+    }
+
+    pub(super) fn is_in_trouble(&self) -> bool {
+        self.trouble.is_some()
+    }
+
+    /// The descriptor to wait for, while a slow reader is all that is wrong.
+    pub(super) fn slow_reader(&self) -> Option<BorrowedFd<'_>> {
+        match (&self.trouble, &self.output) {
+            (Some(trouble), Some(output)) if trouble.reader_is_slow && !self.held.is_empty() => Some(output.as_fd()),
+            _ => None,
+        }
+    }
+
+    /// Lines lost here since the last call.
+    pub(super) fn take_dropped(&mut self) -> u64 {
+        std::mem::take(&mut self.dropped)
+    }
+
+    pub(super) fn has_news(&mut self) -> bool {
+        let Some(episode) = &self.episode else {
+            return self.rotate_error.is_some();
+        };
+        if self.trouble.is_none() && !episode.told && episode.lost == 0 {
+            // Over before anyone needed to know.
+            self.episode = None;
+            return self.rotate_error.is_some();
+        }
+        let is_fault = self.trouble.as_ref().is_some_and(|trouble| !trouble.reader_is_slow);
+        self.rotate_error.is_some()
+            || episode.lost > episode.told_lost
+            || (is_fault && !episode.told)
+            || (self.trouble.is_none() && episode.told)
+    }
+
+    /// The news in words, and whether they are bad. `time` renders a moment.
+    pub(super) fn tell(&mut self, time: impl Fn(u64) -> String) -> Option<(bool, String)> {
+        if !self.has_news() {
+            return None;
+        }
+        if let Some(reason) = self.rotate_error.take() {
+            return Some((true, format!("{}: not rotated, grows on: {reason}", self.name())));
+        }
+        let name = self.name();
+        let episode = self.episode.as_mut()?;
+        let (lost, since) = (lines(episode.lost), time(episode.since_ms));
+        let news = if episode.lost > episode.told_lost {
+            (true, format!("{name}: {lost} lost since {since}: {}", episode.reason))
+        } else if self.trouble.is_some() {
+            (true, format!("{name}: lines wait since {since}: {}", episode.reason))
+        } else {
+            (false, format!("{name}: written again, {lost} lost since {since}"))
+        };
+        episode.told = true;
+        episode.told_lost = episode.lost;
+        if self.trouble.is_none() {
+            self.episode = None;
+        }
+        Some(news)
+    }
+
+    pub(super) fn name(&self) -> String {
+        match &self.place {
+            Place::Stdout => "log to standard output".to_owned(),
+            Place::Stderr => "log to standard error".to_owned(),
+            Place::File(path) => format!("log {}", path.display()),
+        }
+    }
+
+    fn may_try(&self, now: Now) -> bool {
+        self.trouble
+            .as_ref()
+            .is_none_or(|trouble| trouble.reader_is_slow || trouble.retry_at <= now.instant)
+    }
+
+    /// Writes until the end or the first refusal; says how much.
+    fn write(&mut self, bytes: &[u8], now: Now) -> usize {
+        let mut done = 0;
+        while done < bytes.len() {
+            let result = match &mut self.output {
+                Some(output) => output.write(&bytes[done..]),
+                None => Output::open(&self.place).map(|output| {
+                    self.adopt(output, now);
+                    0
+                }),
+            };
+            match result {
+                Ok(written) => {
+                    done += written;
+                    self.length += written as u64;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    if error.kind() == io::ErrorKind::BrokenPipe && matches!(self.place, Place::File(_)) {
+                        self.output = None;
+                    }
+                    self.fail(&error, now);
+                    return done;
+                }
+            }
+        }
+        self.trouble = None;
+        done
+    }
+
+    fn fail(&mut self, error: &io::Error, now: Now) {
+        let reason = output::reason(error);
+        self.episode(&reason, now);
+        let reader_is_slow = error.kind() == io::ErrorKind::WouldBlock;
+        self.trouble = Some(Trouble {
+            reason,
+            retry_at: now.instant + RETRY,
+            reader_is_slow,
+        });
+    }
+
+    fn episode(&mut self, reason: &str, now: Now) -> &mut Episode {
+        self.episode.get_or_insert_with(|| Episode {
+            since_ms: now.unix_ms,
+            reason: reason.to_owned(),
+            lost: 0,
+            told_lost: 0,
+            told: false,
+        })
+    }
+
+    fn adopt(&mut self, output: Output, now: Now) {
+        (self.length, self.age_when_opened) = if output.is_regular() {
+            output.size_and_age()
+        } else {
+            (0, Duration::ZERO)
+        };
+        self.opened = now.instant;
+        // A line that the former file has in part begins anew in this one.
+        self.sent = 0;
+        self.output = Some(output);
+    }
+
+    fn rotates_at(&self, rotate: &Rotate) -> Option<Instant> {
+        let output = self.output.as_ref()?;
+        let left = rotate.age?.max(AGE_MIN).saturating_sub(self.age_when_opened);
+        // A half-written line must be finished first.
+        if output.is_regular() && self.held.is_empty() {
+            self.opened.checked_add(left)
+        } else {
+            None
+        }
+    }
+
+    fn closes_at(&self) -> Option<Instant> {
+        let idle = !self.in_use && self.output.is_some() && self.held.is_empty();
+        idle.then(|| self.last_line + CLOSE_AFTER)
+    }
+
+    /// Only between lines: the caller has none half written.
+    fn rotate_if_due(&mut self, more: usize, rotate: &Rotate, now: Now) {
+        let (Some(output), Place::File(path)) = (&self.output, &self.place) else {
+            return;
+        };
+        let too_long = rotate.size.is_some_and(|size| self.length + more as u64 > size);
+        let too_old = self.rotates_at(rotate).is_some_and(|at| at <= now.instant);
+        let put_off = self.rotate_not_before.is_some_and(|at| now.instant < at);
+        if !output.is_regular() || self.length == 0 || !(too_long || too_old) || put_off {
+            return;
+        }
+        let result = rotated(output, path.clone(), rotate.keep).and_then(|()| Output::open(&self.place));
+        match result {
+            Ok(output) => {
+                self.adopt(output, now);
+                self.rotate_not_before = None;
+                if let Place::File(path) = &self.place {
+                    rotation::prune(&real(path.clone()), rotate.keep);
+                }
+            }
+            Err(error) => {
+                // The open file goes on, whatever its name is now: no line is lost.
+                self.rotate_not_before = now.instant.checked_add(ROTATE_RETRY);
+                self.rotate_error = Some(output::reason(&error));
+            }
+        }
+    }
+}
+
+/// Frees the name `path`. If it no longer names the open file, somebody else (logrotate, a second process that writes
+/// the same log) has rotated already, and to do it again would only push out an old one.
+fn rotated(output: &Output, path: PathBuf, keep: usize) -> io::Result<()> {
+    if output.is_at(&path) {
+        rotation::set_aside(&real(path), keep)
+    } else {
+        Ok(())
+    }
+}
+
+/// Past symbolic links: the file is renamed where it lies, not the link to it.
+fn real(path: PathBuf) -> PathBuf {
+    std::fs::canonicalize(&path).unwrap_or(path)
+}
+
+/// Where the line begins that the end of `bytes` is in.
+fn line_start(bytes: &[u8]) -> usize {
+    bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1)
+}
+
+fn lines(count: u64) -> String {
+    if count == 1 {
+        "1 line".to_owned()
+    } else {
+        format!("{count} lines")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    const DAY: Duration = Duration::from_secs(86_400);
+    const ROOM: usize = usize::MAX;
+    const NEVER: Rotate = Rotate {
+        size: None,
+        age: None,
+        keep: 2,
+    };
+    const DAILY: Rotate = Rotate {
+        size: None,
+        age: Some(DAY),
+        keep: 2,
+    };
+
+    struct Bench {
+        folder: tempfile::TempDir,
+        start: Now,
+        destination: Destination,
+    }
+
+    impl Bench {
+        fn new() -> Bench {
+            let folder = tempfile::tempdir().expect("a folder");
+            let start = Now {
+                instant: Instant::now(),
+                unix_ms: 0,
+            };
+            let place = Place::File(folder.path().join("a.log"));
+            let output = Output::open(&place).expect("opens");
+            let destination = Destination::new(place, Some(output), start);
+            Bench {
+                folder,
+                start,
+                destination,
+            }
+        }
+
+        /// On a disk that is full until `mend`.
+        fn full() -> Bench {
+            let folder = tempfile::tempdir().expect("a folder");
+            std::os::unix::fs::symlink("/dev/full", folder.path().join("a.log")).expect("links");
+            let start = Now {
+                instant: Instant::now(),
+                unix_ms: 0,
+            };
+            let destination = Destination::new(Place::File(folder.path().join("a.log")), None, start);
+            Bench {
+                folder,
+                start,
+                destination,
+            }
+        }
+
+        fn mend(&mut self, seconds: u64) {
+            fs::remove_file(self.folder.path().join("a.log")).expect("removes");
+            self.destination.reopen(&NEVER, self.at(seconds)).expect("reopens");
+        }
+
+        fn at(&self, seconds: u64) -> Now {
+            let later = Duration::from_secs(seconds);
+            Now {
+                instant: self.start.instant + later,
+                unix_ms: seconds * 1000,
+            }
+        }
+
+        fn push(&mut self, line: &str, rotate: &Rotate, seconds: u64) {
+            let now = self.at(seconds);
+            self.destination.push(line.as_bytes(), 1, ROOM, rotate, now);
+        }
+
+        fn tell(&mut self) -> Option<(bool, String)> {
+            let place = format!("log {}: ", self.folder.path().join("a.log").display());
+            let (is_bad, text) = self.destination.tell(|unix_ms| format!("T{}", unix_ms / 1000))?;
+            Some((is_bad, text.strip_prefix(&place).expect("the log is named").to_owned()))
+        }
+
+        fn files(&self) -> Vec<String> {
+            ["a.log", "a.log.1", "a.log.2", "a.log.3"]
+                .iter()
+                .filter_map(|name| fs::read_to_string(self.folder.path().join(name)).ok())
+                .collect()
+        }
+    }
+
+    #[test]
+    fn rotation_by_age() {
+        let mut bench = Bench::new();
+        let day = DAY.as_secs();
+        bench.push("a\n", &DAILY, 0);
+        let due = bench.destination.due(&DAILY).expect("an age is set");
+        assert!(due <= bench.start.instant + DAY);
+        bench.destination.upkeep(&DAILY, bench.at(day - 60));
+        assert_eq!(bench.files(), ["a\n"]);
+        bench.destination.upkeep(&DAILY, bench.at(day));
+        assert_eq!(bench.files(), ["", "a\n"], "without a new line too");
+        bench.destination.upkeep(&DAILY, bench.at(2 * day));
+        assert_eq!(bench.files(), ["", "a\n"], "an empty log stays");
+        bench.push("b\n", &DAILY, 2 * day + 1);
+        bench.push("c\n", &DAILY, 3 * day + 2);
+        assert_eq!(bench.files(), ["c\n", "b\n", "a\n"]);
+        bench.push("d\n", &DAILY, 4 * day + 4);
+        assert_eq!(bench.files(), ["d\n", "c\n", "b\n"]);
+    }
+
+    #[test]
+    fn a_log_rotated_by_another_is_only_reopened() {
+        let mut bench = Bench::new();
+        let small = Rotate {
+            size: Some(4),
+            age: None,
+            keep: 2,
+        };
+        bench.push("aaa\n", &small, 0);
+        fs::rename(bench.folder.path().join("a.log"), bench.folder.path().join("a.log.1")).expect("renames");
+        fs::write(bench.folder.path().join("a.log"), "theirs\n").expect("writes");
+        bench.push("bbb\n", &small, 0);
+        assert_eq!(bench.files(), ["theirs\nbbb\n", "aaa\n"]);
+    }
+
+    #[test]
+    fn keep_none() {
+        let mut bench = Bench::new();
+        let none = Rotate {
+            size: Some(4),
+            age: None,
+            keep: 0,
+        };
+        bench.push("aaa\n", &none, 0);
+        bench.push("bbb\n", &none, 0);
+        assert_eq!(bench.files(), ["bbb\n"]);
+    }
+
+    #[test]
+    fn a_silent_log_that_is_not_named_is_closed_and_opens_again() {
+        let mut bench = Bench::new();
+        bench.push("a\n", &NEVER, 0);
+        assert_eq!(bench.destination.due(&NEVER), None, "nothing to wait for");
+        bench.destination.set_in_use(false);
+        let close = CLOSE_AFTER.as_secs();
+        assert_eq!(bench.destination.due(&NEVER), Some(bench.at(close).instant));
+        bench.destination.upkeep(&NEVER, bench.at(close - 1));
+        assert!(bench.destination.output.is_some());
+        bench.destination.upkeep(&NEVER, bench.at(close));
+        assert!(bench.destination.output.is_none() && bench.destination.due(&NEVER).is_none());
+        bench.push("b\n", &NEVER, close + 1);
+        assert_eq!(bench.files(), ["a\nb\n"]);
+    }
+
+    #[test]
+    fn a_failed_log_is_tried_once_a_second_and_told() {
+        let mut bench = Bench::full();
+        bench.push("a\n", &NEVER, 1);
+        assert_eq!(bench.destination.due(&NEVER), Some(bench.at(2).instant));
+        assert_eq!(
+            bench.tell(),
+            Some((true, "lines wait since T1: no space left on device".to_owned()))
+        );
+        bench.push("b\n", &NEVER, 1);
+        assert_eq!((bench.tell(), bench.destination.held_lines()), (None, 2));
+        bench.destination.upkeep(&NEVER, bench.at(2));
+        assert_eq!(bench.destination.due(&NEVER), Some(bench.at(3).instant));
+        let long = "x".repeat(HELD_MAX) + "\n";
+        bench.push(&long, &NEVER, 2);
+        assert_eq!(bench.destination.take_dropped(), 1);
+        assert_eq!(
+            bench.tell(),
+            Some((true, "1 line lost since T1: no space left on device".to_owned()))
+        );
+        bench.mend(3);
+        assert_eq!(bench.files(), ["a\nb\n"]);
+        assert_eq!(
+            bench.tell(),
+            Some((false, "written again, 1 line lost since T1".to_owned()))
+        );
+        assert_eq!((bench.tell(), bench.destination.due(&NEVER)), (None, None));
+    }
+
+    #[test]
+    fn trouble_over_before_it_was_told_is_not_told() {
+        let mut bench = Bench::full();
+        bench.push("a\n", &NEVER, 1);
+        bench.mend(1);
+        assert_eq!((bench.tell(), bench.files()), (None, vec!["a\n".to_owned()]));
+        bench.destination.count_lost(3, "reasons", bench.at(2));
+        assert_eq!(bench.tell(), Some((true, "3 lines lost since T2: reasons".to_owned())));
+        assert_eq!(bench.tell(), None);
+    }
+
+    #[test]
+    fn room_of_all_logs_together_is_kept() {
+        let mut bench = Bench::full();
+        let now = bench.at(0);
+        for (room, dropped) in [(4, 0), (4, 0), (4, 1), (5, 1), (6, 0)] {
+            bench.destination.push(b"a\n", 1, room, &NEVER, now);
+            assert_eq!(bench.destination.take_dropped(), dropped, "{room}");
+        }
+    }
+
+    #[test]
+    fn line_starts() {
+        for (bytes, start) in [("", 0), ("ab", 0), ("a\n", 2), ("a\nb", 2), ("a\nb\nc", 4)] {
+            assert_eq!(line_start(bytes.as_bytes()), start, "{bytes:?}");
+        }
+    }
+}

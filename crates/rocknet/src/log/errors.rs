@@ -1,0 +1,186 @@
+//! The error log: what the code says through `tracing`, as lines that the logger thread writes.
+
+use std::fmt::{self, Write as _};
+use std::sync::atomic::Ordering;
+
+use rocknet_config::model::{Level, Log};
+use tracing::field::{Field, Visit};
+use tracing::metadata::LevelFilter;
+use tracing::span;
+use tracing::{Event, Metadata, Subscriber};
+
+use super::output::{Output, Place};
+use super::shared::unix_ms;
+use super::{Logger, line};
+
+/// The level from here overrides the configuration's, for a server whose file one cannot or will not change.
+const LEVEL_VARIABLE: &str = "ROCKNET_LOG";
+
+/// The handle on the error log's level.
+#[derive(Clone)]
+pub struct ErrorLog {
+    logger: Logger,
+}
+
+/// Sends what `tracing` hears in this process to the error log of `logger`. Once per process: a second call gets a handle
+/// whose level acts on its own logger only.
+pub fn init_errors(log: &Log, logger: &Logger) -> ErrorLog {
+    let variable = std::env::var(LEVEL_VARIABLE).ok().filter(|value| !value.is_empty());
+    let (level, unknown) = match variable.as_deref().map(|value| (value, parse_level(value))) {
+        None => (log.level, None),
+        Some((_, Some(level))) => {
+            logger.shared.level_is_fixed.store(true, Ordering::Relaxed);
+            (level, None)
+        }
+        Some((value, None)) => (log.level, Some(value)),
+    };
+    let _ = tracing::subscriber::set_global_default(Events { logger: logger.clone() });
+    logger.shared.is_heard.store(true, Ordering::Relaxed);
+    logger.set_level(level);
+    if let Some(value) = unknown {
+        tracing::warn!(
+            value,
+            "{LEVEL_VARIABLE} is none of error, warn, info, debug, trace: not used"
+        );
+    }
+    ErrorLog { logger: logger.clone() }
+}
+
+impl ErrorLog {
+    pub fn level(&self) -> Level {
+        self.logger.shared.level()
+    }
+
+    /// Acts at once, on all threads.
+    pub fn set_level(&self, level: Level) {
+        self.logger.set_level(level);
+    }
+}
+
+pub(super) fn parse_level(name: &str) -> Option<Level> {
+    [
+        ("error", Level::Error),
+        ("warn", Level::Warn),
+        ("info", Level::Info),
+        ("debug", Level::Debug),
+        ("trace", Level::Trace),
+    ]
+    .into_iter()
+    .find(|(known, _)| known.eq_ignore_ascii_case(name.trim()))
+    .map(|(_, level)| level)
+}
+
+/// What `tracing` reports to. Spans are not used in RockNet, and those of other crates leave no trace.
+pub(super) struct Events {
+    pub(super) logger: Logger,
+}
+
+impl Subscriber for Events {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.is_event() && self.logger.shared.takes(level_of(metadata))
+    }
+
+    fn max_level_hint(&self) -> Option<LevelFilter> {
+        Some(match self.logger.shared.level() {
+            Level::Error => LevelFilter::ERROR,
+            Level::Warn => LevelFilter::WARN,
+            Level::Info => LevelFilter::INFO,
+            Level::Debug => LevelFilter::DEBUG,
+            Level::Trace => LevelFilter::TRACE,
+        })
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        let shared = &self.logger.shared;
+        let level = level_of(event.metadata());
+        if !shared.takes(level) {
+            // Its call site was asked before the level changed.
+            return;
+        }
+        let colour = shared.errors_have_colour.load(Ordering::Relaxed);
+        let mut words = Words {
+            message: String::new(),
+            fields: Vec::new(),
+            colour,
+            value: String::new(),
+        };
+        event.record(&mut words);
+        if matches!(level, Level::Debug | Level::Trace) {
+            line::field(&mut words.fields, colour, "from", event.metadata().target());
+        }
+        let mut bytes = Vec::with_capacity(128 + words.message.len() + words.fields.len());
+        line::render(
+            &mut bytes,
+            &shared.zone,
+            unix_ms(),
+            colour,
+            level,
+            &words.message,
+            &words.fields,
+        );
+        if shared.stopped.load(Ordering::Acquire) {
+            // The thread has gone: last words go where a person may see them, if that takes them without waiting.
+            let _ = Output::open(&Place::Stderr).and_then(|mut stderr| stderr.write(&bytes));
+        } else {
+            self.logger.put_error(&bytes);
+        }
+    }
+
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+    fn enter(&self, _: &span::Id) {}
+
+    fn exit(&self, _: &span::Id) {}
+}
+
+fn level_of(metadata: &Metadata<'_>) -> Level {
+    match *metadata.level() {
+        tracing::Level::ERROR => Level::Error,
+        tracing::Level::WARN => Level::Warn,
+        tracing::Level::INFO => Level::Info,
+        tracing::Level::DEBUG => Level::Debug,
+        tracing::Level::TRACE => Level::Trace,
+    }
+}
+
+/// Gathers an event's message and fields.
+struct Words {
+    message: String,
+    fields: Vec<u8>,
+    colour: bool,
+    /// The value at hand, unescaped.
+    value: String,
+}
+
+impl Words {
+    fn put(&mut self, field: &Field, value: fmt::Arguments<'_>) {
+        // A `Debug` that fails leaves its text short; memory does not fail.
+        if field.name() == "message" {
+            let _ = self.message.write_fmt(value);
+        } else {
+            self.value.clear();
+            let _ = self.value.write_fmt(value);
+            line::field(&mut self.fields, self.colour, field.name(), &self.value);
+        }
+    }
+}
+
+impl Visit for Words {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.put(field, format_args!("{value:?}"));
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.put(field, format_args!("{value}"));
+    }
+
+    fn record_error(&mut self, field: &Field, value: &(dyn std::error::Error + 'static)) {
+        self.put(field, format_args!("{value}"));
+    }
+}

@@ -1,0 +1,256 @@
+//! An open log: a file, pipe or terminal that is written without ever waiting for its reader.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use rustix::net::SendFlags;
+
+/// Readable by the group (an operator, a log shipper), not by the world: logs hold addresses and names.
+const MODE: u32 = 0o640;
+
+/// What POSIX promises a pipe to take at once when it says that it is writable.
+const PIPE_CHUNK: usize = 512;
+
+/// Where a log goes, by name.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Place {
+    Stdout,
+    Stderr,
+    File(PathBuf),
+}
+
+pub(super) struct Output {
+    file: File,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// A regular file: it may be rotated, and to write it is to fill the page cache.
+    Regular,
+    /// A pipe, terminal or device with O_NONBLOCK on a description of our own.
+    Stream,
+    Socket,
+    /// A description shared with other processes, whose flags are not ours to change: asked before each write.
+    Shared,
+}
+
+impl Output {
+    /// Opens for appending; a file that is not there is made, its directory is not.
+    pub(super) fn open(place: &Place) -> io::Result<Output> {
+        match place {
+            Place::Stdout => Output::standard(io::stdout().as_fd().try_clone_to_owned()?, 1),
+            Place::Stderr => Output::standard(io::stderr().as_fd().try_clone_to_owned()?, 2),
+            Place::File(path) => {
+                let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+                let flags = flags.bits().cast_signed();
+                let file = OpenOptions::new()
+                    .append(true)
+                    .create(true)
+                    .mode(MODE)
+                    .custom_flags(flags)
+                    .open(path)?;
+                let kind = if file.metadata()?.is_file() {
+                    Kind::Regular
+                } else {
+                    Kind::Stream
+                };
+                Ok(Output { file, kind })
+            }
+        }
+    }
+
+    fn standard(descriptor: OwnedFd, number: u8) -> io::Result<Output> {
+        let file = File::from(descriptor);
+        let kind = file.metadata()?.file_type();
+        if kind.is_file() {
+            return Ok(Output {
+                file,
+                kind: Kind::Regular,
+            });
+        }
+        if kind.is_socket() {
+            return Ok(Output {
+                file,
+                kind: Kind::Socket,
+            });
+        }
+        // O_NONBLOCK belongs to the open description, which the shell that started us shares: a second description of the
+        // same pipe or terminal may have it without harm.
+        let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
+        let own = OpenOptions::new()
+            .write(true)
+            .custom_flags(flags)
+            .open(format!("/proc/self/fd/{number}"));
+        Ok(match own {
+            Ok(own) => Output {
+                file: own,
+                kind: Kind::Stream,
+            },
+            Err(_) => Output {
+                file,
+                kind: Kind::Shared,
+            },
+        })
+    }
+
+    /// Writes what is taken at once; `WouldBlock` when nothing is.
+    pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = match self.kind {
+            Kind::Regular | Kind::Stream => self.file.write(bytes)?,
+            Kind::Socket => rustix::net::send(&self.file, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)?,
+            Kind::Shared => {
+                wait_writable(&[self.file.as_fd()], Duration::ZERO)?;
+                self.file.write(&bytes[..bytes.len().min(PIPE_CHUNK)])?
+            }
+        };
+        if written == 0 {
+            Err(io::ErrorKind::WouldBlock.into())
+        } else {
+            Ok(written)
+        }
+    }
+
+    pub(super) fn is_regular(&self) -> bool {
+        self.kind == Kind::Regular
+    }
+
+    /// Whether `path` still names the file that is open here.
+    pub(super) fn is_at(&self, path: &Path) -> bool {
+        match (self.file.metadata(), std::fs::metadata(path)) {
+            (Ok(open), Ok(named)) => open.dev() == named.dev() && open.ino() == named.ino(),
+            _ => false,
+        }
+    }
+
+    /// Length, and age since it was made where the file system knows.
+    pub(super) fn size_and_age(&self) -> (u64, Duration) {
+        let Ok(metadata) = self.file.metadata() else {
+            return (0, Duration::ZERO);
+        };
+        let born = metadata.created().unwrap_or_else(|_| SystemTime::now());
+        // A birth in the future is a clock that was set back: the age is then counted from now.
+        (
+            metadata.len(),
+            SystemTime::now().duration_since(born).unwrap_or_default(),
+        )
+    }
+
+    pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+/// Waits until one of `descriptors` can be written; `WouldBlock` when none can within `limit`.
+pub(super) fn wait_writable(descriptors: &[BorrowedFd<'_>], limit: Duration) -> io::Result<()> {
+    let mut polled: Vec<PollFd<'_>> = descriptors
+        .iter()
+        .map(|descriptor| PollFd::from_borrowed_fd(*descriptor, PollFlags::OUT))
+        .collect();
+    let limit = Timespec::try_from(limit).map_err(|_| io::ErrorKind::InvalidInput)?;
+    match poll(&mut polled, Some(&limit)) {
+        Ok(0) | Err(Errno::INTR) => Err(io::ErrorKind::WouldBlock.into()),
+        Ok(_) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether an open failed only because the pipe at `path` has no reader yet.
+pub(super) fn is_unread_pipe(place: &Place, error: &io::Error) -> bool {
+    match place {
+        Place::File(path) if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => {
+            std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo())
+        }
+        _ => false,
+    }
+}
+
+/// Says why a log cannot be written, in words for the error log.
+pub(super) fn reason(error: &io::Error) -> String {
+    let known = match error.kind() {
+        io::ErrorKind::WouldBlock => "its reader does not keep up",
+        io::ErrorKind::BrokenPipe => "its reader is gone",
+        io::ErrorKind::StorageFull => "no space left on device",
+        io::ErrorKind::QuotaExceeded => "disk quota exceeded",
+        _ if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => "nobody reads the pipe",
+        _ => {
+            // The operating system's own words, without the number that the standard library adds.
+            let words = error.to_string();
+            let words = words.split(" (os error").next().unwrap_or_default();
+            let mut chars = words.chars();
+            return match chars.next() {
+                Some(first) => first.to_lowercase().chain(chars).collect(),
+                None => "unknown error".to_owned(),
+            };
+        }
+    };
+    known.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons() {
+        let os = |errno: Errno| io::Error::from_raw_os_error(errno.raw_os_error());
+        for (error, expected) in [
+            (os(Errno::NOSPC), "no space left on device"),
+            (os(Errno::AGAIN), "its reader does not keep up"),
+            (os(Errno::PIPE), "its reader is gone"),
+            (os(Errno::NXIO), "nobody reads the pipe"),
+            (os(Errno::IO), "input/output error"),
+            (io::Error::other("Plain words"), "plain words"),
+        ] {
+            assert_eq!(reason(&error), expected);
+        }
+    }
+
+    #[test]
+    fn files_are_made_private_and_appended_to() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let place = Place::File(folder.path().join("a.log"));
+        for text in ["one\n", "two\n"] {
+            let mut output = Output::open(&place).expect("opens");
+            assert!(output.is_regular() && output.is_at(&folder.path().join("a.log")));
+            assert_eq!(output.write(text.as_bytes()).expect("writes"), 4);
+        }
+        let path = folder.path().join("a.log");
+        assert_eq!(std::fs::read_to_string(&path).expect("reads"), "one\ntwo\n");
+        assert_eq!(
+            std::fs::metadata(&path).expect("is there").mode() & 0o7137,
+            0,
+            "no one else may read or write it"
+        );
+    }
+
+    #[test]
+    fn a_pipe_that_is_not_read_refuses_instead_of_waiting() {
+        let (reader, writer) = io::pipe().expect("a pipe");
+        let mut shared = Output {
+            file: File::from(OwnedFd::from(writer)),
+            kind: Kind::Shared,
+        };
+        let mut taken = 0;
+        let refusal = loop {
+            match shared.write(&[b'x'; 4096]) {
+                Ok(written) => taken += written,
+                Err(error) => break error,
+            }
+            assert!(taken < 1 << 24, "a pipe holds at most a few megabytes");
+        };
+        assert_eq!(refusal.kind(), io::ErrorKind::WouldBlock);
+        drop(reader);
+        assert_eq!(
+            shared.write(b"x").expect_err("no reader").kind(),
+            io::ErrorKind::BrokenPipe
+        );
+    }
+}

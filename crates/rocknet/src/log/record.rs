@@ -1,0 +1,276 @@
+//! An access log record: what is known of one exchange, and its line in each format.
+
+use rocknet_config::model::AccessFormat;
+
+use super::stamp::Stamps;
+use super::{escape, number};
+
+/// One exchange as the access log tells it. Everything is borrowed: a record is formatted at once and not kept.
+#[derive(Debug, Clone, Copy)]
+pub struct Record<'a> {
+    /// The client's address as text, made once per connection; empty where there is none (Unix sockets).
+    pub client: &'a str,
+    /// The name of the authenticated user.
+    pub user: Option<&'a [u8]>,
+    /// Empty if no request line was understood.
+    pub method: &'a [u8],
+    pub target: &'a [u8],
+    /// `HTTP/1.1`
+    pub version: &'a str,
+    /// 0 if no response began.
+    pub status: u16,
+    /// Content sent, without header section and framing.
+    pub content_bytes: u64,
+    pub referer: Option<&'a [u8]>,
+    pub user_agent: Option<&'a [u8]>,
+    pub host: &'a [u8],
+    /// From the first byte of the request to the last of the response, where it was measured.
+    pub duration_us: Option<u64>,
+}
+
+/// What the fixed parts of a line need at most: one reservation then covers them all.
+const FIXED_PARTS: usize = 256;
+
+/// Appends the line of `record`, its newline included.
+#[inline]
+pub(super) fn render(format: AccessFormat, stamps: &Stamps, record: &Record<'_>, out: &mut Vec<u8>) {
+    out.reserve(FIXED_PARTS + record.target.len());
+    match format {
+        AccessFormat::Common => common(stamps, record, out),
+        AccessFormat::Combined => {
+            common(stamps, record, out);
+            out.extend_from_slice(b" \"");
+            escape::quoted(out, record.referer.unwrap_or(b"-"));
+            out.extend_from_slice(b"\" \"");
+            escape::quoted(out, record.user_agent.unwrap_or(b"-"));
+            out.push(b'"');
+        }
+        AccessFormat::Json => json(stamps, record, out),
+    }
+    out.push(b'\n');
+}
+
+/// Apache's `%h %l %u %t "%r" %>s %b`.
+fn common(stamps: &Stamps, record: &Record<'_>, out: &mut Vec<u8>) {
+    // An empty address or name would leave a column out.
+    escape::word(
+        out,
+        if record.client.is_empty() {
+            b"-"
+        } else {
+            record.client.as_bytes()
+        },
+    );
+    match record.user {
+        None => out.extend_from_slice(b" - - "),
+        Some(user) => {
+            out.extend_from_slice(b" - ");
+            escape::word(out, if user.is_empty() { b"-" } else { user });
+            out.push(b' ');
+        }
+    }
+    out.extend_from_slice(&stamps.clf);
+    out.extend_from_slice(b" \"");
+    if record.method.is_empty() {
+        out.push(b'-');
+    } else {
+        escape::word(out, record.method);
+        out.push(b' ');
+        escape::word(out, record.target);
+        out.push(b' ');
+        escape::word(out, record.version.as_bytes());
+    }
+    out.extend_from_slice(b"\" ");
+    out.extend_from_slice(&number::status(record.status));
+    out.push(b' ');
+    if record.content_bytes == 0 {
+        out.push(b'-');
+    } else {
+        number::decimal(out, record.content_bytes);
+    }
+}
+
+/// One object a line. Every member is always there, `null` where nothing is known, so that columns can be relied on.
+fn json(stamps: &Stamps, record: &Record<'_>, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"{\"time\":\"");
+    out.extend_from_slice(&stamps.rfc3339);
+    out.extend_from_slice(b"\",\"client\":");
+    escape::json(out, record.client.as_bytes());
+    out.extend_from_slice(b",\"user\":");
+    json_option(out, record.user);
+    out.extend_from_slice(b",\"method\":");
+    escape::json(out, record.method);
+    out.extend_from_slice(b",\"target\":");
+    escape::json(out, record.target);
+    out.extend_from_slice(b",\"version\":");
+    escape::json(out, record.version.as_bytes());
+    out.extend_from_slice(b",\"host\":");
+    escape::json(out, record.host);
+    out.extend_from_slice(b",\"status\":");
+    number::decimal(out, u64::from(record.status));
+    out.extend_from_slice(b",\"bytes\":");
+    number::decimal(out, record.content_bytes);
+    out.extend_from_slice(b",\"referer\":");
+    json_option(out, record.referer);
+    out.extend_from_slice(b",\"user_agent\":");
+    json_option(out, record.user_agent);
+    out.extend_from_slice(b",\"duration_us\":");
+    match record.duration_us {
+        Some(duration) => number::decimal(out, duration),
+        None => out.extend_from_slice(b"null"),
+    }
+    out.push(b'}');
+}
+
+fn json_option(out: &mut Vec<u8>, value: Option<&[u8]>) {
+    match value {
+        Some(bytes) => escape::json(out, bytes),
+        None => out.extend_from_slice(b"null"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::tz::Offset;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const PLAIN: Record<'static> = Record {
+        client: "127.0.0.1",
+        user: None,
+        method: b"GET",
+        target: b"/apache_pb.gif",
+        version: "HTTP/1.0",
+        status: 200,
+        content_bytes: 2326,
+        referer: None,
+        user_agent: None,
+        host: b"example.com",
+        duration_us: None,
+    };
+
+    fn line(format: AccessFormat, record: &Record<'_>) -> String {
+        let zone = Offset::from_seconds(-7 * 3600).expect("an offset").to_time_zone();
+        let mut out = Vec::new();
+        render(format, &Stamps::new(zone, 971_211_336_000), record, &mut out);
+        String::from_utf8(out).expect("lines are ASCII")
+    }
+
+    #[test]
+    fn golden_rows() {
+        let frank = Record {
+            user: Some(b"frank"),
+            referer: Some(b"http://www.example.com/start.html"),
+            user_agent: Some(b"Mozilla/4.08 [en] (Win98; I ;Nav)"),
+            duration_us: Some(1500),
+            ..PLAIN
+        };
+        let unread = Record {
+            method: b"",
+            target: b"",
+            version: "",
+            status: 400,
+            content_bytes: 0,
+            ..PLAIN
+        };
+        let hostile = Record {
+            user: Some(b"a \"b\""),
+            target: b"/x\" 200 1\n10.0.0.1 - - [",
+            user_agent: Some(b"\x1B]0;owned\x07\\"),
+            host: b"a\xFFb\"",
+            ..PLAIN
+        };
+        let ipv6 = Record {
+            client: "2001:db8::1",
+            user: Some(b""),
+            status: 0,
+            content_bytes: u64::MAX,
+            ..PLAIN
+        };
+        use AccessFormat::{Combined, Common, Json};
+        for (format, record, expected) in [
+            (
+                Common,
+                &PLAIN,
+                r#"127.0.0.1 - - [10/Oct/2000:13:55:36 -0700] "GET /apache_pb.gif HTTP/1.0" 200 2326"#,
+            ),
+            (
+                Common,
+                &frank,
+                r#"127.0.0.1 - frank [10/Oct/2000:13:55:36 -0700] "GET /apache_pb.gif HTTP/1.0" 200 2326"#,
+            ),
+            (
+                Combined,
+                &frank,
+                r#"127.0.0.1 - frank [10/Oct/2000:13:55:36 -0700] "GET /apache_pb.gif HTTP/1.0" 200 2326 "http://www.example.com/start.html" "Mozilla/4.08 [en] (Win98; I ;Nav)""#,
+            ),
+            (
+                Combined,
+                &unread,
+                r#"127.0.0.1 - - [10/Oct/2000:13:55:36 -0700] "-" 400 - "-" "-""#,
+            ),
+            (
+                Combined,
+                &hostile,
+                r#"127.0.0.1 - a\x20\x22b\x22 [10/Oct/2000:13:55:36 -0700] "GET /x\x22\x20200\x201\x0A10.0.0.1\x20-\x20-\x20[ HTTP/1.0" 200 2326 "-" "\x1B]0;owned\x07\x5C""#,
+            ),
+            (
+                Common,
+                &ipv6,
+                r#"2001:db8::1 - - [10/Oct/2000:13:55:36 -0700] "GET /apache_pb.gif HTTP/1.0" 000 18446744073709551615"#,
+            ),
+            (
+                Json,
+                &PLAIN,
+                r#"{"time":"2000-10-10T13:55:36-07:00","client":"127.0.0.1","user":null,"method":"GET","target":"/apache_pb.gif","version":"HTTP/1.0","host":"example.com","status":200,"bytes":2326,"referer":null,"user_agent":null,"duration_us":null}"#,
+            ),
+            (
+                Json,
+                &frank,
+                r#"{"time":"2000-10-10T13:55:36-07:00","client":"127.0.0.1","user":"frank","method":"GET","target":"/apache_pb.gif","version":"HTTP/1.0","host":"example.com","status":200,"bytes":2326,"referer":"http://www.example.com/start.html","user_agent":"Mozilla/4.08 [en] (Win98; I ;Nav)","duration_us":1500}"#,
+            ),
+            (
+                Json,
+                &hostile,
+                r#"{"time":"2000-10-10T13:55:36-07:00","client":"127.0.0.1","user":"a \"b\"","method":"GET","target":"/x\" 200 1\u000a10.0.0.1 - - [","version":"HTTP/1.0","host":"a\\xFFb\"","status":200,"bytes":2326,"referer":null,"user_agent":"\u001b]0;owned\u0007\\","duration_us":null}"#,
+            ),
+        ] {
+            assert_eq!(line(format, record), format!("{expected}\n"));
+        }
+    }
+
+    fn bytes() -> impl Strategy<Value = Vec<u8>> {
+        prop::collection::vec(any::<u8>(), 0..64)
+    }
+
+    proptest! {
+        #[test]
+        fn any_record_is_one_line(
+            client in any::<String>(), version in any::<String>(), user in prop::option::of(bytes()), method in bytes(),
+            target in bytes(), referer in prop::option::of(bytes()), user_agent in prop::option::of(bytes()),
+            host in bytes(), status: u16, content_bytes: u64, duration_us: Option<u64>,
+        ) {
+            let record = Record {
+                client: &client, user: user.as_deref(), method: &method, target: &target, version: &version, status,
+                content_bytes, referer: referer.as_deref(), user_agent: user_agent.as_deref(), host: &host, duration_us,
+            };
+            for format in [AccessFormat::Common, AccessFormat::Combined, AccessFormat::Json] {
+                let line = line(format, &record);
+                prop_assert!(line.ends_with('\n'));
+                prop_assert!(line[..line.len() - 1].bytes().all(|byte| (b' '..=b'~').contains(&byte)));
+            }
+            let combined = line(AccessFormat::Combined, &record);
+            prop_assert_eq!(combined.matches('"').count(), 6);
+            let unquoted = combined.split('"').next().expect("a first part");
+            prop_assert_eq!(unquoted.split(' ').count(), 6);
+            let value: serde_json::Value = serde_json::from_str(&line(AccessFormat::Json, &record)).expect("valid JSON");
+            prop_assert_eq!(value["client"].as_str(), Some(client.as_str()));
+            prop_assert_eq!(value["bytes"].as_u64(), Some(content_bytes));
+            prop_assert_eq!(value["duration_us"].as_u64(), duration_us);
+            if let Ok(target) = std::str::from_utf8(&target) {
+                prop_assert_eq!(value["target"].as_str(), Some(target));
+            }
+        }
+    }
+}

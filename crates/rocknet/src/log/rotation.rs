@@ -1,0 +1,97 @@
+//! Setting a full log file aside: `access.log` becomes `access.log.1`, that becomes `access.log.2`, and so on.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+/// Moves `path` out of the way; with `keep` old ones there already, the oldest gives way. Lines are in a file under one
+/// of these names at every moment, whatever fails: each step is one rename.
+pub(super) fn set_aside(path: &Path, keep: usize) -> io::Result<()> {
+    // With none to keep there is still one for as long as the next file is not open.
+    let keep = keep.max(1);
+    // A gap (an old one removed by hand, or a rotation that stopped half-way) is filled rather than pushed along.
+    let last = (1..=keep)
+        .find(|&number| !exists(&numbered(path, number)))
+        .unwrap_or(keep);
+    for number in (1..last).rev() {
+        fs::rename(numbered(path, number), numbered(path, number + 1))?;
+    }
+    fs::rename(path, numbered(path, 1))
+}
+
+/// Removes what is older than the `keep` youngest, which a larger `keep` left behind.
+pub(super) fn prune(path: &Path, keep: usize) {
+    let mut number = keep + 1;
+    while fs::remove_file(numbered(path, number)).is_ok() {
+        number += 1;
+    }
+}
+
+fn numbered(path: &Path, number: usize) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(format!(".{number}"));
+    PathBuf::from(name)
+}
+
+fn exists(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Names and contents: `0` is the log itself, `n` is its n-th predecessor.
+    fn check(before: &[(usize, &str)], keep: usize, after: &[(usize, &str)]) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let log = folder.path().join("a.log");
+        let name = |number: usize| {
+            if number == 0 {
+                log.clone()
+            } else {
+                numbered(&log, number)
+            }
+        };
+        for (number, content) in before {
+            fs::write(name(*number), content).expect("writes");
+        }
+        set_aside(&log, keep).expect("rotates");
+        prune(&log, keep);
+        let found: Vec<(usize, String)> = (0..10)
+            .filter_map(|number| Some((number, fs::read_to_string(name(number)).ok()?)))
+            .collect();
+        let found: Vec<(usize, &str)> = found
+            .iter()
+            .map(|(number, content)| (*number, content.as_str()))
+            .collect();
+        assert_eq!(found, after, "{before:?} keep {keep}");
+    }
+
+    #[test]
+    fn rotation_rows() {
+        check(&[(0, "a")], 3, &[(1, "a")]);
+        check(&[(0, "b"), (1, "a")], 3, &[(1, "b"), (2, "a")]);
+        check(
+            &[(0, "d"), (1, "c"), (2, "b"), (3, "a")],
+            3,
+            &[(1, "d"), (2, "c"), (3, "b")],
+        );
+        check(&[(0, "b"), (1, "a")], 1, &[(1, "b")]);
+        check(&[(0, "a")], 0, &[]);
+        check(&[(0, "c"), (1, "b"), (3, "a")], 3, &[(1, "c"), (2, "b"), (3, "a")]);
+        check(&[(0, "d"), (2, "b"), (3, "a")], 3, &[(1, "d"), (2, "b"), (3, "a")]);
+        check(
+            &[(0, "e"), (1, "d"), (2, "c"), (3, "b"), (4, "a")],
+            2,
+            &[(1, "e"), (2, "d")],
+        );
+    }
+
+    #[test]
+    fn a_log_that_is_not_there_is_an_error() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for keep in [0, 2] {
+            assert!(set_aside(&folder.path().join("none"), keep).is_err());
+        }
+    }
+}

@@ -1,0 +1,347 @@
+//! The thread that owns every log file: it alone opens them again, rotates them and waits for them.
+
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError};
+use std::time::{Duration, Instant};
+
+use rocknet_config::model::{Level, Rotate};
+
+use super::Message;
+use super::destination::{Destination, Now};
+use super::line;
+use super::output;
+use super::shared::{Command, Inbox, Shared, unix_ms};
+use super::stamp;
+use super::writer::{Chunk, RECYCLED_MAX};
+
+/// Bytes that may wait for all logs together: ten thousand of them on one full disk must not eat the memory.
+const HELD_MAX: usize = 16 << 20;
+
+/// How often the error log is told about lines lost: often enough to be seen, too seldom to fill a disk.
+const TELL_EVERY: Duration = Duration::from_secs(10);
+
+/// How long a slow reader is waited for before the channel is looked at again; doubled while nothing moves.
+const READER_WAIT_MIN: Duration = Duration::from_millis(1);
+const READER_WAIT_MAX: Duration = Duration::from_millis(100);
+
+/// Slow readers waited for at once; others are served when the wait is over.
+const READERS_MAX: usize = 64;
+
+pub(super) struct LogThread {
+    messages: Receiver<Message>,
+    shared: Arc<Shared>,
+    destinations: Vec<Destination>,
+    /// Where the error log goes.
+    errors: Option<usize>,
+    rotate: Rotate,
+    /// Bytes held by all destinations.
+    held: usize,
+    /// Destinations whose reader was slow when last seen.
+    slow: Vec<usize>,
+    reader_wait: Duration,
+    /// When upkeep is wanted, if ever.
+    due: Option<Instant>,
+    has_news: bool,
+    tell_not_before: Option<Instant>,
+    settling: Vec<SyncSender<()>>,
+}
+
+impl LogThread {
+    pub(super) fn new(messages: Receiver<Message>, shared: Arc<Shared>, rotate: Rotate) -> LogThread {
+        LogThread {
+            messages,
+            shared,
+            destinations: Vec::new(),
+            errors: None,
+            rotate,
+            held: 0,
+            slow: Vec::new(),
+            reader_wait: READER_WAIT_MIN,
+            due: None,
+            has_news: false,
+            tell_not_before: None,
+            settling: Vec::new(),
+        }
+    }
+
+    /// Runs until `Command::Stop`, or until all handles and writers are gone.
+    pub(super) fn run(mut self) {
+        loop {
+            let message = self.next_message();
+            // Commands first: the lines may be for a destination that one of them adds.
+            let mut stop = None;
+            if self.shared.wants_attention() {
+                stop = self.attend();
+            }
+            match message {
+                Ok(Message::Lines(chunk)) => self.take(chunk),
+                Ok(Message::Wake) | Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            if let Some((deadline, done)) = stop {
+                let all_written = self.finish(deadline);
+                // Only then: who sends lines after the answer shall be told that they are lost.
+                drop(self);
+                let _ = done.try_send(all_written);
+                return;
+            }
+            self.upkeep(now());
+        }
+    }
+
+    fn next_message(&mut self) -> Result<Message, RecvTimeoutError> {
+        match self.messages.try_recv() {
+            Ok(message) => return Ok(message),
+            Err(TryRecvError::Disconnected) => return Err(RecvTimeoutError::Disconnected),
+            Err(TryRecvError::Empty) => {}
+        }
+        if self.shared.wants_attention() {
+            // Put there while the channel was full.
+            return Ok(Message::Wake);
+        }
+        for settled in self.settling.drain(..) {
+            let _ = settled.try_send(());
+        }
+        if !self.slow.is_empty() {
+            self.wait_for_readers(READER_WAIT_MAX);
+            return Ok(Message::Wake);
+        }
+        match self.due {
+            None => self.messages.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(due) => self
+                .messages
+                .recv_timeout(due.saturating_duration_since(Instant::now())),
+        }
+    }
+
+    /// Waits for one of the slow readers, not longer than `limit`, and writes what they take.
+    fn wait_for_readers(&mut self, limit: Duration) {
+        let readers: Vec<BorrowedFd<'_>> = self
+            .slow
+            .iter()
+            .filter_map(|index| self.destinations[*index].slow_reader())
+            .take(READERS_MAX)
+            .collect();
+        if readers.is_empty() {
+            // Written meanwhile, with later lines.
+            self.slow.clear();
+            return;
+        }
+        let one_is_ready = output::wait_writable(&readers, self.reader_wait.min(limit)).is_ok();
+        self.reader_wait = if one_is_ready {
+            READER_WAIT_MIN
+        } else {
+            (self.reader_wait * 2).min(READER_WAIT_MAX)
+        };
+        let now = now();
+        for index in std::mem::take(&mut self.slow) {
+            self.change(index, |destination, rotate, _| destination.drain(rotate, now));
+        }
+    }
+
+    /// Changes a destination, and sees to what follows from it.
+    fn change<T>(&mut self, index: usize, change: impl FnOnce(&mut Destination, &Rotate, usize) -> T) -> Option<T> {
+        let destination = self.destinations.get_mut(index)?;
+        let held = destination.held_bytes();
+        let room = HELD_MAX.saturating_sub(self.held - held);
+        let result = change(destination, &self.rotate, room);
+        self.held = self.held - held + destination.held_bytes();
+        self.shared.count_drops(destination.take_dropped());
+        self.has_news |= destination.has_news();
+        self.due = earlier(self.due, destination.due(&self.rotate));
+        if destination.slow_reader().is_some() && !self.slow.contains(&index) {
+            self.slow.push(index);
+        }
+        Some(result)
+    }
+
+    fn take(&mut self, chunk: Chunk) {
+        let Chunk {
+            destination,
+            mut bytes,
+            lines,
+            lost,
+            home,
+        } = chunk;
+        let now = now();
+        self.change(destination as usize, |destination, rotate, room| {
+            destination.count_lost(lost, "the log thread did not keep up", now);
+            destination.push(&bytes, lines, room, rotate, now);
+        });
+        bytes.clear();
+        if bytes.capacity() <= RECYCLED_MAX {
+            // Full or gone: the writer has enough, or is no more.
+            let _ = home.try_send(bytes);
+        }
+    }
+
+    /// Empties the inbox; answers a wish to stop.
+    fn attend(&mut self) -> Option<(Instant, SyncSender<bool>)> {
+        let Inbox {
+            commands,
+            errors,
+            error_lines,
+            errors_lost,
+        } = self.shared.take_inbox();
+        let now = now();
+        let mut stop = None;
+        for command in commands {
+            match command {
+                Command::Add(place, output) => {
+                    self.destinations.push(Destination::new(place, output, now));
+                    self.change(self.destinations.len() - 1, |_, _, _| ());
+                }
+                Command::Use(index) => {
+                    self.change(index as usize, |destination, _, _| destination.set_in_use(true));
+                }
+                Command::Begin => {
+                    for index in 0..self.destinations.len() {
+                        let is_error_log = self.errors == Some(index);
+                        self.change(index, |destination, _, _| destination.set_in_use(is_error_log));
+                    }
+                }
+                Command::Errors(index) => self.errors = index.map(|index| index as usize),
+                Command::Rotate(rotate) => {
+                    self.rotate = rotate;
+                    self.due = Some(now.instant);
+                }
+                Command::Reopen => self.reopen(now),
+                Command::Settle(settled) => self.settling.push(settled),
+                Command::Stop(deadline, done) => stop = Some((deadline, done)),
+            }
+        }
+        if let Some(index) = self.errors
+            && error_lines + errors_lost > 0
+        {
+            self.change(index, |destination, rotate, room| {
+                destination.push(&errors, error_lines, room, rotate, now);
+                destination.count_lost(errors_lost, "more errors at once than the log thread can take", now);
+            });
+        }
+        stop
+    }
+
+    fn reopen(&mut self, now: Now) {
+        let mut failed = None;
+        let mut more = 0;
+        for index in 0..self.destinations.len() {
+            if let Some(Err(error)) = self.change(index, |destination, rotate, _| destination.reopen(rotate, now)) {
+                match failed {
+                    None => failed = Some((index, output::reason(&error))),
+                    Some(_) => more += 1,
+                }
+            }
+        }
+        if let Some((index, reason)) = failed {
+            let name = self.destinations[index].name();
+            self.report(
+                Level::Error,
+                &format!(
+                    "{name}: not reopened, the old file stays in use: {reason}{}",
+                    others(more)
+                ),
+                now,
+            );
+        }
+    }
+
+    /// What time alone brings, and the news that waited for their turn.
+    fn upkeep(&mut self, now: Now) {
+        if self.due.is_some_and(|due| due <= now.instant) {
+            self.due = None;
+            for index in 0..self.destinations.len() {
+                self.change(index, |destination, rotate, _| destination.upkeep(rotate, now));
+            }
+        }
+        if !self.has_news {
+            return;
+        }
+        match self.tell_not_before {
+            Some(not_before) if now.instant < not_before => self.due = earlier(self.due, Some(not_before)),
+            _ => self.tell(now),
+        }
+    }
+
+    /// One line for all that happened to any log since the last such line.
+    fn tell(&mut self, now: Now) {
+        if self
+            .errors
+            .is_some_and(|index| self.destinations[index].is_in_trouble())
+        {
+            // It would be lost itself, and be counted, and so for ever. Its own recovery brings us back here.
+            return;
+        }
+        self.has_news = false;
+        self.tell_not_before = now.instant.checked_add(TELL_EVERY);
+        let zone = &self.shared.zone;
+        let time = |unix_ms| String::from_utf8_lossy(&stamp::rfc3339_millis(zone, unix_ms)).into_owned();
+        let mut news: Vec<(bool, String)> = self
+            .destinations
+            .iter_mut()
+            .filter_map(|destination| destination.tell(time))
+            .collect();
+        // Bad news before good, otherwise in the order of the configuration.
+        news.sort_by_key(|(is_bad, _)| !is_bad);
+        if let Some((is_bad, text)) = news.first() {
+            let level = if *is_bad { Level::Error } else { Level::Info };
+            let text = format!("{text}{}", others(news.len() - 1));
+            self.report(level, &text, now);
+        }
+    }
+
+    /// Writes a line of our own to the error log.
+    fn report(&mut self, level: Level, message: &str, now: Now) {
+        if let Some(index) = self.errors
+            && self.shared.takes(level)
+        {
+            let colour = self.shared.errors_have_colour.load(Ordering::Relaxed);
+            let mut bytes = Vec::new();
+            line::render(&mut bytes, &self.shared.zone, now.unix_ms, colour, level, &message, &[]);
+            self.change(index, |destination, rotate, room| {
+                destination.push(&bytes, 1, room, rotate, now);
+            });
+        }
+    }
+
+    /// Takes what is still in the channel and gives the readers until `deadline`. Says whether all was written.
+    fn finish(&mut self, deadline: Instant) -> bool {
+        while let Ok(message) = self.messages.try_recv() {
+            if let Message::Lines(chunk) = message {
+                self.take(chunk);
+            }
+        }
+        self.attend();
+        self.tell_not_before = None;
+        while !self.slow.is_empty() && Instant::now() < deadline {
+            self.wait_for_readers(deadline.saturating_duration_since(Instant::now()));
+        }
+        self.upkeep(now());
+        let held: u64 = self.destinations.iter().map(Destination::held_lines).sum();
+        self.shared.count_drops(held);
+        for settled in self.settling.drain(..) {
+            let _ = settled.try_send(());
+        }
+        held == 0
+    }
+}
+
+fn now() -> Now {
+    Now {
+        instant: Instant::now(),
+        unix_ms: unix_ms(),
+    }
+}
+
+fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
+    a.into_iter().chain(b).min()
+}
+
+fn others(count: usize) -> String {
+    match count {
+        0 => String::new(),
+        1 => " (and 1 more log)".to_owned(),
+        _ => format!(" (and {count} more logs)"),
+    }
+}

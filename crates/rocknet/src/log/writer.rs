@@ -1,0 +1,266 @@
+//! A worker's end of the access log: records become lines in its own buffers, full buffers go to the logger thread.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+
+use super::record::{self, Record};
+use super::shared::{Shared, unix_ms};
+use super::stamp::Stamps;
+use super::{Message, SinkId};
+
+/// A buffer goes to the thread when it has this much: some 250 lines for one wake-up and one write.
+const HAND_OVER: usize = 32 * 1024;
+
+/// What a new buffer gets: the hand-over size and one usual record more, so that it is not grown.
+const CAPACITY: usize = HAND_OVER + 4 * 1024;
+
+/// A buffer that a monstrous record grew past this is not used again.
+pub(super) const RECYCLED_MAX: usize = 2 * CAPACITY;
+
+/// Emptied buffers kept for one worker: more than the thread has in hand unless its disk is slow, and little memory
+/// to keep after a burst.
+const SPARES: usize = 8;
+
+/// Logs with lines in one worker at a time. With thousands of sites logged apart, each its own file, all buffers are
+/// handed over when it is reached: 36 KiB each would otherwise become hundreds of megabytes.
+const ACTIVE_MAX: usize = 64;
+
+/// Lines on their way to a log.
+pub(super) struct Chunk {
+    pub(super) destination: u32,
+    pub(super) bytes: Vec<u8>,
+    pub(super) lines: u64,
+    /// Lines for the same log that were lost before these.
+    pub(super) lost: u64,
+    /// Where the emptied buffer goes back to.
+    pub(super) home: SyncSender<Vec<u8>>,
+}
+
+/// The access log as one worker writes it. It never waits, and after its buffers are warm it does not allocate.
+pub struct AccessWriter {
+    shared: Arc<Shared>,
+    messages: SyncSender<Message>,
+    stamps: Stamps,
+    /// By destination.
+    slots: Vec<Slot>,
+    /// The destinations whose slot is active.
+    active: Vec<u32>,
+    spares: Receiver<Vec<u8>>,
+    home: SyncSender<Vec<u8>>,
+}
+
+#[derive(Default)]
+struct Slot {
+    bytes: Vec<u8>,
+    lines: u64,
+    lost: u64,
+    /// Whether it has a buffer and stands in the list of active ones.
+    is_active: bool,
+}
+
+impl AccessWriter {
+    pub(super) fn new(shared: Arc<Shared>, messages: SyncSender<Message>) -> AccessWriter {
+        let (home, spares) = sync_channel(SPARES);
+        let stamps = Stamps::new(shared.zone.clone(), unix_ms());
+        AccessWriter {
+            shared,
+            messages,
+            stamps,
+            slots: Vec::new(),
+            active: Vec::with_capacity(ACTIVE_MAX),
+            spares,
+            home,
+        }
+    }
+
+    /// Appends a line for `record` to `sink`.
+    #[inline]
+    pub fn record(&mut self, sink: SinkId, record: &Record<'_>) {
+        let index = sink.destination as usize;
+        if !self.slots.get(index).is_some_and(|slot| slot.is_active) {
+            self.activate(index);
+        }
+        let slot = &mut self.slots[index];
+        record::render(sink.format, &self.stamps, record, &mut slot.bytes);
+        slot.lines += 1;
+        if slot.bytes.len() >= HAND_OVER && self.hand_over(index) {
+            self.active.retain(|active| *active as usize != index);
+        }
+    }
+
+    /// Hands over whatever there is: at each tick of the worker and at its end.
+    pub fn flush(&mut self) {
+        for at in (0..self.active.len()).rev() {
+            if self.hand_over(self.active[at] as usize) {
+                self.active.swap_remove(at);
+            }
+        }
+    }
+
+    /// Sets the time that the following records bear: once per tick.
+    pub fn set_time(&mut self, unix_ms: u64) {
+        self.stamps.set(unix_ms);
+    }
+
+    #[cold]
+    fn activate(&mut self, index: usize) {
+        if index >= self.slots.len() {
+            self.slots.resize_with(index + 1, Slot::default);
+        }
+        if self.active.len() >= ACTIVE_MAX {
+            self.flush();
+        }
+        // Only a slot in use has a buffer: thousands of quiet logs cost none.
+        let slot = &mut self.slots[index];
+        slot.bytes = self.spares.try_recv().unwrap_or_else(|_| Vec::with_capacity(CAPACITY));
+        slot.is_active = true;
+        self.active.push(index as u32);
+    }
+
+    /// Sends the slot's lines away and puts it to rest. If the thread has too much to do they are counted as lost, which
+    /// is told with the next that get through, and the slot stays active.
+    #[cold]
+    fn hand_over(&mut self, index: usize) -> bool {
+        let slot = &mut self.slots[index];
+        let chunk = Chunk {
+            destination: index as u32,
+            bytes: std::mem::take(&mut slot.bytes),
+            lines: std::mem::take(&mut slot.lines),
+            lost: std::mem::take(&mut slot.lost),
+            home: self.home.clone(),
+        };
+        match self.messages.try_send(Message::Lines(chunk)) {
+            Ok(()) => slot.is_active = false,
+            Err(TrySendError::Full(message) | TrySendError::Disconnected(message)) => {
+                if let Message::Lines(mut chunk) = message {
+                    self.shared.count_drops(chunk.lines);
+                    slot.lost = chunk.lost + chunk.lines;
+                    chunk.bytes.clear();
+                    slot.bytes = chunk.bytes;
+                }
+            }
+        }
+        !slot.is_active
+    }
+}
+
+impl Drop for AccessWriter {
+    fn drop(&mut self) {
+        self.flush();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::tz::TimeZone;
+    use rocknet_config::model::{AccessFormat, Level};
+
+    use super::*;
+
+    const RECORD: Record<'static> = Record {
+        client: "10.0.0.1",
+        user: None,
+        method: b"GET",
+        target: b"/",
+        version: "HTTP/1.1",
+        status: 200,
+        content_bytes: 1,
+        referer: None,
+        user_agent: None,
+        host: b"h",
+        duration_us: None,
+    };
+
+    fn sink(destination: u32) -> SinkId {
+        SinkId {
+            destination,
+            format: AccessFormat::Combined,
+        }
+    }
+
+    /// A writer whose thread is played by the test, with `room` messages between.
+    fn writer(room: usize) -> (AccessWriter, Receiver<Message>, Arc<Shared>) {
+        let shared = Arc::new(Shared::new(TimeZone::UTC, Level::Info));
+        let (messages, receiver) = sync_channel(room);
+        (AccessWriter::new(Arc::clone(&shared), messages), receiver, shared)
+    }
+
+    fn chunk(receiver: &Receiver<Message>) -> Chunk {
+        match receiver.try_recv() {
+            Ok(Message::Lines(chunk)) => chunk,
+            _ => panic!("no lines in the channel"),
+        }
+    }
+
+    #[test]
+    fn a_buffer_goes_when_full_and_comes_back() {
+        let (mut writer, receiver, _) = writer(2);
+        let mut first = None;
+        for _ in 0..3 {
+            let mut records = 0;
+            let chunk = loop {
+                writer.record(sink(0), &RECORD);
+                records += 1;
+                if let Ok(Message::Lines(chunk)) = receiver.try_recv() {
+                    break chunk;
+                }
+            };
+            assert_eq!(chunk.lines, records);
+            assert!((HAND_OVER..CAPACITY).contains(&chunk.bytes.len()));
+            assert_eq!(chunk.bytes.capacity(), CAPACITY, "never grown");
+            let memory = chunk.bytes.as_ptr();
+            assert_eq!(*first.get_or_insert(memory), memory, "the same buffer each time");
+            let mut bytes = chunk.bytes;
+            bytes.clear();
+            chunk.home.try_send(bytes).expect("room for a spare");
+        }
+        assert!(
+            writer.active.is_empty() && writer.slots[0].bytes.capacity() == 0,
+            "a quiet log holds no buffer"
+        );
+    }
+
+    #[test]
+    fn lines_a_full_channel_refuses_are_counted_and_told_with_the_next() {
+        let (mut writer, receiver, shared) = writer(1);
+        for _ in 0..3 {
+            writer.record(sink(0), &RECORD);
+            writer.record(sink(0), &RECORD);
+            writer.flush();
+        }
+        assert_eq!(shared.drops(), 4);
+        let chunk_before = chunk(&receiver);
+        assert_eq!((chunk_before.lines, chunk_before.lost), (2, 0));
+        writer.flush();
+        let told = chunk(&receiver);
+        assert_eq!((told.lines, told.lost, told.bytes.len()), (0, 4, 0));
+        writer.flush();
+        assert!(receiver.try_recv().is_err(), "nothing is told twice");
+        drop(receiver);
+        writer.record(sink(0), &RECORD);
+        writer.flush();
+        assert_eq!(shared.drops(), 5);
+    }
+
+    #[test]
+    fn many_logs_at_once_are_flushed_early() {
+        let (mut writer, receiver, _) = writer(ACTIVE_MAX);
+        for destination in 0..ACTIVE_MAX as u32 {
+            writer.record(sink(destination), &RECORD);
+        }
+        assert!(receiver.try_recv().is_err());
+        writer.record(sink(ACTIVE_MAX as u32), &RECORD);
+        assert_eq!(receiver.try_iter().count(), ACTIVE_MAX);
+        assert_eq!(writer.active.len(), 1);
+    }
+
+    #[test]
+    fn the_tick_sets_the_time() {
+        let (mut writer, receiver, _) = writer(1);
+        writer.set_time(971_211_336_000);
+        writer.record(sink(0), &RECORD);
+        writer.flush();
+        let line = String::from_utf8(chunk(&receiver).bytes).expect("ASCII");
+        assert!(line.contains("[10/Oct/2000:20:55:36 +0000]"), "{line}");
+    }
+}
