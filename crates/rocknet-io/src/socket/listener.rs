@@ -75,18 +75,28 @@ impl Listener {
         }
     }
 
+    /// A second descriptor of the same socket and queue: what one of them accepts, the other does not.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        let socket = self.socket.try_clone()?;
+        Ok(Self {
+            socket,
+            address: self.address.clone(),
+            options: self.options,
+            file: self.file.clone(),
+        })
+    }
+
     /// Another socket for another event loop: with `reuse_port` one with a queue of its own on the same TCP address;
-    /// otherwise, and for a socket file, a second descriptor of the same queue.
+    /// otherwise, and for a socket file, as [`Listener::try_clone`].
+    ///
+    /// The kernel deals connections out to all queues, attended or not: a sibling that nobody accepts from lets its
+    /// share of the clients hang, and one that is closed resets those that wait in it. So make exactly one for each
+    /// loop but the first, which takes the socket that was bound; and to hold on to one, or to give a restarted loop
+    /// its queue back, clone it.
     pub fn sibling(&self) -> Result<Self, BindError> {
         let fail = |error| BindError::new(&self.address, error);
         if self.file.is_some() || !self.options.reuse_port || self.address.port().is_none() {
-            let socket = self.socket.try_clone().map_err(fail)?;
-            return Ok(Self {
-                socket,
-                address: self.address.clone(),
-                options: self.options,
-                file: self.file.clone(),
-            });
+            return self.try_clone().map_err(fail);
         }
         let bound = bound_to(&self.socket).map_err(fail)?;
         let only_v6 = bound.is_ipv4() || SockRef::from(&self.socket).only_v6().map_err(fail)?;

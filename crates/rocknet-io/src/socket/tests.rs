@@ -184,6 +184,11 @@ fn siblings_share_the_connections_of_an_address() {
         seen.sort_unstable();
         ports.sort_unstable();
         assert_eq!(seen, ports);
+        // A clone has no queue of its own, so what it would keep is not lost to the one it was cloned from.
+        let (clone, _waiting) = (first.try_clone().unwrap(), TcpStream::connect(to).unwrap());
+        assert_eq!(clone.address(), first.address());
+        assert_eq!(taken(&first).len() + taken(&second).len(), 1);
+        assert_eq!(taken(&clone).len(), 0);
         // One queue gives all to whoever asks first; that 64 ports hash to one of two queues is not to be expected.
         assert_eq!(
             at_first == CLIENTS,
