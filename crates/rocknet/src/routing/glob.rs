@@ -7,7 +7,8 @@ use memchr::memmem::Finder;
 /// A pattern taken apart once, so that matching only searches.
 ///
 /// A pattern that begins with `/` is held against the whole path. One that does not (`*.zip`, `thumbs/*.png`) is held
-/// against the end of the path: as many last segments as the pattern has, in whatever folder.
+/// against the end of the path: as many last segments as the pattern has, in whatever folder. The nothing before the first
+/// slash counts as a segment, so `*/a` holds `/a` as well as `/x/a`.
 ///
 /// Matching cannot blow up: since a star never crosses a `/`, a segment of the pattern meets one segment of the path
 /// only, and within it the literals between stars are looked for from left to right, each where it first occurs, without
@@ -122,11 +123,13 @@ impl Segment {
     }
 }
 
-/// Where the last `segments` segments of a path begin, if it has that many after a slash.
+/// Where the last `segments` segments of a path begin, if it has that many.
 fn tail(path: &str, segments: usize) -> Option<usize> {
-    memchr::memrchr_iter(b'/', path.as_bytes())
-        .nth(segments.checked_sub(1)?)
-        .map(|slash| slash + 1)
+    let mut slashes = memchr::memrchr_iter(b'/', path.as_bytes());
+    for _ in 1..segments {
+        slashes.next()?;
+    }
+    Some(slashes.next().map_or(0, |slash| slash + 1))
 }
 
 const STAR: char = '*';
@@ -167,13 +170,16 @@ pub(super) mod tests {
             ("*.zip", "/deep/down/a.zip", Some("a")),
             ("*.zip", "/a.zip/b", None),
             ("*.zip", "/.zip", Some("")),
-            ("*.zip", "a.zip", None),
+            ("*.zip", "a.zip", Some("a")),
+            ("*/a.zip", "/a.zip", Some("")),
+            ("*/a.zip", "/x/y/a.zip", Some("y")),
+            ("*/a.zip", "a.zip", None),
             ("*.zip", "", None),
             ("thumbs/*.png", "/x/thumbs/1.png", Some("1")),
             ("thumbs/*.png", "/thumbs/1.png", Some("1")),
             ("thumbs/*.png", "/xthumbs/1.png", None),
             ("", "/", Some("")),
-            ("", "", None),
+            ("", "", Some("")),
         ] {
             check(pattern, path, expected);
         }
@@ -222,7 +228,8 @@ pub(super) mod tests {
             0..=end
         }
         if !pattern.starts_with('/') {
-            let mut folders: Vec<_> = path.match_indices('/').map(|(slash, _)| slash + 1).collect();
+            let mut folders = vec![0];
+            folders.extend(path.match_indices('/').map(|(slash, _)| slash + 1));
             folders.retain(|&start| path[start..].matches('/').count() == pattern.matches('/').count());
             return folders.first().and_then(|&start| {
                 naive(&format!("/{pattern}"), &format!("/{}", &path[start..]))
