@@ -61,6 +61,8 @@ pub enum EncodeError {
     ContentTooLong,
     /// Data where the message has none.
     ContentForbidden,
+    /// A request on a connection that is not done with the last one, or closes.
+    Busy,
 }
 
 impl fmt::Display for EncodeError {
@@ -73,6 +75,7 @@ impl fmt::Display for EncodeError {
             Self::ForbiddenTrailer => "a field that may not stand in trailers",
             Self::ContentTooLong => "more content than announced",
             Self::ContentForbidden => "content where the message has none",
+            Self::Busy => "the connection carries no further request now",
         })
     }
 }

@@ -1,18 +1,24 @@
 //! HTTP/1.1 and 1.0 on the wire (RFC 9112), server and client role: bytes in, events out, and the other way round.
 
 mod authority;
+mod client;
 mod content;
+mod content_writer;
 mod encode;
+mod fault;
 mod framing;
 mod lines;
 mod refusal;
 mod request_head;
+mod response_head;
 mod server;
 
+pub use client::{Answered, ClientConnection, INTERIM_MAX, RequestLine, ResponseContent};
 pub use encode::{
     CHUNK_END, CONTINUE, ConnectionField, EncodeError, Framing, LAST_CHUNK, Length, chunk_head, decimal, encode_head,
     encode_trailers,
 };
+pub use fault::Fault;
 pub use framing::{Content, connection_options};
 pub use refusal::{ChunkFault, FieldFault, FramingFault, Refusal};
 pub use server::{Next, Received, ServerConnection};

@@ -7,15 +7,14 @@
 //! ```text
 //! reading:  Head ──Request──► Content ──End──► Waiting        Waiting ──finish──► Head (keep-alive) or Closed
 //!             └──Request without content──────────┘           any ──refusal, upgrade, close──► Closed
-//! writing:  Idle ──Request──► Owed ──respond──► Exact | Chunked | UntilClose | Bare ──finish──► Idle
+//! writing:  Idle ──Request──► Owed ──respond──► Begun ──finish──► Idle
 //! ```
 
 use memchr::memchr;
 
 use super::content::{ContentFault, ContentReader, Piece};
-use super::encode::{
-    CHUNK_END, ConnectionField, EncodeError, Framing, LAST_CHUNK, Length, chunk_head, encode_trailers,
-};
+use super::content_writer::ContentWriter;
+use super::encode::{ConnectionField, EncodeError, Framing, Length};
 use super::framing::Content;
 use super::lines::Stop;
 use super::refusal::{FieldFault, Refusal};
@@ -69,18 +68,14 @@ enum Reading {
 enum Writing {
     Idle,
     Owed,
-    Exact,
-    Chunked,
-    UntilClose,
-    Bare,
+    Begun,
 }
 
 /// One connection; it holds no buffer, so an idle one costs these few bytes.
 #[derive(Debug)]
 pub struct ServerConnection {
     content: ContentReader,
-    /// Bytes of the answer that were announced and not yet sent.
-    unsent: u64,
+    answer: ContentWriter,
     /// Bytes of an incomplete head that hold no line end beyond those already looked at.
     scanned: u32,
     reading: Reading,
@@ -103,7 +98,7 @@ impl ServerConnection {
     pub const fn new() -> Self {
         Self {
             content: ContentReader::new(),
-            unsent: 0,
+            answer: ContentWriter::bare(),
             scanned: 0,
             reading: Reading::Head,
             writing: Writing::Idle,
@@ -294,23 +289,26 @@ impl ServerConnection {
             content_length: None,
             content: false,
         };
-        self.writing = Writing::Bare;
+        (self.writing, self.answer) = (Writing::Begun, ContentWriter::bare());
         if status.allows_content() {
             match length {
                 // 205 asks to reset the form and has no content (RFC 9110 §15.3.6).
                 _ if status == Status::RESET_CONTENT => framing.content_length = Some(0),
                 Length::Unknown if self.method == Method::Head => {}
                 Length::Unknown if self.version == Version::Http10 => {
-                    (self.persists, self.writing, framing.content) = (false, Writing::UntilClose, true);
+                    (self.persists, framing.content) = (false, true);
+                    self.answer = ContentWriter::until_close();
                 }
                 Length::Unknown => {
-                    (framing.chunked, self.writing, framing.content) = (true, Writing::Chunked, true);
+                    (framing.chunked, framing.content) = (true, true);
+                    self.answer = ContentWriter::chunked();
                 }
                 Length::None | Length::Exact(_) => {
                     let length = if let Length::Exact(length) = length { length } else { 0 };
                     framing.content_length = Some(length);
                     if self.method != Method::Head {
-                        (self.unsent, self.writing, framing.content) = (length, Writing::Exact, true);
+                        framing.content = true;
+                        self.answer = ContentWriter::exact(length);
                     }
                 }
             }
@@ -344,7 +342,7 @@ impl ServerConnection {
         } else {
             return None;
         }
-        self.writing = Writing::Bare;
+        (self.writing, self.answer) = (Writing::Begun, ContentWriter::bare());
         Some(framing)
     }
 
@@ -352,47 +350,30 @@ impl ServerConnection {
     #[inline]
     pub fn respond_complete(&mut self, status: Status, length: Length, close: bool) -> (Framing, Next) {
         let framing = self.respond(status, length, close);
-        self.unsent = 0;
+        if self.writing == Writing::Begun {
+            self.answer = ContentWriter::bare();
+        }
         (framing, self.close_or_go_on())
     }
 
     /// Accounts for data of the answer that is about to be sent, and writes what must stand before it.
     pub fn begin_data(&mut self, size: u64, out: &mut Vec<u8>) -> Result<(), EncodeError> {
-        match self.writing {
-            Writing::Exact if size > self.unsent => return Err(EncodeError::ContentTooLong),
-            Writing::Exact => self.unsent -= size,
-            Writing::Chunked => chunk_head(size, out),
-            Writing::UntilClose => {}
-            Writing::Bare if size == 0 => {}
-            Writing::Bare | Writing::Idle | Writing::Owed => return Err(EncodeError::ContentForbidden),
-        }
-        Ok(())
+        self.answer.begin(size, out)
     }
 
     /// What must stand behind the data announced with `begin_data`; nothing for data of no bytes.
     pub fn data_end(&self) -> &'static [u8] {
-        if self.writing == Writing::Chunked {
-            CHUNK_END
-        } else {
-            b""
-        }
+        self.answer.end()
     }
 
     /// Writes data of the answer, framed.
     pub fn encode_data(&mut self, data: &[u8], out: &mut Vec<u8>) -> Result<(), EncodeError> {
-        self.begin_data(data.len() as u64, out)?;
-        if !data.is_empty() {
-            out.extend_from_slice(data);
-            out.extend_from_slice(self.data_end());
-        }
-        Ok(())
+        self.answer.write(data, out)
     }
 
     /// Ends the answer. One that is shorter than announced can only be told by closing.
     pub fn finish(&mut self, out: &mut Vec<u8>) -> Next {
-        if self.writing == Writing::Chunked {
-            out.extend_from_slice(LAST_CHUNK);
-        }
+        self.answer.finish(out);
         self.close_or_go_on()
     }
 
@@ -402,26 +383,23 @@ impl ServerConnection {
         trailers: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
         out: &mut Vec<u8>,
     ) -> Result<Next, EncodeError> {
-        if self.writing == Writing::Chunked {
-            encode_trailers(out, trailers)?;
-        }
+        self.answer.finish_with_trailers(trailers, out)?;
         Ok(self.close_or_go_on())
     }
 
     /// Gives up an answer that was begun: the client learns it from the close, as the content does not end as announced.
     pub fn abort(&mut self) -> Next {
         (self.persists, self.reading, self.writing) = (false, Reading::Closed, Writing::Idle);
+        self.answer = ContentWriter::bare();
         Next::Close
     }
 
     #[inline]
     fn close_or_go_on(&mut self) -> Next {
-        let is_short = self.writing == Writing::Exact && self.unsent > 0;
-        let is_answered = !matches!(self.writing, Writing::Idle | Writing::Owed);
-        if is_short || !is_answered {
+        if self.writing != Writing::Begun || self.answer.is_short() {
             return self.abort();
         }
-        self.writing = Writing::Idle;
+        (self.writing, self.answer) = (Writing::Idle, ContentWriter::bare());
         if self.reading == Reading::Waiting && self.persists && !self.upgraded {
             self.reading = Reading::Head;
             return Next::KeepAlive;
