@@ -4,9 +4,12 @@ use std::path::Path;
 
 use rocknet_proto::semantics::fuzzing;
 
+/// A target by name, and what must hold for any bytes it is given.
+type Target = (&'static str, fn(&[u8]));
+
 #[test]
 fn seeds_keep_the_laws() {
-    let targets: [(&str, fn(&[u8])); 2] = [("target_path", fuzzing::target_path), ("range", fuzzing::range)];
+    let targets: [Target; 2] = [("target_path", fuzzing::target_path), ("range", fuzzing::range)];
     for (target, law) in targets {
         let seeds = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("../../fuzz/seeds")
