@@ -17,17 +17,19 @@ pub trait Answer {
     /// Whether the loop should report room in the socket's buffer: answers longer than the buffer need it.
     const WAITS_FOR_ROOM: bool;
 
-    /// Answers `requests` whole requests that came in one read; an error closes the connection.
-    fn answer(&mut self, socket: &OwnedFd, state: &mut Self::State, requests: usize) -> io::Result<()>;
+    /// Answers `requests` whole requests that came in one read, and says whether all is sent; an error closes the connection.
+    fn answer(&mut self, socket: &OwnedFd, state: &mut Self::State, requests: usize) -> io::Result<bool>;
 
-    /// Goes on with an answer that the socket had no room for.
-    fn resume(&mut self, socket: &OwnedFd, state: &mut Self::State) -> io::Result<()>;
+    /// Goes on with an answer that the socket had no room for, and says whether all is sent now.
+    fn resume(&mut self, socket: &OwnedFd, state: &mut Self::State) -> io::Result<bool>;
 }
 
 struct Connection<S> {
     socket: OwnedFd,
     /// Bytes of a head that has not come whole yet; empty, and so without memory, nearly always.
     partial: Vec<u8>,
+    /// An HTTP/1.0 client (ab) has asked: it takes the end of the connection for the end of the answer.
+    last: bool,
     state: S,
 }
 
@@ -67,7 +69,7 @@ pub fn serve<A: Answer>(port: u16, mut program: A) -> io::Result<()> {
             };
             let Some(connection) = slot else { continue };
             let flags = event.flags;
-            if step(connection, flags, &mut input, &mut program).is_err() {
+            if !matches!(step(connection, flags, &mut input, &mut program), Ok(true)) {
                 *slot = None;
             }
         }
@@ -92,66 +94,86 @@ fn accept<S: Default>(
         connections[index] = Some(Connection {
             socket,
             partial: Vec::new(),
+            last: false,
             state: S::default(),
         });
     }
 }
 
+/// Acts on one event; whether the connection goes on.
 fn step<A: Answer>(
     connection: &mut Connection<A::State>,
     flags: EventFlags,
     input: &mut [u8],
     program: &mut A,
-) -> io::Result<()> {
-    let Connection { socket, partial, state } = connection;
-    if A::WAITS_FOR_ROOM && flags.contains(EventFlags::OUT) {
-        program.resume(socket, state)?;
+) -> io::Result<bool> {
+    let Connection {
+        socket,
+        partial,
+        last,
+        state,
+    } = connection;
+    if A::WAITS_FOR_ROOM && flags.contains(EventFlags::OUT) && program.resume(socket, state)? && *last {
+        return Ok(false);
     }
     if !flags.intersects(EventFlags::IN | EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR) {
-        return Ok(());
+        return Ok(true);
     }
     loop {
         let length = match rustix::io::read(&*socket, &mut *input) {
-            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(0) => return Ok(false),
             Ok(length) => length,
-            Err(rustix::io::Errno::AGAIN) => return Ok(()),
+            Err(rustix::io::Errno::AGAIN) => return Ok(true),
             Err(error) => return Err(error.into()),
         };
-        let requests = if partial.is_empty() {
-            let (requests, used) = count_heads(&input[..length])?;
-            partial.extend_from_slice(&input[used..length]);
-            requests
+        let heads = if partial.is_empty() {
+            let heads = Heads::count(&input[..length])?;
+            partial.extend_from_slice(&input[heads.bytes..length]);
+            heads
         } else {
             partial.extend_from_slice(&input[..length]);
-            let (requests, used) = count_heads(partial)?;
-            partial.drain(..used);
-            requests
+            let heads = Heads::count(partial)?;
+            partial.drain(..heads.bytes);
+            heads
         };
-        if requests > 0 {
-            program.answer(socket, state, requests)?;
+        *last |= heads.last;
+        if heads.number > 0 && program.answer(socket, state, heads.number)? && *last {
+            return Ok(false);
         }
         // Edge-triggered: a full buffer may leave bytes in the socket that no further event would tell of.
         if length < input.len() {
-            return Ok(());
+            return Ok(true);
         }
     }
 }
 
-/// How many whole heads `bytes` begin with, and how many bytes they take.
-fn count_heads(bytes: &[u8]) -> io::Result<(usize, usize)> {
-    let (mut heads, mut used) = (0, 0);
-    while used < bytes.len() {
-        let mut fields = [httparse::EMPTY_HEADER; FIELDS];
-        match httparse::Request::new(&mut fields).parse(&bytes[used..]) {
-            Ok(httparse::Status::Complete(length)) => {
-                heads += 1;
-                used += length;
+/// The whole heads at the front of some bytes.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Heads {
+    number: usize,
+    bytes: usize,
+    /// One of them is of HTTP/1.0, so the connection ends after its answer.
+    last: bool,
+}
+
+impl Heads {
+    fn count(bytes: &[u8]) -> io::Result<Self> {
+        let mut heads = Self::default();
+        while heads.bytes < bytes.len() {
+            let mut fields = [httparse::EMPTY_HEADER; FIELDS];
+            let mut request = httparse::Request::new(&mut fields);
+            match request.parse(&bytes[heads.bytes..]) {
+                Ok(httparse::Status::Complete(length)) => {
+                    heads.number += 1;
+                    heads.bytes += length;
+                    heads.last |= request.version == Some(0);
+                }
+                Ok(httparse::Status::Partial) => break,
+                Err(_) => return Err(io::ErrorKind::InvalidData.into()),
             }
-            Ok(httparse::Status::Partial) => break,
-            Err(_) => return Err(io::ErrorKind::InvalidData.into()),
         }
+        Ok(heads)
     }
-    Ok((heads, used))
 }
 
 /// The head a real server would send before a body of `length` bytes, with every field that browsers profit from.
@@ -171,16 +193,22 @@ mod tests {
     #[test]
     fn whole_heads_are_counted_and_the_rest_is_left() {
         const ONE: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+        const OLD: &str = "GET / HTTP/1.0\r\n\r\n";
         let rows = [
-            ("", 0, 0),
-            ("GET / HT", 0, 0),
-            (ONE, 1, ONE.len()),
-            (&ONE.repeat(16), 16, 16 * ONE.len()),
-            (&format!("{ONE}GET"), 1, ONE.len()),
+            ("", 0, 0, false),
+            ("GET / HT", 0, 0, false),
+            (ONE, 1, ONE.len(), false),
+            (&ONE.repeat(16), 16, 16 * ONE.len(), false),
+            (&format!("{ONE}GET"), 1, ONE.len(), false),
+            (OLD, 1, OLD.len(), true),
         ];
-        for (bytes, heads, used) in rows {
-            assert_eq!(count_heads(bytes.as_bytes()).unwrap(), (heads, used), "{bytes:?}");
+        for (text, number, bytes, last) in rows {
+            assert_eq!(
+                Heads::count(text.as_bytes()).unwrap(),
+                Heads { number, bytes, last },
+                "{text:?}"
+            );
         }
-        assert!(count_heads(b"\0\0\0\0").is_err());
+        assert!(Heads::count(b"\0\0\0\0").is_err());
     }
 }

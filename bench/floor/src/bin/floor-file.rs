@@ -47,17 +47,17 @@ impl Answer for Whole {
     type State = Debt;
     const WAITS_FOR_ROOM: bool = true;
 
-    fn answer(&mut self, socket: &OwnedFd, debt: &mut Debt, requests: usize) -> io::Result<()> {
+    fn answer(&mut self, socket: &OwnedFd, debt: &mut Debt, requests: usize) -> io::Result<bool> {
         debt.answers += requests;
         self.resume(socket, debt)
     }
 
-    fn resume(&mut self, socket: &OwnedFd, debt: &mut Debt) -> io::Result<()> {
+    fn resume(&mut self, socket: &OwnedFd, debt: &mut Debt) -> io::Result<bool> {
         while debt.answers > 0 {
             match self.send(socket, debt.sent) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(length) => debt.sent += length,
-                Err(Errno::AGAIN) => return Ok(()),
+                Err(Errno::AGAIN) => return Ok(false),
                 Err(error) => return Err(error.into()),
             }
             if debt.sent == self.head.len() + self.length {
@@ -67,7 +67,7 @@ impl Answer for Whole {
                 };
             }
         }
-        Ok(())
+        Ok(true)
     }
 }
 

@@ -15,7 +15,7 @@ impl Answer for Constant {
     type State = ();
     const WAITS_FOR_ROOM: bool = false;
 
-    fn answer(&mut self, socket: &OwnedFd, (): &mut (), requests: usize) -> io::Result<()> {
+    fn answer(&mut self, socket: &OwnedFd, (): &mut (), requests: usize) -> io::Result<bool> {
         self.output.clear();
         for _ in 0..requests {
             self.output.extend_from_slice(&self.reply);
@@ -23,14 +23,14 @@ impl Answer for Constant {
         let sent = rustix::io::write(socket, &self.output)?;
         // A client that does not read what it asked for is no client of a lower bound.
         if sent == self.output.len() {
-            Ok(())
+            Ok(true)
         } else {
             Err(io::ErrorKind::WriteZero.into())
         }
     }
 
-    fn resume(&mut self, _: &OwnedFd, (): &mut ()) -> io::Result<()> {
-        Ok(())
+    fn resume(&mut self, _: &OwnedFd, (): &mut ()) -> io::Result<bool> {
+        Ok(true)
     }
 }
 
