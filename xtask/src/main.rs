@@ -1,1 +1,71 @@
-fn main() {}
+//! What people run in this repository: `cargo xtask test | bench | conform | docs | tidy | fuzz | deny`.
+
+mod command;
+mod deny;
+mod docs;
+mod fuzz;
+mod packages;
+mod repository;
+mod steps;
+mod test;
+mod tidy;
+
+#[cfg(target_os = "linux")]
+mod bench;
+#[cfg(target_os = "linux")]
+mod conform;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// The chores of the RockNet repository.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Install or name what is missing, then run every check and test
+    Test(test::Options),
+    /// Measure RockNet beside other servers and write the results
+    #[cfg(target_os = "linux")]
+    Bench(bench::Options),
+    /// Run the slow suites of others against the server
+    #[cfg(target_os = "linux")]
+    Conform(conform::Options),
+    /// Write the pages that are generated from the table of configuration keys
+    Docs(docs::Options),
+    /// Check the rules of the house that no compiler knows
+    Tidy,
+    /// Fuzz the parsers (needs a nightly toolchain and cargo-fuzz)
+    Fuzz(fuzz::Options),
+    /// Check licences, sources and advisories of every dependency (needs cargo-deny)
+    Deny,
+}
+
+/// Why a chore failed, in words for the person who ran it.
+type Failure = Box<dyn std::error::Error>;
+
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().chore {
+        Chore::Test(options) => test::run(&options),
+        #[cfg(target_os = "linux")]
+        Chore::Bench(options) => bench::run(&options),
+        #[cfg(target_os = "linux")]
+        Chore::Conform(options) => conform::run(&options),
+        Chore::Docs(options) => docs::run(&options),
+        Chore::Tidy => tidy::run(),
+        Chore::Fuzz(options) => fuzz::run(&options),
+        Chore::Deny => deny::run(),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("xtask: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! A small HTTP client for what load generators do not do: first answers, exact numbers of requests, idle connections.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// What matters of an answer.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Answer {
+    pub status: u16,
+    pub length: Option<u64>,
+}
+
+/// Longest head that a server of the bench sends; more means that it talks no HTTP.
+const HEAD_BYTES: usize = 16 << 10;
+/// Patience for one answer; a server under callgrind is fifty times slower.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A keep-alive connection to a server on this machine.
+pub struct Client {
+    stream: TcpStream,
+    request: String,
+}
+
+impl Client {
+    pub fn connect(port: u16, path: &str, host: Option<&str>) -> io::Result<Self> {
+        let stream = TcpStream::connect_timeout(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)), PATIENCE)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        let host = host.unwrap_or("localhost");
+        Ok(Self {
+            stream,
+            request: format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n"),
+        })
+    }
+
+    /// Asks once and reads the head of the answer alone: the connection is of no further use.
+    pub fn ask_head(mut self) -> io::Result<Answer> {
+        self.stream.write_all(self.request.as_bytes())?;
+        Ok(self.read_head()?.0)
+    }
+
+    /// Asks once and reads the whole answer.
+    pub fn ask(&mut self) -> io::Result<Answer> {
+        self.stream.write_all(self.request.as_bytes())?;
+        let (answer, had) = self.read_head()?;
+        let length = answer
+            .length
+            .ok_or_else(|| io::Error::new(ErrorKind::InvalidData, "no Content-Length"))?;
+        let left = length.saturating_sub(had as u64);
+        let drained = io::copy(&mut (&self.stream).take(left), &mut io::sink())?;
+        if drained == left {
+            Ok(answer)
+        } else {
+            Err(ErrorKind::UnexpectedEof.into())
+        }
+    }
+
+    /// The head, and how many bytes of the body came with it.
+    fn read_head(&mut self) -> io::Result<(Answer, usize)> {
+        let mut bytes = Vec::with_capacity(1024);
+        let mut chunk = [0; 1024];
+        loop {
+            if let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
+                let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
+                let answer = parse(&head).ok_or_else(|| io::Error::new(ErrorKind::InvalidData, head))?;
+                return Ok((answer, bytes.len() - end - 4));
+            }
+            if bytes.len() > HEAD_BYTES {
+                return Err(io::Error::new(ErrorKind::InvalidData, "no end of the head"));
+            }
+            match self.stream.read(&mut chunk)? {
+                0 => return Err(ErrorKind::UnexpectedEof.into()),
+                length => bytes.extend_from_slice(&chunk[..length]),
+            }
+        }
+    }
+}
+
+fn parse(head: &str) -> Option<Answer> {
+    let mut lines = head.split("\r\n");
+    let status = lines.next()?.strip_prefix("HTTP/1.1 ")?.get(..3)?.parse().ok()?;
+    let length = lines.find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("content-length")
+            .then(|| value.trim().parse().ok())?
+    });
+    Some(Answer { status, length })
+}
+
+/// Opens `connections`, asks on each once, and hands them over open and idle.
+pub fn idle(port: u16, path: &str, connections: usize) -> io::Result<Vec<Client>> {
+    (0..connections)
+        .map(|_| {
+            let mut client = Client::connect(port, path, None)?;
+            client.ask()?;
+            Ok(client)
+        })
+        .collect()
+}
+
+/// Asks exactly `requests` times over one keep-alive connection.
+pub fn ask_times(port: u16, path: &str, requests: usize) -> io::Result<()> {
+    let mut client = Client::connect(port, path, None)?;
+    for _ in 0..requests {
+        client.ask()?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads() {
+        let rows = [
+            (
+                "HTTP/1.1 200 OK\r\ncontent-length: 13",
+                Some(Answer {
+                    status: 200,
+                    length: Some(13),
+                }),
+            ),
+            (
+                "HTTP/1.1 404 Not Found\r\nServer: x",
+                Some(Answer {
+                    status: 404,
+                    length: None,
+                }),
+            ),
+            ("HTTP/1.1 2", None),
+            ("SSH-2.0", None),
+        ];
+        for (head, expected) in rows {
+            assert_eq!(parse(head), expected, "{head:?}");
+        }
+    }
+}

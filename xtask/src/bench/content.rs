@@ -1,0 +1,91 @@
+//! The site that every server serves: made anew for each run in a temporary folder.
+
+use super::row::{GIB, MIB, Page};
+use std::fs::{self, File, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// A document root and the folders around it; gone when dropped.
+pub struct Site {
+    folder: TempDir,
+}
+
+const HELLO: &str = "Hello, world!";
+
+impl Site {
+    pub fn create() -> io::Result<Self> {
+        let folder = tempfile::Builder::new().prefix("rocknet-bench-").tempdir()?;
+        // Servers started as root drop to a user that must be able to read this.
+        fs::set_permissions(folder.path(), Permissions::from_mode(0o755))?;
+        let site = Self { folder };
+        fs::create_dir(site.root())?;
+        fs::write(site.file(Page::Hello)?, HELLO)?;
+        Ok(site)
+    }
+
+    pub fn root(&self) -> PathBuf {
+        self.folder.path().join("root")
+    }
+
+    /// An empty folder for one server's configuration and logs.
+    pub fn scratch(&self, name: &str) -> io::Result<PathBuf> {
+        let folder = self
+            .folder
+            .path()
+            .join(name.replace(|letter: char| !letter.is_ascii_alphanumeric(), "-"));
+        if folder.exists() {
+            fs::remove_dir_all(&folder)?;
+        }
+        fs::create_dir(&folder)?;
+        fs::set_permissions(&folder, Permissions::from_mode(0o777))?;
+        Ok(folder)
+    }
+
+    /// The file behind `page`, written when it is first asked for.
+    pub fn file(&self, page: Page) -> io::Result<PathBuf> {
+        let path = self.root().join(name(page));
+        if let Page::File(length) = page
+            && !path.exists()
+        {
+            fill(&path, length)?;
+        }
+        Ok(path)
+    }
+}
+
+/// The last part of a page's URL and the name of its file.
+pub fn name(page: Page) -> String {
+    match page {
+        Page::Hello => "hello.html".into(),
+        Page::File(length) => format!("{length}.bin"),
+        Page::Missing => "nothing-here.html".into(),
+    }
+}
+
+/// The bytes of a right answer's body, where they are known.
+pub fn length(page: Page) -> Option<u64> {
+    match page {
+        Page::Hello => Some(HELLO.len() as u64),
+        Page::File(length) => Some(length),
+        Page::Missing => None,
+    }
+}
+
+fn fill(path: &Path, length: u64) -> io::Result<()> {
+    if length >= GIB {
+        // A hole reads from the page cache as data does, and spares the disk a gigabyte.
+        return File::create(path)?.set_len(length);
+    }
+    let mut bytes = vec![0; length.min(MIB) as usize];
+    // Bytes that no server could make smaller, from the plainest of generators.
+    let mut state = 0x2545_f491_u32;
+    for byte in &mut bytes {
+        state ^= state << 13;
+        state ^= state >> 17;
+        state ^= state << 5;
+        *byte = state as u8;
+    }
+    fs::write(path, bytes)
+}

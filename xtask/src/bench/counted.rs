@@ -1,0 +1,313 @@
+//! Rows that count instead of timing: memory, the first answer, instructions and system calls. They hardly vary between runs.
+
+use super::Run;
+use super::client::{ask_times, idle as open_idle};
+use super::content;
+use super::machine::descriptor_limit;
+use super::measure::{Memory, memory_kib};
+use super::peers::{Peer, Setting, Variant, floor, rocknet};
+use super::row::Page;
+use super::server::{Server, free_port};
+use super::timed::median;
+use crate::Failure;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// Figures of several servers under common headings.
+#[derive(Serialize)]
+pub struct Table {
+    pub columns: Vec<String>,
+    pub lines: Vec<Line>,
+    /// How the figures were come by.
+    pub note: &'static str,
+}
+
+#[derive(Serialize)]
+pub struct Line {
+    pub name: String,
+    /// One figure a column; nothing where the server failed.
+    pub figures: Vec<f64>,
+    pub absent: Option<String>,
+}
+
+/// Starts of each server; the median stands.
+const STARTS: usize = 11;
+/// Idle connections of the memory row: those of C10K.
+const IDLE: usize = 10_000;
+/// Requests of the shorter of two counting runs; the longer one makes twice as many, and their difference knows no start-up.
+/// Both stay below the 1,000 requests after which stock nginx closes a connection.
+const COUNTED_REQUESTS: usize = 480;
+
+/// A server that was started for one purpose.
+struct Started {
+    server: Server,
+    port: u16,
+    scratch: PathBuf,
+    milliseconds: f64,
+}
+
+fn start_one(run: &Run, peer: &Peer, wrapper: &[&str]) -> Result<Started, Failure> {
+    let scratch = run.site.scratch(peer.name)?;
+    let port = free_port()?;
+    let setting = Setting {
+        port,
+        site: &run.site,
+        scratch: &scratch,
+        page: Page::Hello,
+        variant: Variant::Plain,
+    };
+    let launch = peer.configure(&setting)?;
+    let begin = Instant::now();
+    let mut server = Server::start(&launch, wrapper, &scratch)?;
+    let answer = server.first_answer(port, &hello(), None, &scratch)?;
+    let milliseconds = begin.elapsed().as_secs_f64() * 1e3;
+    if answer.length != content::length(Page::Hello) {
+        return Err(format!("answered {} with {:?} bytes", answer.status, answer.length).into());
+    }
+    Ok(Started {
+        server,
+        port,
+        scratch,
+        milliseconds,
+    })
+}
+
+fn hello() -> String {
+    format!("/{}", content::name(Page::Hello))
+}
+
+/// One line a server, failures told in their place.
+fn table(
+    run: &Run,
+    columns: &[&str],
+    note: &'static str,
+    takes_part: fn(&Peer) -> bool,
+    figures: impl Fn(&Peer) -> Result<Vec<f64>, Failure>,
+) -> Table {
+    let mut lines = Vec::new();
+    for peer in run.peers.iter().filter(|peer| takes_part(peer)) {
+        let line = match figures(peer) {
+            Ok(figures) => Line {
+                name: peer.name.into(),
+                figures,
+                absent: None,
+            },
+            Err(failure) => Line {
+                name: peer.name.into(),
+                figures: Vec::new(),
+                absent: Some(failure.to_string()),
+            },
+        };
+        println!(
+            "{:12} {:?} {}",
+            line.name,
+            line.figures,
+            line.absent.as_deref().unwrap_or("")
+        );
+        lines.push(line);
+    }
+    Table {
+        columns: columns.iter().map(|&column| column.into()).collect(),
+        lines,
+        note,
+    }
+}
+
+fn not_floor_file(peer: &Peer) -> bool {
+    peer.name != floor::FILE.name
+}
+
+fn ours(peer: &Peer) -> bool {
+    peer.name == floor::PEER.name || peer.name == rocknet::PEER.name
+}
+
+/// From the start of the process to the first answer, and the memory of a server that has answered once.
+pub fn start(run: &Run) -> Result<Table, Failure> {
+    let note = "Median of 11 starts, from the creation of the process to the head of the first answer, polled each 0.2 ms; \
+                resident memory after it, summed over processes.";
+    let starts = if run.quick { 1 } else { STARTS };
+    Ok(table(
+        run,
+        &["first answer, ms", "resident, MiB"],
+        note,
+        not_floor_file,
+        |peer| {
+            let (mut times, mut memories) = (Vec::new(), Vec::new());
+            for _ in 0..starts {
+                let started = start_one(run, peer, &[])?;
+                times.push(started.milliseconds);
+                memories.push(memory_kib(started.server.pid(), Memory::Resident) as f64 / 1024.0);
+            }
+            Ok(vec![median(&times), median(&memories)])
+        },
+    ))
+}
+
+/// How much a server grows by idle keep-alive connections that have asked once.
+pub fn idle(run: &Run) -> Result<Table, Failure> {
+    let note = "Resident memory with 10,000 open connections, each after one request, less that after the first request; \
+                the kernel's own memory for sockets is not in it.";
+    let connections = if run.quick { IDLE / 10 } else { IDLE };
+    if descriptor_limit() < connections as u64 + 100 {
+        return Err(format!("{connections} connections need a higher limit of descriptors (ulimit -n)").into());
+    }
+    Ok(table(
+        run,
+        &["bytes per connection", "resident, MiB"],
+        note,
+        not_floor_file,
+        |peer| {
+            if peer.connections < connections as u32 {
+                return Err(format!("its settings admit {} connections", peer.connections).into());
+            }
+            let started = start_one(run, peer, &[])?;
+            let pid = started.server.pid();
+            ask_times(started.port, &hello(), 10)?;
+            let before = memory_kib(pid, Memory::Resident);
+            let held = open_idle(started.port, &hello(), connections)?;
+            let after = memory_kib(pid, Memory::Resident);
+            let bytes = after.saturating_sub(before) as f64 * 1024.0 / held.len() as f64;
+            Ok(vec![bytes, after as f64 / 1024.0])
+        },
+    ))
+}
+
+/// Instructions that one more keep-alive request costs in user space.
+pub fn instructions(run: &Run) -> Result<Table, Failure> {
+    let note = "valgrind --tool=callgrind; one connection; the difference of a run with 960 requests and one with 480. \
+                User space alone: what the kernel does is not in it.";
+    Ok(table(run, &["instructions"], note, ours, |peer| {
+        let count = |requests| -> Result<f64, Failure> {
+            let out = run.site.root().with_file_name("callgrind.out");
+            let option = format!("--callgrind-out-file={}", out.display());
+            let mut started = start_one(run, peer, &["valgrind", "--tool=callgrind", &option])?;
+            ask_times(started.port, &hello(), requests)?;
+            started.server.stop();
+            callgrind_total(&fs::read_to_string(&out)?).ok_or_else(|| "callgrind told no total".into())
+        };
+        Ok(vec![
+            (count(2 * COUNTED_REQUESTS)? - count(COUNTED_REQUESTS)?) / COUNTED_REQUESTS as f64,
+        ])
+    }))
+}
+
+/// System calls that one more keep-alive request costs: all, and the most frequent ones by name.
+pub fn system_calls(run: &Run) -> Result<Table, Failure> {
+    let note = "strace -c; one connection that waits for each answer, so that each request pays for a wait of its own; the \
+                difference of a run with 960 requests and one with 480.";
+    let mut per_server = BTreeMap::new();
+    let mut failed = BTreeMap::new();
+    for peer in run.peers.iter().filter(|peer| ours(peer) || !peer.is_floor()) {
+        match calls_per_request(run, peer) {
+            Ok(calls) => drop(per_server.insert(peer.name, calls)),
+            Err(failure) => drop(failed.insert(peer.name, failure.to_string())),
+        }
+    }
+    let mut names: Vec<String> = per_server.values().flat_map(BTreeMap::keys).cloned().collect();
+    names.sort();
+    names.dedup();
+    let mut columns = vec!["all"];
+    columns.extend(names.iter().map(String::as_str));
+    Ok(table(run, &columns, note, not_floor_file, |peer| {
+        let Some(calls) = per_server.get(peer.name) else {
+            return Err(failed.get(peer.name).cloned().unwrap_or_default().into());
+        };
+        let all = calls.values().sum();
+        Ok(std::iter::once(all)
+            .chain(names.iter().map(|name| calls.get(name).copied().unwrap_or(0.0)))
+            .collect())
+    }))
+}
+
+fn calls_per_request(run: &Run, peer: &Peer) -> Result<BTreeMap<String, f64>, Failure> {
+    let few = strace(run, peer, COUNTED_REQUESTS)?;
+    let many = strace(run, peer, 2 * COUNTED_REQUESTS)?;
+    let per_request = |name: &String| {
+        let difference = many[name] - few.get(name).copied().unwrap_or(0.0);
+        difference / COUNTED_REQUESTS as f64
+    };
+    // Timers tick in one run and not in the other: below one call in a hundred requests is their share, not a request's.
+    Ok(many
+        .keys()
+        .map(|name| (name.clone(), per_request(name)))
+        .filter(|(_, calls)| *calls >= 0.01)
+        .collect())
+}
+
+fn strace(run: &Run, peer: &Peer, requests: usize) -> Result<BTreeMap<String, f64>, Failure> {
+    let out = run.site.root().with_file_name("strace.out");
+    let path = out.display().to_string();
+    let mut started = start_one(run, peer, &["strace", "-f", "-c", "-o", &path])?;
+    ask_times(started.port, &hello(), requests)?;
+    started.server.stop();
+    strace_calls(&out).map_err(|failure| format!("{failure} ({})", started.scratch.display()).into())
+}
+
+fn strace_calls(path: &Path) -> Result<BTreeMap<String, f64>, Failure> {
+    let text = fs::read_to_string(path)?;
+    let calls = parse_strace(&text);
+    if calls.is_empty() {
+        Err(format!("strace counted nothing: {text}").into())
+    } else {
+        Ok(calls)
+    }
+}
+
+fn callgrind_total(text: &str) -> Option<f64> {
+    let line = |name: &str| text.lines().rev().find_map(|line| line.strip_prefix(name));
+    line("totals:")
+        .or_else(|| line("summary:"))?
+        .split_whitespace()
+        .next()?
+        .parse()
+        .ok()
+}
+
+/// Calls by name, from lines such as ` 55.10    0.001234           1      1000         2 write`.
+fn parse_strace(text: &str) -> BTreeMap<String, f64> {
+    let mut calls = BTreeMap::new();
+    for line in text.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let (Some(share), Some(count), Some(name)) = (words.first(), words.get(3), words.last()) else {
+            continue;
+        };
+        if let (Ok(_), Ok(count)) = (share.parse::<f64>(), count.parse::<f64>())
+            && *name != "total"
+        {
+            *calls.entry((*name).to_owned()).or_default() += count;
+        }
+    }
+    calls
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_callgrind_writes() {
+        assert_eq!(
+            callgrind_total("events: Ir\nfn=main\n1 2\nsummary: 41\ntotals: 42\n"),
+            Some(42.0)
+        );
+        assert_eq!(callgrind_total("summary: 41\n"), Some(41.0));
+        assert_eq!(callgrind_total("events: Ir\n"), None);
+    }
+
+    #[test]
+    fn what_strace_writes() {
+        let text = "\
+% time     seconds  usecs/call     calls    errors syscall
+------ ----------- ----------- --------- --------- ----------------
+ 60.00    0.060000           6     10000           write
+ 40.00    0.040000           4     10001         7 read
+------ ----------- ----------- --------- --------- ----------------
+100.00    0.100000           5     20001         7 total
+";
+        let expected = BTreeMap::from([("read".to_owned(), 10_001.0), ("write".to_owned(), 10_000.0)]);
+        assert_eq!(parse_strace(text), expected);
+    }
+}

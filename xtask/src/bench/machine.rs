@@ -1,0 +1,93 @@
+//! The machine that a run was made on, and the hold we take of it: cores and descriptors.
+
+use super::CORES;
+use crate::Failure;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::thread::{CpuSet, sched_setaffinity};
+use serde::Serialize;
+use std::fs;
+use std::thread::available_parallelism;
+
+/// What a reader must know to judge the figures.
+#[derive(Serialize)]
+pub struct Machine {
+    pub cpu: String,
+    pub cores: usize,
+    pub memory_gib: u64,
+    pub kernel: String,
+    pub system: String,
+    /// Threads that ran or waited for a core in the minute before the run: above zero, others disturbed it.
+    pub load_before: f64,
+}
+
+/// Descriptors for 10,000 connections on either side, and room for the files and pipes of both.
+const DESCRIPTORS: u64 = 40_000;
+
+impl Machine {
+    pub fn look() -> Self {
+        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        let cpuinfo = read("/proc/cpuinfo");
+        let field = |text: &str, name: &str| {
+            let line = text.lines().find(|line| line.starts_with(name))?;
+            Some(line.split([':', '=']).nth(1)?.trim().trim_matches('"').to_owned())
+        };
+        let kib: u64 = read("/proc/meminfo")
+            .split_whitespace()
+            .nth(1)
+            .and_then(|word| word.parse().ok())
+            .unwrap_or(0);
+        Self {
+            cpu: field(&cpuinfo, "model name").unwrap_or_else(|| "unknown".into()),
+            cores: cpuinfo.lines().filter(|line| line.starts_with("processor")).count(),
+            memory_gib: (kib + (1 << 19)) >> 20,
+            kernel: format!("Linux {}", read("/proc/sys/kernel/osrelease").trim()),
+            load_before: read("/proc/loadavg")
+                .split(' ')
+                .next()
+                .and_then(|word| word.parse().ok())
+                .unwrap_or(0.0),
+            system: field(&read("/etc/os-release"), "PRETTY_NAME").unwrap_or_else(|| "unknown".into()),
+        }
+    }
+}
+
+/// Server and load on one core would measure each other.
+pub fn require_two_cores() -> Result<(), Failure> {
+    let cores = available_parallelism().map_or(1, usize::from);
+    if cores >= CORES {
+        Ok(())
+    } else {
+        Err(format!("the bench needs {CORES} cores, here are {cores}").into())
+    }
+}
+
+/// Keeps this program, and the load generators it starts, off the server's core.
+pub fn stay_on(core: usize) -> Result<(), Failure> {
+    let mut set = CpuSet::new();
+    set.set(core);
+    Ok(sched_setaffinity(None, &set)?)
+}
+
+/// Lets this program and all it starts open as many descriptors as the largest row needs, or as many as it may.
+pub fn raise_descriptor_limit() {
+    let now = getrlimit(Resource::Nofile);
+    let wish = Rlimit {
+        current: Some(DESCRIPTORS),
+        maximum: Some(now.maximum.unwrap_or(DESCRIPTORS).max(DESCRIPTORS)),
+    };
+    // Only root may raise the hard limit.
+    if setrlimit(Resource::Nofile, wish).is_err() {
+        let _ = setrlimit(
+            Resource::Nofile,
+            Rlimit {
+                current: now.maximum,
+                maximum: now.maximum,
+            },
+        );
+    }
+}
+
+/// The descriptors that this process may open.
+pub fn descriptor_limit() -> u64 {
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+}

@@ -1,0 +1,126 @@
+//! What the kernel says of a server: CPU time, memory, and the processes that belong to it.
+
+use std::fs;
+use std::path::Path;
+
+/// `pid` and all its descendants that live now.
+pub fn tree(pid: u32) -> Vec<u32> {
+    let mut found = vec![pid];
+    let mut next = 0;
+    while next < found.len() {
+        let tasks = fs::read_dir(format!("/proc/{}/task", found[next]));
+        for task in tasks.into_iter().flatten().flatten() {
+            let children = fs::read_to_string(task.path().join("children")).unwrap_or_default();
+            found.extend(
+                children
+                    .split_whitespace()
+                    .filter_map(|child| child.parse::<u32>().ok()),
+            );
+        }
+        next += 1;
+    }
+    found
+}
+
+/// CPU time of a server so far in nanoseconds: all threads of all its processes, and the kernel thread to which the network
+/// work of its core is moved under load. Without that thread a server would look cheaper the harder it is driven.
+pub fn cpu_ns(pid: u32, softirq: Option<u32>) -> u64 {
+    tree(pid).into_iter().chain(softirq).map(process_cpu_ns).sum()
+}
+
+fn process_cpu_ns(pid: u32) -> u64 {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task"));
+    tasks
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|task| schedstat_ns(&task.path()))
+        .sum()
+}
+
+/// The first number of `schedstat`: nanoseconds on a CPU, exact where `stat` counts ticks of a hundredth of a second.
+fn schedstat_ns(task: &Path) -> Option<u64> {
+    fs::read_to_string(task.join("schedstat"))
+        .ok()?
+        .split_whitespace()
+        .next()?
+        .parse()
+        .ok()
+}
+
+/// The kernel's softirq thread of `core`.
+pub fn softirq_thread(core: usize) -> Option<u32> {
+    let name = format!("ksoftirqd/{core}");
+    fs::read_dir("/proc").ok()?.flatten().find_map(|entry| {
+        let pid = entry.file_name().to_str()?.parse().ok()?;
+        let comm = fs::read_to_string(entry.path().join("comm")).ok()?;
+        (comm.trim() == name).then_some(pid)
+    })
+}
+
+/// Which memory of a process.
+#[derive(Clone, Copy)]
+pub enum Memory {
+    /// Resident now.
+    Resident,
+    /// The most that was ever resident.
+    Peak,
+}
+
+/// Memory of a server in KiB, summed over its processes; what they share counts in each.
+pub fn memory_kib(pid: u32, which: Memory) -> u64 {
+    let name = match which {
+        Memory::Resident => "VmRSS:",
+        Memory::Peak => "VmHWM:",
+    };
+    tree(pid)
+        .into_iter()
+        .filter_map(|pid| status_kib(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?, name))
+        .sum()
+}
+
+fn status_kib(status: &str, name: &str) -> Option<u64> {
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix(name))?
+        .split_whitespace()
+        .next()?
+        .parse()
+        .ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn our_own_process_uses_cpu_and_memory() {
+        let pid = std::process::id();
+        let before = cpu_ns(pid, None);
+        let mut sum = 0u64;
+        while cpu_ns(pid, None) == before {
+            sum = std::hint::black_box(sum.wrapping_add(1));
+        }
+        assert!(memory_kib(pid, Memory::Resident) > 0);
+        assert!(memory_kib(pid, Memory::Peak) >= 1);
+    }
+
+    #[test]
+    fn children_belong_to_the_tree() {
+        let mut child = Command::new("cat")
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .expect("cat");
+        assert!(tree(std::process::id()).contains(&child.id()));
+        drop(child.stdin.take());
+        child.wait().expect("cat ends with its input");
+    }
+
+    #[test]
+    fn status_fields() {
+        let status = "VmHWM:\t    2048 kB\nVmRSS:\t    1024 kB\n";
+        assert_eq!(status_kib(status, "VmRSS:"), Some(1024));
+        assert_eq!(status_kib(status, "VmSwap:"), None);
+    }
+}

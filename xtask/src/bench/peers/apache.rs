@@ -1,0 +1,62 @@
+//! Apache from Debian with its event module.
+
+use super::{CONNECTIONS, Launch, Peer, Setting, user, write};
+use crate::Failure;
+use crate::command::find;
+
+pub const PEER: Peer = Peer {
+    name: "apache",
+    settings: "event module, 2 processes of 64 threads, sendfile, no access log, requests per connection unlimited",
+    connections: CONNECTIONS,
+    find: || find("apache2"),
+    version: Some("-v"),
+    configure,
+};
+
+fn configure(setting: &Setting<'_>) -> Result<Launch, Failure> {
+    // Idle connections need no thread: the factor admits 64 + 160 × 64 of them to each of the two processes.
+    let configuration = format!(
+        "ServerRoot /usr/lib/apache2
+LoadModule mpm_event_module modules/mod_mpm_event.so
+LoadModule authz_core_module modules/mod_authz_core.so
+LoadModule mime_module modules/mod_mime.so
+ServerName localhost
+Listen 127.0.0.1:{port}
+ListenBacklog 4096
+PidFile {scratch}/apache.pid
+DefaultRuntimeDir {scratch}
+ErrorLog {scratch}/error.log
+{user}StartServers 2
+ServerLimit 2
+ThreadLimit 64
+ThreadsPerChild 64
+MaxRequestWorkers 128
+MinSpareThreads 128
+MaxSpareThreads 128
+AsyncRequestWorkerFactor 160
+KeepAlive On
+MaxKeepAliveRequests 0
+KeepAliveTimeout 65
+EnableSendfile On
+TypesConfig /dev/null
+AddType text/html .html
+DocumentRoot {root}
+<Directory {root}>
+  AllowOverride None
+  Require all granted
+</Directory>
+",
+        user = user("User www-data\nGroup www-data\n"),
+        port = setting.port,
+        root = setting.site.root().display(),
+        scratch = setting.scratch.display(),
+    );
+    let program = find("apache2").ok_or("not installed")?;
+    let file = write(setting, "apache.conf", &configuration)?;
+    let arguments = vec!["-DFOREGROUND".into(), "-f".into(), file.into()];
+    Ok(Launch {
+        program,
+        arguments,
+        configuration,
+    })
+}

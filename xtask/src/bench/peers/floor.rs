@@ -1,0 +1,51 @@
+//! The floor programs of `bench/floor`: the least a process can do, and so the unit of every ratio.
+
+use super::{Launch, NO_LIMIT, Peer, Setting};
+use crate::{Failure, repository};
+use std::path::PathBuf;
+
+pub const PEER: Peer = Peer {
+    name: "floor",
+    settings: "one epoll loop; heads are parsed, 13 constant bytes answered with one write per read",
+    connections: NO_LIMIT,
+    find: || built("floor"),
+    version: None,
+    configure,
+};
+
+pub const FILE: Peer = Peer {
+    name: "floor-file",
+    settings: "the same loop; a constant head and sendfile of one open file",
+    connections: NO_LIMIT,
+    find: || built("floor-file"),
+    version: None,
+    configure: configure_file,
+};
+
+/// Where the floor is built: a folder of its own, for it is a workspace of its own.
+pub fn target() -> PathBuf {
+    repository::target().join("floor")
+}
+
+fn built(name: &str) -> Option<PathBuf> {
+    Some(target().join("release").join(name)).filter(|path| path.exists())
+}
+
+fn configure(setting: &Setting<'_>) -> Result<Launch, Failure> {
+    let program = built("floor").ok_or("not built")?;
+    Ok(Launch {
+        program,
+        arguments: vec![setting.port.to_string().into()],
+        configuration: String::new(),
+    })
+}
+
+fn configure_file(setting: &Setting<'_>) -> Result<Launch, Failure> {
+    let program = built("floor-file").ok_or("not built")?;
+    let arguments = vec![setting.port.to_string().into(), setting.site.file(setting.page)?.into()];
+    Ok(Launch {
+        program,
+        arguments,
+        configuration: String::new(),
+    })
+}

@@ -1,0 +1,41 @@
+//! H2O from Debian.
+
+use super::{CONNECTIONS, Launch, Peer, Setting, user, write};
+use crate::Failure;
+use crate::command::find;
+
+pub const PEER: Peer = Peer {
+    name: "h2o",
+    settings: "one thread, no access log (its default)",
+    connections: CONNECTIONS,
+    find: || find("h2o"),
+    version: Some("--version"),
+    configure,
+};
+
+fn configure(setting: &Setting<'_>) -> Result<Launch, Failure> {
+    let configuration = format!(
+        "{user}num-threads: 1
+max-connections: {CONNECTIONS}
+http1-request-timeout: 65
+listen:
+  host: 127.0.0.1
+  port: {port}
+hosts:
+  default:
+    paths:
+      /:
+        file.dir: {root}
+",
+        user = user("user: www-data\n"),
+        port = setting.port,
+        root = setting.site.root().display(),
+    );
+    let program = find("h2o").ok_or("not installed")?;
+    let file = write(setting, "h2o.conf", &configuration)?;
+    Ok(Launch {
+        program,
+        arguments: vec!["-c".into(), file.into()],
+        configuration,
+    })
+}

@@ -1,0 +1,149 @@
+//! The servers of the bench: where each is found, how it is configured, and how it is started.
+
+pub mod apache;
+pub mod floor;
+pub mod h2o;
+pub mod lighttpd;
+pub mod nginx;
+pub mod rocknet;
+
+use super::content::Site;
+use super::row::Page;
+use crate::Failure;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A server that can take part.
+pub struct Peer {
+    /// How it is called on the command line and in tables.
+    pub name: &'static str,
+    /// Its settings in words, for the report.
+    pub settings: &'static str,
+    /// The most connections its settings admit: rows that open more leave it out and say so.
+    pub connections: u32,
+    /// Where its program lies, when it is there.
+    find: fn() -> Option<PathBuf>,
+    /// The argument that makes it tell its version; none for our own.
+    version: Option<&'static str>,
+    /// Writes its configuration and says how it is started.
+    configure: fn(&Setting<'_>) -> Result<Launch, Failure>,
+}
+
+/// What a server is to serve, where.
+pub struct Setting<'a> {
+    pub port: u16,
+    pub site: &'a Site,
+    /// A folder of the server's own.
+    pub scratch: &'a Path,
+    pub page: Page,
+    pub variant: Variant,
+}
+
+/// RockNet with one setting changed; the others have `Plain` alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Variant {
+    Plain,
+    AccessLog,
+    /// So many sites known by name; the middle one is asked for.
+    Sites(u32),
+}
+
+/// How a server is started.
+pub struct Launch {
+    pub program: PathBuf,
+    pub arguments: Vec<OsString>,
+    /// Its configuration file as written, for the report.
+    pub configuration: String,
+}
+
+/// Every server of the bench, floors first.
+pub const ALL: &[Peer] = &[
+    floor::PEER,
+    floor::FILE,
+    rocknet::PEER,
+    h2o::PEER,
+    lighttpd::PEER,
+    nginx::TUNED,
+    nginx::STOCK,
+    apache::PEER,
+];
+
+/// More connections than any row opens, for the servers whose settings do not limit them.
+const NO_LIMIT: u32 = u32::MAX;
+/// What the tuned servers are told: above the 10,000 of the largest row.
+const CONNECTIONS: u32 = 20_000;
+
+impl Peer {
+    pub fn program(&self) -> Option<PathBuf> {
+        (self.find)()
+    }
+
+    pub fn is_floor(&self) -> bool {
+        self.name.starts_with("floor")
+    }
+
+    pub fn configure(&self, setting: &Setting<'_>) -> Result<Launch, Failure> {
+        (self.configure)(setting).map_err(|failure| format!("{}: {failure}", self.name).into())
+    }
+
+    /// The first line in which the program tells its version.
+    pub fn version(&self) -> String {
+        let (Some(program), Some(argument)) = (self.program(), self.version) else {
+            return "of this checkout".into();
+        };
+        let Ok(output) = Command::new(program).arg(argument).output() else {
+            return "unknown".into();
+        };
+        // nginx tells its version on standard error.
+        let text = [output.stdout, output.stderr].concat();
+        let line = String::from_utf8_lossy(&text)
+            .lines()
+            .next()
+            .unwrap_or("unknown")
+            .to_owned();
+        line.replace("Server version: ", "")
+            .replace("nginx version: ", "")
+            .split(" - ")
+            .next()
+            .unwrap_or("")
+            .trim()
+            .into()
+    }
+}
+
+impl Variant {
+    /// What is added to the server's name in tables.
+    pub fn label(self) -> String {
+        match self {
+            Self::Plain => String::new(),
+            Self::AccessLog => ", access log".into(),
+            Self::Sites(1) => ", 1 site".into(),
+            Self::Sites(count) => format!(", {count} sites"),
+        }
+    }
+
+    /// The name to ask for, where sites are told apart by it.
+    pub fn host(self) -> Option<String> {
+        match self {
+            Self::Sites(count) => Some(site_name(count / 2)),
+            Self::Plain | Self::AccessLog => None,
+        }
+    }
+}
+
+fn site_name(index: u32) -> String {
+    format!("site-{index}.example")
+}
+
+/// Writes `configuration` to `name` in the server's folder and returns its path.
+fn write(setting: &Setting<'_>, name: &str, configuration: &str) -> Result<PathBuf, Failure> {
+    let path = setting.scratch.join(name);
+    std::fs::write(&path, configuration)?;
+    Ok(path)
+}
+
+/// The user that servers started as root drop to; without root they have no choice and are told none.
+fn user(line: &str) -> &str {
+    if rustix::process::geteuid().is_root() { line } else { "" }
+}

@@ -1,0 +1,114 @@
+//! nginx from Debian, as Debian configures it and tuned by the book.
+
+use super::{CONNECTIONS, Launch, Peer, Setting, user, write};
+use crate::Failure;
+use crate::command::find;
+
+pub const STOCK: Peer = Peer {
+    name: "nginx-stock",
+    settings: "Debian's nginx.conf: worker_processes auto, access log on, gzip on, 768 connections per worker",
+    // 768 per worker, one worker per core, and a row's connections may all land on one.
+    connections: 768,
+    find: || find("nginx"),
+    version: Some("-v"),
+    configure: configure_stock,
+};
+
+pub const TUNED: Peer = Peer {
+    name: "nginx",
+    settings: "one worker, sendfile, open_file_cache, no access log, requests per connection unlimited",
+    connections: CONNECTIONS,
+    find: || find("nginx"),
+    version: Some("-v"),
+    configure: configure_tuned,
+};
+
+fn configure_stock(setting: &Setting<'_>) -> Result<Launch, Failure> {
+    let text = format!(
+        "{user}worker_processes auto;
+daemon off;
+pid {scratch}/nginx.pid;
+error_log {scratch}/error.log;
+events {{ worker_connections 768; }}
+http {{
+  sendfile on;
+  tcp_nopush on;
+  types_hash_max_size 2048;
+  include /etc/nginx/mime.types;
+  default_type application/octet-stream;
+  access_log {scratch}/access.log;
+  gzip on;
+{temporary}  server {{
+    listen {port};
+    root {root};
+    index index.html;
+    location / {{ try_files $uri $uri/ =404; }}
+  }}
+}}
+",
+        user = user("user www-data;\n"),
+        scratch = setting.scratch.display(),
+        temporary = temporary(setting),
+        port = setting.port,
+        root = setting.site.root().display(),
+    );
+    launch(setting, text)
+}
+
+fn configure_tuned(setting: &Setting<'_>) -> Result<Launch, Failure> {
+    let text = format!(
+        "{user}worker_processes 1;
+worker_rlimit_nofile 40000;
+daemon off;
+pid {scratch}/nginx.pid;
+error_log {scratch}/error.log;
+events {{ worker_connections {CONNECTIONS}; multi_accept on; }}
+http {{
+  sendfile on;
+  tcp_nopush off;
+  tcp_nodelay on;
+  keepalive_timeout 65s;
+  keepalive_requests 1000000000;
+  open_file_cache max=10000 inactive=60s;
+  open_file_cache_valid 30s;
+  open_file_cache_min_uses 1;
+  open_file_cache_errors on;
+  include /etc/nginx/mime.types;
+  default_type application/octet-stream;
+  access_log off;
+{temporary}  server {{
+    listen {port} backlog=4096;
+    root {root};
+    log_not_found off;
+  }}
+}}
+",
+        user = user("user www-data;\n"),
+        scratch = setting.scratch.display(),
+        temporary = temporary(setting),
+        port = setting.port,
+        root = setting.site.root().display(),
+    );
+    launch(setting, text)
+}
+
+/// nginx makes these folders at its start, by default where only root may.
+fn temporary(setting: &Setting<'_>) -> String {
+    let scratch = setting.scratch.display();
+    ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+        .map(|name| format!("  {name}_temp_path {scratch}/{name};\n"))
+        .concat()
+}
+
+fn launch(setting: &Setting<'_>, configuration: String) -> Result<Launch, Failure> {
+    let program = find("nginx").ok_or("not installed")?;
+    let file = write(setting, "nginx.conf", &configuration)?;
+    // -e: before it has read its configuration nginx would open the system's error log.
+    let log = setting.scratch.join("start.log");
+    let arguments = vec!["-e".into(), log.into(), "-c".into(), file.into()];
+    Ok(Launch {
+        program,
+        arguments,
+        configuration,
+    })
+}

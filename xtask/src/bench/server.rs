@@ -1,0 +1,119 @@
+//! One server under measurement: started on its core, waited for, stopped with all its processes.
+
+use super::SERVER_CORE;
+use super::client::{Answer, Client};
+use super::measure::tree;
+use super::peers::Launch;
+use crate::Failure;
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs::File;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+pub struct Server {
+    child: Child,
+    /// Another program (strace) runs the server: the signal to stop goes to the server, and that program ends with it.
+    traced: bool,
+}
+
+/// The longest a server may take to its first answer: valgrind needs seconds.
+const START_PATIENCE: Duration = Duration::from_secs(20);
+/// The longest a server may take to stop when asked before it is killed.
+const STOP_PATIENCE: Duration = Duration::from_secs(3);
+/// How often is looked whether it has.
+const STOP_STEP: Duration = Duration::from_millis(5);
+/// How often a starting server is asked: often, for the time of the first answer is measured too.
+const START_STEP: Duration = Duration::from_micros(200);
+
+impl Server {
+    /// Starts `launch` behind `wrapper` (strace or valgrind and their options, or nothing). What it prints goes to a file in
+    /// `scratch`, for the words of a server that did not start.
+    pub fn start(launch: &Launch, wrapper: &[&str], scratch: &Path) -> Result<Self, Failure> {
+        let log = File::create(scratch.join("output.txt"))?;
+        let child = Command::new("taskset")
+            .args(["-c", &SERVER_CORE.to_string()])
+            .args(wrapper)
+            .arg(&launch.program)
+            .args(&launch.arguments)
+            .current_dir(scratch)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .spawn()?;
+        Ok(Self {
+            child,
+            traced: wrapper.first() == Some(&"strace"),
+        })
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Asks until there is an answer; an error tells what the server printed.
+    pub fn first_answer(
+        &mut self,
+        port: u16,
+        path: &str,
+        host: Option<&str>,
+        scratch: &Path,
+    ) -> Result<Answer, Failure> {
+        let deadline = Instant::now() + START_PATIENCE;
+        loop {
+            let ended = self.child.try_wait()?.is_some();
+            match Client::connect(port, path, host).and_then(Client::ask_head) {
+                Ok(answer) if !ended => return Ok(answer),
+                _ if ended || Instant::now() > deadline => {
+                    let said = std::fs::read_to_string(scratch.join("output.txt")).unwrap_or_default();
+                    return Err(format!("did not start: {}", said.trim()).into());
+                }
+                _ => sleep(START_STEP),
+            }
+        }
+    }
+
+    /// Asks all processes of the server to end, kills those that do not.
+    pub fn stop(&mut self) {
+        let all = tree(self.child.id());
+        let asked: Vec<u32> = if self.traced && all.len() > 1 {
+            all[1..].to_vec()
+        } else {
+            vec![self.child.id()]
+        };
+        signal(&asked, Signal::TERM);
+        let deadline = Instant::now() + STOP_PATIENCE;
+        while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < deadline {
+            sleep(STOP_STEP);
+        }
+        let left: Vec<u32> = all
+            .into_iter()
+            .filter(|pid| Path::new(&format!("/proc/{pid}")).exists())
+            .collect();
+        signal(&left, Signal::KILL);
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            self.stop();
+        }
+    }
+}
+
+fn signal(pids: &[u32], signal: Signal) {
+    for pid in pids {
+        if let Some(pid) = i32::try_from(*pid).ok().and_then(Pid::from_raw) {
+            let _ = kill_process(pid, signal);
+        }
+    }
+}
+
+/// A port that nobody holds now. Servers under measurement need it by number, and bind it a moment later.
+pub fn free_port() -> Result<u16, Failure> {
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
+}

@@ -1,0 +1,294 @@
+//! A row under load: all its servers run, each is loaded in turn in every round, and the rounds become medians.
+
+use super::content;
+use super::load::Count;
+use super::measure::{Memory, cpu_ns, memory_kib, softirq_thread};
+use super::peers::{Peer, Setting, Variant, floor, rocknet};
+use super::row::{Field, Page, Timed};
+use super::server::{Server, free_port};
+use super::{Run, SERVER_CORE};
+use crate::Failure;
+use serde::Serialize;
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// What a row found out about one server.
+#[derive(Clone, Serialize)]
+pub struct Lane {
+    pub name: String,
+    /// Why there are no figures, where there are none.
+    pub absent: Option<String>,
+    /// Median CPU time per request (or per MiB, in a row that counts bytes), in microseconds.
+    pub us: f64,
+    /// Ratio to the row's first server in the same round: median, least and most.
+    pub ratio: f64,
+    pub ratio_min: f64,
+    pub ratio_max: f64,
+    /// Median requests (or MiB) per second.
+    pub rate: f64,
+    /// Share of its core that the server was busy, median.
+    pub busy: f64,
+    pub p99_ms: Option<f64>,
+    pub failures: u64,
+    /// The most memory that was ever resident, in KiB.
+    pub peak_kib: u64,
+}
+
+/// One server in the field.
+struct Contender {
+    name: String,
+    peer: &'static Peer,
+    variant: Variant,
+    port: u16,
+    scratch: PathBuf,
+    server: Server,
+    samples: Vec<Sample>,
+}
+
+/// One server in one round.
+struct Sample {
+    us: f64,
+    rate: f64,
+    busy: f64,
+    p99_ms: Option<f64>,
+    failures: u64,
+}
+
+pub fn run(run: &Run, work: &Timed) -> Result<Vec<Lane>, Failure> {
+    let mut lanes = Vec::new();
+    let mut contenders = Vec::new();
+    for (peer, variant) in field(run, work) {
+        let name = format!("{}{}", peer.name, variant.label());
+        let started = if work.load.connections() > peer.connections {
+            Err(format!("its settings admit {} connections", peer.connections).into())
+        } else {
+            start(run, work, peer, variant, &name)
+        };
+        match started {
+            Ok(contender) => contenders.push(contender),
+            Err(reason) => lanes.push(Lane::absent(name, reason.to_string())),
+        }
+    }
+    let softirq = softirq_thread(SERVER_CORE);
+    for round in 0..=run.rounds {
+        for contender in &mut contenders {
+            let sample = measure(run, work, contender, softirq)?;
+            // The first round fills caches and lets servers grow their pools.
+            if round > 0 {
+                contender.samples.push(sample);
+            }
+        }
+    }
+    let first: Vec<f64> = contenders
+        .first()
+        .map_or(Vec::new(), |first| first.samples.iter().map(|s| s.us).collect());
+    let measured: Vec<Lane> = contenders.iter().map(|contender| contender.lane(&first)).collect();
+    lanes.splice(0..0, measured);
+    for lane in &lanes {
+        lane.print(work.load.counts_bytes());
+    }
+    Ok(lanes)
+}
+
+/// Who takes part. Rows of files are measured against the floor that sends a file; the other floor runs beside it.
+fn field(run: &Run, work: &Timed) -> Vec<(&'static Peer, Variant)> {
+    let plain = |peer: &&'static Peer| (*peer, Variant::Plain);
+    let is_file = matches!(work.page, Page::File(_));
+    match work.field {
+        Field::Everyone => {
+            let reference = if is_file { floor::FILE.name } else { floor::PEER.name };
+            let mut field: Vec<_> = run
+                .peers
+                .iter()
+                .filter(|peer| peer.name == reference)
+                .map(plain)
+                .collect();
+            let beside = |peer: &&&'static Peer| peer.name == floor::PEER.name && is_file && !work.load.counts_bytes();
+            field.extend(run.peers.iter().filter(beside).map(plain));
+            field.extend(run.peers.iter().filter(|peer| !peer.is_floor()).map(plain));
+            field
+        }
+        Field::RockNet(variants) => {
+            let ours = run.peers.iter().filter(|peer| peer.name == rocknet::PEER.name);
+            ours.flat_map(|peer| variants.iter().map(|variant| (*peer, *variant)))
+                .collect()
+        }
+    }
+}
+
+fn start(run: &Run, work: &Timed, peer: &'static Peer, variant: Variant, name: &str) -> Result<Contender, Failure> {
+    let scratch = run.site.scratch(name)?;
+    run.site.file(work.page)?;
+    let port = free_port()?;
+    let setting = Setting {
+        port,
+        site: &run.site,
+        scratch: &scratch,
+        page: work.page,
+        variant,
+    };
+    let launch = peer.configure(&setting)?;
+    let mut server = Server::start(&launch, &[], &scratch)?;
+    let path = format!("/{}", content::name(work.page));
+    let answer = server.first_answer(port, &path, variant.host().as_deref(), &scratch)?;
+    // A fast wrong answer must not win. The floors answer what they were made for, whatever is asked.
+    let status = if work.page == Page::Missing { 404 } else { 200 };
+    let right = answer.status == status && (status != 200 || answer.length == content::length(work.page));
+    if !right && !peer.is_floor() {
+        return Err(format!("answered {} with {:?} bytes", answer.status, answer.length).into());
+    }
+    Ok(Contender {
+        name: name.to_owned(),
+        peer,
+        variant,
+        port,
+        scratch,
+        server,
+        samples: Vec::new(),
+    })
+}
+
+fn measure(run: &Run, work: &Timed, contender: &Contender, softirq: Option<u32>) -> Result<Sample, Failure> {
+    let url = format!("http://127.0.0.1:{}/{}", contender.port, content::name(work.page));
+    let host = contender.variant.host();
+    let pid = contender.server.pid();
+    let (before, start) = (cpu_ns(pid, softirq), Instant::now());
+    let count = work.load.run(&url, host.as_deref(), &contender.scratch, run.quick)?;
+    let (spent, wall) = (
+        cpu_ns(pid, softirq).saturating_sub(before) as f64,
+        start.elapsed().as_secs_f64(),
+    );
+    let done = if work.load.counts_bytes() {
+        count.mebibytes
+    } else {
+        count.requests
+    };
+    if done == 0.0 {
+        return Err(format!("{}: no request succeeded", contender.name).into());
+    }
+    Ok(Sample {
+        us: spent / 1e3 / done,
+        rate: done / count.seconds.max(f64::EPSILON),
+        busy: spent / 1e9 / wall,
+        p99_ms: count.p99_ms,
+        failures: failures(&count, work.page == Page::Missing && !contender.peer.is_floor()),
+    })
+}
+
+/// What went wrong: broken connections, and every answer of the wrong kind.
+fn failures(count: &Count, refusal_is_right: bool) -> u64 {
+    let wrong = if refusal_is_right {
+        (count.requests as u64).abs_diff(count.refused)
+    } else {
+        count.refused
+    };
+    count.failures + wrong
+}
+
+impl Contender {
+    fn lane(&self, first: &[f64]) -> Lane {
+        let all = |value: fn(&Sample) -> f64| self.samples.iter().map(value).collect::<Vec<f64>>();
+        let ratios: Vec<f64> = self
+            .samples
+            .iter()
+            .zip(first)
+            .map(|(sample, first)| sample.us / first)
+            .collect();
+        let p99s: Vec<f64> = self.samples.iter().filter_map(|sample| sample.p99_ms).collect();
+        Lane {
+            name: self.name.clone(),
+            absent: None,
+            us: median(&all(|sample| sample.us)),
+            ratio: median(&ratios),
+            ratio_min: ratios.iter().copied().fold(f64::INFINITY, f64::min),
+            ratio_max: ratios.iter().copied().fold(0.0, f64::max),
+            rate: median(&all(|sample| sample.rate)),
+            busy: median(&all(|sample| sample.busy)),
+            p99_ms: (!p99s.is_empty()).then(|| median(&p99s)),
+            failures: self.samples.iter().map(|sample| sample.failures).sum(),
+            peak_kib: memory_kib(self.server.pid(), Memory::Peak),
+        }
+    }
+}
+
+impl Lane {
+    pub fn absent(name: String, reason: String) -> Self {
+        let nothing = f64::NAN;
+        Self {
+            name,
+            absent: Some(reason),
+            us: nothing,
+            ratio: nothing,
+            ratio_min: nothing,
+            ratio_max: nothing,
+            rate: nothing,
+            busy: nothing,
+            p99_ms: None,
+            failures: 0,
+            peak_kib: 0,
+        }
+    }
+
+    fn print(&self, bytes: bool) {
+        let (name, unit) = (&self.name, if bytes { "MiB" } else { "req" });
+        if let Some(reason) = &self.absent {
+            println!("{name:24} absent: {reason}");
+            return;
+        }
+        let p99 = self.p99_ms.map_or(String::new(), |p99| format!("{p99:.2} ms"));
+        println!(
+            "{name:24} {:9.3} µs/{unit}  ×{:<7.3} ({:.3}–{:.3}) {:10.0} {unit}/s  busy {:3.0} %  p99 {p99:10} {:6} failed  {:7.1} MiB",
+            self.us,
+            self.ratio,
+            self.ratio_min,
+            self.ratio_max,
+            self.rate,
+            self.busy * 100.0,
+            self.failures,
+            self.peak_kib as f64 / 1024.0
+        );
+    }
+}
+
+/// The middle value, or the mean of the two in the middle; NaN of nothing.
+pub fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    match sorted.len() {
+        0 => f64::NAN,
+        length if length % 2 == 1 => sorted[middle],
+        _ => f64::midpoint(sorted[middle - 1], sorted[middle]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians() {
+        for (values, expected) in [
+            (vec![3.0], 3.0),
+            (vec![9.0, 1.0, 2.0], 2.0),
+            (vec![4.0, 1.0, 2.0, 9.0], 3.0),
+        ] {
+            assert_eq!(median(&values), expected, "{values:?}");
+        }
+        assert!(median(&[]).is_nan());
+    }
+
+    #[test]
+    fn wrong_answers_are_failures() {
+        let count = |requests, refused| Count {
+            requests,
+            refused,
+            failures: 1,
+            ..Count::default()
+        };
+        assert_eq!(failures(&count(10.0, 0), false), 1);
+        assert_eq!(failures(&count(10.0, 4), false), 5);
+        assert_eq!(failures(&count(10.0, 10), true), 1);
+        assert_eq!(failures(&count(10.0, 3), true), 8);
+    }
+}

@@ -1,0 +1,64 @@
+//! Other programs, started from the root of the checkout, with failures told in words.
+
+use crate::{Failure, repository};
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::{env, fs};
+
+/// A command that starts in the root of the checkout.
+pub fn command(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    command.current_dir(repository::root());
+    command
+}
+
+/// The cargo that started us, or the one on the path.
+pub fn cargo() -> Command {
+    let mut cargo = command(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    // A variable of our own package would make cargo rebuild crates that read it.
+    cargo.env_remove("CARGO_MANIFEST_DIR");
+    cargo
+}
+
+/// Runs `command` to its end, its output shown; an error names it when it fails.
+pub fn run(command: &mut Command) -> Result<(), Failure> {
+    let status = command
+        .status()
+        .map_err(|error| format!("{}: {error}", shown(command)))?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("`{}` failed ({status})", shown(command)).into())
+    }
+}
+
+/// Runs `command` and returns what it printed on both its outputs; an error names it when it fails.
+pub fn output(command: &mut Command) -> Result<String, Failure> {
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("{}: {error}", shown(command)))?;
+    let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.push_str(&String::from_utf8_lossy(&output.stderr));
+    if output.status.success() {
+        Ok(text)
+    } else {
+        Err(format!("`{}` failed ({})\n{text}", shown(command), output.status).into())
+    }
+}
+
+/// The command as a person would type it.
+pub fn shown(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    words.map(OsStr::to_string_lossy).collect::<Vec<_>>().join(" ")
+}
+
+/// Where `program` lies on the path. The `sbin` folders count too: servers live there, and a plain user's path leaves them out.
+pub fn find(program: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let folders = env::split_paths(&path).chain([PathBuf::from("/usr/sbin"), PathBuf::from("/sbin")]);
+    folders
+        .map(|folder| folder.join(program))
+        .find(|file| fs::metadata(file).is_ok_and(|found| found.is_file()))
+}

@@ -1,0 +1,40 @@
+//! `cargo xtask fuzz [TARGET] [SECONDS]`: each fuzz target in turn for a while. Their seeds are replayed by the tests.
+
+use crate::command::{command, find, run as run_command};
+use crate::{Failure, repository};
+
+#[derive(clap::Args)]
+pub struct Options {
+    /// One target; all of them when left out
+    target: Option<String>,
+    /// How long each target runs
+    #[arg(default_value_t = 60)]
+    seconds: u32,
+}
+
+pub fn run(options: &Options) -> Result<(), Failure> {
+    if find("cargo-fuzz").is_none() {
+        return Err(
+            "cargo-fuzz is not installed: rustup toolchain install nightly && cargo install --locked cargo-fuzz".into(),
+        );
+    }
+    let folder = repository::root().join("fuzz/fuzz_targets");
+    let known: Vec<String> = repository::files(&folder, "rs")
+        .map_err(|error| format!("{}: {error}", folder.display()))?
+        .iter()
+        .filter_map(|file| Some(file.file_stem()?.to_string_lossy().into_owned()))
+        .collect();
+    let chosen: Vec<&String> = known
+        .iter()
+        .filter(|name| options.target.as_ref().is_none_or(|target| target == *name))
+        .collect();
+    if chosen.is_empty() {
+        return Err(format!("no such fuzz target; there are: {}", known.join(", ")).into());
+    }
+    for name in chosen {
+        println!("== {name}, {} s", options.seconds);
+        let limit = format!("-max_total_time={}", options.seconds);
+        run_command(command("cargo").args(["+nightly", "fuzz", "run", name, "--", &limit]))?;
+    }
+    Ok(())
+}

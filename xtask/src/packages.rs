@@ -1,0 +1,177 @@
+//! The programs of others that chores run: one list with the reason for each, installed or named when missing.
+
+use crate::Failure;
+use crate::command::{find, output, run};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// Which chore runs a program.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Chore {
+    Test,
+    Bench,
+    Conform,
+    /// The servers to be measured against: welcome, not needed.
+    Peers,
+}
+
+/// A program of another project and where Debian has it.
+pub struct Package {
+    program: &'static str,
+    /// The name of the Debian package.
+    package: &'static str,
+    chores: &'static [Chore],
+    reason: &'static str,
+}
+
+const fn package(
+    program: &'static str,
+    package: &'static str,
+    chores: &'static [Chore],
+    reason: &'static str,
+) -> Package {
+    Package {
+        program,
+        package,
+        chores,
+        reason,
+    }
+}
+
+use Chore::{Bench, Conform, Peers, Test};
+
+/// Every program that a chore runs beyond the Rust toolchain.
+const PACKAGES: &[Package] = &[
+    package(
+        "cc",
+        "build-essential",
+        &[Test, Bench, Conform],
+        "links every program; zstd is C",
+    ),
+    package("curl", "curl", &[Test], "the client that every newcomer tries first"),
+    package("wrk", "wrk", &[Test, Bench], "keep-alive and pipelined load"),
+    package(
+        "ab",
+        "apache2-utils",
+        &[Test, Bench],
+        "a connection per request, by HTTP/1.0",
+    ),
+    package("strace", "strace", &[Test, Bench], "counts system calls per request"),
+    package(
+        "chromium",
+        "chromium",
+        &[Test],
+        "the browser that pages must please, headless",
+    ),
+    package("valgrind", "valgrind", &[Bench], "counts instructions per request"),
+    package("taskset", "util-linux", &[Bench], "gives server and load a core each"),
+    package(
+        "slowhttptest",
+        "slowhttptest",
+        &[Conform],
+        "slow heads, bodies, ranges and readers",
+    ),
+    package("nginx", "nginx", &[Peers], "a server to be measured against"),
+    package("h2o", "h2o", &[Peers], "a server to be measured against"),
+    package("apache2", "apache2-bin", &[Peers], "a server to be measured against"),
+    package("lighttpd", "lighttpd", &[Peers], "a server to be measured against"),
+];
+
+/// Installs what `chore` lacks as root on Debian; anywhere else names it and stops.
+pub fn need(chore: Chore) -> Result<(), Failure> {
+    let missing: Vec<_> = PACKAGES
+        .iter()
+        .filter(|entry| entry.chores.contains(&chore) && find(entry.program).is_none())
+        .collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    for entry in &missing {
+        println!("missing: {} ({}): {}", entry.program, entry.package, entry.reason);
+    }
+    let names: Vec<_> = missing.iter().map(|entry| entry.package).collect();
+    let line = format!("apt-get install --no-install-recommends -y {}", names.join(" "));
+    if find("apt-get").is_none() {
+        let programs: Vec<_> = missing.iter().map(|entry| entry.program).collect();
+        return Err(format!(
+            "install these programs by your system's own means: {}",
+            programs.join(", ")
+        )
+        .into());
+    }
+    if !is_root() {
+        return Err(format!("run this as root, then try again:\n  {line}").into());
+    }
+    println!("{line}");
+    let _quiet = NoServices::begin();
+    // A machine fresh from its image has no package lists yet.
+    install(&names).or_else(|_| {
+        output(Command::new("apt-get").args(["update", "-q"]))?;
+        install(&names)
+    })
+}
+
+/// As `need`, for programs that a chore can do without: what stays missing is told and no failure.
+pub fn offer(chore: Chore) {
+    if let Err(failure) = need(chore) {
+        println!("going on without: {failure}");
+    }
+}
+
+fn install(names: &[&str]) -> Result<(), Failure> {
+    let mut apt = Command::new("apt-get");
+    apt.args(["install", "--no-install-recommends", "-y", "-q"])
+        .args(names)
+        .env("DEBIAN_FRONTEND", "noninteractive");
+    output(&mut apt).map(drop)
+}
+
+fn is_root() -> bool {
+    output(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0")
+}
+
+/// While this lives, freshly installed packages start no service: a peer on port 80 is nobody's wish.
+struct NoServices {
+    written: bool,
+}
+
+impl NoServices {
+    const POLICY: &str = "/usr/sbin/policy-rc.d";
+
+    fn begin() -> Self {
+        // 101 is Debian's word for "forbidden by policy". A policy that stands already is the owner's: it stays.
+        let written = !Path::new(Self::POLICY).exists() && fs::write(Self::POLICY, "#!/bin/sh\nexit 101\n").is_ok();
+        if written {
+            let _ = run(Command::new("chmod").args(["755", Self::POLICY]));
+        }
+        Self { written }
+    }
+}
+
+impl Drop for NoServices {
+    fn drop(&mut self) {
+        if self.written {
+            let _ = fs::remove_file(Self::POLICY);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn each_program_is_listed_once_with_a_reason_and_a_chore() {
+        let mut seen = HashSet::new();
+        for entry in PACKAGES {
+            assert!(seen.insert(entry.program), "{} is listed twice", entry.program);
+            assert!(
+                !entry.reason.is_empty() && !entry.chores.is_empty(),
+                "{}",
+                entry.program
+            );
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Where things lie: the root of the checkout, the target directory, and walks over the sources.
+
+use std::env;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The root of the checkout: the folder above this crate.
+pub fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here).to_path_buf()
+}
+
+/// Where cargo puts what it builds, for this workspace and the ones beside it.
+pub fn target() -> PathBuf {
+    match env::var_os("CARGO_TARGET_DIR") {
+        Some(folder) => root().join(folder),
+        None => root().join("target"),
+    }
+}
+
+/// Every file below `folder` whose name ends in `.suffix`, sorted, build output left out.
+pub fn files(folder: &Path, suffix: &str) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    walk(folder, suffix, &mut found)?;
+    found.sort();
+    Ok(found)
+}
+
+fn walk(folder: &Path, suffix: &str, found: &mut Vec<PathBuf>) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let (path, kind) = (entry.path(), entry.file_type()?);
+        let name = entry.file_name();
+        if kind.is_dir() && name != "target" && !name.to_string_lossy().starts_with('.') {
+            walk(&path, suffix, found)?;
+        } else if kind.is_file() && path.extension().is_some_and(|extension| extension == suffix) {
+            found.push(path);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,90 @@
+//! A run of named steps: each is timed, all are run, and the summary at the end says which failed.
+
+use crate::Failure;
+use std::time::{Duration, Instant};
+
+/// How a step ended.
+enum End {
+    Passed,
+    Failed,
+    Skipped(&'static str),
+}
+
+/// The steps of a run so far.
+#[derive(Default)]
+pub struct Steps {
+    done: Vec<(&'static str, End, Duration)>,
+}
+
+impl Steps {
+    /// Runs one step. A failure is told at once and does not stop the steps behind it: one run shows all that is wrong.
+    pub fn step(&mut self, name: &'static str, work: impl FnOnce() -> Result<(), Failure>) {
+        println!("\n== {name}");
+        let start = Instant::now();
+        let end = match work() {
+            Ok(()) => End::Passed,
+            Err(failure) => {
+                eprintln!("{name}: {failure}");
+                End::Failed
+            }
+        };
+        self.done.push((name, end, start.elapsed()));
+    }
+
+    /// Notes a step that cannot run here, and why.
+    pub fn skip(&mut self, name: &'static str, reason: &'static str) {
+        self.done.push((name, End::Skipped(reason), Duration::ZERO));
+    }
+
+    /// Prints the summary; an error when any step failed.
+    pub fn finish(self) -> Result<(), Failure> {
+        let total: Duration = self.done.iter().map(|(_, _, time)| *time).sum();
+        let failed: Vec<_> = self
+            .done
+            .iter()
+            .filter(|(_, end, _)| matches!(end, End::Failed))
+            .map(|(name, ..)| *name)
+            .collect();
+        println!("\n== summary");
+        for (name, end, time) in &self.done {
+            let seconds = time.as_secs_f64();
+            match end {
+                End::Passed => println!("passed   {seconds:7.1} s  {name}"),
+                End::Failed => println!("FAILED   {seconds:7.1} s  {name}"),
+                End::Skipped(reason) => println!("skipped            {name}: {reason}"),
+            }
+        }
+        if failed.is_empty() {
+            println!("All steps passed in {:.0} s.", total.as_secs_f64());
+            Ok(())
+        } else {
+            Err(format!("failed: {}", failed.join(", ")).into())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_failure_fails_the_run_and_stops_no_other_step() {
+        let mut ran = 0;
+        let mut steps = Steps::default();
+        steps.step("first", || Err("broken".into()));
+        steps.step("second", || {
+            ran += 1;
+            Ok(())
+        });
+        steps.skip("third", "not here");
+        assert_eq!(steps.finish().unwrap_err().to_string(), "failed: first");
+        assert_eq!(ran, 1);
+    }
+
+    #[test]
+    fn skipped_steps_do_not_fail_a_run() {
+        let mut steps = Steps::default();
+        steps.skip("only", "not here");
+        assert!(steps.finish().is_ok());
+    }
+}

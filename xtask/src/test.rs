@@ -1,0 +1,95 @@
+//! `cargo xtask test`: every check and test of the repository, the same command for people and for `.ci/run`.
+
+use crate::command::{cargo, command, find, output, run as run_command};
+use crate::packages::{self, Chore};
+use crate::steps::Steps;
+use crate::{Failure, deny, docs, tidy};
+use std::path::Path;
+
+#[derive(clap::Args)]
+pub struct Options {
+    /// Run only the steps that need no compiler beyond the one run of the tests
+    #[arg(long)]
+    fast: bool,
+}
+
+/// The target without operating system that proves the protocol crate asks for nothing.
+const BARE_TARGET: &str = "wasm32-unknown-unknown";
+/// Workspaces beside the main one, which `cargo fmt --all` does not reach.
+const NEIGHBOURS: &[&str] = &["bench/floor/Cargo.toml", "fuzz/Cargo.toml"];
+
+pub fn run(options: &Options) -> Result<(), Failure> {
+    packages::need(Chore::Test)?;
+    let mut steps = Steps::default();
+    steps.step("format", format);
+    steps.step("house rules", tidy::run);
+    if !options.fast {
+        steps.step("clippy", || {
+            run_cargo(&[
+                "clippy",
+                "--workspace",
+                "--all-targets",
+                "--locked",
+                "--",
+                "-D",
+                "warnings",
+            ])
+        });
+        steps.step("floor", || {
+            run_cargo(&[
+                "clippy",
+                "--manifest-path",
+                "bench/floor/Cargo.toml",
+                "--locked",
+                "--",
+                "-D",
+                "warnings",
+            ])
+        });
+    }
+    steps.step("tests", || run_cargo(&["test", "--workspace", "--locked"]));
+    steps.step("generated pages", docs::check);
+    if has_target(BARE_TARGET) {
+        steps.step("protocol without a system", || {
+            run_cargo(&[
+                "check",
+                "-p",
+                "rocknet-proto",
+                "--lib",
+                "--target",
+                BARE_TARGET,
+                "--locked",
+            ])
+        });
+    } else {
+        steps.skip("protocol without a system", "rustup target add wasm32-unknown-unknown");
+    }
+    if find("cargo-deny").is_some() {
+        steps.step("dependencies", deny::run);
+    } else {
+        steps.step("licences", deny::licences);
+    }
+    steps.finish()
+}
+
+fn format() -> Result<(), Failure> {
+    run_cargo(&["fmt", "--all", "--", "--check"])?;
+    for manifest in NEIGHBOURS.iter().filter(|manifest| exists(manifest)) {
+        run_cargo(&["fmt", "--manifest-path", manifest, "--", "--check"])?;
+    }
+    Ok(())
+}
+
+fn exists(path: &str) -> bool {
+    crate::repository::root().join(Path::new(path)).exists()
+}
+
+fn run_cargo(arguments: &[&str]) -> Result<(), Failure> {
+    run_command(cargo().args(arguments))
+}
+
+/// Whether the standard library for `target` is installed, by rustup or otherwise.
+fn has_target(target: &str) -> bool {
+    output(command("rustc").args(["--print", "target-libdir", "--target", target]))
+        .is_ok_and(|folder| Path::new(folder.trim()).exists())
+}
