@@ -25,25 +25,47 @@ pub struct ErrorLog {
 /// Sends what `tracing` hears in this process to the error log of `logger`. Once per process: a second call gets a handle
 /// whose level acts on its own logger only.
 pub fn init_errors(log: &Log, logger: &Logger) -> ErrorLog {
-    let variable = std::env::var(LEVEL_VARIABLE).ok().filter(|value| !value.is_empty());
-    let (level, unknown) = match variable.as_deref().map(|value| (value, parse_level(value))) {
-        None => (log.level, None),
-        Some((_, Some(level))) => {
-            logger.shared.level_is_fixed.store(true, Ordering::Relaxed);
-            (level, None)
-        }
-        Some((value, None)) => (log.level, Some(value)),
-    };
+    let variable = std::env::var_os(LEVEL_VARIABLE).map(|value| value.to_string_lossy().into_owned());
+    let choice = Choice::new(variable.as_deref(), log.level);
     let _ = tracing::subscriber::set_global_default(Events { logger: logger.clone() });
+    logger.shared.level_is_fixed.store(choice.is_fixed, Ordering::Relaxed);
     logger.shared.is_heard.store(true, Ordering::Relaxed);
-    logger.set_level(level);
-    if let Some(value) = unknown {
+    logger.set_level(choice.level);
+    if let Some(value) = choice.unknown {
         tracing::warn!(
             value,
             "{LEVEL_VARIABLE} is none of error, warn, info, debug, trace: not used"
         );
     }
     ErrorLog { logger: logger.clone() }
+}
+
+/// Which level applies at the start.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Choice<'a> {
+    pub(super) level: Level,
+    /// Whether a reload leaves it alone.
+    pub(super) is_fixed: bool,
+    /// What the variable holds instead of a level.
+    pub(super) unknown: Option<&'a str>,
+}
+
+impl<'a> Choice<'a> {
+    pub(super) fn new(variable: Option<&'a str>, configured: Level) -> Choice<'a> {
+        let variable = variable.filter(|value| !value.trim().is_empty());
+        match (variable, variable.and_then(parse_level)) {
+            (_, Some(level)) => Choice {
+                level,
+                is_fixed: true,
+                unknown: None,
+            },
+            (unknown, None) => Choice {
+                level: configured,
+                is_fixed: false,
+                unknown,
+            },
+        }
+    }
 }
 
 impl ErrorLog {
@@ -57,7 +79,7 @@ impl ErrorLog {
     }
 }
 
-pub(super) fn parse_level(name: &str) -> Option<Level> {
+fn parse_level(name: &str) -> Option<Level> {
     [
         ("error", Level::Error),
         ("warn", Level::Warn),

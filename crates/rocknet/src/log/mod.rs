@@ -5,6 +5,7 @@
 //! lost, since when and why. Text a client chose is escaped wherever it is written (see `escape`).
 
 mod destination;
+mod episode;
 mod errors;
 mod escape;
 mod line;

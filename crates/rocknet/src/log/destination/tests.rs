@@ -1,0 +1,210 @@
+//! One log under chosen times and faults: rotation by age, retries, bounds, and what is told of them.
+
+use std::fs;
+
+use super::*;
+
+const DAY: Duration = Duration::from_secs(86_400);
+const ROOM: usize = usize::MAX;
+const NEVER: Rotate = Rotate {
+    size: None,
+    age: None,
+    keep: 2,
+};
+const DAILY: Rotate = Rotate {
+    size: None,
+    age: Some(DAY),
+    keep: 2,
+};
+
+struct Bench {
+    folder: tempfile::TempDir,
+    start: Now,
+    destination: Destination,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        let folder = tempfile::tempdir().expect("a folder");
+        let start = Now {
+            instant: Instant::now(),
+            unix_ms: 0,
+        };
+        let place = Place::File(folder.path().join("a.log"));
+        let output = Output::open(&place).expect("opens");
+        let destination = Destination::new(place, Some(output), start);
+        Bench {
+            folder,
+            start,
+            destination,
+        }
+    }
+
+    /// On a disk that is full until `mend`.
+    fn full() -> Bench {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::os::unix::fs::symlink("/dev/full", folder.path().join("a.log")).expect("links");
+        let start = Now {
+            instant: Instant::now(),
+            unix_ms: 0,
+        };
+        let destination = Destination::new(Place::File(folder.path().join("a.log")), None, start);
+        Bench {
+            folder,
+            start,
+            destination,
+        }
+    }
+
+    fn mend(&mut self, seconds: u64) {
+        fs::remove_file(self.folder.path().join("a.log")).expect("removes");
+        self.destination.reopen(&NEVER, self.at(seconds)).expect("reopens");
+    }
+
+    fn at(&self, seconds: u64) -> Now {
+        let later = Duration::from_secs(seconds);
+        Now {
+            instant: self.start.instant + later,
+            unix_ms: seconds * 1000,
+        }
+    }
+
+    fn push(&mut self, line: &str, rotate: &Rotate, seconds: u64) {
+        let now = self.at(seconds);
+        self.destination.push(line.as_bytes(), 1, ROOM, rotate, now);
+    }
+
+    fn tell(&mut self) -> Option<(bool, String)> {
+        let place = format!("log {}: ", self.folder.path().join("a.log").display());
+        let (is_bad, text) = self.destination.tell(|unix_ms| format!("T{}", unix_ms / 1000))?;
+        Some((is_bad, text.strip_prefix(&place).expect("the log is named").to_owned()))
+    }
+
+    fn files(&self) -> Vec<String> {
+        ["a.log", "a.log.1", "a.log.2", "a.log.3"]
+            .iter()
+            .filter_map(|name| fs::read_to_string(self.folder.path().join(name)).ok())
+            .collect()
+    }
+}
+
+#[test]
+fn rotation_by_age() {
+    let mut bench = Bench::new();
+    let day = DAY.as_secs();
+    bench.push("a\n", &DAILY, 0);
+    let due = bench.destination.due(&DAILY).expect("an age is set");
+    assert!(due <= bench.start.instant + DAY);
+    bench.destination.upkeep(&DAILY, bench.at(day - 60));
+    assert_eq!(bench.files(), ["a\n"]);
+    bench.destination.upkeep(&DAILY, bench.at(day));
+    assert_eq!(bench.files(), ["", "a\n"], "without a new line too");
+    bench.destination.upkeep(&DAILY, bench.at(2 * day));
+    assert_eq!(bench.files(), ["", "a\n"], "an empty log stays");
+    bench.push("b\n", &DAILY, 2 * day + 1);
+    bench.push("c\n", &DAILY, 3 * day + 2);
+    assert_eq!(bench.files(), ["c\n", "b\n", "a\n"]);
+    bench.push("d\n", &DAILY, 4 * day + 4);
+    assert_eq!(bench.files(), ["d\n", "c\n", "b\n"]);
+}
+
+#[test]
+fn a_log_rotated_by_another_is_only_reopened() {
+    let mut bench = Bench::new();
+    let small = Rotate {
+        size: Some(4),
+        age: None,
+        keep: 2,
+    };
+    bench.push("aaa\n", &small, 0);
+    fs::rename(bench.folder.path().join("a.log"), bench.folder.path().join("a.log.1")).expect("renames");
+    fs::write(bench.folder.path().join("a.log"), "theirs\n").expect("writes");
+    bench.push("bbb\n", &small, 0);
+    assert_eq!(bench.files(), ["theirs\nbbb\n", "aaa\n"]);
+}
+
+#[test]
+fn keep_none() {
+    let mut bench = Bench::new();
+    let none = Rotate {
+        size: Some(4),
+        age: None,
+        keep: 0,
+    };
+    bench.push("aaa\n", &none, 0);
+    bench.push("bbb\n", &none, 0);
+    assert_eq!(bench.files(), ["bbb\n"]);
+}
+
+#[test]
+fn a_silent_log_that_is_not_named_is_closed_and_opens_again() {
+    let mut bench = Bench::new();
+    bench.push("a\n", &NEVER, 0);
+    assert_eq!(bench.destination.due(&NEVER), None, "nothing to wait for");
+    bench.destination.set_in_use(false);
+    let close = CLOSE_AFTER.as_secs();
+    assert_eq!(bench.destination.due(&NEVER), Some(bench.at(close).instant));
+    bench.destination.upkeep(&NEVER, bench.at(close - 1));
+    assert!(bench.destination.output.is_some());
+    bench.destination.upkeep(&NEVER, bench.at(close));
+    assert!(bench.destination.output.is_none() && bench.destination.due(&NEVER).is_none());
+    bench.push("b\n", &NEVER, close + 1);
+    assert_eq!(bench.files(), ["a\nb\n"]);
+}
+
+#[test]
+fn a_failed_log_is_tried_once_a_second_and_told() {
+    let mut bench = Bench::full();
+    bench.push("a\n", &NEVER, 1);
+    assert_eq!(bench.destination.due(&NEVER), Some(bench.at(2).instant));
+    assert_eq!(
+        bench.tell(),
+        Some((true, "lines wait since T1: no space left on device".to_owned()))
+    );
+    bench.push("b\n", &NEVER, 1);
+    assert_eq!((bench.tell(), bench.destination.held_lines()), (None, 2));
+    bench.destination.upkeep(&NEVER, bench.at(2));
+    assert_eq!(bench.destination.due(&NEVER), Some(bench.at(3).instant));
+    let long = "x".repeat(HELD_MAX) + "\n";
+    bench.push(&long, &NEVER, 2);
+    assert_eq!(bench.destination.take_dropped(), 1);
+    assert_eq!(
+        bench.tell(),
+        Some((true, "1 line lost since T1: no space left on device".to_owned()))
+    );
+    bench.mend(3);
+    assert_eq!(bench.files(), ["a\nb\n"]);
+    assert_eq!(
+        bench.tell(),
+        Some((false, "written again, 1 line lost since T1".to_owned()))
+    );
+    assert_eq!((bench.tell(), bench.destination.due(&NEVER)), (None, None));
+}
+
+#[test]
+fn trouble_over_before_it_was_told_is_not_told() {
+    let mut bench = Bench::full();
+    bench.push("a\n", &NEVER, 1);
+    bench.mend(1);
+    assert_eq!((bench.tell(), bench.files()), (None, vec!["a\n".to_owned()]));
+    bench.destination.count_lost(3, "reasons", bench.at(2));
+    assert_eq!(bench.tell(), Some((true, "3 lines lost since T2: reasons".to_owned())));
+    assert_eq!(bench.tell(), None);
+}
+
+#[test]
+fn room_of_all_logs_together_is_kept() {
+    let mut bench = Bench::full();
+    let now = bench.at(0);
+    for (room, dropped) in [(4, 0), (4, 0), (4, 1), (5, 1), (6, 0)] {
+        bench.destination.push(b"a\n", 1, room, &NEVER, now);
+        assert_eq!(bench.destination.take_dropped(), dropped, "{room}");
+    }
+}
+
+#[test]
+fn line_starts() {
+    for (bytes, start) in [("", 0), ("ab", 0), ("a\n", 2), ("a\nb", 2), ("a\nb\nc", 4)] {
+        assert_eq!(line_start(bytes.as_bytes()), start, "{bytes:?}");
+    }
+}

@@ -1,0 +1,72 @@
+//! A spell of trouble with one log, from the first failure until its end was told.
+
+/// How a log is at the moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Health {
+    Well,
+    /// Its reader does not keep up: no news until lines are lost.
+    Slow,
+    Failing,
+}
+
+pub(super) struct Episode {
+    since_ms: u64,
+    reason: String,
+    lost: u64,
+    told_lost: u64,
+    told: bool,
+}
+
+impl Episode {
+    pub(super) fn new(reason: &str, now_ms: u64) -> Episode {
+        Episode {
+            since_ms: now_ms,
+            reason: reason.to_owned(),
+            lost: 0,
+            told_lost: 0,
+            told: false,
+        }
+    }
+
+    pub(super) fn count_lost(&mut self, lines: u64, reason: &str) {
+        self.lost += lines;
+        reason.clone_into(&mut self.reason);
+    }
+
+    /// Whether it is over without anyone having to know.
+    pub(super) fn is_void(&self, health: Health) -> bool {
+        health == Health::Well && self.lost == 0 && !self.told
+    }
+
+    pub(super) fn has_news(&self, health: Health) -> bool {
+        let is_first_told = match health {
+            Health::Well => self.told,
+            Health::Slow => false,
+            Health::Failing => !self.told,
+        };
+        is_first_told || self.lost > self.told_lost
+    }
+
+    /// The news in words, and whether they are bad. `time` renders a moment.
+    pub(super) fn tell(&mut self, health: Health, time: impl Fn(u64) -> String) -> (bool, String) {
+        let (lost, since) = (lines(self.lost), time(self.since_ms));
+        let news = if self.lost > self.told_lost {
+            (true, format!("{lost} lost since {since}: {}", self.reason))
+        } else if health == Health::Well {
+            (false, format!("written again, {lost} lost since {since}"))
+        } else {
+            (true, format!("lines wait since {since}: {}", self.reason))
+        };
+        self.told = true;
+        self.told_lost = self.lost;
+        news
+    }
+}
+
+fn lines(count: u64) -> String {
+    if count == 1 {
+        "1 line".to_owned()
+    } else {
+        format!("{count} lines")
+    }
+}

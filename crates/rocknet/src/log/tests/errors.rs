@@ -1,0 +1,143 @@
+//! The error log: its lines, its levels, its bound, and its move to another file.
+
+use std::io;
+use std::sync::atomic::Ordering;
+
+use rocknet_config::model::{Level, Log, LogTarget};
+
+use super::super::errors::{Choice, Events};
+use super::{Bench, LIMIT, NO_ROTATION, count_to, log, numbers, write};
+
+#[test]
+fn reconfigure_moves_the_error_log_and_keeps_the_rest() {
+    let bench = Bench::new(NO_ROTATION);
+    let sink = bench.sink("a.log");
+    let mut writer = bench.logger.writer();
+    let say = |text: &'static str| {
+        tracing::subscriber::with_default(
+            Events {
+                logger: bench.logger.clone(),
+            },
+            || tracing::info!("{text}"),
+        );
+        bench.settle();
+    };
+    say("before");
+    let other = LogTarget::File(bench.path("other.log"));
+    let log = Log {
+        errors: other,
+        ..log(bench.folder.path(), NO_ROTATION)
+    };
+    bench.logger.reconfigure(&log).expect("opens");
+    say("after");
+    assert_eq!(bench.sink("a.log"), sink);
+    write(&mut writer, sink, 0, 5);
+    bench.settle();
+    assert!(
+        bench.read("error.log").trim_end().ends_with("INFO  before") && bench.read("error.log").lines().count() == 1
+    );
+    assert!(
+        bench.read("other.log").trim_end().ends_with("INFO  after") && bench.read("other.log").lines().count() == 1
+    );
+    assert_eq!(numbers(&bench.read("a.log")), count_to(5));
+
+    let bad = Log {
+        errors: LogTarget::File(bench.path("none/x")),
+        ..log
+    };
+    assert!(bench.logger.reconfigure(&bad).is_err());
+    say("still");
+    assert_eq!(
+        bench.read("other.log").lines().count(),
+        2,
+        "a bad configuration changes nothing"
+    );
+}
+
+#[test]
+fn error_lines_and_levels() {
+    let bench = Bench::new(NO_ROTATION);
+    bench.logger.shared.is_heard.store(true, Ordering::Relaxed);
+    tracing::subscriber::with_default(
+        Events {
+            logger: bench.logger.clone(),
+        },
+        || {
+            for level in [Level::Warn, Level::Debug, Level::Error] {
+                bench.logger.set_level(level);
+                tracing::error!(path = "/a\nb", status = 404_u16, "no file: {}", "x\r\ny");
+                tracing::warn!(name = %"plain", error = &io::Error::other("bad\x1B[1m") as &dyn std::error::Error, "careful");
+                tracing::debug!(list = ?["a", "b"], "details");
+                tracing::trace!("never");
+            }
+        },
+    );
+    bench.settle();
+    let text = bench.read("error.log");
+    let found: Vec<&str> = text.lines().map(|line| &line[30..]).collect();
+    let error = r#"ERROR no file: x\x0D\x0Ay path="/a\x0Ab" status=404"#;
+    let warn = r#"WARN  careful name=plain error="bad\x1B[1m""#;
+    let debug = format!(r#"DEBUG details list="[\"a\", \"b\"]" from={}"#, module_path!());
+    assert_eq!(found, [error, warn, error, warn, &debug, error]);
+}
+
+#[test]
+fn the_variable_overrides_the_configuration() {
+    for (variable, level, is_fixed, unknown) in [
+        (None, Level::Warn, false, None),
+        (Some(""), Level::Warn, false, None),
+        (Some("error"), Level::Error, true, None),
+        (Some("warn"), Level::Warn, true, None),
+        (Some("INFO"), Level::Info, true, None),
+        (Some(" debug "), Level::Debug, true, None),
+        (Some("trace"), Level::Trace, true, None),
+        (Some("loud"), Level::Warn, false, Some("loud")),
+    ] {
+        assert_eq!(
+            Choice::new(variable, Level::Warn),
+            Choice {
+                level,
+                is_fixed,
+                unknown
+            },
+            "{variable:?}"
+        );
+    }
+}
+
+#[test]
+fn a_reload_leaves_a_fixed_level_alone() {
+    for (is_fixed, expected) in [(false, Level::Info), (true, Level::Debug)] {
+        let bench = Bench::new(NO_ROTATION);
+        bench.logger.shared.level_is_fixed.store(is_fixed, Ordering::Relaxed);
+        bench.logger.set_level(Level::Debug);
+        bench
+            .logger
+            .reconfigure(&log(bench.folder.path(), NO_ROTATION))
+            .expect("opens");
+        assert_eq!(bench.logger.shared.level(), expected);
+    }
+}
+
+#[test]
+fn a_flood_of_errors_is_bounded_and_counted() {
+    let bench = Bench::new(NO_ROTATION);
+    let long = "x".repeat(7_000);
+    const EVENTS: u64 = 2_000;
+    tracing::subscriber::with_default(
+        Events {
+            logger: bench.logger.clone(),
+        },
+        || {
+            for _ in 0..EVENTS {
+                tracing::error!("{long}");
+            }
+        },
+    );
+    assert!(bench.logger.flush_and_stop(LIMIT));
+    let text = bench.read("error.log");
+    let written = text.lines().filter(|line| line.ends_with('x')).count() as u64;
+    assert_eq!(written + bench.logger.drops(), EVENTS);
+    let told = text.contains("more errors at once");
+    assert_eq!(told, bench.logger.drops() > 0);
+}

@@ -1,0 +1,161 @@
+//! Logs that cannot be written: a full disk, a pipe without a reader, a reader that sleeps, leaves, returns.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{OpenOptionsExt, symlink};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{Mode, OFlags};
+
+use super::{Bench, LIMIT, NO_ROTATION, count_to, numbers, write};
+
+#[test]
+fn a_full_disk_is_told_once_and_recovers() {
+    const MORE_THAN_IS_HELD: u64 = 40_000;
+    let bench = Bench::new(NO_ROTATION);
+    symlink("/dev/full", bench.path("a.log")).expect("links");
+    let sink = bench.sink("a.log");
+    let mut writer = bench.logger.writer();
+    for part in 0..10 {
+        let count = MORE_THAN_IS_HELD / 10;
+        write(&mut writer, sink, part * count, count);
+        bench.settle();
+    }
+    let drops = bench.logger.drops();
+    assert!(drops > 0 && drops < MORE_THAN_IS_HELD, "{drops}");
+    let told = bench.read("error.log");
+    assert_eq!(told.lines().count(), 1, "{told}");
+    assert!(
+        told.contains("a.log: ") && told.trim_end().ends_with(": no space left on device"),
+        "{told}"
+    );
+
+    fs::remove_file(bench.path("a.log")).expect("removes");
+    bench.logger.reopen();
+    write(&mut writer, sink, MORE_THAN_IS_HELD, 10);
+    bench.settle();
+    let found = numbers(&bench.read("a.log"));
+    let held = MORE_THAN_IS_HELD - drops;
+    assert_eq!(
+        found,
+        (0..held)
+            .chain(MORE_THAN_IS_HELD..MORE_THAN_IS_HELD + 10)
+            .collect::<Vec<u64>>()
+    );
+    assert_eq!(bench.logger.drops(), drops, "nothing more is lost");
+    assert!(bench.logger.flush_and_stop(LIMIT));
+    let told = bench.read("error.log");
+    assert!(
+        told.lines().count() == 2 && told.contains(&format!("{drops} lines lost since ")),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_full_disk_under_one_log_leaves_the_others_alone() {
+    let bench = Bench::new(NO_ROTATION);
+    symlink("/dev/full", bench.path("full.log")).expect("links");
+    let (full, good) = (bench.sink("full.log"), bench.sink("good.log"));
+    let mut writer = bench.logger.writer();
+    for part in 0..40 {
+        write(&mut writer, full, 0, 1000);
+        write(&mut writer, good, part * 10, 10);
+        bench.settle();
+    }
+    assert!(bench.logger.drops() > 0);
+    assert_eq!(numbers(&bench.read("good.log")), count_to(400));
+}
+
+fn make_fifo(path: &Path) {
+    let mode = Mode::RUSR | Mode::WUSR;
+    rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, mode, 0).expect("makes a pipe");
+}
+
+fn open_reader(path: &Path) -> fs::File {
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    OpenOptions::new()
+        .read(true)
+        .custom_flags(flags)
+        .open(path)
+        .expect("opens the pipe")
+}
+
+#[test]
+fn a_pipe_nobody_opened_holds_and_then_counts() {
+    let bench = Bench::new(NO_ROTATION);
+    make_fifo(&bench.path("pipe"));
+    let sink = bench.sink("pipe");
+    let mut writer = bench.logger.writer();
+    for part in 0..40 {
+        write(&mut writer, sink, part * 1000, 1000);
+        bench.settle();
+    }
+    assert!(bench.logger.drops() > 0);
+    assert!(
+        bench.read("error.log").contains("nobody reads the pipe"),
+        "{}",
+        bench.read("error.log")
+    );
+    assert!(
+        !bench.logger.flush_and_stop(Duration::ZERO),
+        "what is held is lost at the end"
+    );
+    assert_eq!(bench.logger.drops(), 40_000);
+}
+
+#[test]
+fn a_slow_pipe_never_stalls_a_worker_and_is_read_whole_lines() {
+    const LINES: u64 = 200_000;
+    let bench = Bench::new(NO_ROTATION);
+    make_fifo(&bench.path("pipe"));
+    let mut reader = open_reader(&bench.path("pipe"));
+    let (sink, good) = (bench.sink("pipe"), bench.sink("good.log"));
+    let mut writer = bench.logger.writer();
+    let start = Instant::now();
+    write(&mut writer, sink, 0, LINES);
+    assert!(start.elapsed() < LIMIT, "writing to memory takes milliseconds");
+    write(&mut writer, good, 0, 10);
+    bench.settle();
+    assert_eq!(numbers(&bench.read("good.log")), count_to(10), "another log goes on");
+    assert!(bench.logger.drops() > 0);
+
+    // The reader wakes up: what was held comes out, each line whole, in order, without a gap inside a run.
+    let mut text = Vec::new();
+    let start = Instant::now();
+    while LINES - bench.logger.drops() > text.iter().filter(|byte| **byte == b'\n').count() as u64 {
+        assert!(start.elapsed() < LIMIT, "the held lines do not come");
+        let mut part = [0; 65_536];
+        match reader.read(&mut part) {
+            Ok(count) => text.extend_from_slice(&part[..count]),
+            Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
+        }
+    }
+    let found = numbers(&String::from_utf8(text).expect("ASCII"));
+    assert!(found.is_sorted_by(|a, b| a < b));
+    assert_eq!(found.len() as u64, LINES - bench.logger.drops());
+}
+
+#[test]
+fn a_reader_that_leaves_and_returns_sees_whole_lines() {
+    let bench = Bench::new(NO_ROTATION);
+    make_fifo(&bench.path("pipe"));
+    let first = open_reader(&bench.path("pipe"));
+    let sink = bench.sink("pipe");
+    let mut writer = bench.logger.writer();
+    write(&mut writer, sink, 0, 3_000);
+    bench.settle();
+    // The pipe is full, most likely amid a line; its content goes with its reader.
+    drop(first);
+    write(&mut writer, sink, 3_000, 10);
+    bench.settle();
+    let mut second = open_reader(&bench.path("pipe"));
+    bench.logger.reopen();
+    bench.settle();
+    let mut text = vec![0; 30_000];
+    let count = second.read(&mut text).expect("there are lines");
+    text.truncate(count);
+    let whole = text.iter().rposition(|byte| *byte == b'\n').expect("a line");
+    let found = numbers(std::str::from_utf8(&text[..whole]).expect("ASCII"));
+    assert!(found.windows(2).all(|pair| pair[1] == pair[0] + 1), "{found:?}");
+}
