@@ -273,7 +273,6 @@ impl LogThread {
             // It would be lost itself, and be counted, and so for ever. Its own recovery brings us back here.
             return;
         }
-        self.has_news = false;
         self.tell_not_before = now.instant.checked_add(TELL_EVERY);
         let zone = &self.shared.zone;
         let time = |unix_ms| String::from_utf8_lossy(&stamp::rfc3339_millis(zone, unix_ms)).into_owned();
@@ -282,6 +281,8 @@ impl LogThread {
             .iter_mut()
             .filter_map(|destination| destination.tell(time))
             .collect();
+        // Each tells one thing at a time.
+        self.has_news = self.destinations.iter_mut().any(Destination::has_news);
         // Bad news before good, otherwise in the order of the configuration.
         news.sort_by_key(|(is_bad, _)| !is_bad);
         if let Some((is_bad, text)) = news.first() {
