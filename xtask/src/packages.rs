@@ -1,7 +1,7 @@
 //! The programs of others that chores run: one list with the reason for each, installed or named when missing.
 
 use crate::Failure;
-use crate::command::{find, output, run};
+use crate::command::{cargo, find, output, run};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -110,6 +110,23 @@ pub fn need(chore: Chore) -> Result<(), Failure> {
         output(Command::new("apt-get").args(["update", "-q"]))?;
         install(&names)
     })
+}
+
+/// Tools that come with Rust but not with its smallest installation: the cargo command, and what rustup calls it.
+const COMPONENTS: &[(&str, &str)] = &[("fmt", "rustfmt"), ("clippy", "clippy")];
+
+/// Adds what is missing of the toolchain by rustup; without rustup names it and stops.
+pub fn need_components() -> Result<(), Failure> {
+    for (command, component) in COMPONENTS {
+        if output(cargo().args([command, "--version"])).is_ok() {
+            continue;
+        }
+        if find("rustup").is_none() {
+            return Err(format!("cargo {command} is missing: install {component} where your Rust came from").into());
+        }
+        run(Command::new("rustup").args(["component", "add", component]))?;
+    }
+    Ok(())
 }
 
 /// As `need`, for programs that a chore can do without: what stays missing is told and no failure.

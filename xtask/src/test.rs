@@ -20,6 +20,7 @@ const NEIGHBOURS: &[&str] = &["bench/floor/Cargo.toml", "fuzz/Cargo.toml"];
 
 pub fn run(options: &Options) -> Result<(), Failure> {
     packages::need(Chore::Test)?;
+    packages::need_components()?;
     let mut steps = Steps::default();
     steps.step("format", format);
     steps.step("house rules", tidy::run);
