@@ -8,8 +8,14 @@ pub mod descriptors;
 pub mod file;
 #[cfg(unix)]
 pub mod holder;
+pub mod link;
+pub mod queue;
 #[cfg(unix)]
 pub mod rights;
+pub mod runtime;
 #[cfg(unix)]
 pub mod socket;
+#[cfg(unix)]
+pub mod tcp;
 pub mod terminal;
+pub mod wheel;

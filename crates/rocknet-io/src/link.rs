@@ -1,0 +1,46 @@
+//! A Link is a pipe of bytes to one peer, whatever carries it: TCP, a Unix socket, a ring, TLS over any of them.
+//!
+//! It is shaped for completion as well as readiness: a receive is offered the worker's buffer and may use it, or bring
+//! bytes of its own; a send is given the whole queue and takes from its front what has truly left.
+
+use std::io;
+use std::ops::Deref;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+
+use crate::queue::SendQueue;
+
+/// Bytes that have come in: in the buffer that was offered, or in one that the link owns.
+pub enum Received<'b> {
+    /// The front of the offered buffer.
+    Lent(&'b [u8]),
+    /// A buffer of the link's own; it goes back to the link when dropped.
+    Held(Bytes),
+}
+
+impl Deref for Received<'_> {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        match self {
+            Received::Lent(bytes) => bytes,
+            Received::Held(bytes) => bytes,
+        }
+    }
+}
+
+pub trait Link {
+    /// Receives what is there. Empty: the peer has ended its side.
+    fn poll_recv<'b>(&mut self, context: &mut Context<'_>, buffer: &'b mut [u8]) -> Poll<io::Result<Received<'b>>>;
+
+    /// Sends from the front of the queue. Ready when the queue is empty; while pending, some of it may have left.
+    fn poll_send(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> Poll<io::Result<()>>;
+
+    /// Tells the peer that nothing more will come; receiving goes on.
+    fn shut_down(&mut self) -> io::Result<()>;
+
+    /// Whether files in the queue leave without passing through memory of this process (`sendfile`, `splice`).
+    fn sends_files(&self) -> bool;
+}

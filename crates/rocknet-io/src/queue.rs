@@ -1,0 +1,320 @@
+//! The send queue: all that waits to leave on one link, in order, as few system calls as can be.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::IoSlice;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+/// Bytes that many answers of one worker send at once; counted without atomics.
+pub type SharedBytes = Rc<dyn AsRef<[u8]>>;
+
+/// One stretch of what is to be sent.
+pub enum Segment {
+    /// A stretch of the queue's own buffer.
+    Written {
+        start: usize,
+        end: usize,
+    },
+    Owned(Bytes),
+    Shared {
+        bytes: SharedBytes,
+        start: usize,
+        end: usize,
+    },
+    File {
+        file: Arc<File>,
+        offset: u64,
+        length: u64,
+    },
+}
+
+/// Content shorter than this is copied behind its head: one stretch of memory costs the kernel less than two.
+/// On loopback the copy won up to about 4 KiB.
+pub const COPY_BELOW: usize = 4096;
+
+/// Most stretches handed to the kernel at once; far under IOV_MAX (1024), and an array of them fits the stack.
+pub const MAX_SLICES: usize = 64;
+
+/// What waits to be sent: heads and small content written into a buffer of its own, larger things by reference.
+#[derive(Default)]
+pub struct SendQueue {
+    written: Vec<u8>,
+    /// How much of `written` the segments already name.
+    named: usize,
+    /// How much of `written` has left, as long as there are no segments.
+    sent: usize,
+    segments: VecDeque<Segment>,
+    /// Bytes in `segments`, files included.
+    queued: u64,
+}
+
+impl SendQueue {
+    pub fn with_capacity(bytes: usize) -> SendQueue {
+        SendQueue {
+            written: Vec::with_capacity(bytes),
+            ..SendQueue::default()
+        }
+    }
+
+    /// The buffer to append heads and small content to. Never shorten it.
+    #[inline]
+    pub fn buffer(&mut self) -> &mut Vec<u8> {
+        &mut self.written
+    }
+
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.segments.is_empty() && self.sent == self.written.len()
+    }
+
+    /// Bytes that wait, files included.
+    #[inline]
+    pub fn len(&self) -> u64 {
+        self.queued + (self.written.len() - self.named.max(self.sent)) as u64
+    }
+
+    pub fn push_owned(&mut self, bytes: Bytes) {
+        if bytes.len() < COPY_BELOW {
+            self.written.extend_from_slice(&bytes);
+        } else {
+            self.name_written();
+            self.queued += bytes.len() as u64;
+            self.segments.push_back(Segment::Owned(bytes));
+        }
+    }
+
+    pub fn push_shared(&mut self, bytes: &SharedBytes, start: usize, end: usize) {
+        let all: &[u8] = (**bytes).as_ref();
+        if end - start < COPY_BELOW {
+            self.written.extend_from_slice(&all[start..end]);
+        } else {
+            self.name_written();
+            self.queued += (end - start) as u64;
+            self.segments.push_back(Segment::Shared {
+                bytes: Rc::clone(bytes),
+                start,
+                end,
+            });
+        }
+    }
+
+    pub fn push_file(&mut self, file: Arc<File>, offset: u64, length: u64) {
+        if length > 0 {
+            self.name_written();
+            self.queued += length;
+            self.segments.push_back(Segment::File { file, offset, length });
+        }
+    }
+
+    /// Forgets everything but keeps the buffer for the next answers.
+    pub fn clear(&mut self) {
+        self.written.clear();
+        self.segments.clear();
+        (self.named, self.sent, self.queued) = (0, 0, 0);
+    }
+
+    /// Gives back memory beyond `bytes` that an unusual answer took.
+    pub fn shrink(&mut self, bytes: usize) {
+        if self.is_empty() && self.written.capacity() > bytes {
+            self.written = Vec::with_capacity(bytes);
+            (self.named, self.sent) = (0, 0);
+        }
+    }
+
+    /// Moves what has not left into a queue that a connection can keep; this one is empty then.
+    pub fn take_rest(&mut self) -> SendQueue {
+        let mut rest = SendQueue::default();
+        if self.segments.is_empty() {
+            rest.written.extend_from_slice(&self.written[self.sent..]);
+        } else {
+            self.name_written();
+            for segment in self.segments.drain(..) {
+                rest.queued += segment.len();
+                if let Segment::Written { start, end } = segment {
+                    let at = rest.written.len();
+                    rest.written.extend_from_slice(&self.written[start..end]);
+                    rest.segments.push_back(Segment::Written {
+                        start: at,
+                        end: rest.written.len(),
+                    });
+                } else {
+                    rest.segments.push_back(segment);
+                }
+            }
+            rest.named = rest.written.len();
+        }
+        self.clear();
+        rest
+    }
+
+    /// The front of the queue, if it is plain memory alone: the common case, one `send`.
+    #[inline]
+    pub(crate) fn plain(&self) -> Option<&[u8]> {
+        self.segments.is_empty().then(|| &self.written[self.sent..])
+    }
+
+    /// The memory at the front as slices; false as second when a file follows them.
+    pub(crate) fn slices<'q>(&'q mut self, slices: &mut [IoSlice<'q>; MAX_SLICES]) -> (usize, bool) {
+        self.name_written();
+        let (mut count, queue) = (0, &*self);
+        for segment in &queue.segments {
+            if count == MAX_SLICES {
+                return (count, true);
+            }
+            slices[count] = IoSlice::new(match segment {
+                Segment::Written { start, end } => &queue.written[*start..*end],
+                Segment::Owned(bytes) => bytes,
+                Segment::Shared { bytes, start, end } => &(**bytes).as_ref()[*start..*end],
+                Segment::File { .. } => return (count, true),
+            });
+            count += 1;
+        }
+        (count, false)
+    }
+
+    pub(crate) fn file(&mut self) -> Option<(&File, &mut u64, &mut u64)> {
+        match self.segments.front_mut() {
+            Some(Segment::File { file, offset, length }) => Some((file, offset, length)),
+            _ => None,
+        }
+    }
+
+    /// Takes `bytes` off the front: they have left.
+    pub(crate) fn advance(&mut self, bytes: usize) {
+        if self.segments.is_empty() {
+            self.sent += bytes;
+            if self.sent == self.written.len() {
+                self.written.clear();
+                (self.named, self.sent) = (0, 0);
+            }
+            return;
+        }
+        let mut left = bytes as u64;
+        self.queued -= left;
+        while let Some(segment) = self.segments.front_mut() {
+            let length = segment.len();
+            if length > left {
+                segment.skip(left);
+                return;
+            }
+            left -= length;
+            self.segments.pop_front();
+        }
+        debug_assert_eq!(left, 0, "more bytes left than were queued");
+        if self.named == self.written.len() {
+            self.written.clear();
+            (self.named, self.sent) = (0, 0);
+        } else {
+            self.sent = self.named;
+        }
+    }
+
+    fn name_written(&mut self) {
+        let from = self.named.max(self.sent);
+        if from < self.written.len() {
+            self.queued += (self.written.len() - from) as u64;
+            self.segments.push_back(Segment::Written {
+                start: from,
+                end: self.written.len(),
+            });
+        }
+        self.named = self.written.len();
+    }
+}
+
+impl Segment {
+    fn len(&self) -> u64 {
+        match self {
+            Segment::Written { start, end } | Segment::Shared { start, end, .. } => (end - start) as u64,
+            Segment::Owned(bytes) => bytes.len() as u64,
+            Segment::File { length, .. } => *length,
+        }
+    }
+
+    fn skip(&mut self, bytes: u64) {
+        match self {
+            Segment::Written { start, .. } | Segment::Shared { start, .. } => *start += bytes as usize,
+            Segment::Owned(owned) => bytes::Buf::advance(owned, bytes as usize),
+            Segment::File { offset, length, .. } => {
+                *offset += bytes;
+                *length -= bytes;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sends `queue` through a pipe that takes `step` bytes at a time, moving the rest over after every `moves` steps.
+    fn drain(mut queue: SendQueue, step: usize, moves: usize) -> Vec<u8> {
+        let mut out = Vec::new();
+        let mut steps = 0;
+        while !queue.is_empty() {
+            let before = queue.len();
+            let taken = if let Some(plain) = queue.plain() {
+                let taken = plain.len().min(step);
+                out.extend_from_slice(&plain[..taken]);
+                taken
+            } else {
+                let mut slices = [IoSlice::new(&[]); MAX_SLICES];
+                let (count, _) = queue.slices(&mut slices);
+                let all: Vec<u8> = slices[..count].iter().flat_map(|s| s.iter().copied()).collect();
+                let taken = all.len().min(step);
+                out.extend_from_slice(&all[..taken]);
+                taken
+            };
+            assert!(taken > 0);
+            queue.advance(taken);
+            assert_eq!(queue.len(), before - taken as u64);
+            steps += 1;
+            if steps % moves == 0 {
+                queue = queue.take_rest();
+            }
+        }
+        assert_eq!(queue.len(), 0);
+        out
+    }
+
+    #[test]
+    fn keeps_order_whatever_the_steps() {
+        let large: SharedBytes = Rc::new(vec![b's'; COPY_BELOW + 10]);
+        for step in [1, 7, 4096, 1 << 20] {
+            for moves in [1, 3, usize::MAX] {
+                let mut queue = SendQueue::default();
+                let mut expected = Vec::new();
+                for round in 0..5u8 {
+                    queue.buffer().extend_from_slice(&[b'a' + round; 50]);
+                    expected.extend_from_slice(&[b'a' + round; 50]);
+                    queue.push_shared(&large, 5, COPY_BELOW + 5);
+                    expected.extend_from_slice(&[b's'; COPY_BELOW]);
+                    queue.push_owned(Bytes::from(vec![b'0' + round; COPY_BELOW * 2]));
+                    expected.extend_from_slice(&vec![b'0' + round; COPY_BELOW * 2]);
+                    queue.push_owned(Bytes::from_static(b"small"));
+                    expected.extend_from_slice(b"small");
+                }
+                assert_eq!(queue.len(), expected.len() as u64);
+                if step * 2000 > expected.len() {
+                    assert!(drain(queue, step, moves) == expected, "step {step} moves {moves}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn appending_while_sending_keeps_order() {
+        let mut queue = SendQueue::default();
+        queue.buffer().extend_from_slice(b"hello ");
+        queue.advance(3);
+        queue.push_owned(Bytes::from(vec![b'x'; COPY_BELOW]));
+        queue.buffer().extend_from_slice(b"end");
+        let mut expected = b"lo ".to_vec();
+        expected.extend_from_slice(&[b'x'; COPY_BELOW]);
+        expected.extend_from_slice(b"end");
+        assert!(drain(queue, 100, usize::MAX) == expected);
+    }
+}

@@ -1,0 +1,153 @@
+//! A Link over a stream socket (TCP or Unix) on the runtime's readiness events.
+
+use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::task::{Context, Poll, ready};
+
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown};
+use tokio::io::unix::AsyncFd;
+
+use crate::file::sendfile;
+use crate::link::{Link, Received};
+use crate::queue::{MAX_SLICES, SendQueue};
+use crate::socket::{AcceptTrouble, Listener, Peer, accept, accept_trouble};
+
+/// Most bytes of files sent before other connections get their turn.
+const FILE_TURN: u64 = 1 << 20;
+
+/// A connected, non-blocking stream socket.
+pub struct Tcp {
+    socket: AsyncFd<OwnedFd>,
+    /// The first receive is tried at once: with the accept, the request has mostly arrived.
+    fresh: bool,
+}
+
+impl Tcp {
+    /// Takes over an accepted socket; it must be non-blocking.
+    pub fn new(socket: OwnedFd) -> io::Result<Tcp> {
+        Ok(Tcp {
+            socket: register(socket)?,
+            fresh: true,
+        })
+    }
+}
+
+/// A listening socket on the events of this thread's runtime.
+pub struct Acceptor(AsyncFd<Listener>);
+
+impl Acceptor {
+    pub fn new(listener: Listener) -> io::Result<Acceptor> {
+        Ok(Acceptor(register(listener)?))
+    }
+
+    /// The next connection. Pending when there is none, never an error of kind `WouldBlock`.
+    pub fn poll_accept(&self, context: &mut Context<'_>) -> Poll<io::Result<(OwnedFd, Peer)>> {
+        loop {
+            let mut readiness = ready!(self.0.poll_read_ready(context))?;
+            match accept(readiness.get_inner()) {
+                Err(error) if accept_trouble(&error) == AcceptTrouble::Empty => readiness.clear_ready(),
+                result => return Poll::Ready(result),
+            }
+        }
+    }
+}
+
+#[allow(unsafe_code)]
+fn register<S: AsFd + AsRawFd>(socket: S) -> io::Result<AsyncFd<S>> {
+    // SAFETY: `OwnedFd` and `Listener` own their descriptor, name the same one for as long as they live, and close it
+    // only when dropped; `AsyncFd` deregisters before it drops them, and nothing here takes them out or swaps them.
+    Ok(unsafe { AsyncFd::register(socket) }?)
+}
+
+impl Link for Tcp {
+    #[inline]
+    fn poll_recv<'b>(&mut self, context: &mut Context<'_>, buffer: &'b mut [u8]) -> Poll<io::Result<Received<'b>>> {
+        let room = buffer.len();
+        if self.fresh {
+            self.fresh = false;
+            match receive(self.socket.get_ref(), buffer) {
+                Ok(got) => return Poll::Ready(Ok(Received::Lent(&buffer[..got]))),
+                Err(Errno::AGAIN | Errno::INTR) => {}
+                Err(error) => return Poll::Ready(Err(error.into())),
+            }
+        }
+        loop {
+            let mut readiness = ready!(self.socket.poll_read_ready(context))?;
+            match receive(readiness.get_inner(), buffer) {
+                Ok(got) => {
+                    // Edge-triggered: fewer bytes than asked for means that the socket is empty, so that
+                    // the next call need not ask the kernel only to hear EAGAIN.
+                    if got > 0 && got < room {
+                        readiness.clear_ready();
+                    }
+                    return Poll::Ready(Ok(Received::Lent(&buffer[..got])));
+                }
+                Err(Errno::AGAIN) => readiness.clear_ready(),
+                Err(Errno::INTR) => {}
+                Err(error) => return Poll::Ready(Err(error.into())),
+            }
+        }
+    }
+
+    #[inline]
+    fn poll_send(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> Poll<io::Result<()>> {
+        // A write is tried before readiness is asked: the socket nearly always has room.
+        let mut file_budget = FILE_TURN;
+        loop {
+            match send_front(self.socket.get_ref(), queue, &mut file_budget) {
+                Ok(true) => return Poll::Ready(Ok(())),
+                Ok(false) if file_budget == 0 => {
+                    context.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                Ok(false) => {}
+                Err(error) => match error.kind() {
+                    io::ErrorKind::WouldBlock => ready!(self.socket.poll_write_ready(context))?.clear_ready(),
+                    io::ErrorKind::Interrupted => {}
+                    _ => return Poll::Ready(Err(error)),
+                },
+            }
+        }
+    }
+
+    fn shut_down(&mut self) -> io::Result<()> {
+        Ok(rustix::net::shutdown(self.socket.get_ref(), Shutdown::Write)?)
+    }
+
+    fn sends_files(&self) -> bool {
+        true
+    }
+}
+
+#[inline]
+fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> Result<usize, Errno> {
+    rustix::net::recv(socket, buffer, RecvFlags::empty()).map(|(got, _)| got)
+}
+
+/// One system call's worth of the queue. True when the queue is empty.
+#[inline]
+fn send_front(socket: &OwnedFd, queue: &mut SendQueue, file_budget: &mut u64) -> io::Result<bool> {
+    let sent = if let Some(plain) = queue.plain() {
+        if plain.is_empty() {
+            return Ok(true);
+        }
+        rustix::net::send(socket, plain, SendFlags::NOSIGNAL)?
+    } else if let Some((file, offset, length)) = queue.file() {
+        let mut at = *offset;
+        let sent = sendfile(socket, file, &mut at, (*length).min(*file_budget))?;
+        *file_budget -= sent as u64;
+        sent
+    } else {
+        let mut slices = [IoSlice::new(&[]); MAX_SLICES];
+        let (count, more) = queue.slices(&mut slices);
+        let flags = if more {
+            SendFlags::NOSIGNAL | SendFlags::MORE
+        } else {
+            SendFlags::NOSIGNAL
+        };
+        rustix::net::sendmsg(socket, &slices[..count], &mut SendAncillaryBuffer::default(), flags)?
+    };
+    queue.advance(sent);
+    Ok(queue.is_empty())
+}
