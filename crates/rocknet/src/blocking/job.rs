@@ -41,6 +41,11 @@ impl<R> Job<R> {
         }
     }
 
+    /// Whether the pool turned it away: then it never begins.
+    pub fn is_refused(&self) -> bool {
+        matches!(self.state, State::Refused(_))
+    }
+
     pub(super) fn refused(error: JobError) -> Job<R> {
         Job {
             state: State::Refused(error),

@@ -1,0 +1,208 @@
+//! One cached answer: what a path of a scope led to, when that was looked up, and whether it still holds.
+
+use std::fs::File;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use rocknet_proto::semantics::etag::FileTag;
+use rocknet_proto::semantics::negotiation::Coding;
+use rocknet_proto::status::Status;
+
+use crate::prepared::Prepared;
+use crate::response::FieldList;
+
+/// Young entries are used without a question; from this age on a new look is asked for in the background.
+pub const REFRESH_AFTER_MS: u32 = 400;
+/// From this age on the answer waits for the new look: with the clock's tick on top, a change on disk shows within a second.
+pub const STALE_AFTER_MS: u32 = 700;
+
+/// The codings an asset may be kept in, the one we like best first.
+pub const ENCODED: [Coding; 3] = [Coding::Br, Coding::Zstd, Coding::Gzip];
+
+/// What a path led to. Shared by all workers, changed by none.
+pub struct Entry {
+    pub found: Found,
+    /// Tells whether a later look found the same.
+    pub identity: Vec<FileIdentity>,
+    /// When somebody last looked at the disk, in milliseconds of uptime.
+    checked_ms: AtomicU32,
+    /// When it was last used, likewise.
+    used_ms: AtomicU32,
+    /// Set when a newer look found something else, or when the entry was evicted.
+    gone: AtomicBool,
+    /// Set while somebody takes a new look.
+    pub checking: AtomicBool,
+}
+
+/// Enough to tell that a file is the same, unchanged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileIdentity {
+    pub device: u64,
+    pub inode: u64,
+    pub size: u64,
+    pub modified_ns: i128,
+}
+
+pub enum Found {
+    Asset(Box<Asset>),
+    /// A directory asked for without its slash.
+    WithoutSlash,
+    /// A directory to be listed.
+    Directory { relative: Vec<u8> },
+    /// Nothing that can be shown; the scope's error filter makes the answer.
+    Failed(Status),
+}
+
+/// Something to send, prepared in every form it may be asked for.
+pub struct Asset {
+    /// 200, or the status it is the error page of.
+    pub status: Status,
+    /// The fields that all its forms share.
+    pub fields: FieldList,
+    pub content_type: &'static str,
+    /// Seconds since 1970; none for what has no file behind it.
+    pub last_modified: Option<u64>,
+    /// For the tags of forms made later.
+    pub modified_ns: u64,
+    pub plain: Variant,
+    /// By coding: a neighbour on disk, or made when first asked for. `None` inside: not worth it.
+    encoded: [OnceLock<Option<Box<Variant>>>; ENCODED.len()],
+    /// Whether forms with a coding may be offered at all.
+    pub negotiates: bool,
+    /// Whether some of those were found on disk.
+    pub neighbours: bool,
+}
+
+/// One form of an asset.
+pub struct Variant {
+    pub coding: Coding,
+    pub etag: Option<FileTag>,
+    pub full: Prepared,
+    /// 304, where there are validators.
+    pub unchanged: Option<Prepared>,
+    pub content: Content,
+}
+
+#[derive(Clone)]
+pub enum Content {
+    Memory(Bytes),
+    File(Arc<File>, u64),
+}
+
+impl Entry {
+    pub fn new(found: Found, identity: Vec<FileIdentity>, now_ms: u64) -> Entry {
+        Entry {
+            found,
+            identity,
+            checked_ms: AtomicU32::new(now_ms as u32),
+            used_ms: AtomicU32::new(now_ms as u32),
+            gone: AtomicBool::new(false),
+            checking: AtomicBool::new(false),
+        }
+    }
+
+    /// How old the last look at the disk is. Uptime wraps after 49 days; the difference does not mind.
+    #[inline]
+    pub fn age_ms(&self, now_ms: u64) -> u32 {
+        let age = (now_ms as u32).wrapping_sub(self.checked_ms.load(Ordering::Relaxed));
+        // A worker's clock lags: it may not have seen the moment of the look yet.
+        if age > u32::MAX / 2 { 0 } else { age }
+    }
+
+    pub fn looked_at(&self, now_ms: u64) {
+        self.checked_ms.store(now_ms as u32, Ordering::Relaxed);
+        self.checking.store(false, Ordering::Release);
+    }
+
+    /// Notes that it was used; writes to shared memory once a tick at most.
+    #[inline]
+    pub fn touch(&self, now_ms: u64) {
+        if self.used_ms.load(Ordering::Relaxed) != now_ms as u32 {
+            self.used_ms.store(now_ms as u32, Ordering::Relaxed);
+        }
+    }
+
+    pub fn used_ms(&self) -> u32 {
+        self.used_ms.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    pub fn is_gone(&self) -> bool {
+        self.gone.load(Ordering::Relaxed)
+    }
+
+    pub fn retire(&self) {
+        self.gone.store(true, Ordering::Relaxed);
+    }
+
+    /// Memory it takes, roughly: content, heads and what holds them together.
+    pub fn size(&self) -> u64 {
+        const OVERHEAD: u64 = 512;
+        OVERHEAD
+            + match &self.found {
+                Found::Asset(asset) => asset.variants().map(Variant::size).sum(),
+                Found::Directory { relative } => relative.len() as u64,
+                Found::WithoutSlash | Found::Failed(_) => 0,
+            }
+    }
+}
+
+impl Asset {
+    pub fn new(status: Status, fields: FieldList, content_type: &'static str, plain: Variant) -> Asset {
+        Asset {
+            status,
+            fields,
+            content_type,
+            last_modified: None,
+            modified_ns: 0,
+            plain,
+            encoded: Default::default(),
+            negotiates: false,
+            neighbours: false,
+        }
+    }
+
+    /// The form with `coding`: `None` if nobody has tried to make it yet.
+    #[inline]
+    pub fn encoded(&self, coding: Coding) -> Option<Option<&Variant>> {
+        let place = ENCODED.iter().position(|known| *known == coding)?;
+        self.encoded[place].get().map(Option::as_deref)
+    }
+
+    /// Keeps the form with `coding`, unless another was quicker.
+    pub fn keep(&self, coding: Coding, variant: Option<Box<Variant>>) {
+        if let Some(place) = ENCODED.iter().position(|known| *known == coding) {
+            let _ = self.encoded[place].set(variant);
+        }
+    }
+
+    /// The tag that a form has or would have; none for what cannot be validated.
+    pub fn tag(&self, coding: Coding) -> Option<FileTag> {
+        self.plain.etag.as_ref().map(|_| FileTag::new(self.modified_ns, self.plain.content.length(), coding))
+    }
+
+    fn variants(&self) -> impl Iterator<Item = &Variant> {
+        let encoded = self.encoded.iter().filter_map(|form| form.get()?.as_deref());
+        std::iter::once(&self.plain).chain(encoded)
+    }
+}
+
+impl Variant {
+    pub fn size(&self) -> u64 {
+        let content = match &self.content {
+            Content::Memory(bytes) => bytes.len(),
+            Content::File(..) => 0,
+        };
+        (content + self.full.size() + self.unchanged.as_ref().map_or(0, Prepared::size)) as u64
+    }
+}
+
+impl Content {
+    pub fn length(&self) -> u64 {
+        match self {
+            Content::Memory(bytes) => bytes.len() as u64,
+            Content::File(_, length) => *length,
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Each worker's own view of the cache: raw request paths to entries, without locks or atomic counts.
+
+use std::cell::OnceCell;
+use std::hash::BuildHasher;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use foldhash::fast::RandomState;
+use hashbrown::HashTable;
+use rocknet_io::queue::SharedBytes;
+
+use super::entry::{Content, ENCODED, Entry, Variant};
+use crate::scope::Scope;
+
+/// Paths one worker remembers. A path costs about 200 bytes beside the entry it leads to, so this is about 1.6 MB.
+const MAX_PATHS: usize = 8192;
+/// Longer paths are not remembered: they would let a client fill memory with what nobody asks for again.
+const MAX_PATH_LENGTH: usize = 512;
+
+/// What this worker knows of the answers to raw paths.
+pub struct Front {
+    paths: HashTable<Slot>,
+    hasher: RandomState,
+}
+
+struct Slot {
+    site: u32,
+    path: Box<[u8]>,
+    known: Rc<Known>,
+    /// Used since the last clearing out.
+    used: bool,
+}
+
+/// A cached entry with what this worker needs to send it without touching a shared count.
+pub struct Known {
+    pub entry: Arc<Entry>,
+    pub scope: Arc<Scope>,
+    /// Decoded and normalised.
+    pub path: Box<str>,
+    /// Of the plain form and each coded one, in the order of `ENCODED`.
+    contents: [OnceCell<SharedBytes>; 1 + ENCODED.len()],
+}
+
+struct VariantContent(Bytes);
+
+impl AsRef<[u8]> for VariantContent {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Known {
+    pub fn new(entry: Arc<Entry>, scope: Arc<Scope>, path: Box<str>) -> Known {
+        Known { entry, scope, path, contents: Default::default() }
+    }
+
+    /// The content of `variant`, which is one of the entry's, if it is in memory.
+    #[inline]
+    pub fn content(&self, variant: &Variant) -> Option<&SharedBytes> {
+        let Content::Memory(bytes) = &variant.content else { return None };
+        let place = ENCODED.iter().position(|known| *known == variant.coding).map_or(0, |place| place + 1);
+        Some(self.contents[place].get_or_init(|| Rc::new(VariantContent(bytes.clone()))))
+    }
+}
+
+impl Front {
+    pub fn new() -> Front {
+        Front { paths: HashTable::new(), hasher: RandomState::default() }
+    }
+
+    #[inline]
+    pub fn find(&mut self, site: u32, path: &[u8]) -> Option<&Rc<Known>> {
+        let hash = self.hasher.hash_one((site, path));
+        let slot = self.paths.find_mut(hash, |slot| slot.site == site && *slot.path == *path)?;
+        slot.used = true;
+        Some(&slot.known)
+    }
+
+    pub fn keep(&mut self, site: u32, path: &[u8], known: Rc<Known>) {
+        if path.len() > MAX_PATH_LENGTH {
+            return;
+        }
+        let hash = self.hasher.hash_one((site, path));
+        if let Some(slot) = self.paths.find_mut(hash, |slot| slot.site == site && *slot.path == *path) {
+            slot.known = known;
+            return;
+        }
+        if self.paths.len() >= MAX_PATHS {
+            self.clear_out();
+        }
+        let hasher = &self.hasher;
+        let slot = Slot { site, path: path.into(), known, used: false };
+        self.paths.insert_unique(hash, slot, |slot| hasher.hash_one((slot.site, &*slot.path)));
+    }
+
+    pub fn forget(&mut self, site: u32, path: &[u8]) {
+        let hash = self.hasher.hash_one((site, path));
+        if let Ok(slot) = self.paths.find_entry(hash, |slot| slot.site == site && *slot.path == *path) {
+            slot.remove();
+        }
+    }
+
+    pub fn clear(&mut self) {
+        self.paths.clear();
+    }
+
+    /// Lets go of entries that are gone from the cache, so that their memory is free.
+    pub fn drop_gone(&mut self) {
+        self.paths.retain(|slot| !slot.known.entry.is_gone());
+    }
+
+    /// Keeps what was used since the last time, at most half.
+    fn clear_out(&mut self) {
+        let mut room = MAX_PATHS / 2;
+        self.paths.retain(|slot| {
+            let keep = slot.used && room > 0 && !slot.known.entry.is_gone();
+            slot.used = false;
+            room -= usize::from(keep);
+            keep
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::entry::Found;
+    use super::*;
+
+    fn known() -> Rc<Known> {
+        let entry = Arc::new(Entry::new(Found::WithoutSlash, Vec::new(), 0));
+        Rc::new(Known::new(entry, Arc::new(Scope::empty()), "/".into()))
+    }
+
+    #[test]
+    fn is_bounded_and_keeps_what_is_used() {
+        let mut front = Front::new();
+        front.keep(0, b"/favourite", known());
+        for number in 0..MAX_PATHS * 3 {
+            front.keep(1, format!("/{number}").as_bytes(), known());
+            assert!(front.find(0, b"/favourite").is_some(), "lost at {number}");
+            assert!(front.paths.len() <= MAX_PATHS);
+        }
+        assert!(front.find(1, b"/favourite").is_none());
+        assert!(front.find(0, b"/favouritee").is_none());
+    }
+
+    #[test]
+    fn forgets() {
+        let mut front = Front::new();
+        let entry = known();
+        front.keep(0, b"/a", Rc::clone(&entry));
+        front.keep(0, b"/b", known());
+        front.forget(0, b"/b");
+        assert!(front.find(0, b"/b").is_none());
+        entry.entry.retire();
+        front.drop_gone();
+        assert!(front.find(0, b"/a").is_none());
+        front.keep(0, &[b'x'; MAX_PATH_LENGTH + 1], known());
+        assert!(front.paths.is_empty());
+    }
+}

@@ -1,0 +1,57 @@
+//! The time as one worker sees it: read once a tick, so that no request asks the system for it.
+
+use std::cell::Cell;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use rocknet_proto::semantics::date;
+
+/// Longest time between two readings while there are connections. The `Date` field and the age of cached
+/// entries are late by this at most.
+pub const LONGEST_TICK: Duration = Duration::from_millis(250);
+
+pub struct Clock {
+    unix_ms: Cell<u64>,
+    uptime_ms: Cell<u64>,
+    date: Cell<[u8; 29]>,
+}
+
+impl Clock {
+    pub fn new() -> Clock {
+        let clock = Clock { unix_ms: Cell::new(0), uptime_ms: Cell::new(0), date: Cell::new(*b"Thu, 01 Jan 1970 00:00:00 GMT") };
+        clock.read();
+        clock
+    }
+
+    /// Asks the system for the time.
+    pub fn read(&self) {
+        let unix_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
+        if unix_ms / 1000 != self.unix_ms.get() / 1000 {
+            self.date.set(date::format(unix_ms / 1000));
+        }
+        self.unix_ms.set(unix_ms);
+        self.uptime_ms.set(uptime_ms());
+    }
+
+    pub fn unix_ms(&self) -> u64 {
+        self.unix_ms.get()
+    }
+
+    /// On the same scale as [`uptime_ms`], and never ahead of it.
+    #[inline]
+    pub fn uptime_ms(&self) -> u64 {
+        self.uptime_ms.get()
+    }
+
+    /// For the `Date` field.
+    #[inline]
+    pub fn date(&self) -> [u8; 29] {
+        self.date.get()
+    }
+}
+
+/// Milliseconds since the process first asked, on a clock that never jumps.
+pub fn uptime_ms() -> u64 {
+    static START: OnceLock<Instant> = OnceLock::new();
+    START.get_or_init(Instant::now).elapsed().as_millis() as u64
+}
