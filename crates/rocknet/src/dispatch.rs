@@ -1,0 +1,301 @@
+//! From a request to what answers it: host → site, path → scope, then the cache or a handler.
+
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use rocknet_proto::method::Method;
+use rocknet_proto::request::{OwnedRequest, Request, TargetForm};
+use rocknet_proto::semantics::safe_path::{PathError, SafePath};
+use rocknet_proto::status::Status;
+
+use crate::cache::entry::{Content, Found, REFRESH_AFTER_MS, STALE_AFTER_MS, Variant};
+use crate::cache::front::Known;
+use crate::exchange::{Client, Exchange, RequestContent};
+use crate::filter;
+use crate::handler::files::answer::{self, Choice};
+use crate::handler::files::{encode, listing, load};
+use crate::handler::{Answering, fixed};
+use crate::prepared::Prepared;
+use crate::response::{Body, Response};
+use crate::routing::Asked;
+use crate::scope::{Action, Scope};
+use crate::worker::Worker;
+
+/// How a protocol sends what was prepared beforehand.
+pub trait Reply {
+    /// A whole answer; `None`: its head is all of it.
+    fn send(&mut self, head: &Prepared, content: Option<(&Known, &Variant)>);
+}
+
+/// What became of a request.
+pub enum Dispatched {
+    /// It is answered.
+    Sent(Status),
+    /// Answered without waiting, but not prepared.
+    Respond(Box<Response>),
+    /// Something has to be waited for.
+    Later(Pin<Box<dyn Future<Output = Outcome>>>),
+}
+
+/// What the waiting was for.
+pub enum Outcome {
+    Response(Box<Response>),
+    /// The cache knows the answer now.
+    Known(Rc<Known>, Rc<OwnedRequest>),
+}
+
+/// Answers from what this worker remembers of the path. `None`: it does not know, or not well enough.
+#[inline]
+pub fn ready(
+    worker: &Rc<Worker>,
+    site: u32,
+    request: &Request<'_>,
+    owned: impl FnOnce() -> Rc<OwnedRequest>,
+    reply: &mut impl Reply,
+) -> Option<Dispatched> {
+    if !matches!(request.method, Method::Get | Method::Head) {
+        return None;
+    }
+    let mut front = worker.front.borrow_mut();
+    let known = front.find(site, request.path)?;
+    let now = worker.clock.uptime_ms();
+    let age = known.entry.age_ms(now);
+    if known.entry.is_gone() || age >= STALE_AFTER_MS {
+        front.forget(site, request.path);
+        return None;
+    }
+    if age >= REFRESH_AFTER_MS {
+        refresh(worker, known);
+    }
+    known.entry.touch(now);
+    worker.counters.cache_hits.add(1);
+    if let Found::Asset(asset) = &known.entry.found
+        && let Choice::Send(head, variant) = answer::choose(asset, request)
+    {
+        reply.send(head, variant.map(|variant| (&**known, variant)));
+        return Some(Dispatched::Sent(head.status));
+    }
+    let known = Rc::clone(known);
+    drop(front);
+    Some(from_known(worker, &known, request, owned, reply))
+}
+
+#[cold]
+fn refresh(worker: &Worker, known: &Known) {
+    if !known.entry.checking.swap(true, std::sync::atomic::Ordering::AcqRel) {
+        worker.shared.cache.refresh(&known.scope, &known.path);
+    }
+}
+
+/// Answers from an entry of the cache.
+pub fn from_known(
+    worker: &Rc<Worker>,
+    known: &Rc<Known>,
+    request: &Request<'_>,
+    owned: impl FnOnce() -> Rc<OwnedRequest>,
+    reply: &mut impl Reply,
+) -> Dispatched {
+    let scope = &known.scope;
+    let mut response = match &known.entry.found {
+        Found::Asset(asset) => match answer::choose(asset, request) {
+            Choice::Send(head, variant) => {
+                reply.send(head, variant.map(|variant| (&**known, variant)));
+                return Dispatched::Sent(head.status);
+            }
+            Choice::Respond(response) => response,
+            Choice::Encode(coding) => return encode_form(worker, known, coding, owned),
+        },
+        Found::WithoutSlash => Box::new(with_slash(request)),
+        Found::Failed(status) => Box::new(fixed::error(*status)),
+        Found::Directory { relative } => return list(worker, known, relative, request),
+    };
+    filter::headers::apply(scope, &mut response.fields);
+    Dispatched::Respond(response)
+}
+
+/// Stands for every path that no file can have: a colon is in no name that is looked up.
+const NAMELESS: &str = "/:";
+
+/// Finds out what answers, when the cache does not know.
+pub fn slow(
+    worker: &Rc<Worker>,
+    site: Option<u32>,
+    request: &Request<'_>,
+    owned: impl FnOnce() -> Rc<OwnedRequest>,
+    content: RequestContent,
+    client: Client,
+) -> Dispatched {
+    let view = worker.view();
+    let Some(number) = site else {
+        return respond(None, fixed::error(Status::MISDIRECTED_REQUEST));
+    };
+    let site = &view.snapshot.sites[number as usize];
+    match (request.form, request.method) {
+        (TargetForm::Asterisk, _) => return respond(Some(&site.scope), fixed::options()),
+        (TargetForm::Authority, _) | (_, Method::Connect) => {
+            return respond(Some(&site.scope), fixed::method_not_allowed());
+        }
+        (_, Method::Trace) => return respond(Some(&site.scope), fixed::method_not_allowed()),
+        _ => {}
+    }
+    let path = match SafePath::parse(request.path) {
+        Ok(path) => path.as_str().to_owned(),
+        // No file can have that name, but the site may have a fallback, or a page for what is missing.
+        Err(PathError::Unmatchable) => NAMELESS.into(),
+        Err(error) => {
+            let status = Status::new(error.status()).unwrap_or(Status::BAD_REQUEST);
+            return respond(Some(&site.scope), fixed::error(status));
+        }
+    };
+    let scope = site.scope(&path);
+    let mut location = Vec::new();
+    let asked = Asked { path: &path, raw_path: request.path, query: request.query };
+    if let Some(status) = scope.redirects.find(&asked, &mut location) {
+        let status = Status::new(status).unwrap_or(Status::PERMANENT_REDIRECT);
+        return respond(Some(scope), fixed::redirect(status, String::from_utf8_lossy(&location).into_owned()));
+    }
+    match &scope.action {
+        Action::Files(_) => match request.method {
+            Method::Get | Method::Head => {
+                let (worker, scope, path, request) = (Rc::clone(worker), Arc::clone(scope), path.into(), owned());
+                Dispatched::Later(Box::pin(look_up(worker, number, scope, path, request)))
+            }
+            Method::Options => respond(Some(scope), fixed::options()),
+            _ => respond(Some(scope), fixed::method_not_allowed()),
+        },
+        Action::Welcome => respond(Some(scope), fixed::welcome(&view.snapshot, &worker.address, &path, request.method)),
+        Action::Custom(handler) => {
+            let exchange = Exchange { request: owned(), content, path: path.into(), scope: Arc::clone(scope), client };
+            let answering: Answering = handler.answer(exchange);
+            let scope = Arc::clone(scope);
+            Dispatched::Later(Box::pin(async move {
+                let mut response = answering.await;
+                filter::errors::apply(&mut response);
+                filter::headers::apply(&scope, &mut response.fields);
+                Outcome::Response(Box::new(response))
+            }))
+        }
+    }
+}
+
+/// A response made on the spot, with the filters of its scope applied.
+fn respond(scope: Option<&Arc<Scope>>, mut response: Response) -> Dispatched {
+    match scope {
+        Some(scope) => filter::headers::apply(scope, &mut response.fields),
+        None => filter::headers::apply_server(&mut response.fields),
+    }
+    Dispatched::Respond(Box::new(response))
+}
+
+async fn look_up(worker: Rc<Worker>, site: u32, scope: Arc<Scope>, path: Box<str>, request: Rc<OwnedRequest>) -> Outcome {
+    worker.counters.cache_misses.add(1);
+    let entry = worker.shared.cache.look_up(&scope, &path).await;
+    match entry {
+        Some(entry) => {
+            let known = Rc::new(Known::new(entry, scope, path));
+            // The snapshot may have been swapped while the disk was asked: then this answer is nobody's future.
+            if !known.entry.is_gone() && worker.view().owns(site, &known.scope) {
+                worker.front.borrow_mut().keep(site, request.view().path, Rc::clone(&known));
+            }
+            Outcome::Known(known, request)
+        }
+        None => {
+            let mut response = fixed::error(Status::SERVICE_UNAVAILABLE);
+            filter::headers::apply(&scope, &mut response.fields);
+            Outcome::Response(Box::new(response))
+        }
+    }
+}
+
+/// 308 to the same path with a slash. Relative, so that it is right behind any proxy and any name.
+fn with_slash(request: &Request<'_>) -> Response {
+    let last = request.path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+    // "./" keeps a colon in the name from being taken for a scheme.
+    let mut location = format!("./{}/", String::from_utf8_lossy(last));
+    if let Some(query) = request.query {
+        location.push('?');
+        location.push_str(&String::from_utf8_lossy(query));
+    }
+    fixed::redirect(Status::PERMANENT_REDIRECT, location)
+}
+
+fn list(worker: &Rc<Worker>, known: &Known, relative: &[u8], request: &Request<'_>) -> Dispatched {
+    let (scope, path, relative) = (Arc::clone(&known.scope), known.path.clone(), relative.to_vec());
+    let query = request.query.unwrap_or_default().to_vec();
+    let accept = request.fields.get(rocknet_proto::fields::Known::Accept).map(<[u8]>::to_vec);
+    let job_scope = Arc::clone(&scope);
+    let job = worker
+        .shared
+        .pool
+        .spawn(scope.priority, move || listing::list(&job_scope, &path, &relative, &query, accept.as_deref()));
+    Dispatched::Later(Box::pin(async move {
+        let mut response = match job.await {
+            Ok(Ok(page)) => page.into_response(),
+            Ok(Err(status)) => fixed::error(status),
+            Err(error) => fixed::error(status_of(&error)),
+        };
+        filter::headers::apply(&scope, &mut response.fields);
+        Outcome::Response(Box::new(response))
+    }))
+}
+
+/// Makes a coded form: kept, where the plain one is in memory; while it is sent, where it is not.
+fn encode_form(
+    worker: &Rc<Worker>,
+    known: &Rc<Known>,
+    coding: rocknet_proto::semantics::negotiation::Coding,
+    owned: impl FnOnce() -> Rc<OwnedRequest>,
+) -> Dispatched {
+    let Found::Asset(asset) = &known.entry.found else { return respond(Some(&known.scope), fixed::error(Status::INTERNAL_SERVER_ERROR)) };
+    match &asset.plain.content {
+        Content::Memory(content) => {
+            let (content, entry, scope) = (content.clone(), Arc::clone(&known.entry), Arc::clone(&known.scope));
+            let (cache, path, request) = (worker.shared.cache.clone(), known.path.clone(), owned());
+            let job = worker.shared.pool.spawn(scope.priority, move || {
+                let Found::Asset(asset) = &entry.found else { return };
+                let variant = encode::encode(coding, &content).map(|encoded| Box::new(load::coded(&scope, asset, coding, encoded)));
+                let grown = variant.as_deref().map_or(0, Variant::size);
+                asset.keep(coding, variant);
+                cache.grew(scope.id, &path, grown);
+            });
+            let known = Rc::clone(known);
+            Dispatched::Later(Box::pin(async move {
+                if let Err(error) = job.await {
+                    // Without a coded form the plain one does.
+                    tracing::warn!("cannot compress {}: {error}", known.path);
+                    if let Found::Asset(asset) = &known.entry.found {
+                        asset.keep(coding, None);
+                    }
+                }
+                Outcome::Known(known, request)
+            }))
+        }
+        Content::File(file, length) => {
+            let mut fields = asset.fields.clone();
+            fields.remove("Accept-Ranges");
+            fields.add("Content-Encoding", coding.name());
+            if let Some(etag) = asset.tag(coding) {
+                fields.add("ETag", String::from_utf8_lossy(etag.as_bytes()).into_owned());
+            }
+            filter::headers::apply(&known.scope, &mut fields);
+            let pool = worker.shared.pool.clone();
+            match encode::EncodedFile::new(coding, Arc::clone(file), *length, pool, known.scope.priority) {
+                Ok(stream) => Dispatched::Respond(Box::new(Response {
+                    status: asset.status,
+                    fields,
+                    body: Body::Stream(Box::new(stream)),
+                })),
+                Err(_) => respond(Some(&known.scope), fixed::error(Status::INTERNAL_SERVER_ERROR)),
+            }
+        }
+    }
+}
+
+/// Too much to do is 503; a job that failed is our fault.
+fn status_of(error: &crate::blocking::JobError) -> Status {
+    match error {
+        crate::blocking::JobError::Panicked => Status::INTERNAL_SERVER_ERROR,
+        crate::blocking::JobError::Rejected | crate::blocking::JobError::Stopped => Status::SERVICE_UNAVAILABLE,
+    }
+}

@@ -1,0 +1,113 @@
+//! One request and what is needed to answer it, free of any HTTP version.
+
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+
+use bytes::Bytes;
+use rocknet_proto::request::OwnedRequest;
+
+use crate::scope::Scope;
+
+/// What a handler is given.
+pub struct Exchange {
+    pub request: Rc<OwnedRequest>,
+    pub content: RequestContent,
+    /// Decoded and normalised.
+    pub path: Box<str>,
+    pub scope: Arc<Scope>,
+    pub client: Client,
+}
+
+/// Who asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Client {
+    Ip { address: IpAddr, port: u16 },
+    /// Somebody on this machine, through a Unix socket.
+    Local,
+}
+
+impl std::fmt::Display for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Client::Ip { address, .. } => address.fmt(f),
+            Client::Local => f.write_str("unix:"),
+        }
+    }
+}
+
+/// Why request content ended too soon.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ContentError {
+    /// The client left, or broke the framing.
+    Cut,
+    /// More than the site allows.
+    TooLarge,
+    /// Slower than the limits allow.
+    TooSlow,
+}
+
+/// The content of a request, as it comes in. Asking for a chunk is what lets the next one be received.
+pub struct RequestContent(Rc<Pipe>);
+
+/// Between the protocol, which puts chunks in, and the handler, which takes them out: one chunk at most.
+#[derive(Default)]
+pub struct Pipe {
+    chunk: RefCell<Option<Bytes>>,
+    end: Cell<Option<Result<(), ContentError>>>,
+    wanted: Cell<bool>,
+    waker: RefCell<Option<Waker>>,
+}
+
+impl RequestContent {
+    /// With the end that the protocol holds.
+    pub fn piped() -> (RequestContent, Rc<Pipe>) {
+        let pipe = Rc::new(Pipe::default());
+        (RequestContent(Rc::clone(&pipe)), pipe)
+    }
+
+    /// The next chunk; `None` at the end.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, ContentError> {
+        poll_fn(|context| {
+            if let Some(chunk) = self.0.chunk.borrow_mut().take() {
+                return Poll::Ready(Ok(Some(chunk)));
+            }
+            if let Some(end) = self.0.end.get() {
+                return Poll::Ready(end.map(|()| None));
+            }
+            self.0.wanted.set(true);
+            *self.0.waker.borrow_mut() = Some(context.waker().clone());
+            Poll::Pending
+        })
+        .await
+    }
+}
+
+impl Pipe {
+    /// Whether the handler waits for content.
+    pub fn is_wanted(&self) -> bool {
+        self.wanted.get() && self.chunk.borrow().is_none() && self.end.get().is_none()
+    }
+
+    pub fn put(&self, chunk: Bytes) {
+        self.wanted.set(false);
+        *self.chunk.borrow_mut() = Some(chunk);
+        self.wake();
+    }
+
+    pub fn end(&self, how: Result<(), ContentError>) {
+        if self.end.get().is_none() {
+            self.end.set(Some(how));
+            self.wake();
+        }
+    }
+
+    fn wake(&self) {
+        if let Some(waker) = self.waker.borrow_mut().take() {
+            waker.wake();
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Content codings made by the server itself: whole for what is kept in memory, piece by piece for what is not.
+
+use std::fs::File;
+use std::future::Future;
+use std::io::{self, Write};
+use std::pin::Pin;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use rocknet_config::model::Priority;
+use rocknet_io::file;
+use rocknet_proto::semantics::negotiation::Coding;
+
+use crate::blocking::Pool;
+use crate::response::Stream;
+
+/// Levels: where each coding still takes less time than the bytes it saves (SPEC).
+const BROTLI_QUALITY: u32 = 4;
+const BROTLI_WINDOW: u32 = 20;
+const ZSTD_LEVEL: i32 = 3;
+const GZIP_LEVEL: u32 = 5;
+
+/// Read and encoded in one go of the blocking pool: long enough to be worth the hand-over, short enough that other
+/// jobs get their turn.
+const PIECE: usize = 128 * 1024;
+
+/// An encoder that writes into its own buffer.
+pub enum Encoder {
+    Br(Box<brotli::CompressorWriter<Vec<u8>>>),
+    Zstd(zstd::stream::write::Encoder<'static, Vec<u8>>),
+    Gzip(flate2::write::GzEncoder<Vec<u8>>),
+}
+
+impl Encoder {
+    pub fn new(coding: Coding) -> io::Result<Option<Encoder>> {
+        const BUFFER: usize = 4096;
+        Ok(Some(match coding {
+            Coding::Br => {
+                let writer = brotli::CompressorWriter::new(Vec::new(), BUFFER, BROTLI_QUALITY, BROTLI_WINDOW);
+                Encoder::Br(Box::new(writer))
+            }
+            Coding::Zstd => Encoder::Zstd(zstd::stream::write::Encoder::new(Vec::new(), ZSTD_LEVEL)?),
+            Coding::Gzip => {
+                Encoder::Gzip(flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(GZIP_LEVEL)))
+            }
+            Coding::Identity => return Ok(None),
+        }))
+    }
+
+    fn writer(&mut self) -> &mut dyn Write {
+        match self {
+            Encoder::Br(writer) => writer,
+            Encoder::Zstd(writer) => writer,
+            Encoder::Gzip(writer) => writer,
+        }
+    }
+
+    /// What has been encoded so far.
+    fn take(&mut self) -> Vec<u8> {
+        std::mem::take(match self {
+            Encoder::Br(writer) => writer.get_mut(),
+            Encoder::Zstd(writer) => writer.get_mut(),
+            Encoder::Gzip(writer) => writer.get_mut(),
+        })
+    }
+
+    fn finish(self) -> io::Result<Vec<u8>> {
+        match self {
+            Encoder::Br(writer) => Ok(writer.into_inner()),
+            Encoder::Zstd(writer) => writer.finish(),
+            Encoder::Gzip(writer) => writer.finish(),
+        }
+    }
+}
+
+/// The whole of `content` encoded; `None` if that is not shorter.
+pub fn encode(coding: Coding, content: &[u8]) -> Option<Vec<u8>> {
+    let mut encoder = Encoder::new(coding).ok()??;
+    encoder.writer().write_all(content).ok()?;
+    let encoded = encoder.finish().ok()?;
+    (encoded.len() < content.len()).then_some(encoded)
+}
+
+/// A file encoded while it is sent. No thread waits for the client: each piece is a job of its own.
+pub struct EncodedFile {
+    state: Option<State>,
+    pool: Pool,
+    priority: Priority,
+}
+
+struct State {
+    encoder: Encoder,
+    file: Arc<File>,
+    offset: u64,
+    end: u64,
+}
+
+impl EncodedFile {
+    pub fn new(coding: Coding, file: Arc<File>, length: u64, pool: Pool, priority: Priority) -> io::Result<EncodedFile> {
+        let Some(encoder) = Encoder::new(coding)? else { return Err(io::ErrorKind::InvalidInput.into()) };
+        Ok(EncodedFile { state: Some(State { encoder, file, offset: 0, end: length }), pool, priority })
+    }
+}
+
+impl Stream for EncodedFile {
+    fn next(&mut self) -> Pin<Box<dyn Future<Output = Option<io::Result<Bytes>>> + '_>> {
+        Box::pin(async move {
+            let state = self.state.take()?;
+            let job = self.pool.spawn(self.priority, move || state.step());
+            match job.await {
+                Ok(Ok((bytes, state))) => {
+                    self.state = state;
+                    Some(Ok(bytes))
+                }
+                Ok(Err(error)) => Some(Err(error)),
+                Err(error) => Some(Err(io::Error::other(error.to_string()))),
+            }
+        })
+    }
+}
+
+impl State {
+    /// Reads until something has come out of the encoder.
+    fn step(mut self) -> io::Result<(Bytes, Option<State>)> {
+        let mut piece = vec![0; PIECE];
+        loop {
+            let length = (self.end - self.offset).min(PIECE as u64) as usize;
+            if length == 0 {
+                return Ok((self.encoder.finish()?.into(), None));
+            }
+            file::read_range(&self.file, self.offset, &mut piece[..length])?;
+            self.offset += length as u64;
+            self.encoder.writer().write_all(&piece[..length])?;
+            let encoded = self.encoder.take();
+            if !encoded.is_empty() {
+                return Ok((encoded.into(), Some(self)));
+            }
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! From a file on disk to an asset: content read, neighbours found, heads rendered. May wait for the disk.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use rocknet_io::beneath::{Meta, Opened};
+use rocknet_io::file;
+use rocknet_proto::semantics::etag::FileTag;
+use rocknet_proto::semantics::media_type::MediaType;
+use rocknet_proto::semantics::negotiation::Coding;
+use rocknet_proto::semantics::date;
+use rocknet_proto::status::Status;
+
+use super::resolve::{self, Target};
+use crate::cache::entry::{Asset, Content, ENCODED, Entry, FileIdentity, Found, Variant};
+use crate::clock::uptime_ms;
+use crate::filter;
+use crate::handler::fixed;
+use crate::prepared::Prepared;
+use crate::response::{Body, FieldList};
+use crate::scope::{Action, FileTree, Scope};
+
+/// Content shorter than this is not worth a coding: what is saved is less than the fields it takes.
+pub const COMPRESS_FROM: u64 = 1024;
+
+/// What `path` leads to in `scope`. If that is what `previous` found, and unchanged, gives back nothing new.
+pub fn load(scope: &Scope, path: &str, previous: Option<&Entry>) -> Option<Entry> {
+    let now = uptime_ms();
+    let Action::Files(tree) = &scope.action else {
+        return Some(Entry::new(Found::Failed(Status::NOT_FOUND), Vec::new(), now));
+    };
+    let target = resolve::resolve(tree, path);
+    if matches!(target, Target::Failed(Status::NOT_FOUND)) {
+        // The folder itself may have been replaced: the next look opens it anew.
+        tree.reopen();
+    }
+    let (found, identity) = match target {
+        Target::WithoutSlash => (Found::WithoutSlash, Vec::new()),
+        Target::Directory { relative } => (Found::Directory { relative }, Vec::new()),
+        Target::Failed(status) => match error_page(scope, tree, status) {
+            Ok((asset, identity)) => (Found::Asset(Box::new(asset)), identity),
+            Err(status) => (Found::Failed(status), Vec::new()),
+        },
+        Target::File { opened, relative } => {
+            let neighbours = neighbours(scope, tree, &relative, &opened.meta);
+            let identity = identity(&opened.meta, &neighbours);
+            if previous.is_some_and(|previous| previous.identity == identity) {
+                return None;
+            }
+            match asset(scope, Status::OK, opened, &relative, neighbours) {
+                Ok(asset) => (Found::Asset(Box::new(asset)), identity),
+                Err(error) => {
+                    let file = String::from_utf8_lossy(&relative).into_owned();
+                    tracing::error!(folder = %tree.folder().display(), %file, "cannot read: {error}");
+                    (Found::Failed(Status::INTERNAL_SERVER_ERROR), Vec::new())
+                }
+            }
+        }
+    };
+    Some(Entry::new(found, identity, now))
+}
+
+/// Makes the answer for a failure: the site's own page, or the plain one. Shortages are not worth keeping.
+fn error_page(scope: &Scope, tree: &FileTree, status: Status) -> Result<(Asset, Vec<FileIdentity>), Status> {
+    if status.code() >= 500 {
+        return Err(status);
+    }
+    if let Some((opened, relative)) =
+        scope.errors.get(&status.code()).and_then(|path| resolve::resolve_file(tree, path))
+    {
+        let identity = identity(&opened.meta, &[]);
+        return asset(scope, status, opened, &relative, Vec::new()).map(|asset| (asset, identity)).map_err(|_| status);
+    }
+    let response = fixed::error(status);
+    let Body::Bytes(page) = response.body else { return Err(status) };
+    let mut fields = response.fields;
+    filter::headers::apply(scope, &mut fields);
+    let variant = Variant {
+        coding: Coding::Identity,
+        etag: None,
+        full: Prepared::new(status, &fields, page.len() as u64),
+        unchanged: None,
+        content: Content::Memory(page),
+    };
+    Ok((Asset::new(status, fields, "text/html; charset=utf-8", variant), Vec::new()))
+}
+
+fn media_type(relative: &[u8]) -> MediaType {
+    let name = relative.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+    std::str::from_utf8(name).map_or(MediaType::DEFAULT, MediaType::of_name)
+}
+
+fn identity(meta: &Meta, neighbours: &[(Coding, Opened)]) -> Vec<FileIdentity> {
+    let of = |meta: &Meta| FileIdentity {
+        device: meta.device,
+        inode: meta.inode,
+        size: meta.size,
+        modified_ns: meta.modified_ns,
+    };
+    std::iter::once(of(meta)).chain(neighbours.iter().map(|(_, opened)| of(&opened.meta))).collect()
+}
+
+/// The forms of a file that lie encoded beside it: `x.css.br`. One older than the file is left over and ignored.
+fn neighbours(scope: &Scope, tree: &FileTree, relative: &[u8], meta: &Meta) -> Vec<(Coding, Opened)> {
+    let media = media_type(relative);
+    let Ok(root) = tree.root() else { return Vec::new() };
+    if !scope.compress || !media.compressible {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    for coding in ENCODED {
+        let name = [relative, coding.file_suffix().as_bytes()].concat();
+        if !root.may_hold(&name) {
+            continue;
+        }
+        if let Ok(opened) = root.open_file(&name, tree.symlinks)
+            && opened.meta.kind == rocknet_io::beneath::Kind::File
+            && opened.meta.modified_ns >= meta.modified_ns
+        {
+            found.push((coding, opened));
+        }
+    }
+    found
+}
+
+fn asset(
+    scope: &Scope,
+    status: Status,
+    opened: Opened,
+    relative: &[u8],
+    neighbours: Vec<(Coding, Opened)>,
+) -> std::io::Result<Asset> {
+    let media = media_type(relative);
+    let modified_ns = u64::try_from(opened.meta.modified_ns).unwrap_or(0);
+    let seconds = modified_ns / 1_000_000_000;
+    let negotiates =
+        scope.compress && media.compressible && (opened.meta.size >= COMPRESS_FROM || !neighbours.is_empty());
+    let fields = fields(&media, (status == Status::OK).then_some(seconds), negotiates);
+
+    let (length, validated) = (opened.meta.size, status == Status::OK);
+    let tag = |coding| validated.then(|| FileTag::new(modified_ns, length, coding));
+    let content = content(scope, opened)?;
+    let plain = variant(scope, status, &fields, Coding::Identity, tag(Coding::Identity), content);
+    let mut asset = Asset::new(status, fields, media.value, plain);
+    asset.last_modified = (status == Status::OK).then_some(seconds);
+    asset.negotiates = negotiates;
+    asset.modified_ns = modified_ns;
+    for (coding, opened) in neighbours {
+        let content = self::content(scope, opened)?;
+        let variant = variant(scope, status, &asset.fields, coding, tag(coding), content);
+        asset.keep(coding, Some(Box::new(variant)));
+        asset.neighbours = true;
+    }
+    Ok(asset)
+}
+
+/// The fields that all forms of a file share.
+fn fields(media: &MediaType, modified: Option<u64>, negotiates: bool) -> FieldList {
+    let mut fields = FieldList::default();
+    fields.add("Content-Type", media.value);
+    if let Some(seconds) = modified {
+        fields.add("Last-Modified", String::from_utf8_lossy(&date::format(seconds)).into_owned());
+        fields.add("Accept-Ranges", "bytes");
+    }
+    fields.add("X-Content-Type-Options", "nosniff");
+    if negotiates {
+        fields.add("Vary", "Accept-Encoding");
+    }
+    fields
+}
+
+/// Renders one form.
+pub fn variant(
+    scope: &Scope,
+    status: Status,
+    shared: &FieldList,
+    coding: Coding,
+    etag: Option<FileTag>,
+    content: Content,
+) -> Variant {
+    let mut fields = shared.clone();
+    if let Some(etag) = &etag {
+        fields.add("ETag", String::from_utf8_lossy(etag.as_bytes()).into_owned());
+    }
+    let mut short = fields.clone();
+    short.remove("Content-Type");
+    short.remove("Accept-Ranges");
+    if coding != Coding::Identity {
+        fields.add("Content-Encoding", coding.name());
+        fields.remove("Accept-Ranges");
+    }
+    filter::headers::apply(scope, &mut fields);
+    filter::headers::apply(scope, &mut short);
+    Variant {
+        coding,
+        full: Prepared::new(status, &fields, content.length()),
+        unchanged: etag.is_some().then(|| Prepared::new(Status::NOT_MODIFIED, &short, 0)),
+        etag,
+        content,
+    }
+}
+
+/// The form with `coding` that has been made out of a plain one in memory.
+pub fn coded(scope: &Scope, asset: &Asset, coding: Coding, encoded: Vec<u8>) -> Variant {
+    let content = Content::Memory(Bytes::from(encoded));
+    variant(scope, asset.status, &asset.fields, coding, asset.tag(coding), content)
+}
+
+fn content(scope: &Scope, opened: Opened) -> std::io::Result<Content> {
+    let size = opened.meta.size;
+    if size > scope.max_cached_file {
+        return Ok(Content::File(Arc::new(opened.file), size));
+    }
+    // A file may grow while it is read: what was there when it was opened is what its validators speak of.
+    let bytes = file::read_at_most(&opened.file, size as usize)?;
+    Ok(Content::Memory(Bytes::from(bytes)))
+}

@@ -1,0 +1,144 @@
+//! From a path to what is there on disk. May wait for the disk: never called on a worker's loop.
+
+use rocknet_io::beneath::{Kind, OpenError, Opened, Root};
+use rocknet_proto::semantics::safe_path::SafePath;
+use rocknet_proto::status::Status;
+
+use crate::scope::FileTree;
+
+/// What a path leads to.
+pub enum Target {
+    File { opened: Opened, relative: Vec<u8> },
+    /// A directory asked for without its slash.
+    WithoutSlash,
+    /// A directory without an index file, that may be listed.
+    Directory { relative: Vec<u8> },
+    Failed(Status),
+}
+
+/// Looks `path` up: decoded, normalised, beginning with a slash; a slash at its end asks for a directory.
+pub fn resolve(tree: &FileTree, path: &str) -> Target {
+    let root = match tree.root() {
+        Ok(root) => root,
+        Err(error) => return failed_root(tree, &error),
+    };
+    // Names with a dot before them are the operator's: version control, editors' and the shell's files.
+    let safe = SafePath::from_decoded(path);
+    if safe.as_ref().is_ok_and(SafePath::has_dot_segment) {
+        return Target::Failed(Status::NOT_FOUND);
+    }
+    let found = match safe.map_err(|_| Status::NOT_FOUND).and_then(|_| first_match(&root, tree, path)) {
+        Err(Status::NOT_FOUND) => match &tree.fallback {
+            Some(fallback) => look_up(&root, tree, fallback),
+            None => Err(Status::NOT_FOUND),
+        },
+        found => found,
+    };
+    found.unwrap_or_else(Target::Failed)
+}
+
+/// A file at exactly `path`, for pages of errors.
+pub fn resolve_file(tree: &FileTree, path: &str) -> Option<(Opened, Vec<u8>)> {
+    match look_up(&*tree.root().ok()?, tree, path) {
+        Ok(Target::File { opened, relative }) => Some((opened, relative)),
+        _ => None,
+    }
+}
+
+fn first_match(root: &Root, tree: &FileTree, path: &str) -> Result<Target, Status> {
+    if tree.try_paths.is_empty() {
+        return look_up(root, tree, path);
+    }
+    for template in &tree.try_paths {
+        match look_up(root, tree, &fill(template, path)) {
+            Err(Status::NOT_FOUND) => {}
+            found => return found,
+        }
+    }
+    Err(Status::NOT_FOUND)
+}
+
+/// `{path}.html` of `/about/` is `/about.html`: only `{path}` alone keeps the slash.
+fn fill(template: &str, path: &str) -> String {
+    match template {
+        "{path}" => path.to_owned(),
+        _ => template.replace("{path}", path.trim_end_matches('/')),
+    }
+}
+
+fn look_up(root: &Root, tree: &FileTree, path: &str) -> Result<Target, Status> {
+    let wants_directory = path.ends_with('/');
+    let relative = path.trim_matches('/').as_bytes();
+    if wants_directory {
+        for index in &tree.index {
+            let relative = join(relative, index.as_bytes());
+            match open(root, tree, &relative) {
+                Ok(opened) if opened.meta.kind == Kind::File => return Ok(Target::File { opened, relative }),
+                Ok(_) | Err(Status::NOT_FOUND) => {}
+                Err(status) => return Err(status),
+            }
+        }
+    }
+    let relative = if relative.is_empty() { b".".to_vec() } else { relative.to_vec() };
+    let opened = open(root, tree, &relative)?;
+    match (opened.meta.kind, wants_directory) {
+        (Kind::File, false) => Ok(Target::File { opened, relative }),
+        (Kind::Directory, false) => Ok(Target::WithoutSlash),
+        (Kind::Directory, true) if tree.browse => Ok(Target::Directory { relative }),
+        _ => Err(Status::NOT_FOUND),
+    }
+}
+
+fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
+    if directory.is_empty() { name.to_vec() } else { [directory, b"/", name].concat() }
+}
+
+fn open(root: &Root, tree: &FileTree, relative: &[u8]) -> Result<Opened, Status> {
+    root.open_file(relative, tree.symlinks).map_err(|error| status_of(&error, tree, relative))
+}
+
+/// Who can mend it decides the status: the client (404, 403), or the operator (503, 500), who is told.
+pub fn status_of(error: &OpenError, tree: &FileTree, relative: &[u8]) -> Status {
+    match error {
+        OpenError::NotFound | OpenError::Escapes => Status::NOT_FOUND,
+        OpenError::Forbidden => Status::FORBIDDEN,
+        OpenError::Resources => {
+            tracing::warn!(folder = %tree.folder().display(), "cannot open a file: {error}");
+            Status::SERVICE_UNAVAILABLE
+        }
+        OpenError::WouldBlock => Status::INTERNAL_SERVER_ERROR,
+        OpenError::Io(cause) => {
+            let file = String::from_utf8_lossy(relative);
+            tracing::error!(folder = %tree.folder().display(), %file, "cannot read: {cause}");
+            Status::INTERNAL_SERVER_ERROR
+        }
+    }
+}
+
+fn failed_root(tree: &FileTree, error: &std::io::Error) -> Target {
+    let folder = tree.folder().display();
+    tracing::error!(%folder, "cannot open the folder of a site: {error}");
+    Target::Failed(match error.kind() {
+        std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => Status::NOT_FOUND,
+        std::io::ErrorKind::PermissionDenied => Status::FORBIDDEN,
+        _ => Status::SERVICE_UNAVAILABLE,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn templates_are_filled() {
+        for (template, path, expected) in [
+            ("{path}", "/a/", "/a/"),
+            ("{path}.html", "/about", "/about.html"),
+            ("{path}.html", "/about/", "/about.html"),
+            ("{path}/index.html", "/", "/index.html"),
+            ("/index.html", "/x", "/index.html"),
+        ] {
+            assert_eq!(fill(template, path), expected, "{template} of {path}");
+        }
+    }
+}

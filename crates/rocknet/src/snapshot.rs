@@ -1,0 +1,130 @@
+//! The configuration made ready: immutable, shared by all workers, swapped whole.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::io;
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rocknet_config::model::{Config, Listen, Pattern};
+use rocknet_io::socket::Address;
+
+use crate::handler::Handler;
+use crate::log::Logger;
+use crate::routing::HostTable;
+use crate::site::Site;
+
+pub struct Snapshot {
+    pub config: Config,
+    pub sites: Vec<Site>,
+    /// By the address that is bound.
+    pub listeners: BTreeMap<Address, Names>,
+    /// Grows with every snapshot of a process.
+    pub generation: u64,
+}
+
+/// A handler that the embedding program puts at a route of a site.
+#[derive(Clone)]
+pub struct Mount {
+    pub site: String,
+    pub pattern: Pattern,
+    pub handler: Arc<dyn Handler>,
+}
+
+impl Snapshot {
+    /// Everything that can fail about a configuration fails here, before any of it acts.
+    pub fn new(config: Config, mounts: &[Mount], logger: &Logger) -> Result<Snapshot, String> {
+        static GENERATIONS: AtomicU64 = AtomicU64::new(0);
+        let mut sites = Vec::with_capacity(config.sites.len());
+        let mut listeners: BTreeMap<Address, Names> = BTreeMap::new();
+        // Where one site wants a port on every address, there is one socket for it: the kernel would refuse a second.
+        let any = whole_ports(&config);
+        for (number, site) in config.sites.iter().enumerate() {
+            let number = u32::try_from(number).map_err(|_| "too many sites".to_owned())?;
+            let access = logger
+                .sink(&site.access.target, site.access.format)
+                .map_err(|error| format!("site {}: cannot open its access log: {error}", site.name))?;
+            let mut ready = Site::new(site, &config.cache, access)?;
+            for mount in mounts.iter().filter(|mount| mount.site == site.name) {
+                ready.mount(&mount.pattern, &site.settings, Arc::clone(&mount.handler))?;
+            }
+            for listen in &site.listen {
+                let (bound, ip) = bound(listen, &any);
+                let names = listeners.entry(bound).or_default();
+                names.sites.insert(number);
+                let table = match ip {
+                    Some(ip) => names.by_ip.entry(ip).or_insert_with(HostTable::new),
+                    None => &mut names.any,
+                };
+                for name in &site.names {
+                    table.insert(name, number).map_err(|error| format!("site {}: {error}", site.name))?;
+                }
+                if site.names.is_empty() && table.set_default(number).is_some() {
+                    return Err(format!("site {}: another site already answers to every name there", site.name));
+                }
+            }
+            sites.push(ready);
+        }
+        // A site alone on its port answers to every name: nobody else could be meant.
+        for names in listeners.values_mut() {
+            if names.sites.len() == 1 && names.any.default_value().is_none() && names.by_ip.is_empty() {
+                names.sites.first().map(|only| names.any.set_default(*only));
+            }
+        }
+        let generation = GENERATIONS.fetch_add(1, Ordering::Relaxed);
+        Ok(Snapshot { config, sites, listeners, generation })
+    }
+
+    pub fn scope_ids(&self) -> HashSet<u32> {
+        self.sites.iter().flat_map(Site::scopes).map(|scope| scope.id).collect()
+    }
+
+    /// Folders of sites that cannot be opened now, to be told at start.
+    pub fn missing_folders(&self) -> Vec<(&str, &Path, io::Error)> {
+        let trees = self.sites.iter().flat_map(|site| {
+            site.scopes().filter_map(|scope| match &scope.action {
+                crate::scope::Action::Files(tree) => Some((site.name.as_str(), tree)),
+                _ => None,
+            })
+        });
+        trees.filter_map(|(name, tree)| tree.root().err().map(|error| (name, tree.folder(), error))).collect()
+    }
+}
+
+/// The addresses to bind for a configuration.
+pub fn addresses(config: &Config) -> Vec<Address> {
+    let any = whole_ports(config);
+    let all: BTreeSet<Address> = config.sites.iter().flat_map(|site| &site.listen).map(|listen| bound(listen, &any).0).collect();
+    all.into_iter().collect()
+}
+
+fn whole_ports(config: &Config) -> HashSet<u16> {
+    config.sites.iter().flat_map(|site| &site.listen).filter_map(whole_port).collect()
+}
+
+/// Who answers on one listening socket.
+#[derive(Default)]
+pub struct Names {
+    pub any: HostTable<u32>,
+    /// Sites that want one address of the machine, where the socket is bound to all.
+    pub by_ip: BTreeMap<IpAddr, HostTable<u32>>,
+    sites: BTreeSet<u32>,
+}
+
+fn whole_port(listen: &Listen) -> Option<u16> {
+    match listen {
+        // Port 0 is another port for everyone who asks.
+        Listen::Tcp { address: None, port } if *port != 0 => Some(*port),
+        _ => None,
+    }
+}
+
+/// The address to bind for what was asked, and the address of the machine to tell sites apart by.
+fn bound(listen: &Listen, any: &HashSet<u16>) -> (Address, Option<IpAddr>) {
+    match listen {
+        Listen::Tcp { address: Some(ip), port } if any.contains(port) => (Address::Tcp { ip: None, port: *port }, Some(*ip)),
+        Listen::Tcp { address, port } => (Address::Tcp { ip: *address, port: *port }, None),
+        Listen::Unix(path) => (Address::Unix(path.clone()), None),
+    }
+}
