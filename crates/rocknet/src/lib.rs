@@ -1,1 +1,26 @@
-//! .
+//! RockNet, the web server: sites, files and errors over HTTP, on workers that share nothing.
+//!
+//! It never speaks to the kernel itself; that is `rocknet-io`. It never parses a wire; that is `rocknet-proto`.
+#![forbid(unsafe_code)]
+
+pub mod blocking;
+pub mod cache;
+pub mod clock;
+pub mod dispatch;
+pub mod exchange;
+pub mod filter;
+pub mod group;
+pub mod handler;
+pub mod log;
+pub mod metrics;
+pub mod pages;
+pub mod prepared;
+pub mod protocol;
+pub mod response;
+pub mod routing;
+pub mod scope;
+pub mod server;
+pub mod site;
+pub mod snapshot;
+pub mod transport;
+pub mod worker;

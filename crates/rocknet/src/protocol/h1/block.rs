@@ -1,0 +1,90 @@
+//! A head rendered for HTTP/1: bytes to copy, with the date to patch in.
+
+use rocknet_io::queue::SendQueue;
+use rocknet_proto::h1::ConnectionField;
+use rocknet_proto::status::Status;
+
+use crate::response::FieldList;
+
+/// Status line, fields and the empty line that ends them.
+#[derive(Debug)]
+pub struct Block {
+    bytes: Box<[u8]>,
+    /// Where the date stands.
+    date_at: usize,
+}
+
+/// Room for the date until it is patched in.
+const NO_DATE: &[u8; 29] = b"Thu, 01 Jan 1970 00:00:00 GMT";
+const END: &[u8] = b"\r\n";
+
+impl Block {
+    /// Fields come from the configuration or from us, checked already; a line break in one would be a mistake of ours
+    /// and is written as a space.
+    pub fn render(status: Status, fields: &FieldList, length: u64) -> Block {
+        let mut bytes = Vec::with_capacity(320);
+        bytes.extend_from_slice(format!("HTTP/1.1 {} {}\r\nDate: ", status.code(), status.reason()).as_bytes());
+        let date_at = bytes.len();
+        bytes.extend_from_slice(NO_DATE);
+        bytes.extend_from_slice(END);
+        for (name, value) in fields.iter() {
+            push_clean(&mut bytes, name);
+            bytes.extend_from_slice(b": ");
+            push_clean(&mut bytes, value);
+            bytes.extend_from_slice(END);
+        }
+        if status.allows_content() {
+            bytes.extend_from_slice(format!("Content-Length: {length}\r\n").as_bytes());
+        }
+        bytes.extend_from_slice(END);
+        Block { bytes: bytes.into_boxed_slice(), date_at }
+    }
+
+    #[inline]
+    pub fn write(&self, date: &[u8; 29], connection: ConnectionField, out: &mut SendQueue) {
+        let out = out.buffer();
+        let start = out.len();
+        out.extend_from_slice(&self.bytes);
+        out[start + self.date_at..][..date.len()].copy_from_slice(date);
+        let field: &[u8] = match connection {
+            ConnectionField::None => return,
+            ConnectionField::Close => b"Connection: close\r\n\r\n",
+            ConnectionField::KeepAlive => b"Connection: keep-alive\r\n\r\n",
+            ConnectionField::Upgrade => b"Connection: upgrade\r\n\r\n",
+        };
+        out.truncate(out.len() - END.len());
+        out.extend_from_slice(field);
+    }
+
+    pub fn size(&self) -> usize {
+        self.bytes.len()
+    }
+}
+
+fn push_clean(out: &mut Vec<u8>, text: &str) {
+    out.extend(text.bytes().map(|byte| if matches!(byte, b'\r' | b'\n' | 0) { b' ' } else { byte }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn has_date_framing_and_connection() {
+        let mut fields = FieldList::default();
+        fields.add("A", "b\r\nInjected: 1");
+        let date = b"Sat, 21 Nov 2026 09:42:00 GMT";
+        let head = "HTTP/1.1 200 OK\r\nDate: Sat, 21 Nov 2026 09:42:00 GMT\r\nA: b  Injected: 1\r\nContent-Length: 5\r\n";
+        let short = "HTTP/1.1 304 Not Modified\r\nDate: Sat, 21 Nov 2026 09:42:00 GMT\r\nA: b  Injected: 1\r\n";
+        for (status, connection, expected) in [
+            (Status::OK, ConnectionField::None, format!("{head}\r\n")),
+            (Status::OK, ConnectionField::Close, format!("{head}Connection: close\r\n\r\n")),
+            (Status::NOT_MODIFIED, ConnectionField::KeepAlive, format!("{short}Connection: keep-alive\r\n\r\n")),
+        ] {
+            let mut out = SendQueue::default();
+            out.buffer().extend_from_slice(b"before");
+            Block::render(status, &fields, 5).write(date, connection, &mut out);
+            assert_eq!(String::from_utf8_lossy(out.buffer()), format!("before{expected}"));
+        }
+    }
+}

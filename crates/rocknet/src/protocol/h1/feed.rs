@@ -1,0 +1,164 @@
+//! The content of an answer on its way into the send queue, one piece at a time.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use rocknet_config::model::Priority;
+use rocknet_io::file;
+use rocknet_io::queue::SendQueue;
+
+use crate::blocking::{Job, Pool};
+use crate::response::{Body, FilePart, Part, Stream};
+
+/// A file goes out in pieces of this size, each checked to be in memory first: reading a megabyte from a disk is
+/// work for the pool, and others get their turn in between.
+const FILE_PIECE: u64 = 1 << 20;
+
+/// What is still to be sent of an answer.
+pub enum Feed {
+    File(FileFeed),
+    Parts(VecDeque<Part>, Option<FileFeed>),
+    Stream(StreamFeed),
+}
+
+pub struct FileFeed {
+    part: FilePart,
+    /// Brings the next piece into memory.
+    warming: Option<Job<()>>,
+    /// The next piece has been brought into memory just now; if it is gone again, sending it will have to wait.
+    warmed: bool,
+}
+
+/// A stream is asked through a future that borrows it, so both move together between polls.
+pub struct StreamFeed {
+    stream: Option<Box<dyn Stream>>,
+    asking: Option<Asking>,
+}
+
+type Asking = std::pin::Pin<Box<dyn Future<Output = (Box<dyn Stream>, Option<io::Result<Bytes>>)>>>;
+
+/// What a poll gave.
+pub enum Fed {
+    /// Something was queued; there may be more.
+    Some,
+    /// A piece of content whose length was not known beforehand.
+    Chunk(Bytes),
+    /// All of it has been queued.
+    Done,
+}
+
+impl Feed {
+    /// Queues what needs no waiting for; gives back the rest.
+    pub fn start(body: Body, out: &mut SendQueue) -> Option<Feed> {
+        match body {
+            Body::Empty => None,
+            Body::Bytes(bytes) => {
+                out.push_owned(bytes);
+                None
+            }
+            Body::File(part) => Some(Feed::File(FileFeed::new(part))),
+            Body::Parts(parts) => Some(Feed::Parts(parts.into(), None)),
+            Body::Stream(stream) => Some(Feed::Stream(StreamFeed { stream: Some(stream), asking: None })),
+        }
+    }
+
+    pub fn file(file: Arc<File>, length: u64) -> Feed {
+        Feed::File(FileFeed::new(FilePart { file, offset: 0, length }))
+    }
+
+    pub fn poll(&mut self, context: &mut Context<'_>, pool: &Pool, out: &mut SendQueue) -> Poll<io::Result<Fed>> {
+        match self {
+            Feed::File(file) => file.poll(context, pool, out),
+            Feed::Parts(parts, current) => {
+                if let Some(file) = current {
+                    match ready!(file.poll(context, pool, out))? {
+                        Fed::Done => *current = None,
+                        fed => return Poll::Ready(Ok(fed)),
+                    }
+                }
+                Poll::Ready(Ok(match parts.pop_front() {
+                    None => Fed::Done,
+                    Some(Part::Bytes(bytes)) => {
+                        out.push_owned(bytes);
+                        Fed::Some
+                    }
+                    Some(Part::File(part)) => {
+                        *current = Some(FileFeed::new(part));
+                        Fed::Some
+                    }
+                }))
+            }
+            Feed::Stream(stream) => stream.poll(context),
+        }
+    }
+}
+
+impl FileFeed {
+    fn new(part: FilePart) -> FileFeed {
+        FileFeed { part, warming: None, warmed: false }
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>, pool: &Pool, out: &mut SendQueue) -> Poll<io::Result<Fed>> {
+        if self.part.length == 0 {
+            return Poll::Ready(Ok(Fed::Done));
+        }
+        let piece = self.part.length.min(FILE_PIECE);
+        if let Some(warming) = &mut self.warming {
+            // Without a pool to wait in, the loop has to wait for the disk itself.
+            let _ = ready!(std::pin::Pin::new(warming).poll(context));
+            self.warming = None;
+            self.warmed = true;
+        }
+        if !self.warmed && !file::is_resident(&self.part.file, self.part.offset + piece - 1) {
+            let part = self.part.clone();
+            self.warming = Some(pool.spawn(Priority::Normal, move || bring_in(&part.file, part.offset, piece)));
+            return self.poll(context, pool, out);
+        }
+        self.warmed = false;
+        out.push_file(Arc::clone(&self.part.file), self.part.offset, piece);
+        self.part.offset += piece;
+        self.part.length -= piece;
+        Poll::Ready(Ok(if self.part.length == 0 { Fed::Done } else { Fed::Some }))
+    }
+}
+
+/// Reads a stretch so that the kernel has it in memory. What goes wrong here shows again when it is sent.
+fn bring_in(file: &File, offset: u64, length: u64) {
+    file::advise_will_need(file, offset, length);
+    let mut buffer = vec![0; 64 * 1024];
+    let mut at = offset;
+    while at < offset + length {
+        let wanted = (offset + length - at).min(buffer.len() as u64) as usize;
+        if file::read_range(file, at, &mut buffer[..wanted]).is_err() {
+            return;
+        }
+        at += wanted as u64;
+    }
+}
+
+impl StreamFeed {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Fed>> {
+        if self.asking.is_none() {
+            let Some(mut stream) = self.stream.take() else { return Poll::Ready(Ok(Fed::Done)) };
+            self.asking = Some(Box::pin(async move {
+                let piece = stream.next().await;
+                (stream, piece)
+            }));
+        }
+        let Some(asking) = &mut self.asking else { return Poll::Ready(Ok(Fed::Done)) };
+        let (stream, piece) = ready!(asking.as_mut().poll(context));
+        self.asking = None;
+        Poll::Ready(match piece {
+            Some(Ok(bytes)) => {
+                self.stream = Some(stream);
+                Ok(Fed::Chunk(bytes))
+            }
+            Some(Err(error)) => Err(error),
+            None => Ok(Fed::Done),
+        })
+    }
+}

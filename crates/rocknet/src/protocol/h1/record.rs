@@ -1,0 +1,42 @@
+//! The access log's line for an answer over HTTP/1.
+
+use rocknet_proto::fields::Known;
+use rocknet_proto::request::Request;
+use rocknet_proto::status::Status;
+
+use crate::exchange::Client;
+use crate::log::Record;
+
+use crate::worker::{View, Worker};
+
+/// Writes the line, if the site keeps a log. `text` keeps the client's address as text from one request to the next.
+#[inline]
+pub fn write(
+    worker: &Worker,
+    view: &View,
+    site: Option<u32>,
+    client: Client,
+    text: &mut Option<Box<str>>,
+    request: &Request<'_>,
+    status: Status,
+    content_bytes: u64,
+) {
+    let Some(sink) = site.and_then(|site| view.snapshot.sites.get(site as usize)?.access) else { return };
+    let client = text.get_or_insert_with(|| client.to_string().into());
+    worker.log.borrow_mut().record(
+        sink,
+        &Record {
+            client,
+            user: None,
+            method: request.method_name,
+            target: request.target,
+            version: request.version.as_str(),
+            status: status.code(),
+            content_bytes,
+            referer: request.fields.get(Known::Referer),
+            user_agent: request.fields.get(Known::UserAgent),
+            host: request.authority,
+            duration_us: None,
+        },
+    );
+}

@@ -1,0 +1,61 @@
+//! Prepared answers on their way into the send queue.
+
+use std::sync::Arc;
+
+use rocknet_io::queue::SendQueue;
+use rocknet_proto::h1::{Length, Next, ServerConnection};
+
+use super::feed::Feed;
+use crate::cache::entry::{Content, Variant};
+use crate::cache::front::Known;
+use crate::dispatch::Reply;
+use crate::prepared::Prepared;
+
+/// Writes one answer.
+pub struct H1Reply<'a> {
+    pub engine: &'a mut ServerConnection,
+    pub output: &'a mut SendQueue,
+    pub date: [u8; 29],
+    /// Whether the connection ends with this answer.
+    pub close: bool,
+    /// Set once the answer is written whole.
+    pub next: Option<Next>,
+    /// Content that has to be waited for.
+    pub feed: Option<Feed>,
+    pub content_bytes: u64,
+}
+
+impl Reply for H1Reply<'_> {
+    #[inline]
+    fn send(&mut self, head: &Prepared, content: Option<(&Known, &Variant)>) {
+        let length = Length::Exact(head.length);
+        let Some((known, variant)) = content else {
+            let (framing, next) = self.engine.respond_complete(head.status, length, self.close);
+            head.h1.write(&self.date, framing.connection, self.output);
+            self.next = Some(next);
+            return;
+        };
+        match (&variant.content, known.content(variant)) {
+            (Content::Memory(_), Some(bytes)) => {
+                let (framing, next) = self.engine.respond_complete(head.status, length, self.close);
+                head.h1.write(&self.date, framing.connection, self.output);
+                if framing.content {
+                    self.output.push_shared(bytes, 0, head.length as usize);
+                    self.content_bytes = head.length;
+                }
+                self.next = Some(next);
+            }
+            (Content::File(file, length), _) => {
+                let framing = self.engine.respond(head.status, Length::Exact(*length), self.close);
+                head.h1.write(&self.date, framing.connection, self.output);
+                if framing.content && *length > 0 && self.engine.begin_data(*length, self.output.buffer()).is_ok() {
+                    self.feed = Some(Feed::file(Arc::clone(file), *length));
+                    self.content_bytes = *length;
+                } else {
+                    self.next = Some(self.engine.finish(self.output.buffer()));
+                }
+            }
+            (Content::Memory(_), None) => {}
+        }
+    }
+}

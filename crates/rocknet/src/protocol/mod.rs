@@ -1,0 +1,3 @@
+//! The only modules that know an HTTP version.
+
+pub mod h1;

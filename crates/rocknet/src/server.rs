@@ -1,0 +1,219 @@
+//! The server as a whole: bind, start workers, swap the configuration, drain, stop.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use rocknet_config::model::{Config, Workers};
+use rocknet_io::descriptors;
+use rocknet_io::socket::{Address, BindError, Listener, Options};
+
+use crate::blocking::Pool;
+use crate::cache::Cache;
+use crate::clock::uptime_ms;
+use crate::group::{Group, join_all};
+use crate::log::Logger;
+use crate::metrics::Metrics;
+use crate::snapshot::{Mount, Snapshot};
+use crate::worker::Shared;
+
+/// All worker threads together, when their number is left to us.
+const MAX_AUTO_WORKERS: usize = 128;
+/// Descriptors kept for files, logs and what else is not a connection.
+const RESERVED_DESCRIPTORS: u64 = 256;
+/// After the workers' own deadline, time for their threads to end.
+const JOIN_GRACE: Duration = Duration::from_secs(1);
+
+/// Why the server did not start, or did not take a new configuration.
+#[derive(Debug)]
+pub enum StartError {
+    Bind(BindError),
+    /// What was checked turned out not to work here: a log that cannot be opened, a user that is unknown.
+    Setup(String),
+    Io(io::Error),
+}
+
+/// A running server. Dropping it without [`Server::stop`] leaves its threads running.
+pub struct Server {
+    shared: Shared,
+    metrics: Metrics,
+    mounts: Vec<Mount>,
+    state: Mutex<State>,
+    connections_per_worker: usize,
+}
+
+struct State {
+    snapshot: Arc<Snapshot>,
+    groups: BTreeMap<Address, Group>,
+    reloads: u64,
+    last_reload_error: Option<String>,
+}
+
+/// What to do between binding and starting threads.
+pub type BeforeThreads<'a> = &'a mut dyn FnMut() -> Result<(), String>;
+
+impl Server {
+    /// Binds every address, then starts. `before_threads` runs between: the place to give rights away.
+    pub fn start(config: Config, mounts: Vec<Mount>, before_threads: BeforeThreads<'_>) -> Result<Server, StartError> {
+        uptime_ms();
+        descriptors::raise();
+        let wanted = crate::snapshot::addresses(&config);
+        let mut listeners = bind_all(&wanted, worker_count(&config, wanted.len()))?;
+        before_threads().map_err(StartError::Setup)?;
+
+        let logger = Logger::start(&config.log).map_err(|error| StartError::Setup(format!("cannot open the log: {error}")))?;
+        let snapshot = Arc::new(Snapshot::new(config, &mounts, &logger).map_err(StartError::Setup)?);
+        let config = &snapshot.config;
+        let pool = Pool::new(config.server.blocking_threads);
+        let cache = Cache::start(config.cache.memory.max(NEGATIVE_CACHE), pool.clone()).map_err(StartError::Io)?;
+        let shared = Shared { pool, cache, logger };
+        let workers = worker_count(config, listeners.len());
+        let threads = workers * listeners.len().max(1);
+        let connections = config.limits.connections.unwrap_or_else(most_connections).div_ceil(threads).max(1);
+
+        let metrics = Metrics::default();
+        let mut groups = BTreeMap::new();
+        while let Some((address, listener)) = listeners.pop_first() {
+            let group = Group::start(&address, listener, workers, connections, &shared, &metrics, &snapshot)
+                .map_err(StartError::Io)?;
+            groups.insert(address, group);
+        }
+        let state = Mutex::new(State { snapshot, groups, reloads: 0, last_reload_error: None });
+        Ok(Server { shared, metrics, mounts, state, connections_per_worker: connections })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        Arc::clone(&self.state().snapshot)
+    }
+
+    pub fn logger(&self) -> &Logger {
+        &self.shared.logger
+    }
+
+    /// The addresses as they are bound, with the number of workers of each.
+    pub fn listeners(&self) -> Vec<(Address, Address, usize)> {
+        let state = self.state();
+        state.groups.iter().map(|(asked, group)| (asked.clone(), group.bound().clone(), group.workers())).collect()
+    }
+
+    /// Takes a new configuration: all of it, or, if anything in it does not work, nothing. No connection is cut.
+    pub fn reload(&self, config: Config) -> Result<(), StartError> {
+        let mut state = self.state();
+        let result = self.swap(&mut state, config);
+        match &result {
+            Ok(()) => {
+                state.reloads += 1;
+                state.last_reload_error = None;
+            }
+            Err(error) => state.last_reload_error = Some(error.to_string()),
+        }
+        result
+    }
+
+    /// Notes a configuration that was refused before it came here.
+    pub fn reload_failed(&self, error: String) {
+        self.state().last_reload_error = Some(error);
+    }
+
+    fn swap(&self, state: &mut State, config: Config) -> Result<(), StartError> {
+        let setup = |error| StartError::Setup(error);
+        let snapshot = Arc::new(Snapshot::new(config, &self.mounts, &self.shared.logger).map_err(setup)?);
+        let wanted: Vec<Address> = snapshot.listeners.keys().cloned().collect();
+        let new: Vec<Address> = wanted.iter().filter(|address| !state.groups.contains_key(address)).cloned().collect();
+        let workers = worker_count(&snapshot.config, wanted.len());
+        let bound = bind_all(&new, workers)?;
+
+        // Nothing fails from here on but the start of threads.
+        let _ = self.shared.logger.reconfigure(&snapshot.config.log);
+        for (address, listener) in bound {
+            let group = Group::start(
+                &address,
+                listener,
+                workers,
+                self.connections_per_worker,
+                &self.shared,
+                &self.metrics,
+                &snapshot,
+            );
+            state.groups.insert(address, group.map_err(StartError::Io)?);
+        }
+        let within = snapshot.config.limits.shutdown;
+        let gone: Vec<Address> = state.groups.keys().filter(|address| !wanted.contains(address)).cloned().collect();
+        for address in gone {
+            if let Some(group) = state.groups.remove(&address) {
+                drop(group.stop(within));
+            }
+        }
+        for group in state.groups.values() {
+            group.swap(&snapshot);
+        }
+        self.shared.cache.retain(snapshot.scope_ids(), snapshot.config.cache.memory.max(NEGATIVE_CACHE));
+        state.snapshot = snapshot;
+        Ok(())
+    }
+
+    /// Stops: no new connections, answers in flight finish, the rest is cut at the deadline. True if none was cut late.
+    pub fn stop(self) -> bool {
+        let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let within = state.snapshot.config.limits.shutdown;
+        let threads = state.groups.into_values().flat_map(|group| group.stop(within)).collect();
+        let clean = join_all(threads, within + JOIN_GRACE);
+        self.shared.pool.stop(JOIN_GRACE);
+        self.shared.logger.flush_and_stop(JOIN_GRACE);
+        clean
+    }
+
+    #[doc(hidden)]
+    pub fn kill_a_worker(&self) {
+        if let Some(group) = self.state().groups.values().next() {
+            group.kill_one();
+        }
+    }
+}
+
+/// With no memory for content, redirects and missing files are still worth remembering.
+const NEGATIVE_CACHE: u64 = 4 << 20;
+
+fn bind_all(wanted: &[Address], workers: usize) -> Result<BTreeMap<Address, Listener>, StartError> {
+    let options = Options { reuse_port: workers > 1, ..Options::default() };
+    wanted
+        .iter()
+        .map(|address| Ok((address.clone(), Listener::bind(address, options).map_err(StartError::Bind)?)))
+        .collect()
+}
+
+/// Kernel threads per listening address.
+fn worker_count(config: &Config, addresses: usize) -> usize {
+    match config.server.workers {
+        Workers::Count(count) => usize::from(count).max(1),
+        Workers::Auto => {
+            let cores = thread::available_parallelism().map_or(1, usize::from);
+            cores.min(MAX_AUTO_WORKERS / addresses.max(1)).max(1)
+        }
+    }
+}
+
+/// As many connections as descriptors allow, with some left for everything else.
+fn most_connections() -> usize {
+    let limit = descriptors::limit();
+    usize::try_from(limit.saturating_sub(RESERVED_DESCRIPTORS).max(limit / 2)).unwrap_or(usize::MAX)
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StartError::Bind(error) => error.fmt(f),
+            StartError::Setup(error) => f.write_str(error),
+            StartError::Io(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}

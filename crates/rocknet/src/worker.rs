@@ -1,0 +1,260 @@
+//! A worker: one thread, one event loop, one listening port. It shares nothing that changes with other workers but
+//! counters.
+
+use std::cell::{Cell, RefCell};
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::Duration;
+
+use rocknet_config::model::{Events, Limits};
+use rocknet_io::queue::SendQueue;
+use rocknet_io::wheel::Wheel;
+use rocknet_io::socket::Address;
+use rocknet_proto::request::RequestIndex;
+use rocknet_proto::limits::Limits as HeadLimits;
+use rocknet_proto::semantics::authority::{Authority, HOST_BUFFER};
+
+use crate::blocking::Pool;
+use crate::cache::Cache;
+use crate::cache::front::Front;
+use crate::clock::{Clock, LONGEST_TICK};
+use crate::log::{AccessWriter, Logger};
+use crate::metrics::WorkerCounters;
+use crate::routing::HostTable;
+use crate::scope::Scope;
+use crate::snapshot::Snapshot;
+
+/// Bytes received at once. Larger than a send window on loopback fills, so that one read finds all that is there.
+const INPUT: usize = 64 * 1024;
+/// Room for answers rendered in one go; more is taken for a moment if it must be.
+const OUTPUT: usize = 64 * 1024;
+
+/// What all workers have in common.
+#[derive(Clone)]
+pub struct Shared {
+    pub pool: Pool,
+    pub cache: Cache,
+    pub logger: Logger,
+}
+
+/// What all connections of one worker have in common.
+pub struct Worker {
+    pub address: Address,
+    pub shared: Shared,
+    pub counters: Arc<WorkerCounters>,
+    pub clock: Clock,
+    pub wheel: Rc<Wheel>,
+    pub buffers: RefCell<Buffers>,
+    pub front: RefCell<Front>,
+    pub log: RefCell<AccessWriter>,
+    view: RefCell<Rc<View>>,
+    /// No new requests are taken: connections end when they have answered.
+    stopping: Cell<bool>,
+    connections: Cell<usize>,
+    /// Woken when a connection closes: whoever waits for room, or for the end.
+    closing: RefCell<Option<Waker>>,
+}
+
+/// The configuration as this worker sees it.
+pub struct View {
+    pub snapshot: Arc<Snapshot>,
+    hosts: HostTable<u32>,
+    /// Sites that answer on one address of the machine alone.
+    by_ip: Vec<(IpAddr, HostTable<u32>)>,
+    pub head_limits: HeadLimits,
+    pub ticks: Ticks,
+}
+
+/// The time limits in ticks of the wheel.
+#[derive(Debug, Clone, Copy)]
+pub struct Ticks {
+    pub header: u32,
+    pub body: u32,
+    pub send: u32,
+    pub keep_alive: u32,
+    pub age: u32,
+    pub linger: u32,
+}
+
+/// What connections use while they are being served, one at a time: an idle connection has no buffer.
+pub struct Buffers {
+    pub input: Box<[u8]>,
+    pub output: SendQueue,
+    pub request: RequestIndex,
+}
+
+/// After the last answer, time for the client to take it before the connection is cut.
+const LINGER: Duration = Duration::from_secs(2);
+
+impl Worker {
+    pub fn new(address: Address, shared: Shared, counters: Arc<WorkerCounters>, snapshot: &Arc<Snapshot>) -> Rc<Worker> {
+        let Events { wait, connections, .. } = snapshot.config.server.events;
+        let wheel = Wheel::new(wait.min(LONGEST_TICK), connections);
+        let view = View::new(snapshot, &address, &wheel);
+        Rc::new(Worker {
+            log: RefCell::new(shared.logger.writer()),
+            address,
+            shared,
+            counters,
+            clock: Clock::new(),
+            buffers: RefCell::new(Buffers {
+                input: vec![0; INPUT].into_boxed_slice(),
+                output: SendQueue::with_capacity(OUTPUT),
+                request: RequestIndex::default(),
+            }),
+            front: RefCell::new(Front::new()),
+            view: RefCell::new(Rc::new(view)),
+            wheel,
+            stopping: Cell::new(false),
+            connections: Cell::new(0),
+            closing: RefCell::new(None),
+        })
+    }
+
+    pub fn view(&self) -> Rc<View> {
+        Rc::clone(&self.view.borrow())
+    }
+
+    /// Requests from now on are answered by `snapshot`.
+    pub fn swap(&self, snapshot: &Arc<Snapshot>) {
+        *self.view.borrow_mut() = Rc::new(View::new(snapshot, &self.address, &self.wheel));
+        self.front.borrow_mut().clear();
+    }
+
+    pub fn stop(&self) {
+        self.stopping.set(true);
+        self.wheel.wake_all();
+    }
+
+    #[inline]
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.get()
+    }
+
+    pub fn connections(&self) -> usize {
+        self.connections.get()
+    }
+
+    /// Wakes `waker` when the next connection closes.
+    pub fn on_close(&self, waker: &Waker) {
+        *self.closing.borrow_mut() = Some(waker.clone());
+    }
+
+    /// What is done once a tick while there are connections, and once more when the last has gone.
+    pub fn tick(&self) {
+        self.clock.read();
+        self.wheel.advance();
+        let mut log = self.log.borrow_mut();
+        log.set_time(self.clock.unix_ms());
+        log.flush();
+        drop(log);
+        self.front.borrow_mut().drop_gone();
+        self.buffers.borrow_mut().output.shrink(OUTPUT);
+    }
+}
+
+impl View {
+    fn new(snapshot: &Arc<Snapshot>, address: &Address, wheel: &Wheel) -> View {
+        let limits = &snapshot.config.limits;
+        let names = snapshot.listeners.get(address);
+        View {
+            snapshot: Arc::clone(snapshot),
+            hosts: names.map_or_else(HostTable::new, |names| names.any.clone()),
+            by_ip: names.map_or_else(Vec::new, |names| names.by_ip.clone().into_iter().collect()),
+            head_limits: head_limits(limits),
+            ticks: Ticks {
+                header: wheel.ticks(limits.header_timeout),
+                body: wheel.ticks(limits.body_idle),
+                send: wheel.ticks(limits.send_stall),
+                keep_alive: wheel.ticks(limits.keep_alive),
+                age: wheel.ticks(limits.connection_age),
+                linger: wheel.ticks(LINGER),
+            },
+        }
+    }
+}
+
+impl View {
+    /// Whether it matters on which address of the machine a connection came in.
+    /// Bytes of content that a client must send in each window of its deadline.
+    pub fn content_window(&self) -> u64 {
+        let limits = &self.snapshot.config.limits;
+        limits.body_rate.saturating_mul(limits.body_idle.as_secs())
+    }
+
+    /// Bytes of answers that a client must take in each window of its deadline.
+    pub fn send_window(&self) -> u64 {
+        let limits = &self.snapshot.config.limits;
+        limits.body_rate.saturating_mul(limits.send_stall.as_secs())
+    }
+
+    pub fn has_addresses(&self) -> bool {
+        !self.by_ip.is_empty()
+    }
+
+    /// The site that answers for an authority (`Host`, `:authority`), if any does.
+    #[inline]
+    pub fn site(&self, local: Option<IpAddr>, authority: &[u8]) -> Option<u32> {
+        if let Some(local) = local
+            && let Some((_, hosts)) = self.by_ip.iter().find(|(ip, _)| *ip == local)
+            && let Some(site) = find(hosts, authority)
+        {
+            return Some(site);
+        }
+        find(&self.hosts, authority)
+    }
+
+    /// Whether a scope is part of this configuration, at this site.
+    pub fn owns(&self, site: u32, scope: &Scope) -> bool {
+        self.snapshot.sites.get(site as usize).is_some_and(|site| site.scopes().any(|known| known.id == scope.id))
+    }
+}
+
+#[inline]
+fn find(hosts: &HostTable<u32>, authority: &[u8]) -> Option<u32> {
+    if hosts.is_empty() {
+        return hosts.default_value();
+    }
+    let mut lower = [0; HOST_BUFFER];
+    match Authority::parse(authority) {
+        Some(authority) => hosts.lookup(authority.lower_host(&mut lower)),
+        None => hosts.default_value(),
+    }
+}
+
+fn head_limits(limits: &Limits) -> HeadLimits {
+    HeadLimits {
+        head_size: limits.header_size,
+        fields: limits.header_fields,
+        target_size: limits.target_size,
+        ..HeadLimits::default()
+    }
+}
+
+/// Counts a connection as open for as long as it lives.
+pub struct OpenConnection(Rc<Worker>);
+
+impl OpenConnection {
+    pub fn new(worker: &Rc<Worker>) -> OpenConnection {
+        worker.connections.set(worker.connections.get() + 1);
+        worker.counters.connections_total.add(1);
+        OpenConnection(Rc::clone(worker))
+    }
+
+    #[inline]
+    pub fn worker(&self) -> &Rc<Worker> {
+        &self.0
+    }
+}
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.0.connections.set(self.0.connections.get() - 1);
+        self.0.counters.connections_closed.add(1);
+        if let Some(waker) = self.0.closing.borrow_mut().take() {
+            waker.wake();
+        }
+    }
+}
