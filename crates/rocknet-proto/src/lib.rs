@@ -5,6 +5,8 @@
 
 mod bytes;
 pub mod fields;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod h1;
 pub mod limits;
 pub mod method;

@@ -1,0 +1,63 @@
+//! Conversations as plain lines, for tests and fuzz targets: what a connection makes of bytes, however they are split.
+//!
+//! Not part of the interface: names and lines here change without notice.
+
+mod conversation;
+
+pub use conversation::{Answering, client_conversation, server_conversation};
+
+use crate::limits::Limits;
+
+/// Bounds small enough that a fuzzer meets them.
+const SMALL: Limits = Limits {
+    head_size: 256,
+    fields: 8,
+    target_size: 64,
+    trailer_size: 64,
+    chunk_extension: 32,
+    content_size: 1 << 20,
+};
+
+/// Any bytes to a server: no panic, and the same events however the bytes come.
+pub fn h1_request(data: &[u8]) {
+    for limits in [Limits::default(), SMALL] {
+        for answering in [Answering::AtEnd, Answering::AtOnce] {
+            same_in_all_splits(data, |pieces| server_conversation(pieces, &limits, None, answering));
+        }
+    }
+}
+
+/// Any bytes as chunked content.
+pub fn h1_body(data: &[u8]) {
+    let mut bytes = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
+    bytes.extend_from_slice(data);
+    for limits in [Limits::default(), SMALL] {
+        same_in_all_splits(&bytes, |pieces| {
+            server_conversation(pieces, &limits, Some(4096), Answering::AtEnd)
+        });
+    }
+}
+
+/// Any bytes to a client, as the answer to three methods that read it differently.
+pub fn h1_response(data: &[u8]) {
+    for method in ["GET", "HEAD", "CONNECT"] {
+        for limits in [Limits::default(), SMALL] {
+            same_in_all_splits(data, |pieces| client_conversation(pieces, &limits, method, None));
+        }
+    }
+}
+
+/// Whole, byte by byte, and cut at places that the bytes themselves choose.
+fn same_in_all_splits(data: &[u8], converse: impl Fn(&[&[u8]]) -> Vec<String>) {
+    let whole = converse(&[data]);
+    let single: Vec<&[u8]> = data.chunks(1).collect();
+    assert_eq!(whole, converse(&single), "byte by byte");
+    let mut uneven = Vec::new();
+    let mut rest = data;
+    while let Some(&first) = rest.first() {
+        let (piece, behind) = rest.split_at(rest.len().min(usize::from(first % 13) + 1));
+        uneven.push(piece);
+        rest = behind;
+    }
+    assert_eq!(whole, converse(&uneven), "in uneven pieces");
+}

@@ -1,0 +1,226 @@
+//! Plays the caller of a connection: keeps the unread bytes, drops what is consumed, answers each request.
+
+use crate::fields::Fields;
+use crate::h1::{Answered, ClientConnection, Length, Next, Received, RequestLine, ServerConnection};
+use crate::limits::Limits;
+use crate::request::{RequestIndex, TargetForm, Version};
+use crate::response::ResponseIndex;
+use crate::status::Status;
+
+/// When a request is answered, always with an empty 200.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Answering {
+    /// With its head, so that content is left to drain.
+    AtOnce,
+    /// When its content is complete.
+    AtEnd,
+}
+
+/// What a server makes of these pieces, one line an event; data that comes in several events is one line.
+///
+/// The last line is the state: `idle`, `more` (within a request) or what became of the connection.
+pub fn server_conversation(
+    pieces: &[&[u8]],
+    limits: &Limits,
+    site_limit: Option<u64>,
+    answering: Answering,
+) -> Vec<String> {
+    let (mut connection, mut request) = (ServerConnection::new(), RequestIndex::default());
+    let mut lines = Lines::default();
+    let mut unread = Vec::new();
+    for piece in pieces {
+        unread.extend_from_slice(piece);
+        loop {
+            let received = connection.receive(limits, &unread, &mut request);
+            let consumed = match received {
+                Ok(Received::More { consumed }) => {
+                    unread.drain(..consumed);
+                    break;
+                }
+                Ok(Received::Blocked) => return lines.end("blocked"),
+                Ok(Received::Request { consumed, content }) => {
+                    let mut line = request_line(&request, &unread[..consumed]);
+                    line.push_str(&format!(" {content:?}"));
+                    if connection.wants_continue() {
+                        line.push_str(" expects");
+                        connection.continue_sent();
+                    }
+                    lines.push(line);
+                    if let Some(Err(refusal)) = site_limit.map(|limit| connection.set_content_limit(limit)) {
+                        return lines.end(&format!("refused {refusal:?}"));
+                    }
+                    if connection.may_upgrade() {
+                        let (_, next) = connection.respond_complete(Status::SWITCHING_PROTOCOLS, Length::None, false);
+                        return lines.end(&format!("{next:?}"));
+                    }
+                    if answering == Answering::AtOnce || content == crate::h1::Content::None {
+                        let next = answer(&mut connection);
+                        if !matches!(next, Next::KeepAlive | Next::Drain) {
+                            return lines.end(&format!("{next:?}"));
+                        }
+                    }
+                    consumed
+                }
+                Ok(Received::Data { start, end }) => {
+                    lines.data(&unread[start..end]);
+                    end
+                }
+                Ok(Received::End { consumed }) => {
+                    lines.push(format!("end{}", fields(request.trailers.view(&unread[..consumed]))));
+                    if connection.may_answer() {
+                        let next = answer(&mut connection);
+                        if next != Next::KeepAlive {
+                            return lines.end(&format!("{next:?}"));
+                        }
+                    }
+                    consumed
+                }
+                Err(refusal) => {
+                    assert_eq!(connection.receive(limits, &unread, &mut request), Ok(Received::Blocked));
+                    if connection.may_answer() {
+                        let (framing, next) = connection.respond_complete(refusal.status(), Length::None, false);
+                        assert_eq!(framing.connection, crate::h1::ConnectionField::Close);
+                        assert_eq!(next, Next::Linger);
+                    }
+                    return lines.end(&format!("refused {refusal:?}"));
+                }
+            };
+            assert!(consumed <= unread.len(), "more consumed than there is");
+            unread.drain(..consumed);
+        }
+    }
+    lines.end(if connection.is_idle() && unread.is_empty() {
+        "idle"
+    } else {
+        "more"
+    })
+}
+
+fn answer(connection: &mut ServerConnection) -> Next {
+    connection.respond_complete(Status::OK, Length::Exact(0), false).1
+}
+
+/// `METHOD path ?query @authority`, with form and version where they are not the common ones.
+fn request_line(index: &RequestIndex, bytes: &[u8]) -> String {
+    let request = index.view(bytes);
+    let mut line = format!("{} {}", text(request.method_name), text(request.path));
+    if let Some(query) = request.query {
+        line.push_str(&format!(" ?{}", text(query)));
+    }
+    line.push_str(&format!(" @{}", text(request.authority)));
+    if request.form != TargetForm::Origin {
+        line.push_str(&format!(" {:?}", request.form));
+    }
+    if request.version == Version::Http10 {
+        line.push_str(" 1.0");
+    }
+    line
+}
+
+/// What a client makes of these pieces as the answer to one request; `upgrade` is what that request asks for.
+pub fn client_conversation(pieces: &[&[u8]], limits: &Limits, method: &str, upgrade: Option<&str>) -> Vec<String> {
+    let (mut connection, mut response) = (ClientConnection::new(), ResponseIndex::default());
+    let mut lines = Lines::default();
+    let line = RequestLine {
+        method: method.as_bytes(),
+        target: b"/",
+        host: b"a",
+        length: Length::None,
+        upgrade: upgrade.map(str::as_bytes),
+        close: false,
+    };
+    if let Err(error) = connection.encode_request(&mut Vec::new(), &line, []) {
+        return lines.end(&error.to_string());
+    }
+    let mut unread = Vec::new();
+    for piece in pieces {
+        unread.extend_from_slice(piece);
+        loop {
+            let consumed = match connection.receive(limits, &unread, &mut response) {
+                Ok(Answered::More { consumed }) => {
+                    unread.drain(..consumed);
+                    break;
+                }
+                Ok(Answered::Blocked) if unread.is_empty() => break,
+                Ok(Answered::Blocked) => return lines.end("blocked"),
+                Ok(Answered::Interim { consumed }) => {
+                    lines.push(format!("interim {}", response.status));
+                    consumed
+                }
+                Ok(Answered::Response { consumed, content }) => {
+                    let view = response.view(&unread[..consumed]);
+                    let (status, shown) = (view.status, fields(view.fields));
+                    lines.push(format!("{status} {content:?}{shown}"));
+                    consumed
+                }
+                Ok(Answered::Data { start, end }) => {
+                    lines.data(&unread[start..end]);
+                    end
+                }
+                Ok(Answered::End { consumed }) => {
+                    lines.push(format!("end{}", fields(response.trailers.view(&unread[..consumed]))));
+                    consumed
+                }
+                Ok(Answered::Switched { .. }) => return lines.end("switched"),
+                Err(fault) => {
+                    assert_eq!(
+                        connection.receive(limits, &unread, &mut response),
+                        Ok(Answered::Blocked)
+                    );
+                    assert!(!connection.is_reusable());
+                    return lines.end(&format!("fault {fault:?}"));
+                }
+            };
+            assert!(consumed <= unread.len(), "more consumed than there is");
+            unread.drain(..consumed);
+        }
+    }
+    if connection.is_reusable() {
+        return lines.end("reusable");
+    }
+    match connection.closed() {
+        Ok(true) => lines.end("end by close"),
+        Ok(false) => lines.end("not reusable"),
+        Err(fault) => lines.end(&format!("fault {fault:?}")),
+    }
+}
+
+fn fields(fields: Fields<'_>) -> String {
+    fields
+        .iter()
+        .map(|(name, value)| format!(" {}={}", text(name), text(value)))
+        .collect()
+}
+
+fn text(bytes: &[u8]) -> String {
+    bytes.escape_ascii().to_string()
+}
+
+#[derive(Default)]
+struct Lines {
+    lines: Vec<String>,
+    in_data: bool,
+}
+
+impl Lines {
+    fn push(&mut self, line: String) {
+        self.lines.push(line);
+        self.in_data = false;
+    }
+
+    fn data(&mut self, data: &[u8]) {
+        assert!(!data.is_empty(), "data of no bytes is no event");
+        if !self.in_data {
+            self.push("data ".to_owned());
+            self.in_data = true;
+        }
+        if let Some(line) = self.lines.last_mut() {
+            line.push_str(&text(data));
+        }
+    }
+
+    fn end(mut self, state: &str) -> Vec<String> {
+        self.push(state.to_owned());
+        self.lines
+    }
+}

@@ -1,0 +1,386 @@
+//! How answers are framed, what is written, and what becomes of the connection.
+
+use rocknet_proto::h1::{
+    ConnectionField, Content, EncodeError, Framing, Length, Next, Received, Refusal, ServerConnection, encode_head,
+};
+use rocknet_proto::{Limits, RequestIndex, Status};
+
+const NO_FIELDS: [(&[u8], &[u8]); 0] = [];
+
+/// A connection that has just received this request, whole but for its content.
+fn asked(line: &str, fields: &str) -> ServerConnection {
+    let mut connection = ServerConnection::new();
+    let head = format!("{line}\r\nHost: a:1\r\n{fields}\r\n");
+    let received = connection.receive(&Limits::default(), head.as_bytes(), &mut RequestIndex::default());
+    assert!(matches!(received, Ok(Received::Request { .. })), "{head}: {received:?}");
+    connection
+}
+
+/// Sends `hi` in the way the connection frames it and returns all that goes over the wire, and the fate.
+fn answer(mut connection: ServerConnection, status: Status, length: Length, close: bool) -> (String, Next) {
+    let framing = connection.respond(status, length, close);
+    let mut out = Vec::new();
+    assert_eq!(encode_head(&mut out, framing, status, NO_FIELDS), Ok(()));
+    let forbidden = connection.encode_data(b"more than two", &mut Vec::new());
+    if framing.content {
+        let expected = if framing.content_length.is_some() {
+            Err(EncodeError::ContentTooLong)
+        } else {
+            Ok(())
+        };
+        assert_eq!(forbidden, expected);
+        assert_eq!(connection.encode_data(b"hi", &mut out), Ok(()));
+        assert_eq!(connection.encode_data(b"", &mut out), Ok(()));
+    } else {
+        assert_eq!(forbidden, Err(EncodeError::ContentForbidden));
+    }
+    let next = connection.finish(&mut out);
+    (String::from_utf8(out).expect("heads in these rows are ASCII"), next)
+}
+
+fn check(line: &str, fields: &str, status: u16, length: Length, close: bool, wire: &str, next: Next) {
+    let status = Status::new(status).expect("rows hold statuses");
+    let shown = format!("{line} {fields:?} {status} {length:?} {close}");
+    let (written, fate) = answer(asked(line, fields), status, length, close);
+    let (first, rest) = written.split_once("\r\n").expect("a status line is written");
+    assert!(first.starts_with(&format!("HTTP/1.1 {status} ")), "{shown}: {first}");
+    assert_eq!((rest, fate), (wire, next), "{shown}");
+    // The short way must agree with the long one.
+    let mut connection = asked(line, fields);
+    let (framing, fate) = connection.respond_complete(status, length, close);
+    assert_eq!(
+        (framing, fate),
+        (asked(line, fields).respond(status, length, close), next),
+        "{shown}"
+    );
+}
+
+#[test]
+fn framing_of_answers() {
+    use Length::*;
+    let get = "GET / HTTP/1.1";
+    let old = "GET / HTTP/1.0";
+    let head = "HEAD / HTTP/1.1";
+    let two = Exact(2);
+    check(get, "", 200, two, false, "Content-Length: 2\r\n\r\nhi", Next::KeepAlive);
+    check(
+        get,
+        "",
+        200,
+        two,
+        true,
+        "Content-Length: 2\r\nConnection: close\r\n\r\nhi",
+        Next::Close,
+    );
+    check(
+        get,
+        "",
+        200,
+        Unknown,
+        false,
+        "Transfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n",
+        Next::KeepAlive,
+    );
+    let close = "Connection: close\r\n";
+    check(
+        get,
+        close,
+        200,
+        two,
+        false,
+        "Content-Length: 2\r\nConnection: close\r\n\r\nhi",
+        Next::Close,
+    );
+    check(
+        old,
+        "",
+        200,
+        two,
+        false,
+        "Content-Length: 2\r\nConnection: close\r\n\r\nhi",
+        Next::Close,
+    );
+    check(old, "", 200, Unknown, false, "Connection: close\r\n\r\nhi", Next::Close);
+    let keep = "Connection: keep-alive\r\n";
+    check(
+        old,
+        keep,
+        200,
+        two,
+        false,
+        "Content-Length: 2\r\nConnection: keep-alive\r\n\r\nhi",
+        Next::KeepAlive,
+    );
+    check(
+        old,
+        keep,
+        200,
+        Unknown,
+        false,
+        "Connection: close\r\n\r\nhi",
+        Next::Close,
+    );
+    check(
+        old,
+        keep,
+        204,
+        None,
+        false,
+        "Connection: keep-alive\r\n\r\n",
+        Next::KeepAlive,
+    );
+    check(head, "", 200, two, false, "Content-Length: 2\r\n\r\n", Next::KeepAlive);
+    check(head, "", 200, Unknown, false, "\r\n", Next::KeepAlive);
+    check(
+        "HEAD / HTTP/1.0",
+        keep,
+        200,
+        Unknown,
+        false,
+        "Connection: keep-alive\r\n\r\n",
+        Next::KeepAlive,
+    );
+    check(head, "", 304, two, false, "\r\n", Next::KeepAlive);
+    for bare in [204, 304] {
+        for length in [None, two, Unknown] {
+            check(get, "", bare, length, false, "\r\n", Next::KeepAlive);
+        }
+    }
+    check(get, "", 205, two, false, "Content-Length: 0\r\n\r\n", Next::KeepAlive);
+    // Content to come: the connection goes on behind it; where the client waits for leave to send it, it does not.
+    let length = "Content-Length: 5\r\n";
+    let post = "POST / HTTP/1.1";
+    check(
+        post,
+        length,
+        404,
+        two,
+        false,
+        "Content-Length: 2\r\n\r\nhi",
+        Next::Drain,
+    );
+    check(
+        post,
+        length,
+        404,
+        two,
+        true,
+        "Content-Length: 2\r\nConnection: close\r\n\r\nhi",
+        Next::Linger,
+    );
+    let expect = "Content-Length: 5\r\nExpect: 100-continue\r\n";
+    check(
+        post,
+        expect,
+        404,
+        two,
+        false,
+        "Content-Length: 2\r\nConnection: close\r\n\r\nhi",
+        Next::Linger,
+    );
+    // Other protocols.
+    let upgrade = "Connection: upgrade\r\nUpgrade: x\r\n";
+    check(
+        get,
+        upgrade,
+        101,
+        None,
+        false,
+        "Connection: upgrade\r\n\r\n",
+        Next::Upgrade,
+    );
+    check(
+        get,
+        upgrade,
+        200,
+        two,
+        false,
+        "Content-Length: 2\r\n\r\nhi",
+        Next::KeepAlive,
+    );
+    check(get, "", 101, None, false, "Connection: close\r\n\r\n", Next::Close);
+    check("CONNECT a:1 HTTP/1.1", "", 200, None, false, "\r\n", Next::Upgrade);
+    check(
+        "CONNECT a:1 HTTP/1.1",
+        "",
+        405,
+        two,
+        false,
+        "Content-Length: 2\r\n\r\nhi",
+        Next::KeepAlive,
+    );
+}
+
+#[test]
+fn answers_without_content_have_length_zero() {
+    for status in [200, 301, 404, 500] {
+        let mut connection = asked("GET / HTTP/1.1", "");
+        let status = Status::new(status).expect("rows hold statuses");
+        let (framing, next) = connection.respond_complete(status, Length::None, false);
+        assert_eq!((framing.content_length, next), (Some(0), Next::KeepAlive));
+    }
+}
+
+#[test]
+fn interim_answers_change_nothing() {
+    let mut connection = asked("GET / HTTP/1.1", "");
+    assert!(connection.may_inform());
+    let framing = connection.respond(Status::EARLY_HINTS, Length::None, false);
+    let mut out = Vec::new();
+    assert_eq!(encode_head(&mut out, framing, Status::EARLY_HINTS, NO_FIELDS), Ok(()));
+    assert_eq!(out, b"HTTP/1.1 103 Early Hints\r\n\r\n");
+    assert!(connection.may_answer());
+    assert_eq!(
+        connection.respond_complete(Status::OK, Length::None, false).1,
+        Next::KeepAlive
+    );
+    assert!(!asked("GET / HTTP/1.0", "").may_inform());
+}
+
+#[test]
+fn an_answer_shorter_than_announced_is_told_by_closing() {
+    let mut connection = asked("GET / HTTP/1.1", "");
+    connection.respond(Status::OK, Length::Exact(3), false);
+    let mut out = Vec::new();
+    assert_eq!(connection.encode_data(b"hi", &mut out), Ok(()));
+    assert_eq!(
+        (connection.finish(&mut out), out.as_slice()),
+        (Next::Close, b"hi".as_slice())
+    );
+    let mut connection = asked("GET / HTTP/1.1", "");
+    connection.respond(Status::OK, Length::Unknown, false);
+    assert_eq!(connection.abort(), Next::Close);
+    let received = connection.receive(&Limits::default(), b"GET / HTTP/1.1\r\n", &mut RequestIndex::default());
+    assert_eq!(received, Ok(Received::Blocked));
+}
+
+#[test]
+fn data_may_be_sent_from_where_it_lies() {
+    let mut connection = asked("GET / HTTP/1.1", "");
+    connection.respond(Status::OK, Length::Unknown, false);
+    let mut out = Vec::new();
+    assert_eq!(connection.begin_data(0x1234, &mut out), Ok(()));
+    assert_eq!(
+        (out.as_slice(), connection.data_end()),
+        (b"1234\r\n".as_slice(), b"\r\n".as_slice())
+    );
+    out.clear();
+    let trailers = [(b"Digest".as_slice(), b"x".as_slice())];
+    assert_eq!(connection.finish_with_trailers(trailers, &mut out), Ok(Next::KeepAlive));
+    assert_eq!(out, b"0\r\nDigest: x\r\n\r\n");
+    let mut connection = asked("GET / HTTP/1.1", "");
+    connection.respond(Status::OK, Length::Exact(4), false);
+    assert_eq!(connection.begin_data(4, &mut out), Ok(()));
+    assert_eq!(connection.begin_data(1, &mut out), Err(EncodeError::ContentTooLong));
+    assert_eq!(
+        (connection.data_end(), connection.finish(&mut out)),
+        (b"".as_slice(), Next::KeepAlive)
+    );
+}
+
+/// A request is blocked behind an answer that is not finished; nothing of it is read before.
+#[test]
+fn pipelined_requests_wait_their_turn() {
+    let limits = Limits::default();
+    let mut index = RequestIndex::default();
+    let bytes = b"GET /1 HTTP/1.1\r\nHost: a\r\n\r\nGET /2 HTTP/1.1\r\nHost: a\r\n\r\n";
+    let mut connection = ServerConnection::new();
+    let first = connection.receive(&limits, bytes, &mut index);
+    assert_eq!(
+        first,
+        Ok(Received::Request {
+            consumed: 28,
+            content: Content::None
+        })
+    );
+    assert_eq!(
+        connection.receive(&limits, &bytes[28..], &mut index),
+        Ok(Received::Blocked)
+    );
+    connection.respond(Status::OK, Length::Exact(0), false);
+    assert_eq!(
+        connection.receive(&limits, &bytes[28..], &mut index),
+        Ok(Received::Blocked)
+    );
+    assert_eq!(index.view(&bytes[..28]).path, b"/1");
+    assert_eq!(connection.finish(&mut Vec::new()), Next::KeepAlive);
+    let second = connection.receive(&limits, &bytes[28..], &mut index);
+    assert_eq!(
+        second,
+        Ok(Received::Request {
+            consumed: 28,
+            content: Content::None
+        })
+    );
+}
+
+/// A time limit that strikes within a head: the answer is framed as if nothing had come before.
+#[test]
+fn a_head_that_never_ends_can_be_answered() {
+    let limits = Limits::default();
+    let mut connection = asked("HEAD / HTTP/1.0", "Connection: keep-alive\r\n");
+    assert_eq!(
+        connection.respond_complete(Status::OK, Length::Exact(1), false).1,
+        Next::KeepAlive
+    );
+    let received = connection.receive(&limits, b"GET / HT", &mut RequestIndex::default());
+    assert_eq!(received, Ok(Received::More { consumed: 0 }));
+    let (framing, next) = connection.respond_complete(Status::REQUEST_TIMEOUT, Length::Exact(7), false);
+    let expected = Framing {
+        connection: ConnectionField::Close,
+        chunked: false,
+        content_length: Some(7),
+        content: true,
+    };
+    assert_eq!((framing, next), (expected, Next::Linger));
+    let received = connection.receive(&limits, b"GET / HTTP/1.1\r\n", &mut RequestIndex::default());
+    assert_eq!(received, Ok(Received::Blocked));
+}
+
+#[test]
+fn refusals_within_content_can_be_answered_unless_an_answer_is_begun() {
+    for begun in [false, true] {
+        let mut connection = asked("POST / HTTP/1.1", "Transfer-Encoding: chunked\r\n");
+        if begun {
+            connection.respond(Status::OK, Length::Unknown, false);
+        }
+        let received = connection.receive(&Limits::default(), b"x\r\n", &mut RequestIndex::default());
+        assert!(matches!(received, Err(Refusal::Chunk(_))));
+        assert_eq!(connection.may_answer(), !begun);
+        if !begun {
+            let framing = connection.respond(Status::BAD_REQUEST, Length::None, false);
+            assert_eq!(framing.connection, ConnectionField::Close);
+        }
+        assert_eq!(connection.finish(&mut Vec::new()), Next::Linger);
+    }
+}
+
+#[test]
+fn a_content_limit_set_late_is_the_one_that_counts() {
+    let mut connection = asked("POST / HTTP/1.1", "Content-Length: 5\r\n");
+    assert_eq!(connection.set_content_limit(5), Ok(()));
+    assert_eq!(connection.set_content_limit(4), Err(Refusal::ContentTooLarge));
+    assert!(connection.may_answer() && !connection.is_receiving_content());
+    let mut connection = asked("GET / HTTP/1.1", "");
+    assert_eq!(connection.set_content_limit(0), Ok(()));
+}
+
+#[test]
+fn continue_is_owed_until_content_comes_or_an_answer_goes() {
+    let expecting = || asked("POST / HTTP/1.1", "Content-Length: 5\r\nExpect: 100-continue\r\n");
+    let mut connection = expecting();
+    assert!(connection.wants_continue());
+    connection.continue_sent();
+    assert!(!connection.wants_continue());
+    assert_eq!(
+        connection.respond_complete(Status::OK, Length::None, false).1,
+        Next::Drain
+    );
+    let mut connection = expecting();
+    let data = connection.receive(&Limits::default(), b"h", &mut RequestIndex::default());
+    assert_eq!(data, Ok(Received::Data { start: 0, end: 1 }));
+    assert!(!connection.wants_continue());
+    let mut connection = expecting();
+    connection.respond(Status::OK, Length::None, false);
+    assert!(!connection.wants_continue());
+}

@@ -1,0 +1,72 @@
+//! The check functions that all tables run through.
+
+use rocknet_proto::Limits;
+use rocknet_proto::fuzzing::{Answering, client_conversation, server_conversation};
+use rocknet_proto::h1::{Fault, Refusal};
+
+/// A request that is good by itself: behind a conversation that goes on it must be understood.
+const FOLLOWER: &[u8] = b"GET /follower HTTP/1.1\r\nHost: follower\r\n\r\n";
+const FOLLOWER_LINE: &str = "GET /follower @follower None";
+
+/// The whole conversation line by line, in every split, and with a request behind it.
+pub fn server(bytes: impl AsRef<[u8]>, expected: &[&str]) {
+    server_with(&Limits::default(), None, bytes, expected);
+}
+
+pub fn server_with(limits: &Limits, site_limit: Option<u64>, bytes: impl AsRef<[u8]>, expected: &[&str]) {
+    let bytes = bytes.as_ref();
+    let shown = bytes.escape_ascii().to_string();
+    let converse = |pieces: &[&[u8]]| server_conversation(pieces, limits, site_limit, Answering::AtEnd);
+    in_all_splits(bytes, &shown, expected, converse);
+    if expected.last() == Some(&"more") {
+        return;
+    }
+    let mut followed = expected.to_vec();
+    if followed.last() == Some(&"idle") {
+        followed.insert(followed.len() - 1, FOLLOWER_LINE);
+    }
+    let long = [bytes, FOLLOWER].concat();
+    in_all_splits(&long, &format!("{shown} and a follower"), &followed, converse);
+}
+
+/// One request without content that is taken; the connection goes on.
+pub fn taken(head: impl AsRef<[u8]>, line: &str) {
+    server(head, &[&format!("{line} None"), "idle"]);
+}
+
+/// Bytes that are refused before any request is taken.
+pub fn refused(bytes: impl AsRef<[u8]>, refusal: impl Into<Refusal>) {
+    server(bytes, &[&format!("refused {:?}", refusal.into())]);
+}
+
+pub fn refused_with(limits: &Limits, bytes: impl AsRef<[u8]>, refusal: impl Into<Refusal>) {
+    server_with(limits, None, bytes, &[&format!("refused {:?}", refusal.into())]);
+}
+
+/// The answer to a request with this method, line by line and in every split.
+pub fn client(method: &str, bytes: impl AsRef<[u8]>, expected: &[&str]) {
+    client_with(&Limits::default(), method, None, bytes, expected);
+}
+
+pub fn client_with(limits: &Limits, method: &str, upgrade: Option<&str>, bytes: impl AsRef<[u8]>, expected: &[&str]) {
+    let bytes = bytes.as_ref();
+    let shown = bytes.escape_ascii().to_string();
+    in_all_splits(bytes, &shown, expected, |pieces| {
+        client_conversation(pieces, limits, method, upgrade)
+    });
+}
+
+pub fn faulty(bytes: impl AsRef<[u8]>, fault: Fault) {
+    client("GET", bytes, &[&format!("fault {fault:?}")]);
+}
+
+fn in_all_splits(bytes: &[u8], shown: &str, expected: &[&str], converse: impl Fn(&[&[u8]]) -> Vec<String>) {
+    assert_eq!(converse(&[bytes]), expected, "whole: {shown}");
+    let single: Vec<&[u8]> = bytes.chunks(1).collect();
+    assert_eq!(converse(&single), expected, "byte by byte: {shown}");
+    // Cuts at every place cost the square of the length: long rows get sixty of them.
+    for cut in (1..bytes.len()).step_by(bytes.len() / 60 + 1) {
+        let (front, back) = bytes.split_at(cut);
+        assert_eq!(converse(&[front, back]), expected, "cut at {cut}: {shown}");
+    }
+}

@@ -1,0 +1,201 @@
+//! Content of requests: by length and in chunks, with extensions and trailers.
+
+use rocknet_proto::Limits;
+use rocknet_proto::fuzzing::{Answering, server_conversation};
+use rocknet_proto::h1::{ChunkFault, FieldFault, Refusal};
+
+use super::check::{server, server_with};
+
+const CHUNKED: &str = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+
+fn chunked(content: &str, events: &[&str]) {
+    let mut expected = vec!["POST / @a Chunked"];
+    expected.extend(events);
+    server([CHUNKED.as_bytes(), content.as_bytes()].concat(), &expected);
+}
+
+fn chunked_refused(content: &str, events: &[&str], refusal: impl Into<Refusal>) {
+    let state = format!("refused {:?}", refusal.into());
+    let mut events = events.to_vec();
+    events.push(&state);
+    chunked(content, &events);
+}
+
+#[test]
+fn content_by_length() {
+    let post = |length: &str, content: &str| {
+        format!("POST /p HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n{content}")
+    };
+    server(post("0", ""), &["POST /p @a None", "idle"]);
+    server(
+        post("5", "hello"),
+        &["POST /p @a Length(5)", "data hello", "end", "idle"],
+    );
+    server(
+        post("0005", "hello"),
+        &["POST /p @a Length(5)", "data hello", "end", "idle"],
+    );
+    server(
+        post("5", "\r\n\r\n\0"),
+        &["POST /p @a Length(5)", "data \\r\\n\\r\\n\\x00", "end", "idle"],
+    );
+    server(post("5", "hell"), &["POST /p @a Length(5)", "data hell", "more"]);
+    server(post("5", ""), &["POST /p @a Length(5)", "more"]);
+    let two = post("2", "hi") + &post("1", "x");
+    server(
+        two,
+        &[
+            "POST /p @a Length(2)",
+            "data hi",
+            "end",
+            "POST /p @a Length(1)",
+            "data x",
+            "end",
+            "idle",
+        ],
+    );
+    let get = "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx";
+    server(get, &["GET / @a Length(1)", "data x", "end", "idle"]);
+}
+
+#[test]
+fn content_in_chunks() {
+    chunked("0\r\n\r\n", &["end", "idle"]);
+    chunked("000\r\n\r\n", &["end", "idle"]);
+    chunked("5\r\nhello\r\n0\r\n\r\n", &["data hello", "end", "idle"]);
+    chunked("3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n", &["data hello", "end", "idle"]);
+    chunked(
+        "a\r\n0123456789\r\nA\r\n0123456789\r\n0\r\n\r\n",
+        &["data 01234567890123456789", "end", "idle"],
+    );
+    chunked("0000000000000001\r\nx\r\n0\r\n\r\n", &["data x", "end", "idle"]);
+    chunked("2\r\n\r\n\r\n0\r\n\r\n", &["data \\r\\n", "end", "idle"]);
+    chunked("1;a\r\nx\r\n0;b=\"c;d\"\r\n\r\n", &["data x", "end", "idle"]);
+    chunked("1;\r\nx\r\n0\r\n\r\n", &["data x", "end", "idle"]);
+    chunked("5\r\nhel", &["data hel", "more"]);
+    chunked("5", &["more"]);
+    chunked("0\r\n", &["more"]);
+    let coding = "POST / HTTP/1.1\r\nHost: a\r\ntransfer-ENCODING:\t CHUNKED \r\n\r\n0\r\n\r\n";
+    server(coding, &["POST / @a Chunked", "end", "idle"]);
+}
+
+#[test]
+fn trailers_are_read_and_handed_over() {
+    chunked("0\r\nDigest: x\r\nX-B:\r\n\r\n", &["end Digest=x X-B=", "idle"]);
+    chunked(
+        "1\r\ny\r\n0\r\nServer-Timing: a;dur=1\r\n\r\n",
+        &["data y", "end Server-Timing=a;dur=1", "idle"],
+    );
+    let trailer = |fault: FieldFault| ChunkFault::Trailer(fault);
+    for (lines, fault) in [
+        ("A: b\n\r\n", trailer(FieldFault::BareLf)),
+        ("\n", trailer(FieldFault::BareLf)),
+        ("A: b\rc\r\n\r\n", trailer(FieldFault::BareCr)),
+        ("A: \0\r\n\r\n", trailer(FieldFault::ControlInValue)),
+        (" A: b\r\n\r\n", trailer(FieldFault::Folded)),
+        ("A\r\n\r\n", trailer(FieldFault::MissingColon)),
+        ("A : b\r\n\r\n", trailer(FieldFault::SpaceBeforeColon)),
+        ("Content-Length: 5\r\n\r\n", ChunkFault::ForbiddenTrailer),
+        (
+            "X: y\r\ntransfer-encoding: chunked\r\n\r\n",
+            ChunkFault::ForbiddenTrailer,
+        ),
+        ("Host: b\r\n\r\n", ChunkFault::ForbiddenTrailer),
+        ("Authorization: x\r\n\r\n", ChunkFault::ForbiddenTrailer),
+        ("X-Forwarded-For: ::1\r\n\r\n", ChunkFault::ForbiddenTrailer),
+        ("GET / HTTP/1.1\r\nHost: a\r\n\r\n", trailer(FieldFault::MissingColon)),
+    ] {
+        chunked_refused(&format!("0\r\n{lines}"), &[], fault);
+    }
+}
+
+#[test]
+fn chunks_that_are_refused() {
+    for (content, fault) in [
+        ("\r\n", ChunkFault::Size),
+        ("x\r\n", ChunkFault::Size),
+        (" 5\r\nhello\r\n", ChunkFault::Size),
+        ("+5\r\nhello\r\n", ChunkFault::Size),
+        ("-5\r\nhello\r\n", ChunkFault::Size),
+        (";a\r\nhello\r\n", ChunkFault::Size),
+        ("0x5\r\nhello\r\n", ChunkFault::BehindSize),
+        ("5 \r\nhello\r\n", ChunkFault::BehindSize),
+        ("5 ;a\r\nhello\r\n", ChunkFault::BehindSize),
+        ("5\t\r\nhello\r\n", ChunkFault::BehindSize),
+        ("5_0\r\nhello\r\n", ChunkFault::BehindSize),
+        ("5\r\r\nhello\r\n", ChunkFault::BehindSize),
+        ("5\nhello\r\n", ChunkFault::BareLf),
+        ("5;a\nhello\r\n", ChunkFault::BareLf),
+        ("\n", ChunkFault::BareLf),
+        ("5;a\rb\r\nhello\r\n", ChunkFault::Extension),
+        ("5;a=\0\r\nhello\r\n", ChunkFault::Extension),
+        ("5;a\x7f\r\nhello\r\n", ChunkFault::Extension),
+        ("00000000000000005\r\nhello\r\n", ChunkFault::SizeTooLong),
+        ("10000000000000005\r\nhello\r\n", ChunkFault::SizeTooLong),
+    ] {
+        chunked_refused(content, &[], fault);
+    }
+    chunked_refused("5\r\nhelloX\r\n", &["data hello"], ChunkFault::End);
+    chunked_refused("5\r\nhello\n", &["data hello"], ChunkFault::End);
+    chunked_refused("5\r\nhello\rX", &["data hello"], ChunkFault::End);
+    chunked_refused("5\r\nhello0\r\n\r\n", &["data hello"], ChunkFault::End);
+    chunked_refused("ffffffffffffffff\r\n", &[], Refusal::ContentTooLarge);
+    chunked_refused("1\r\nx\r\nffffffffffffffff\r\n", &["data x"], Refusal::ContentTooLarge);
+}
+
+#[test]
+fn the_limit_of_a_site_holds_for_both_framings() {
+    let limits = Limits {
+        content_size: 3,
+        ..Limits::default()
+    };
+    let sized = |n: usize| {
+        format!(
+            "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {n}\r\n\r\n{}",
+            "x".repeat(n)
+        )
+    };
+    let too_large = "refused ContentTooLarge";
+    // The limit of the site counts, above or below that of the connection.
+    for (site, length, fits) in [
+        (Some(4), 4, true),
+        (Some(4), 5, false),
+        (Some(2), 2, true),
+        (Some(2), 3, false),
+        (None, 3, true),
+        (None, 4, false),
+    ] {
+        let head = format!("POST / @a Length({length})");
+        let data = format!("data {}", "x".repeat(length));
+        let fitting = [head.as_str(), &data, "end", "idle"];
+        let cut = [head.as_str(), too_large];
+        server_with(&limits, site, sized(length), if fits { &fitting } else { &cut });
+        let chunked = format!(
+            "{CHUNKED}1\r\nx\r\n{:x}\r\n{}\r\n0\r\n\r\n",
+            length - 1,
+            "x".repeat(length - 1)
+        );
+        let fitting = ["POST / @a Chunked", &data, "end", "idle"];
+        let cut = ["POST / @a Chunked", "data x", too_large];
+        server_with(&limits, site, chunked, if fits { &fitting } else { &cut });
+    }
+    assert_eq!(Refusal::ContentTooLarge.status().code(), 413);
+}
+
+/// A request answered before its content came: the content is thrown away, and the connection goes on.
+#[test]
+fn content_is_drained_behind_an_early_answer() {
+    let next = "GET /next HTTP/1.1\r\nHost: a\r\n\r\n";
+    for (head, content, data) in [
+        ("Content-Length: 5\r\n", "hello", "data hello"),
+        (
+            "Transfer-Encoding: chunked\r\n",
+            "5\r\nhello\r\n0\r\n\r\n",
+            "data hello",
+        ),
+    ] {
+        let bytes = format!("POST / HTTP/1.1\r\nHost: a\r\n{head}\r\n{content}{next}");
+        let lines = server_conversation(&[bytes.as_bytes()], &Limits::default(), None, Answering::AtOnce);
+        assert_eq!(lines[1..], [data, "end", "GET /next @a None", "idle"], "{head}");
+    }
+}

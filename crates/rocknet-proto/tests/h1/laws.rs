@@ -1,0 +1,242 @@
+//! Laws that hold for all messages: splits change nothing, and what one role writes the other reads back.
+
+use proptest::prelude::*;
+use rocknet_proto::fuzzing::{Answering, client_conversation, server_conversation};
+use rocknet_proto::h1::{
+    Answered, ClientConnection, Length, Next, Received, RequestLine, ServerConnection, encode_head,
+};
+use rocknet_proto::{Limits, RequestIndex, ResponseIndex, Status};
+
+/// Parts that messages are made of, good and bad, so that a random row of them comes near to everything.
+const PARTS: &[&str] = &[
+    "GET / HTTP/1.1\r\n",
+    "POST /x?y HTTP/1.1\r\n",
+    "HEAD * HTTP/1.0\r\n",
+    "Host: a\r\n",
+    "Host: b:1\r\n",
+    "\r\n",
+    "\n",
+    "\r",
+    "Content-Length: 5\r\n",
+    "Content-Length: 3\r\n",
+    "Transfer-Encoding: chunked\r\n",
+    "Expect: 100-continue\r\n",
+    "Connection: keep-alive\r\n",
+    "Connection: close\r\n",
+    "X: y\r\n",
+    "X : y\r\n",
+    " z\r\n",
+    "hello",
+    "5\r\nhello\r\n",
+    "3;x\r\nabc\r\n",
+    "0\r\n\r\n",
+    "0\r\nT: u\r\n\r\n",
+    "\0",
+    ":",
+    "HTTP/1.1 200 OK\r\n",
+    "HTTP/1.1 100 Continue\r\n\r\n",
+    "HTTP/1.0 304 \r\n",
+    "HTTP/1.1 101 S\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n",
+];
+
+/// A good beginning often, so that what follows it is reached.
+const BEGINNINGS: &[&str] = &[
+    "",
+    "GET / HTTP/1.1\r\nHost: a\r\n",
+    "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n",
+    "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n",
+    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+    "HTTP/1.1 200 OK\r\n",
+];
+
+fn messages() -> impl Strategy<Value = Vec<u8>> {
+    let beginning = prop::sample::select(BEGINNINGS);
+    let parts = prop::collection::vec(prop::sample::select(PARTS), 0..12);
+    let noise = prop::option::weighted(0.2, (any::<prop::sample::Index>(), any::<u8>()));
+    (beginning, parts, noise).prop_map(|(beginning, parts, noise)| {
+        let mut bytes = [beginning.as_bytes(), parts.concat().as_bytes()].concat();
+        if let Some((place, byte)) = noise
+            && !bytes.is_empty()
+        {
+            let place = place.index(bytes.len());
+            bytes[place] = byte;
+        }
+        bytes
+    })
+}
+
+fn pieces(mut bytes: &[u8], cuts: &[usize]) -> Vec<Vec<u8>> {
+    let mut pieces = Vec::new();
+    for &cut in cuts {
+        let (piece, rest) = bytes.split_at(cut.min(bytes.len()));
+        pieces.push(piece.to_vec());
+        bytes = rest;
+    }
+    pieces.push(bytes.to_vec());
+    pieces
+}
+
+const TCHAR: &str = "[!#$%&'*+.^_`|~0-9A-Za-z-]{1,20}";
+
+/// Names that neither frame the message nor are set by the encoder itself: all begin with `x-`.
+fn fields() -> impl Strategy<Value = Vec<(String, Vec<u8>)>> {
+    let value = prop::collection::vec(prop_oneof![0x21..0x7fu8, 0x80..=0xffu8, Just(b' '), Just(b'\t')], 0..40)
+        .prop_map(|value| value.trim_ascii().to_vec());
+    prop::collection::vec((TCHAR.prop_map(|name| format!("x-{name}")), value), 0..12)
+}
+
+fn borrowed(fields: &[(String, Vec<u8>)]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    fields.iter().map(|(name, value)| (name.as_bytes(), value.as_slice()))
+}
+
+fn collected<'a>(fields: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Vec<(String, Vec<u8>)> {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    fields
+        .map(|(name, value)| (text(name), value.to_vec()))
+        .filter(|(name, _)| name.starts_with("x-"))
+        .collect()
+}
+
+/// The content in the pieces it is sent in, and whether its length is announced.
+fn contents() -> impl Strategy<Value = (Vec<Vec<u8>>, bool)> {
+    (
+        prop::collection::vec(prop::collection::vec(any::<u8>(), 0..30), 0..5),
+        any::<bool>(),
+    )
+}
+
+fn length_of(content: &[Vec<u8>], announced: bool) -> Length {
+    if announced {
+        Length::Exact(content.concat().len() as u64)
+    } else {
+        Length::Unknown
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_split_gives_the_same_events(bytes in messages(), cuts in prop::collection::vec(0usize..40, 0..12)) {
+        let pieces = pieces(&bytes, &cuts);
+        let pieces: Vec<&[u8]> = pieces.iter().map(Vec::as_slice).collect();
+        let small = Limits { head_size: 60, fields: 3, target_size: 4, trailer_size: 9, chunk_extension: 3, content_size: 9 };
+        for limits in [Limits::default(), small] {
+            for answering in [Answering::AtEnd, Answering::AtOnce] {
+                let whole = server_conversation(&[&bytes], &limits, None, answering);
+                prop_assert_eq!(&whole, &server_conversation(&pieces, &limits, None, answering));
+            }
+            for method in ["GET", "HEAD"] {
+                let whole = client_conversation(&[&bytes], &limits, method, Some("x"));
+                prop_assert_eq!(&whole, &client_conversation(&pieces, &limits, method, Some("x")));
+            }
+        }
+    }
+
+    #[test]
+    fn random_bytes_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        rocknet_proto::fuzzing::h1_request(&bytes);
+        rocknet_proto::fuzzing::h1_body(&bytes);
+        rocknet_proto::fuzzing::h1_response(&bytes);
+    }
+
+    #[test]
+    fn requests_written_are_requests_read(
+        method in TCHAR.prop_filter("CONNECT has targets of its own", |method| method != "CONNECT"),
+        target in "/[!-\"$-~]{0,60}",
+        fields in fields(),
+        (content, announced) in contents(),
+        close in any::<bool>(),
+    ) {
+        let mut out = Vec::new();
+        let mut client = ClientConnection::new();
+        let line = RequestLine {
+            method: method.as_bytes(),
+            target: target.as_bytes(),
+            host: b"example.com:81",
+            length: length_of(&content, announced),
+            upgrade: None,
+            close,
+        };
+        prop_assert_eq!(client.encode_request(&mut out, &line, borrowed(&fields)), Ok(()));
+        for piece in &content {
+            prop_assert_eq!(client.encode_data(piece, &mut out), Ok(()));
+        }
+        prop_assert_eq!(client.finish([(b"T".as_slice(), b"u".as_slice())], &mut out), Ok(true));
+
+        let (limits, mut index, mut server) = (Limits::default(), RequestIndex::default(), ServerConnection::new());
+        let received = server.receive(&limits, &out, &mut index);
+        let Ok(Received::Request { consumed, .. }) = received else { panic!("{received:?}") };
+        let request = index.view(&out);
+        prop_assert_eq!(request.method_name, method.as_bytes());
+        prop_assert_eq!(request.target, target.as_bytes());
+        prop_assert_eq!(request.authority, b"example.com:81");
+        prop_assert_eq!(collected(request.fields.iter()), fields);
+        let mut unread = &out[consumed..];
+        let mut found = Vec::new();
+        loop {
+            match server.receive(&limits, unread, &mut index) {
+                Ok(Received::Data { start, end }) => {
+                    found.extend_from_slice(&unread[start..end]);
+                    unread = &unread[end..];
+                }
+                Ok(Received::End { consumed }) => {
+                    prop_assert_eq!(index.trailers.view(unread).len(), usize::from(!announced));
+                    unread = &unread[consumed..];
+                }
+                Ok(Received::Blocked) => break,
+                other => panic!("{other:?}"),
+            }
+        }
+        prop_assert_eq!((found, unread.len()), (content.concat(), 0));
+        let next = server.respond_complete(Status::OK, Length::None, false).1;
+        prop_assert_eq!(next, if close { Next::Close } else { Next::KeepAlive });
+    }
+
+    #[test]
+    fn responses_written_are_responses_read(
+        status in (200u16..=999).prop_filter("these have no content", |status| ![204, 205, 304].contains(status)),
+        fields in fields(),
+        (content, announced) in contents(),
+        old in any::<bool>(),
+    ) {
+        let (limits, mut server, mut out) = (Limits::default(), ServerConnection::new(), Vec::new());
+        let version = if old { "1.0" } else { "1.1" };
+        let head = format!("GET / HTTP/{version}\r\nHost: a\r\n\r\n");
+        let received = server.receive(&limits, head.as_bytes(), &mut RequestIndex::default());
+        prop_assert!(received.is_ok());
+        let status = Status::new(status).expect("three digits");
+        let framing = server.respond(status, length_of(&content, announced), false);
+        prop_assert_eq!(encode_head(&mut out, framing, status, borrowed(&fields)), Ok(()));
+        for piece in &content {
+            prop_assert_eq!(server.encode_data(piece, &mut out), Ok(()));
+        }
+        prop_assert_eq!(server.finish(&mut out), if old { Next::Close } else { Next::KeepAlive });
+
+        let (mut client, mut index) = (ClientConnection::new(), ResponseIndex::default());
+        let line = RequestLine {
+            method: b"GET", target: b"/", host: b"a", length: Length::None, upgrade: None, close: false,
+        };
+        prop_assert_eq!(client.encode_request(&mut Vec::new(), &line, []), Ok(()));
+        let received = client.receive(&limits, &out, &mut index);
+        let Ok(Answered::Response { consumed, .. }) = received else { panic!("{received:?}") };
+        prop_assert_eq!(index.status, status);
+        prop_assert_eq!(index.view(&out).reason, status.reason().as_bytes());
+        prop_assert_eq!(collected(index.view(&out).fields.iter()), fields);
+        let (mut unread, mut found) = (&out[consumed..], Vec::new());
+        loop {
+            match client.receive(&limits, unread, &mut index) {
+                Ok(Answered::Data { start, end }) => {
+                    found.extend_from_slice(&unread[start..end]);
+                    unread = &unread[end..];
+                }
+                Ok(Answered::End { consumed }) => unread = &unread[consumed..],
+                Ok(Answered::Blocked | Answered::More { .. }) => break,
+                other => panic!("{other:?}"),
+            }
+        }
+        prop_assert_eq!((found, unread.len()), (content.concat(), 0));
+        prop_assert_eq!(client.is_reusable(), !old);
+        prop_assert_eq!(client.closed(), Ok(old && !announced));
+    }
+}

@@ -1,0 +1,172 @@
+//! Every limit met from both sides, in every split.
+
+use rocknet_proto::Limits;
+use rocknet_proto::h1::{ChunkFault, FieldFault, Refusal};
+
+use super::check::{client_with, refused_with, server_with};
+
+fn taken_with(limits: &Limits, bytes: &str, line: &str) {
+    server_with(limits, None, bytes, &[&format!("{line} None"), "idle"]);
+}
+
+#[test]
+fn target_size() {
+    let limits = Limits {
+        target_size: 10,
+        ..Limits::default()
+    };
+    let get = |target: &str| format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n");
+    taken_with(&limits, &get("/123456789"), "GET /123456789 @a");
+    taken_with(&limits, &get("/1234?6789"), "GET /1234 ?6789 @a");
+    refused_with(&limits, get("/1234567890"), Refusal::TargetTooLong);
+    refused_with(&limits, get("http://a/12"), Refusal::TargetTooLong);
+    assert_eq!(Refusal::TargetTooLong.status().code(), 414);
+}
+
+#[test]
+fn head_size() {
+    let limits = Limits {
+        head_size: 100,
+        target_size: 1000,
+        ..Limits::default()
+    };
+    let head = |size: usize| {
+        let empty = "GET / HTTP/1.1\r\nHost: follower.example\r\nX: \r\n\r\n";
+        empty.replace("X: ", &format!("X: {}", "x".repeat(size - empty.len())))
+    };
+    assert_eq!(head(100).len(), 100);
+    taken_with(&limits, &head(99), "GET / @follower.example");
+    taken_with(&limits, &head(100), "GET / @follower.example");
+    let too_large = FieldFault::TooLarge;
+    // Over by the last byte, by the empty line, by a whole line, without any end.
+    refused_with(&limits, head(101), too_large);
+    refused_with(&limits, head(102), too_large);
+    refused_with(&limits, head(150), too_large);
+    refused_with(&limits, &head(150)[..100], too_large);
+    refused_with(&limits, head(90).replace("X: ", "Y: y\r\nYY: y\r\nX: "), too_large);
+    server_with(&limits, None, &head(150)[..99], &["more"]);
+    // Empty lines count.
+    taken_with(&limits, &format!("\r\n{}", head(98)), "GET / @follower.example");
+    refused_with(&limits, format!("\r\n{}", head(99)), too_large);
+    // A request line that fills the head alone.
+    let line = |size: usize| format!("GET /{} HTTP/1.1\r\n", "x".repeat(size - 16));
+    refused_with(&limits, line(101), Refusal::TargetTooLong);
+    refused_with(&limits, "G".repeat(100), Refusal::TargetTooLong);
+    refused_with(&limits, line(100) + "Host: a\r\n\r\n", too_large);
+    server_with(&limits, None, "G".repeat(99), &["more"]);
+    assert_eq!(Refusal::Field(too_large).status().code(), 431);
+}
+
+#[test]
+fn number_of_fields() {
+    let limits = Limits {
+        fields: 5,
+        ..Limits::default()
+    };
+    let head = |n: usize| format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "X: y\r\n".repeat(n - 1));
+    taken_with(&limits, &head(4), "GET / @a");
+    taken_with(&limits, &head(5), "GET / @a");
+    refused_with(&limits, head(6), FieldFault::TooMany);
+    refused_with(&Limits::default(), head(2000), FieldFault::TooMany);
+    assert_eq!(Refusal::Field(FieldFault::TooMany).status().code(), 431);
+}
+
+#[test]
+fn defaults_are_what_the_documentation_says() {
+    let limits = Limits::default();
+    let head = |size: usize| format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "x".repeat(size - 32));
+    let fill = head(16 * 1024);
+    assert_eq!(fill.len(), 16 * 1024);
+    let taken = |bytes: &str| {
+        let pieces = [bytes.as_bytes()];
+        let answering = rocknet_proto::fuzzing::Answering::AtEnd;
+        rocknet_proto::fuzzing::server_conversation(&pieces, &limits, None, answering).pop()
+    };
+    assert_eq!(taken(&fill).as_deref(), Some("idle"));
+    assert_eq!(taken(&head(16 * 1024 + 1)).as_deref(), Some("refused Field(TooLarge)"));
+    let target = |size: usize| format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "x".repeat(size - 1));
+    assert_eq!(taken(&target(8 * 1024)).as_deref(), Some("idle"));
+    assert_eq!(taken(&target(8 * 1024 + 1)).as_deref(), Some("refused TargetTooLong"));
+    let fields = |n: usize| format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "X: y\r\n".repeat(n - 1));
+    assert_eq!(taken(&fields(100)).as_deref(), Some("idle"));
+    assert_eq!(taken(&fields(101)).as_deref(), Some("refused Field(TooMany)"));
+}
+
+#[test]
+fn chunk_extensions() {
+    let limits = Limits {
+        chunk_extension: 20,
+        ..Limits::default()
+    };
+    let post = |content: &str| format!("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n{content}");
+    let extension = |n: usize| format!(";{}", "e".repeat(n - 1));
+    let good = ["POST / @a Chunked", "data x", "end", "idle"];
+    let too_large = format!("refused {:?}", Refusal::Chunk(ChunkFault::ExtensionsTooLarge));
+    let bad_first = ["POST / @a Chunked", &too_large];
+    let bad_last = ["POST / @a Chunked", "data x", &too_large];
+    for (first, last, expected) in [
+        (20, 0, good.as_slice()),
+        (10, 10, &good),
+        (21, 0, &bad_first),
+        (500, 0, &bad_first),
+        (10, 11, &bad_last),
+        (20, 1, &bad_last),
+    ] {
+        let of = |n: usize| if n == 0 { String::new() } else { extension(n) };
+        let content = format!("1{}\r\nx\r\n0{}\r\n\r\n", of(first), of(last));
+        server_with(&limits, None, post(&content), expected);
+    }
+    // Without an end: refused when no complete line could fit any more.
+    let endless = post(&format!("1;{}", "e".repeat(200)));
+    server_with(&limits, None, endless, &bad_first);
+    assert_eq!(Refusal::Chunk(ChunkFault::ExtensionsTooLarge).status().code(), 413);
+}
+
+#[test]
+fn trailer_sections() {
+    let limits = Limits {
+        trailer_size: 30,
+        fields: 3,
+        ..Limits::default()
+    };
+    let post =
+        |trailers: &str| format!("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n{trailers}\r\n");
+    let trailer = |size: usize| format!("X: {}\r\n", "x".repeat(size - 7));
+    let refused = |fault: FieldFault| format!("refused {:?}", Refusal::Chunk(ChunkFault::Trailer(fault)));
+    let good = |shown: &str| vec!["POST / @a Chunked".to_owned(), format!("end{shown}"), "idle".to_owned()];
+    let check = |trailers: &str, expected: Vec<String>| {
+        let expected: Vec<&str> = expected.iter().map(String::as_str).collect();
+        server_with(&limits, None, post(trailers), &expected);
+    };
+    let bad = |fault| vec!["POST / @a Chunked".to_owned(), refused(fault)];
+    check(&trailer(30), good(&format!(" X={}", "x".repeat(23))));
+    check(&trailer(31), bad(FieldFault::TooLarge));
+    check(&trailer(300), bad(FieldFault::TooLarge));
+    check(&"X: y\r\n".repeat(3), good(" X=y X=y X=y"));
+    check(&"X: y\r\n".repeat(4), bad(FieldFault::TooMany));
+}
+
+#[test]
+fn limits_of_responses() {
+    let limits = Limits {
+        head_size: 60,
+        fields: 3,
+        ..Limits::default()
+    };
+    let head = |size: usize| format!("HTTP/1.1 204 No Content\r\nX: {}\r\n\r\n", "x".repeat(size - 32));
+    let check = |bytes: String, state: &str| {
+        let shown = format!("204 None X={}", "x".repeat(60 - 32));
+        let expected = if state == "reusable" {
+            vec![shown.as_str(), state]
+        } else {
+            vec![state]
+        };
+        client_with(&limits, "GET", None, bytes, &expected);
+    };
+    check(head(60), "reusable");
+    check(head(61), "fault Field(TooLarge)");
+    check(head(600), "fault Field(TooLarge)");
+    check("H".repeat(60), "fault Field(TooLarge)");
+    let many = format!("HTTP/1.1 204 \r\n{}\r\n", "X: y\r\n".repeat(4));
+    client_with(&limits, "GET", None, many, &["fault Field(TooMany)"]);
+}

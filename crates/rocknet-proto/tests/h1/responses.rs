@@ -1,0 +1,228 @@
+//! Responses as a client reads them: what an upstream may send, and what it is not believed.
+
+use rocknet_proto::Limits;
+use rocknet_proto::h1::{ChunkFault, Fault, FieldFault, FramingFault};
+
+use super::check::{client, client_with, faulty};
+
+fn ok(fields: &str, content: &str) -> String {
+    format!("HTTP/1.1 200 OK\r\n{fields}\r\n{content}")
+}
+
+#[test]
+fn responses_end_by_length_chunks_or_close() {
+    let length = "Content-Length: 2\r\n";
+    client(
+        "GET",
+        ok(length, "hi"),
+        &["200 Length(2) Content-Length=2", "data hi", "end", "reusable"],
+    );
+    client(
+        "GET",
+        ok("Content-Length: 0\r\n", ""),
+        &["200 None Content-Length=0", "reusable"],
+    );
+    let chunked = "Transfer-Encoding: chunked\r\n";
+    let line = "200 Chunked Transfer-Encoding=chunked";
+    client(
+        "GET",
+        ok(chunked, "2\r\nhi\r\n0\r\n\r\n"),
+        &[line, "data hi", "end", "reusable"],
+    );
+    client(
+        "GET",
+        ok(chunked, "2\r\nhi\r\n0\r\nX: y\r\n\r\n"),
+        &[line, "data hi", "end X=y", "reusable"],
+    );
+    client("GET", ok("", "hi"), &["200 UntilClose", "data hi", "end by close"]);
+    client("GET", ok("", ""), &["200 UntilClose", "end by close"]);
+    client(
+        "GET",
+        "HTTP/1.0 200\r\n\r\nhi",
+        &["200 UntilClose", "data hi", "end by close"],
+    );
+    client(
+        "GET",
+        ok(length, "h"),
+        &["200 Length(2) Content-Length=2", "data h", "fault Truncated"],
+    );
+    client(
+        "GET",
+        ok(chunked, "2\r\nhi\r\n0\r\n"),
+        &[line, "data hi", "fault Truncated"],
+    );
+    client("GET", "HTTP/1.1 200 OK\r\n", &["fault Truncated"]);
+    client("GET", "", &["fault Truncated"]);
+}
+
+#[test]
+fn heads_alone_end_some_responses() {
+    let length = "Content-Length: 9\r\n";
+    client("HEAD", ok(length, ""), &["200 None Content-Length=9", "reusable"]);
+    client(
+        "HEAD",
+        ok("Transfer-Encoding: chunked\r\n", ""),
+        &["200 None Transfer-Encoding=chunked", "reusable"],
+    );
+    client(
+        "GET",
+        format!("HTTP/1.1 204 No Content\r\n{length}\r\n"),
+        &["204 None Content-Length=9", "reusable"],
+    );
+    client(
+        "GET",
+        format!("HTTP/1.1 304 Not Modified\r\n{length}\r\n"),
+        &["304 None Content-Length=9", "reusable"],
+    );
+    // What such a response brings beyond its head belongs to nobody.
+    client("HEAD", ok("", "hi"), &["200 None", "fault Unasked"]);
+    client(
+        "GET",
+        ok("Content-Length: 1\r\n", "xy"),
+        &["200 Length(1) Content-Length=1", "data x", "end", "fault Unasked"],
+    );
+}
+
+#[test]
+fn connections_are_used_again_only_when_both_sides_mean_it() {
+    for (version, connection, state) in [
+        ("1.1", "x", "reusable"),
+        ("1.1", "close", "not reusable"),
+        ("1.1", "keep-alive, Close", "not reusable"),
+        ("1.0", "x", "not reusable"),
+        ("1.0", "keep-alive", "reusable"),
+    ] {
+        let head = format!("HTTP/{version} 204 No Content\r\nConnection: {connection}\r\n\r\n");
+        client("GET", head, &[&format!("204 None Connection={connection}"), state]);
+    }
+}
+
+#[test]
+fn interim_responses_come_before_the_final_one() {
+    let interim = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n";
+    let last = "HTTP/1.1 204 No Content\r\n\r\n";
+    client(
+        "GET",
+        format!("{interim}{last}"),
+        &["interim 100", "interim 103", "204 None", "reusable"],
+    );
+    let hints = "HTTP/1.1 103 Early Hints\r\n\r\n";
+    let mut expected = vec!["interim 103"; 16];
+    expected.extend(["204 None", "reusable"]);
+    client("GET", hints.repeat(16) + last, &expected);
+    expected.truncate(16);
+    expected.push("fault TooManyInterim");
+    client("GET", hints.repeat(17) + last, &expected);
+}
+
+#[test]
+fn other_protocols_only_when_asked_for() {
+    let limits = Limits::default();
+    let switch = "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n";
+    let unasked = ["fault UnaskedUpgrade"];
+    client_with(&limits, "GET", Some("websocket"), switch, &["switched"]);
+    client_with(
+        &limits,
+        "GET",
+        Some("websocket"),
+        format!("{switch}\x01\x02"),
+        &["switched"],
+    );
+    client_with(&limits, "GET", None, switch, &unasked);
+    client_with(
+        &limits,
+        "GET",
+        Some("websocket"),
+        "HTTP/1.1 101 Switching Protocols\r\n\r\n",
+        &unasked,
+    );
+    client_with(&limits, "GET", Some("x"), switch.replace("1.1", "1.0"), &unasked);
+    client("CONNECT", "HTTP/1.1 200 OK\r\n\r\n\x01\x02", &["switched"]);
+    let refused = "HTTP/1.1 403 Forbidden\r\nContent-Length: 1\r\n\r\nx";
+    client(
+        "CONNECT",
+        refused,
+        &["403 Length(1) Content-Length=1", "data x", "end", "reusable"],
+    );
+}
+
+#[test]
+fn status_lines() {
+    for good in [
+        "HTTP/1.1 204 No Content",
+        "HTTP/1.1 204 ",
+        "HTTP/1.1 204",
+        "HTTP/1.1 204 \u{e9} a\tb",
+    ] {
+        client("GET", format!("{good}\r\n\r\n"), &["204 None", "reusable"]);
+    }
+    client("HEAD", "HTTP/1.1 999 What\r\n\r\n", &["999 None", "reusable"]);
+    for (line, fault) in [
+        ("", Fault::StatusLine),
+        ("200 OK", Fault::StatusLine),
+        ("ICY 200 OK", Fault::StatusLine),
+        ("SSH-2.0-OpenSSH_9.2", Fault::StatusLine),
+        ("HTTP/1.1", Fault::StatusLine),
+        ("HTTP/1.1 20", Fault::StatusLine),
+        ("HTTP/1.1 099 x", Fault::StatusLine),
+        ("HTTP/1.1 2000 OK", Fault::StatusLine),
+        ("HTTP/1.1 20x OK", Fault::StatusLine),
+        ("HTTP/1.1 +20 OK", Fault::StatusLine),
+        ("HTTP/1.1  200 OK", Fault::StatusLine),
+        ("HTTP/1.1\t200 OK", Fault::StatusLine),
+        ("HTTP/1.1 200\tOK", Fault::StatusLine),
+        ("http/1.1 200 OK", Fault::StatusLine),
+        (" HTTP/1.1 200 OK", Fault::StatusLine),
+        ("HTTP/1.1 200 O\0K", Fault::StatusLine),
+        ("HTTP/1.1 200 O\rK", Fault::StatusLineEnd),
+        ("HTTP/2.0 200 OK", Fault::Version),
+        ("HTTP/1.2 200 OK", Fault::Version),
+        ("HTTP/0.9 200 OK", Fault::Version),
+    ] {
+        faulty(format!("{line}\r\n\r\n"), fault);
+    }
+    faulty("HTTP/1.1 200 OK\n\n", Fault::StatusLineEnd);
+}
+
+#[test]
+fn heads_that_are_not_believed() {
+    for (fields, fault) in [
+        (
+            "Content-Length: 5\r\nContent-Length: 5\r\n",
+            Fault::Framing(FramingFault::LengthRepeated),
+        ),
+        (
+            "Content-Length: 5\r\nContent-Length: 6\r\n",
+            Fault::Framing(FramingFault::LengthRepeated),
+        ),
+        ("Content-Length: 5, 5\r\n", Fault::Framing(FramingFault::LengthInvalid)),
+        ("Content-Length: -1\r\n", Fault::Framing(FramingFault::LengthInvalid)),
+        (
+            "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
+            Fault::Framing(FramingFault::LengthAndCoding),
+        ),
+        (
+            "Transfer-Encoding: gzip\r\n",
+            Fault::Framing(FramingFault::CodingInvalid),
+        ),
+        (
+            "Transfer-Encoding: gzip, chunked\r\n",
+            Fault::Framing(FramingFault::CodingUnknown),
+        ),
+        ("NoColon\r\n", Fault::Field(FieldFault::MissingColon)),
+        ("X : y\r\n", Fault::Field(FieldFault::SpaceBeforeColon)),
+        ("X: y\r\n z\r\n", Fault::Field(FieldFault::Folded)),
+        ("X: y\n", Fault::Field(FieldFault::BareLf)),
+        ("X: \0\r\n", Fault::Field(FieldFault::ControlInValue)),
+    ] {
+        faulty(ok(fields, ""), fault);
+        client("HEAD", ok(fields, ""), &[&format!("fault {fault:?}")]);
+    }
+    faulty(
+        "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+        Fault::Framing(FramingFault::CodingInHttp10),
+    );
+    let chunked = ok("Transfer-Encoding: chunked\r\n", "5 \r\n");
+    let fault = format!("fault {:?}", Fault::Chunk(ChunkFault::BehindSize));
+    client("GET", chunked, &["200 Chunked Transfer-Encoding=chunked", &fault]);
+}

@@ -1,0 +1,33 @@
+//! Replays the seeds of the fuzz targets whose bodies live in this crate: a finding becomes a seed and stays mended.
+
+use std::fs;
+use std::path::Path;
+
+use rocknet_proto::fuzzing;
+
+type Target = fn(&[u8]);
+
+const TARGETS: &[(&str, Target)] = &[
+    ("h1_request", fuzzing::h1_request),
+    ("h1_body", fuzzing::h1_body),
+    ("h1_response", fuzzing::h1_response),
+];
+
+#[test]
+fn seeds_run_clean() {
+    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds");
+    for (name, target) in TARGETS {
+        let mut count = 0;
+        for entry in fs::read_dir(seeds.join(name)).expect("each target has seeds") {
+            let path = entry.expect("the folder of seeds can be listed").path();
+            let bytes = fs::read(&path).expect("a seed can be read");
+            target(&bytes);
+            // Cut short, every seed is another one.
+            for length in 0..bytes.len() {
+                target(&bytes[..length]);
+            }
+            count += 1;
+        }
+        assert!(count >= 8, "{name} has only {count} seeds");
+    }
+}
