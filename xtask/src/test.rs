@@ -74,9 +74,9 @@ pub fn run(options: &Options) -> Result<(), Failure> {
 }
 
 fn format() -> Result<(), Failure> {
-    run_cargo(&["fmt", "--all", "--", "--check"])?;
+    run_cargo(&["fmt", "--all", "--", "--check", "-l"])?;
     for manifest in NEIGHBOURS.iter().filter(|manifest| exists(manifest)) {
-        run_cargo(&["fmt", "--manifest-path", manifest, "--", "--check"])?;
+        run_cargo(&["fmt", "--manifest-path", manifest, "--", "--check", "-l"])?;
     }
     Ok(())
 }

@@ -374,3 +374,6 @@ fn configuration(run: &Run, peer: &Peer) -> String {
     text.replace(&root, "/srv/site")
         .replace(&scratch.display().to_string(), "/tmp/server")
 }
+
+#[cfg(test)]
+mod tests;

@@ -53,3 +53,35 @@ fn configuration(setting: &Setting<'_>) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::content::Site;
+    use crate::bench::row::Page;
+    use rocknet_config::System;
+
+    #[test]
+    fn the_servers_parser_accepts_every_variant() {
+        let site = Site::create().expect("a site");
+        let scratch = site.scratch("test").expect("a folder");
+        for (variant, sites) in [
+            (Variant::Plain, 1),
+            (Variant::AccessLog, 1),
+            (Variant::Sites(1), 1),
+            (Variant::Sites(20), 20),
+        ] {
+            let setting = Setting {
+                port: 8080,
+                site: &site,
+                scratch: &scratch,
+                page: Page::Hello,
+                variant,
+            };
+            let text = configuration(&setting);
+            let loaded = rocknet_config::parse(&text, &scratch.join("rocknet.toml"), &System);
+            let loaded = loaded.unwrap_or_else(|report| panic!("{variant:?}: {report:?}\n{text}"));
+            assert_eq!(loaded.config.sites.len(), sites, "{variant:?}");
+        }
+    }
+}

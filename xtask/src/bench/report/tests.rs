@@ -1,0 +1,122 @@
+//! A page made of invented results: who was measured, who was not, and which goals were met.
+
+use super::super::counted::Line;
+use super::super::row::ROWS;
+use super::*;
+
+fn lane(name: &str, us: f64, ratio: f64) -> Lane {
+    let whole = Lane::absent(name.into(), String::new());
+    Lane {
+        absent: None,
+        us,
+        ratio,
+        ratio_min: ratio,
+        ratio_max: ratio,
+        rate: 1e6 / us,
+        busy: 1.0,
+        ..whole
+    }
+}
+
+fn results() -> Results {
+    let mut results = Results {
+        date: "2026-01-02".into(),
+        rounds: 3,
+        quick: false,
+        machine: Machine::look(),
+        tools: vec!["wrk".into()],
+        servers: Vec::new(),
+        missing: vec!["lighttpd"],
+        rows: Vec::new(),
+    };
+    let row = |name| ROWS.iter().find(|row| row.name == name).expect("a row");
+    let absent = Lane::absent("nginx-stock".into(), "its settings | admit few\nconnections".into());
+    results.add_timed(
+        row("keepalive"),
+        vec![lane("floor", 4.0, 1.0), lane("rocknet", 4.1, 1.025), absent],
+    );
+    results.add_timed(
+        row("pipelined"),
+        vec![lane("floor", 0.4, 1.0), lane("rocknet", 0.8, 2.0)],
+    );
+    let line = Line {
+        name: "rocknet".into(),
+        figures: vec![12.0, 9.0],
+        absent: None,
+    };
+    let columns = vec!["first answer, ms".into(), "resident, MiB".into()];
+    results.add_counted(
+        row("start"),
+        Table {
+            columns,
+            lines: vec![line],
+            note: "A note.",
+        },
+    );
+    results.add_failure(row("idle"), "no descriptors");
+    results
+}
+
+#[test]
+fn figures_are_found_by_row_and_server() {
+    let results = results();
+    assert_eq!(results.ratio("keepalive", "rocknet"), Some(1.025));
+    assert_eq!(results.us("keepalive", "nginx-stock"), None);
+    assert_eq!(results.rate("file-1m", "rocknet"), None);
+    assert_eq!(results.figure("start", "rocknet", 1), Some(9.0));
+    assert_eq!(results.figure("idle", "rocknet", 0), None);
+}
+
+#[test]
+fn the_page_tells_what_was_reached_and_what_was_not_measured() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = results().write(folder.path()).expect("written");
+    let page = fs::read_to_string(path).expect("a page");
+    let rows = [
+        "| lighttpd | not installed here, so not measured | |",
+        "| keep-alive, × floor | 1.05 | 1.02 | met |",
+        "| pipelined, × floor | 1.3 | 2.00 | **missed** |",
+        "| first answer, ms | 50 | 12.0 | met |",
+        "| resident after it, MiB | 8 | 9.00 | **missed** |",
+        "| nginx-stock | its settings / admit few | | | | | | | |",
+        "| rocknet | 12.0 | 9.00 |",
+        "Not measured: no descriptors",
+        "![Small answers](2026-01-02-h1-small-answers.svg)",
+    ];
+    for row in rows {
+        assert!(page.contains(row), "{row} is not in:\n{page}");
+    }
+    assert!(
+        !page.contains("10,000 sites, × one site"),
+        "a goal whose row was not run is not told"
+    );
+    assert!(folder.path().join("2026-01-02-h1-small-answers.svg").exists());
+    let json = fs::read_to_string(folder.path().join("2026-01-02-h1.json")).expect("JSON");
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json["rows"][0]["timed"][1]["us"], 4.1);
+}
+
+#[test]
+fn a_failed_row_or_request_of_ours_fails_the_run() {
+    assert!(
+        results()
+            .verdict()
+            .unwrap_err()
+            .to_string()
+            .contains("idle: no descriptors")
+    );
+    let mut sound = results();
+    sound.rows.retain(|row| !matches!(row.outcome, Outcome::Failed(_)));
+    assert!(sound.verdict().is_ok());
+    let Outcome::Timed(lanes) = &mut sound.rows[0].outcome else {
+        panic!("the first row is timed")
+    };
+    lanes[1].failures = 2;
+    assert!(
+        sound
+            .verdict()
+            .unwrap_err()
+            .to_string()
+            .contains("rocknet failed 2 requests")
+    );
+}
