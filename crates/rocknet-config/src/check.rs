@@ -10,6 +10,7 @@ mod server;
 mod settings;
 mod site;
 mod value;
+mod words;
 
 use std::path::{Path, PathBuf};
 
@@ -18,6 +19,8 @@ use crate::file::Table;
 use crate::finding::{Code, Finding, Related, Report, Severity};
 use crate::model::{Config, Place};
 use crate::source::{Sources, Span};
+
+pub(crate) use pattern::matches;
 
 /// Why the configuration is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -191,6 +191,11 @@ impl Report {
         })
     }
 
+    /// Whether another error would be counted only.
+    pub(crate) fn is_full(&self) -> bool {
+        self.findings.len() >= MAX_FINDINGS && self.errors() == self.findings.len()
+    }
+
     pub(crate) fn push(&mut self, finding: Finding) {
         if self.findings.len() < MAX_FINDINGS {
             return self.findings.push(finding);

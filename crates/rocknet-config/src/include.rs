@@ -6,7 +6,7 @@ use crate::environment::Environment;
 use crate::file::{Node, Origin, Table, Value};
 use crate::finding::{Code, Finding, Related, Report, Severity};
 use crate::glob;
-use crate::source::{FileId, MAX_FILE_BYTES, MAX_FILES, Sources, Span};
+use crate::source::{FileId, MAX_FILE_BYTES, MAX_FILES, MAX_TOTAL_BYTES, Sources, Span};
 use crate::{syntax, variable};
 
 /// Deepest chain of includes: a main file, a folder per customer and one per site use three.
@@ -41,16 +41,13 @@ impl Reading<'_> {
 
     /// A text and all it includes; `chain` holds the files that led here.
     pub fn text(&mut self, path: PathBuf, text: String, chain: &mut Vec<FileId>) -> Table {
-        if text.len() > MAX_FILE_BYTES {
+        if text.len() > MAX_FILE_BYTES || !self.sources.has_room(text.len()) {
+            let (file, all) = (MAX_FILE_BYTES / (1024 * 1024), MAX_TOTAL_BYTES / (1024 * 1024));
             self.report.push(Finding {
                 severity: Severity::Error,
                 code: Code::Unreadable,
-                message: format!(
-                    "{} is larger than {} MiB",
-                    path.display(),
-                    MAX_FILE_BYTES / (1024 * 1024)
-                ),
-                help: Some("split it: include = [\"sites/*.toml\"]".to_owned()),
+                message: format!("{} is too large", path.display()),
+                help: Some(format!("a file has at most {file} MiB, all files together {all} MiB")),
                 location: None,
                 related: Vec::new(),
             });

@@ -4,19 +4,24 @@
 //! [`model::Config`], the only thing the server sees. Nothing here opens a socket, starts a thread or writes a file.
 #![forbid(unsafe_code)]
 
+pub mod edit;
 pub mod environment;
+pub mod explain;
 pub mod finding;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod keys;
 pub mod model;
+pub mod reference;
 
 mod check;
 mod defaults;
 mod file;
+mod format;
 mod glob;
 mod include;
 mod source;
 mod syntax;
-mod syntax_hint;
 mod units;
 mod variable;
 
@@ -28,6 +33,7 @@ use source::Sources;
 
 pub use environment::{Environment, System};
 pub use finding::{Code, Finding, Location, Report, Severity};
+pub use format::format;
 pub use model::Config;
 
 /// A configuration that may act, and what its writer should know all the same.
@@ -88,10 +94,9 @@ fn whole(
         check::check(&root, &mut check)
     };
     // By file in reading order, then by place; what has no place comes first.
-    let order: Vec<_> = sources.paths();
     report.findings.sort_by_key(|finding| {
         let location = finding.location.as_ref();
-        location.map(|l| (order.iter().position(|path| *path == l.file), l.line, l.column))
+        location.map(|l| (sources.order(&l.file), l.line, l.column))
     });
     if report.errors() > 0 {
         return Err(report);

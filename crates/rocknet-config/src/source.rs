@@ -1,5 +1,6 @@
 //! The text of every file read, and the way from a byte in it back to file, line and column.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use crate::finding::Location;
@@ -9,6 +10,9 @@ pub const MAX_FILE_BYTES: usize = 16 * 1024 * 1024;
 
 /// Most files in one configuration: the one-file-per-site habit of large hosts, with room to spare.
 pub const MAX_FILES: usize = 65_536;
+
+/// All files together: what ten thousand large sites need, and no more memory than a server has to spare at a reload.
+pub const MAX_TOTAL_BYTES: usize = 4 * MAX_FILE_BYTES;
 
 /// Longest part of a line shown in a finding: it still fits beside the line number on a wide terminal.
 const MAX_EXCERPT_CHARS: usize = 140;
@@ -58,6 +62,8 @@ struct SourceFile {
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
     files: Vec<SourceFile>,
+    by_path: HashMap<PathBuf, FileId>,
+    bytes: usize,
 }
 
 impl Sources {
@@ -69,8 +75,16 @@ impl Sources {
                 .filter(|(_, b)| *b == b'\n')
                 .map(|(at, _)| at as u32 + 1),
         );
+        let file = FileId(self.files.len() as u32);
+        self.bytes += text.len();
+        self.by_path.insert(path.clone(), file);
         self.files.push(SourceFile { path, text, lines });
-        FileId(self.files.len() as u32 - 1)
+        file
+    }
+
+    /// Whether so many more bytes are within [`MAX_TOTAL_BYTES`].
+    pub fn has_room(&self, bytes: usize) -> bool {
+        self.bytes.saturating_add(bytes) <= MAX_TOTAL_BYTES
     }
 
     pub fn len(&self) -> usize {
@@ -91,10 +105,12 @@ impl Sources {
 
     /// The file already read under this path, if any.
     pub fn find(&self, path: &Path) -> Option<FileId> {
-        self.files
-            .iter()
-            .position(|f| f.path == path)
-            .map(|at| FileId(at as u32))
+        self.by_path.get(path).copied()
+    }
+
+    /// How many files were read before this one.
+    pub fn order(&self, path: &Path) -> Option<u32> {
+        self.find(path).map(|file| file.0)
     }
 
     /// The text a span covers.

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use crate::check::keys::short;
+use crate::check::words::short;
 use crate::model::HostPattern;
 
 /// What the name of a site says.

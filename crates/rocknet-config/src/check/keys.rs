@@ -1,14 +1,12 @@
 //! Every key against the table of keys: unknown, misplaced or not available yet, and every value against its kind.
 
+use crate::check::words::{kind_words, quoted, short};
 use crate::check::{Check, nearest};
 use crate::file::{Entry, Node, Table, Value};
 use crate::finding::Code;
 use crate::keys::{self, Availability, Key, Kind, Literal, Scope, Word};
 use crate::source::Span;
 use crate::units::{self, BadUnit};
-
-/// Longest value repeated in a message.
-const MAX_SHOWN_CHARS: usize = 60;
 
 pub(super) fn check(check: &mut Check<'_>, root: &Table) {
     table(check, Scope::Top, root);
@@ -53,6 +51,11 @@ pub(super) fn not_yet(check: &mut Check<'_>, what: &str, feature: &str, span: Sp
 }
 
 fn unknown(check: &mut Check<'_>, scope: Scope, name: &str, entry: &Entry) {
+    if check.report.is_full() {
+        // Looking for what was meant is the dear part of the whole check, and nobody would see it.
+        check.report.omitted += 1;
+        return;
+    }
     let span = entry.key;
     let message = format!("unknown key `{}` in {}", short(name), scope.header());
     if name.is_empty() {
@@ -357,44 +360,4 @@ fn wrong_type(check: &mut Check<'_>, key: &Key, kind: &Kind, node: &Node) {
             .unwrap_or_default();
     }
     check.error(Code::WrongType, node.span, message, help);
-}
-
-/// What a kind takes, as a message and the reference say it.
-pub(crate) fn kind_words(kind: &Kind) -> String {
-    match kind {
-        Kind::Any => "any value".to_owned(),
-        Kind::Boolean => "true or false".to_owned(),
-        Kind::Integer { min, max } => format!("a whole number from {min} to {max}"),
-        Kind::Duration { .. } => "a duration such as \"10s\"".to_owned(),
-        Kind::Size { .. } => "a size such as \"50KiB\"".to_owned(),
-        Kind::Rate { .. } => "a rate such as \"500B/s\"".to_owned(),
-        Kind::Choice(words) => or(words.iter().filter(|w| w.later.is_none()).map(|word| quoted(word.text))),
-        Kind::Text(what) => format!("a string ({what})"),
-        Kind::List(inner) => format!("a list, each element {}", kind_words(inner)),
-        Kind::Several(inner) => format!("{}, or a list", kind_words(inner)),
-        Kind::Map { name, .. } => format!("a table, {{ \"{name}\" = … }}"),
-        Kind::Table(_) => "a table".to_owned(),
-        Kind::Tables { name, .. } => format!("a table for each {name}"),
-        Kind::Either(kinds) => or(kinds.iter().map(kind_words)),
-    }
-}
-
-fn or(parts: impl Iterator<Item = String>) -> String {
-    let parts: Vec<_> = parts.collect();
-    match parts.split_last() {
-        Some((last, first)) if !first.is_empty() => format!("{} or {last}", first.join(", ")),
-        _ => parts.concat(),
-    }
-}
-
-fn quoted(text: &str) -> String {
-    format!("\"{text}\"")
-}
-
-/// A value as a message repeats it: never longer than a line.
-pub(super) fn short(text: &str) -> String {
-    if text.chars().count() <= MAX_SHOWN_CHARS {
-        return text.to_owned();
-    }
-    text.chars().take(MAX_SHOWN_CHARS).chain(['…']).collect()
 }

@@ -3,7 +3,8 @@
 use std::net::{IpAddr, SocketAddr};
 
 use crate::check::host::SiteName;
-use crate::check::keys::{not_yet, short};
+use crate::check::keys::not_yet;
+use crate::check::words::short;
 use crate::check::{Check, value};
 use crate::defaults;
 use crate::file::{Node, Value};

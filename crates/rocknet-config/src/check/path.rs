@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::check::keys::short;
+use crate::check::words::short;
 use crate::check::{Check, Purpose, nearest, value};
 use crate::environment::Kind;
 use crate::file::{Node, Value};

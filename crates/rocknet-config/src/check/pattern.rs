@@ -1,8 +1,8 @@
 //! Patterns of routes and redirects, and the targets redirects lead to.
 
 use crate::check::host::Fault;
-use crate::check::keys::short;
 use crate::check::path;
+use crate::check::words::short;
 use crate::model::Pattern;
 
 /// Longest pattern or target: no request target is longer by default, so nothing longer can match.
@@ -107,6 +107,10 @@ pub(super) fn target(from: &Pattern, text: &str) -> Result<(), Fault> {
             }
             if host.contains('@') {
                 return fault("has a user in its host", "remove what stands before `@`");
+            }
+            let good = |b: u8| b.is_ascii_alphanumeric() || b"-._:[]".contains(&b);
+            if host.starts_with(':') || !host.bytes().all(good) {
+                return fault("names no host", "write https://example.com/path");
             }
         }
         None if !text.starts_with('/') => {
@@ -241,6 +245,9 @@ mod tests {
             ("/old/*", "https://example.com{*}", Err("in its host")),
             ("/old/*", "https://a@example.com/", Err("user")),
             ("/old/*", "https:///x", Err("names no host")),
+            ("/old/*", "https://:80/x", Err("names no host")),
+            ("/old/*", "https://a,b/x", Err("names no host")),
+            ("/old/*", "https://[::1]:8080/x", Ok(())),
             ("/old", "/old", Err("matches the path")),
             ("/old", "/old?again", Err("matches the path")),
             ("/*", "/new", Err("matches the path")),

@@ -1,6 +1,6 @@
 //! Actions and filters of a site or route, laid over those it inherits: maps join, all else is replaced.
 
-use crate::check::keys::short;
+use crate::check::words::short;
 use crate::check::{Check, path, pattern, value};
 use crate::file::{Entry, Node, Table, Value};
 use crate::finding::Code;

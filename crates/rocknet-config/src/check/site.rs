@@ -22,11 +22,32 @@ pub(super) fn build(check: &mut Check<'_>, root: &Table, mode: Mode, limits: &Li
     let Some(sites) = root.table("site") else {
         return Vec::new();
     };
+    let place = |table: &str, key: &str| {
+        root.table(table)
+            .and_then(|t| t.entries.get(key))
+            .map(|e| check.place(e.key))
+    };
+    let inherited = [
+        ("log", place("log", "access")),
+        ("limits", place("limits", "body_size")),
+    ];
     let mut all = Vec::with_capacity(sites.entries.len());
     for (name, entry) in sites.in_order() {
         let Some(table) = entry.node.as_table() else { continue };
         match host::site_name(name) {
-            Ok(kind) => all.push(site(check, (name, &kind), (entry, table), mode, limits, log)),
+            Ok(kind) => {
+                let mut built = site(check, (name, &kind), (entry, table), mode, limits, log);
+                for (key, place) in &inherited {
+                    // What the site does not say itself was said for all sites.
+                    if let (Some(place), false) = (place, table.entries.contains_key(*key)) {
+                        let routes = built.site.routes.iter_mut().map(|route| &mut route.settings);
+                        for settings in routes.chain([&mut built.site.settings]) {
+                            settings.places.insert((*key).to_owned(), place.clone());
+                        }
+                    }
+                }
+                all.push(built);
+            }
             Err((message, help)) => check.error(Code::BadValue, entry.key, message, help),
         }
     }

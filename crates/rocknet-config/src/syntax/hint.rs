@@ -4,7 +4,7 @@ use toml_parser::{Expected, ParseError};
 
 use crate::finding::{Code, Finding, Related, Severity};
 use crate::source::{Sources, Span};
-use crate::syntax::Torn;
+use crate::syntax::builder::Torn;
 
 /// Parser's description, what is wrong, what to write. The first row whose description fits is used.
 const WORDS: &[(&str, &str, &str)] = &[

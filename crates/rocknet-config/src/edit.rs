@@ -1,0 +1,278 @@
+//! Changes to a configuration by a program: comments, order and spacing of everything else stay as they are.
+
+use std::fmt;
+
+use toml_edit::{DocumentMut, Item, Table, TableLike, Value};
+
+use crate::finding::{Code, Finding, Report, Severity};
+use crate::source::Sources;
+use crate::syntax::{self, MAX_KEY_PARTS};
+
+/// A text being edited. What comes out is TOML; whether it is a good configuration, [`crate::check_text`] tells.
+#[derive(Debug, Clone)]
+pub struct Editor {
+    document: DocumentMut,
+}
+
+/// Why a change cannot be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EditError {
+    /// The path is empty, or longer than tables may be deep.
+    BadPath,
+    /// A part of the path is a value, not a table.
+    NotATable(String),
+    /// The text is no TOML value.
+    NotAValue(String),
+    /// There is such a site already.
+    SiteExists(String),
+}
+
+impl fmt::Display for EditError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            EditError::BadPath => write!(f, "the path names no key"),
+            EditError::NotATable(key) => write!(f, "`{key}` is no table, so nothing can be written below it"),
+            EditError::NotAValue(text) => write!(f, "{text} is no TOML value; strings need quotes"),
+            EditError::SiteExists(name) => write!(f, "there is a site \"{name}\" already"),
+        }
+    }
+}
+
+impl std::error::Error for EditError {}
+
+/// A string as a TOML value, quoted.
+pub fn text(value: &str) -> String {
+    Value::from(value).to_string()
+}
+
+impl Editor {
+    /// Takes a text to edit; it must be TOML.
+    pub fn new(text: &str) -> Result<Editor, Report> {
+        let mut report = Report::default();
+        let mut sources = Sources::default();
+        // Our own parser first: it bounds the depth of tables, which the recursion of the other one relies on.
+        let file = sources.add("rocknet.toml".into(), text.to_owned());
+        syntax::parse(&sources, file, &mut report);
+        if report.errors() > 0 {
+            return Err(report);
+        }
+        match text.parse::<DocumentMut>() {
+            Ok(document) => Ok(Editor { document }),
+            Err(e) => {
+                report.push(Finding {
+                    severity: Severity::Error,
+                    code: Code::Syntax,
+                    message: format!("not TOML: {}", e.message()),
+                    help: None,
+                    location: None,
+                    related: Vec::new(),
+                });
+                Err(report)
+            }
+        }
+    }
+
+    /// Sets a key, such as `["site", "example.com", "root"]`, to a value written as TOML; missing tables are made.
+    pub fn set(&mut self, path: &[&str], value: &str) -> Result<(), EditError> {
+        let (key, parents) = split(path)?;
+        let mut new: Value = value
+            .trim()
+            .parse()
+            .map_err(|_| EditError::NotAValue(value.to_owned()))?;
+        let (table, inline) = parent(self.document.as_table_mut(), parents)?;
+        match table.get_mut(key) {
+            Some(Item::Value(old)) => {
+                // The decoration holds the spaces and the comment beside the value.
+                *new.decor_mut() = old.decor().clone();
+                *old = new;
+            }
+            Some(item) if !item.is_none() => return Err(EditError::NotATable(key.to_owned())),
+            _ => {
+                if inline {
+                    // The space before `}` belongs to the last value, which another one now is.
+                    let last = table.iter_mut().last().and_then(|(_, item)| item.as_value_mut());
+                    if let Some(last) = last {
+                        let end = last.decor().suffix().and_then(|s| s.as_str()).unwrap_or("").to_owned();
+                        last.decor_mut().set_suffix("");
+                        new.decor_mut().set_prefix(" ");
+                        new.decor_mut().set_suffix(end);
+                    }
+                }
+                table.insert(key, Item::Value(new));
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes a key or a whole table; false when there is none.
+    pub fn remove(&mut self, path: &[&str]) -> bool {
+        let Some((key, parents)) = path.split_last() else {
+            return false;
+        };
+        let mut table: &mut dyn TableLike = self.document.as_table_mut();
+        for part in parents {
+            let Some(inner) = table.get_mut(part).and_then(Item::as_table_like_mut) else {
+                return false;
+            };
+            table = inner;
+        }
+        table.remove(key).is_some()
+    }
+
+    /// Adds a site with a root, at the end.
+    pub fn add_site(&mut self, name: &str, root: &str) -> Result<(), EditError> {
+        let exists = |item: &Item| item.as_table_like().is_some_and(|sites| sites.contains_key(name));
+        if self.document.get("site").is_some_and(exists) {
+            return Err(EditError::SiteExists(name.to_owned()));
+        }
+        self.set(&["site", name, "root"], &text(root))
+    }
+
+    /// The value of a key as it is written.
+    pub fn value(&self, path: &[&str]) -> Option<String> {
+        let mut item = self.document.as_item();
+        for part in path {
+            item = item.as_table_like()?.get(part)?;
+        }
+        Some(item.as_value()?.clone().decorated("", "").to_string())
+    }
+}
+
+impl fmt::Display for Editor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.document.fmt(f)
+    }
+}
+
+fn split<'p>(path: &'p [&'p str]) -> Result<(&'p str, &'p [&'p str]), EditError> {
+    match path.split_last() {
+        Some((key, parents)) if parents.len() < MAX_KEY_PARTS => Ok((key, parents)),
+        _ => Err(EditError::BadPath),
+    }
+}
+
+/// The table at a path, made where it is missing, and whether it is an inline one.
+fn parent<'t>(root: &'t mut Table, path: &[&str]) -> Result<(&'t mut dyn TableLike, bool), EditError> {
+    let mut table: &mut dyn TableLike = root;
+    let mut inline = false;
+    for (at, part) in path.iter().enumerate() {
+        let last = at + 1 == path.len();
+        if !table.contains_key(part) {
+            let item = if inline {
+                Item::Value(Value::InlineTable(toml_edit::InlineTable::new()))
+            } else {
+                let mut new = Table::new();
+                // Only the innermost gets a header of its own: `[site."example.com"]` needs no `[site]` before it.
+                new.set_implicit(!last);
+                Item::Table(new)
+            };
+            table.insert(part, item);
+        }
+        let item = table
+            .get_mut(part)
+            .ok_or_else(|| EditError::NotATable((*part).to_owned()))?;
+        inline = item.is_inline_table();
+        table = item
+            .as_table_like_mut()
+            .ok_or_else(|| EditError::NotATable((*part).to_owned()))?;
+    }
+    Ok((table, inline))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "# mine\n[server]\nworkers = 2   # few\n\n[site.\"a.test\"] # first\nroot = '/a'\nheaders = { A = \
+                        \"1\" }\n# end\n";
+
+    #[test]
+    fn changes_leave_the_rest_alone() {
+        // (path, value or removal, what the text becomes: old part and new part)
+        let rows: &[(&[&str], Option<&str>, &str, &str)] = &[
+            (
+                &["server", "workers"],
+                Some("4"),
+                "workers = 2   # few",
+                "workers = 4   # few",
+            ),
+            (
+                &["server", "mode"],
+                Some("\"dev\""),
+                "# few\n",
+                "# few\nmode = \"dev\"\n",
+            ),
+            (&["site", "a.test", "root"], Some("\"/b\""), "'/a'", "\"/b\""),
+            (
+                &["site", "a.test", "headers", "A"],
+                Some("\"2\""),
+                "A = \"1\"",
+                "A = \"2\"",
+            ),
+            (
+                &["site", "a.test", "headers", "B"],
+                Some("\"2\""),
+                "\"1\" }",
+                "\"1\", B = \"2\" }",
+            ),
+            (&["server", "workers"], None, "workers = 2   # few\n", ""),
+            (&["site", "a.test", "headers"], None, "headers = { A = \"1\" }\n", ""),
+            (
+                &["log", "level"],
+                Some("\"warn\""),
+                "# end\n",
+                "\n[log]\nlevel = \"warn\"\n# end\n",
+            ),
+        ];
+        for (path, value, from, to) in rows {
+            let mut editor = Editor::new(FILE).unwrap();
+            match value {
+                Some(value) => editor.set(path, value).unwrap(),
+                None => assert!(editor.remove(path), "{path:?}"),
+            }
+            assert_eq!(editor.to_string(), FILE.replace(from, to), "{path:?}");
+        }
+        assert_eq!(Editor::new(FILE).unwrap().to_string(), FILE);
+    }
+
+    #[test]
+    fn a_site_is_added_and_reads_back() {
+        let mut editor = Editor::new("").unwrap();
+        editor.add_site("b.test", "C:\\www \"x\"").unwrap();
+        assert_eq!(
+            editor.value(&["site", "b.test", "root"]).as_deref(),
+            Some("'C:\\www \"x\"'")
+        );
+        assert_eq!(editor.to_string(), "[site.\"b.test\"]\nroot = 'C:\\www \"x\"'\n");
+        assert_eq!(
+            editor.add_site("b.test", "/x"),
+            Err(EditError::SiteExists("b.test".into()))
+        );
+        editor.add_site("c.test", "/c").unwrap();
+        let world = crate::environment::Memory {
+            any_directory: true,
+            ..Default::default()
+        };
+        let loaded = crate::parse(&editor.to_string(), std::path::Path::new("/r.toml"), &world).unwrap();
+        let names: Vec<_> = loaded.config.sites.iter().map(|site| site.name.as_str()).collect();
+        assert_eq!(names, ["b.test", "c.test"]);
+    }
+
+    #[test]
+    fn what_cannot_be_is_told() {
+        let mut editor = Editor::new(FILE).unwrap();
+        let rows: &[(&[&str], &str, EditError)] = &[
+            (&[], "1", EditError::BadPath),
+            (&["x"; MAX_KEY_PARTS + 2], "1", EditError::BadPath),
+            (&["server"], "1", EditError::NotATable("server".into())),
+            (&["server", "workers", "x"], "1", EditError::NotATable("workers".into())),
+            (&["server", "user"], "www-data", EditError::NotAValue("www-data".into())),
+        ];
+        for (path, value, want) in rows {
+            assert_eq!(editor.set(path, value).as_ref(), Err(want), "{path:?}");
+        }
+        assert_eq!(editor.to_string(), FILE);
+        assert!(!editor.remove(&["no", "such"]));
+        assert!(Editor::new("a = ").is_err());
+    }
+}

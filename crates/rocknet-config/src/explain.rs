@@ -1,0 +1,282 @@
+//! Which settings hold for a URL, and in which file and line each was written: what `rocknet explain` shows.
+
+use crate::check::matches;
+use crate::model::{AccessFormat, Config, HostPattern, Listen, LogTarget, Pattern, Place, Priority};
+use crate::model::{Route, Settings, Site, Symlinks};
+use crate::units;
+
+/// One setting as it applies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Applied {
+    /// `root`, `headers.X-Frame-Options`, `redirects./old`
+    pub key: String,
+    /// As it would be written.
+    pub value: String,
+    /// Where it was written; `None` for a default.
+    pub place: Option<Place>,
+}
+
+/// The site and route that answer, and all that holds there.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Explanation<'c> {
+    pub site: &'c Site,
+    pub route: Option<&'c Route>,
+    pub settings: Vec<Applied>,
+}
+
+/// What holds for a host name, a port and a decoded path. The port narrows the sites to those that listen there.
+pub fn explain<'c>(config: &'c Config, host: &str, port: Option<u16>, path: &str) -> Option<Explanation<'c>> {
+    let site = site(config, host, port)?;
+    let route = route(site, path);
+    Some(Explanation {
+        site,
+        route,
+        settings: applied(site, route),
+    })
+}
+
+/// The site for a name: the name itself, then the longest wildcard, then the site that answers to every name.
+pub fn site<'c>(config: &'c Config, host: &str, port: Option<u16>) -> Option<&'c Site> {
+    let host = host.trim_end_matches('.').to_ascii_lowercase();
+    let address = host.trim_matches(['[', ']']).parse().ok();
+    let listens = |listen: &Listen| match listen {
+        Listen::Tcp { port: own, .. } => port.is_none_or(|port| port == *own),
+        Listen::Unix(_) => port.is_none(),
+    };
+    let rank = |site: &Site| {
+        let named = site.names.iter().filter_map(|name| match name {
+            HostPattern::Exact(name) if *name == host => Some(usize::MAX),
+            HostPattern::Wildcard(name) => {
+                let below = host.strip_suffix(name.as_str())?;
+                (below.len() > 1 && below.ends_with('.')).then_some(name.len() + 2)
+            }
+            HostPattern::Exact(_) => None,
+        });
+        // Among those that answer to every name, one that listens at the very address comes first.
+        let own = |listen: &Listen| matches!(listen, Listen::Tcp { address: Some(own), .. } if Some(*own) == address);
+        let unnamed = site.names.is_empty().then(|| usize::from(site.listen.iter().any(own)));
+        named.max().or(unnamed)
+    };
+    let candidates = config.sites.iter().filter(|site| site.listen.iter().any(listens));
+    candidates
+        .filter_map(|site| Some((rank(site)?, site)))
+        .max_by_key(|(rank, _)| *rank)
+        .map(|(_, site)| site)
+}
+
+/// The most specific route that holds a path: exact, then the longest prefix, then the glob with the most letters.
+pub fn route<'c>(site: &'c Site, path: &str) -> Option<&'c Route> {
+    let rank = |pattern: &Pattern| match pattern {
+        Pattern::Exact(_) => (3, 0),
+        Pattern::Prefix(prefix) => (2, prefix.len()),
+        Pattern::Glob(glob) => (1, glob.chars().filter(|c| *c != '*').count()),
+    };
+    let holds = site.routes.iter().filter(|route| matches(&route.pattern, path));
+    // Routes are sorted by pattern, and among equals the first text wins: hence the reverse.
+    holds.rev().max_by_key(|route| rank(&route.pattern))
+}
+
+/// Every setting of a site, or of one of its routes, as it applies.
+pub fn applied(site: &Site, route: Option<&Route>) -> Vec<Applied> {
+    let settings = route.map_or(&site.settings, |route| &route.settings);
+    let mut all = Vec::new();
+    let mut add = |key: &str, value: String| {
+        let place = settings.places.get(key).cloned();
+        all.push(Applied {
+            key: key.to_owned(),
+            value,
+            place,
+        });
+    };
+    add("listen", list(site.listen.iter().map(listen)));
+    if !site.names.is_empty() {
+        add("aliases", list(site.names.iter().skip(1).map(host)));
+    }
+    add(
+        "limits",
+        format!("{{ body_size = {} }}", quoted(&units::show_size(site.body_size))),
+    );
+    add("log", access_log(site));
+    each_setting(settings, &mut add);
+    all
+}
+
+fn each_setting(settings: &Settings, add: &mut dyn FnMut(&str, String)) {
+    if let Some(root) = &settings.root {
+        add("root", quoted(&root.to_string_lossy()));
+    }
+    add("index", list(settings.index.iter().map(|name| quoted(name))));
+    add("browse", settings.browse.to_string());
+    if !settings.try_paths.is_empty() {
+        add("try", list(settings.try_paths.iter().map(|path| quoted(path))));
+    }
+    if let Some(fallback) = &settings.fallback {
+        add("fallback", quoted(fallback));
+    }
+    add("compress", settings.compress.to_string());
+    let symlinks = match settings.symlinks {
+        Symlinks::Inside => "inside",
+        Symlinks::Owner => "owner",
+        Symlinks::All => "all",
+    };
+    add("symlinks", quoted(symlinks));
+    let priority = match settings.priority {
+        Priority::High => "high",
+        Priority::Normal => "normal",
+        Priority::Low => "low",
+    };
+    add("priority", quoted(priority));
+    for (name, value) in &settings.headers {
+        add(&format!("headers.{name}"), quoted(value));
+    }
+    for (status, page) in &settings.errors {
+        add(&format!("errors.{status}"), quoted(page));
+    }
+    for redirect in &settings.redirects {
+        let from = pattern(&redirect.from);
+        let value = format!("{{ to = {}, status = {} }}", quoted(&redirect.to), redirect.status);
+        add(&format!("redirects.{from}"), value);
+    }
+}
+
+/// A pattern as it is written.
+pub fn pattern(pattern: &Pattern) -> String {
+    match pattern {
+        Pattern::Exact(text) | Pattern::Glob(text) => text.clone(),
+        Pattern::Prefix(prefix) => format!("{prefix}*"),
+    }
+}
+
+fn access_log(site: &Site) -> String {
+    let target = match &site.access.target {
+        LogTarget::Off => quoted("off"),
+        LogTarget::Stdout => quoted("stdout"),
+        LogTarget::Stderr => quoted("stderr"),
+        LogTarget::File(path) => quoted(&path.to_string_lossy()),
+    };
+    let format = match site.access.format {
+        AccessFormat::Common => "common",
+        AccessFormat::Combined => "combined",
+        AccessFormat::Json => "json",
+    };
+    format!("{{ access = {target}, format = {} }}", quoted(format))
+}
+
+fn listen(listen: &Listen) -> String {
+    match listen {
+        Listen::Tcp { address: None, port } => port.to_string(),
+        Listen::Tcp {
+            address: Some(address),
+            port,
+        } => quoted(&std::net::SocketAddr::new(*address, *port).to_string()),
+        Listen::Unix(path) => quoted(&format!("unix:{}", path.display())),
+    }
+}
+
+fn host(name: &HostPattern) -> String {
+    match name {
+        HostPattern::Exact(name) => quoted(name),
+        HostPattern::Wildcard(name) => quoted(&format!("*.{name}")),
+    }
+}
+
+fn list(items: impl Iterator<Item = String>) -> String {
+    format!("[{}]", items.collect::<Vec<_>>().join(", "))
+}
+
+fn quoted(text: &str) -> String {
+    toml_edit::Value::from(text).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::environment::Memory;
+
+    const FILE: &str = r#"
+[log]
+access = "stdout"
+[site."a.test"]
+aliases = ["*.a.test"]
+root = "/w"
+headers = { A = "1" }
+[site."a.test".route."/x/*"]
+headers = { B = "2" }
+[site."a.test".route."/x/y/*"]
+browse = true
+[site."a.test".route."/x/exact"]
+browse = true
+[site."a.test".route."*.zip"]
+compress = false
+[site."*.b.a.test"]
+root = "/w"
+[site.":8081"]
+root = "/w"
+[site."127.0.0.1"]
+root = "/w"
+listen = 8081
+[site.default]
+root = "/w"
+"#;
+
+    #[test]
+    fn the_most_specific_site_and_route_answer() {
+        let world = Memory {
+            any_directory: true,
+            ..Memory::default()
+        };
+        let config = crate::parse(FILE, Path::new("/r.toml"), &world).unwrap().config;
+        // (host, port, path, site, route)
+        let rows = [
+            ("a.test", Some(80), "/", "a.test", None),
+            ("A.TEST.", None, "/x/1", "a.test", Some("/x/*")),
+            ("w.a.test", Some(80), "/x/y/1", "a.test", Some("/x/y/*")),
+            ("a.test", Some(80), "/x/exact", "a.test", Some("/x/exact")),
+            ("a.test", Some(80), "/x/z.zip", "a.test", Some("/x/*")),
+            ("a.test", Some(80), "/z.zip", "a.test", Some("*.zip")),
+            ("w.b.a.test", Some(80), "/", "*.b.a.test", None),
+            ("other", Some(80), "/", "default", None),
+            ("a.test", Some(8081), "/", ":8081", None),
+            ("127.0.0.1", Some(8081), "/", "127.0.0.1", None),
+        ];
+        for (host, port, path, site, route) in rows {
+            let got = explain(&config, host, port, path).unwrap();
+            assert_eq!(got.site.name, site, "{host}");
+            assert_eq!(
+                got.route.map(|r| pattern(&r.pattern)).as_deref(),
+                route,
+                "{host} {path}"
+            );
+        }
+        assert_eq!(explain(&config, "a.test", Some(9), "/"), None);
+    }
+
+    #[test]
+    fn each_setting_names_its_line() {
+        let world = Memory {
+            any_directory: true,
+            ..Memory::default()
+        };
+        let config = crate::parse(FILE, Path::new("/r.toml"), &world).unwrap().config;
+        let got = explain(&config, "a.test", None, "/x/1").unwrap();
+        let find = |key: &str| {
+            let applied = got.settings.iter().find(|a| a.key == key).unwrap();
+            (applied.value.as_str(), applied.place.as_ref().map(|p| p.line))
+        };
+        let rows = [
+            ("root", "\"/w\"", Some(6)),
+            ("headers.A", "\"1\"", Some(7)),
+            ("headers.B", "\"2\"", Some(9)),
+            ("browse", "false", None),
+            ("listen", "[80]", None),
+            ("aliases", "[\"*.a.test\"]", Some(5)),
+            ("log", "{ access = \"stdout\", format = \"combined\" }", Some(3)),
+            ("limits", "{ body_size = \"100MiB\" }", None),
+        ];
+        for (key, value, line) in rows {
+            assert_eq!(find(key), (value, line), "{key}");
+        }
+    }
+}

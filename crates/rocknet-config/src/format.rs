@@ -1,0 +1,343 @@
+//! `rocknet fmt`: one shape for every file, with comments, order, quotes and line breaks left as their writer chose.
+
+use toml_parser::Source;
+use toml_parser::parser::{Event, EventKind};
+
+use crate::finding::{Code, Finding, Report, Severity};
+use crate::source::{MAX_FILE_BYTES, Sources};
+use crate::syntax;
+
+/// Spaces a line inside a list is moved in, for each list around it.
+const INDENT: usize = 4;
+
+/// Puts a configuration into its uniform shape; a file that is not TOML is left alone and told about.
+///
+/// One space stands around `=` and after each comma, no space at the end of a line or before a key or header; a blank
+/// line goes before a header, and never two follow each other. Comments after a value keep the column they begin at as
+/// far as spaces make it. Doing it twice changes nothing.
+pub fn format(text: &str) -> Result<String, Report> {
+    let mut report = Report::default();
+    if text.len() > MAX_FILE_BYTES {
+        report.push(Finding {
+            severity: Severity::Error,
+            code: Code::Unreadable,
+            message: format!("the text is larger than {} MiB", MAX_FILE_BYTES / (1024 * 1024)),
+            help: Some("split it: include = [\"sites/*.toml\"]".to_owned()),
+            location: None,
+            related: Vec::new(),
+        });
+        return Err(report);
+    }
+    let mut sources = Sources::default();
+    let file = sources.add("rocknet.toml".into(), text.to_owned());
+    syntax::parse(&sources, file, &mut report);
+    if report.errors() > 0 {
+        return Err(report);
+    }
+    let source = Source::new(text.strip_prefix('\u{feff}').unwrap_or(text));
+    let mut writer = Writer {
+        out: String::with_capacity(text.len() + text.len() / 8),
+        ..Writer::default()
+    };
+    for event in syntax::events(source, &mut Vec::new()) {
+        writer.take(&event, source.input());
+    }
+    Ok(writer.finish())
+}
+
+/// What the last line with something on it was.
+#[derive(Debug, Default, PartialEq, Eq)]
+enum Last {
+    #[default]
+    Nothing,
+    Entry,
+    Header,
+    Comment,
+}
+
+#[derive(Debug, Default)]
+struct Writer<'t> {
+    out: String,
+    /// Lists and inline tables around the place; true for an inline table.
+    open: Vec<bool>,
+    /// Something stands on this line already.
+    begun: bool,
+    /// The line before was empty.
+    blank: bool,
+    last: Last,
+    /// A comma waits for what follows it.
+    comma: bool,
+    /// Just after `{`.
+    brace: bool,
+    /// Spaces just read, in case a comment follows.
+    spaces: &'t str,
+}
+
+impl<'t> Writer<'t> {
+    fn take(&mut self, event: &Event, text: &'t str) {
+        let raw = text.get(event.span().start()..event.span().end()).unwrap_or("");
+        let spaces = std::mem::take(&mut self.spaces);
+        match event.kind() {
+            EventKind::Whitespace => self.spaces = raw,
+            EventKind::Newline => self.newline(),
+            EventKind::Comment => self.comment(raw.trim_end(), spaces),
+            EventKind::StdTableOpen | EventKind::ArrayTableOpen => {
+                if self.last == Last::Entry {
+                    self.blank = true;
+                }
+                self.put(raw);
+                self.last = Last::Header;
+            }
+            EventKind::StdTableClose | EventKind::ArrayTableClose | EventKind::KeySep => self.out.push_str(raw),
+            EventKind::SimpleKey => {
+                // The parts of one key follow a dot or a bracket, and those take no space.
+                let joined = self.out.ends_with(['.', '[']) && self.begun && !self.comma && !self.brace;
+                if joined {
+                    self.out.push_str(raw);
+                } else {
+                    self.put(raw);
+                    self.last = Last::Entry;
+                }
+            }
+            EventKind::KeyValSep => self.out.push_str(" = "),
+            EventKind::Scalar => self.put(raw),
+            EventKind::ValueSep => {
+                // Two commas in a row are no TOML, so the one that waits can only be of an outer list.
+                self.comma = true;
+            }
+            EventKind::ArrayOpen => {
+                self.put("[");
+                self.open.push(false);
+            }
+            EventKind::InlineTableOpen => {
+                self.put("{");
+                self.open.push(true);
+                self.brace = true;
+            }
+            EventKind::ArrayClose => self.close("]"),
+            EventKind::InlineTableClose => self.close("}"),
+            EventKind::Error => {}
+        }
+    }
+
+    /// Writes the next thing of a line, with the blank line, spaces or comma due before it.
+    fn put(&mut self, text: &str) {
+        if self.begun {
+            if self.comma {
+                self.out.push_str(", ");
+            } else if self.brace {
+                self.out.push(' ');
+            }
+        } else {
+            self.begin(self.open.len());
+            if self.comma {
+                self.out.push_str(", ");
+            }
+        }
+        self.comma = false;
+        self.brace = false;
+        self.out.push_str(text);
+    }
+
+    fn begin(&mut self, depth: usize) {
+        if self.blank && !self.out.is_empty() {
+            self.out.push('\n');
+        }
+        self.blank = false;
+        self.out.extend(std::iter::repeat_n(' ', depth * INDENT));
+        self.begun = true;
+    }
+
+    fn newline(&mut self) {
+        if self.comma {
+            if !self.begun {
+                self.begin(self.open.len());
+            }
+            self.out.push(',');
+            self.comma = false;
+        }
+        self.brace = false;
+        if self.begun {
+            self.out.push('\n');
+        } else {
+            self.blank = true;
+        }
+        self.begun = false;
+    }
+
+    fn comment(&mut self, text: &str, spaces: &str) {
+        if self.begun {
+            if self.comma {
+                self.out.push(',');
+                self.comma = false;
+            }
+            self.brace = false;
+            // Comments in a column were put there with care.
+            self.out.push_str(if spaces.is_empty() { " " } else { spaces });
+        } else {
+            if self.comma {
+                self.begin(self.open.len());
+                self.out.push_str(", ");
+                self.comma = false;
+            } else {
+                self.begin(self.open.len());
+            }
+            if self.open.is_empty() {
+                self.last = Last::Comment;
+            }
+        }
+        self.out.push_str(text);
+    }
+
+    fn close(&mut self, bracket: &str) {
+        let is_table = self.open.pop().unwrap_or(false);
+        // A comma before the end of a line of its own is told by `newline`; one before a bracket says nothing.
+        self.comma = false;
+        if !self.begun {
+            // No blank line before a closing bracket.
+            self.blank = false;
+            self.begin(self.open.len());
+        } else if is_table && !self.brace {
+            self.out.push(' ');
+        }
+        self.brace = false;
+        self.out.push_str(bracket);
+    }
+
+    fn finish(mut self) -> String {
+        if self.begun {
+            self.out.push('\n');
+        }
+        self.out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::file::{Node, Table, Value};
+
+    #[test]
+    fn spacing_is_uniform_and_the_rest_stays() {
+        let rows = [
+            ("", ""),
+            ("\n\n\n", ""),
+            ("a=1", "a = 1\n"),
+            ("\u{feff}  a   =\t1  \r\n", "a = 1\n"),
+            ("a=1\n\n\n\nb=2", "a = 1\n\nb = 2\n"),
+            ("a=1\n[ b . \"c d\" ]\nx='y'", "a = 1\n\n[b.\"c d\"]\nx = 'y'\n"),
+            ("[a]\n[b]", "[a]\n[b]\n"),
+            ("# c\n[a]", "# c\n[a]\n"),
+            ("a=1#x", "a = 1 #x\n"),
+            ("a=1     # x  \nbb=2    # y", "a = 1     # x\nbb = 2    # y\n"),
+            ("l=[1,2,3]", "l = [1, 2, 3]\n"),
+            ("l=[ 1 ,2, ]", "l = [1, 2]\n"),
+            ("l=[\n1,# one\n\n\n  2\n]", "l = [\n    1, # one\n\n    2\n]\n"),
+            ("l=[\n[1,\n2],\n\n]", "l = [\n    [1,\n        2],\n]\n"),
+            ("l=[]", "l = []\n"),
+            ("t={}", "t = {}\n"),
+            ("t={a=1,b={c=2}}", "t = { a = 1, b = { c = 2 } }\n"),
+            ("t={ }", "t = {}\n"),
+            ("l=[{a=1},{b=2}]", "l = [{ a = 1 }, { b = 2 }]\n"),
+            ("a . b=1", "a.b = 1\n"),
+            ("[[ a ]]\nb=1", "[[a]]\nb = 1\n"),
+            ("s=\"\"\"\n a \n\n\n b\"\"\"", "s = \"\"\"\n a \n\n\n b\"\"\"\n"),
+            ("l=[1\n,2\n]", "l = [1\n    , 2\n]\n"),
+            ("t={a.b=[1]}", "t = { a.b = [1] }\n"),
+        ];
+        for (text, want) in rows {
+            let got = format(text).unwrap();
+            assert_eq!(got, want, "{text:?}");
+            assert_eq!(format(&got).unwrap(), want, "twice: {text:?}");
+        }
+        assert_eq!(format("a = ").unwrap_err().errors(), 1);
+    }
+
+    /// A table without its places.
+    fn meaning(table: &Table) -> String {
+        let node = |node: &Node| match &node.value {
+            Value::Table(table) => meaning(table),
+            Value::List(items) => {
+                let items: Vec<_> = items.iter().map(meaning_of).collect();
+                format!("[{}]", items.join(","))
+            }
+            value => format!("{value:?}"),
+        };
+        let entries: Vec<_> = table
+            .entries
+            .iter()
+            .map(|(key, e)| format!("{key:?}={}", node(&e.node)))
+            .collect();
+        format!("{{{}}}", entries.join(","))
+    }
+
+    fn meaning_of(node: &Node) -> String {
+        let mut table = Table::new(crate::file::Origin::Header);
+        table.entries.insert(
+            String::new(),
+            crate::file::Entry {
+                key: node.span,
+                node: node.clone(),
+            },
+        );
+        meaning(&table)
+    }
+
+    fn parse(text: &str) -> (String, usize) {
+        let mut sources = Sources::default();
+        let file = sources.add("x".into(), text.to_owned());
+        let mut report = Report::default();
+        let table = syntax::parse(&sources, file, &mut report);
+        (meaning(&table), report.errors())
+    }
+
+    /// Texts made of pieces that often make TOML together.
+    fn toml() -> impl Strategy<Value = String> {
+        let piece = prop_oneof![
+            4 => "[a-d]",
+            4 => Just("=".to_owned()),
+            3 => "[0-9]",
+            3 => Just("\n".to_owned()),
+            2 => Just("\n\n".to_owned()),
+            2 => Just(" ".to_owned()),
+            1 => Just("\t".to_owned()),
+            1 => Just("\r\n".to_owned()),
+            1 => Just("# c \n".to_owned()),
+            2 => Just("[".to_owned()),
+            2 => Just("]".to_owned()),
+            1 => Just("{".to_owned()),
+            1 => Just("}".to_owned()),
+            2 => Just(",".to_owned()),
+            1 => Just(".".to_owned()),
+            1 => Just("\"s # \\n\"".to_owned()),
+            1 => Just("'l'".to_owned()),
+            1 => Just("\"\"\"m\n  n\"\"\"".to_owned()),
+            3 => "[a-z]{3,6} *= *[0-9]\n",
+            2 => "\\[ ?[a-z]{3,6} ?\\]\n",
+            2 => "[a-z]{3,6}=\\[( ?[0-9] ?,\n?){0,4}#?\n?\\]\n",
+            2 => "[a-z]{3,6}=\\{ ?x ?= ?1( ?,y=\\[\\])? ?\\} *#z\n",
+        ];
+        proptest::collection::vec(piece, 0..24).prop_map(|pieces| pieces.concat())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn formatting_twice_is_formatting_once_and_means_the_same(text in toml()) {
+            if let Ok(once) = format(&text) {
+                prop_assert_eq!(parse(&once), parse(&text));
+                prop_assert_eq!(&format(&once).unwrap(), &once);
+            }
+        }
+
+        #[test]
+        fn both_parsers_agree_on_what_is_toml(text in toml()) {
+            let ours = parse(&text).1 == 0;
+            let theirs = text.parse::<toml_edit::DocumentMut>().is_ok();
+            prop_assert_eq!(ours, theirs, "{:?}", text);
+        }
+    }
+}

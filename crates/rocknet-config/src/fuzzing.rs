@@ -1,0 +1,46 @@
+//! One body for the fuzz target and for the test that replays its seeds: everything that takes a text from outside.
+//!
+//! Not part of the interface: names here change without notice.
+
+use std::path::Path;
+
+use crate::environment::Memory;
+use crate::finding::{MAX_FINDINGS, Report};
+
+/// Any bytes as a configuration file.
+pub fn config(data: &[u8]) {
+    if let Ok(text) = std::str::from_utf8(data) {
+        let _ = text_of_a_file(text);
+    }
+}
+
+/// Reads, formats and edits a text, and checks what holds for every text.
+pub fn text_of_a_file(text: &str) -> Result<(), Report> {
+    let mut world = Memory {
+        any_directory: true,
+        ..Memory::default()
+    };
+    let included = "[site.\"in.test\"]\nroot = \".\"\n";
+    world
+        .files
+        .insert("/etc/rocknet/sites/a.toml".into(), included.to_owned());
+    world.variables.insert("A".to_owned(), "a".to_owned());
+    if let Ok(formatted) = crate::format(text) {
+        assert_eq!(
+            crate::format(&formatted).as_ref(),
+            Ok(&formatted),
+            "formatting twice is formatting once"
+        );
+        if let Ok(editor) = crate::edit::Editor::new(text) {
+            assert!(crate::format(&editor.to_string()).is_ok(), "an editor gives back TOML");
+        }
+    }
+    let loaded = crate::parse(text, Path::new("/etc/rocknet/rocknet.toml"), &world);
+    if let Err(report) = &loaded {
+        assert!(report.errors() > 0, "what is refused has an error");
+        assert!(report.findings.len() <= MAX_FINDINGS);
+        assert!(!report.to_string().contains('\u{1b}'), "no terminal acts on a report");
+        assert_eq!(report.json()["ok"], false);
+    }
+    loaded.map(|_| ())
+}

@@ -1,0 +1,295 @@
+//! `docs/configuration.md`, from the table of keys.
+
+use std::fmt::Write;
+
+use crate::keys::{self, Availability, Key, Kind, Literal, Scope, Word};
+use crate::units;
+
+const HEAD: &str = r#"<!-- Generated from the table of keys in crates/rocknet-config: change it there, then run `cargo xtask docs`. -->
+
+# Configuration
+
+A website is two lines:
+
+```toml
+[site."example.com"]
+root = "/var/www/example"
+```
+
+RockNet reads the file named by `rocknet run -c FILE`; without one `./rocknet.toml`, then `/etc/rocknet/rocknet.toml`.
+`rocknet check` tells everything that is wrong with it, each finding with file, line, column and what to write instead;
+`rocknet fmt` puts it into a uniform shape, and `rocknet explain URL` says which settings hold for a URL and where each
+was written. A running server takes a changed file on `reload` or SIGHUP: it is checked whole, then swapped at once; a
+bad file changes nothing. Editors that know JSON Schema can complete and check keys with `docs/rocknet.schema.json`.
+
+## Rules that hold everywhere
+
+**Merging.** A route has the settings of its site, and a site's log those of `[log]`. What is written further in joins
+maps (`headers`, `errors`, `redirects`) entry by entry, and replaces everything else. There are no exceptions.
+
+**Order** does not matter, neither of tables nor of keys: routes and redirects are ranked by how specific they are.
+
+**Paths** on disk are relative to the file they are written in, an included file to its own folder.
+
+**Variables.** In any string value `${NAME}` stands for an environment variable and `${file:PATH}` for the content of a
+file, without the newline at its end. `$${` stands for a plain `${`; a `$` before anything else is just a `$`. What is
+filled in is not looked at again, and messages show the string as it is written, so that secrets stay secret.
+
+**Short and long forms.** Where a key takes a list, one value may stand alone. Some keys take a short form or a table;
+they say so.
+
+| value | how it is written |
+|---|---|
+| duration | whole numbers with units: `"500ms"`, `"10s"`, `"5m"`, `"1h"`, `"7d"`, `"1m30s"` |
+| size | `"512B"`, `"50KiB"` (steps of 1024), `"100MB"` (steps of 1000), or bytes as a plain number |
+| rate | a size a second: `"500B/s"`, `"1KiB/s"`, or bytes a second as a plain number |
+
+## Which site answers
+
+A request reaches a site by the place it came in at, then by its name.
+
+| table | listens at | answers to |
+|---|---|---|
+| `[site."example.com"]` | port 80 (8080 in `dev` mode), or what `listen` says | its name and its `aliases` |
+| `[site."*.example.com"]` | the same | every name below example.com that no other site has |
+| `[site.":8081"]` | port 8081, which has threads of its own | every name no other site has there |
+| `[site."10.0.0.1"]` | port 80 of that address, or what `listen` says | every name no other site has there |
+| `[site."10.0.0.1:8081"]` | that port of that address | every name no other site has there |
+| `[site.default]` | port 80 (8080 in `dev` mode), or what `listen` says | every name no other site has there |
+
+Two sites with the same name at the same place are an error that names both, and so are two that answer to every name.
+"#;
+
+/// The page as it stands in `docs/configuration.md`.
+pub fn markdown() -> String {
+    let mut page = HEAD.to_owned();
+    section(&mut page, "The top of the file", "", &[Scope::Top]);
+    section(
+        &mut page,
+        "`[server]`: the process and its threads",
+        "",
+        &[Scope::Server, Scope::Events],
+    );
+    section(&mut page, "`[limits]`: what one client may use", "", &[Scope::Limits]);
+    section(
+        &mut page,
+        "`[log]`: error log and access log",
+        "",
+        &[Scope::Log, Scope::Rotate],
+    );
+    section(&mut page, "`[cache]`: files kept in memory", "", &[Scope::Cache]);
+    let intro = "Keys marked *site and route* may also stand in a route, `[site.\"example.com\".route.\"/path/*\"]`.\n";
+    section(
+        &mut page,
+        "`[site.\"example.com\"]`: a website",
+        intro,
+        &[Scope::Site, Scope::Redirect],
+    );
+    later(&mut page);
+    page
+}
+
+fn section(page: &mut String, title: &str, intro: &str, scopes: &[Scope]) {
+    let _ = write!(page, "\n## {title}\n");
+    if !intro.is_empty() {
+        let _ = write!(page, "\n{intro}");
+    }
+    let mut rows = String::new();
+    let mut entries = String::new();
+    for scope in scopes {
+        for key in keys::within(*scope).filter(|key| key.scopes.first() == Some(scope)) {
+            // A table of the top has a section of its own, and what comes later a table of its own.
+            if matches!(key.kind, Kind::Table(_) | Kind::Tables { .. }) && *scope == Scope::Top || is_later(key) {
+                continue;
+            }
+            let name = qualified(*scope, key);
+            let default = if key.default.is_empty() {
+                String::new()
+            } else {
+                format!("`{}`", key.default)
+            };
+            let _ = writeln!(
+                rows,
+                "| [`{name}`](#{}) | {default} | {} |",
+                anchor(&name),
+                cell(&summary(key))
+            );
+            entry(&mut entries, *scope, key, &name);
+        }
+    }
+    if rows.lines().count() > 1 {
+        let _ = write!(page, "\n| key | default | |\n|---|---|---|\n{rows}");
+    }
+    page.push_str(&entries);
+}
+
+/// How the reference calls a key: keys of small tables with the table's name before them.
+fn qualified(scope: Scope, key: &Key) -> String {
+    match scope {
+        Scope::Server => format!("server.{}", key.name),
+        Scope::Events => format!("server.events.{}", key.name),
+        Scope::Limits => format!("limits.{}", key.name),
+        Scope::Log => format!("log.{}", key.name),
+        Scope::Rotate => format!("log.rotate.{}", key.name),
+        Scope::Cache => format!("cache.{}", key.name),
+        Scope::Redirect => format!("redirects.….{}", key.name),
+        _ => key.name.to_owned(),
+    }
+}
+
+/// The anchor renderers make of a heading in code: letters, digits, `_` and `-` stay.
+fn anchor(name: &str) -> String {
+    name.chars()
+        .filter(|c| c.is_ascii_alphanumeric() || *c == '_' || *c == '-')
+        .collect::<String>()
+        .to_ascii_lowercase()
+}
+
+/// The first sentence.
+fn summary(key: &Key) -> String {
+    let end = key.doc.find(". ").map_or(key.doc.len(), |at| at + 1);
+    key.doc[..end].trim_end_matches('.').to_owned()
+}
+
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
+}
+
+fn entry(page: &mut String, scope: Scope, key: &Key, name: &str) {
+    let _ = write!(page, "\n### `{name}`\n\n{}\n\n", wrapped(key.doc));
+    if !matches!(key.kind, Kind::Any) {
+        let _ = writeln!(page, "- Takes: {}", takes(&key.kind));
+    }
+    words(page, &key.kind);
+    if !key.default.is_empty() {
+        let _ = writeln!(page, "- Default: `{}`", key.default);
+    }
+    let places: Vec<&str> = match (scope, key.scopes) {
+        (Scope::Site, scopes) if scopes.contains(&Scope::Route) => vec!["site and route"],
+        (_, [_]) => Vec::new(),
+        (_, scopes) => scopes.iter().map(|scope| place(*scope)).collect(),
+    };
+    if !places.is_empty() {
+        let _ = writeln!(page, "- Stands in: {}", places.join(", "));
+    }
+    if let Availability::Only { value, feature } = key.availability {
+        let value = match value {
+            Literal::False => "false".to_owned(),
+            Literal::Text(word) => format!("\"{word}\""),
+        };
+        let _ = writeln!(page, "- Available yet: only `{value}`; the rest comes with {feature}");
+    }
+    if !key.example.is_empty() {
+        let _ = write!(page, "\n```toml\n{}\n```\n", key.example);
+    }
+}
+
+/// A table, as the reference calls it.
+fn place(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Log => "`[log]`",
+        Scope::Limits => "`[limits]`",
+        scope => scope.header(),
+    }
+}
+
+/// A paragraph in lines that fit beside another window.
+fn wrapped(text: &str) -> String {
+    let mut page = String::with_capacity(text.len() + text.len() / 80);
+    let mut width = 0;
+    for word in text.split(' ') {
+        let length = word.chars().count();
+        if width > 0 && width + 1 + length > LINE_CHARS {
+            page.push('\n');
+            width = 0;
+        } else if width > 0 {
+            page.push(' ');
+            width += 1;
+        }
+        page.push_str(word);
+        width += length;
+    }
+    page
+}
+
+/// Longest line of a paragraph.
+const LINE_CHARS: usize = 120;
+
+/// Each word of a choice on a line of its own.
+fn words(page: &mut String, kind: &Kind) {
+    match kind {
+        Kind::Choice(words) => {
+            for Word { text, doc, later } in *words {
+                let later = later
+                    .map(|feature| format!(" (comes with {feature})"))
+                    .unwrap_or_default();
+                let _ = writeln!(page, "  - `\"{text}\"`: {doc}{later}");
+            }
+        }
+        Kind::Either(kinds) => kinds.iter().for_each(|kind| words_of_choice(page, kind)),
+        _ => {}
+    }
+}
+
+fn words_of_choice(page: &mut String, kind: &Kind) {
+    if matches!(kind, Kind::Choice(_)) {
+        words(page, kind);
+    }
+}
+
+/// What a kind takes, with its bounds.
+fn takes(kind: &Kind) -> String {
+    let span = |ms: u64| units::show_duration(std::time::Duration::from_millis(ms));
+    match kind {
+        Kind::Any => "any value".to_owned(),
+        Kind::Boolean => "`true` or `false`".to_owned(),
+        Kind::Integer { min, max } => format!("a whole number from {min} to {max}"),
+        Kind::Duration { min_ms, max_ms } => format!("a duration from {} to {}", span(*min_ms), span(*max_ms)),
+        Kind::Size { min, max } => format!("a size from {} to {}", units::show_size(*min), units::show_size(*max)),
+        Kind::Rate { min, max } => {
+            format!("a rate from {} to {}/s", units::show_size(*min), units::show_size(*max))
+        }
+        Kind::Choice(_) => "one of these words:".to_owned(),
+        Kind::Text(what) => format!("a string: {what}"),
+        Kind::List(inner) => format!("a list, each element {}", takes(inner)),
+        Kind::Several(inner) => format!("{}; or a list of them", takes(inner)),
+        Kind::Map { name, value } => format!("a table; names: {name}; values: {}", takes(value)),
+        Kind::Table(scope) => {
+            let keys: Vec<_> = keys::within(*scope).map(|key| format!("`{}`", key.name)).collect();
+            format!("a table with {}", keys.join(", "))
+        }
+        Kind::Tables { name, .. } => format!("a table for each {name}"),
+        Kind::Either(kinds) => {
+            let parts: Vec<_> = (kinds.iter().filter(|kind| !matches!(kind, Kind::Any)))
+                .map(|kind| match kind {
+                    Kind::Choice(_) => "one of the words below".to_owned(),
+                    kind => takes(kind),
+                })
+                .collect();
+            parts.join("; or ")
+        }
+    }
+}
+
+fn is_later(key: &Key) -> bool {
+    matches!(key.availability, Availability::Later(_))
+}
+
+fn later(page: &mut String) {
+    page.push_str(
+        "\n## Not available yet\n\nThese keys are known and refused, so that no setting is ever silently without \
+         effect.\n\n| key | stands in | comes with |\n|---|---|---|\n",
+    );
+    for key in keys::all() {
+        if let Availability::Later(feature) = key.availability {
+            let places = key.scopes.iter().map(|scope| match scope {
+                Scope::Top => "top".to_owned(),
+                Scope::Site => "site".to_owned(),
+                Scope::Route => "route".to_owned(),
+                scope => format!("`{}`", scope.header()),
+            });
+            let places = places.collect::<Vec<_>>().join(" and ");
+            let _ = writeln!(page, "| `{}` | {places} | {feature} |", key.name);
+        }
+    }
+}

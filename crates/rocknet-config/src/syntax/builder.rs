@@ -1,0 +1,335 @@
+//! The parser's events put together to tables, without recursion and whatever order they come in.
+
+use toml_parser::decoder::ScalarKind;
+use toml_parser::parser::{Event, EventKind};
+use toml_parser::{ParseError, Source};
+
+use crate::file::{Node, Origin, Table, Text, Value};
+use crate::finding::{Code, Finding, MAX_FINDINGS, Related, Severity};
+use crate::source::{FileId, Sources, Span};
+use crate::syntax::MAX_KEY_PARTS;
+use crate::syntax::tree::{self, Clash};
+
+/// What became of a file.
+pub(super) struct Built {
+    pub root: Table,
+    /// Keys and tables written twice.
+    pub duplicates: Vec<Finding>,
+    pub torn: Vec<Torn>,
+}
+
+/// A list or inline table that goes wrong on a later line than it begins on: every line after that is misread, so one
+/// finding stands for all of them.
+pub(super) struct Torn {
+    pub open: Span,
+    /// Where it first goes wrong.
+    pub fault: Span,
+    pub end: u32,
+    pub is_list: bool,
+}
+
+/// One list or inline table whose end has not come yet.
+enum Open {
+    List {
+        items: Vec<Node>,
+        start: Span,
+    },
+    Inline {
+        table: Table,
+        start: Span,
+        keys: Vec<(String, Span)>,
+    },
+}
+
+/// Turns events into tables. It keeps a stack of its own, so no input makes it recurse.
+pub(super) struct Builder<'s, 'e> {
+    source: Source<'s>,
+    /// Bytes before the source's first: a byte order mark.
+    offset: usize,
+    file: FileId,
+    sources: &'e Sources,
+    errors: &'e mut Vec<ParseError>,
+    /// Places of the parser's errors, sorted.
+    faults: Vec<usize>,
+    torn: Vec<Torn>,
+    /// End of the event being read.
+    here: u32,
+    root: Table,
+    /// Header of the table that keys now go to.
+    path: Vec<(String, Span)>,
+    /// Keys now belong to a table that could not be opened.
+    skip: bool,
+    stack: Vec<Open>,
+    /// Parts of the key being read.
+    keys: Vec<(String, Span)>,
+    /// The key outside all lists and inline tables that waits for its value.
+    pending: Vec<(String, Span)>,
+    /// Inside `[…]` (false) or `[[…]]` (true).
+    header: Option<bool>,
+    duplicates: Vec<Finding>,
+}
+
+impl<'s, 'e> Builder<'s, 'e> {
+    /// `faults` are the places of the parser's errors, sorted; errors in values join `errors`.
+    pub fn new(
+        sources: &'e Sources,
+        file: FileId,
+        source: Source<'s>,
+        offset: usize,
+        faults: Vec<usize>,
+        errors: &'e mut Vec<ParseError>,
+    ) -> Builder<'s, 'e> {
+        Builder {
+            source,
+            offset,
+            file,
+            sources,
+            errors,
+            faults,
+            torn: Vec::new(),
+            here: 0,
+            root: Table::new(Origin::Header),
+            path: Vec::new(),
+            skip: false,
+            stack: Vec::new(),
+            keys: Vec::new(),
+            pending: Vec::new(),
+            header: None,
+            duplicates: Vec::new(),
+        }
+    }
+
+    pub fn finish(mut self) -> Built {
+        self.abandon();
+        Built {
+            root: self.root,
+            duplicates: self.duplicates,
+            torn: self.torn,
+        }
+    }
+
+    pub fn take(&mut self, event: &Event) {
+        let span = Span::new(
+            self.file,
+            event.span().start() + self.offset,
+            event.span().end() + self.offset,
+        );
+        self.here = span.end;
+        match event.kind() {
+            EventKind::StdTableOpen | EventKind::ArrayTableOpen => {
+                self.abandon();
+                self.header = Some(event.kind() == EventKind::ArrayTableOpen);
+            }
+            EventKind::StdTableClose | EventKind::ArrayTableClose => self.open_table(),
+            EventKind::SimpleKey => {
+                let mut key = String::new();
+                if let Some(raw) = self.source.get(event) {
+                    raw.decode_key(&mut key, self.errors);
+                }
+                self.keys.push((key, span));
+            }
+            EventKind::KeyValSep => match self.stack.last_mut() {
+                Some(Open::Inline { keys, .. }) => *keys = std::mem::take(&mut self.keys),
+                Some(Open::List { .. }) => self.keys.clear(),
+                None => self.pending = std::mem::take(&mut self.keys),
+            },
+            EventKind::ArrayOpen => self.stack.push(Open::List {
+                items: Vec::new(),
+                start: span,
+            }),
+            EventKind::InlineTableOpen => {
+                self.stack.push(Open::Inline {
+                    table: Table::new(Origin::Inline),
+                    start: span,
+                    keys: Vec::new(),
+                });
+            }
+            EventKind::ArrayClose => {
+                if matches!(self.stack.last(), Some(Open::List { .. }))
+                    && let Some(Open::List { items, start }) = self.stack.pop()
+                {
+                    self.close(Value::List(items), start, span);
+                }
+            }
+            EventKind::InlineTableClose => {
+                if matches!(self.stack.last(), Some(Open::Inline { .. }))
+                    && let Some(Open::Inline { table, start, .. }) = self.stack.pop()
+                {
+                    self.close(Value::Table(table), start, span);
+                }
+            }
+            EventKind::Scalar => {
+                let value = self.scalar(event);
+                self.value(Node { value, span });
+            }
+            EventKind::Newline if self.stack.is_empty() => {
+                if self.header.take().is_some() {
+                    // A header that never closed: its keys belong to a table nobody can name.
+                    self.skip = true;
+                    self.keys.clear();
+                }
+                self.abandon();
+            }
+            EventKind::KeySep
+            | EventKind::ValueSep
+            | EventKind::Whitespace
+            | EventKind::Comment
+            | EventKind::Newline
+            | EventKind::Error => {}
+        }
+    }
+
+    /// Drops what was begun and never ended; the parser has told. The key still counts as written, so that nobody
+    /// calls it missing.
+    fn abandon(&mut self) {
+        if let Some(outermost) = self.stack.first() {
+            let (open, is_list) = match outermost {
+                Open::List { start, .. } => (*start, true),
+                Open::Inline { start, .. } => (*start, false),
+            };
+            let first = self.faults.partition_point(|fault| *fault < open.start as usize);
+            if let Some(fault) = self.faults.get(first).copied() {
+                let end = self.here;
+                self.tear(open, fault, end, is_list);
+            }
+        }
+        self.stack.clear();
+        if self.pending.is_empty() {
+            self.pending = std::mem::take(&mut self.keys);
+        }
+        self.keys.clear();
+        if let Some((_, span)) = self.pending.last() {
+            let span = *span;
+            self.value(Node {
+                value: Value::Broken,
+                span,
+            });
+        }
+    }
+
+    /// A list or inline table is complete; with an error in it nobody knows what it should have been.
+    fn close(&mut self, value: Value, open: Span, end: Span) {
+        let first = self.faults.partition_point(|fault| *fault < open.start as usize);
+        let fault = self
+            .faults
+            .get(first)
+            .copied()
+            .filter(|fault| *fault <= end.end as usize);
+        let is_list = matches!(value, Value::List(_));
+        let value = if fault.is_some() { Value::Broken } else { value };
+        if let (Some(fault), true) = (fault, self.stack.is_empty()) {
+            self.tear(open, fault, end.end, is_list);
+        }
+        self.value(Node {
+            value,
+            span: open.to(end),
+        });
+    }
+
+    fn tear(&mut self, open: Span, fault: usize, end: u32, is_list: bool) {
+        let fault = Span::new(self.file, fault, fault + 1);
+        if self.sources.line(fault) > self.sources.line(open) && self.torn.len() < MAX_FINDINGS {
+            self.torn.push(Torn {
+                open,
+                fault,
+                end,
+                is_list,
+            });
+        }
+    }
+
+    fn scalar(&mut self, event: &Event) -> Value {
+        let Some(raw) = self.source.get(event) else {
+            return Value::Broken;
+        };
+        let before = self.errors.len();
+        let mut text = String::new();
+        let kind = raw.decode_scalar(&mut text, self.errors);
+        if self.errors.len() > before {
+            return Value::Broken;
+        }
+        match kind {
+            ScalarKind::String => Value::Text(Text {
+                value: text,
+                template: None,
+            }),
+            ScalarKind::Boolean(value) => Value::Boolean(value),
+            ScalarKind::DateTime => Value::Datetime,
+            ScalarKind::Float => Value::Float,
+            ScalarKind::Integer(radix) => match i64::from_str_radix(&text, radix.value()) {
+                Ok(number) => Value::Integer(number),
+                Err(_) => {
+                    self.errors
+                        .push(ParseError::new("number out of range").with_unexpected(event.span()));
+                    Value::Broken
+                }
+            },
+        }
+    }
+
+    /// A value is complete: it goes to the innermost open list or table, or under the current key.
+    fn value(&mut self, node: Node) {
+        match self.stack.last_mut() {
+            Some(Open::List { items, .. }) => items.push(node),
+            Some(Open::Inline { table, keys, .. }) => {
+                let keys = std::mem::take(keys);
+                let outcome = tree::insert(table, &keys, node, Origin::Dotted);
+                self.told(outcome);
+            }
+            None => {
+                let keys = std::mem::take(&mut self.pending);
+                if self.skip {
+                    return;
+                }
+                let outcome = match tree::descend(&mut self.root, &self.path) {
+                    Ok(table) => tree::insert(table, &keys, node, Origin::Dotted),
+                    Err(clash) => Err(clash),
+                };
+                self.told(outcome);
+            }
+        }
+    }
+
+    /// `[a.b]` or `[[a.b]]` is complete.
+    fn open_table(&mut self) {
+        let Some(is_list) = self.header.take() else { return };
+        let keys = std::mem::take(&mut self.keys);
+        self.skip = true;
+        if keys.is_empty() {
+            return;
+        }
+        let outcome = tree::open(&mut self.root, &keys, is_list);
+        self.skip = outcome.is_err();
+        self.told(outcome);
+        self.path = keys;
+    }
+
+    fn told(&mut self, outcome: Result<(), Clash>) {
+        let finding = match outcome {
+            Ok(()) => return,
+            Err(Clash::Twice { name, here, there }) => Finding {
+                severity: Severity::Error,
+                code: Code::Syntax,
+                message: format!("`{name}` is written twice"),
+                help: Some("keep one of the two, or give them different names".into()),
+                location: Some(self.sources.locate(here)),
+                related: vec![Related {
+                    message: "first here".into(),
+                    location: self.sources.locate(there),
+                }],
+            },
+            Err(Clash::Deep(here)) => Finding {
+                severity: Severity::Error,
+                code: Code::Syntax,
+                message: format!("a name of more than {MAX_KEY_PARTS} parts"),
+                help: Some("names with dots need quotes: [site.\"example.com\"]".into()),
+                location: Some(self.sources.locate(here)),
+                related: Vec::new(),
+            },
+        };
+        // Bounded like the report itself: ten thousand duplicates teach no more than the first ones.
+        if self.duplicates.len() < MAX_FINDINGS {
+            self.duplicates.push(finding);
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Where a key may go in a tree of tables: TOML opens each table once, and in one way.
+
+use crate::file::{Entry, Node, Origin, Table, Value};
+use crate::source::Span;
+use crate::syntax::MAX_KEY_PARTS;
+
+/// Why a key cannot be put where it stands.
+pub(super) enum Clash {
+    Twice { name: String, here: Span, there: Span },
+    Deep(Span),
+}
+
+fn within_depth(keys: &[(String, Span)]) -> Result<(), Clash> {
+    match keys.get(MAX_KEY_PARTS) {
+        Some((_, span)) => Err(Clash::Deep(*span)),
+        None => Ok(()),
+    }
+}
+
+/// Puts a value under a dotted key.
+pub(super) fn insert(table: &mut Table, keys: &[(String, Span)], node: Node, origin: Origin) -> Result<(), Clash> {
+    within_depth(keys)?;
+    let Some(((name, span), parents)) = keys.split_last() else {
+        return Ok(());
+    };
+    let parent = implied(table, parents, origin)?;
+    if let Some(entry) = parent.entries.get(name) {
+        return Err(Clash::Twice {
+            name: name.clone(),
+            here: *span,
+            there: entry.key,
+        });
+    }
+    parent.entries.insert(name.clone(), Entry { key: *span, node });
+    Ok(())
+}
+
+/// Opens the table of a header, `[a.b]` or `[[a.b]]`.
+pub(super) fn open(root: &mut Table, keys: &[(String, Span)], is_list: bool) -> Result<(), Clash> {
+    within_depth(keys)?;
+    let Some(((name, span), parents)) = keys.split_last() else {
+        return Ok(());
+    };
+    let parent = implied(root, parents, Origin::Implied)?;
+    if is_list {
+        return open_item(parent, name, *span);
+    }
+    let Some(entry) = parent.entries.get_mut(name) else {
+        let node = Node {
+            value: Value::Table(Table::new(Origin::Header)),
+            span: *span,
+        };
+        parent.entries.insert(name.clone(), Entry { key: *span, node });
+        return Ok(());
+    };
+    match &mut entry.node.value {
+        Value::Table(table) if table.origin == Origin::Implied => {
+            table.origin = Origin::Header;
+            entry.key = *span;
+            entry.node.span = *span;
+            Ok(())
+        }
+        _ => Err(Clash::Twice {
+            name: name.clone(),
+            here: *span,
+            there: entry.key,
+        }),
+    }
+}
+
+/// The table at a path that need not exist yet; made on the way with `origin`.
+fn implied<'t>(mut table: &'t mut Table, keys: &[(String, Span)], origin: Origin) -> Result<&'t mut Table, Clash> {
+    for (name, span) in keys {
+        let entry = table.entries.entry(name.clone()).or_insert_with(|| {
+            let node = Node {
+                value: Value::Table(Table::new(origin)),
+                span: *span,
+            };
+            Entry { key: *span, node }
+        });
+        let there = entry.key;
+        let twice = || Clash::Twice {
+            name: name.clone(),
+            here: *span,
+            there,
+        };
+        table = match &mut entry.node.value {
+            // A header may add below any table but an inline one; a dotted key only to what dotted keys made.
+            Value::Table(inner) => match (origin, inner.origin) {
+                (_, Origin::Inline) => return Err(twice()),
+                (Origin::Dotted, Origin::Header | Origin::Implied) => return Err(twice()),
+                _ => inner,
+            },
+            Value::List(items) if origin == Origin::Implied => match items.last_mut().map(|n| &mut n.value) {
+                Some(Value::Table(inner)) if inner.origin == Origin::Header => inner,
+                _ => return Err(twice()),
+            },
+            _ => return Err(twice()),
+        };
+    }
+    Ok(table)
+}
+
+/// The table of the current header, which exists.
+pub(super) fn descend<'t>(mut table: &'t mut Table, keys: &[(String, Span)]) -> Result<&'t mut Table, Clash> {
+    for (name, span) in keys {
+        let missing = || Clash::Twice {
+            name: name.clone(),
+            here: *span,
+            there: *span,
+        };
+        let entry = table.entries.get_mut(name).ok_or_else(missing)?;
+        table = match &mut entry.node.value {
+            Value::Table(inner) => inner,
+            Value::List(items) => match items.last_mut().map(|n| &mut n.value) {
+                Some(Value::Table(inner)) => inner,
+                _ => return Err(missing()),
+            },
+            _ => return Err(missing()),
+        };
+    }
+    Ok(table)
+}
+
+/// One more element of an array of tables.
+fn open_item(parent: &mut Table, name: &str, span: Span) -> Result<(), Clash> {
+    let item = Node {
+        value: Value::Table(Table::new(Origin::Header)),
+        span,
+    };
+    match parent.entries.get_mut(name) {
+        None => {
+            let node = Node {
+                value: Value::List(vec![item]),
+                span,
+            };
+            parent.entries.insert(name.to_owned(), Entry { key: span, node });
+            Ok(())
+        }
+        Some(entry) => match &mut entry.node.value {
+            Value::List(items)
+                if items
+                    .last()
+                    .and_then(Node::as_table)
+                    .is_some_and(|t| t.origin == Origin::Header) =>
+            {
+                items.push(item);
+                Ok(())
+            }
+            _ => Err(Clash::Twice {
+                name: name.to_owned(),
+                here: span,
+                there: entry.key,
+            }),
+        },
+    }
+}

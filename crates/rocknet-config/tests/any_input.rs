@@ -1,0 +1,107 @@
+//! No input makes the configuration panic or take long: random texts, random changes to good ones, hostile shapes.
+
+use std::path::Path;
+
+use proptest::prelude::*;
+use rocknet_config::fuzzing::{config, text_of_a_file as feed};
+
+/// What past fuzzing and thought have found worth keeping.
+#[test]
+fn fuzz_seeds_pass() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/config");
+    let mut seen = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        config(&std::fs::read(entry.unwrap().path()).unwrap());
+        seen += 1;
+    }
+    assert!(seen >= 15, "{seen} seeds");
+}
+
+/// The good files that changes start from.
+fn seeds() -> Vec<String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
+    paths.sort();
+    let toml = paths
+        .iter()
+        .filter(|path| path.extension().is_some_and(|e| e == "toml"));
+    toml.map(|path| std::fs::read_to_string(path).unwrap()).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn random_text(text in "\\PC{0,200}") {
+        let _ = feed(&text);
+    }
+
+    #[test]
+    fn random_change(seed in any::<prop::sample::Index>(), at in any::<prop::sample::Index>(), cut in 0_usize..20,
+                     put in prop_oneof!["\\PC{0,6}", "[\\[\\]{}=.,\"'#\n\\\\$*/:]{0,6}"]) {
+        let seeds = seeds();
+        let mut chars: Vec<char> = seed.get(&seeds).chars().collect();
+        let from = at.index(chars.len() + 1);
+        let to = (from + cut).min(chars.len());
+        chars.splice(from..to, put.chars());
+        let _ = feed(&chars.into_iter().collect::<String>());
+    }
+}
+
+#[test]
+fn hostile_shapes_are_told_or_taken_in_good_time() {
+    let n = 100_000;
+    let rows: Vec<(&str, String, bool)> = vec![
+        ("lists in lists", "a = ".to_owned() + &"[".repeat(n), false),
+        ("tables in tables", "a = ".to_owned() + &"{a=".repeat(n), false),
+        ("a long dotted key", "a".to_owned() + &".a".repeat(n) + " = 1", false),
+        ("a long header", format!("[a{}]", ".a".repeat(n)), false),
+        (
+            "dotted keys in tables in tables",
+            "a = ".to_owned() + &"{a.a.a.a.a.a.a.a=".repeat(n),
+            false,
+        ),
+        (
+            "as deep as can be",
+            "[a.a.a.a.a.a.a.a]\na = ".to_owned() + &"{a.a.a.a.a.a.a.a=".repeat(15) + "1" + &"}".repeat(15) + "\n",
+            false,
+        ),
+        ("many headers", "[site.\"a.test\"]\n".repeat(n), false),
+        ("many errors", "x\n".repeat(n), false),
+        ("one long line", format!("a = \"{}\"", "x".repeat(n)), false),
+        ("many quotes", "\"".repeat(n), false),
+        ("many closing brackets", "]".repeat(n), false),
+        ("many commas", format!("a = [{}]", ",".repeat(n)), false),
+        ("many unclosed lists", "a = [\n".repeat(1000), false),
+        ("many variables", format!("include = \"{}\"", "${A}".repeat(n)), false),
+        (
+            "many unknown keys",
+            (0..n).map(|i| format!("k{i} = 1\n")).collect(),
+            false,
+        ),
+        ("a tower of arrays of tables", "[[a]]\n[[a.b]]\n".repeat(n / 10), false),
+        (
+            "ten thousand sites",
+            (0..10_000)
+                .map(|i| format!("[site.\"s{i}.test\"]\nroot = \"/w\"\naliases = \"w.s{i}.test\"\n"))
+                .collect(),
+            true,
+        ),
+        (
+            "ten thousand routes",
+            "[site.\"a.test\"]\nroot = \"/w\"\n".to_owned()
+                + &(0..10_000)
+                    .map(|i| format!("[site.\"a.test\".route.\"/r{i}/*\"]\nbrowse = true\n"))
+                    .collect::<String>(),
+            true,
+        ),
+    ];
+    for (name, text, good) in rows {
+        let start = std::time::Instant::now();
+        let got = feed(&text);
+        assert_eq!(got.is_ok(), good, "{name}: {:?}", got.map_err(|r| r.to_string()));
+        // Far above what any of these takes even on a busy machine, far below what anything quadratic takes.
+        assert!(start.elapsed().as_secs() < 60, "{name}: {:?}", start.elapsed());
+        println!("{name}: {:?}", start.elapsed());
+    }
+}

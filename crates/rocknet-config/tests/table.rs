@@ -1,0 +1,203 @@
+//! The table of keys against everything made from it: defaults, examples, the pages on disk, and the model.
+
+use std::path::{Path, PathBuf};
+
+use rocknet_config::environment::Memory;
+use rocknet_config::keys::{self, Availability, Key, Kind, Scope};
+use rocknet_config::{Config, Report, reference};
+
+/// A whole file with one line in the table of a scope, and how its site is named there.
+fn placed(scope: Scope, line: &str) -> String {
+    let site = "[site.\"example.com\"]\nroot = \"/w\"\n";
+    match scope {
+        Scope::Top => format!("{line}\n{site}"),
+        Scope::Server => format!("[server]\n{line}\n{site}"),
+        Scope::Events => format!("[server]\nevents = {{ {line} }}\n{site}"),
+        Scope::Limits => format!("[limits]\n{line}\n{site}"),
+        Scope::Log => format!("[log]\n{line}\n{site}"),
+        Scope::Rotate => format!("[log]\nrotate = {{ {line} }}\n{site}"),
+        Scope::Cache => format!("[cache]\n{line}\n{site}"),
+        Scope::Site if line.starts_with("root") => format!("[site.\"example.com\"]\n{line}\n"),
+        Scope::Site => format!("{site}{line}\n"),
+        Scope::SiteLimits => format!("{site}limits = {{ {line} }}\n"),
+        Scope::SiteLog => format!("{site}log = {{ {line} }}\n"),
+        Scope::Route => format!("{site}[site.\"example.com\".route.\"/x/*\"]\n{line}\n"),
+        Scope::Redirect => format!("{site}redirects = {{ \"/a\" = {{ to = \"/b\", {line} }} }}\n"),
+    }
+}
+
+fn read(text: &str) -> Result<Config, Report> {
+    let world = Memory {
+        any_directory: true,
+        ..Memory::default()
+    };
+    let loaded = rocknet_config::parse(text, Path::new("/etc/rocknet/rocknet.toml"), &world)?;
+    Ok(loaded.config)
+}
+
+/// Forgets where things were written, which is all that may differ between a default and the same value written.
+fn plain(mut config: Config) -> Config {
+    for site in &mut config.sites {
+        site.listen_given = false;
+        site.settings.places.clear();
+        site.routes.clear();
+    }
+    config
+}
+
+#[test]
+fn a_default_written_out_changes_nothing() {
+    let bare = plain(read(&placed(Scope::Limits, "")).unwrap());
+    assert_eq!(
+        Config {
+            sites: vec![],
+            files: vec![],
+            ..bare.clone()
+        },
+        Config::default()
+    );
+    let mut seen = 0;
+    for key in keys::all().filter(|key| !key.default.is_empty()) {
+        for scope in key.scopes {
+            let text = placed(*scope, &format!("{} = {}", key.name, key.default));
+            let config = read(&text).unwrap_or_else(|report| panic!("{text}\n{report}"));
+            let mut expected = bare.clone();
+            expected.sites[0].place.line = config.sites[0].place.line;
+            if *scope == Scope::Redirect {
+                expected.sites[0].settings.redirects = config.sites[0].settings.redirects.clone();
+                assert_eq!(config.sites[0].settings.redirects[0].status, 308);
+            }
+            assert_eq!(plain(config), expected, "{text}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 40, "{seen} defaults");
+}
+
+#[test]
+fn every_example_is_accepted_where_it_may_stand() {
+    let mut seen = 0;
+    for key in keys::all().filter(|key| !key.example.is_empty()) {
+        for scope in key.scopes {
+            let text = match (key.name, scope) {
+                ("include", _) => placed(*scope, key.example),
+                ("route", _) => format!("[site.\"example.com\"]\nroot = \"/w\"\n{}", key.example),
+                _ => placed(*scope, key.example),
+            };
+            read(&text).unwrap_or_else(|report| panic!("{text}\n{report}"));
+            let formatted = rocknet_config::format(&format!("{}\n", key.example)).unwrap();
+            assert_eq!(
+                formatted.trim_end(),
+                key.example,
+                "examples are shown as `rocknet fmt` leaves them"
+            );
+            seen += 1;
+        }
+    }
+    assert!(seen > 40, "{seen} examples");
+}
+
+#[test]
+fn every_key_is_known_once_and_documented() {
+    let all: Vec<&Key> = keys::all().collect();
+    for (at, key) in all.iter().enumerate() {
+        assert!(key.doc.ends_with('.'), "{}: the doc is no sentence", key.name);
+        assert!(!key.scopes.is_empty(), "{}", key.name);
+        for other in &all[..at] {
+            let shared = key.scopes.iter().any(|scope| other.scopes.contains(scope));
+            assert!(key.name != other.name || !shared, "{} is in the table twice", key.name);
+        }
+        for name in key.elsewhere {
+            let same = key.scopes.iter().any(|scope| keys::find(*scope, name).is_some());
+            assert!(!same, "{}: `{name}` is a key of RockNet itself", key.name);
+        }
+        if key.availability == Availability::Now && !matches!(key.kind, Kind::Table(_) | Kind::Tables { .. }) {
+            let small = [Scope::Events, Scope::Rotate, Scope::Redirect].contains(&key.scopes[0]);
+            assert!(small || !key.example.is_empty(), "{} has no example", key.name);
+        }
+    }
+}
+
+#[test]
+fn a_key_that_comes_later_is_refused_as_such() {
+    let mut seen = 0;
+    for key in keys::all() {
+        if let Availability::Later(feature) = key.availability {
+            for scope in key.scopes {
+                let report = read(&placed(*scope, &format!("{} = {{}}", key.name))).unwrap_err();
+                let text = report.to_string();
+                assert!(text.contains("not available yet") && text.contains(feature), "{text}");
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen > 15, "{seen}");
+}
+
+/// Changed the table? `cargo xtask docs` writes these files anew.
+#[test]
+fn pages_on_disk_are_fresh() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let rows: [(&str, String); 2] = [
+        ("configuration.md", reference::markdown()),
+        ("rocknet.schema.json", reference::schema()),
+    ];
+    for (name, fresh) in rows {
+        let path: PathBuf = docs.join(name);
+        let on_disk = std::fs::read_to_string(&path).unwrap_or_default().replace("\r\n", "\n");
+        assert!(on_disk == fresh, "docs/{name} is out of date: run cargo xtask docs");
+    }
+}
+
+#[test]
+fn the_schema_knows_every_key_and_all_its_references_lead_somewhere() {
+    let schema: serde_json::Value = serde_json::from_str(&reference::schema()).unwrap();
+    let mut references = Vec::new();
+    let mut open = vec![&schema];
+    while let Some(value) = open.pop() {
+        match value {
+            serde_json::Value::Object(map) => {
+                references.extend(map.get("$ref").and_then(|r| r.as_str()));
+                open.extend(map.values());
+            }
+            serde_json::Value::Array(items) => open.extend(items),
+            _ => {}
+        }
+    }
+    assert!(references.len() > 10);
+    for reference in references {
+        assert!(
+            schema.pointer(reference.trim_start_matches('#')).is_some(),
+            "{reference}"
+        );
+    }
+    let text = schema.to_string();
+    for key in keys::all().filter(|key| !matches!(key.availability, Availability::Later(_))) {
+        assert!(text.contains(&format!("\"{}\":", key.name)), "{}", key.name);
+        assert!(reference::markdown().contains(key.name), "{}", key.name);
+    }
+}
+
+#[test]
+fn ready_made_configurations_are_what_a_file_would_say() {
+    use rocknet_config::model::{Listen, Mode};
+    let listen = Listen::Tcp {
+        address: Some([127, 0, 0, 1].into()),
+        port: 8080,
+    };
+    let text = "[server]\nmode = \"dev\"\n[site.\"127.0.0.1:8080\"]\nroot = \"/w\"\nbrowse = true\n";
+    let mut written = plain(read(text).unwrap());
+    let mut made = plain(Config::for_directory(Path::new("/w"), listen.clone()));
+    for config in [&mut written, &mut made] {
+        config.files.clear();
+        config.sites[0].place = Default::default();
+        config.sites[0].name.clear();
+    }
+    assert_eq!(written, made);
+    let welcome = Config::welcome(listen.clone());
+    assert_eq!(
+        (welcome.server.mode, &welcome.sites[0].settings.root),
+        (Mode::Dev, &None)
+    );
+    assert_eq!(welcome.sites[0].listen, [listen]);
+}
