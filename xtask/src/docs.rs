@@ -1,6 +1,7 @@
 //! `cargo xtask docs`: the pages that are generated, so that they cannot disagree with the parser.
 
 use crate::{Failure, repository};
+use rocknet_config::reference;
 use std::fs;
 
 #[derive(clap::Args)]
@@ -11,7 +12,10 @@ pub struct Options {
 }
 
 /// Every generated file: its place, and what makes its text.
-const PAGES: &[Page] = &[];
+const PAGES: &[Page] = &[
+    ("docs/configuration.md", reference::markdown),
+    ("docs/rocknet.schema.json", reference::schema),
+];
 
 /// A place from the root of the checkout, and what makes the text.
 type Page = (&'static str, fn() -> String);
