@@ -13,6 +13,7 @@ pub mod queue;
 #[cfg(unix)]
 pub mod rights;
 pub mod runtime;
+pub mod sim;
 #[cfg(unix)]
 pub mod socket;
 #[cfg(unix)]

@@ -1,0 +1,309 @@
+//! A link in memory: what it receives is scripted, what it sends is kept, and it fails where the script says so.
+//!
+//! For tests of what stands above a link. Nothing here waits and nothing here tells the time.
+
+use std::cell::{Ref, RefCell};
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+
+#[cfg(unix)]
+use crate::file::read_range;
+use crate::link::{Link, Received};
+use crate::queue::{MAX_SLICES, SendQueue};
+
+/// Bytes of a file read for one step of sending.
+#[cfg(unix)]
+const FILE_STEP: usize = 16 * 1024;
+
+/// The side of the pipe that a connection holds.
+pub struct Sim(Rc<RefCell<State>>);
+
+/// The other side, which a test holds: it says, hears, and sets what goes wrong.
+#[derive(Clone)]
+pub struct Peer(Rc<RefCell<State>>);
+
+#[derive(Default)]
+struct State {
+    arriving: VecDeque<Arrival>,
+    heard: Vec<u8>,
+    /// Bytes that the peer still takes; without a bound if `None`.
+    window: Option<usize>,
+    /// Most bytes that leave in one step.
+    step: Option<usize>,
+    send_error: Option<io::ErrorKind>,
+    /// Nothing more comes from the connection: it was told to shut down, or is gone.
+    shut_down: bool,
+    gone: bool,
+    receiving: Option<Waker>,
+    sending: Option<Waker>,
+}
+
+enum Arrival {
+    /// Bytes that go into the buffer that is offered, as far as there is room.
+    Lent(Bytes),
+    /// Bytes in a buffer that the link brings.
+    Held(Bytes),
+    /// Nothing for now; what follows is there at the next look, for which the task is woken.
+    Pause,
+    Fail(io::ErrorKind),
+    End,
+}
+
+/// A link and the other side of it.
+pub fn pipe() -> (Sim, Peer) {
+    let state = Rc::new(RefCell::new(State::default()));
+    (Sim(Rc::clone(&state)), Peer(state))
+}
+
+impl Peer {
+    /// These bytes arrive together, in the buffer that the connection offers.
+    pub fn say(&self, bytes: &[u8]) -> &Peer {
+        self.arrive(Arrival::Lent(Bytes::copy_from_slice(bytes)))
+    }
+
+    /// These bytes arrive together, in a buffer of the link's own.
+    pub fn say_held(&self, bytes: &[u8]) -> &Peer {
+        self.arrive(Arrival::Held(Bytes::copy_from_slice(bytes)))
+    }
+
+    /// What follows arrives a moment later.
+    pub fn pause(&self) -> &Peer {
+        self.arrive(Arrival::Pause)
+    }
+
+    /// The peer says nothing more, but goes on hearing.
+    pub fn end(&self) -> &Peer {
+        self.arrive(Arrival::End)
+    }
+
+    /// Receiving fails after what was said so far.
+    pub fn fail(&self, error: io::ErrorKind) -> &Peer {
+        self.arrive(Arrival::Fail(error))
+    }
+
+    /// Sending fails from now on.
+    pub fn refuse(&self, error: io::ErrorKind) -> &Peer {
+        self.0.borrow_mut().send_error = Some(error);
+        self.wake_sender()
+    }
+
+    /// The peer takes so many bytes from now on, and then no more until told otherwise.
+    pub fn take(&self, bytes: usize) -> &Peer {
+        self.0.borrow_mut().window = Some(bytes);
+        self.wake_sender()
+    }
+
+    /// The peer takes all there is, from now on.
+    pub fn take_all(&self) -> &Peer {
+        self.0.borrow_mut().window = None;
+        self.wake_sender()
+    }
+
+    /// At most so many bytes leave in one step: every write is a short one.
+    pub fn step(&self, bytes: usize) -> &Peer {
+        self.0.borrow_mut().step = Some(bytes.max(1));
+        self
+    }
+
+    /// All that has come from the connection.
+    pub fn heard(&self) -> Ref<'_, [u8]> {
+        Ref::map(self.0.borrow(), |state| &state.heard[..])
+    }
+
+    /// Forgets what was heard, and gives it.
+    pub fn take_heard(&self) -> Vec<u8> {
+        std::mem::take(&mut self.0.borrow_mut().heard)
+    }
+
+    /// Whether the connection has said that it sends nothing more.
+    pub fn is_shut_down(&self) -> bool {
+        self.0.borrow().shut_down
+    }
+
+    /// Whether the connection has let go of the link.
+    pub fn is_gone(&self) -> bool {
+        self.0.borrow().gone
+    }
+
+    fn arrive(&self, arrival: Arrival) -> &Peer {
+        self.0.borrow_mut().arriving.push_back(arrival);
+        self.wake(|state| state.receiving.take())
+    }
+
+    fn wake_sender(&self) -> &Peer {
+        self.wake(|state| state.sending.take())
+    }
+
+    /// Wakes outside of the borrow: a waker may poll at once.
+    fn wake(&self, take: impl FnOnce(&mut State) -> Option<Waker>) -> &Peer {
+        let waker = take(&mut self.0.borrow_mut());
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        self
+    }
+}
+
+impl Drop for Sim {
+    fn drop(&mut self) {
+        let mut state = self.0.borrow_mut();
+        state.shut_down = true;
+        state.gone = true;
+    }
+}
+
+impl Link for Sim {
+    fn poll_recv<'b>(&mut self, context: &mut Context<'_>, buffer: &'b mut [u8]) -> Poll<io::Result<Received<'b>>> {
+        let mut state = self.0.borrow_mut();
+        match state.arriving.pop_front() {
+            None => {
+                state.receiving = Some(context.waker().clone());
+                Poll::Pending
+            }
+            Some(Arrival::Pause) => {
+                context.waker().wake_by_ref();
+                Poll::Pending
+            }
+            Some(Arrival::Lent(mut bytes)) => {
+                let now = bytes.split_to(bytes.len().min(buffer.len()));
+                if !bytes.is_empty() {
+                    state.arriving.push_front(Arrival::Lent(bytes));
+                }
+                let lent = &mut buffer[..now.len()];
+                lent.copy_from_slice(&now);
+                Poll::Ready(Ok(Received::Lent(lent)))
+            }
+            Some(Arrival::Held(bytes)) => Poll::Ready(Ok(Received::Held(bytes))),
+            Some(Arrival::Fail(error)) => Poll::Ready(Err(error.into())),
+            Some(Arrival::End) => {
+                // Every further look finds the same end.
+                state.arriving.push_front(Arrival::End);
+                Poll::Ready(Ok(Received::Lent(&buffer[..0])))
+            }
+        }
+    }
+
+    fn poll_send(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> Poll<io::Result<()>> {
+        let mut state = self.0.borrow_mut();
+        while !queue.is_empty() {
+            if let Some(error) = state.send_error {
+                return Poll::Ready(Err(error.into()));
+            }
+            let room = state.window.unwrap_or(usize::MAX).min(state.step.unwrap_or(usize::MAX));
+            if room == 0 {
+                state.sending = Some(context.waker().clone());
+                return Poll::Pending;
+            }
+            let sent = copy_front(queue, room, &mut state.heard)?;
+            queue.advance(sent);
+            if let Some(window) = &mut state.window {
+                *window -= sent;
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn shut_down(&mut self) -> io::Result<()> {
+        self.0.borrow_mut().shut_down = true;
+        Ok(())
+    }
+
+    fn sends_files(&self) -> bool {
+        true
+    }
+}
+
+/// Appends what one system call would have taken off the front of the queue; tells how much that was.
+fn copy_front(queue: &mut SendQueue, room: usize, out: &mut Vec<u8>) -> io::Result<usize> {
+    let before = out.len();
+    if let Some(plain) = queue.plain() {
+        out.extend_from_slice(&plain[..plain.len().min(room)]);
+        return Ok(out.len() - before);
+    }
+    #[cfg(unix)]
+    if let Some((file, offset, length)) = queue.file() {
+        let wanted = usize::try_from(*length).unwrap_or(usize::MAX).min(room).min(FILE_STEP);
+        let mut bytes = vec![0; wanted];
+        read_range(file, *offset, &mut bytes)?;
+        out.extend_from_slice(&bytes);
+        return Ok(wanted);
+    }
+    let mut slices = [IoSlice::new(&[]); MAX_SLICES];
+    let (count, _) = queue.slices(&mut slices);
+    for slice in &slices[..count] {
+        let left = room - (out.len() - before);
+        out.extend_from_slice(&slice[..slice.len().min(left)]);
+    }
+    Ok(out.len() - before)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn queue() -> (SendQueue, Vec<u8>) {
+        let mut queue = SendQueue::default();
+        let mut expected = b"head".to_vec();
+        queue.buffer().extend_from_slice(b"head");
+        queue.push_owned(Bytes::from(vec![b'x'; crate::queue::COPY_BELOW + 3]));
+        expected.extend_from_slice(&vec![b'x'; crate::queue::COPY_BELOW + 3]);
+        queue.push_owned(Bytes::from_static(b"tail"));
+        expected.extend_from_slice(b"tail");
+        (queue, expected)
+    }
+
+    #[test]
+    fn what_is_sent_is_heard_whole_however_little_is_taken_at_once() {
+        let mut context = Context::from_waker(Waker::noop());
+        for (step, window) in [(usize::MAX, 0), (1, 3), (7, 4096), (4096, 1)] {
+            let (mut link, peer) = pipe();
+            let (mut queue, expected) = queue();
+            peer.step(step).take(window);
+            assert!(link.poll_send(&mut context, &mut queue).is_pending());
+            assert_eq!(*peer.heard(), expected[..window]);
+            peer.take_all();
+            assert!(matches!(link.poll_send(&mut context, &mut queue), Poll::Ready(Ok(()))));
+            assert!(*peer.heard() == expected[..], "step {step} window {window}");
+        }
+    }
+
+    #[test]
+    fn what_is_said_is_received_in_order_and_as_scripted() {
+        let mut context = Context::from_waker(Waker::noop());
+        let (mut link, peer) = pipe();
+        peer.say(b"abcdef")
+            .say_held(b"ghi")
+            .pause()
+            .say(b"j")
+            .fail(io::ErrorKind::ConnectionReset)
+            .end();
+        let mut seen = Vec::new();
+        for _ in 0..8 {
+            let mut buffer = [0; 4];
+            seen.push(match link.poll_recv(&mut context, &mut buffer) {
+                Poll::Pending => "pending".to_owned(),
+                Poll::Ready(Err(error)) => error.kind().to_string(),
+                Poll::Ready(Ok(Received::Lent(bytes))) => format!("lent {}", String::from_utf8_lossy(bytes)),
+                Poll::Ready(Ok(Received::Held(bytes))) => format!("held {}", String::from_utf8_lossy(&bytes)),
+            });
+        }
+        let expected = [
+            "lent abcd",
+            "lent ef",
+            "held ghi",
+            "pending",
+            "lent j",
+            "connection reset",
+            "lent ",
+            "lent ",
+        ];
+        assert_eq!(seen, expected);
+        assert!(!peer.is_shut_down());
+        drop(link);
+        assert!(peer.is_shut_down() && peer.is_gone());
+    }
+}
