@@ -305,6 +305,20 @@ mod tests {
              help: did you mean `root`?\n\n1 error, no warnings\n"
         );
         assert!(report.display(true).to_string().contains("\x1b[1;31merror\x1b[0m"));
+        let json = report.json();
+        assert_eq!(
+            (&json["ok"], &json["errors"], &json["warnings"]),
+            (&false.into(), &1.into(), &0.into())
+        );
+        let first = &json["findings"][0];
+        assert_eq!(
+            (&first["severity"], &first["code"]),
+            (&"error".into(), &"unknown-key".into())
+        );
+        assert_eq!(
+            (&first["location"]["file"], &first["location"]["line"]),
+            (&"r.toml".into(), &12.into())
+        );
     }
 
     #[test]

@@ -69,6 +69,8 @@ struct Writer<'t> {
     comma: bool,
     /// Just after `{`.
     brace: bool,
+    /// Just after `=`.
+    equals: bool,
     /// Spaces just read, in case a comment follows.
     spaces: &'t str,
 }
@@ -99,7 +101,16 @@ impl<'t> Writer<'t> {
                     self.last = Last::Entry;
                 }
             }
-            EventKind::KeyValSep => self.out.push_str(" = "),
+            EventKind::KeyValSep => {
+                // The parser lets a line end on either side of it inside a table.
+                if self.begun {
+                    self.out.push(' ');
+                } else {
+                    self.begin(self.open.len());
+                }
+                self.out.push('=');
+                self.equals = true;
+            }
             EventKind::Scalar => self.put(raw),
             EventKind::ValueSep => {
                 // Two commas in a row are no TOML, so the one that waits can only be of an outer list.
@@ -125,7 +136,7 @@ impl<'t> Writer<'t> {
         if self.begun {
             if self.comma {
                 self.out.push_str(", ");
-            } else if self.brace {
+            } else if self.brace || self.equals {
                 self.out.push(' ');
             }
         } else {
@@ -136,6 +147,7 @@ impl<'t> Writer<'t> {
         }
         self.comma = false;
         self.brace = false;
+        self.equals = false;
         self.out.push_str(text);
     }
 
@@ -157,6 +169,7 @@ impl<'t> Writer<'t> {
             self.comma = false;
         }
         self.brace = false;
+        self.equals = false;
         if self.begun {
             self.out.push('\n');
         } else {
@@ -172,6 +185,7 @@ impl<'t> Writer<'t> {
                 self.comma = false;
             }
             self.brace = false;
+            self.equals = false;
             // Comments in a column were put there with care.
             self.out.push_str(if spaces.is_empty() { " " } else { spaces });
         } else {
@@ -245,6 +259,7 @@ mod tests {
             ("[[ a ]]\nb=1", "[[a]]\nb = 1\n"),
             ("s=\"\"\"\n a \n\n\n b\"\"\"", "s = \"\"\"\n a \n\n\n b\"\"\"\n"),
             ("l=[1\n,2\n]", "l = [1\n    , 2\n]\n"),
+            ("t={a=#c\n1,b\n=2}", "t = { a = #c\n    1, b\n    = 2 }\n"),
             ("t={a.b=[1]}", "t = { a.b = [1] }\n"),
         ];
         for (text, want) in rows {
