@@ -96,22 +96,20 @@ pub fn from_known(
     owned: impl FnOnce() -> Rc<OwnedRequest>,
     reply: &mut impl Reply,
 ) -> Dispatched {
-    let scope = &known.scope;
-    let mut response = match &known.entry.found {
+    let response = match &known.entry.found {
         Found::Asset(asset) => match answer::choose(asset, request) {
             Choice::Send(head, variant) => {
                 reply.send(head, variant.map(|variant| (&**known, variant)));
                 return Dispatched::Sent(head.status);
             }
-            Choice::Respond(response) => response,
+            Choice::Respond(response) => *response,
             Choice::Encode(coding) => return encode_form(worker, known, coding, owned),
         },
-        Found::WithoutSlash => Box::new(with_slash(request)),
-        Found::Failed(status) => Box::new(fixed::error(*status)),
+        Found::WithoutSlash => with_slash(request),
+        Found::Failed(status) => fixed::error(*status),
         Found::Directory { relative } => return list(worker, known, relative, request),
     };
-    filter::headers::apply(scope, &mut response.fields);
-    Dispatched::Respond(response)
+    respond(worker, Some(&known.scope), response)
 }
 
 /// Stands for every path that no file can have: a colon is in no name that is looked up.
@@ -128,15 +126,15 @@ pub fn slow(
 ) -> Dispatched {
     let view = worker.view();
     let Some(number) = site else {
-        return respond(None, fixed::error(Status::MISDIRECTED_REQUEST));
+        return respond(worker, None, fixed::error(Status::MISDIRECTED_REQUEST));
     };
     let site = &view.snapshot.sites[number as usize];
     match (request.form, request.method) {
-        (TargetForm::Asterisk, _) => return respond(Some(&site.scope), fixed::options()),
+        (TargetForm::Asterisk, _) => return respond(worker, Some(&site.scope), fixed::options()),
         (TargetForm::Authority, _) | (_, Method::Connect) => {
-            return respond(Some(&site.scope), fixed::method_not_allowed());
+            return respond(worker, Some(&site.scope), fixed::method_not_allowed());
         }
-        (_, Method::Trace) => return respond(Some(&site.scope), fixed::method_not_allowed()),
+        (_, Method::Trace) => return respond(worker, Some(&site.scope), fixed::method_not_allowed()),
         _ => {}
     }
     let path = match SafePath::parse(request.path) {
@@ -145,33 +143,56 @@ pub fn slow(
         Err(PathError::Unmatchable) => NAMELESS.into(),
         Err(error) => {
             let status = Status::new(error.status()).unwrap_or(Status::BAD_REQUEST);
-            return respond(Some(&site.scope), fixed::error(status));
+            return respond(worker, Some(&site.scope), fixed::error(status));
         }
     };
     let scope = site.scope(&path);
     let mut location = Vec::new();
-    let asked = Asked { path: &path, raw_path: request.path, query: request.query };
+    let asked = Asked {
+        path: &path,
+        raw_path: request.path,
+        query: request.query,
+    };
     if let Some(status) = scope.redirects.find(&asked, &mut location) {
         let status = Status::new(status).unwrap_or(Status::PERMANENT_REDIRECT);
-        return respond(Some(scope), fixed::redirect(status, String::from_utf8_lossy(&location).into_owned()));
+        return respond(
+            worker,
+            Some(scope),
+            fixed::redirect(status, String::from_utf8_lossy(&location).into_owned()),
+        );
     }
     match &scope.action {
         Action::Files(_) => match request.method {
             Method::Get | Method::Head => {
                 let (worker, scope, path, request) = (Rc::clone(worker), Arc::clone(scope), path.into(), owned());
-                Dispatched::Later(Box::pin(look_up(worker, number, scope, path, request)))
+                let generation = view.snapshot.generation;
+                Dispatched::Later(Box::pin(look_up(worker, number, generation, scope, path, request)))
             }
-            Method::Options => respond(Some(scope), fixed::options()),
-            _ => respond(Some(scope), fixed::method_not_allowed()),
+            Method::Options => respond(worker, Some(scope), fixed::options()),
+            _ => respond(worker, Some(scope), fixed::method_not_allowed()),
         },
-        Action::Welcome => respond(Some(scope), fixed::welcome(&view.snapshot, &worker.address, &path, request.method)),
+        Action::Welcome => respond(
+            worker,
+            Some(scope),
+            fixed::welcome(&view.snapshot, &worker.address, &path, request.method),
+        ),
         Action::Custom(handler) => {
-            let exchange = Exchange { request: owned(), content, path: path.into(), scope: Arc::clone(scope), client };
+            let exchange = Exchange {
+                request: owned(),
+                content,
+                path: path.into(),
+                scope: Arc::clone(scope),
+                client,
+            };
             let answering: Answering = handler.answer(exchange);
-            let scope = Arc::clone(scope);
+            let (cache, scope) = (worker.shared.cache.clone(), Arc::clone(scope));
             Dispatched::Later(Box::pin(async move {
                 let mut response = answering.await;
-                filter::errors::apply(&mut response);
+                // What a handler says for itself is not replaced.
+                if matches!(response.body, Body::Empty) {
+                    filter::errors::page(&cache, &scope, &mut response).await;
+                }
+                filter::errors::fill(&mut response);
                 filter::headers::apply(&scope, &mut response.fields);
                 Outcome::Response(Box::new(response))
             }))
@@ -180,7 +201,15 @@ pub fn slow(
 }
 
 /// A response made on the spot, with the filters of its scope applied.
-fn respond(scope: Option<&Arc<Scope>>, mut response: Response) -> Dispatched {
+fn respond(worker: &Rc<Worker>, scope: Option<&Arc<Scope>>, mut response: Response) -> Dispatched {
+    if let Some(scope) = scope.filter(|scope| filter::errors::has_page(scope, &response)) {
+        let (cache, scope) = (worker.shared.cache.clone(), Arc::clone(scope));
+        return Dispatched::Later(Box::pin(async move {
+            filter::errors::page(&cache, &scope, &mut response).await;
+            filter::headers::apply(&scope, &mut response.fields);
+            Outcome::Response(Box::new(response))
+        }));
+    }
     match scope {
         Some(scope) => filter::headers::apply(scope, &mut response.fields),
         None => filter::headers::apply_server(&mut response.fields),
@@ -188,15 +217,25 @@ fn respond(scope: Option<&Arc<Scope>>, mut response: Response) -> Dispatched {
     Dispatched::Respond(Box::new(response))
 }
 
-async fn look_up(worker: Rc<Worker>, site: u32, scope: Arc<Scope>, path: Box<str>, request: Rc<OwnedRequest>) -> Outcome {
+async fn look_up(
+    worker: Rc<Worker>,
+    site: u32,
+    generation: u64,
+    scope: Arc<Scope>,
+    path: Box<str>,
+    request: Rc<OwnedRequest>,
+) -> Outcome {
     worker.counters.cache_misses.add(1);
     let entry = worker.shared.cache.look_up(&scope, &path).await;
     match entry {
         Some(entry) => {
             let known = Rc::new(Known::new(entry, scope, path));
             // The snapshot may have been swapped while the disk was asked: then this answer is nobody's future.
-            if !known.entry.is_gone() && worker.view().owns(site, &known.scope) {
-                worker.front.borrow_mut().keep(site, request.view().path, Rc::clone(&known));
+            if !known.entry.is_gone() && worker.view().snapshot.generation == generation {
+                worker
+                    .front
+                    .borrow_mut()
+                    .keep(site, request.view().path, Rc::clone(&known));
             }
             Outcome::Known(known, request)
         }
@@ -223,12 +262,14 @@ fn with_slash(request: &Request<'_>) -> Response {
 fn list(worker: &Rc<Worker>, known: &Known, relative: &[u8], request: &Request<'_>) -> Dispatched {
     let (scope, path, relative) = (Arc::clone(&known.scope), known.path.clone(), relative.to_vec());
     let query = request.query.unwrap_or_default().to_vec();
-    let accept = request.fields.get(rocknet_proto::fields::Known::Accept).map(<[u8]>::to_vec);
+    let accept = request
+        .fields
+        .get(rocknet_proto::fields::Known::Accept)
+        .map(<[u8]>::to_vec);
     let job_scope = Arc::clone(&scope);
-    let job = worker
-        .shared
-        .pool
-        .spawn(scope.priority, move || listing::list(&job_scope, &path, &relative, &query, accept.as_deref()));
+    let job = worker.shared.pool.spawn(scope.priority, move || {
+        listing::list(&job_scope, &path, &relative, &query, accept.as_deref())
+    });
     Dispatched::Later(Box::pin(async move {
         let mut response = match job.await {
             Ok(Ok(page)) => page.into_response(),
@@ -247,14 +288,17 @@ fn encode_form(
     coding: rocknet_proto::semantics::negotiation::Coding,
     owned: impl FnOnce() -> Rc<OwnedRequest>,
 ) -> Dispatched {
-    let Found::Asset(asset) = &known.entry.found else { return respond(Some(&known.scope), fixed::error(Status::INTERNAL_SERVER_ERROR)) };
+    let Found::Asset(asset) = &known.entry.found else {
+        return respond(worker, Some(&known.scope), fixed::error(Status::INTERNAL_SERVER_ERROR));
+    };
     match &asset.plain.content {
         Content::Memory(content) => {
             let (content, entry, scope) = (content.clone(), Arc::clone(&known.entry), Arc::clone(&known.scope));
             let (cache, path, request) = (worker.shared.cache.clone(), known.path.clone(), owned());
             let job = worker.shared.pool.spawn(scope.priority, move || {
                 let Found::Asset(asset) = &entry.found else { return };
-                let variant = encode::encode(coding, &content).map(|encoded| Box::new(load::coded(&scope, asset, coding, encoded)));
+                let variant = encode::encode(coding, &content)
+                    .map(|encoded| Box::new(load::coded(&scope, asset, coding, encoded)));
                 let grown = variant.as_deref().map_or(0, Variant::size);
                 asset.keep(coding, variant);
                 cache.grew(scope.id, &path, grown);
@@ -271,7 +315,7 @@ fn encode_form(
                 Outcome::Known(known, request)
             }))
         }
-        Content::File(file, length) => {
+        Content::File(file) => {
             let mut fields = asset.fields.clone();
             fields.remove("Accept-Ranges");
             fields.add("Content-Encoding", coding.name());
@@ -280,13 +324,13 @@ fn encode_form(
             }
             filter::headers::apply(&known.scope, &mut fields);
             let pool = worker.shared.pool.clone();
-            match encode::EncodedFile::new(coding, Arc::clone(file), *length, pool, known.scope.priority) {
+            match encode::EncodedFile::new(coding, Arc::clone(file), pool, known.scope.priority) {
                 Ok(stream) => Dispatched::Respond(Box::new(Response {
                     status: asset.status,
                     fields,
                     body: Body::Stream(Box::new(stream)),
                 })),
-                Err(_) => respond(Some(&known.scope), fixed::error(Status::INTERNAL_SERVER_ERROR)),
+                Err(_) => respond(worker, Some(&known.scope), fixed::error(Status::INTERNAL_SERVER_ERROR)),
             }
         }
     }

@@ -1,13 +1,14 @@
 //! An answer as handlers give it: free of any HTTP version.
 
 use std::borrow::Cow;
-use std::fs::File;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use rocknet_proto::status::Status;
+
+use crate::open_file::OpenFile;
 
 /// A field value or name: mostly known beforehand.
 pub type Text = Cow<'static, str>;
@@ -40,7 +41,10 @@ impl FieldList {
     }
 
     pub fn value(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| &**value)
+        self.0
+            .iter()
+            .find(|(known, _)| known.eq_ignore_ascii_case(name))
+            .map(|(_, value)| &**value)
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
@@ -57,7 +61,11 @@ pub struct Response {
 
 impl Response {
     pub fn new(status: Status) -> Response {
-        Response { status, fields: FieldList::default(), body: Body::Empty }
+        Response {
+            status,
+            fields: FieldList::default(),
+            body: Body::Empty,
+        }
     }
 
     pub fn with(mut self, name: impl Into<Text>, value: impl Into<Text>) -> Response {
@@ -74,7 +82,7 @@ impl Response {
 /// A stretch of an open file.
 #[derive(Debug, Clone)]
 pub struct FilePart {
-    pub file: Arc<File>,
+    pub file: Arc<OpenFile>,
     pub offset: u64,
     pub length: u64,
 }
@@ -162,9 +170,15 @@ mod tests {
             fields.add(name, value);
         }
         fields.set("a", "new");
-        assert_eq!(fields.iter().collect::<Vec<_>>(), [("A", "new"), ("b", "2"), ("C", "4")]);
+        assert_eq!(
+            fields.iter().collect::<Vec<_>>(),
+            [("A", "new"), ("b", "2"), ("C", "4")]
+        );
         fields.set("d", "5");
         fields.remove("B");
-        assert_eq!(fields.iter().collect::<Vec<_>>(), [("A", "new"), ("C", "4"), ("d", "5")]);
+        assert_eq!(
+            fields.iter().collect::<Vec<_>>(),
+            [("A", "new"), ("C", "4"), ("d", "5")]
+        );
     }
 }

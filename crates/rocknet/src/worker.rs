@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use rocknet_config::model::{Events, Limits};
 use rocknet_io::queue::SendQueue;
-use rocknet_io::wheel::Wheel;
 use rocknet_io::socket::Address;
-use rocknet_proto::request::RequestIndex;
+use rocknet_io::wheel::Wheel;
 use rocknet_proto::limits::Limits as HeadLimits;
+use rocknet_proto::request::RequestIndex;
 use rocknet_proto::semantics::authority::{Authority, HOST_BUFFER};
 
 use crate::blocking::Pool;
@@ -23,7 +23,6 @@ use crate::clock::{Clock, LONGEST_TICK};
 use crate::log::{AccessWriter, Logger};
 use crate::metrics::WorkerCounters;
 use crate::routing::HostTable;
-use crate::scope::Scope;
 use crate::snapshot::Snapshot;
 
 /// Bytes received at once. Larger than a send window on loopback fills, so that one read finds all that is there.
@@ -89,7 +88,12 @@ pub struct Buffers {
 const LINGER: Duration = Duration::from_secs(2);
 
 impl Worker {
-    pub fn new(address: Address, shared: Shared, counters: Arc<WorkerCounters>, snapshot: &Arc<Snapshot>) -> Rc<Worker> {
+    pub fn new(
+        address: Address,
+        shared: Shared,
+        counters: Arc<WorkerCounters>,
+        snapshot: &Arc<Snapshot>,
+    ) -> Rc<Worker> {
         let Events { wait, connections, .. } = snapshot.config.server.events;
         let wheel = Wheel::new(wait.min(LONGEST_TICK), connections);
         let view = View::new(snapshot, &address, &wheel);
@@ -204,11 +208,6 @@ impl View {
             return Some(site);
         }
         find(&self.hosts, authority)
-    }
-
-    /// Whether a scope is part of this configuration, at this site.
-    pub fn owns(&self, site: u32, scope: &Scope) -> bool {
-        self.snapshot.sites.get(site as usize).is_some_and(|site| site.scopes().any(|known| known.id == scope.id))
     }
 }
 

@@ -1,6 +1,5 @@
 //! One cached answer: what a path of a scope led to, when that was looked up, and whether it still holds.
 
-use std::fs::File;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -9,6 +8,7 @@ use rocknet_proto::semantics::etag::FileTag;
 use rocknet_proto::semantics::negotiation::Coding;
 use rocknet_proto::status::Status;
 
+use crate::open_file::OpenFile;
 use crate::prepared::Prepared;
 use crate::response::FieldList;
 
@@ -49,7 +49,9 @@ pub enum Found {
     /// A directory asked for without its slash.
     WithoutSlash,
     /// A directory to be listed.
-    Directory { relative: Vec<u8> },
+    Directory {
+        relative: Vec<u8>,
+    },
     /// Nothing that can be shown; the scope's error filter makes the answer.
     Failed(Status),
 }
@@ -87,7 +89,7 @@ pub struct Variant {
 #[derive(Clone)]
 pub enum Content {
     Memory(Bytes),
-    File(Arc<File>, u64),
+    File(Arc<OpenFile>),
 }
 
 impl Entry {
@@ -179,7 +181,10 @@ impl Asset {
 
     /// The tag that a form has or would have; none for what cannot be validated.
     pub fn tag(&self, coding: Coding) -> Option<FileTag> {
-        self.plain.etag.as_ref().map(|_| FileTag::new(self.modified_ns, self.plain.content.length(), coding))
+        self.plain
+            .etag
+            .as_ref()
+            .map(|_| FileTag::new(self.modified_ns, self.plain.content.length(), coding))
     }
 
     fn variants(&self) -> impl Iterator<Item = &Variant> {
@@ -192,7 +197,7 @@ impl Variant {
     pub fn size(&self) -> u64 {
         let content = match &self.content {
             Content::Memory(bytes) => bytes.len(),
-            Content::File(..) => 0,
+            Content::File(_) => 0,
         };
         (content + self.full.size() + self.unchanged.as_ref().map_or(0, Prepared::size)) as u64
     }
@@ -202,7 +207,7 @@ impl Content {
     pub fn length(&self) -> u64 {
         match self {
             Content::Memory(bytes) => bytes.len() as u64,
-            Content::File(_, length) => *length,
+            Content::File(file) => file.length,
         }
     }
 }

@@ -52,27 +52,42 @@ impl AsRef<[u8]> for VariantContent {
 
 impl Known {
     pub fn new(entry: Arc<Entry>, scope: Arc<Scope>, path: Box<str>) -> Known {
-        Known { entry, scope, path, contents: Default::default() }
+        Known {
+            entry,
+            scope,
+            path,
+            contents: Default::default(),
+        }
     }
 
     /// The content of `variant`, which is one of the entry's, if it is in memory.
     #[inline]
     pub fn content(&self, variant: &Variant) -> Option<&SharedBytes> {
-        let Content::Memory(bytes) = &variant.content else { return None };
-        let place = ENCODED.iter().position(|known| *known == variant.coding).map_or(0, |place| place + 1);
+        let Content::Memory(bytes) = &variant.content else {
+            return None;
+        };
+        let place = ENCODED
+            .iter()
+            .position(|known| *known == variant.coding)
+            .map_or(0, |place| place + 1);
         Some(self.contents[place].get_or_init(|| Rc::new(VariantContent(bytes.clone()))))
     }
 }
 
 impl Front {
     pub fn new() -> Front {
-        Front { paths: HashTable::new(), hasher: RandomState::default() }
+        Front {
+            paths: HashTable::new(),
+            hasher: RandomState::default(),
+        }
     }
 
     #[inline]
     pub fn find(&mut self, site: u32, path: &[u8]) -> Option<&Rc<Known>> {
         let hash = self.hasher.hash_one((site, path));
-        let slot = self.paths.find_mut(hash, |slot| slot.site == site && *slot.path == *path)?;
+        let slot = self
+            .paths
+            .find_mut(hash, |slot| slot.site == site && *slot.path == *path)?;
         slot.used = true;
         Some(&slot.known)
     }
@@ -82,7 +97,10 @@ impl Front {
             return;
         }
         let hash = self.hasher.hash_one((site, path));
-        if let Some(slot) = self.paths.find_mut(hash, |slot| slot.site == site && *slot.path == *path) {
+        if let Some(slot) = self
+            .paths
+            .find_mut(hash, |slot| slot.site == site && *slot.path == *path)
+        {
             slot.known = known;
             return;
         }
@@ -90,13 +108,22 @@ impl Front {
             self.clear_out();
         }
         let hasher = &self.hasher;
-        let slot = Slot { site, path: path.into(), known, used: false };
-        self.paths.insert_unique(hash, slot, |slot| hasher.hash_one((slot.site, &*slot.path)));
+        let slot = Slot {
+            site,
+            path: path.into(),
+            known,
+            used: false,
+        };
+        self.paths
+            .insert_unique(hash, slot, |slot| hasher.hash_one((slot.site, &*slot.path)));
     }
 
     pub fn forget(&mut self, site: u32, path: &[u8]) {
         let hash = self.hasher.hash_one((site, path));
-        if let Ok(slot) = self.paths.find_entry(hash, |slot| slot.site == site && *slot.path == *path) {
+        if let Ok(slot) = self
+            .paths
+            .find_entry(hash, |slot| slot.site == site && *slot.path == *path)
+        {
             slot.remove();
         }
     }

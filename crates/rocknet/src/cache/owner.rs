@@ -49,14 +49,33 @@ pub type Lookup = Option<Arc<Entry>>;
 type Key = (u32, Box<str>);
 
 enum Message {
-    LookUp { scope: Arc<Scope>, path: Box<str>, reply: oneshot::Sender<Lookup> },
-    Refresh { scope: Arc<Scope>, path: Box<str> },
-    Loaded { key: Key, result: LoadResult },
-    Grew { key: Key, bytes: u64 },
-    Retain { scopes: HashSet<u32> },
-    Limit { bytes: u64 },
+    LookUp {
+        scope: Arc<Scope>,
+        path: Box<str>,
+        reply: oneshot::Sender<Lookup>,
+    },
+    Refresh {
+        scope: Arc<Scope>,
+        path: Box<str>,
+    },
+    Loaded {
+        key: Key,
+        result: LoadResult,
+    },
+    Grew {
+        key: Key,
+        bytes: u64,
+    },
+    Retain {
+        scopes: HashSet<u32>,
+    },
+    Limit {
+        bytes: u64,
+    },
     #[cfg(test)]
-    Settle { reply: std::sync::mpsc::Sender<()> },
+    Settle {
+        reply: std::sync::mpsc::Sender<()>,
+    },
 }
 
 enum LoadResult {
@@ -70,7 +89,10 @@ impl Cache {
     /// `memory`: bytes of all entries together.
     pub fn start(memory: u64, pool: Pool) -> io::Result<Cache> {
         let (owner, messages) = sync_channel(MAX_QUESTIONS);
-        let cache = Cache { owner: owner.clone(), status: Arc::default() };
+        let cache = Cache {
+            owner: owner.clone(),
+            status: Arc::default(),
+        };
         let state = Owner {
             entries: HashMap::new(),
             order: VecDeque::new(),
@@ -80,26 +102,40 @@ impl Cache {
             owner,
             status: Arc::clone(&cache.status),
         };
-        thread::Builder::new().name(THREAD_NAME.into()).spawn(move || state.run(&messages))?;
+        thread::Builder::new()
+            .name(THREAD_NAME.into())
+            .spawn(move || state.run(&messages))?;
         Ok(cache)
     }
 
     /// The entry for a path, looked up anew if what is known of it is old.
     pub async fn look_up(&self, scope: &Arc<Scope>, path: &str) -> Lookup {
         let (reply, entry) = oneshot::channel();
-        self.owner.try_send(Message::LookUp { scope: Arc::clone(scope), path: path.into(), reply }).ok()?;
+        self.owner
+            .try_send(Message::LookUp {
+                scope: Arc::clone(scope),
+                path: path.into(),
+                reply,
+            })
+            .ok()?;
         entry.await.ok()?
     }
 
     /// Asks for a new look in the background.
     pub fn refresh(&self, scope: &Arc<Scope>, path: &str) {
         // If the owner has no time now, the next request asks again.
-        let _ = self.owner.try_send(Message::Refresh { scope: Arc::clone(scope), path: path.into() });
+        let _ = self.owner.try_send(Message::Refresh {
+            scope: Arc::clone(scope),
+            path: path.into(),
+        });
     }
 
     /// Tells that an encoded form was added to an entry.
     pub fn grew(&self, scope: u32, path: &str, bytes: u64) {
-        let _ = self.owner.try_send(Message::Grew { key: (scope, path.into()), bytes });
+        let _ = self.owner.try_send(Message::Grew {
+            key: (scope, path.into()),
+            bytes,
+        });
     }
 
     /// Forgets everything but the entries of these scopes.
@@ -200,7 +236,11 @@ impl Owner {
     fn load(&mut self, scope: &Arc<Scope>, key: &Key) {
         let Some(state) = self.entries.get_mut(key) else { return };
         let previous = state.entry.as_ref().map(|(entry, _)| Arc::clone(entry));
-        let report = Report { owner: self.owner.clone(), key: key.clone(), result: Some(LoadResult::Lost) };
+        let report = Report {
+            owner: self.owner.clone(),
+            key: key.clone(),
+            result: Some(LoadResult::Lost),
+        };
         let (job_scope, job_path) = (Arc::clone(scope), key.1.clone());
         let job = self.pool.spawn(scope.priority, move || {
             report.send(match load(&job_scope, &job_path, previous.as_deref()) {
@@ -263,7 +303,9 @@ impl Owner {
     fn evict(&mut self) {
         let mut chances = self.order.len();
         while self.bytes > self.limit.max(1) || self.entries.len() > MAX_ENTRIES {
-            let Some((key, since)) = self.order.pop_front() else { return };
+            let Some((key, since)) = self.order.pop_front() else {
+                return;
+            };
             let Some(state) = self.entries.get(&key) else { continue };
             let Some((entry, size)) = &state.entry else { continue };
             let used_since = entry.used_ms().wrapping_sub(since) as i32 > 0;
@@ -282,7 +324,8 @@ impl Owner {
         // Replaced entries leave their old places behind.
         if self.order.len() > 2 * self.entries.len() + 64 {
             let mut seen = HashSet::new();
-            self.order.retain(|(key, _)| self.entries.contains_key(key) && seen.insert(key.clone()));
+            self.order
+                .retain(|(key, _)| self.entries.contains_key(key) && seen.insert(key.clone()));
         }
     }
 }
@@ -304,7 +347,10 @@ impl Report {
 impl Drop for Report {
     fn drop(&mut self) {
         let Some(result) = self.result.take() else { return };
-        let message = Message::Loaded { key: std::mem::take(&mut self.key), result };
+        let message = Message::Loaded {
+            key: std::mem::take(&mut self.key),
+            result,
+        };
         match self.owner.try_send(message) {
             Ok(()) | Err(TrySendError::Disconnected(_)) => {}
             // On a thread of the pool, waiting is allowed; on the owner's own (a refused job) it would be for ever.

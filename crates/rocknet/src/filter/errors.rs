@@ -1,10 +1,44 @@
-//! Errors get their page: an answer of 400 or more that says nothing says at least what it means.
+//! Errors get their page: the site's own where it names one, else the plain one that says what it means.
 
+use std::sync::Arc;
+
+use crate::cache::Cache;
+use crate::cache::entry::{Content, Found};
 use crate::handler::fixed;
-use crate::response::{Body, Response};
+use crate::response::{Body, FilePart, Response};
+use crate::scope::Scope;
+
+/// Whether the site has a page of its own for this answer.
+pub fn has_page(scope: &Scope, response: &Response) -> bool {
+    response.status.code() >= 400 && scope.errors.contains_key(&response.status.code())
+}
+
+/// Puts the site's page into an error answer. Where it cannot be had, the plain page stays.
+pub async fn page(cache: &Cache, scope: &Arc<Scope>, response: &mut Response) {
+    let Some(path) = scope.errors.get(&response.status.code()) else {
+        return;
+    };
+    let Some(entry) = cache.look_up(scope, path).await else {
+        return;
+    };
+    let Found::Asset(asset) = &entry.found else { return };
+    // What is missing has an answer too, and it is not the page.
+    if asset.status.code() != 200 {
+        return;
+    }
+    response.fields.set("Content-Type", asset.content_type);
+    response.body = match &asset.plain.content {
+        Content::Memory(bytes) => Body::Bytes(bytes.clone()),
+        Content::File(file) => Body::File(FilePart {
+            file: Arc::clone(file),
+            offset: 0,
+            length: file.length,
+        }),
+    };
+}
 
 /// Fills an empty error answer with the plain page; one that has content keeps it.
-pub fn apply(response: &mut Response) {
+pub fn fill(response: &mut Response) {
     if response.status.code() < 400 || !matches!(response.body, Body::Empty) {
         return;
     }

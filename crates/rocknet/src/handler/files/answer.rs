@@ -56,8 +56,13 @@ fn select<'a>(asset: &'a Asset, request: &Request<'_>) -> Choice<'a> {
         Ok(variant) => variant,
         Err(coding) => return Choice::Encode(coding),
     };
-    let Some(etag) = &variant.etag else { return whole(variant) };
-    let validators = Validators { etag: etag.as_bytes(), last_modified: asset.last_modified };
+    let Some(etag) = &variant.etag else {
+        return whole(variant);
+    };
+    let validators = Validators {
+        etag: etag.as_bytes(),
+        last_modified: asset.last_modified,
+    };
     let fields = &request.fields;
     let (if_match, if_none_match) = (joined(fields, Known::IfMatch), joined(fields, Known::IfNoneMatch));
     let preconditions = Preconditions {
@@ -80,7 +85,10 @@ fn select<'a>(asset: &'a Asset, request: &Request<'_>) -> Choice<'a> {
         Some(range) if ranged && !fields.is_repeated(Known::Range) => range,
         _ => return whole(variant),
     };
-    if fields.get(Known::IfRange).is_some_and(|value| !conditional::if_range(value, &validators)) {
+    if fields
+        .get(Known::IfRange)
+        .is_some_and(|value| !conditional::if_range(value, &validators))
+    {
         return whole(variant);
     }
     match range::parse(range, variant.content.length()) {
@@ -144,12 +152,19 @@ fn respond<'a>(response: Response) -> Choice<'a> {
 
 fn partial(asset: &Asset, variant: &Variant, part: ByteRange) -> Response {
     let mut fields = with_etag(asset, variant);
-    fields.add("Content-Range", text(ContentRange::new(part, variant.content.length()).as_bytes()));
+    fields.add(
+        "Content-Range",
+        text(ContentRange::new(part, variant.content.length()).as_bytes()),
+    );
     let body = match cut(&variant.content, part) {
         Part::Bytes(bytes) => Body::Bytes(bytes),
         Part::File(part) => Body::File(part),
     };
-    Response { status: Status::PARTIAL_CONTENT, fields, body }
+    Response {
+        status: Status::PARTIAL_CONTENT,
+        fields,
+        body,
+    }
 }
 
 fn multipart(asset: &Asset, variant: &Variant, ranges: &[ByteRange]) -> Response {
@@ -169,7 +184,11 @@ fn multipart(asset: &Asset, variant: &Variant, ranges: &[ByteRange]) -> Response
     let mut end = Vec::new();
     frame.write_end(&mut end);
     parts.push(Part::Bytes(Bytes::from(end)));
-    Response { status: Status::PARTIAL_CONTENT, fields, body: Body::Parts(parts) }
+    Response {
+        status: Status::PARTIAL_CONTENT,
+        fields,
+        body: Body::Parts(parts),
+    }
 }
 
 fn with_etag(asset: &Asset, variant: &Variant) -> FieldList {
@@ -183,9 +202,11 @@ fn with_etag(asset: &Asset, variant: &Variant) -> FieldList {
 fn cut(content: &Content, range: ByteRange) -> Part {
     match content {
         Content::Memory(bytes) => Part::Bytes(bytes.slice(range.first() as usize..=range.last() as usize)),
-        Content::File(file, _) => {
-            Part::File(FilePart { file: Arc::clone(file), offset: range.first(), length: range.size() })
-        }
+        Content::File(file) => Part::File(FilePart {
+            file: Arc::clone(file),
+            offset: range.first(),
+            length: range.size(),
+        }),
     }
 }
 

@@ -1,6 +1,5 @@
 //! Content codings made by the server itself: whole for what is kept in memory, piece by piece for what is not.
 
-use std::fs::File;
 use std::future::Future;
 use std::io::{self, Write};
 use std::pin::Pin;
@@ -12,6 +11,7 @@ use rocknet_io::file;
 use rocknet_proto::semantics::negotiation::Coding;
 
 use crate::blocking::Pool;
+use crate::open_file::OpenFile;
 use crate::response::Stream;
 
 /// Levels: where each coding still takes less time than the bytes it saves (SPEC).
@@ -40,9 +40,10 @@ impl Encoder {
                 Encoder::Br(Box::new(writer))
             }
             Coding::Zstd => Encoder::Zstd(zstd::stream::write::Encoder::new(Vec::new(), ZSTD_LEVEL)?),
-            Coding::Gzip => {
-                Encoder::Gzip(flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(GZIP_LEVEL)))
-            }
+            Coding::Gzip => Encoder::Gzip(flate2::write::GzEncoder::new(
+                Vec::new(),
+                flate2::Compression::new(GZIP_LEVEL),
+            )),
             Coding::Identity => return Ok(None),
         }))
     }
@@ -90,15 +91,24 @@ pub struct EncodedFile {
 
 struct State {
     encoder: Encoder,
-    file: Arc<File>,
+    file: Arc<OpenFile>,
     offset: u64,
-    end: u64,
 }
 
 impl EncodedFile {
-    pub fn new(coding: Coding, file: Arc<File>, length: u64, pool: Pool, priority: Priority) -> io::Result<EncodedFile> {
-        let Some(encoder) = Encoder::new(coding)? else { return Err(io::ErrorKind::InvalidInput.into()) };
-        Ok(EncodedFile { state: Some(State { encoder, file, offset: 0, end: length }), pool, priority })
+    pub fn new(coding: Coding, file: Arc<OpenFile>, pool: Pool, priority: Priority) -> io::Result<EncodedFile> {
+        let Some(encoder) = Encoder::new(coding)? else {
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
+        Ok(EncodedFile {
+            state: Some(State {
+                encoder,
+                file,
+                offset: 0,
+            }),
+            pool,
+            priority,
+        })
     }
 }
 
@@ -124,11 +134,11 @@ impl State {
     fn step(mut self) -> io::Result<(Bytes, Option<State>)> {
         let mut piece = vec![0; PIECE];
         loop {
-            let length = (self.end - self.offset).min(PIECE as u64) as usize;
+            let length = (self.file.length - self.offset).min(PIECE as u64) as usize;
             if length == 0 {
                 return Ok((self.encoder.finish()?.into(), None));
             }
-            file::read_range(&self.file, self.offset, &mut piece[..length])?;
+            file::read_range(&self.file.file, self.offset, &mut piece[..length])?;
             self.offset += length as u64;
             self.encoder.writer().write_all(&piece[..length])?;
             let encoded = self.encoder.take();

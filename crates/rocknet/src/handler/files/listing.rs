@@ -17,10 +17,13 @@ pub struct Page {
 
 /// Lists a directory. May wait for the disk.
 pub fn list(scope: &Scope, path: &str, relative: &[u8], query: &[u8], accept: Option<&[u8]>) -> Result<Page, Status> {
-    let Action::Files(tree) = &scope.action else { return Err(Status::NOT_FOUND) };
+    let Action::Files(tree) = &scope.action else {
+        return Err(Status::NOT_FOUND);
+    };
     let root = tree.root().map_err(|_| Status::NOT_FOUND)?;
-    let found =
-        root.list(relative, tree.symlinks, MAX_ENTRIES).map_err(|error| status_of(&error, tree, relative))?;
+    let found = root
+        .list(relative, tree.symlinks, MAX_ENTRIES)
+        .map_err(|error| status_of(&error, tree, relative))?;
     let (sort, order) = listing::parse_query(query);
     let entries = found
         .entries
@@ -33,15 +36,32 @@ pub fn list(scope: &Scope, path: &str, relative: &[u8], query: &[u8], accept: Op
                 rocknet_io::beneath::Kind::Directory => Kind::Directory,
             };
             let seconds = entry.meta.modified_ns.div_euclid(1_000_000_000);
-            Some(Entry { name, kind, size: entry.meta.size, modified_unix: i64::try_from(seconds).ok() })
+            Some(Entry {
+                name,
+                kind,
+                size: entry.meta.size,
+                modified_unix: i64::try_from(seconds).ok(),
+            })
         })
         .collect();
-    let listing = Listing { path, entries, sort, order, truncated: found.truncated };
+    let listing = Listing {
+        path,
+        entries,
+        sort,
+        order,
+        truncated: found.truncated,
+    };
     let json = accept.and_then(|accept| negotiation::prefers(accept, &["text/html", "application/json"])) == Some(1);
     Ok(if json {
-        Page { content_type: "application/json", content: listing::json(&listing) }
+        Page {
+            content_type: "application/json",
+            content: listing::json(&listing),
+        }
     } else {
-        Page { content_type: pages::CONTENT_TYPE, content: listing::html(&listing) }
+        Page {
+            content_type: pages::CONTENT_TYPE,
+            content: listing::html(&listing),
+        }
     })
 }
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use rocknet_io::beneath::{Meta, Opened};
 use rocknet_io::file;
+use rocknet_proto::semantics::date;
 use rocknet_proto::semantics::etag::FileTag;
 use rocknet_proto::semantics::media_type::MediaType;
 use rocknet_proto::semantics::negotiation::Coding;
-use rocknet_proto::semantics::date;
 use rocknet_proto::status::Status;
 
 use super::resolve::{self, Target};
@@ -16,6 +16,7 @@ use crate::cache::entry::{Asset, Content, ENCODED, Entry, FileIdentity, Found, V
 use crate::clock::uptime_ms;
 use crate::filter;
 use crate::handler::fixed;
+use crate::open_file::OpenFile;
 use crate::prepared::Prepared;
 use crate::response::{Body, FieldList};
 use crate::scope::{Action, FileTree, Scope};
@@ -65,14 +66,20 @@ fn error_page(scope: &Scope, tree: &FileTree, status: Status) -> Result<(Asset, 
     if status.code() >= 500 {
         return Err(status);
     }
-    if let Some((opened, relative)) =
-        scope.errors.get(&status.code()).and_then(|path| resolve::resolve_file(tree, path))
+    if let Some((opened, relative)) = scope
+        .errors
+        .get(&status.code())
+        .and_then(|path| resolve::resolve_file(tree, path))
     {
         let identity = identity(&opened.meta, &[]);
-        return asset(scope, status, opened, &relative, Vec::new()).map(|asset| (asset, identity)).map_err(|_| status);
+        return asset(scope, status, opened, &relative, Vec::new())
+            .map(|asset| (asset, identity))
+            .map_err(|_| status);
     }
     let response = fixed::error(status);
-    let Body::Bytes(page) = response.body else { return Err(status) };
+    let Body::Bytes(page) = response.body else {
+        return Err(status);
+    };
     let mut fields = response.fields;
     filter::headers::apply(scope, &mut fields);
     let variant = Variant {
@@ -82,7 +89,10 @@ fn error_page(scope: &Scope, tree: &FileTree, status: Status) -> Result<(Asset, 
         unchanged: None,
         content: Content::Memory(page),
     };
-    Ok((Asset::new(status, fields, "text/html; charset=utf-8", variant), Vec::new()))
+    Ok((
+        Asset::new(status, fields, "text/html; charset=utf-8", variant),
+        Vec::new(),
+    ))
 }
 
 fn media_type(relative: &[u8]) -> MediaType {
@@ -97,7 +107,9 @@ fn identity(meta: &Meta, neighbours: &[(Coding, Opened)]) -> Vec<FileIdentity> {
         size: meta.size,
         modified_ns: meta.modified_ns,
     };
-    std::iter::once(of(meta)).chain(neighbours.iter().map(|(_, opened)| of(&opened.meta))).collect()
+    std::iter::once(of(meta))
+        .chain(neighbours.iter().map(|(_, opened)| of(&opened.meta)))
+        .collect()
 }
 
 /// The forms of a file that lie encoded beside it: `x.css.br`. One older than the file is left over and ignored.
@@ -159,7 +171,10 @@ fn fields(media: &MediaType, modified: Option<u64>, negotiates: bool) -> FieldLi
     let mut fields = FieldList::default();
     fields.add("Content-Type", media.value);
     if let Some(seconds) = modified {
-        fields.add("Last-Modified", String::from_utf8_lossy(&date::format(seconds)).into_owned());
+        fields.add(
+            "Last-Modified",
+            String::from_utf8_lossy(&date::format(seconds)).into_owned(),
+        );
         fields.add("Accept-Ranges", "bytes");
     }
     fields.add("X-Content-Type-Options", "nosniff");
@@ -209,7 +224,7 @@ pub fn coded(scope: &Scope, asset: &Asset, coding: Coding, encoded: Vec<u8>) -> 
 fn content(scope: &Scope, opened: Opened) -> std::io::Result<Content> {
     let size = opened.meta.size;
     if size > scope.max_cached_file {
-        return Ok(Content::File(Arc::new(opened.file), size));
+        return Ok(Content::File(Arc::new(OpenFile::new(opened.file, size))));
     }
     // A file may grow while it is read: what was there when it was opened is what its validators speak of.
     let bytes = file::read_at_most(&opened.file, size as usize)?;

@@ -8,11 +8,16 @@ use crate::scope::FileTree;
 
 /// What a path leads to.
 pub enum Target {
-    File { opened: Opened, relative: Vec<u8> },
+    File {
+        opened: Opened,
+        relative: Vec<u8>,
+    },
     /// A directory asked for without its slash.
     WithoutSlash,
     /// A directory without an index file, that may be listed.
-    Directory { relative: Vec<u8> },
+    Directory {
+        relative: Vec<u8>,
+    },
     Failed(Status),
 }
 
@@ -27,7 +32,10 @@ pub fn resolve(tree: &FileTree, path: &str) -> Target {
     if safe.as_ref().is_ok_and(SafePath::has_dot_segment) {
         return Target::Failed(Status::NOT_FOUND);
     }
-    let found = match safe.map_err(|_| Status::NOT_FOUND).and_then(|_| first_match(&root, tree, path)) {
+    let found = match safe
+        .map_err(|_| Status::NOT_FOUND)
+        .and_then(|_| first_match(&root, tree, path))
+    {
         Err(Status::NOT_FOUND) => match &tree.fallback {
             Some(fallback) => look_up(&root, tree, fallback),
             None => Err(Status::NOT_FOUND),
@@ -79,7 +87,11 @@ fn look_up(root: &Root, tree: &FileTree, path: &str) -> Result<Target, Status> {
             }
         }
     }
-    let relative = if relative.is_empty() { b".".to_vec() } else { relative.to_vec() };
+    let relative = if relative.is_empty() {
+        b".".to_vec()
+    } else {
+        relative.to_vec()
+    };
     let opened = open(root, tree, &relative)?;
     match (opened.meta.kind, wants_directory) {
         (Kind::File, false) => Ok(Target::File { opened, relative }),
@@ -90,11 +102,16 @@ fn look_up(root: &Root, tree: &FileTree, path: &str) -> Result<Target, Status> {
 }
 
 fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
-    if directory.is_empty() { name.to_vec() } else { [directory, b"/", name].concat() }
+    if directory.is_empty() {
+        name.to_vec()
+    } else {
+        [directory, b"/", name].concat()
+    }
 }
 
 fn open(root: &Root, tree: &FileTree, relative: &[u8]) -> Result<Opened, Status> {
-    root.open_file(relative, tree.symlinks).map_err(|error| status_of(&error, tree, relative))
+    root.open_file(relative, tree.symlinks)
+        .map_err(|error| status_of(&error, tree, relative))
 }
 
 /// Who can mend it decides the status: the client (404, 403), or the operator (503, 500), who is told.

@@ -37,7 +37,10 @@ impl Block {
             bytes.extend_from_slice(format!("Content-Length: {length}\r\n").as_bytes());
         }
         bytes.extend_from_slice(END);
-        Block { bytes: bytes.into_boxed_slice(), date_at }
+        Block {
+            bytes: bytes.into_boxed_slice(),
+            date_at,
+        }
     }
 
     #[inline]
@@ -62,7 +65,10 @@ impl Block {
 }
 
 fn push_clean(out: &mut Vec<u8>, text: &str) {
-    out.extend(text.bytes().map(|byte| if matches!(byte, b'\r' | b'\n' | 0) { b' ' } else { byte }));
+    out.extend(
+        text.bytes()
+            .map(|byte| if matches!(byte, b'\r' | b'\n' | 0) { b' ' } else { byte }),
+    );
 }
 
 #[cfg(test)]
@@ -74,12 +80,21 @@ mod tests {
         let mut fields = FieldList::default();
         fields.add("A", "b\r\nInjected: 1");
         let date = b"Sat, 21 Nov 2026 09:42:00 GMT";
-        let head = "HTTP/1.1 200 OK\r\nDate: Sat, 21 Nov 2026 09:42:00 GMT\r\nA: b  Injected: 1\r\nContent-Length: 5\r\n";
+        let head =
+            "HTTP/1.1 200 OK\r\nDate: Sat, 21 Nov 2026 09:42:00 GMT\r\nA: b  Injected: 1\r\nContent-Length: 5\r\n";
         let short = "HTTP/1.1 304 Not Modified\r\nDate: Sat, 21 Nov 2026 09:42:00 GMT\r\nA: b  Injected: 1\r\n";
         for (status, connection, expected) in [
             (Status::OK, ConnectionField::None, format!("{head}\r\n")),
-            (Status::OK, ConnectionField::Close, format!("{head}Connection: close\r\n\r\n")),
-            (Status::NOT_MODIFIED, ConnectionField::KeepAlive, format!("{short}Connection: keep-alive\r\n\r\n")),
+            (
+                Status::OK,
+                ConnectionField::Close,
+                format!("{head}Connection: close\r\n\r\n"),
+            ),
+            (
+                Status::NOT_MODIFIED,
+                ConnectionField::KeepAlive,
+                format!("{short}Connection: keep-alive\r\n\r\n"),
+            ),
         ] {
             let mut out = SendQueue::default();
             out.buffer().extend_from_slice(b"before");

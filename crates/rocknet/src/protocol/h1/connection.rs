@@ -152,7 +152,9 @@ impl<L: Link> Connection<L> {
     }
 
     fn send_backlog(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Some(backlog) = &mut self.backlog else { return Poll::Ready(Ok(())) };
+        let Some(backlog) = &mut self.backlog else {
+            return Poll::Ready(Ok(()));
+        };
         let before = backlog.len();
         let sent = self.link.poll_send(context, backlog);
         let moved = before - backlog.len();
@@ -223,6 +225,10 @@ impl<L: Link> Connection<L> {
                 self.unread.extend_from_slice(&received);
                 self.work_off(&worker, &view, request, output);
             }
+        }
+        if matches!(self.state, State::Feeding(_)) {
+            // Head and content leave together.
+            return self.feed_into(context, &worker, &view, output);
         }
         Poll::Ready(self.send(context, output, &view))
     }
@@ -312,13 +318,33 @@ impl<L: Link> Connection<L> {
         let owned = || Rc::new(OwnedRequest::copy(head, index));
         if let (Content::None, Some(number)) = (content, site) {
             let date = worker.clock.date();
-            let mut reply = H1Reply { engine: &mut self.engine, output, date, close, next: None, feed: None, content_bytes: 0 };
-            let dispatched = catch_unwind(AssertUnwindSafe(|| dispatch::ready(worker, number, &request, owned, &mut reply)));
+            let mut reply = H1Reply {
+                engine: &mut self.engine,
+                output,
+                date,
+                now_ms: worker.clock.uptime_ms(),
+                close,
+                next: None,
+                feed: None,
+                content_bytes: 0,
+            };
+            let dispatched = catch_unwind(AssertUnwindSafe(|| {
+                dispatch::ready(worker, number, &request, owned, &mut reply)
+            }));
             let (next, feed, sent) = (reply.next, reply.feed, reply.content_bytes);
             match dispatched {
                 Ok(Some(Dispatched::Sent(status))) if feed.is_none() => {
                     worker.counters.answered(status);
-                    record::write(worker, view, site, self.client, &mut self.client_text, &request, status, sent);
+                    record::write(
+                        worker,
+                        view,
+                        site,
+                        self.client,
+                        &mut self.client_text,
+                        &request,
+                        status,
+                        sent,
+                    );
                     return self.go_on(next.unwrap_or(Next::Close));
                 }
                 Ok(None) => {}
@@ -345,7 +371,9 @@ impl<L: Link> Connection<L> {
         output: &mut SendQueue,
     ) {
         if content != Content::None {
-            let limit = facts.site.map_or(0, |site| view.snapshot.sites[site as usize].body_size);
+            let limit = facts
+                .site
+                .map_or(0, |site| view.snapshot.sites[site as usize].body_size);
             if let Err(refusal) = self.engine.set_content_limit(limit) {
                 return self.refuse(worker, view, refusal, output);
             }
@@ -355,7 +383,12 @@ impl<L: Link> Connection<L> {
             pipe.end(Ok(()));
         }
         let pipe = (content != Content::None).then_some(pipe);
-        let owned = || facts.request.clone().unwrap_or_else(|| Rc::new(OwnedRequest::copy(head, index)));
+        let owned = || {
+            facts
+                .request
+                .clone()
+                .unwrap_or_else(|| Rc::new(OwnedRequest::copy(head, index)))
+        };
         let request = index.view(head);
         let dispatched = catch_unwind(AssertUnwindSafe(|| {
             dispatch::slow(worker, facts.site, &request, owned, request_content, self.client)
@@ -378,7 +411,14 @@ impl<L: Link> Connection<L> {
     ) {
         match dispatched {
             Dispatched::Sent(status) => match feed {
-                Some(feed) => self.state = State::Feeding(Box::new(Feeding { feed, status, sent: 0, facts })),
+                Some(feed) => {
+                    self.state = State::Feeding(Box::new(Feeding {
+                        feed,
+                        status,
+                        sent: 0,
+                        facts,
+                    }))
+                }
                 None => {
                     let next = self.engine.finish(output.buffer());
                     self.answered(worker, view, status, 0, &facts, next);
@@ -426,7 +466,12 @@ impl<L: Link> Connection<L> {
                 }
             }
             if let Some(feed) = Feed::start(body, output) {
-                self.state = State::Feeding(Box::new(Feeding { feed, status, sent, facts }));
+                self.state = State::Feeding(Box::new(Feeding {
+                    feed,
+                    status,
+                    sent,
+                    facts,
+                }));
                 return;
             }
         }
@@ -437,7 +482,16 @@ impl<L: Link> Connection<L> {
     fn answered(&mut self, worker: &Rc<Worker>, view: &View, status: Status, sent: u64, facts: &Facts, next: Next) {
         worker.counters.answered(status);
         if let Some(request) = &facts.request {
-            record::write(worker, view, facts.site, self.client, &mut self.client_text, &request.view(), status, sent);
+            record::write(
+                worker,
+                view,
+                facts.site,
+                self.client,
+                &mut self.client_text,
+                &request.view(),
+                status,
+                sent,
+            );
         }
         self.state = State::Reading;
         self.stalled = !self.unread.is_empty();
@@ -454,7 +508,11 @@ impl<L: Link> Connection<L> {
                 }
             }
             Next::Drain => self.dropped = 0,
-            Next::Close => self.state = State::Closing { linger: !self.unread.is_empty() },
+            Next::Close => {
+                self.state = State::Closing {
+                    linger: !self.unread.is_empty(),
+                }
+            }
             Next::Linger | Next::Upgrade => self.state = State::Closing { linger: true },
         }
     }
@@ -463,7 +521,10 @@ impl<L: Link> Connection<L> {
     #[cold]
     fn refuse(&mut self, worker: &Rc<Worker>, view: &View, refusal: Refusal, output: &mut SendQueue) {
         tracing::debug!(client = %self.client, "refused: {}", refusal.reason());
-        let none = Facts { site: None, request: None };
+        let none = Facts {
+            site: None,
+            request: None,
+        };
         if refusal.may_answer() && self.engine.may_answer() {
             let mut response = fixed::error_with_hint(refusal.status(), Some(refusal.reason()));
             filter::headers::apply_server(&mut response.fields);
@@ -490,7 +551,9 @@ impl<L: Link> Connection<L> {
     fn wait(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let worker = Rc::clone(self.open.worker());
         let view = worker.view();
-        let State::Waiting(waiting) = &mut self.state else { return Poll::Ready(Ok(())) };
+        let State::Waiting(waiting) = &mut self.state else {
+            return Poll::Ready(Ok(()));
+        };
         let polled = catch_unwind(AssertUnwindSafe(|| waiting.answer.as_mut().poll(context)));
         if let Ok(Poll::Pending) = polled {
             let Some(pipe) = waiting.pipe.as_ref().filter(|pipe| pipe.is_wanted()).map(Rc::clone) else {
@@ -511,7 +574,16 @@ impl<L: Link> Connection<L> {
             Ok(Poll::Ready(Outcome::Known(known, request))) => {
                 let close = worker.is_stopping() || worker.wheel.now() - self.born >= view.ticks.age;
                 let date = worker.clock.date();
-                let mut reply = H1Reply { engine: &mut self.engine, output, date, close, next: None, feed: None, content_bytes: 0 };
+                let mut reply = H1Reply {
+                    engine: &mut self.engine,
+                    output,
+                    date,
+                    now_ms: worker.clock.uptime_ms(),
+                    close,
+                    next: None,
+                    feed: None,
+                    content_bytes: 0,
+                };
                 let view_of = Rc::clone(&request);
                 let dispatched = dispatch::from_known(&worker, &known, &view_of.view(), || request, &mut reply);
                 let (next, feed, sent) = (reply.next, reply.feed, reply.content_bytes);
@@ -522,7 +594,12 @@ impl<L: Link> Connection<L> {
                     (dispatched, _) => {
                         if let (Dispatched::Sent(status), Some(feed)) = (&dispatched, feed) {
                             let (status, facts) = (*status, waiting.facts);
-                            self.state = State::Feeding(Box::new(Feeding { feed, status, sent, facts }));
+                            self.state = State::Feeding(Box::new(Feeding {
+                                feed,
+                                status,
+                                sent,
+                                facts,
+                            }));
                         } else {
                             self.dispatched(&worker, &view, dispatched, None, waiting.facts, waiting.pipe, output);
                         }
@@ -547,7 +624,15 @@ impl<L: Link> Connection<L> {
             output.buffer().extend_from_slice(h1::CONTINUE);
             self.send(context, output, view)?;
         }
-        let pulled = pull(&mut self.engine, &mut self.link, context, &view.head_limits, &mut self.unread, input, request);
+        let pulled = pull(
+            &mut self.engine,
+            &mut self.link,
+            context,
+            &view.head_limits,
+            &mut self.unread,
+            input,
+            request,
+        );
         match ready!(pulled)? {
             Pulled::Chunk(chunk) => {
                 self.deadlines.moved(chunk.len() as u64);
@@ -561,7 +646,11 @@ impl<L: Link> Connection<L> {
             }
             Pulled::Refused(refusal) => {
                 let too_large = refusal == Refusal::ContentTooLarge;
-                pipe.end(Err(if too_large { ContentError::TooLarge } else { ContentError::Cut }));
+                pipe.end(Err(if too_large {
+                    ContentError::TooLarge
+                } else {
+                    ContentError::Cut
+                }));
                 self.refuse(worker, view, refusal, output);
                 self.send(context, output, view)?;
             }
@@ -573,11 +662,26 @@ impl<L: Link> Connection<L> {
     fn feed(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let worker = Rc::clone(self.open.worker());
         let view = worker.view();
-        let State::Feeding(feeding) = &mut self.state else { return Poll::Ready(Ok(())) };
         let output = &mut worker.buffers.borrow_mut().output;
-        let polled = match catch_unwind(AssertUnwindSafe(|| feeding.feed.poll(context, &worker.shared.pool, output))) {
+        self.feed_into(context, &worker, &view, output)
+    }
+
+    fn feed_into(
+        &mut self,
+        context: &mut Context<'_>,
+        worker: &Rc<Worker>,
+        view: &View,
+        output: &mut SendQueue,
+    ) -> Poll<io::Result<()>> {
+        let State::Feeding(feeding) = &mut self.state else {
+            return Poll::Ready(Ok(()));
+        };
+        let polled = match catch_unwind(AssertUnwindSafe(|| {
+            feeding.feed.poll(context, &worker.shared.pool, output)
+        })) {
             Ok(Poll::Pending) => {
                 self.deadlines.suspend();
+                self.send(context, output, view)?;
                 return Poll::Pending;
             }
             Ok(Poll::Ready(polled)) => polled,
@@ -601,7 +705,7 @@ impl<L: Link> Connection<L> {
                     return Poll::Ready(Ok(()));
                 };
                 let next = self.engine.finish(output.buffer());
-                self.answered(&worker, &view, feeding.status, feeding.sent, &feeding.facts, next);
+                self.answered(worker, view, feeding.status, feeding.sent, &feeding.facts, next);
             }
             Err(error) => {
                 // The head has left and promised more: only a cut tells the client.
@@ -611,7 +715,7 @@ impl<L: Link> Connection<L> {
                 return Poll::Ready(Err(error));
             }
         }
-        Poll::Ready(self.send(context, output, &view))
+        Poll::Ready(self.send(context, output, view))
     }
 
     /// All has been sent.
@@ -622,7 +726,8 @@ impl<L: Link> Connection<L> {
             return Poll::Ready(Ok(()));
         }
         self.link.shut_down()?;
-        self.deadlines.begin(Phase::Linger, self.open.worker().view().ticks.linger);
+        self.deadlines
+            .begin(Phase::Linger, self.open.worker().view().ticks.linger);
         self.dropped = 0;
         self.state = State::Lingering;
         Poll::Ready(Ok(()))
@@ -657,7 +762,10 @@ impl<L: Link> Connection<L> {
                 }
                 waiting.facts
             }
-            _ => Facts { site: None, request: None },
+            _ => Facts {
+                site: None,
+                request: None,
+            },
         };
         let view = worker.view();
         let mut response = fixed::error(Status::REQUEST_TIMEOUT);
@@ -676,7 +784,10 @@ const BROKEN_ANSWER: &[u8] = b"HTTP/1.1 500 Internal Server Error\r\nContent-Len
 impl Facts {
     fn new(view: &View, site: Option<u32>, owned: impl FnOnce() -> Rc<OwnedRequest>) -> Facts {
         let logs = site.is_some_and(|site| view.snapshot.sites[site as usize].access.is_some());
-        Facts { site, request: logs.then(owned) }
+        Facts {
+            site,
+            request: logs.then(owned),
+        }
     }
 }
 

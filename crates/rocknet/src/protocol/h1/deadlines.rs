@@ -34,7 +34,11 @@ pub struct Deadlines {
 
 impl Deadlines {
     pub fn new(wheel: &Rc<Wheel>) -> Deadlines {
-        Deadlines { deadline: wheel.deadline(), phase: Phase::Handler, moved: 0 }
+        Deadlines {
+            deadline: wheel.deadline(),
+            phase: Phase::Handler,
+            moved: 0,
+        }
     }
 
     pub fn phase(&self) -> Phase {

@@ -12,6 +12,7 @@ use rocknet_io::file;
 use rocknet_io::queue::SendQueue;
 
 use crate::blocking::{Job, Pool};
+use crate::open_file::OpenFile;
 use crate::response::{Body, FilePart, Part, Stream};
 
 /// A file goes out in pieces of this size, each checked to be in memory first: reading a megabyte from a disk is
@@ -31,6 +32,8 @@ pub struct FileFeed {
     warming: Option<Job<()>>,
     /// The next piece has been brought into memory just now; if it is gone again, sending it will have to wait.
     warmed: bool,
+    /// If it turns out to be in memory whole, that is noted in the file, with this time.
+    note: Option<u64>,
 }
 
 /// A stream is asked through a future that borrows it, so both move together between polls.
@@ -62,12 +65,27 @@ impl Feed {
             }
             Body::File(part) => Some(Feed::File(FileFeed::new(part))),
             Body::Parts(parts) => Some(Feed::Parts(parts.into(), None)),
-            Body::Stream(stream) => Some(Feed::Stream(StreamFeed { stream: Some(stream), asking: None })),
+            Body::Stream(stream) => Some(Feed::Stream(StreamFeed {
+                stream: Some(stream),
+                asking: None,
+            })),
         }
     }
 
-    pub fn file(file: Arc<File>, length: u64) -> Feed {
-        Feed::File(FileFeed::new(FilePart { file, offset: 0, length }))
+    /// The whole of a file, which may have been seen in memory just now.
+    pub fn file(file: &Arc<OpenFile>, now_ms: u64) -> Feed {
+        let part = FilePart {
+            file: Arc::clone(file),
+            offset: 0,
+            length: file.length,
+        };
+        let known = file.length <= FILE_PIECE;
+        let warmed = known && file.was_resident(now_ms);
+        Feed::File(FileFeed {
+            note: known.then_some(now_ms),
+            warmed,
+            ..FileFeed::new(part)
+        })
     }
 
     pub fn poll(&mut self, context: &mut Context<'_>, pool: &Pool, out: &mut SendQueue) -> Poll<io::Result<Fed>> {
@@ -99,7 +117,12 @@ impl Feed {
 
 impl FileFeed {
     fn new(part: FilePart) -> FileFeed {
-        FileFeed { part, warming: None, warmed: false }
+        FileFeed {
+            part,
+            warming: None,
+            warmed: false,
+            note: None,
+        }
     }
 
     fn poll(&mut self, context: &mut Context<'_>, pool: &Pool, out: &mut SendQueue) -> Poll<io::Result<Fed>> {
@@ -113,13 +136,19 @@ impl FileFeed {
             self.warming = None;
             self.warmed = true;
         }
-        if !self.warmed && !file::is_resident(&self.part.file, self.part.offset + piece - 1) {
-            let part = self.part.clone();
-            self.warming = Some(pool.spawn(Priority::Normal, move || bring_in(&part.file, part.offset, piece)));
-            return self.poll(context, pool, out);
+        if !self.warmed {
+            if !file::is_resident(&self.part.file.file, self.part.offset + piece - 1) {
+                let part = self.part.clone();
+                self.warming =
+                    Some(pool.spawn(Priority::Normal, move || bring_in(&part.file.file, part.offset, piece)));
+                return self.poll(context, pool, out);
+            }
+            if let Some(now_ms) = self.note {
+                self.part.file.note_resident(now_ms);
+            }
         }
         self.warmed = false;
-        out.push_file(Arc::clone(&self.part.file), self.part.offset, piece);
+        out.push_file(Arc::clone(&self.part.file.file), self.part.offset, piece);
         self.part.offset += piece;
         self.part.length -= piece;
         Poll::Ready(Ok(if self.part.length == 0 { Fed::Done } else { Fed::Some }))
@@ -143,13 +172,17 @@ fn bring_in(file: &File, offset: u64, length: u64) {
 impl StreamFeed {
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Fed>> {
         if self.asking.is_none() {
-            let Some(mut stream) = self.stream.take() else { return Poll::Ready(Ok(Fed::Done)) };
+            let Some(mut stream) = self.stream.take() else {
+                return Poll::Ready(Ok(Fed::Done));
+            };
             self.asking = Some(Box::pin(async move {
                 let piece = stream.next().await;
                 (stream, piece)
             }));
         }
-        let Some(asking) = &mut self.asking else { return Poll::Ready(Ok(Fed::Done)) };
+        let Some(asking) = &mut self.asking else {
+            return Poll::Ready(Ok(Fed::Done));
+        };
         let (stream, piece) = ready!(asking.as_mut().poll(context));
         self.asking = None;
         Poll::Ready(match piece {

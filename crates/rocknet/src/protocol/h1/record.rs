@@ -21,7 +21,9 @@ pub fn write(
     status: Status,
     content_bytes: u64,
 ) {
-    let Some(sink) = site.and_then(|site| view.snapshot.sites.get(site as usize)?.access) else { return };
+    let Some(sink) = site.and_then(|site| view.snapshot.sites.get(site as usize)?.access) else {
+        return;
+    };
     let client = text.get_or_insert_with(|| client.to_string().into());
     worker.log.borrow_mut().record(
         sink,

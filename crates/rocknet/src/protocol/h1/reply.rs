@@ -1,7 +1,5 @@
 //! Prepared answers on their way into the send queue.
 
-use std::sync::Arc;
-
 use rocknet_io::queue::SendQueue;
 use rocknet_proto::h1::{Length, Next, ServerConnection};
 
@@ -16,6 +14,7 @@ pub struct H1Reply<'a> {
     pub engine: &'a mut ServerConnection,
     pub output: &'a mut SendQueue,
     pub date: [u8; 29],
+    pub now_ms: u64,
     /// Whether the connection ends with this answer.
     pub close: bool,
     /// Set once the answer is written whole.
@@ -45,12 +44,15 @@ impl Reply for H1Reply<'_> {
                 }
                 self.next = Some(next);
             }
-            (Content::File(file, length), _) => {
-                let framing = self.engine.respond(head.status, Length::Exact(*length), self.close);
+            (Content::File(file), _) => {
+                let framing = self.engine.respond(head.status, length, self.close);
                 head.h1.write(&self.date, framing.connection, self.output);
-                if framing.content && *length > 0 && self.engine.begin_data(*length, self.output.buffer()).is_ok() {
-                    self.feed = Some(Feed::file(Arc::clone(file), *length));
-                    self.content_bytes = *length;
+                if framing.content
+                    && file.length > 0
+                    && self.engine.begin_data(file.length, self.output.buffer()).is_ok()
+                {
+                    self.feed = Some(Feed::file(file, self.now_ms));
+                    self.content_bytes = file.length;
                 } else {
                     self.next = Some(self.engine.finish(self.output.buffer()));
                 }
