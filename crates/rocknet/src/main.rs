@@ -1,1 +1,39 @@
-fn main() {}
+//! The program `rocknet`: each command has a file in `cli`, and each way to end an exit code here.
+#![forbid(unsafe_code)]
+
+mod banner;
+mod cli;
+mod console;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use cli::{Arguments, Command, Exit};
+
+fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(told) => {
+            // Help and version come this way too. A reader that has gone is not our failure.
+            let _ = told.print();
+            return if told.use_stderr() {
+                Exit::Usage.into()
+            } else {
+                Exit::Good.into()
+            };
+        }
+    };
+    let done = match arguments.command.unwrap_or(Command::Run(arguments.run)) {
+        Command::Run(options) => cli::run::run(&options),
+        Command::Serve(options) => cli::serve::run(&options),
+        Command::Check(options) => cli::check::run(&options),
+        Command::Fmt(options) => cli::fmt::run(&options),
+        Command::Explain(options) => cli::explain::run(&options),
+        Command::Completions(options) => cli::completions::run(&options),
+        Command::Man(options) => cli::man::run(&options),
+    };
+    match done {
+        Ok(()) => Exit::Good.into(),
+        Err(failure) => failure.tell().into(),
+    }
+}

@@ -8,6 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use rocknet_config::model::{Config, Workers};
+use rocknet_control::{SiteSummary, Status};
 use rocknet_io::descriptors;
 use rocknet_io::socket::{Address, BindError, Listener, Options};
 
@@ -17,6 +18,7 @@ use crate::clock::uptime_ms;
 use crate::group::{Group, join_all};
 use crate::log::Logger;
 use crate::metrics::Metrics;
+use crate::report;
 use crate::snapshot::{Mount, Snapshot};
 use crate::worker::Shared;
 
@@ -91,6 +93,23 @@ impl Server {
 
     pub fn snapshot(&self) -> Arc<Snapshot> {
         Arc::clone(&self.state().snapshot)
+    }
+
+    /// How the server is, as of now.
+    pub fn status(&self) -> Status {
+        let bound = self.listeners();
+        let state = self.state();
+        Status {
+            reloads: state.reloads,
+            last_reload_error: state.last_reload_error.clone(),
+            log_drops: self.shared.logger.drops(),
+            ..report::status(&state.snapshot, &bound, &self.metrics, self.shared.cache.status())
+        }
+    }
+
+    /// What the server serves, and where.
+    pub fn sites(&self) -> Vec<SiteSummary> {
+        report::sites(&self.snapshot(), &self.listeners())
     }
 
     pub fn logger(&self) -> &Logger {

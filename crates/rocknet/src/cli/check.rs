@@ -1,0 +1,52 @@
+//! `rocknet check`: finds every mistake in a configuration, and acts on nothing.
+
+use std::path::PathBuf;
+
+use rocknet_config::environment::System;
+use rocknet_config::{Loaded, Report};
+
+use super::{Exit, Failure, say, search, tell_report};
+
+/// Find every mistake in a configuration, without acting on it
+#[derive(Debug, clap::Args)]
+pub struct Options {
+    /// The configuration; by default the one that `rocknet run` would serve
+    #[arg(value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub file: Option<PathBuf>,
+    /// Print the findings as JSON, for programs
+    #[arg(long)]
+    pub json: bool,
+}
+
+pub fn run(options: &Options) -> Result<(), Failure> {
+    let checked = search::named_or_found(options.file.as_deref()).and_then(|file| {
+        let Loaded { config, warnings } = rocknet_config::check(&file, &System).map_err(Failure::Configuration)?;
+        Ok((
+            file,
+            config,
+            Report {
+                findings: warnings,
+                omitted: 0,
+            },
+        ))
+    });
+    match checked {
+        Ok((_, _, report)) if options.json => say(format_args!("{:#}\n", report.json())),
+        Ok((file, config, report)) => {
+            if !report.findings.is_empty() {
+                tell_report(&report);
+            }
+            let sites = match config.sites.len() {
+                1 => "1 site".to_owned(),
+                sites => format!("{sites} sites"),
+            };
+            say(format_args!("{} is good: {sites}\n", file.display()));
+        }
+        Err(Failure::Configuration(report)) if options.json => {
+            say(format_args!("{:#}\n", report.json()));
+            return Err(Failure::Told(Exit::Configuration));
+        }
+        Err(failure) => return Err(failure),
+    }
+    Ok(())
+}

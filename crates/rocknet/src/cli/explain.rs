@@ -1,0 +1,264 @@
+//! `rocknet explain`: which site and route answer a URL, what it leads to, and which line says so.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use rocknet::handler::files::resolve::{self, Target};
+use rocknet::routing::Asked;
+use rocknet::scope::{Action, Scope};
+use rocknet_config::environment::System;
+use rocknet_config::explain::{self, Explanation};
+use rocknet_config::model::{Listen, Place, Settings};
+use rocknet_config::{Config, Loaded};
+use rocknet_proto::semantics::authority::{Authority, HOST_BUFFER};
+use rocknet_proto::semantics::safe_path::{PathError, SafePath};
+use rocknet_proto::status::Status;
+
+use super::{Failure, say, search};
+
+/// Say which site, route and line answer a URL, and what it leads to
+#[derive(Debug, clap::Args)]
+pub struct Options {
+    /// The URL: http://example.com:8080/path, or example.com/path for any port, or /path for the site that answers to
+    /// every name
+    #[arg(value_name = "URL", value_hint = clap::ValueHint::Url)]
+    pub url: String,
+    /// The configuration; by default the one that `rocknet run` would serve
+    #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub config: Option<PathBuf>,
+}
+
+pub fn run(options: &Options) -> Result<(), Failure> {
+    let url = Url::parse(&options.url).map_err(|problem| Failure::Usage(format!("{}: {problem}", options.url)))?;
+    let file = search::named_or_found(options.config.as_deref())?;
+    let Loaded { config, .. } = rocknet_config::load(&file, &System).map_err(Failure::Configuration)?;
+    let decoded = match SafePath::parse(url.path.as_bytes()) {
+        Ok(path) => Ok(path.as_str().to_owned()),
+        // Such a path has no file, but it may have a fallback, and a route.
+        Err(PathError::Unmatchable) => Ok(NAMELESS.to_owned()),
+        Err(error) => Err(error),
+    };
+    let Some(found) = find(&config, &url, decoded.as_deref().unwrap_or("/")) else {
+        return Err(Failure::Failed(format!(
+            "no site of {} answers {}",
+            file.display(),
+            options.url
+        )));
+    };
+    let settings = found.route.map_or(&found.site.settings, |route| &route.settings);
+    let leads_to = match &decoded {
+        Ok(path) => leads_to(settings, &url, path)?,
+        Err(error) => format!(
+            "{}: {error}",
+            status(Status::new(error.status()).unwrap_or(Status::BAD_REQUEST))
+        ),
+    };
+    say(shown(&found, &leads_to));
+    Ok(())
+}
+
+/// A URL as a person types it, in parts.
+#[derive(Debug, PartialEq, Eq)]
+struct Url<'a> {
+    /// Lower case; empty where none was written.
+    host: String,
+    port: Option<u16>,
+    path: &'a str,
+    query: Option<&'a str>,
+}
+
+impl<'a> Url<'a> {
+    fn parse(written: &'a str) -> Result<Url<'a>, &'static str> {
+        let (scheme_port, rest) = match written.split_once("://") {
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => (Some(80), rest),
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => (Some(443), rest),
+            Some(_) => return Err("only http:// and https:// are served"),
+            None => (None, written),
+        };
+        let rest = rest.split('#').next().unwrap_or_default();
+        let end = rest.find(['/', '?']).unwrap_or(rest.len());
+        let (authority, target) = rest.split_at(end);
+        let (path, query) = match target.split_once('?') {
+            Some((path, query)) => (path, Some(query)),
+            None => (target, None),
+        };
+        let path = if path.is_empty() { "/" } else { path };
+        if authority.is_empty() {
+            return match scheme_port {
+                Some(_) => Err("the host is missing"),
+                None if written.starts_with('/') => Ok(Url {
+                    host: String::new(),
+                    port: None,
+                    path,
+                    query,
+                }),
+                None => Err("write a URL such as http://example.com/path"),
+            };
+        }
+        // Patterns are what `rocknet` itself prints for wildcards: any name will do to ask.
+        let named = authority.strip_prefix("*.").unwrap_or(authority);
+        let authority = Authority::parse(named.as_bytes()).ok_or("the host is none that a site can have")?;
+        let mut buffer = [0; HOST_BUFFER];
+        let host = authority.lower_host(&mut buffer);
+        let host = if named.len() < rest[..end].len() {
+            format!("any.{host}")
+        } else {
+            host.to_owned()
+        };
+        Ok(Url {
+            host,
+            port: authority.port.or(scheme_port),
+            path,
+            query,
+        })
+    }
+}
+
+fn find<'c>(config: &'c Config, url: &Url<'_>, path: &str) -> Option<Explanation<'c>> {
+    if let Some(found) = explain::explain(config, &url.host, url.port, path) {
+        return Some(found);
+    }
+    // A site alone on its port answers to every name there.
+    let port = url.port?;
+    let listens = |listen: &Listen| matches!(listen, Listen::Tcp { port: own, .. } if *own == port);
+    let mut sites = config.sites.iter().filter(|site| site.listen.iter().any(listens));
+    let (site, None) = (sites.next()?, sites.next()) else {
+        return None;
+    };
+    let route = explain::route(site, path);
+    Some(Explanation {
+        site,
+        route,
+        settings: explain::applied(site, route),
+    })
+}
+
+/// What the server would answer, found by the very code that answers.
+fn leads_to(settings: &Settings, url: &Url<'_>, path: &str) -> Result<String, Failure> {
+    let scope = Scope::new(settings, 0).map_err(|error| Failure::Failed(error.to_string()))?;
+    let mut location = Vec::new();
+    let asked = Asked {
+        path,
+        raw_path: url.path.as_bytes(),
+        query: url.query.map(str::as_bytes),
+    };
+    if let Some(code) = scope.redirects.find(&asked, &mut location) {
+        return Ok(format!("redirect {code} to {}", String::from_utf8_lossy(&location)));
+    }
+    let Action::Files(tree) = &scope.action else {
+        return Ok(if path == "/" {
+            "the default page".to_owned()
+        } else {
+            status(Status::NOT_FOUND)
+        });
+    };
+    let place = |relative: &[u8]| {
+        let relative = String::from_utf8_lossy(relative);
+        tree.folder()
+            .join(&*relative)
+            .components()
+            .collect::<PathBuf>()
+            .display()
+            .to_string()
+    };
+    Ok(match resolve::resolve(tree, path) {
+        Target::File { relative, .. } => format!("the file {}", place(&relative)),
+        Target::Directory { relative } => format!("a list of the folder {}", place(&relative)),
+        Target::WithoutSlash => "redirect 308 to the same with a slash: it is a folder".to_owned(),
+        Target::Failed(_) if tree.root().is_err() => {
+            format!("nothing: the folder {} cannot be opened", tree.folder().display())
+        }
+        Target::Failed(failed) => match settings.errors.get(&failed.code()) {
+            Some(page) => format!("{}, with the page {page}", status(failed)),
+            None => status(failed),
+        },
+    })
+}
+
+fn status(status: Status) -> String {
+    format!("{} {}", status.code(), status.reason())
+}
+
+/// Columns: what, how it is, and the line that says so.
+fn shown(found: &Explanation<'_>, leads_to: &str) -> String {
+    let line = |place: &Place| match place.line {
+        0 => String::new(),
+        line => format!("{}:{line}", place.file.display()),
+    };
+    let mut rows = vec![("site".to_owned(), found.site.name.clone(), line(&found.site.place))];
+    if let Some(route) = found.route {
+        rows.push(("route".to_owned(), explain::pattern(&route.pattern), line(&route.place)));
+    }
+    for setting in &found.settings {
+        let place = setting.place.as_ref().map_or("default".to_owned(), line);
+        rows.push((setting.key.clone(), setting.value.clone(), place));
+    }
+    let longest = |cell: fn(&(String, String, String)) -> &String| {
+        rows.iter()
+            .map(|row| cell(row).chars().count())
+            .max()
+            .unwrap_or_default()
+            .min(MAX_COLUMN)
+    };
+    let (keys, values) = (longest(|row| &row.0).max(LEADS_TO.len()), longest(|row| &row.1));
+    let mut out = format!("{LEADS_TO:keys$}  {}\n\n", plain(leads_to));
+    for (key, value, place) in &rows {
+        let _ = writeln!(out, "{:keys$}  {:values$}  {}", plain(key), plain(value), plain(place));
+    }
+    out
+}
+
+/// Names and values hold what the file does; a terminal must not act on it.
+fn plain(text: &str) -> String {
+    text.chars()
+        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
+        .collect()
+}
+
+/// Stands for every path that no file can have.
+const NAMELESS: &str = "/:";
+
+const LEADS_TO: &str = "leads to";
+
+/// Widest column: one long value shall not push all lines off the screen.
+const MAX_COLUMN: usize = 60;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_understood_as_people_type_them() {
+        fn check(written: &str, expected: Option<(&str, Option<u16>, &str, Option<&str>)>) {
+            let got = Url::parse(written).ok();
+            let got = got
+                .as_ref()
+                .map(|url| (url.host.as_str(), url.port, url.path, url.query));
+            assert_eq!(got, expected, "{written:?}");
+        }
+        check("http://Example.com", Some(("example.com", Some(80), "/", None)));
+        check(
+            "https://example.com/a?b?c#d",
+            Some(("example.com", Some(443), "/a", Some("b?c"))),
+        );
+        check("HTTP://[::1]:8080/x", Some(("[::1]", Some(8080), "/x", None)));
+        check("example.com:81?x", Some(("example.com", Some(81), "/", Some("x"))));
+        check(
+            "http://*.example.com/x",
+            Some(("any.example.com", Some(80), "/x", None)),
+        );
+        check("/a/b?c", Some(("", None, "/a/b", Some("c"))));
+        for bad in [
+            "",
+            "ftp://a/",
+            "http://",
+            "http:///x",
+            "?x",
+            "http://a b/",
+            "http://a:99999/",
+            "#",
+        ] {
+            check(bad, None);
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! `rocknet fmt`: puts a configuration into its uniform shape, on disk in one step or not at all.
+
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
+use std::path::{Path, PathBuf};
+
+use rocknet_config::environment::{Environment, System};
+
+use super::{Exit, Failure, say, search};
+
+/// Tidy a configuration; comments and order stay
+///
+/// The file is replaced in one step: a crash leaves the old one or the new one. Files it includes are left alone.
+#[derive(Debug, clap::Args)]
+pub struct Options {
+    /// The configuration, or - to turn standard input into standard output; by default the one that `rocknet run` would serve
+    #[arg(value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub file: Option<PathBuf>,
+    /// Change nothing; fail if there were something to change
+    #[arg(long)]
+    pub check: bool,
+}
+
+pub fn run(options: &Options) -> Result<(), Failure> {
+    if options.file.as_deref() == Some(Path::new("-")) {
+        return stream(options.check);
+    }
+    let file = search::named_or_found(options.file.as_deref())?;
+    let cannot = |error: io::Error| Failure::Failed(format!("{}: {error}", file.display()));
+    let text = System.read(&file).map_err(cannot)?;
+    let tidy = rocknet_config::format(&text).map_err(Failure::Configuration)?;
+    if tidy == text {
+        return Ok(());
+    }
+    if options.check {
+        say(format_args!(
+            "{} is not tidy; `rocknet fmt` makes it so\n",
+            file.display()
+        ));
+        return Err(Failure::Told(Exit::Failed));
+    }
+    replace(&file, tidy.as_bytes()).map_err(cannot)
+}
+
+fn stream(check: bool) -> Result<(), Failure> {
+    let failed = |error: io::Error| Failure::Failed(format!("standard input: {error}"));
+    let mut text = String::new();
+    io::stdin()
+        .lock()
+        .take(MAX_INPUT)
+        .read_to_string(&mut text)
+        .map_err(failed)?;
+    if text.len() as u64 == MAX_INPUT {
+        return Err(Failure::Failed(
+            "standard input: larger than a configuration may be".to_owned(),
+        ));
+    }
+    let tidy = rocknet_config::format(&text).map_err(Failure::Configuration)?;
+    match check {
+        true if tidy == text => Ok(()),
+        true => Err(Failure::Told(Exit::Failed)),
+        false => io::stdout()
+            .lock()
+            .write_all(tidy.as_bytes())
+            .map_err(|error| Failure::Failed(error.to_string())),
+    }
+}
+
+/// Writes beside the file, and puts that in its place when it is safe on disk. Mode and, where allowed, owner stay.
+fn replace(file: &Path, content: &[u8]) -> io::Result<()> {
+    // A link stays a link: what it leads to is replaced.
+    let file = fs::canonicalize(file)?;
+    let beside = beside(&file)?;
+    let written = write(&beside, &file, content).and_then(|()| fs::rename(&beside, &file));
+    if let Err(error) = written {
+        let _ = fs::remove_file(&beside);
+        return Err(error);
+    }
+    // The new name is safe once its folder is; a file system that cannot do that has done what it can.
+    if let Some(folder) = file.parent() {
+        let _ = File::open(folder).and_then(|folder| folder.sync_all());
+    }
+    Ok(())
+}
+
+fn beside(file: &Path) -> io::Result<PathBuf> {
+    let name = file.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    // A dot before it keeps it out of `include = ["sites/*.toml"]`, should we die before the rename.
+    let mut hidden = OsString::from(".");
+    hidden.push(name);
+    hidden.push(format!(".{}.new", std::process::id()));
+    Ok(file.with_file_name(hidden))
+}
+
+fn write(beside: &Path, file: &Path, content: &[u8]) -> io::Result<()> {
+    let old = fs::metadata(file)?;
+    // What an earlier process of the same number left behind, which died before its rename.
+    let _ = fs::remove_file(beside);
+    // Nobody else's to read until it is known that they may.
+    let mut new = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(beside)?;
+    new.write_all(content)?;
+    // Before the mode, which a change of owner would take bits from.
+    let _ = fchown(&new, Some(old.uid()), Some(old.gid()));
+    new.set_permissions(old.permissions())?;
+    new.sync_all()
+}
+
+/// As large as a configuration file may be, and one byte, by which a larger one is known.
+const MAX_INPUT: u64 = 16 * 1024 * 1024 + 1;
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_with_its_mode_and_through_links() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("r.toml"), folder.path().join("link"));
+        fs::write(&file, "old").unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
+        symlink("r.toml", &link).unwrap();
+        replace(&link, b"new").unwrap();
+        assert_eq!(fs::read(&file).unwrap(), b"new");
+        assert_eq!(fs::metadata(&file).unwrap().mode() & 0o7777, 0o640);
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing is left over");
+    }
+
+    #[test]
+    fn a_failure_leaves_the_file_and_nothing_beside_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("r.toml");
+        assert!(replace(&file, b"new").is_err());
+        fs::create_dir(&file).unwrap();
+        assert!(replace(&file, b"new").is_err());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}

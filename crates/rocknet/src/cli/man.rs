@@ -1,0 +1,146 @@
+//! `rocknet man`: the manual page, made from the same table that reads the command line.
+
+use std::io;
+
+use clap::CommandFactory;
+use clap_mangen::Man;
+use clap_mangen::roff::{Roff, bold, roman};
+
+use super::{Arguments, Failure, say, search};
+
+/// Print the manual page
+#[derive(Debug, clap::Args)]
+pub struct Options {
+    /// The command whose page to print; by default the page of RockNet itself
+    #[arg(value_name = "COMMAND")]
+    pub command: Option<String>,
+}
+
+pub fn run(options: &Options) -> Result<(), Failure> {
+    let mut root = Arguments::command();
+    // Fills in what commands take over from RockNet itself.
+    root.build();
+    let mut page = Vec::new();
+    let rendered = match &options.command {
+        None => whole(root, &mut page),
+        Some(name) => match root.find_subcommand(name) {
+            Some(command) => part(command, &mut page),
+            None => {
+                return Err(Failure::Usage(format!(
+                    "there is no command `{name}`; `rocknet help` lists them"
+                )));
+            }
+        },
+    };
+    rendered.map_err(|error| Failure::Failed(error.to_string()))?;
+    say(String::from_utf8_lossy(&page));
+    Ok(())
+}
+
+fn whole(command: clap::Command, page: &mut Vec<u8>) -> io::Result<()> {
+    // What is said after the help has sections of its own here.
+    let man = Man::new(command.after_help(None::<&str>));
+    man.render_title(page)?;
+    man.render_name_section(page)?;
+    man.render_synopsis_section(page)?;
+    man.render_description_section(page)?;
+    man.render_options_section(page)?;
+    man.render_subcommands_section(page)?;
+    for (title, rows) in SECTIONS {
+        section(title, rows, page)?;
+    }
+    section(
+        "FILES",
+        &search::PLACES.map(|place| (place, "The configuration, if no other is named.")),
+        page,
+    )?;
+    man.render_version_section(page)
+}
+
+fn part(command: &clap::Command, page: &mut Vec<u8>) -> io::Result<()> {
+    Man::new(command.clone()).render(page)
+}
+
+fn section(title: &str, rows: &[(&str, &str)], page: &mut Vec<u8>) -> io::Result<()> {
+    let mut roff = Roff::new();
+    roff.control("SH", [title]);
+    for (term, meaning) in rows {
+        roff.control("TP", []).text([bold(*term)]).text([roman(*meaning)]);
+    }
+    roff.to_writer(page)
+}
+
+type Section = (&'static str, &'static [(&'static str, &'static str)]);
+
+const SECTIONS: [Section; 4] = [
+    (
+        "TERMINAL COMMANDS",
+        &[
+            ("status", "Connections, requests, answers and cache as of now."),
+            ("sites", "What is served, and where."),
+            ("reload", "Reads the configuration again; a bad one changes nothing."),
+            ("quit", "Finishes what is being answered, and ends."),
+            ("help", "Lists these commands."),
+        ],
+    ),
+    (
+        "SIGNALS",
+        &[
+            (
+                "SIGTERM, SIGINT",
+                "Answers under way finish, then the server ends. A second one ends it at once.",
+            ),
+            (
+                "SIGHUP",
+                "Reads the configuration again; a bad one changes nothing, and no connection is cut.",
+            ),
+            ("SIGUSR1", "Opens the log files anew, after they were moved."),
+        ],
+    ),
+    (
+        "EXIT STATUS",
+        &[
+            ("0", "Good."),
+            ("1", "Failed."),
+            ("2", "Wrong usage."),
+            ("78", "Bad configuration."),
+        ],
+    ),
+    (
+        "ENVIRONMENT",
+        &[
+            (
+                "ROCKNET_LOG",
+                "The level of the error log: error, warn, info, debug or trace. Goes before the configuration.",
+            ),
+            ("NO_COLOR", "Turns colour off."),
+        ],
+    ),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::super::Exit;
+    use super::*;
+
+    #[test]
+    fn the_page_names_every_terminal_command_and_exit_code() {
+        let rows = |title: &str| {
+            SECTIONS
+                .iter()
+                .find(|(name, _)| *name == title)
+                .map(|(_, rows)| *rows)
+                .unwrap()
+        };
+        let names: Vec<_> = rows("TERMINAL COMMANDS").iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, rocknet_control::Command::ALL.map(rocknet_control::Command::name));
+        let codes: Vec<_> = rows("EXIT STATUS")
+            .iter()
+            .map(|(code, _)| code.parse().unwrap())
+            .collect();
+        assert_eq!(
+            codes,
+            [Exit::Good, Exit::Failed, Exit::Usage, Exit::Configuration].map(|exit| exit as u8)
+        );
+    }
+}

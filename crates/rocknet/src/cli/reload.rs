@@ -1,0 +1,191 @@
+//! Reading the configuration again: checked whole, then swapped, and told in the log and on the terminal.
+
+use rocknet::server::Server;
+use rocknet_config::environment::System;
+use rocknet_config::model::{self, LogTarget};
+use rocknet_config::{Config, Finding, Loaded, Report};
+use rocknet_io::rights;
+use rocknet_io::terminal::{Stream, is_terminal};
+
+use super::running::Origin;
+use super::{complain, tell_report, warn};
+
+/// What was settled at start and stays so until the next one.
+pub struct InForce {
+    server: model::Server,
+    connections: Option<usize>,
+    /// `user` was set, and the rights to become it were not there.
+    pub user_ignored: bool,
+    pub at_terminal: bool,
+}
+
+impl InForce {
+    /// To be called before rights are given up: afterwards nothing tells whether there were any.
+    pub fn new(config: &Config) -> InForce {
+        InForce {
+            server: config.server.clone(),
+            connections: config.limits.connections,
+            user_ignored: config.server.user.is_some() && !rights::is_root(),
+            at_terminal: is_terminal(Stream::Input),
+        }
+    }
+
+    /// Keys whose new value waits for a restart.
+    fn waiting(&self, new: &Config) -> Vec<&'static str> {
+        let (old, now) = (&self.server, &new.server);
+        [
+            ("server.workers", old.workers != now.workers),
+            ("server.blocking_threads", old.blocking_threads != now.blocking_threads),
+            ("server.events", old.events != now.events),
+            ("server.user", old.user != now.user),
+            ("server.backend", old.backend != now.backend),
+            ("limits.connections", self.connections != new.limits.connections),
+        ]
+        .into_iter()
+        .filter_map(|(key, changed)| changed.then_some(key))
+        .collect()
+    }
+}
+
+/// Reads, checks and swaps. What went wrong is told here; what was done is given back.
+pub fn reload(server: &Server, origin: &Origin, in_force: &InForce) -> Option<String> {
+    let screen = Screen::new(&server.snapshot().config);
+    let file = match origin {
+        Origin::File(file) => file,
+        Origin::Folder => return screen.refuse("nothing to reload: `rocknet serve` has no configuration"),
+        Origin::Nothing => {
+            let what = match super::search::find() {
+                Some(file) => format!(
+                    "this server has no configuration; stop it and start again to serve {}",
+                    file.display()
+                ),
+                None => "nothing to reload: there is no configuration; write rocknet.toml and start again".to_owned(),
+            };
+            return screen.refuse(&what);
+        }
+    };
+    let Loaded { config, warnings } = match rocknet_config::load(file, &System) {
+        Ok(loaded) => loaded,
+        Err(report) => {
+            server.reload_failed(report.to_string());
+            screen.show(&report);
+            let file = file.display();
+            return screen.refuse(&format!(
+                "{file} is not reloaded and nothing has changed: errors: {}",
+                report.errors()
+            ));
+        }
+    };
+    let waiting = in_force.waiting(&config);
+    if let Err(error) = server.reload(config) {
+        return screen.refuse(&format!(
+            "{} is not reloaded and nothing has changed: {error}",
+            file.display()
+        ));
+    }
+    if !warnings.is_empty() {
+        screen.show(&Report {
+            findings: warnings,
+            omitted: 0,
+        });
+    }
+    if !waiting.is_empty() {
+        screen.caution(&format!(
+            "{}: the new value acts from the next start on",
+            waiting.join(", ")
+        ));
+    }
+    let sites = server.snapshot().sites.len();
+    let done = format!("{} is reloaded, sites: {sites}", file.display());
+    tracing::info!("{done}");
+    Some(done)
+}
+
+/// Findings as lines of the log.
+pub fn log_findings(findings: &[Finding]) {
+    for finding in findings {
+        let Finding {
+            message,
+            help,
+            location,
+            ..
+        } = finding;
+        let place = location
+            .as_ref()
+            .map(|l| format!("{}:{}:{}: ", l.file.display(), l.line, l.column));
+        let (place, help) = (place.unwrap_or_default(), help.as_deref().unwrap_or_default());
+        if finding.is_error() {
+            tracing::error!(help, "{place}{message}");
+        } else {
+            tracing::warn!(help, "{place}{message}");
+        }
+    }
+}
+
+/// Who reads what: a person at the terminal gets the whole report, the log a line for each thing.
+struct Screen {
+    /// Somebody may be looking at standard error.
+    watched: bool,
+    /// The log goes there too: said twice is not said better.
+    holds_log: bool,
+}
+
+impl Screen {
+    fn new(config: &Config) -> Screen {
+        let watched = is_terminal(Stream::Error);
+        Screen {
+            watched,
+            holds_log: watched && config.log.errors == LogTarget::Stderr,
+        }
+    }
+
+    fn show(&self, report: &Report) {
+        if self.watched {
+            tell_report(report);
+        }
+        if !self.holds_log {
+            log_findings(&report.findings);
+        }
+    }
+
+    fn refuse(&self, message: &str) -> Option<String> {
+        tracing::error!("{message}");
+        if self.watched && !self.holds_log {
+            complain(message);
+        }
+        None
+    }
+
+    fn caution(&self, message: &str) {
+        tracing::warn!("{message}");
+        if self.watched && !self.holds_log {
+            warn(message);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rocknet_config::model::Workers;
+
+    use super::*;
+
+    #[test]
+    fn keys_that_wait_for_a_restart_are_named() {
+        fn check(change: fn(&mut Config), expected: &[&str]) {
+            let start = Config::default();
+            let in_force = InForce::new(&start);
+            let mut new = start;
+            change(&mut new);
+            assert_eq!(in_force.waiting(&new), expected);
+        }
+        check(|_| {}, &[]);
+        check(|new| new.cache.memory = 0, &[]);
+        check(|new| new.server.workers = Workers::Count(3), &["server.workers"]);
+        check(|new| new.server.blocking_threads += 1, &["server.blocking_threads"]);
+        check(|new| new.server.events.batch += 1, &["server.events"]);
+        check(|new| new.server.user = Some("x".into()), &["server.user"]);
+        check(|new| new.server.backend = model::Backend::Epoll, &["server.backend"]);
+        check(|new| new.limits.connections = Some(7), &["limits.connections"]);
+    }
+}

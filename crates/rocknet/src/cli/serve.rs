@@ -1,0 +1,193 @@
+//! `rocknet serve`: serves one folder, without a configuration.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use rocknet::server::StartError;
+use rocknet_config::Config;
+use rocknet_config::model::Listen;
+use rocknet_io::holder;
+use rocknet_io::socket::{self, BindErrorKind};
+
+use super::Failure;
+use super::running::{self, NotStarted, Origin, Plan};
+
+/// Serve a folder, without a configuration
+///
+/// For development: on 127.0.0.1:8080, or on the next free port. A folder without an index.html is listed.
+#[derive(Debug, clap::Args)]
+pub struct Options {
+    /// The folder to serve
+    #[arg(value_name = "DIR", default_value = ".", value_hint = clap::ValueHint::DirPath)]
+    pub directory: PathBuf,
+    /// Where to listen: PORT, IP:PORT, [IPv6]:PORT, :PORT for all addresses, or unix:/PATH
+    #[arg(short, long, value_name = "ADDR", value_parser = listen)]
+    pub listen: Option<Listen>,
+    /// Open it in the browser
+    #[arg(short, long)]
+    pub open: bool,
+    /// Take commands on standard input though it is no terminal
+    #[arg(long, hide = true)]
+    pub console: bool,
+}
+
+pub fn run(options: &Options) -> Result<(), Failure> {
+    let directory = folder(&options.directory)?;
+    let plan = |listen: Listen, notes| Plan {
+        config: Config::for_directory(&directory, listen),
+        warnings: Vec::new(),
+        origin: Origin::Folder,
+        notes,
+        console: options.console,
+        open: options.open,
+    };
+    match &options.listen {
+        Some(listen) => running::run(plan(listen.clone(), Vec::new())),
+        None => {
+            let ip = IpAddr::V4(Ipv4Addr::LOCALHOST);
+            on_next_free(ip, |port, notes| {
+                plan(
+                    Listen::Tcp {
+                        address: Some(ip),
+                        port,
+                    },
+                    notes,
+                )
+            })
+        }
+    }
+}
+
+/// Runs what `plan` makes of the first free port from [`FIRST_PORT`] on, and of a word on why it is not that one.
+pub fn on_next_free(ip: IpAddr, plan: impl Fn(u16, Vec<String>) -> Plan) -> Result<(), Failure> {
+    let mut races = 0;
+    loop {
+        let free = socket::next_free(Some(ip), FIRST_PORT, PORTS_TRIED, socket::Options::default());
+        let port = match free {
+            Ok(listener) => listener.local_port().unwrap_or(FIRST_PORT),
+            Err(error) => return Err(Failure::Failed(format!("cannot start: {error}"))),
+        };
+        let mut notes = Vec::new();
+        if port != FIRST_PORT {
+            let holder = holder::of_port(Some(ip), FIRST_PORT);
+            let holder = holder.map_or_else(|| "another program".to_owned(), |holder| holder.to_string());
+            notes.push(format!(
+                "Port {FIRST_PORT} is held by {holder}, so this is port {port}."
+            ));
+        }
+        match running::start(plan(port, notes)) {
+            Ok(running) => return running.serve(),
+            // Somebody else took it between our two looks.
+            Err(NotStarted::Start(StartError::Bind(error)))
+                if matches!(error.kind, BindErrorKind::InUse(_)) && races < MAX_RACES =>
+            {
+                races += 1;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Made whole, so that what is shown is what is served, whatever `..` and links were on the way.
+fn folder(path: &Path) -> Result<PathBuf, Failure> {
+    let cannot = |why: &dyn std::fmt::Display| Failure::Failed(format!("cannot serve {}: {why}", path.display()));
+    let whole = path.canonicalize().map_err(|error| cannot(&error))?;
+    if whole.is_dir() {
+        Ok(whole)
+    } else {
+        Err(cannot(&"it is not a folder"))
+    }
+}
+
+/// A port alone is this machine's own: showing work in progress to the network is for those who say so.
+fn listen(written: &str) -> Result<Listen, String> {
+    let port = |text: &str| {
+        text.bytes()
+            .all(|byte| byte.is_ascii_digit())
+            .then(|| text.parse().ok())
+            .flatten()
+    };
+    if let Some(path) = written.strip_prefix("unix:") {
+        return match path {
+            "" => Err("`unix:` takes the path of a socket".to_owned()),
+            path => std::path::absolute(path)
+                .map(Listen::Unix)
+                .map_err(|error| error.to_string()),
+        };
+    }
+    if let Some(port) = port(written) {
+        return Ok(Listen::Tcp {
+            address: Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+            port,
+        });
+    }
+    if let Some(port) = written.strip_prefix("*:").or(written.strip_prefix(':')).and_then(port) {
+        return Ok(Listen::Tcp { address: None, port });
+    }
+    let socket: SocketAddr = written
+        .replacen("localhost:", "127.0.0.1:", 1)
+        .parse()
+        .map_err(|_| "write PORT, IP:PORT, [IPv6]:PORT, :PORT for all addresses, or unix:/PATH".to_owned())?;
+    Ok(Listen::Tcp {
+        address: Some(socket.ip()),
+        port: socket.port(),
+    })
+}
+
+/// Where development servers are looked for; a plain user may open it.
+const FIRST_PORT: u16 = 8080;
+
+/// Ports that are tried: whoever has a hundred servers running means to choose the port.
+const PORTS_TRIED: u16 = 100;
+
+/// Times that somebody else may be quicker, before we believe that something is wrong.
+const MAX_RACES: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_to_listen_are_understood() {
+        fn check(written: &str, expected: Option<Listen>) {
+            assert_eq!(listen(written).ok(), expected, "{written:?}");
+        }
+        let tcp = |ip: &str, port| {
+            Some(Listen::Tcp {
+                address: Some(ip.parse().unwrap()),
+                port,
+            })
+        };
+        for (written, expected) in [
+            ("8000", tcp("127.0.0.1", 8000)),
+            ("0", tcp("127.0.0.1", 0)),
+            (
+                ":8000",
+                Some(Listen::Tcp {
+                    address: None,
+                    port: 8000,
+                }),
+            ),
+            (
+                "*:8000",
+                Some(Listen::Tcp {
+                    address: None,
+                    port: 8000,
+                }),
+            ),
+            ("0.0.0.0:80", tcp("0.0.0.0", 80)),
+            ("localhost:81", tcp("127.0.0.1", 81)),
+            ("[::1]:8000", tcp("::1", 8000)),
+            ("unix:/run/x.sock", Some(Listen::Unix("/run/x.sock".into()))),
+            ("", None),
+            ("+80", None),
+            ("65536", None),
+            ("unix:", None),
+            ("example.com:80", None),
+            ("::1:80", None),
+            ("127.0.0.1", None),
+        ] {
+            check(written, expected);
+        }
+    }
+}

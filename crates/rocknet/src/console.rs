@@ -1,0 +1,148 @@
+//! The terminal commands of the running server: typed on standard input, answered on standard output.
+//!
+//! They are taken where standard input is a terminal. `--console`, which the help does not show, takes them from
+//! anything, for programs that lead a server through a pipe.
+
+use std::io::{self, BufRead, BufReader, Read};
+use std::thread;
+use std::time::Duration;
+
+use rocknet::server::Server;
+use rocknet_control::{Command, SiteList, UnknownCommand};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+
+/// One line that was typed.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Typed {
+    Command(Command),
+    Unknown(UnknownCommand),
+}
+
+/// Reads lines until there are no more, or `tell` wants no more.
+pub fn read(input: impl Read, mut tell: impl FnMut(Typed) -> bool) {
+    let mut input = BufReader::with_capacity(MAX_LINE, input);
+    let mut line = Vec::with_capacity(MAX_LINE);
+    loop {
+        line.clear();
+        match input.by_ref().take(MAX_LINE as u64).read_until(b'\n', &mut line) {
+            Ok(0) | Err(_) => return,
+            Ok(_) => {}
+        }
+        if line.last() != Some(&b'\n') && skip_line(&mut input).is_err() {
+            return;
+        }
+        let go_on = match Command::parse(&String::from_utf8_lossy(&line)) {
+            Ok(None) => true,
+            Ok(Some(command)) => tell(Typed::Command(command)),
+            Err(unknown) => tell(Typed::Unknown(unknown)),
+        };
+        if !go_on {
+            return;
+        }
+    }
+}
+
+/// What is shown for a command that only asks.
+pub fn answer(command: Command, server: &Server) -> String {
+    match command {
+        Command::Status => server.status().to_string(),
+        Command::Sites => SiteList(&server.sites()).to_string(),
+        Command::Help => Command::help(),
+        Command::Reload | Command::Quit => String::new(),
+    }
+}
+
+/// Drops the rest of a line that is too long to be a command.
+fn skip_line(input: &mut impl BufRead) -> io::Result<()> {
+    loop {
+        let buffer = input.fill_buf()?;
+        let (length, ended) = match buffer.iter().position(|&byte| byte == b'\n') {
+            Some(end) => (end + 1, true),
+            None => (buffer.len(), buffer.is_empty()),
+        };
+        input.consume(length);
+        if ended {
+            return Ok(());
+        }
+    }
+}
+
+/// Standard input, read only while the terminal is ours: a server in the background that reads is halted by the kernel,
+/// and the whole of it, answers included.
+pub struct Keyboard;
+
+impl Read for Keyboard {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let input = io::stdin();
+        loop {
+            match poll(&mut [PollFd::new(&input, PollFlags::IN)], None) {
+                Ok(_) => {}
+                Err(Errno::INTR) => continue,
+                Err(error) => return Err(error.into()),
+            }
+            if in_background() {
+                thread::sleep(BACKGROUND_PAUSE);
+                continue;
+            }
+            match rustix::io::read(&input, &mut *buffer) {
+                Err(Errno::INTR) => {}
+                read => return Ok(read?),
+            }
+        }
+    }
+}
+
+/// Whether the terminal listens to another job. What is no terminal has no jobs.
+fn in_background() -> bool {
+    rustix::termios::tcgetpgrp(io::stdin()).is_ok_and(|front| front != rustix::process::getpgrp())
+}
+
+/// Longest line that is looked at; commands have at most six letters.
+const MAX_LINE: usize = 1024;
+
+/// How often a job in the background looks whether it is in front again, while what is typed goes to another.
+const BACKGROUND_PAUSE: Duration = Duration::from_millis(500);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_become_commands() {
+        fn check(input: &[u8], expected: &[Option<Command>]) {
+            let mut typed = Vec::new();
+            read(input, |one| {
+                typed.push(match one {
+                    Typed::Command(command) => Some(command),
+                    Typed::Unknown(_) => None,
+                });
+                true
+            });
+            assert_eq!(typed, expected, "{:?}", String::from_utf8_lossy(input));
+        }
+        check(b"", &[]);
+        check(b"\n\r\n \n", &[]);
+        check(
+            b"status\nSITES\r\nquit",
+            &[Some(Command::Status), Some(Command::Sites), Some(Command::Quit)],
+        );
+        check(b"dance\n\xff\xfe\nhelp\n", &[None, None, Some(Command::Help)]);
+        for length in [MAX_LINE - 1, MAX_LINE, MAX_LINE + 1, 10 * MAX_LINE] {
+            let mut input = vec![b'x'; length];
+            check(&input, &[None]);
+            input.extend(b"\nhelp\n");
+            check(&input, &[None, Some(Command::Help)]);
+        }
+    }
+
+    #[test]
+    fn reading_ends_when_nobody_listens() {
+        let mut count = 0;
+        read(&b"help\nhelp\nhelp\n"[..], |_| {
+            count += 1;
+            count < 2
+        });
+        assert_eq!(count, 2);
+    }
+}

@@ -1,0 +1,181 @@
+//! What a running server tells of itself: numbers for `status`, places for `sites`.
+
+use std::net::IpAddr;
+use std::sync::atomic::Ordering;
+
+use rocknet_config::model::{self, HostPattern, Listen};
+use rocknet_control::{Cache, Mode, Responses, SiteKind, SiteSummary, Status};
+use rocknet_io::socket::Address;
+
+use crate::cache::CacheStatus;
+use crate::clock::uptime_ms;
+use crate::metrics::{Metrics, WorkerCounters};
+use crate::snapshot::Snapshot;
+
+/// An address as it was asked for, as it is bound, and the workers that serve it.
+pub type Bound = (Address, Address, usize);
+
+/// Everything but what the server itself keeps count of: reloads and the log.
+pub fn status(snapshot: &Snapshot, bound: &[Bound], metrics: &Metrics, cache: &CacheStatus) -> Status {
+    let sum = |which: fn(&WorkerCounters) -> u64| metrics.sum(which);
+    let class = |class: usize| metrics.sum(|worker| worker.answers[class - 1].get());
+    // Opened is read after closed, and closing follows opening: the difference is never below nothing.
+    let closed = sum(|worker| worker.connections_closed.get());
+    let opened = sum(|worker| worker.connections_total.get());
+    let mut listeners: Vec<_> = bound.iter().map(|(_, address, _)| address).collect();
+    listeners.sort_by_key(|address| (address.port().is_none(), address.port()));
+    Status {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        pid: std::process::id(),
+        uptime_s: uptime_ms() / 1000,
+        mode: match snapshot.config.server.mode {
+            model::Mode::Prod => Mode::Prod,
+            model::Mode::Dev => Mode::Dev,
+        },
+        listeners: listeners.into_iter().map(place).collect(),
+        workers: bound.iter().map(|(.., workers)| workers).sum(),
+        connections_open: opened.saturating_sub(closed),
+        connections_total: opened,
+        requests: sum(|worker| worker.requests.get()),
+        bytes_sent: sum(|worker| worker.bytes_sent.get()),
+        responses: Responses {
+            successful: class(2),
+            redirection: class(3),
+            client_error: class(4),
+            server_error: class(5),
+        },
+        cache: Cache {
+            entries: cache.entries.load(Ordering::Relaxed),
+            bytes: cache.bytes.load(Ordering::Relaxed),
+            hits: sum(|worker| worker.cache_hits.get()),
+            misses: sum(|worker| worker.cache_misses.get()),
+        },
+        ..Status::default()
+    }
+}
+
+/// Every site, in the order of their names.
+pub fn sites(snapshot: &Snapshot, bound: &[Bound]) -> Vec<SiteSummary> {
+    let summary = |site: &model::Site| SiteSummary {
+        name: site.name.clone(),
+        urls: urls(site, bound),
+        root: site.settings.root.clone(),
+        routes: site.routes.len(),
+        kind: match &site.settings {
+            settings if settings.root.is_some() => SiteKind::Files,
+            settings if settings.redirects.is_empty() => SiteKind::Welcome,
+            _ => SiteKind::Redirect,
+        },
+    };
+    snapshot.config.sites.iter().map(summary).collect()
+}
+
+/// Where a browser finds a site: by each of its names at each of its ports, as they are written.
+fn urls(site: &model::Site, bound: &[Bound]) -> Vec<String> {
+    let mut urls = Vec::new();
+    let sockets = site.listen.iter().filter(|listen| matches!(listen, Listen::Unix(_)));
+    let names = site.names.iter().map(|name| match name {
+        HostPattern::Exact(name) => Some(name.clone()),
+        HostPattern::Wildcard(name) => Some(format!("*.{name}")),
+    });
+    let unnamed = site.names.is_empty().then_some(None);
+    for name in names.chain(unnamed) {
+        for listen in &site.listen {
+            let Listen::Tcp { address, port } = listen else {
+                continue;
+            };
+            let port = if *port == 0 { chosen(*address, bound) } else { *port };
+            urls.push(url(&name.clone().unwrap_or_else(|| machine(*address)), port));
+        }
+    }
+    urls.extend(sockets.filter_map(|listen| match listen {
+        Listen::Unix(path) => Some(format!("unix:{}", path.display())),
+        Listen::Tcp { .. } => None,
+    }));
+    urls
+}
+
+/// The port that the kernel chose for port 0.
+fn chosen(ip: Option<IpAddr>, bound: &[Bound]) -> u16 {
+    let asked = Address::Tcp { ip, port: 0 };
+    bound
+        .iter()
+        .find(|(address, ..)| *address == asked)
+        .and_then(|(_, bound, _)| bound.port())
+        .unwrap_or_default()
+}
+
+/// How this machine is called from itself.
+fn machine(address: Option<IpAddr>) -> String {
+    match address {
+        Some(IpAddr::V6(ip)) if !ip.is_unspecified() => format!("[{ip}]"),
+        Some(IpAddr::V4(ip)) if !ip.is_unspecified() => ip.to_string(),
+        _ => "localhost".to_owned(),
+    }
+}
+
+fn place(address: &Address) -> String {
+    match address {
+        Address::Tcp { ip, port } => url(&machine(*ip), *port),
+        Address::Unix(_) => address.to_string(),
+    }
+}
+
+fn url(host: &str, port: u16) -> String {
+    match port {
+        80 => format!("http://{host}/"),
+        port => format!("http://{host}:{port}/"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use rocknet_config::environment::Memory;
+
+    use super::*;
+
+    #[test]
+    fn urls_are_what_a_browser_takes() {
+        fn check(text: &str, expected: &[&str]) {
+            let world = Memory {
+                any_directory: true,
+                ..Memory::default()
+            };
+            let text = format!("{text}\nroot = \"/w\"");
+            let config = rocknet_config::parse(&text, Path::new("/r.toml"), &world)
+                .unwrap()
+                .config;
+            let asked = Address::Tcp {
+                ip: Some([127, 0, 0, 1].into()),
+                port: 0,
+            };
+            let bound = [(
+                asked,
+                Address::Tcp {
+                    ip: Some([127, 0, 0, 1].into()),
+                    port: 4711,
+                },
+                1,
+            )];
+            assert_eq!(urls(&config.sites[0], &bound), expected, "{text}");
+        }
+        check("[site.\":8081\"]", &["http://localhost:8081/"]);
+        check("[site.\"127.0.0.1:0\"]", &["http://127.0.0.1:4711/"]);
+        check("[site.\"[::1]:8081\"]", &["http://[::1]:8081/"]);
+        check("[site.\"0.0.0.0:8081\"]", &["http://localhost:8081/"]);
+        check("[site.\"a.test\"]\nlisten = 80", &["http://a.test/"]);
+        check(
+            "[site.\"a.test\"]\naliases = [\"*.a.test\"]\nlisten = [80, \"unix:/run/x\", 8080]",
+            &[
+                "http://a.test/",
+                "http://a.test:8080/",
+                "http://*.a.test/",
+                "http://*.a.test:8080/",
+                "unix:/run/x",
+            ],
+        );
+        check("[site.default]\nlisten = \"127.0.0.1:0\"", &["http://127.0.0.1:4711/"]);
+    }
+}
