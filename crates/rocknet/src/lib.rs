@@ -18,7 +18,6 @@ pub mod open_file;
 pub mod prepared;
 pub mod protocol;
 pub mod report;
-pub mod report;
 pub mod response;
 pub mod routing;
 pub mod scope;
