@@ -195,10 +195,6 @@ impl<L: Link> Connection<L> {
     fn read(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let worker = Rc::clone(self.open.worker());
         let view = worker.view();
-        if worker.is_stopping() && self.unread.is_empty() && self.engine.is_idle() {
-            self.state = State::Closed;
-            return Poll::Ready(Ok(()));
-        }
         let buffers = &mut *worker.buffers.borrow_mut();
         let Buffers { input, output, request } = buffers;
         if self.stalled {
@@ -206,6 +202,11 @@ impl<L: Link> Connection<L> {
             self.work_off(&worker, &view, request, output);
         } else {
             let received = match self.link.poll_recv(context, input) {
+                // All that had come before the stop is answered.
+                Poll::Pending if worker.is_stopping() && self.unread.is_empty() && self.engine.is_idle() => {
+                    self.state = State::Closed;
+                    return Poll::Ready(Ok(()));
+                }
                 Poll::Pending => {
                     self.await_more(&view);
                     return Poll::Pending;
@@ -249,7 +250,7 @@ impl<L: Link> Connection<L> {
         } else if self.engine.is_receiving_content() {
             self.deadlines.enter(Phase::Content, view.ticks.body);
         } else if self.deadlines.phase() != Phase::First {
-            self.deadlines.begin(Phase::KeepAlive, view.ticks.keep_alive);
+            self.deadlines.enter(Phase::KeepAlive, view.ticks.keep_alive);
         }
     }
 
@@ -501,12 +502,8 @@ impl<L: Link> Connection<L> {
     #[inline]
     fn go_on(&mut self, next: Next) {
         match next {
-            Next::KeepAlive => {
-                // A request was answered: the next wait is one for another.
-                if matches!(self.deadlines.phase(), Phase::First | Phase::Header) {
-                    self.deadlines.suspend();
-                }
-            }
+            // Whatever is waited for next, its time begins anew.
+            Next::KeepAlive => self.deadlines.leave(),
             Next::Drain => self.dropped = 0,
             Next::Close => {
                 self.state = State::Closing {
@@ -752,6 +749,8 @@ impl<L: Link> Connection<L> {
         tracing::debug!(client = %self.client, ?phase, "a deadline passed");
         self.deadlines.suspend();
         if !matches!(phase, Phase::Header | Phase::Content) || (phase == Phase::Content && !self.engine.may_answer()) {
+            // Nothing acts before the backlog has left, and this one never will.
+            self.backlog = None;
             self.state = State::Closed;
             return;
         }

@@ -22,6 +22,8 @@ pub enum Phase {
     Linger,
     /// A handler; it has its own deadlines.
     Handler,
+    /// Nothing yet: a phase is over and the next has not begun. The old deadline still runs.
+    Between,
 }
 
 /// The deadline of one connection.
@@ -59,6 +61,12 @@ impl Deadlines {
         if self.phase != phase {
             self.begin(phase, ticks);
         }
+    }
+
+    /// Ends a phase, for the next wait to begin one: a store, where moving the deadline would cost more.
+    #[inline]
+    pub fn leave(&mut self) {
+        self.phase = Phase::Between;
     }
 
     /// Waits for a handler, without a deadline of ours.
