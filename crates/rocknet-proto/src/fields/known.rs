@@ -109,21 +109,21 @@ impl Known {
     /// As `from_name` for the first `length` bytes; what stands behind them lets a short name be loaded as one word.
     #[inline]
     pub(crate) fn at_start(bytes: &[u8], length: usize) -> Option<Known> {
-        let &(from, to) = BY_LENGTH.get(length)?;
-        if from == to {
+        if length > NAME_MAX {
             return None;
         }
-        let head = if length >= 8 {
-            word_at(bytes, 0)?
+        let (head, tail) = if length >= 8 {
+            (word_at(bytes, 0)?, word_at(bytes, length - 8)?)
         } else {
-            short_word(bytes, length)?
+            let word = short_word(bytes, length)?;
+            (word, word)
         };
-        for spelling in &SPELLINGS[from as usize..to as usize] {
-            if head | spelling.fold[0] == spelling.lower[0] && spelling.tail_matches(bytes, length) {
-                return Some(spelling.known);
-            }
-        }
-        None
+        // An empty place leads to some spelling too, which the comparison then rejects.
+        let spelling = &SPELLINGS[usize::from(PLACES.of[place(head, tail, length, PLACES.factor)]) % COUNT];
+        let matches = spelling.length as usize == length
+            && head | spelling.fold[0] == spelling.lower[0]
+            && spelling.tail_matches(bytes, length);
+        matches.then_some(spelling.known)
     }
 }
 
@@ -160,6 +160,7 @@ const COUNT: usize = Known::ALL.len();
 struct Spelling {
     lower: [u64; NAME_MAX / 8],
     fold: [u64; NAME_MAX / 8],
+    length: u8,
     known: Known,
 }
 
@@ -197,45 +198,33 @@ const fn word_place(word: usize, length: usize) -> usize {
     }
 }
 
-/// All spellings, shortest first.
+/// All spellings, by number.
 static SPELLINGS: [Spelling; COUNT] = spellings();
-
-/// For each length the rows of `SPELLINGS` that have it.
-static BY_LENGTH: [(u8, u8); NAME_MAX + 1] = by_length();
 
 const fn spellings() -> [Spelling; COUNT] {
     let mut table = [const {
         Spelling {
             lower: [0; 4],
             fold: [0; 4],
+            length: 0,
             known: Known::Host,
         }
     }; COUNT];
-    let mut row = 0;
-    let mut length = 0;
-    while length <= NAME_MAX {
-        let mut i = 0;
-        while i < COUNT {
-            if Known::ALL[i].as_str().len() == length {
-                table[row] = spell(Known::ALL[i]);
-                row += 1;
-            }
-            i += 1;
-        }
-        length += 1;
+    let mut i = 0;
+    while i < COUNT {
+        table[i] = spell(Known::ALL[i]);
+        i += 1;
     }
-    assert!(
-        row == COUNT && COUNT <= 64,
-        "a known name is too long, or there are too many"
-    );
     table
 }
 
 const fn spell(known: Known) -> Spelling {
     let name = known.as_str().as_bytes();
+    assert!(name.len() <= NAME_MAX, "a known name is longer than its words");
     let mut spelling = Spelling {
         lower: [0; 4],
         fold: [0; 4],
+        length: name.len() as u8,
         known,
     };
     let mut word = 0;
@@ -255,24 +244,50 @@ const fn spell(known: Known) -> Spelling {
     spelling
 }
 
-const fn by_length() -> [(u8, u8); NAME_MAX + 1] {
-    let mut ranges = [(0, 0); NAME_MAX + 1];
-    let mut start = 0;
-    let mut length = 0;
-    while length <= NAME_MAX {
-        let mut count = 0;
+/// Which spelling a name can only be, by a number mixed from its first and last eight bytes and its length. A row of names
+/// of equal length to go through cost up to seven comparisons for names as common as Accept and Cookie.
+struct Places {
+    of: [u8; 1 << PLACE_BITS],
+    factor: u64,
+}
+
+/// Eight places a name, so that a factor without collisions is found among the first hundred or so.
+const PLACE_BITS: u32 = 9;
+
+static PLACES: Places = places();
+
+/// Both words with all case bits set: letters of either case mix alike.
+#[inline(always)]
+const fn place(head: u64, tail: u64, length: usize, factor: u64) -> usize {
+    const CASE: u64 = 0x2020_2020_2020_2020;
+    let mixed = (head | CASE) ^ (tail | CASE).rotate_left(21) ^ length as u64;
+    (mixed.wrapping_mul(factor) >> (64 - PLACE_BITS)) as usize
+}
+
+/// Tries factors until no two names share a place; done by the compiler.
+const fn places() -> Places {
+    assert!(COUNT <= 64, "`KnownSet` has 64 bits");
+    const EMPTY: u8 = u8::MAX;
+    let mut factor = 0x9e37_79b9_7f4a_7c15u64;
+    loop {
+        let mut of = [EMPTY; 1 << PLACE_BITS];
         let mut i = 0;
         while i < COUNT {
-            if Known::ALL[i].as_str().len() == length {
-                count += 1;
+            let spelling = spell(Known::ALL[i]);
+            let length = spelling.length as usize;
+            let last = (length - 1) / 8;
+            let place = place(spelling.lower[0], spelling.lower[last], length, factor);
+            if of[place] != EMPTY {
+                break;
             }
+            of[place] = i as u8;
             i += 1;
         }
-        ranges[length] = (start, start + count);
-        start += count;
-        length += 1;
+        if i == COUNT {
+            return Places { of, factor };
+        }
+        factor = factor.wrapping_mul(0x5851_f42d_4c95_7f2d) | 1;
     }
-    ranges
 }
 
 #[cfg(test)]
