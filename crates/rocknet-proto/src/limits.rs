@@ -68,11 +68,14 @@ impl Limits {
         &unread[..unread.len().min(self.head_ceiling())]
     }
 
+    #[inline]
+    pub(crate) fn trailer_ceiling(&self) -> usize {
+        self.trailer_size.min(HEAD_SIZE_CEILING)
+    }
+
     /// The unread bytes up to where a trailer section that begins at `at` must have ended.
     #[inline]
     pub(crate) fn trailer_window<'a>(&self, unread: &'a [u8], at: usize) -> &'a [u8] {
-        &unread[..unread
-            .len()
-            .min(at.saturating_add(self.trailer_size.min(HEAD_SIZE_CEILING)))]
+        &unread[..unread.len().min(at.saturating_add(self.trailer_ceiling()))]
     }
 }

@@ -154,6 +154,7 @@ impl KnownSet {
 /// The longest known name.
 const NAME_MAX: usize = 32;
 const COUNT: usize = Known::ALL.len();
+const _: () = assert!(COUNT <= 64, "`KnownSet` has 64 bits");
 
 /// A name as words. `fold` has the case bit of every letter and of nothing else: or-ing it in makes letters lower-case and
 /// leaves `-` alone, so that a CR (which differs from `-` in that bit only) is never taken for one.
@@ -266,7 +267,6 @@ const fn place(head: u64, tail: u64, length: usize, factor: u64) -> usize {
 
 /// Tries factors until no two names share a place; done by the compiler.
 const fn places() -> Places {
-    assert!(COUNT <= 64, "`KnownSet` has 64 bits");
     const EMPTY: u8 = u8::MAX;
     let mut factor = 0x9e37_79b9_7f4a_7c15u64;
     loop {

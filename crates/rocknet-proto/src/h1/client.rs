@@ -330,10 +330,7 @@ impl ClientConnection {
             ResponseContent::None => self.receiving = Receiving::Idle,
             ResponseContent::Length(length) => self.content.start(Content::Length(length), u64::MAX),
             ResponseContent::Chunked => self.content.start(Content::Chunked, u64::MAX),
-            ResponseContent::UntilClose => {
-                self.persists = false;
-                self.content.start_until_close();
-            }
+            ResponseContent::UntilClose => self.content.start_until_close(),
         }
         Ok(Answered::Response { consumed, content })
     }

@@ -228,7 +228,7 @@ impl ContentReader {
         digits: usize,
     ) -> Result<Option<(u64, usize)>, ChunkFault> {
         let extensions_left = limits.chunk_extension.saturating_sub(self.extensions as usize);
-        let longest = SIZE_DIGITS + extensions_left + 2;
+        let longest = extensions_left.saturating_add(SIZE_DIGITS + 2);
         let Some(end) = memchr(b'\n', &rest[..rest.len().min(longest)]) else {
             return if rest.len() < longest {
                 Ok(None)
@@ -264,7 +264,7 @@ impl ContentReader {
         trailers: &mut FieldIndex,
     ) -> Result<Option<usize>, ChunkFault> {
         let window = limits.trailer_window(unread, at);
-        let is_full = unread.len() - at >= limits.trailer_size;
+        let is_full = unread.len() - at >= limits.trailer_ceiling();
         let new = unread[at..].get(self.scanned as usize..).unwrap_or(&unread[at..]);
         if self.scanned > 0 && !is_full && memchr(b'\n', new).is_none() {
             self.scanned += new.len() as u32;

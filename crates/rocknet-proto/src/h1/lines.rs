@@ -8,6 +8,7 @@ use memchr::memchr;
 use super::refusal::FieldFault;
 use crate::bytes::{TOKEN, all, colon_from, control_from};
 use crate::fields::{FieldIndex, Known, Span};
+use crate::limits::FIELDS_CEILING;
 
 /// Why reading stopped before the end of a section.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -66,7 +67,7 @@ pub(crate) fn read_fields(
         while end > start && matches!(window[end - 1], b' ' | b'\t') {
             end -= 1;
         }
-        if index.len() >= limit {
+        if index.len() >= limit.min(FIELDS_CEILING) {
             return Err(Stop::Bad(FieldFault::TooMany));
         }
         index.push(Span::new(line, colon), known, Span::new(start, end));

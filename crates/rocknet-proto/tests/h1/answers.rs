@@ -314,6 +314,32 @@ fn pipelined_requests_wait_their_turn() {
     );
 }
 
+/// What was looked at of a slow head says nothing about the next one.
+#[test]
+fn a_quick_request_behind_a_slow_one_is_seen_at_once() {
+    let (limits, mut index, mut connection) = (Limits::default(), RequestIndex::default(), ServerConnection::new());
+    let slow = b"GET /slow HTTP/1.1\r\nHost: a\r\nX: some fifty bytes and no end\r\n\r\n";
+    let part = connection.receive(&limits, &slow[..slow.len() - 4], &mut index);
+    assert_eq!(part, Ok(Received::More { consumed: 0 }));
+    assert!(matches!(
+        connection.receive(&limits, slow, &mut index),
+        Ok(Received::Request { .. })
+    ));
+    assert_eq!(
+        connection.respond_complete(Status::OK, Length::None, false).1,
+        Next::KeepAlive
+    );
+    let quick = b"GET /1 HTTP/1.1\r\nHost: a\r\n\r\nGET /2-without-any-end-of-line-up-to-now HTTP/1.1";
+    let received = connection.receive(&limits, quick, &mut index);
+    assert_eq!(
+        received,
+        Ok(Received::Request {
+            consumed: 28,
+            content: Content::None
+        })
+    );
+}
+
 /// A time limit that strikes within a head: the answer is framed as if nothing had come before.
 #[test]
 fn a_head_that_never_ends_can_be_answered() {

@@ -142,6 +142,18 @@ fn trailer_sections() {
     check(&trailer(30), good(&format!(" X={}", "x".repeat(23))));
     check(&trailer(31), bad(FieldFault::TooLarge));
     check(&trailer(300), bad(FieldFault::TooLarge));
+    // Without an end: refused as soon as the section is full, and not before.
+    let unfinished = |size: usize, state: &str| {
+        let bytes = post("")
+            .strip_suffix("\r\n")
+            .expect("the empty line is last")
+            .to_owned()
+            + &"X".repeat(size);
+        server_with(&limits, None, bytes, &["POST / @a Chunked", state]);
+    };
+    unfinished(29, "more");
+    unfinished(30, &refused(FieldFault::TooLarge));
+    unfinished(40, &refused(FieldFault::TooLarge));
     check(&"X: y\r\n".repeat(3), good(" X=y X=y X=y"));
     check(&"X: y\r\n".repeat(4), bad(FieldFault::TooMany));
 }
