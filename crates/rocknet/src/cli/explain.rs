@@ -181,9 +181,13 @@ fn status(status: Status) -> String {
 
 /// Columns: what, how it is, and the line that says so.
 fn shown(found: &Explanation<'_>, leads_to: &str) -> String {
+    let here = std::env::current_dir().unwrap_or_default();
     let line = |place: &Place| match place.line {
         0 => String::new(),
-        line => format!("{}:{line}", place.file.display()),
+        line => format!(
+            "{}:{line}",
+            place.file.strip_prefix(&here).unwrap_or(&place.file).display()
+        ),
     };
     let mut rows = vec![("site".to_owned(), found.site.name.clone(), line(&found.site.place))];
     if let Some(route) = found.route {

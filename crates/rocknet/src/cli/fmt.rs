@@ -30,7 +30,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let file = search::named_or_found(options.file.as_deref())?;
     let cannot = |error: io::Error| Failure::Failed(format!("{}: {error}", file.display()));
     let text = System.read(&file).map_err(cannot)?;
-    let tidy = rocknet_config::format(&text).map_err(Failure::Configuration)?;
+    let tidy = tidy(&text, &file)?;
     if tidy == text {
         return Ok(());
     }
@@ -57,7 +57,7 @@ fn stream(check: bool) -> Result<(), Failure> {
             "standard input: larger than a configuration may be".to_owned(),
         ));
     }
-    let tidy = rocknet_config::format(&text).map_err(Failure::Configuration)?;
+    let tidy = tidy(&text, Path::new("standard input"))?;
     match check {
         true if tidy == text => Ok(()),
         true => Err(Failure::Told(Exit::Failed)),
@@ -66,6 +66,19 @@ fn stream(check: bool) -> Result<(), Failure> {
             .write_all(tidy.as_bytes())
             .map_err(|error| Failure::Failed(error.to_string())),
     }
+}
+
+/// The uniform shape of a text; what is wrong with it is told under the name it was read by.
+fn tidy(text: &str, name: &Path) -> Result<String, Failure> {
+    rocknet_config::format(text).map_err(|mut report| {
+        for finding in &mut report.findings {
+            let related = finding.related.iter_mut().map(|related| &mut related.location);
+            for location in finding.location.iter_mut().chain(related) {
+                location.file = name.to_path_buf();
+            }
+        }
+        Failure::Configuration(report)
+    })
 }
 
 /// Writes beside the file, and puts that in its place when it is safe on disk. Mode and, where allowed, owner stay.

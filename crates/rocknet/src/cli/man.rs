@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(names, rocknet_control::Command::ALL.map(rocknet_control::Command::name));
         let codes: Vec<_> = rows("EXIT STATUS")
             .iter()
-            .map(|(code, _)| code.parse().unwrap())
+            .map(|(code, _)| code.parse::<u8>().unwrap())
             .collect();
         assert_eq!(
             codes,

@@ -69,17 +69,20 @@ pub fn reload(server: &Server, origin: &Origin, in_force: &InForce) -> Option<St
         Err(report) => {
             server.reload_failed(report.to_string());
             screen.show(&report);
-            let file = file.display();
+            let errors = match report.errors() {
+                1 => "1 error".to_owned(),
+                errors => format!("{errors} errors"),
+            };
             return screen.refuse(&format!(
-                "{file} is not reloaded and nothing has changed: errors: {}",
-                report.errors()
+                "{} is not reloaded, nothing has changed: {errors}",
+                file.display()
             ));
         }
     };
     let waiting = in_force.waiting(&config);
     if let Err(error) = server.reload(config) {
         return screen.refuse(&format!(
-            "{} is not reloaded and nothing has changed: {error}",
+            "{} is not reloaded, nothing has changed: {error}",
             file.display()
         ));
     }

@@ -1,0 +1,198 @@
+//! Commands that do something and end.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use crate::program::Place;
+
+const GOOD: &str = "[site.\":0\"]\nroot = \"www\"\n";
+
+#[test]
+fn exit_codes_tell_what_happened() {
+    let place = Place::new(&[
+        ("www/index.html", "home"),
+        ("rocknet.toml", GOOD),
+        ("bad.toml", "[site.\":8080\"]\nrot = \"www\"\n"),
+        ("broken.toml", "[site\n"),
+        ("untidy.toml", "[site.\":0\"]\nroot=\"www\"\n"),
+    ]);
+    let check = |line: &str, code: i32, out: &str, err: &str| {
+        let arguments: Vec<_> = line.split_whitespace().collect();
+        let ended = place.run(&arguments);
+        let says = |text: &str, part: &str| {
+            if part.is_empty() {
+                text.is_empty()
+            } else {
+                text.contains(part)
+            }
+        };
+        assert!(
+            ended.code == Some(code) && says(&ended.out, out) && says(&ended.err, err),
+            "{line}: {ended:?}"
+        );
+    };
+    check("--help", 0, "Usage: rocknet", "");
+    check("help serve", 0, "127.0.0.1:8080", "");
+    check("--version", 0, "rocknet 0.", "");
+    check("check", 0, "rocknet.toml is good: 1 site", "");
+    check("fmt", 0, "", "");
+    check("fmt --check", 0, "", "");
+    check("completions bash", 0, "rocknet", "");
+    check("man", 0, ".TH", "");
+    check("man serve", 0, ".TH rocknet-serve", "");
+
+    check("serve nowhere", 1, "", "cannot serve nowhere");
+    check("serve rocknet.toml", 1, "", "not a folder");
+    check("explain ftp.example/x -c rocknet.toml", 0, "leads to", "");
+    check("fmt --check untidy.toml", 1, "not tidy", "");
+    check("fmt nowhere.toml", 1, "", "nowhere.toml");
+
+    check("dance", 2, "", "Usage");
+    check("status", 2, "", "Usage");
+    check("serve --listen nowhere", 2, "", "write PORT");
+    check("explain ftp://a/", 2, "", "http://");
+    check("completions klingon", 2, "", "klingon");
+    check("man dance", 2, "", "dance");
+
+    check("check bad.toml", 78, "", "did you mean `root`?");
+    check("check nowhere.toml", 78, "", "nowhere.toml");
+    check("run -c bad.toml", 78, "", "bad.toml:2:1");
+    check("-c bad.toml", 78, "", "bad.toml:2:1");
+    check("explain /x -c bad.toml", 78, "", "bad.toml:2:1");
+    check("fmt broken.toml", 78, "", "broken.toml:1:6");
+}
+
+#[test]
+fn check_tells_programs_in_json() {
+    let place = Place::new(&[
+        ("www/index.html", ""),
+        ("good.toml", GOOD),
+        ("bad.toml", "[site.\":1\"]\nrot = 1\n"),
+    ]);
+    for (file, code, ok) in [
+        ("good.toml", 0, true),
+        ("bad.toml", 78, false),
+        ("nowhere.toml", 78, false),
+    ] {
+        let ended = place.run(&["check", "--json", file]);
+        assert_eq!((ended.code, ended.err.as_str()), (Some(code), ""), "{file}");
+        let json: serde_json::Value = serde_json::from_str(&ended.out).unwrap();
+        assert_eq!(json["ok"], ok, "{file}");
+        assert_eq!(json["findings"].as_array().unwrap().is_empty(), ok, "{file}");
+        if file == "bad.toml" {
+            let place = &json["findings"][0]["location"];
+            assert_eq!((&place["line"], &place["column"]), (&2.into(), &1.into()));
+        }
+    }
+}
+
+#[test]
+fn fmt_tidies_once_and_for_all() {
+    const UNTIDY: &str = "# The shop.\n[site.\":0\"]   \nroot=\"www\" # here\nindex=[\"a.html\",\"b.html\"]\n";
+    let place = Place::new(&[("r.toml", UNTIDY)]);
+    assert_eq!(place.run(&["fmt", "r.toml"]).code, Some(0));
+    let tidy = place.read("r.toml");
+    assert!(
+        tidy != UNTIDY && tidy.contains("# The shop.") && tidy.contains("root = \"www\" # here"),
+        "{tidy}"
+    );
+    let from_input = place.run_with(&["fmt", "-"], UNTIDY);
+    assert_eq!((from_input.code, from_input.out), (Some(0), tidy.clone()));
+    assert_eq!(place.run_with(&["fmt", "-", "--check"], UNTIDY).code, Some(1));
+    for again in [&["fmt", "r.toml"][..], &["fmt", "--check", "r.toml"]] {
+        assert_eq!(place.run(again).code, Some(0));
+        assert_eq!(place.read("r.toml"), tidy);
+    }
+    assert_eq!(
+        place.path().read_dir().unwrap().count(),
+        1,
+        "nothing is left beside the file"
+    );
+}
+
+#[test]
+fn explain_names_site_route_line_and_goal() {
+    let place = Place::new(&[
+        ("www/index.html", "home"),
+        ("www/a b.html", ""),
+        ("www/list/x", ""),
+        ("www/gone.html", "a page"),
+        (
+            "rocknet.toml",
+            "[site.\"example.test\"]\nlisten = 8080\nroot = \"www\"\nerrors = { 404 = \"/gone.html\" }\n\
+             redirects = { \"/old/*\" = \"/new/{*}\" }\n[site.\"example.test\".route.\"/list/*\"]\nbrowse = true\n\
+             [site.\":8081\"]\nroot = \"missing\"\n",
+        ),
+    ]);
+    let check = |url: &str, parts: &[&str]| {
+        let ended = place.run(&["explain", url]);
+        assert!(
+            ended.code == Some(0) && parts.iter().all(|part| ended.out.contains(part)),
+            "{url}: {ended:?}"
+        );
+    };
+    check(
+        "http://example.test:8080/",
+        &["the file", "www/index.html", "rocknet.toml:1", "rocknet.toml:3"],
+    );
+    check("example.test/a%20b.html", &["www/a b.html"]);
+    check("example.test/list", &["308"]);
+    check(
+        "example.test/list/",
+        &["a list of the folder", "/list/*", "rocknet.toml:6", "rocknet.toml:7"],
+    );
+    check(
+        "example.test/old/a%20b?c",
+        &["redirect 308 to /new/a%20b?c", "rocknet.toml:5"],
+    );
+    check(
+        "example.test/none",
+        &["404 Not Found, with the page /gone.html", "rocknet.toml:4"],
+    );
+    check("example.test/.git/config", &["404"]);
+    check("example.test/%2e%2e/x", &["400 Bad Request"]);
+    check(
+        "http://anyone:8081/",
+        &["nothing: the folder", "missing", "cannot be opened"],
+    );
+    // Alone on its port, a site answers to every name.
+    check("http://127.0.0.1:8080/", &["example.test"]);
+    assert_eq!(place.run(&["explain", "http://example.test:9/"]).code, Some(1));
+}
+
+#[test]
+fn what_is_printed_for_shells_and_man_is_understood_there() {
+    let place = Place::new(&[]);
+    let check = |arguments: &[&str], reader: &[&str], part: &str| {
+        let printed = place.run(arguments).out;
+        assert!(printed.contains(part), "{arguments:?}");
+        let mut command = Command::new(reader[0]);
+        let child = command
+            .args(&reader[1..])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn();
+        // Not every machine has every shell.
+        let Ok(mut child) = child else { return };
+        child.stdin.take().unwrap().write_all(printed.as_bytes()).unwrap();
+        let read = child.wait_with_output().unwrap();
+        assert!(
+            read.status.success(),
+            "{arguments:?}: {}",
+            String::from_utf8_lossy(&read.stderr)
+        );
+        assert_eq!(String::from_utf8_lossy(&read.stderr), "", "{arguments:?}");
+    };
+    check(&["completions", "bash"], &["bash", "-n"], "complete");
+    check(&["completions", "zsh"], &["zsh", "-n"], "#compdef rocknet");
+    check(
+        &["completions", "fish"],
+        &["fish", "--no-execute"],
+        "complete -c rocknet",
+    );
+    check(&["man"], &["groff", "-man", "-Tutf8", "-ww"], "SIGNALS");
+    for command in ["run", "serve", "check", "fmt", "explain", "completions", "man"] {
+        check(&["man", command], &["groff", "-man", "-Tutf8", "-ww"], "SYNOPSIS");
+    }
+}

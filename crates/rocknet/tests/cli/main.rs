@@ -1,0 +1,5 @@
+//! The program as people and scripts use it: arguments, exit codes, signals, typed commands.
+
+mod commands;
+mod program;
+mod running;

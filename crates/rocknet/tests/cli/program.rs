@@ -1,0 +1,236 @@
+//! The built program, run in a folder of its own: to its end, or as a server that is listened to line by line.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// How long anything may take on a busy machine before the test gives up on it.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A folder with files, where the program is started.
+pub struct Place(tempfile::TempDir);
+
+/// What a program that ended left behind.
+#[derive(Debug)]
+pub struct Ended {
+    pub code: Option<i32>,
+    pub out: String,
+    pub err: String,
+}
+
+impl Place {
+    /// Each file is a path within the folder and its content.
+    pub fn new(files: &[(&str, &str)]) -> Place {
+        let place = Place(tempfile::tempdir().unwrap());
+        for (name, content) in files {
+            place.write(name, content);
+        }
+        place
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    pub fn write(&self, name: &str, content: &str) -> PathBuf {
+        let path = self.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, content).unwrap();
+        path
+    }
+
+    pub fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path().join(name)).unwrap()
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rocknet"));
+        command
+            .args(arguments)
+            .current_dir(self.path())
+            .env_remove("ROCKNET_LOG")
+            .env_remove("NO_COLOR");
+        command
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> Ended {
+        self.run_with(arguments, "")
+    }
+
+    /// Runs to the end, with `input` on standard input.
+    pub fn run_with(&self, arguments: &[&str], input: &str) -> Ended {
+        let mut command = self.command(arguments);
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        Ended {
+            code: output.status.code(),
+            out: text(output.stdout),
+            err: text(output.stderr),
+        }
+    }
+
+    /// Starts a server and waits until it has told where it is.
+    pub fn serve(&self, arguments: &[&str]) -> Server {
+        let mut command = self.command(arguments);
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let out = Lines::of(child.stdout.take().unwrap());
+        let err = Lines::of(child.stderr.take().unwrap());
+        let input = child.stdin.take();
+        let mut server = Server {
+            child,
+            out,
+            err,
+            input,
+            told: String::new(),
+        };
+        while !server.told.contains("Ctrl+C") {
+            let line = server.out.next(&server.err);
+            server.told.push_str(&line);
+            server.told.push('\n');
+        }
+        server
+    }
+}
+
+/// Lines of a stream as they come.
+pub struct Lines(Receiver<String>);
+
+impl Lines {
+    fn of(stream: impl Read + Send + 'static) -> Lines {
+        let (sender, lines) = channel();
+        thread::spawn(move || {
+            BufReader::new(stream)
+                .lines()
+                .map_while(Result::ok)
+                .all(|line| sender.send(line).is_ok())
+        });
+        Lines(lines)
+    }
+
+    fn next(&self, other: &Lines) -> String {
+        let Ok(line) = self.0.recv_timeout(PATIENCE) else {
+            panic!(
+                "no line came; the other stream said: {:?}",
+                other.0.try_iter().collect::<Vec<_>>()
+            );
+        };
+        line
+    }
+}
+
+/// A running server; dropped, it is killed.
+pub struct Server {
+    child: Child,
+    out: Lines,
+    err: Lines,
+    pub input: Option<ChildStdin>,
+    /// The start-up block.
+    pub told: String,
+}
+
+impl Server {
+    /// Host and port of the first URL told.
+    pub fn authority(&self) -> &str {
+        let (_, rest) = self.told.split_once("http://").expect(&self.told);
+        rest.split('/').next().unwrap()
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    pub fn type_line(&mut self, line: &str) {
+        let input = self.input.as_mut().unwrap();
+        writeln!(input, "{line}").unwrap();
+        input.flush().unwrap();
+    }
+
+    /// The next line on standard output that holds `part`.
+    pub fn said(&self, part: &str) -> String {
+        loop {
+            let line = self.out.next(&self.err);
+            if line.contains(part) {
+                return line;
+            }
+        }
+    }
+
+    /// The next line on standard error, where the log is, that holds `part`.
+    pub fn logged(&self, part: &str) -> String {
+        loop {
+            let line = self.err.next(&self.out);
+            if line.contains(part) {
+                return line;
+            }
+        }
+    }
+
+    pub fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.authority()).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream
+    }
+
+    /// The whole answer to a GET.
+    pub fn get(&self, path: &str) -> String {
+        let mut stream = self.connect();
+        write!(
+            stream,
+            "GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n",
+            self.authority()
+        )
+        .unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        String::from_utf8_lossy(&answer).into_owned()
+    }
+
+    /// Waits for the end, and gives the exit code.
+    pub fn ended(mut self) -> Option<i32> {
+        let deadline = Instant::now() + PATIENCE;
+        // Both streams end when the process does: waiting for that needs no clock but the deadline.
+        for lines in [&self.out, &self.err] {
+            while lines
+                .0
+                .recv_timeout(deadline.saturating_duration_since(Instant::now()))
+                .is_ok()
+            {}
+        }
+        let status: Option<ExitStatus> = self.child.try_wait().unwrap();
+        match status {
+            Some(status) => status.code(),
+            None if Instant::now() < deadline => self.child.wait().unwrap().code(),
+            None => panic!("the server did not end"),
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,261 @@
+//! Servers started by the program: found, reloaded, talked to, and stopped.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::os::unix::net::UnixStream;
+
+use rustix::process::Signal;
+
+use crate::program::Place;
+
+const ANY_PORT: &str = "[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n";
+
+fn home() -> Place {
+    Place::new(&[("www/index.html", "home"), ("rocknet.toml", ANY_PORT)])
+}
+
+#[test]
+fn a_server_tells_its_url_answers_there_and_stops_politely() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let place = home();
+        let server = place.serve(&[]);
+        assert!(
+            server.told.contains("RockNet") && !server.told.contains('\x1b'),
+            "{}",
+            server.told
+        );
+        let root = place.path().join("www");
+        assert!(
+            server.told.contains(&format!("/  →  {}\n", root.display())),
+            "{}",
+            server.told
+        );
+        let answer = server.get("/");
+        assert!(
+            answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("\r\n\r\nhome"),
+            "{answer}"
+        );
+        server.signal(signal);
+        assert_eq!(server.ended(), Some(0));
+    }
+}
+
+#[test]
+fn sighup_takes_a_good_file_and_refuses_a_bad_one() {
+    let place = home();
+    let server = place.serve(&["run", "-c", "rocknet.toml"]);
+    let mut kept = server.connect();
+    let mut ask = |expected: &str| {
+        write!(kept, "GET / HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+        let mut answer = vec![0; 4096];
+        let length = kept.read(&mut answer).unwrap();
+        assert!(String::from_utf8_lossy(&answer[..length]).contains(expected));
+    };
+    ask("\r\n\r\nhome");
+
+    place.write("rocknet.toml", &format!("{ANY_PORT}rot = 1\nheaders = 7\n"));
+    server.signal(Signal::HUP);
+    server.logged("rocknet.toml:4:1: unknown key `rot`");
+    server.logged("rocknet.toml:5:");
+    server.logged("is not reloaded, nothing has changed: 2 errors");
+    assert!(!server.get("/").contains("X-New"));
+
+    place.write(
+        "rocknet.toml",
+        &format!("[server]\nworkers = 3\nblocking_threads = 9\n{ANY_PORT}headers = {{ \"X-New\" = \"yes\" }}\n"),
+    );
+    server.signal(Signal::HUP);
+    let waiting = server.logged("from the next start on");
+    assert!(waiting.contains("server.workers, server.blocking_threads"), "{waiting}");
+    server.logged("is reloaded, sites: 1");
+    assert!(server.get("/").contains("X-New: yes\r\n"));
+    // The connection from before goes on.
+    ask("200 OK");
+    server.signal(Signal::TERM);
+    assert_eq!(server.ended(), Some(0));
+}
+
+#[test]
+fn commands_are_answered_and_the_end_of_input_is_not_the_end() {
+    let place = home();
+    let mut server = place.serve(&["--console"]);
+    assert!(
+        server.told.contains("Type status, sites, reload, quit or help."),
+        "{}",
+        server.told
+    );
+    assert!(server.get("/").contains("200 OK"));
+    server.type_line("dance");
+    server.said("unknown command `dance`");
+    server.type_line("help");
+    server.said("status  ");
+    server.type_line("status");
+    server.said("requests     1");
+    server.type_line("sites");
+    server.said(&format!("http://{}/", server.authority()));
+    server.type_line("reload");
+    server.said("rocknet.toml is reloaded, sites: 1");
+    place.write("rocknet.toml", "[site");
+    server.type_line("reload");
+    server.logged("is not reloaded");
+    server.type_line("status");
+    server.said("reloads      1");
+    server.said("the last reload changed nothing:");
+    server.input = None;
+    assert!(server.get("/").contains("200 OK"));
+    server.signal(Signal::TERM);
+    assert_eq!(server.ended(), Some(0));
+
+    place.write("rocknet.toml", ANY_PORT);
+    let mut server = place.serve(&["run", "--console"]);
+    server.type_line("quit");
+    assert_eq!(server.ended(), Some(0));
+}
+
+#[test]
+fn a_second_signal_stops_at_once() {
+    let place = home();
+    // More than the sockets' buffers hold: it stays under way as long as nobody takes it.
+    fs::File::create(place.path().join("www/big.bin"))
+        .unwrap()
+        .set_len(256 << 20)
+        .unwrap();
+    let server = place.serve(&[]);
+    let mut stream = server.connect();
+    write!(stream, "GET /big.bin HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    stream.read_exact(&mut [0; 1024]).unwrap();
+    server.signal(Signal::TERM);
+    server.logged("stopping");
+    server.signal(Signal::TERM);
+    server.logged("stopped at once");
+    assert_eq!(server.ended(), Some(1));
+}
+
+#[test]
+fn a_busy_port_names_its_holder() {
+    let holder = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = holder.local_addr().unwrap().port();
+    let place = Place::new(&[("www/index.html", ""), ("rocknet.toml", "")]);
+    place.write(
+        "rocknet.toml",
+        &format!("[site.\"127.0.0.1:{port}\"]\nroot = \"www\"\n"),
+    );
+    let expected = format!("cannot start: 127.0.0.1:{port} is held by ");
+    for arguments in [&["run"][..], &["serve", "www", "--listen", &port.to_string()]] {
+        let ended = place.run(arguments);
+        assert!(ended.code == Some(1) && ended.err.contains(&expected), "{ended:?}");
+        assert!(
+            ended.err.contains(&format!("(pid {})", std::process::id())),
+            "{ended:?}"
+        );
+        assert_eq!(ended.out, "");
+    }
+}
+
+#[test]
+fn without_a_file_there_is_a_page_or_a_folder_on_the_next_free_port() {
+    let place = Place::new(&[("site/style.css", "x"), ("site/sub/y", "")]);
+    // Whoever holds the port, the first server cannot have it; then the second takes another than the first.
+    let _holder = TcpListener::bind("127.0.0.1:8080");
+    let folder = place.serve(&["serve", "site/../site"]);
+    assert!(folder.told.contains("Port 8080 is held by "), "{}", folder.told);
+    let whole = place.path().canonicalize().unwrap().join("site");
+    assert!(
+        folder.told.contains(&format!("→  {}\n", whole.display())),
+        "{}",
+        folder.told
+    );
+    assert!(folder.get("/").contains("style.css"));
+
+    if fs::exists("/etc/rocknet/rocknet.toml").unwrap() {
+        return;
+    }
+    let page = place.serve(&["run"]);
+    assert_ne!(page.authority(), folder.authority());
+    assert!(
+        page.told.contains("default page") && page.told.contains("rocknet serve FOLDER"),
+        "{}",
+        page.told
+    );
+    assert!(page.get("/").contains("RockNet"));
+    page.signal(Signal::HUP);
+    page.logged("nothing to reload");
+    page.signal(Signal::TERM);
+    assert_eq!(page.ended(), Some(0));
+}
+
+#[test]
+fn a_unix_socket_is_served_and_removed() {
+    let place = home();
+    let path = place.path().join("s");
+    let server = place.serve(&["serve", "www", "--listen", "unix:s"]);
+    assert!(
+        server.told.contains(&format!("  unix:{}  →", path.display())),
+        "{}",
+        server.told
+    );
+    let mut stream = UnixStream::connect(&path).unwrap();
+    write!(stream, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.ends_with("home"), "{answer}");
+    server.signal(Signal::TERM);
+    assert_eq!(server.ended(), Some(0));
+    assert!(!path.exists());
+}
+
+#[test]
+fn sigusr1_opens_the_logs_anew() {
+    let place = home();
+    place.write("rocknet.toml", &format!("[log]\naccess = \"access.log\"\n{ANY_PORT}"));
+    let server = place.serve(&[]);
+    server.get("/first");
+    // Lines are in the file once the file is let go of.
+    fs::rename(place.path().join("access.log"), place.path().join("old.log")).unwrap();
+    server.signal(Signal::USR1);
+    server.logged("opened anew");
+    server.get("/second");
+    server.signal(Signal::TERM);
+    assert_eq!(server.ended(), Some(0));
+    let (old, new) = (place.read("old.log"), place.read("access.log"));
+    assert!((old + &new).contains("/first") && new.contains("/second"), "{new}");
+}
+
+#[test]
+fn a_missing_folder_is_told_and_the_others_are_served() {
+    let place = home();
+    place.write(
+        "rocknet.toml",
+        &format!("{ANY_PORT}[site.\"other.test\"]\nlisten = \"127.0.0.1:0\"\nroot = \"gone\"\n"),
+    );
+    let server = place.serve(&[]);
+    server.logged("warning");
+    server.logged("rocknet.toml:6:");
+    assert!(server.get("/").ends_with("home"));
+}
+
+#[test]
+fn root_becomes_the_user_and_others_are_told_that_they_cannot() {
+    let place = home();
+    place.write("rocknet.toml", &format!("[server]\nworkers = 1\nuser = \"nobody\"\n{ANY_PORT}"));
+    let server = place.serve(&[]);
+    let status = fs::read_to_string(format!("/proc/{}/status", server.id())).unwrap();
+    let ids = status.lines().find(|line| line.starts_with("Uid:")).unwrap();
+    if rustix::process::geteuid().is_root() {
+        assert!(ids.split_whitespace().skip(1).all(|id| id != "0"), "{ids}");
+    } else {
+        server.logged("`user` is ignored");
+    }
+    place.write(
+        "rocknet.toml",
+        &format!("[server]\nuser = \"no-such-user\"\n{ANY_PORT}"),
+    );
+    if rustix::process::geteuid().is_root() {
+        let ended = place.run(&["run"]);
+        assert!(
+            ended.code == Some(1) && ended.err.contains("no user `no-such-user`"),
+            "{ended:?}"
+        );
+    }
+}
