@@ -31,7 +31,9 @@ const RESTART_PAUSE: Duration = Duration::from_millis(100);
 /// What a worker is told from outside.
 pub enum Order {
     Swap(Arc<Snapshot>),
-    Stop { within: Duration },
+    Stop {
+        within: Duration,
+    },
     /// For tests of what happens when a worker dies.
     #[doc(hidden)]
     Die,
@@ -63,19 +65,27 @@ impl Group {
         let mut workers = Vec::with_capacity(count);
         for number in 0..count {
             // The kernel spreads connections over every socket there is, so each must have a worker that accepts from it.
-            let own = if number == 0 { listener.try_clone()? } else { listener.sibling().map_err(io::Error::other)? };
+            let own = if number == 0 {
+                listener.try_clone()?
+            } else {
+                listener.sibling().map_err(io::Error::other)?
+            };
             let (orders, received) = unbounded_channel();
-            let label = listener.local_port().map_or_else(|| "unix".to_owned(), |port| port.to_string());
+            let label = listener
+                .local_port()
+                .map_or_else(|| "unix".to_owned(), |port| port.to_string());
             let seat = Seat {
                 address: address.clone(),
-                listener: own,
+                listener: Some(own),
                 connections,
                 shared: shared.clone(),
                 counters: metrics.enrol(),
                 snapshot: Arc::clone(snapshot),
                 batch: snapshot.config.server.events.batch,
             };
-            let thread = thread::Builder::new().name(format!("rn-{label}-{number}")).spawn(move || seat.keep(received))?;
+            let thread = thread::Builder::new()
+                .name(format!("rn-{label}-{number}"))
+                .spawn(move || seat.keep(received))?;
             workers.push(Handle { orders, thread });
         }
         Ok(Group { listener, workers })
@@ -118,7 +128,9 @@ impl Group {
 /// A worker's place: what stays when the worker in it dies.
 struct Seat {
     address: Address,
-    listener: Listener,
+    /// Gone once the worker is to stop: while any handle of it is open, the kernel goes on taking connections for us,
+    /// and takes them away from a successor on the same port.
+    listener: Option<Listener>,
     connections: usize,
     shared: Shared,
     counters: Arc<crate::metrics::WorkerCounters>,
@@ -138,7 +150,9 @@ impl Seat {
         loop {
             match catch_unwind(AssertUnwindSafe(|| self.run(&mut orders))) {
                 Ok(End::Stopped) => return,
-                Ok(End::Failed(error)) => tracing::error!(address = %self.address, "a worker failed: {error}; starting another"),
+                Ok(End::Failed(error)) => {
+                    tracing::error!(address = %self.address, "a worker failed: {error}; starting another")
+                }
                 Err(_) => tracing::error!(address = %self.address, "a worker died; starting another"),
             }
             thread::sleep(RESTART_PAUSE);
@@ -153,11 +167,19 @@ impl Seat {
     }
 
     async fn serve(&mut self, orders: &mut UnboundedReceiver<Order>) -> End {
-        let acceptor = match self.listener.try_clone().and_then(Acceptor::new) {
+        let Some(listener) = &self.listener else {
+            return End::Stopped;
+        };
+        let acceptor = match listener.try_clone().and_then(Acceptor::new) {
             Ok(acceptor) => acceptor,
             Err(error) => return End::Failed(error),
         };
-        let worker = Worker::new(self.address.clone(), self.shared.clone(), Arc::clone(&self.counters), &self.snapshot);
+        let worker = Worker::new(
+            self.address.clone(),
+            self.shared.clone(),
+            Arc::clone(&self.counters),
+            &self.snapshot,
+        );
         let mut turn = Turn {
             worker: &worker,
             acceptor: Some(acceptor),
@@ -173,10 +195,13 @@ impl Seat {
                         worker.swap(&snapshot);
                         self.snapshot = snapshot;
                     }
-                    Some(Order::Stop { within }) => turn.stop(within),
+                    Some(Order::Stop { within }) => {
+                        turn.stop(context, within);
+                        self.listener = None;
+                    }
                     Some(Order::Die) => panic!("told to die"),
                     None => {
-                        turn.stop(Duration::ZERO);
+                        turn.stop(context, Duration::ZERO);
                         break;
                     }
                 }
@@ -201,8 +226,10 @@ struct Turn<'w> {
 }
 
 impl Turn<'_> {
-    fn stop(&mut self, within: Duration) {
+    fn stop(&mut self, context: &mut Context<'_>, within: Duration) {
         if self.stop_by.is_none() {
+            // Whoever waits to be accepted has a connection already, as far as he can tell.
+            let _ = self.accept(context);
             self.acceptor = None;
             self.stop_by = Some(Timer::after(within));
             self.worker.stop();
