@@ -1,0 +1,334 @@
+//! The built program as a process of its own: started on a port of the kernel's choice, asked at its terminal, signalled.
+
+#![allow(dead_code)] // each test binary uses its part
+
+pub mod client;
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+pub use client::{Answer, Client};
+
+/// Longest wait for anything that must come; far more than it takes on a busy machine.
+pub const DEADLINE: Duration = Duration::from_secs(30);
+
+/// A folder with `www` in it, and what the configuration says.
+pub struct Setup {
+    pub folder: TempDir,
+    /// Tables before the site: `[limits]`, `[cache]`.
+    pub tables: String,
+    /// More keys of the site.
+    pub keys: String,
+    /// The port to listen on; 0 leaves it to the kernel.
+    pub port: u16,
+    /// A program that starts the server, with its arguments.
+    pub under: Vec<String>,
+}
+
+impl Setup {
+    pub fn new() -> Setup {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::create_dir(folder.path().join("www")).expect("a folder");
+        let setup = Setup {
+            folder,
+            tables: String::new(),
+            keys: String::new(),
+            port: 0,
+            under: Vec::new(),
+        };
+        setup.file("small.txt", "Hello, world!");
+        setup
+    }
+
+    pub fn tables(mut self, tables: &str) -> Setup {
+        self.tables = tables.to_owned();
+        self
+    }
+
+    pub fn keys(mut self, keys: &str) -> Setup {
+        self.keys = keys.to_owned();
+        self
+    }
+
+    pub fn under(mut self, command: &[&str]) -> Setup {
+        self.under = command.iter().map(|&word| word.to_owned()).collect();
+        self
+    }
+
+    /// Where a file of the site is.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join("www").join(name)
+    }
+
+    pub fn file(&self, name: &str, content: impl AsRef<[u8]>) {
+        fs::write(self.path(name), content).expect("a file");
+    }
+
+    /// A file of so many zeros that takes no room.
+    pub fn sparse(&self, name: &str, size: u64) {
+        fs::File::create(self.path(name))
+            .and_then(|file| file.set_len(size))
+            .expect("a sparse file");
+    }
+
+    pub fn start(self) -> Server {
+        Server::start(self)
+    }
+}
+
+/// A running server. It is killed when dropped.
+pub struct Server {
+    pub setup: Setup,
+    process: Child,
+    pid: Pid,
+    address: SocketAddr,
+    input: ChildStdin,
+    lines: Receiver<String>,
+    errors: PathBuf,
+}
+
+/// What `status` tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Status {
+    pub open: u64,
+    pub total: u64,
+    pub lost_records: u64,
+}
+
+impl Server {
+    fn start(setup: Setup) -> Server {
+        let folder = setup.folder.path();
+        let text = format!(
+            "[server]\nworkers = 1\nblocking_threads = 2\n{}\n[site.default]\nlisten = \"127.0.0.1:{}\"\nroot = \"www\"\n{}\n",
+            setup.tables, setup.port, setup.keys
+        );
+        fs::write(folder.join("rocknet.toml"), text).expect("a configuration");
+        let errors = folder.join("errors.txt");
+        let program = env!("CARGO_BIN_EXE_rocknet");
+        let mut command = match setup.under.split_first() {
+            Some((first, rest)) => {
+                let mut command = Command::new(first);
+                command.args(rest).arg(program);
+                command
+            }
+            None => Command::new(program),
+        };
+        command
+            .args(["run", "--console", "-c"])
+            .arg(folder.join("rocknet.toml"));
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(fs::File::create(&errors).expect("a file"));
+        let mut process = command
+            .spawn()
+            .unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
+        let input = process.stdin.take().expect("a pipe");
+        let output = process.stdout.take().expect("a pipe");
+        let (line, lines) = channel();
+        thread::spawn(move || {
+            for read in BufReader::new(output).lines().map_while(Result::ok) {
+                if line.send(read).is_err() {
+                    return;
+                }
+            }
+        });
+        let pid = Pid::from_child(&process);
+        let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let mut server = Server {
+            setup,
+            process,
+            pid,
+            address: nowhere,
+            input,
+            lines,
+            errors,
+        };
+        let line = server.line_with("http://");
+        let port = line.split_once("http://").and_then(|(_, rest)| {
+            let digits: String = rest
+                .split_once(':')?
+                .1
+                .chars()
+                .take_while(char::is_ascii_digit)
+                .collect();
+            digits.parse().ok()
+        });
+        let port = port.unwrap_or_else(|| panic!("no port in {line:?}"));
+        server.address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        if !server.setup.under.is_empty() {
+            server.pid = server.server_pid();
+        }
+        server
+    }
+
+    /// The next line of its output that holds `part`.
+    pub fn line_with(&self, part: &str) -> String {
+        let deadline = Instant::now() + DEADLINE;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.lines.recv_timeout(left) {
+                Ok(line) if line.contains(part) => return line,
+                Ok(_) => {}
+                Err(RecvTimeoutError::Timeout) => panic!("no line with {part:?} came; errors: {}", self.errors()),
+                Err(RecvTimeoutError::Disconnected) => panic!("ended before {part:?} came; errors: {}", self.errors()),
+            }
+        }
+    }
+
+    /// What it wrote to standard error so far.
+    pub fn errors(&self) -> String {
+        fs::read_to_string(&self.errors).unwrap_or_default()
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub fn connect(&self) -> Client {
+        Client::to(self.address)
+    }
+
+    pub fn get(&self, path: &str) -> Answer {
+        self.connect().get(path)
+    }
+
+    /// Asks at its terminal.
+    pub fn status(&mut self) -> Status {
+        // What no command is called is answered with its own name: the mark behind the last line.
+        self.input
+            .write_all(b"status\nzzz\n")
+            .expect("a server that takes commands");
+        let mut status = Status {
+            open: 0,
+            total: 0,
+            lost_records: 0,
+        };
+        loop {
+            let line = self.line_with("");
+            if line.starts_with("connections") {
+                let mut numbers = line.split(", ").map(number);
+                (status.open, status.total) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
+            } else if line.contains("records lost") {
+                status.lost_records = number(&line);
+            } else if line.contains("zzz") {
+                return status;
+            }
+        }
+    }
+
+    /// Asks until what it tells is as wanted.
+    pub fn wait_for(&mut self, what: &str, wanted: impl Fn(Status) -> bool) -> Status {
+        let deadline = Instant::now() + DEADLINE;
+        loop {
+            let status = self.status();
+            if wanted(status) {
+                return status;
+            }
+            assert!(
+                Instant::now() < deadline,
+                "{what}: still {status:?}; errors: {}",
+                self.errors()
+            );
+        }
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        kill_process(self.pid, signal).expect("a process to signal");
+    }
+
+    pub fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    /// Resident memory in KiB.
+    pub fn memory(&self) -> u64 {
+        let status = self.proc("status");
+        let line = status
+            .lines()
+            .find(|line| line.starts_with("VmRSS:"))
+            .expect("the memory of a process");
+        number(line)
+    }
+
+    fn proc(&self, name: &str) -> String {
+        let path = format!("/proc/{}/{name}", self.pid.as_raw_nonzero());
+        fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
+    }
+
+    /// Descriptors it holds.
+    pub fn descriptors(&self) -> usize {
+        fs::read_dir(format!("/proc/{}/fd", self.pid.as_raw_nonzero()))
+            .expect("the descriptors of a process")
+            .count()
+    }
+
+    /// The process of the server, where another one started it: itself, or the only child.
+    fn server_pid(&self) -> Pid {
+        let name = Path::new(env!("CARGO_BIN_EXE_rocknet"));
+        let own = self.pid.as_raw_nonzero();
+        if fs::read_link(format!("/proc/{own}/exe")).is_ok_and(|exe| exe == name) {
+            return self.pid;
+        }
+        let children = self.proc(&format!("task/{own}/children"));
+        let child = children
+            .split_whitespace()
+            .next()
+            .and_then(|child| child.parse().ok())
+            .and_then(Pid::from_raw);
+        child.expect("the process of the server")
+    }
+
+    /// Waits for its end.
+    pub fn wait(&mut self) -> ExitStatus {
+        let deadline = Instant::now() + DEADLINE;
+        // Its output ends when it does.
+        loop {
+            match self
+                .lines
+                .recv_timeout(deadline.saturating_duration_since(Instant::now()))
+            {
+                Ok(_) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => panic!("does not end; errors: {}", self.errors()),
+            }
+        }
+        self.process.wait().expect("a process to wait for")
+    }
+
+    /// Ends it politely; gives back its folder.
+    pub fn stop(mut self) -> (ExitStatus, String) {
+        self.signal(Signal::TERM);
+        (self.wait(), self.errors())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = kill_process(self.pid, Signal::KILL);
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// The first number in a line, whatever stands between its digits.
+fn number(line: &str) -> u64 {
+    let from = line.find(|c: char| c.is_ascii_digit()).unwrap_or(line.len());
+    let digits = line[from..]
+        .chars()
+        .take_while(|c| !c.is_ascii_alphabetic() && *c != ' ' && *c != ',');
+    digits
+        .filter(char::is_ascii_digit)
+        .collect::<String>()
+        .parse()
+        .unwrap_or_default()
+}

@@ -1,0 +1,159 @@
+//! What happens to a server from outside: killed, told to stop, halted, its log without a disk.
+
+mod child;
+
+use std::net::TcpStream;
+use std::sync::Barrier;
+use std::thread;
+
+use child::{Server, Setup};
+use rustix::process::{Signal, WaitOptions, WaitStatus, waitpid};
+
+const LARGE: u64 = 64 << 20;
+
+#[test]
+fn a_killed_server_starts_again_on_its_port_at_once() {
+    let mut setup = Setup::new();
+    for round in 0..5 {
+        let server = setup.start();
+        let mut clients: Vec<_> = (0..20).map(|_| server.connect()).collect();
+        for client in &mut clients {
+            assert_eq!(client.get("/small.txt").body, b"Hello, world!", "round {round}");
+        }
+        let port = server.address().port();
+        setup = server.kill();
+        // Its connections are still there, half closed: they hold the port.
+        setup.port = port;
+    }
+}
+
+#[test]
+fn answers_under_way_are_finished_when_told_to_stop() {
+    const CLIENTS: usize = 8;
+    let setup = Setup::new();
+    setup.sparse("large.bin", LARGE);
+    let mut server = setup.start();
+    let mut downloads: Vec<_> = (0..4).map(|_| server.connect()).collect();
+    for download in &mut downloads {
+        download
+            .send("GET /large.bin HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            .expect("sent");
+        download.head().expect("the beginning");
+    }
+    let address = server.address();
+    let begun = Barrier::new(CLIENTS + 1);
+    let answered: usize = thread::scope(|scope| {
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|_| {
+                let begun = &begun;
+                scope.spawn(move || {
+                    let mut client = child::Client::to(address);
+                    for _ in 0..20 {
+                        client.get("/small.txt");
+                    }
+                    begun.wait();
+                    let mut answered = 0;
+                    while let Ok(answer) = client.try_get("/small.txt") {
+                        assert_eq!(answer.body, b"Hello, world!");
+                        answered += 1;
+                    }
+                    assert_eq!(client.received(), "", "cut in the middle of an answer");
+                    answered
+                })
+            })
+            .collect();
+        begun.wait();
+        server.signal(Signal::TERM);
+        let clients = clients
+            .into_iter()
+            .map(|client| client.join().expect("a client that saw whole answers"));
+        clients.sum()
+    });
+    println!("{answered} answers after the word to stop");
+    assert!(TcpStream::connect(address).is_err(), "still takes connections");
+    for download in &mut downloads {
+        let rest = download.rest().expect("an end");
+        assert_eq!(rest.len() as u64, LARGE, "cut");
+    }
+    let status = server.wait();
+    assert!(status.success(), "{status}; {}", server.errors());
+}
+
+#[test]
+fn a_halted_server_goes_on_where_it_was() {
+    let mut server = Setup::new().start();
+    let mut before = server.connect();
+    before.get("/small.txt");
+    server.signal(Signal::STOP);
+    let halted = waitpid(Some(server.pid()), WaitOptions::UNTRACED).expect("a process to wait for");
+    assert!(
+        halted.is_some_and(|(_, status)| WaitStatus::stopped(status)),
+        "{halted:?}"
+    );
+    let request = "GET /small.txt HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    before.send(request).expect("the kernel takes it");
+    let mut clients: Vec<_> = (0..50).map(|_| server.connect()).collect();
+    for client in &mut clients {
+        client.send(request).expect("the kernel takes it");
+    }
+    server.signal(Signal::CONT);
+    for client in clients.iter_mut().chain([&mut before]) {
+        assert_eq!(client.answer().expect("an answer").status, 200);
+    }
+    drop((clients, before));
+    server.wait_for("connections close", |status| status.open == 0);
+}
+
+#[test]
+fn a_full_disk_below_the_log_stalls_nobody_and_is_told() {
+    let mut server = Setup::new().tables("[log]\naccess = \"/dev/full\"").start();
+    let mut client = server.connect();
+    let target = format!("/small.txt?{}", "x".repeat(2000));
+    // Some 40 MB of lines: more than all buffers hold.
+    for round in 0..20_000 {
+        assert_eq!(client.get(&target).status, 200, "request {round}");
+    }
+    server.wait_for("lost records are counted", |status| status.lost_records > 0);
+    assert_eq!(client.get("/small.txt").status, 200);
+    let (status, errors) = server.stop();
+    assert!(status.success(), "{status}");
+    assert!(errors.contains("/dev/full"), "nothing was told: {errors}");
+}
+
+#[test]
+fn a_log_nobody_reads_stalls_nobody() {
+    // A pipe that is open and never read is full after 64 KiB.
+    let setup = Setup::new().tables("[log]\naccess = \"log.fifo\"");
+    let fifo = setup.folder.path().join("log.fifo");
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &fifo,
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RWXU,
+        0,
+    )
+    .expect("a FIFO");
+    let reader = std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(&fifo)
+        .expect("a reader that never reads");
+    let server = setup.start();
+    let mut client = server.connect();
+    let target = format!("/small.txt?{}", "x".repeat(2000));
+    for round in 0..2_000 {
+        assert_eq!(client.get(&target).status, 200, "request {round}");
+    }
+    let (status, errors) = server.stop();
+    assert!(status.success(), "{status}; {errors}");
+    drop(reader);
+}
+
+impl Server {
+    /// Without a word of warning; gives back what it was started with.
+    fn kill(mut self) -> Setup {
+        self.signal(Signal::KILL);
+        self.wait();
+        std::mem::replace(&mut self.setup, Setup::new())
+    }
+}
