@@ -1,10 +1,8 @@
 //! `rocknet run`: serves a configuration, or the default page where there is none.
 
-use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 
 use rocknet_config::environment::System;
-use rocknet_config::model::Listen;
 use rocknet_config::{Config, Loaded};
 
 use super::running::{self, Origin, Plan};
@@ -28,38 +26,32 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     match options.config.clone().or_else(search::find) {
         Some(file) => {
             let Loaded { config, warnings } = rocknet_config::load(&file, &System).map_err(Failure::Configuration)?;
-            let origin = Origin::File(file);
-            running::run(Plan {
-                config,
+            let plan = Plan {
                 warnings,
-                origin,
+                origin: Origin::File(file),
                 notes: Vec::new(),
                 console: options.console,
                 open: false,
-            })
+            };
+            running::run(config, plan)
         }
         None => welcome(options.console),
     }
 }
 
 fn welcome(console: bool) -> Result<(), Failure> {
-    let ip = IpAddr::V4(Ipv4Addr::LOCALHOST);
-    serve::on_next_free(ip, |port, mut notes| {
-        let config = Config::welcome(Listen::Tcp {
-            address: Some(ip),
-            port,
-        });
+    serve::on_next_free(|port, listen, mut notes| {
         notes.push(format!(
             "There is no rocknet.toml here yet. To serve a folder, type `rocknet serve FOLDER`; to keep it, write\n\
              rocknet.toml, and start again:\n\n  [site.\":{port}\"]\n  root = \"FOLDER\""
         ));
-        Plan {
-            config,
+        let plan = Plan {
             warnings: Vec::new(),
             origin: Origin::Nothing,
             notes,
             console,
             open: false,
-        }
+        };
+        (Config::welcome(listen), plan)
     })
 }

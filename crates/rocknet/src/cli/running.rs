@@ -21,9 +21,8 @@ use super::{Exit, Failure, complain, say, tell_report, warn};
 use crate::banner;
 use crate::console::{self, Typed};
 
-/// What is to be served, and what to say about it.
+/// What goes with a configuration that is to be served.
 pub struct Plan {
-    pub config: Config,
     pub warnings: Vec<Finding>,
     pub origin: Origin,
     /// Paragraphs for whoever reads the start-up block.
@@ -69,12 +68,12 @@ pub struct Running {
     has_console: bool,
 }
 
-pub fn run(plan: Plan) -> Result<(), Failure> {
-    start(plan)?.serve()
+pub fn run(config: Config, plan: Plan) -> Result<(), Failure> {
+    start(config, plan)?.serve()
 }
 
 /// Everything up to the moment from which requests are answered.
-pub fn start(plan: Plan) -> Result<Running, NotStarted> {
+pub fn start(config: Config, plan: Plan) -> Result<Running, NotStarted> {
     // Signals are caught before there is anything that one of them could break. Neither this runtime nor its signals
     // start a thread, so rights can still be given up.
     let runtime = Builder::new_current_thread()
@@ -84,11 +83,11 @@ pub fn start(plan: Plan) -> Result<Running, NotStarted> {
     let (wish, wishes) = channel(MAX_WISHES);
     catch_signals(&runtime, &wish).map_err(NotStarted::Io)?;
 
-    let in_force = InForce::new(&plan.config);
-    let user = plan.config.server.user.clone();
+    let in_force = InForce::new(&config);
+    let user = config.server.user.clone();
     let mut give_up_rights = || become_user(user.as_deref());
-    let server = Server::start(plan.config.clone(), Vec::new(), &mut give_up_rights).map_err(NotStarted::Start)?;
-    let _ = init_errors(&plan.config.log, server.logger());
+    let server = Server::start(config, Vec::new(), &mut give_up_rights).map_err(NotStarted::Start)?;
+    let _ = init_errors(&server.snapshot().config.log, server.logger());
     let has_console = plan.console || is_terminal(Stream::Input);
     Ok(Running {
         runtime,
@@ -135,7 +134,7 @@ impl Running {
     fn tell_start(&self, sites: &[SiteSummary]) {
         say(banner::places(sites, &self.plan.notes, shows_colour(Stream::Output)));
         // Where the error log is not this terminal, it must not be left without them.
-        let to_log = self.plan.config.log.errors != LogTarget::Stderr;
+        let to_log = self.server.snapshot().config.log.errors != LogTarget::Stderr;
         for warning in self.warnings() {
             if to_log {
                 tracing::warn!("{warning}");
@@ -157,8 +156,9 @@ impl Running {
     /// What only starting has shown.
     fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
+        let snapshot = self.server.snapshot();
         let from_file = matches!(self.plan.origin, Origin::File(_));
-        match (&self.plan.config.server.user, rights::is_root()) {
+        match (&snapshot.config.server.user, rights::is_root()) {
             (Some(user), _) if self.in_force.user_ignored => {
                 warnings.push(format!("`user` is ignored: only root can become {user}"));
             }
@@ -169,12 +169,12 @@ impl Running {
             (None, true) => warnings.push("running as root: a plain user will do for this".to_owned()),
             _ => {}
         }
-        if self.plan.config.sites.len() <= MAX_FOLDERS_TRIED {
+        if snapshot.sites.len() <= MAX_FOLDERS_TRIED {
             let told_by_check = |error: &io::Error| {
                 error.kind() == io::ErrorKind::NotFound
                     && self.plan.warnings.iter().any(|finding| finding.code == Code::Missing)
             };
-            for (site, folder, error) in self.server.snapshot().missing_folders() {
+            for (site, folder, error) in snapshot.missing_folders() {
                 if !told_by_check(&error) {
                     warnings.push(format!(
                         "site {site}: its folder {} cannot be opened: {error}",
@@ -301,7 +301,7 @@ fn read_commands(wishes: Sender<Wish>) -> io::Result<()> {
     let read = move || {
         console::read(console::Keyboard, |typed| {
             wishes.blocking_send(Wish::Typed(typed)).is_ok()
-        })
+        });
     };
     thread::Builder::new()
         .name("rn-console".to_owned())

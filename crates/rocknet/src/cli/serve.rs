@@ -33,49 +33,45 @@ pub struct Options {
 
 pub fn run(options: &Options) -> Result<(), Failure> {
     let directory = folder(&options.directory)?;
-    let plan = |listen: Listen, notes| Plan {
-        config: Config::for_directory(&directory, listen),
-        warnings: Vec::new(),
-        origin: Origin::Folder,
-        notes,
-        console: options.console,
-        open: options.open,
+    let plan = |listen: Listen, notes| {
+        let plan = Plan {
+            warnings: Vec::new(),
+            origin: Origin::Folder,
+            notes,
+            console: options.console,
+            open: options.open,
+        };
+        (Config::for_directory(&directory, listen), plan)
     };
     match &options.listen {
-        Some(listen) => running::run(plan(listen.clone(), Vec::new())),
-        None => {
-            let ip = IpAddr::V4(Ipv4Addr::LOCALHOST);
-            on_next_free(ip, |port, notes| {
-                plan(
-                    Listen::Tcp {
-                        address: Some(ip),
-                        port,
-                    },
-                    notes,
-                )
-            })
+        Some(listen) => {
+            let (config, plan) = plan(listen.clone(), Vec::new());
+            running::run(config, plan)
         }
+        None => on_next_free(|_, listen, notes| plan(listen, notes)),
     }
 }
 
 /// Runs what `plan` makes of the first free port from [`FIRST_PORT`] on, and of a word on why it is not that one.
-pub fn on_next_free(ip: IpAddr, plan: impl Fn(u16, Vec<String>) -> Plan) -> Result<(), Failure> {
+pub fn on_next_free(plan: impl Fn(u16, Listen, Vec<String>) -> (Config, Plan)) -> Result<(), Failure> {
+    let ip = Some(THIS_MACHINE);
     let mut races = 0;
     loop {
-        let free = socket::next_free(Some(ip), FIRST_PORT, PORTS_TRIED, socket::Options::default());
+        let free = socket::next_free(ip, FIRST_PORT, PORTS_TRIED, socket::Options::default());
         let port = match free {
             Ok(listener) => listener.local_port().unwrap_or(FIRST_PORT),
             Err(error) => return Err(Failure::Failed(format!("cannot start: {error}"))),
         };
         let mut notes = Vec::new();
         if port != FIRST_PORT {
-            let holder = holder::of_port(Some(ip), FIRST_PORT);
+            let holder = holder::of_port(ip, FIRST_PORT);
             let holder = holder.map_or_else(|| "another program".to_owned(), |holder| holder.to_string());
             notes.push(format!(
                 "Port {FIRST_PORT} is held by {holder}, so this is port {port}."
             ));
         }
-        match running::start(plan(port, notes)) {
+        let (config, plan) = plan(port, Listen::Tcp { address: ip, port }, notes);
+        match running::start(config, plan) {
             Ok(running) => return running.serve(),
             // Somebody else took it between our two looks.
             Err(NotStarted::Start(StartError::Bind(error)))
@@ -117,7 +113,7 @@ fn listen(written: &str) -> Result<Listen, String> {
     }
     if let Some(port) = port(written) {
         return Ok(Listen::Tcp {
-            address: Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+            address: Some(THIS_MACHINE),
             port,
         });
     }
@@ -133,6 +129,8 @@ fn listen(written: &str) -> Result<Listen, String> {
         port: socket.port(),
     })
 }
+
+const THIS_MACHINE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 /// Where development servers are looked for; a plain user may open it.
 const FIRST_PORT: u16 = 8080;
