@@ -1,7 +1,9 @@
 //! A scope is a place in a site where the same actions and filters apply: the site itself, or one of its routes.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -38,13 +40,20 @@ pub enum Action {
 /// A folder and how its files are served.
 pub struct FileTree {
     folder: PathBuf,
-    /// Opened at first use, and again while it cannot be: a folder may come later than the server.
-    root: Mutex<Option<Arc<Root>>>,
+    root: Mutex<Option<OpenRoot>>,
     pub index: Vec<String>,
     pub browse: bool,
     pub fallback: Option<String>,
     pub try_paths: Vec<String>,
     pub symlinks: beneath::Symlinks,
+}
+
+/// The folder as it was opened, and what tells whether another was put in its place: a release is often switched by
+/// renaming a folder or turning a link, and the open descriptor would show the old one for ever.
+struct OpenRoot {
+    root: Arc<Root>,
+    device: u64,
+    inode: u64,
 }
 
 impl Scope {
@@ -101,19 +110,17 @@ impl FileTree {
         &self.folder
     }
 
-    /// The open folder. May wait for the disk.
+    /// The open folder: the one that is there now, which may come later than the server. May wait for the disk.
     pub fn root(&self) -> io::Result<Arc<Root>> {
-        let mut root = self.root.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(root) = &*root {
-            return Ok(Arc::clone(root));
+        let mut held = self.root.lock().unwrap_or_else(PoisonError::into_inner);
+        // Asked before it is opened: if it is replaced in between, the next call sees that.
+        let there = fs::metadata(&self.folder).inspect_err(|_| *held = None)?;
+        let (device, inode) = (there.dev(), there.ino());
+        if let Some(open) = held.as_ref().filter(|open| open.device == device && open.inode == inode) {
+            return Ok(Arc::clone(&open.root));
         }
-        let opened = Arc::new(Root::open(&self.folder)?);
-        *root = Some(Arc::clone(&opened));
-        Ok(opened)
-    }
-
-    /// Forgets the open folder, so that one put in its place is found.
-    pub fn reopen(&self) {
-        *self.root.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        let root = Arc::new(Root::open(&self.folder).inspect_err(|_| *held = None)?);
+        *held = Some(OpenRoot { root: Arc::clone(&root), device, inode });
+        Ok(root)
     }
 }

@@ -31,10 +31,6 @@ pub fn load(scope: &Scope, path: &str, previous: Option<&Entry>) -> Option<Entry
         return Some(Entry::new(Found::Failed(Status::NOT_FOUND), Vec::new(), now));
     };
     let target = resolve::resolve(tree, path);
-    if matches!(target, Target::Failed(Status::NOT_FOUND)) {
-        // The folder itself may have been replaced: the next look opens it anew.
-        tree.reopen();
-    }
     let (found, identity) = match target {
         Target::WithoutSlash => (Found::WithoutSlash, Vec::new()),
         Target::Directory { relative } => (Found::Directory { relative }, Vec::new()),
