@@ -83,10 +83,16 @@ impl Scope {
             errors: settings.errors.clone(),
             redirects: Redirects::default(),
             priority: settings.priority,
-            compress: settings.compress,
+            compress: settings.compress && !forbids_transforming(&settings.headers),
             max_cached_file,
         }
     }
+}
+
+/// Whether the operator's own `Cache-Control` says that content is to stay as it is (RFC 9111 §5.2.2.6).
+fn forbids_transforming(headers: &BTreeMap<String, String>) -> bool {
+    let mut values = headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case("Cache-Control")).map(|(_, value)| value);
+    values.any(|value| value.split(',').any(|directive| directive.trim().eq_ignore_ascii_case("no-transform")))
 }
 
 impl FileTree {
