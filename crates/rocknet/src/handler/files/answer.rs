@@ -54,7 +54,7 @@ fn select<'a>(asset: &'a Asset, request: &Request<'_>) -> Choice<'a> {
     let ranged = request.method == Method::Get && request.fields.contains(Known::Range) && asset.status == Status::OK;
     let variant = match coding(asset, request, ranged) {
         Ok(variant) => variant,
-        Err(coding) => return Choice::Encode(coding),
+        Err(coding) => return unmade(asset, request, coding),
     };
     let Some(etag) = &variant.etag else {
         return whole(variant);
@@ -64,14 +64,7 @@ fn select<'a>(asset: &'a Asset, request: &Request<'_>) -> Choice<'a> {
         last_modified: asset.last_modified,
     };
     let fields = &request.fields;
-    let (if_match, if_none_match) = (joined(fields, Known::IfMatch), joined(fields, Known::IfNoneMatch));
-    let preconditions = Preconditions {
-        if_match: if_match.as_deref(),
-        if_none_match: if_none_match.as_deref(),
-        if_modified_since: fields.get(Known::IfModifiedSince),
-        if_unmodified_since: fields.get(Known::IfUnmodifiedSince),
-    };
-    match conditional::evaluate(request.method, &preconditions, &validators, true) {
+    match judge(request, &validators) {
         Outcome::Proceed => {}
         Outcome::NotModified => {
             return match &variant.unchanged {
@@ -100,6 +93,45 @@ fn select<'a>(asset: &'a Asset, request: &Request<'_>) -> Choice<'a> {
             respond(fixed::error(Status::RANGE_NOT_SATISFIABLE).with("Content-Range", text(range.as_bytes())))
         }
     }
+}
+
+/// A form that is not kept. One made while it is sent is never kept, so its conditions are judged here or nowhere; one
+/// that will be kept is judged once it is there, because it may turn out not to be worth it.
+fn unmade<'a>(asset: &Asset, request: &Request<'_>, coding: Coding) -> Choice<'a> {
+    let Some(etag) = asset
+        .tag(coding)
+        .filter(|_| matches!(asset.plain.content, Content::File(..)))
+    else {
+        return Choice::Encode(coding);
+    };
+    let validators = Validators {
+        etag: etag.as_bytes(),
+        last_modified: asset.last_modified,
+    };
+    match judge(request, &validators) {
+        Outcome::Proceed => Choice::Encode(coding),
+        Outcome::NotModified => {
+            let mut fields = asset.fields.clone();
+            fields.remove("Content-Type");
+            fields.remove("Accept-Ranges");
+            fields.add("ETag", text(etag.as_bytes()));
+            respond(Response { status: Status::NOT_MODIFIED, fields, body: Body::Empty })
+        }
+        Outcome::PreconditionFailed => respond(fixed::error(Status::PRECONDITION_FAILED)),
+    }
+}
+
+/// RFC 9110 §13.2.2, for the form that would be sent.
+fn judge(request: &Request<'_>, validators: &Validators<'_>) -> Outcome {
+    let fields = &request.fields;
+    let (if_match, if_none_match) = (joined(fields, Known::IfMatch), joined(fields, Known::IfNoneMatch));
+    let preconditions = Preconditions {
+        if_match: if_match.as_deref(),
+        if_none_match: if_none_match.as_deref(),
+        if_modified_since: fields.get(Known::IfModifiedSince),
+        if_unmodified_since: fields.get(Known::IfUnmodifiedSince),
+    };
+    conditional::evaluate(request.method, &preconditions, validators, true)
 }
 
 /// All values of a list field as one; a copy only if it was sent more than once.
