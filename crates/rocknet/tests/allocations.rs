@@ -1,0 +1,208 @@
+//! Counts what a worker takes from the allocator: nothing, for a request whose answer is ready.
+
+#![allow(unsafe_code)] // an allocator that counts cannot be had otherwise
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::fmt::Write as _;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use rocknet::exchange::Exchange;
+use rocknet::handler::{Answering, Handler};
+use rocknet::response::Response;
+use rocknet::server::Server;
+use rocknet::snapshot::Mount;
+use rocknet_config::model::Pattern;
+use rocknet_io::socket::Address;
+use rocknet_proto::status::Status;
+
+thread_local!(static WATCHED: Cell<bool> = const { Cell::new(false) });
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+/// The sizes of the latest ones: often enough to tell what they are.
+static SIZES: [AtomicUsize; 8] = [const { AtomicUsize::new(0) }; 8];
+
+struct Counting;
+
+impl Counting {
+    fn note(size: usize) {
+        // `try_with`: threads allocate while they end, too.
+        if WATCHED.try_with(Cell::get).unwrap_or(false) {
+            let number = COUNT.fetch_add(1, Relaxed);
+            SIZES[number % SIZES.len()].store(size, Relaxed);
+        }
+    }
+}
+
+// SAFETY: every call goes on to the system's allocator as it came; counting touches no memory but its own statics and a
+// thread-local without a destructor, and allocates nothing.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        Counting::note(layout.size());
+        // SAFETY: the caller keeps the contract of this very method.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        Counting::note(layout.size());
+        // SAFETY: the caller keeps the contract of this very method.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        Counting::note(size);
+        // SAFETY: the caller keeps the contract of this very method, and the memory came from the same allocator.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller keeps the contract of this very method, and the memory came from the same allocator.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Runs on the worker's thread, and marks it.
+struct Mark;
+
+impl Handler for Mark {
+    fn answer(&self, _: Exchange) -> Answering {
+        WATCHED.set(true);
+        Box::pin(async { Response::new(Status::OK) })
+    }
+}
+
+/// Requests whose allocations are counted.
+const REQUESTS: usize = 1000;
+/// How many are looked at together: a tick of the clock falls into few of such rounds.
+const ROUND: usize = 100;
+/// Longest time between two ticks, and what one may allocate: a timer, the deadlines it moves, and every 400 ms a
+/// question to the cache whether the file is still the same.
+const TICK: Duration = Duration::from_millis(250);
+const ALLOCATIONS_A_TICK: usize = 10;
+/// Far above what it takes on a machine that does other things beside.
+const DEADLINE: Duration = Duration::from_secs(20);
+
+struct Client(TcpStream);
+
+impl Client {
+    fn to(address: SocketAddr) -> Client {
+        let stream = TcpStream::connect(address).expect("a connection");
+        stream.set_read_timeout(Some(DEADLINE)).expect("an option");
+        stream.set_nodelay(true).expect("an option");
+        Client(stream)
+    }
+
+    /// Asks once, and tells how long the answer is.
+    fn length_of_answer(&mut self, request: &str, status: &str) -> usize {
+        self.0.write_all(request.as_bytes()).expect("sent");
+        let mut answer = Vec::new();
+        let mut byte = [0];
+        while !answer.ends_with(b"\r\n\r\n") {
+            self.0.read_exact(&mut byte).expect("an answer");
+            answer.push(byte[0]);
+        }
+        let head = String::from_utf8(answer).expect("text");
+        assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{head}");
+        let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: "));
+        let length = length.filter(|_| !request.starts_with("HEAD"));
+        let mut body = vec![0; length.map_or(0, |length| length.parse().expect("a length"))];
+        self.0.read_exact(&mut body).expect("content");
+        head.len() + body.len()
+    }
+}
+
+#[test]
+fn ready_answers_allocate_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("small.txt"), "Hello, world!").expect("a file");
+    std::fs::write(folder.path().join("page.html"), vec![b'x'; 10_000]).expect("a file");
+    let text = format!(
+        "[server]\nworkers = 1\n[log]\naccess = \"{0}/access.log\"\n[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"{0}\"\n",
+        folder.path().display()
+    );
+    let config = rocknet_config::parse(&text, &folder.path().join("rocknet.toml"), &rocknet_config::System)
+        .unwrap_or_else(|report| panic!("{report:?}"))
+        .config;
+    let mark = Mount {
+        site: "default".into(),
+        pattern: Pattern::Exact("/mark".into()),
+        handler: Arc::new(Mark),
+    };
+    let server = Server::start(config, vec![mark], &mut || Ok(())).expect("a server");
+    let port = match server.listeners().first() {
+        Some((_, Address::Tcp { port, .. }, _)) => *port,
+        other => panic!("{other:?}"),
+    };
+    let mut client = Client::to(SocketAddr::from(([127, 0, 0, 1], port)));
+    client.length_of_answer("GET /mark HTTP/1.1\r\nHost: h\r\n\r\n", "200");
+    assert_ne!(COUNT.load(Relaxed), 0, "the worker's thread is not watched");
+
+    let rows = [
+        ("keep-alive", "GET /small.txt HTTP/1.1\r\nHost: h\r\n\r\n", "200", 1),
+        ("HEAD", "HEAD /small.txt HTTP/1.1\r\nHost: h\r\n\r\n", "200", 1),
+        (
+            "not modified",
+            "GET /small.txt HTTP/1.1\r\nHost: h\r\nIf-None-Match: *\r\n\r\n",
+            "304",
+            1,
+        ),
+        ("missing", "GET /missing HTTP/1.1\r\nHost: h\r\n\r\n", "404", 1),
+        ("pipelined", "GET /small.txt HTTP/1.1\r\nHost: h\r\n\r\n", "200", 10),
+        ("a page", "GET /page.html HTTP/1.1\r\nHost: h\r\n\r\n", "200", 1),
+        (
+            "as a browser asks",
+            "GET /page.html?a=b HTTP/1.1\r\nHost: localhost:8080\r\nUser-Agent: Mozilla/5.0 (X11; Linux x86_64)\r\n\
+             Accept: text/html,application/xhtml+xml;q=0.9,*/*;q=0.8\r\nAccept-Language: en\r\n\
+             Accept-Encoding: gzip, deflate, br, zstd\r\nConnection: keep-alive\r\nCookie: a=b; c=d\r\n\r\n",
+            "200",
+            1,
+        ),
+    ];
+    let mut wrong = String::new();
+    for (name, request, status, at_once) in rows {
+        let told = allocations(&mut client, request, status, at_once);
+        if let Some(told) = told {
+            let _ = writeln!(wrong, "{name}: {told}");
+        }
+    }
+    server.stop();
+    assert!(wrong.is_empty(), "\n{wrong}");
+}
+
+/// `None` if all is well.
+fn allocations(client: &mut Client, request: &str, status: &str, at_once: usize) -> Option<String> {
+    let requests = request.repeat(at_once);
+    let length = client.length_of_answer(request, status);
+    let mut answers = vec![0; length * at_once];
+    let mut ask = |times: usize| {
+        for _ in 0..times / at_once {
+            client.0.write_all(requests.as_bytes()).expect("sent");
+            client.0.read_exact(&mut answers).expect("answers");
+        }
+    };
+    // The first ones fill the worker's memory of the path, and let its buffers grow.
+    ask(ROUND);
+    let began = Instant::now();
+    let (mut all, mut least) = (0, usize::MAX);
+    for _ in 0..REQUESTS / ROUND {
+        let before = COUNT.load(Relaxed);
+        ask(ROUND);
+        let round = COUNT.load(Relaxed) - before;
+        all += round;
+        least = least.min(round);
+    }
+    assert!(answers.starts_with(format!("HTTP/1.1 {status} ").as_bytes()));
+    let ticks = (began.elapsed().as_millis() / TICK.as_millis()) as usize + 1;
+    let sizes: Vec<_> = SIZES.iter().map(|size| size.load(Relaxed)).collect();
+    let told = format!(
+        "{all} allocations for {REQUESTS} requests within {ticks} ticks, at least {least} in every {ROUND}; of bytes {sizes:?}"
+    );
+    println!("{told}");
+    (least > 0 || all > ticks * ALLOCATIONS_A_TICK).then_some(told)
+}
