@@ -305,10 +305,18 @@ impl Server {
         self.process.wait().expect("a process to wait for")
     }
 
-    /// Ends it politely; gives back its folder.
-    pub fn stop(mut self) -> (ExitStatus, String) {
+    /// Ends it politely; tells how it ended, and all that it wrote to standard error.
+    pub fn stop(self) -> (ExitStatus, String) {
+        let (_, status, errors) = self.end();
+        (status, errors)
+    }
+
+    /// As `stop`, for what is to be read in its folder afterwards.
+    pub fn end(mut self) -> (Setup, ExitStatus, String) {
         self.signal(Signal::TERM);
-        (self.wait(), self.errors())
+        let status = self.wait();
+        let errors = self.errors();
+        (std::mem::replace(&mut self.setup, Setup::new()), status, errors)
     }
 }
 

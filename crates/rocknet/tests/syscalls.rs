@@ -1,0 +1,132 @@
+//! Counts system calls of the built server under strace: one read, one write and a share of a poll for a ready answer.
+
+mod child;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::Command;
+
+use child::{Answer, Server, Setup};
+
+/// Batches of requests in each row. Strace stops the server twice at every call, so this is what takes the time.
+const BATCHES: u64 = 1000;
+/// What may come on top of a row's own calls: ticks of the clock, looks at the disk every 400 ms, and the warm-up.
+const SLACK: u64 = 60;
+
+/// The names under which Linux knows reading, writing and polling.
+const READS: &[&str] = &["read", "recvfrom", "recvmsg", "readv"];
+const WRITES: &[&str] = &["write", "sendto", "sendmsg", "writev", "sendfile", "sendfile64"];
+const POLLS: &[&str] = &["epoll_wait", "epoll_pwait", "epoll_pwait2"];
+/// Threads that have nothing to do with requests sleep and wake by these.
+const IDLE: &[&str] = &["futex", "clock_nanosleep", "restart_syscall"];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Calls {
+    reads: u64,
+    writes: u64,
+    polls: u64,
+    others: u64,
+}
+
+#[test]
+fn ready_answers_cost_one_read_one_write_and_their_share_of_a_poll() {
+    let version = Command::new("strace").arg("-V").output();
+    assert!(
+        version.is_ok_and(|output| output.status.success()),
+        "strace is missing: apt-get install strace"
+    );
+
+    let rows = [
+        ("keep-alive", "/small.txt", "", 1, 1),
+        ("missing", "/missing", "", 1, 1),
+        ("not modified", "/small.txt", "If-None-Match: *\r\n", 1, 1),
+        ("40 KB out of memory", "/page.bin", "", 1, 1),
+        ("100 KB out of a file", "/large.bin", "", 1, 2),
+        ("16 pipelined", "/small.txt", "", 16, 1),
+    ];
+    let mut wrong = Vec::new();
+    for (name, path, fields, at_once, writes) in rows {
+        let none = calls(path, fields, at_once, 0);
+        let all = calls(path, fields, at_once, BATCHES);
+        let difference = |which: fn(&Calls) -> u64| which(&all.0).saturating_sub(which(&none.0));
+        let cost = Calls {
+            reads: difference(|calls| calls.reads),
+            writes: difference(|calls| calls.writes),
+            polls: difference(|calls| calls.polls),
+            others: difference(|calls| calls.others),
+        };
+        println!("{name}: {cost:?} for {BATCHES} batches of {at_once}");
+        let most = BATCHES + SLACK;
+        let good = cost.reads <= most && cost.writes <= BATCHES * writes + SLACK && cost.polls <= most;
+        if !good || cost.others > SLACK {
+            wrong.push(format!(
+                "{name}: {cost:?} for {BATCHES} batches\n{:?}\n{:?}",
+                all.1, none.1
+            ));
+        }
+        assert!(
+            cost.reads + SLACK >= BATCHES,
+            "{name}: {cost:?}: this does not count what it should"
+        );
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// All system calls of a server's whole life in which it answers so many batches, and a warm-up.
+fn calls(path: &str, fields: &str, at_once: usize, batches: u64) -> (Calls, BTreeMap<String, u64>) {
+    let setup = Setup::new();
+    setup.file("page.bin", vec![b'x'; 40_000]);
+    setup.file("large.bin", vec![b'x'; 100_000]);
+    let table = setup.folder.path().join("calls.txt");
+    let table_name = table.display().to_string();
+    let server = setup.under(&["strace", "-f", "-c", "-o", &table_name]).start();
+    ask(&server, path, fields, at_once, batches);
+    let (folder, status, errors) = server.end();
+    assert!(status.success(), "{status}: {errors}");
+    let text = fs::read_to_string(&table).expect("strace's table");
+    drop(folder);
+    let counts = parse(&text);
+    let sum = |names: &[&str]| names.iter().filter_map(|name| counts.get(*name)).sum::<u64>();
+    let (reads, writes, polls) = (sum(READS), sum(WRITES), sum(POLLS));
+    assert!(polls > 0, "no poll in {text}");
+    let others = counts.values().sum::<u64>() - reads - writes - polls - sum(IDLE);
+    (
+        Calls {
+            reads,
+            writes,
+            polls,
+            others,
+        },
+        counts,
+    )
+}
+
+fn ask(server: &Server, path: &str, fields: &str, at_once: usize, batches: u64) {
+    let mut client = server.connect();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n");
+    let mut one = || -> Answer {
+        client.send(&request).expect("sent");
+        client.answer().expect("an answer")
+    };
+    let expected = one();
+    for _ in 0..10 {
+        assert_eq!(one().body.len(), expected.body.len());
+    }
+    let requests = request.repeat(at_once);
+    for _ in 0..batches {
+        client.send(&requests).expect("sent");
+        for _ in 0..at_once {
+            assert_eq!(client.answer().expect("an answer").status, expected.status);
+        }
+    }
+}
+
+/// The table of `strace -c`: share, seconds, microseconds a call, calls, errors if there were any, name.
+fn parse(text: &str) -> BTreeMap<String, u64> {
+    let rows = text.lines().filter_map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let (name, calls) = (words.last()?, words.get(3)?.parse().ok()?);
+        (*name != "total").then(|| ((*name).to_owned(), calls))
+    });
+    rows.collect()
+}
