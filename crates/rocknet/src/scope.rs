@@ -118,10 +118,10 @@ impl FileTree {
 
     /// The open folder: the one that is there now, which may come later than the server. May wait for the disk.
     pub fn root(&self) -> io::Result<Arc<Root>> {
-        let mut held = self.root.lock().unwrap_or_else(PoisonError::into_inner);
         // Asked before it is opened: if it is replaced in between, the next call sees that.
-        let there = fs::metadata(&self.folder).inspect_err(|_| *held = None)?;
-        let (device, inode) = (there.dev(), there.ino());
+        let there = fs::metadata(&self.folder);
+        let mut held = self.root.lock().unwrap_or_else(PoisonError::into_inner);
+        let (device, inode) = there.map(|there| (there.dev(), there.ino())).inspect_err(|_| *held = None)?;
         if let Some(open) = held.as_ref().filter(|open| open.device == device && open.inode == inode) {
             return Ok(Arc::clone(&open.root));
         }
