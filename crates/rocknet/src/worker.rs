@@ -173,7 +173,8 @@ impl View {
                 body: wheel.ticks(limits.body_idle),
                 send: wheel.ticks(limits.send_stall),
                 keep_alive: wheel.ticks(limits.keep_alive),
-                age: wheel.ticks(limits.connection_age),
+                // Without keep-alive every connection is old enough at its first answer.
+                age: if limits.keep_alive.is_zero() { 0 } else { wheel.ticks(limits.connection_age) },
                 linger: wheel.ticks(LINGER),
             },
         }
@@ -185,13 +186,13 @@ impl View {
     /// Bytes of content that a client must send in each window of its deadline.
     pub fn content_window(&self) -> u64 {
         let limits = &self.snapshot.config.limits;
-        limits.body_rate.saturating_mul(limits.body_idle.as_secs())
+        at_rate(limits.body_rate, limits.body_idle)
     }
 
     /// Bytes of answers that a client must take in each window of its deadline.
     pub fn send_window(&self) -> u64 {
         let limits = &self.snapshot.config.limits;
-        limits.body_rate.saturating_mul(limits.send_stall.as_secs())
+        at_rate(limits.body_rate, limits.send_stall)
     }
 
     pub fn has_addresses(&self) -> bool {
@@ -221,6 +222,11 @@ fn find(hosts: &HostTable<u32>, authority: &[u8]) -> Option<u32> {
         Some(authority) => hosts.lookup(authority.lower_host(&mut lower)),
         None => hosts.default_value(),
     }
+}
+
+/// Bytes that `rate` a second makes in `time`, which may be a fraction of a second.
+fn at_rate(rate: u64, time: Duration) -> u64 {
+    u64::try_from(u128::from(rate) * time.as_millis() / 1000).unwrap_or(u64::MAX)
 }
 
 fn head_limits(limits: &Limits) -> HeadLimits {
