@@ -1,0 +1,201 @@
+//! Listings of folders: as a page, as JSON, in the order asked for.
+
+use serde_json::Value;
+
+use super::support::{Client, Folder, Running};
+
+const JSON: &str = "Accept: application/json";
+
+/// Asks for the listing as JSON; the names in it must be these, in this order.
+#[track_caller]
+fn check(client: &mut Client, target: &str, names: &[&str]) -> Value {
+    let answer = client.ask(&format!("GET {target}"), &[JSON]);
+    answer.expect(
+        target,
+        200,
+        &[
+            "Content-Type: application/json",
+            "Vary: Accept",
+            "Cache-Control: no-cache",
+            "!ETag",
+        ],
+    );
+    let entries: Value = serde_json::from_slice(&answer.body).expect("JSON");
+    let found: Vec<&str> = entries
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(|entry| entry["name"].as_str())
+        .collect();
+    assert_eq!(found, names, "{target}");
+    entries
+}
+
+fn server(keys: &str) -> Running {
+    let folder = Folder::with(&[
+        ("secret.txt", "secret"),
+        ("www/10.txt", "ten"),
+        ("www/9.txt", "nine nine"),
+        ("www/<b>&\".txt", "marked up"),
+        ("www/a b#?.txt", "spaced"),
+        ("www/.hidden", "secret"),
+        ("www/folder/x.txt", "x"),
+        ("www/Folder2/y.txt", "y"),
+        ("www/indexed/index.html", "the index"),
+        ("www/empty/.keep", ""),
+        ("www/dated/a.txt", "a"),
+        ("www/dated/b.txt", "b"),
+        ("www/dated/c.txt", "c"),
+    ]);
+    for (name, unix) in [
+        ("9.txt", 1_000),
+        ("dated/a.txt", 4_000),
+        ("dated/b.txt", 2_000),
+        ("dated/c.txt", 3_000),
+    ] {
+        folder.date(&format!("www/{name}"), unix);
+    }
+    folder.link("www/outside.txt", "../secret.txt");
+    Running::site(folder, keys)
+}
+
+#[test]
+fn programs_get_json() {
+    let server = server("browse = true");
+    let mut client = server.connect();
+    let folders = ["dated", "empty", "folder", "Folder2", "indexed"];
+    let all = |files: &[&'static str]| folders.iter().copied().chain(files.iter().copied()).collect::<Vec<_>>();
+    let down: Vec<&str> = [
+        "indexed",
+        "Folder2",
+        "folder",
+        "empty",
+        "dated",
+        "a b#?.txt",
+        "<b>&\".txt",
+        "10.txt",
+        "9.txt",
+    ]
+    .to_vec();
+    let by_name = all(&["9.txt", "10.txt", "<b>&\".txt", "a b#?.txt"]);
+    for target in ["/", "/?", "/?sort=name", "/?sort=nonsense", "/?order=asc&sort=name"] {
+        check(&mut client, target, &by_name);
+    }
+    check(&mut client, "/?sort=name&order=desc", &down);
+    check(
+        &mut client,
+        "/?sort=size",
+        &all(&["10.txt", "a b#?.txt", "9.txt", "<b>&\".txt"]),
+    );
+    check(
+        &mut client,
+        "/?sort=size&order=desc",
+        &all(&["9.txt", "<b>&\".txt", "a b#?.txt", "10.txt"]),
+    );
+    check(&mut client, "/folder/", &["x.txt"]);
+    check(&mut client, "/empty/", &[]);
+    check(&mut client, "/dated/?sort=time", &["b.txt", "c.txt", "a.txt"]);
+    check(
+        &mut client,
+        "/dated/?sort=time&order=desc",
+        &["a.txt", "c.txt", "b.txt"],
+    );
+
+    let entries = check(&mut client, "/", &by_name);
+    let entry = |name: &str| {
+        entries
+            .as_array()
+            .and_then(|all| all.iter().find(|entry| entry["name"] == name))
+            .cloned()
+    };
+    let file = entry("9.txt").expect("the file");
+    assert_eq!(
+        (&file["type"], &file["size"], &file["url"]),
+        (&"file".into(), &9.into(), &"./9.txt".into())
+    );
+    assert_eq!(file["modified"], "1970-01-01T00:16:40Z");
+    let folder = entry("folder").expect("the folder");
+    assert_eq!(
+        (&folder["type"], &folder["size"], &folder["url"]),
+        (&"directory".into(), &Value::Null, &"./folder/".into())
+    );
+    // What is listed can be fetched.
+    for name in ["<b>&\".txt", "a b#?.txt"] {
+        let url = entry(name).expect("the entry")["url"]
+            .as_str()
+            .expect("a URL")
+            .to_owned();
+        client.get(url.trim_start_matches('.')).expect(name, 200, &[]);
+    }
+}
+
+#[test]
+fn people_get_a_page() {
+    let server = server("browse = true");
+    let mut client = server.connect();
+    for accept in [
+        &["Accept: text/html,*/*;q=0.8"][..],
+        &["Accept: */*"],
+        &[],
+        &["Accept: text/html, application/json;q=0.9"],
+    ] {
+        let page = client.ask("GET /", accept);
+        page.expect(
+            "a page",
+            200,
+            &[
+                "Content-Type: text/html; charset=utf-8",
+                "Vary: Accept",
+                "Content-Security-Policy",
+            ],
+        );
+        let text = page.text();
+        assert!(
+            text.contains("9.txt") && text.contains("./folder/") && text.contains("&lt;b&gt;"),
+            "{text}"
+        );
+        assert!(
+            !text.contains("<b>&") && !text.contains(".hidden") && !text.contains("<script"),
+            "{text}"
+        );
+        let head = client.ask("HEAD /", accept);
+        head.expect("its head", 200, &[&format!("Content-Length: {}", page.body.len())]);
+    }
+}
+
+#[test]
+fn only_folders_without_an_index_are_listed() {
+    let allowed = server("browse = true");
+    let mut client = allowed.connect();
+    for (target, status, content) in [
+        ("/indexed/", 200, Some("the index")),
+        ("/folder", 308, None),
+        ("/none/", 404, None),
+        ("/9.txt/", 404, None),
+        ("/.hidden/", 404, None),
+    ] {
+        let answer = client.ask(&format!("GET {target}"), &[JSON]);
+        answer.expect(target, status, &[]);
+        assert!(content.is_none_or(|content| answer.text() == content), "{target}");
+    }
+    client
+        .ask("POST /", &[])
+        .expect("another method", 405, &["Allow: GET, HEAD, OPTIONS"]);
+    let refused = server("");
+    refused.get("/").expect("no listing wanted", 404, &[]);
+    refused.get("/folder/").expect("no listing wanted", 404, &[]);
+    let below = server("route.\"/folder/*\" = { browse = true }");
+    check(&mut below.connect(), "/folder/", &["x.txt"]);
+    below.get("/Folder2/").expect("another folder", 404, &[]);
+}
+
+#[test]
+fn a_listing_is_as_new_as_its_folder() {
+    let server = server("browse = true");
+    let mut client = server.connect();
+    check(&mut client, "/folder/", &["x.txt"]);
+    server.folder.write("www/folder/y.txt", "y");
+    check(&mut client, "/folder/", &["x.txt", "y.txt"]);
+    server.folder.remove("www/folder/x.txt");
+    check(&mut client, "/folder/", &["y.txt"]);
+}

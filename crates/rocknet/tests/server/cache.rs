@@ -1,0 +1,362 @@
+//! The cache of files: what changes on disk shows within a second, and memory is bounded.
+
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use rocknet::blocking::Pool;
+use rocknet::cache::Cache;
+use rocknet::cache::entry::Found;
+use rocknet::scope::Scope;
+use rocknet_config::model::Settings;
+
+use super::support::client::request;
+use super::support::{Folder, Running};
+
+/// A second is promised; as much again is for a machine that is busy with other tests.
+const SHOWS_WITHIN: Duration = Duration::from_secs(2);
+
+/// Asks for `path` before a change and after it, until the answer is the new one.
+#[track_caller]
+fn check(what: &str, path: &str, before: (u16, &str), change: &Change, after: (u16, &str)) {
+    let folder = Folder::with(&[
+        ("www/a.txt", "first"),
+        ("www/folder/b.txt", "first"),
+        ("www/large.txt", &"1".repeat(100_000)),
+        ("other/b.txt", "second"),
+        ("other-www/a.txt", "second"),
+    ]);
+    folder.link("www/link.txt", "a.txt");
+    let server = Running::site(folder, "index = [\"b.txt\"]\n");
+    let mut client = server.connect();
+    let mut ask = || {
+        let answer = client.get(path);
+        let start = answer.text().chars().take(6).collect::<String>();
+        let told = if answer.status == 200 { start } else { String::new() };
+        (answer.status, told)
+    };
+    for _ in 0..3 {
+        let (status, text) = ask();
+        assert_eq!((status, &*text), before, "{what}: before");
+    }
+    change(&server.folder);
+    let changed = Instant::now();
+    loop {
+        let (status, text) = ask();
+        if (status, &*text) == after {
+            return;
+        }
+        // A change of several steps may be seen between two of them.
+        assert!(
+            (status, &*text) == before || status == 404,
+            "{what}: neither old nor new: {status} {text}"
+        );
+        assert!(changed.elapsed() < SHOWS_WITHIN, "{what}: still the old answer");
+        std::thread::park_timeout(Duration::from_millis(10));
+    }
+}
+
+/// What is done to the folder.
+type Change = fn(&Folder);
+type Row = (
+    &'static str,
+    &'static str,
+    (u16, &'static str),
+    Change,
+    (u16, &'static str),
+);
+
+/// All rows at once, because each waits for the better part of a second.
+#[track_caller]
+fn check_all(rows: &[Row]) {
+    std::thread::scope(|scope| {
+        for (what, path, before, change, after) in rows {
+            scope.spawn(move || check(what, path, *before, change, *after));
+        }
+    });
+}
+
+#[test]
+fn content_that_changes() {
+    check_all(&[
+        (
+            "content",
+            "/a.txt",
+            (200, "first"),
+            |f| f.write("www/a.txt", "second"),
+            (200, "second"),
+        ),
+        (
+            "large",
+            "/large.txt",
+            (200, "111111"),
+            |f| f.write("www/large.txt", "2".repeat(100_000)),
+            (200, "222222"),
+        ),
+        (
+            "put in its place",
+            "/a.txt",
+            (200, "first"),
+            |f| put(f, "second", "www/a.txt"),
+            (200, "second"),
+        ),
+        (
+            "shorter",
+            "/large.txt",
+            (200, "111111"),
+            |f| put(f, "x", "www/large.txt"),
+            (200, "x"),
+        ),
+        (
+            "through a link",
+            "/link.txt",
+            (200, "first"),
+            |f| f.write("www/a.txt", "second"),
+            (200, "second"),
+        ),
+        ("another link", "/link.txt", (200, "first"), relink, (200, "second")),
+    ]);
+}
+
+/// Writes a file elsewhere and puts it where it belongs in one step.
+fn put(folder: &Folder, content: &str, name: &str) {
+    folder.write("new", content);
+    folder.rename("new", name);
+}
+
+fn relink(folder: &Folder) {
+    folder.write("www/folder/b.txt", "second");
+    folder.link("new", "folder/b.txt");
+    folder.rename("new", "www/link.txt");
+}
+
+#[test]
+fn files_that_come_and_go() {
+    check_all(&[
+        (
+            "deleted",
+            "/a.txt",
+            (200, "first"),
+            |f| f.remove("www/a.txt"),
+            (404, ""),
+        ),
+        (
+            "deleted, large",
+            "/large.txt",
+            (200, "111111"),
+            |f| f.remove("www/large.txt"),
+            (404, ""),
+        ),
+        (
+            "created",
+            "/new.txt",
+            (404, ""),
+            |f| f.write("www/new.txt", "second"),
+            (200, "second"),
+        ),
+        (
+            "created in a new folder",
+            "/new/a.txt",
+            (404, ""),
+            |f| f.write("www/new/a.txt", "second"),
+            (200, "second"),
+        ),
+        (
+            "an index that comes",
+            "/new/",
+            (404, ""),
+            |f| f.write("www/new/b.txt", "second"),
+            (200, "second"),
+        ),
+        (
+            "an index that goes",
+            "/folder/",
+            (200, "first"),
+            |f| f.remove("www/folder/b.txt"),
+            (404, ""),
+        ),
+        (
+            "a folder that comes",
+            "/new",
+            (404, ""),
+            |f| f.write("www/new/b.txt", "second"),
+            (308, ""),
+        ),
+        (
+            "a file that becomes a folder",
+            "/a.txt",
+            (200, "first"),
+            to_folder,
+            (308, ""),
+        ),
+    ]);
+}
+
+fn to_folder(folder: &Folder) {
+    folder.remove("www/a.txt");
+    folder.write("www/a.txt/b.txt", "second");
+}
+
+#[test]
+fn folders_that_are_replaced() {
+    check_all(&[
+        (
+            "a folder of the site",
+            "/folder/b.txt",
+            (200, "first"),
+            replace_folder,
+            (200, "second"),
+        ),
+        (
+            "the folder of the site",
+            "/a.txt",
+            (200, "first"),
+            replace_root,
+            (200, "second"),
+        ),
+        (
+            "the folder of the site, for what it had not",
+            "/new.txt",
+            (404, ""),
+            replace_root,
+            (200, "second"),
+        ),
+        (
+            "the folder of the site, gone",
+            "/a.txt",
+            (200, "first"),
+            |f| f.rename("www", "gone"),
+            (404, ""),
+        ),
+    ]);
+}
+
+fn replace_folder(folder: &Folder) {
+    folder.rename("www/folder", "www/gone");
+    folder.rename("other", "www/folder");
+}
+
+fn replace_root(folder: &Folder) {
+    folder.write("other-www/new.txt", "second");
+    folder.rename("www", "gone");
+    folder.rename("other-www", "www");
+}
+
+/// What was promised cannot be sent any more: the client must see that it was cut, and soon get the file as it is.
+#[test]
+fn a_file_cut_short_where_it_lies() {
+    let server = Running::site(Folder::with(&[("www/large.txt", &"1".repeat(100_000))]), "");
+    assert_eq!(server.get("/large.txt").body.len(), 100_000);
+    server.folder.write("www/large.txt", "22");
+    let changed = Instant::now();
+    loop {
+        let mut client = server.connect();
+        client.send(request("GET /large.txt", &["Connection: close"]));
+        let head = client.head();
+        let content = client.rest();
+        if head.contains("Content-Length: 2\r\n") {
+            return assert_eq!(content, b"22");
+        }
+        assert!(
+            head.contains("Content-Length: 100000\r\n") && content.len() < 100_000,
+            "filled up: {head}"
+        );
+        assert!(changed.elapsed() < SHOWS_WITHIN, "still the old length");
+    }
+}
+
+#[test]
+fn encoded_forms_follow_the_file() {
+    let folder = Folder::with(&[("www/a.txt", &"first ".repeat(1000))]);
+    let server = Running::site(folder, "");
+    let mut client = server.connect();
+    let mut ask = || client.ask("GET /a.txt", &["Accept-Encoding: gzip"]);
+    let first = ask().field("ETag").map(str::to_owned);
+    server.folder.write("www/a.txt.gz", "beside");
+    let changed = Instant::now();
+    while ask().text() != "beside" {
+        assert!(changed.elapsed() < SHOWS_WITHIN, "the form beside it is not seen");
+    }
+    server.folder.remove("www/a.txt.gz");
+    server.folder.write("www/a.txt", "second ".repeat(1000));
+    let changed = Instant::now();
+    while ask().text() == "beside" {
+        assert!(changed.elapsed() < SHOWS_WITHIN, "the form beside it is still used");
+    }
+    let answer = ask();
+    answer.expect("after all", 200, &["Content-Encoding: gzip", "Vary: Accept-Encoding"]);
+    assert_ne!(answer.field("ETag").map(str::to_owned), first);
+}
+
+#[test]
+fn a_folder_may_come_after_the_server() {
+    let server = Running::site(Folder::with(&[]), "");
+    server.get("/a.txt").expect("no folder yet", 404, &[]);
+    server.folder.write("www/a.txt", "there");
+    let changed = Instant::now();
+    let mut client = server.connect();
+    while client.get("/a.txt").text() != "there" {
+        assert!(changed.elapsed() < SHOWS_WITHIN, "the folder is not seen");
+    }
+}
+
+#[test]
+fn memory_is_bounded() {
+    const LIMIT: u64 = 1 << 20;
+    const FILES: usize = 200;
+    let folder = Folder::with(&[]);
+    for number in 0..FILES {
+        folder.write(
+            &format!("www/{number}.txt"),
+            number.to_string().repeat(20_000 / number.to_string().len()),
+        );
+    }
+    let pool = Pool::new(2);
+    let cache = Cache::start(LIMIT, pool.clone()).expect("a cache");
+    let settings = Settings {
+        root: Some(folder.path("www")),
+        ..Settings::default()
+    };
+    let scope = Arc::new(Scope::new(&settings, 50 * 1024).expect("a scope"));
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .expect("a runtime");
+    for number in (0..FILES).chain(0..FILES) {
+        let entry = runtime
+            .block_on(cache.look_up(&scope, &format!("/{number}.txt")))
+            .expect("an entry");
+        assert!(matches!(entry.found, Found::Asset(_)), "number {number}");
+        let bytes = cache.status().bytes.load(Ordering::Relaxed);
+        assert!(bytes <= LIMIT, "{bytes} bytes are kept at number {number}");
+    }
+    assert!(
+        cache.status().entries.load(Ordering::Relaxed) > 10,
+        "nothing is kept at all"
+    );
+    pool.stop(Duration::from_secs(1));
+
+    // The same through a server: what does not fit is served all the same, with and without a cache.
+    for memory in ["1MiB", "64KiB", "0"] {
+        let text = format!("[cache]\nmemory = \"{memory}\"\n{}", super::support::running::site(""));
+        let copy = Folder::with(&[]);
+        for number in 0..FILES {
+            fs::create_dir_all(copy.path("www")).expect("a folder");
+            fs::copy(
+                folder.path(&format!("www/{number}.txt")),
+                copy.path(&format!("www/{number}.txt")),
+            )
+            .expect("a copy");
+        }
+        let server = Running::start(copy, &text);
+        let mut client = server.connect();
+        for number in (0..FILES).chain(0..FILES) {
+            let answer = client.get(&format!("/{number}.txt"));
+            answer.expect(memory, 200, &[]);
+            assert!(
+                answer.text().starts_with(&number.to_string()),
+                "{memory}: number {number}"
+            );
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! Every limit, met from both sides: what is just allowed goes on, what is more is refused with its own status.
+
+use std::time::{Duration, Instant};
+
+use super::support::client::request;
+use super::support::handlers::Echo;
+use super::support::running::{mount, site};
+use super::support::{Client, DEADLINE, Folder, Running};
+
+fn server(limits: &str) -> Running {
+    let folder = Folder::with(&[("www/index.html", "root")]);
+    let text = format!("[limits]\n{limits}\n{}", site(""));
+    Running::start_with(folder, &text, vec![mount("/echo/", Echo)])
+}
+
+/// Sends bytes and reads the answer. Below 400 the connection goes on; above it is closed.
+#[track_caller]
+fn check(server: &Running, what: &str, bytes: impl AsRef<[u8]>, status: u16) {
+    let mut client = server.connect();
+    client.send(bytes);
+    let answer = client.answer();
+    if status < 400 {
+        answer.expect(what, status, &["!Connection"]);
+        assert_eq!(client.get("/").text(), "root", "{what}: what follows");
+    } else {
+        answer.expect(what, status, &["Connection: close"]);
+        client.assert_closed(what);
+    }
+}
+
+/// A request for `/` whose head has exactly that many bytes.
+fn head_of(size: usize) -> String {
+    let empty = request("GET /", &["X: "]).len();
+    request("GET /", &[&format!("X: {}", "x".repeat(size - empty))])
+}
+
+#[test]
+fn sizes_of_heads() {
+    let defaults = server("");
+    let small = server("header_size = \"2KiB\"\nheader_fields = 8\ntarget_size = 100");
+    for (server, size, fields, target) in [(&defaults, 16 * 1024, 100, 8 * 1024), (&small, 2048, 8, 100)] {
+        check(server, "a head as large as may be", head_of(size), 200);
+        check(server, "a byte more", head_of(size + 1), 431);
+        check(server, "far more", head_of(size * 8), 431);
+        let endless = format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}", "x".repeat(size * 2));
+        check(server, "a head that does not end", endless, 431);
+        let lines = |count: usize| request("GET /", &vec!["X: y"; count - 1]);
+        check(server, "as many fields as may be", lines(fields), 200);
+        check(server, "one more", lines(fields + 1), 431);
+        let line = |size: usize| request(&format!("GET /?{}", "x".repeat(size - 2)), &[]);
+        check(server, "a target as long as may be", line(target), 200);
+        check(server, "a byte more", line(target + 1), 414);
+    }
+    // A target that does not end is told from fields that do not.
+    check(
+        &small,
+        "a target that does not end",
+        format!("GET /{}", "x".repeat(3000)),
+        414,
+    );
+}
+
+#[test]
+fn sizes_of_content() {
+    let server = server("body_size = 1000");
+    let by_length = |size: usize| request("POST /echo/x", &[&format!("Content-Length: {size}")]) + &"x".repeat(size);
+    let chunked = |size: usize| {
+        let head = request("POST /echo/x", &["Transfer-Encoding: chunked"]);
+        format!(
+            "{head}1\r\nx\r\n{:x}\r\n{}\r\n0\r\n\r\n",
+            size - 1,
+            "x".repeat(size - 1)
+        )
+    };
+    check(&server, "as much as may be", by_length(1000), 200);
+    check(&server, "a byte more", by_length(1001), 413);
+    check(&server, "as much as may be, chunked", chunked(1000), 200);
+    check(&server, "a byte more, chunked", chunked(1001), 413);
+    let expecting = request("POST /echo/x", &["Content-Length: 1001", "Expect: 100-continue"]);
+    check(&server, "refused before it is sent", expecting, 413);
+    let huge = request("POST /echo/x", &["Content-Length: 18446744073709551615"]);
+    check(&server, "the largest number there is", huge, 413);
+    let own = Running::start_with(
+        Folder::with(&[("www/index.html", "root")]),
+        &format!("[limits]\nbody_size = 10\n{}", site("limits = { body_size = 2000 }")),
+        vec![mount("/echo/", Echo)],
+    );
+    check(&own, "as much as this site allows", by_length(2000), 200);
+    check(&own, "a byte more than it allows", by_length(2001), 413);
+}
+
+#[test]
+fn time_for_a_head() {
+    let server = server("header_timeout = \"300ms\"\nkeep_alive = \"20s\"");
+    // Nothing at all: there is nothing to answer.
+    let started = Instant::now();
+    server.connect().assert_closed("nothing is sent");
+    assert!(started.elapsed() >= Duration::from_millis(300), "closed too early");
+    // Half a head, also behind a whole request, also in trickles: the time is for all of it.
+    for first in ["", "GET / HTTP/1.1\r\nHost: x\r\n\r\n"] {
+        let mut client = server.connect();
+        client.send(first);
+        if !first.is_empty() {
+            client.answer().expect("the first", 200, &[]);
+        }
+        client.send("GET / HTTP/1.1\r\nHost: x\r\nX: ");
+        let taken = trickle(&mut client);
+        client.answer().expect("half a head", 408, &["Connection: close"]);
+        client.assert_closed("half a head");
+        assert!(taken >= Duration::from_millis(200), "after {taken:?}");
+    }
+    // In time, however many pieces.
+    let mut client = server.connect();
+    for byte in request("GET /", &[]).bytes() {
+        client.send([byte]);
+    }
+    client.answer().expect("a head in pieces", 200, &[]);
+}
+
+/// Sends a byte every now and then until something comes back; how long that took.
+fn trickle(client: &mut Client) -> Duration {
+    let started = Instant::now();
+    while !client.has_something_within(Duration::from_millis(40)) {
+        client.send_anyway("x");
+        assert!(started.elapsed() < DEADLINE, "a trickle keeps it waiting");
+    }
+    started.elapsed()
+}
+
+/// A client that does something every now and then; how long that took.
+fn pace(every: Duration, times: u32, mut act: impl FnMut()) -> Duration {
+    let started = Instant::now();
+    for turn in 1..=times {
+        act();
+        // Slowness is what is tested here; nothing is waited for.
+        while let Some(rest) = (every * turn)
+            .checked_sub(started.elapsed())
+            .filter(|rest| !rest.is_zero())
+        {
+            std::thread::park_timeout(rest);
+        }
+    }
+    started.elapsed()
+}
+
+#[test]
+fn time_for_content() {
+    // Each window of 200 ms must bring a fifth of the rate.
+    let server = server("body_idle = \"200ms\"\nbody_rate = \"1000B/s\"");
+    for (fields, start) in [
+        (["Content-Length: 5000"], "hello"),
+        (["Transfer-Encoding: chunked"], "1388\r\nhello"),
+    ] {
+        let mut client = server.connect();
+        client.send(request("POST /echo/x", &fields) + start);
+        client.answer().expect("silence", 408, &["Connection: close"]);
+        client.assert_closed("silence");
+    }
+    let mut client = server.connect();
+    client.send(request("POST /echo/x", &["Content-Length: 5000"]));
+    trickle(&mut client);
+    client.answer().expect("a trickle", 408, &["Connection: close"]);
+    // Fast enough, and longer than the silence that is allowed.
+    let mut client = server.connect();
+    client.send(request("POST /echo/x", &["Content-Length: 5000"]));
+    let taken = pace(Duration::from_millis(40), 10, || client.send([b'x'; 500]));
+    assert!(taken >= Duration::from_millis(400));
+    let answer = client.answer();
+    assert_eq!((answer.status, answer.body.len()), (200, 5000), "steady content");
+}
+
+#[test]
+fn time_for_content_that_nobody_wants() {
+    let server = server("body_idle = \"200ms\"");
+    let mut client = server.connect();
+    client.send(request("POST /", &["Content-Length: 5000"]) + "hello");
+    client.answer().expect("unwanted", 405, &[]);
+    client.assert_closed("the rest does not come");
+}
+
+#[test]
+fn time_between_requests() {
+    let quick = server("keep_alive = \"200ms\"\nheader_timeout = \"20s\"");
+    let mut client = quick.connect();
+    for _ in 0..3 {
+        assert_eq!(client.get("/").text(), "root");
+        pace(Duration::from_millis(100), 1, || {});
+    }
+    let started = Instant::now();
+    client.assert_closed("idle");
+    let taken = started.elapsed();
+    assert!(taken < DEADLINE / 2, "after {taken:?}");
+    // None at all: each answer says that it is the last.
+    let none = server("keep_alive = \"0s\"");
+    let mut client = none.connect();
+    client
+        .ask("GET /", &[])
+        .expect("no keep-alive", 200, &["Connection: close"]);
+    client.assert_closed("no keep-alive");
+}
+
+#[test]
+fn time_for_an_answer_to_be_taken() {
+    let server = server("send_stall = \"300ms\"\nconnections = 1");
+    server.folder.sparse("www/large.bin", 64 << 20);
+    let mut stalled = server.connect();
+    stalled.send(request("GET /large.bin", &[]));
+    stalled.head();
+    // There is room for one connection: the next is served once the stalled one was cut.
+    assert_eq!(server.get("/").text(), "root");
+    let rest = stalled.rest().len();
+    assert!(rest < 64 << 20, "{rest} bytes came though nobody took them");
+}
+
+#[test]
+fn a_slow_reader_that_goes_on_reading_gets_all() {
+    const SIZE: usize = 24 << 20;
+    let server = server("send_stall = \"300ms\"");
+    server.folder.sparse("www/large.bin", SIZE as u64);
+    let mut client = server.connect();
+    client.send(request("GET /large.bin", &[]));
+    client.head();
+    pace(Duration::from_millis(60), 12, || {
+        client.bytes(SIZE / 12);
+    });
+    assert_eq!(client.get("/").text(), "root");
+}
+
+#[test]
+fn age_of_a_connection() {
+    let server = server("connection_age = \"1s\"");
+    let mut client = server.connect();
+    let started = Instant::now();
+    client
+        .ask("GET /", &[])
+        .expect("a young connection", 200, &["!Connection"]);
+    loop {
+        let answer = client.get("/");
+        if answer.field("Connection") == Some("close") {
+            assert!(started.elapsed() >= Duration::from_millis(900), "too early");
+            break;
+        }
+        assert!(started.elapsed() < DEADLINE, "never told to close");
+        std::thread::park_timeout(Duration::from_millis(20));
+    }
+    client.assert_closed("an old connection");
+}
+
+#[test]
+fn number_of_connections() {
+    let server = server("connections = 3");
+    let mut open: Vec<Client> = (0..3).map(|_| server.connect()).collect();
+    for client in &mut open {
+        assert_eq!(client.get("/").text(), "root");
+    }
+    // The kernel takes a fourth; the server lets it wait.
+    let mut waiting = server.connect();
+    waiting.send(request("GET /", &[]));
+    for client in &mut open {
+        assert_eq!(client.get("/").text(), "root", "the open ones go on");
+    }
+    assert!(
+        !waiting.has_something_within(Duration::from_millis(100)),
+        "answered beyond the limit"
+    );
+    drop(open.pop());
+    assert_eq!(waiting.answer().text(), "root");
+}

@@ -1,0 +1,14 @@
+//! The server as clients meet it: real sockets, real files, one noun a file.
+
+mod browse;
+mod cache;
+mod conditions;
+mod encoding;
+mod files;
+mod framing;
+mod limits;
+mod paths;
+mod ranges;
+mod routes;
+mod sites;
+mod support;

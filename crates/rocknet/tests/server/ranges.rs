@@ -1,0 +1,191 @@
+//! Parts of files (RFC 9110 §14): one, several, none that can be had, and large files whole.
+
+use super::files::{BEFORE, CHANGED_TEXT, check, digits, etag};
+use super::support::Running;
+
+#[test]
+fn ranges() {
+    let server = Running::site(digits(), "");
+    let etag = etag();
+    let (if_range, weak) = (format!("If-Range: {etag}"), format!("If-Range: W/{etag}"));
+    let (dated, before) = (format!("If-Range: {CHANGED_TEXT}"), format!("If-Range: {BEFORE}"));
+    let tag = format!("ETag: {etag}");
+    let many = format!("Range: bytes={}", vec!["0-0"; 17].join(","));
+    let whole = Some("0123456789");
+    let part = |range: &'static str| [range, "Accept-Ranges: bytes", "Content-Type: text/plain; charset=utf-8"];
+    check(
+        &mut server.connect(),
+        &[
+            (
+                "GET /digits.txt",
+                &["Range: bytes=0-3"],
+                206,
+                &part("Content-Range: bytes 0-3/10"),
+                Some("0123"),
+            ),
+            (
+                "GET /digits.txt",
+                &["Range: bytes=4-"],
+                206,
+                &part("Content-Range: bytes 4-9/10"),
+                Some("456789"),
+            ),
+            (
+                "GET /digits.txt",
+                &["Range: bytes=-3"],
+                206,
+                &part("Content-Range: bytes 7-9/10"),
+                Some("789"),
+            ),
+            (
+                "GET /digits.txt",
+                &["Range: bytes=-30"],
+                206,
+                &part("Content-Range: bytes 0-9/10"),
+                whole,
+            ),
+            (
+                "GET /digits.txt",
+                &["Range: bytes=9-99"],
+                206,
+                &[&tag, "Content-Length: 1"],
+                Some("9"),
+            ),
+            (
+                "GET /digits.txt",
+                &["Range: bytes=10-"],
+                416,
+                &["Content-Range: bytes */10"],
+                None,
+            ),
+            (
+                "GET /digits.txt",
+                &["Range: bytes=-0"],
+                416,
+                &["Content-Range: bytes */10"],
+                None,
+            ),
+            (
+                "GET /empty.txt",
+                &["Range: bytes=0-"],
+                416,
+                &["Content-Range: bytes */0"],
+                None,
+            ),
+            (
+                "GET /digits.txt",
+                &["Range: bytes=3-1"],
+                200,
+                &["!Content-Range"],
+                whole,
+            ),
+            (
+                "GET /digits.txt",
+                &["Range: lines=0-1"],
+                200,
+                &["!Content-Range"],
+                whole,
+            ),
+            (
+                "GET /digits.txt",
+                &["Range: bytes=a-b"],
+                200,
+                &["!Content-Range"],
+                whole,
+            ),
+            (
+                "GET /digits.txt",
+                &["Range: bytes=0-5,3-9"],
+                200,
+                &["!Content-Range"],
+                whole,
+            ),
+            ("GET /digits.txt", &[&many], 200, &["!Content-Range"], whole),
+            (
+                "GET /digits.txt",
+                &["Range: bytes=0-1", "Range: bytes=2-3"],
+                200,
+                &["!Content-Range"],
+                whole,
+            ),
+            (
+                "HEAD /digits.txt",
+                &["Range: bytes=0-3"],
+                200,
+                &["Content-Length: 10"],
+                Some(""),
+            ),
+            (
+                "GET /digits.txt",
+                &["Range: bytes=0-3", &if_range],
+                206,
+                &[],
+                Some("0123"),
+            ),
+            ("GET /digits.txt", &["Range: bytes=0-3", &dated], 206, &[], Some("0123")),
+            ("GET /digits.txt", &["Range: bytes=0-3", &weak], 200, &[], whole),
+            ("GET /digits.txt", &["Range: bytes=0-3", &before], 200, &[], whole),
+            (
+                "GET /digits.txt",
+                &["Range: bytes=0-3", "If-Range: \"x\""],
+                200,
+                &[],
+                whole,
+            ),
+        ],
+    );
+}
+
+#[test]
+fn several_ranges_come_in_parts() {
+    let folder = digits();
+    // Too large for memory: its parts come from the open file.
+    folder.write("www/large.txt", "0123456789".repeat(10_000));
+    let server = Running::site(folder, "");
+    let mut client = server.connect();
+    for (path, size) in [("/digits.txt", 10), ("/large.txt", 100_000)] {
+        let answer = client.ask(&format!("GET {path}"), &["Range: bytes=0-1,5-6"]);
+        answer.expect(path, 206, &["ETag", "!Content-Range"]);
+        let kind = answer.field("Content-Type").unwrap_or_default();
+        let boundary = kind
+            .strip_prefix("multipart/byteranges; boundary=")
+            .unwrap_or_else(|| panic!("{path}: {kind}"));
+        let part = |range: &str, content: &str| {
+            let range = format!("Content-Range: bytes {range}/{size}");
+            format!("--{boundary}\r\nContent-Type: text/plain; charset=utf-8\r\n{range}\r\n\r\n{content}\r\n")
+        };
+        let expected = format!("{}{}--{boundary}--", part("0-1", "01"), part("5-6", "56"));
+        assert_eq!(
+            answer.text().trim_start_matches("\r\n").trim_end_matches("\r\n"),
+            expected,
+            "{path}"
+        );
+        assert_eq!(client.get("/digits.txt").text(), "0123456789", "the connection goes on");
+    }
+}
+
+#[test]
+fn large_files_arrive_whole() {
+    let folder = digits();
+    let content: Vec<u8> = (0..3_000_001_u32).map(|number| (number % 251) as u8).collect();
+    folder.write("www/large.bin", &content);
+    let server = Running::site(folder, "");
+    let mut client = server.connect();
+    for (fields, status, from, to) in [
+        (&[][..], 200, 0, content.len()),
+        (&["Range: bytes=1048575-2097153"], 206, 1_048_575, 2_097_154),
+        (&["Range: bytes=-1"], 206, 3_000_000, 3_000_001),
+    ] {
+        let answer = client.ask("GET /large.bin", fields);
+        assert_eq!(answer.status, status);
+        assert!(
+            answer.body == content[from..to],
+            "{fields:?}: {} bytes that differ",
+            answer.body.len()
+        );
+    }
+    client
+        .ask("HEAD /large.bin", &[])
+        .expect("HEAD", 200, &["Content-Length: 3000001"]);
+    assert_eq!(client.get("/empty.txt").text(), "");
+}

@@ -1,0 +1,225 @@
+//! Virtual hosts: which site answers to which name, port and address.
+
+use std::net::TcpListener;
+
+use rocknet::server::StartError;
+
+use super::support::client::request;
+use super::support::{Client, DEADLINE, Folder, Running};
+
+/// A folder for each of these sites, whose index says its name.
+fn folders(names: &[&str]) -> Folder {
+    let folder = Folder::with(&[]);
+    for name in names {
+        folder.write(&format!("{name}/index.html"), name);
+    }
+    folder
+}
+
+/// What a `Host` leads to: the site that answers, or the status where none does.
+#[track_caller]
+fn check(client: &mut Client, rows: &[(&str, Result<&str, u16>)]) {
+    for _ in 0..2 {
+        for (host, expected) in rows {
+            let answer = client.ask("GET /", &[&format!("Host: {host}")]);
+            let text = answer.text();
+            let found = if answer.status == 200 {
+                Ok(&*text)
+            } else {
+                Err(answer.status)
+            };
+            assert_eq!(found, *expected, "Host: {host}");
+        }
+    }
+}
+
+const NAMED: &str = "
+[site.\"a.example\"]
+aliases = [\"www.a.example\", \"A2.Example\"]
+listen = \"127.0.0.1:0\"
+root = \"a\"
+[site.\"b.example\"]
+aliases = [\"*.b.example\", \"*.deep.x.b.example\"]
+listen = \"127.0.0.1:0\"
+root = \"b\"
+[site.\"exact.b.example\"]
+listen = \"127.0.0.1:0\"
+root = \"c\"
+";
+const DEFAULT: &str = "[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"d\"\n";
+
+#[test]
+fn by_name() {
+    for (text, unknown) in [(NAMED.to_owned(), Err(421)), (format!("{NAMED}{DEFAULT}"), Ok("d"))] {
+        let server = Running::start(folders(&["a", "b", "c", "d"]), &text);
+        let mut client = server.connect();
+        check(
+            &mut client,
+            &[
+                ("a.example", Ok("a")),
+                ("A.EXAMPLE", Ok("a")),
+                ("a.example.", Ok("a")),
+                ("a.example:8080", Ok("a")),
+                ("a.example.:80", Ok("a")),
+                ("www.a.example", Ok("a")),
+                ("a2.example", Ok("a")),
+                ("b.example", Ok("b")),
+                ("x.b.example", Ok("b")),
+                ("x.y.b.example", Ok("b")),
+                ("X.B.EXAMPLE.", Ok("b")),
+                ("exact.b.example", Ok("c")),
+                ("x.exact.b.example", Ok("b")),
+                ("xb.example", unknown),
+                ("b.example.evil", unknown),
+                ("x.a.example", unknown),
+                ("unknown", unknown),
+                ("127.0.0.1", unknown),
+                ("[::1]:80", unknown),
+                (".b.example", unknown),
+            ],
+        );
+        // HTTP/1.0 may leave the name off.
+        let mut old = server.connect();
+        old.send("GET / HTTP/1.0\r\n\r\n");
+        let answer = old.answer();
+        let text = answer.text();
+        assert_eq!(
+            if answer.status == 200 {
+                Ok(&*text)
+            } else {
+                Err(answer.status)
+            },
+            unknown,
+            "no name"
+        );
+    }
+}
+
+#[test]
+fn by_absolute_form() {
+    let server = Running::start(folders(&["a", "b", "c"]), NAMED);
+    let mut client = server.connect();
+    for (target, host, expected) in [
+        ("http://a.example/", "a.example", (200, "a")),
+        ("http://A.example", "a.example", (200, "a")),
+        ("HTTP://x.b.example:80/?q", "x.b.example", (200, "b")),
+        ("http://unknown/", "unknown", (421, "")),
+    ] {
+        let answer = client.ask(&format!("GET {target}"), &[&format!("Host: {host}")]);
+        let text = answer.text();
+        assert_eq!(
+            (answer.status, if answer.status == 200 { &*text } else { "" }),
+            expected,
+            "{target}"
+        );
+    }
+    for (target, host) in [
+        ("http://a.example/", "b.example"),
+        ("http://a.example/", ""),
+        ("http://u@a.example/", "a.example"),
+    ] {
+        let mut client = server.connect();
+        client.send(request(&format!("GET {target}"), &[&format!("Host: {host}")]));
+        client.answer().expect(target, 400, &["Connection: close"]);
+        client.assert_closed(target);
+    }
+}
+
+#[test]
+fn a_site_alone_answers_to_every_name() {
+    let text = "[site.\"a.example\"]\nlisten = \"127.0.0.1:0\"\nroot = \"a\"\n[site.\"b.example\"]\nlisten = \"127.0.0.2:0\"\nroot = \"b\"";
+    let server = Running::start(folders(&["a", "b"]), text);
+    for (address, site) in server.addresses().into_iter().zip(["a", "b"]) {
+        check(
+            &mut Client::to(address),
+            &[("a.example", Ok(site)), ("unknown", Ok(site)), ("127.0.0.1", Ok(site))],
+        );
+    }
+}
+
+#[test]
+fn by_port() {
+    let text =
+        "[site.\"127.0.0.1:0\"]\nroot = \"a\"\n[site.\"127.0.0.2:0\"]\nroot = \"b\"\n[site.\"[::1]:0\"]\nroot = \"c\"";
+    let server = Running::start(folders(&["a", "b", "c"]), text);
+    let addresses = server.addresses();
+    assert_eq!(addresses.len(), 3, "{addresses:?}");
+    for (address, site) in addresses.into_iter().zip(["a", "b", "c"]) {
+        check(
+            &mut Client::to(address),
+            &[("anything", Ok(site)), ("b.example", Ok(site))],
+        );
+    }
+    let whole = Running::start(folders(&["a"]), "[site.\":0\"]\nroot = \"a\"");
+    let port = whole.server().listeners()[0].1.port().expect("a port");
+    check(&mut Client::to(([127, 0, 0, 1], port).into()), &[("x", Ok("a"))]);
+    check(
+        &mut Client::to((std::net::Ipv6Addr::LOCALHOST, port).into()),
+        &[("x", Ok("a"))],
+    );
+}
+
+/// One socket for a port that some sites want on one address and others on all.
+#[test]
+fn by_address() {
+    let started = std::time::Instant::now();
+    let (server, port) = loop {
+        let port = free_port();
+        let text = format!(
+            "[site.\"a.example\"]\nlisten = {port}\nroot = \"a\"\n[site.\"b.example\"]\nlisten = \"127.0.0.2:{port}\"\nroot = \"b\"\n\
+             [site.\"127.0.0.3:{port}\"]\nroot = \"c\"\n[site.default]\nlisten = {port}\nroot = \"d\""
+        );
+        match Running::try_start(folders(&["a", "b", "c", "d"]), &text, Vec::new()) {
+            Ok(server) => break (server, port),
+            // Somebody was faster.
+            Err(StartError::Bind(_)) if started.elapsed() < DEADLINE => {}
+            Err(error) => panic!("{error}"),
+        }
+    };
+    assert_eq!(server.server().listeners().len(), 1);
+    let at = |last: u8| Client::to(([127, 0, 0, last], port).into());
+    check(
+        &mut at(1),
+        &[("a.example", Ok("a")), ("b.example", Ok("d")), ("x", Ok("d"))],
+    );
+    check(
+        &mut at(2),
+        &[("a.example", Ok("a")), ("b.example", Ok("b")), ("x", Ok("d"))],
+    );
+    check(
+        &mut at(3),
+        &[("a.example", Ok("c")), ("b.example", Ok("c")), ("x", Ok("c"))],
+    );
+}
+
+/// One that the kernel says is free now.
+fn free_port() -> u16 {
+    TcpListener::bind("0.0.0.0:0")
+        .and_then(|listener| listener.local_addr())
+        .expect("a free port")
+        .port()
+}
+
+#[test]
+fn many_sites_are_told_apart() {
+    const SITES: usize = 2000;
+    let folder = folders(&["a", "b"]);
+    let text: String = (0..SITES)
+        .map(|number| {
+            let root = if number % 2 == 0 { "a" } else { "b" };
+            format!("[site.\"s{number}.example\"]\nlisten = \"127.0.0.1:0\"\nroot = \"{root}\"\n")
+        })
+        .collect();
+    let server = Running::start(folder, &text);
+    let mut client = server.connect();
+    check(
+        &mut client,
+        &[
+            ("s0.example", Ok("a")),
+            ("s1.example", Ok("b")),
+            ("s1998.example", Ok("a")),
+            ("s1999.example", Ok("b")),
+            ("s2000.example", Err(421)),
+        ],
+    );
+}

@@ -1,0 +1,291 @@
+//! A client that writes what it is told, byte for byte, and reads one answer at a time.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use super::DEADLINE;
+
+pub struct Client {
+    stream: Box<dyn Stream>,
+    /// Received and not yet part of an answer.
+    unread: Vec<u8>,
+}
+
+/// What a client may speak over.
+pub trait Stream: Read + Write + Send {
+    fn set_deadline(&self, deadline: Duration) -> io::Result<()>;
+    fn end(&self) -> io::Result<()>;
+}
+
+impl Stream for TcpStream {
+    fn set_deadline(&self, deadline: Duration) -> io::Result<()> {
+        self.set_nodelay(true)?;
+        self.set_read_timeout(Some(deadline))?;
+        self.set_write_timeout(Some(deadline))
+    }
+
+    fn end(&self) -> io::Result<()> {
+        self.shutdown(std::net::Shutdown::Write)
+    }
+}
+
+impl Stream for UnixStream {
+    fn set_deadline(&self, deadline: Duration) -> io::Result<()> {
+        self.set_read_timeout(Some(deadline))?;
+        self.set_write_timeout(Some(deadline))
+    }
+
+    fn end(&self) -> io::Result<()> {
+        self.shutdown(std::net::Shutdown::Write)
+    }
+}
+
+impl Client {
+    pub fn to(address: SocketAddr) -> Client {
+        Client::over(TcpStream::connect_timeout(&address, DEADLINE).expect("a connection"))
+    }
+
+    pub fn over(stream: impl Stream + 'static) -> Client {
+        stream.set_deadline(DEADLINE).expect("a deadline");
+        Client {
+            stream: Box::new(stream),
+            unread: Vec::new(),
+        }
+    }
+
+    pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        self.stream
+            .write_all(bytes.as_ref())
+            .expect("the server to take what is sent");
+    }
+
+    /// Sends, though the server may have closed already.
+    pub fn send_anyway(&mut self, bytes: impl AsRef<[u8]>) {
+        let _ = self.stream.write_all(bytes.as_ref());
+    }
+
+    /// Says that nothing more will come, and can still read.
+    pub fn end(&self) {
+        self.stream.end().expect("an open connection");
+    }
+
+    /// Sends a request and reads its answer. `line` is what stands before the version: `GET /x`.
+    pub fn ask(&mut self, line: &str, fields: &[&str]) -> Answer {
+        self.send(request(line, fields));
+        self.answer_to(line.split(' ').next().unwrap_or_default())
+    }
+
+    pub fn get(&mut self, path: &str) -> Answer {
+        self.ask(&format!("GET {path}"), &[])
+    }
+
+    /// The next answer, to anything but HEAD.
+    pub fn answer(&mut self) -> Answer {
+        self.answer_to("GET")
+    }
+
+    pub fn answer_to(&mut self, method: &str) -> Answer {
+        let head = self.head();
+        let mut answer = Answer::parse(&head);
+        let none = method == "HEAD" || answer.status < 200 || matches!(answer.status, 204 | 304);
+        if none {
+            return answer;
+        }
+        if answer.field("Transfer-Encoding") == Some("chunked") {
+            answer.body = self.chunks();
+        } else if let Some(length) = answer.field("Content-Length") {
+            let length = length.parse().expect("a length");
+            answer.body = self.bytes(length);
+        } else {
+            answer.body = self.rest();
+        }
+        answer
+    }
+
+    /// Reads a head alone, through the empty line.
+    pub fn head(&mut self) -> String {
+        let end = loop {
+            if let Some(at) = find(&self.unread, b"\r\n\r\n") {
+                break at + 4;
+            }
+            assert!(
+                self.receive() > 0,
+                "closed before an answer; received {:?}",
+                String::from_utf8_lossy(&self.unread)
+            );
+        };
+        String::from_utf8(self.unread.drain(..end).collect()).expect("a head in ASCII")
+    }
+
+    /// That many bytes of content.
+    pub fn bytes(&mut self, count: usize) -> Vec<u8> {
+        while self.unread.len() < count {
+            assert!(
+                self.receive() > 0,
+                "closed after {} of {count} bytes",
+                self.unread.len()
+            );
+        }
+        self.unread.drain(..count).collect()
+    }
+
+    fn chunks(&mut self) -> Vec<u8> {
+        let mut all = Vec::new();
+        loop {
+            let size = self.line();
+            let size = usize::from_str_radix(&size, 16).unwrap_or_else(|_| panic!("{size:?} is no chunk size"));
+            all.extend(self.bytes(size));
+            assert_eq!(self.line(), "", "something behind a chunk");
+            if size == 0 {
+                return all;
+            }
+        }
+    }
+
+    fn line(&mut self) -> String {
+        let end = loop {
+            if let Some(at) = find(&self.unread, b"\r\n") {
+                break at;
+            }
+            assert!(self.receive() > 0, "closed in the middle of a line");
+        };
+        let line: Vec<u8> = self.unread.drain(..end + 2).collect();
+        String::from_utf8_lossy(&line[..end]).into_owned()
+    }
+
+    /// Everything until the server closes. A reset ends it as well: what counts is what came before.
+    pub fn rest(&mut self) -> Vec<u8> {
+        while self.receive() > 0 {}
+        std::mem::take(&mut self.unread)
+    }
+
+    /// Waits for the server to close, without another byte.
+    #[track_caller]
+    pub fn assert_closed(&mut self, what: &str) {
+        let rest = self.rest();
+        assert!(
+            rest.is_empty(),
+            "{what}: not closed, but {:?}",
+            String::from_utf8_lossy(&rest)
+        );
+    }
+
+    /// Whether anything comes in that time, be it the end.
+    pub fn has_something_within(&mut self, time: Duration) -> bool {
+        if !self.unread.is_empty() {
+            return true;
+        }
+        self.stream.set_deadline(time).expect("a deadline");
+        let mut buffer = [0; 1024];
+        let received = self.stream.read(&mut buffer);
+        self.stream.set_deadline(DEADLINE).expect("a deadline");
+        if let Ok(count) = received {
+            self.unread.extend_from_slice(&buffer[..count]);
+        }
+        received.is_ok()
+    }
+
+    /// Bytes received; 0 at the end.
+    fn receive(&mut self) -> usize {
+        let mut buffer = [0; 64 * 1024];
+        match self.stream.read(&mut buffer) {
+            Ok(count) => {
+                self.unread.extend_from_slice(&buffer[..count]);
+                count
+            }
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => 0,
+            Err(error) => {
+                let unread = String::from_utf8_lossy(&self.unread);
+                panic!("no answer within {DEADLINE:?}: {error}; received {unread:?}")
+            }
+        }
+    }
+}
+
+fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
+    bytes.windows(what.len()).position(|window| window == what)
+}
+
+/// The bytes of a request; `Host: localhost` unless `fields` has a Host.
+pub fn request(line: &str, fields: &[&str]) -> String {
+    let mut text = format!("{line} HTTP/1.1\r\n");
+    if !fields
+        .iter()
+        .any(|field| field.to_ascii_lowercase().starts_with("host:"))
+    {
+        text.push_str("Host: localhost\r\n");
+    }
+    for field in fields {
+        text.push_str(field);
+        text.push_str("\r\n");
+    }
+    text.push_str("\r\n");
+    text
+}
+
+pub struct Answer {
+    pub status: u16,
+    pub fields: Vec<(String, String)>,
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    fn parse(head: &str) -> Answer {
+        let mut lines = head.trim_end_matches("\r\n").split("\r\n");
+        let first = lines.next().unwrap_or_default();
+        let status = first
+            .strip_prefix("HTTP/1.1 ")
+            .and_then(|rest| rest.get(..3))
+            .and_then(|code| code.parse().ok());
+        let fields = lines.map(|line| {
+            let (name, value) = line.split_once(": ").unwrap_or_else(|| panic!("{line:?} is no field"));
+            (name.to_owned(), value.to_owned())
+        });
+        Answer {
+            status: status.unwrap_or_else(|| panic!("{first:?} is no status line")),
+            fields: fields.collect(),
+            body: Vec::new(),
+        }
+    }
+
+    pub fn field(&self, name: &str) -> Option<&str> {
+        let mut values = self.fields.iter().filter(|(known, _)| known.eq_ignore_ascii_case(name));
+        let value = values.next().map(|(_, value)| value.as_str());
+        assert!(values.next().is_none(), "{name} more than once in {self:?}");
+        value
+    }
+
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    /// Checks status and fields. `Name: value` must be there as it stands, `Name` with any value, `!Name` must not be.
+    #[track_caller]
+    pub fn expect(&self, what: &str, status: u16, fields: &[&str]) -> &Answer {
+        assert_eq!(self.status, status, "{what}: {self:?}");
+        for field in fields {
+            match (field.strip_prefix('!'), field.split_once(": ")) {
+                (Some(name), _) => assert_eq!(self.field(name), None, "{what}"),
+                (None, Some((name, value))) => assert_eq!(self.field(name), Some(value), "{what}: {name}"),
+                (None, None) => assert!(self.field(field).is_some(), "{what}: no {field} in {self:?}"),
+            }
+        }
+        self
+    }
+}
+
+impl std::fmt::Debug for Answer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Enough of the content to know it by.
+        let start = String::from_utf8_lossy(&self.body[..self.body.len().min(80)]).into_owned();
+        write!(
+            f,
+            "{} {:?}, {} bytes: {start:?}",
+            self.status,
+            self.fields,
+            self.body.len()
+        )
+    }
+}

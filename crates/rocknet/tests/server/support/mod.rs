@@ -1,0 +1,16 @@
+//! What the tests share: folders with files, a server started from TOML, and a client that sees every byte.
+
+pub mod client;
+pub mod folder;
+pub mod handlers;
+pub mod running;
+
+use std::time::Duration;
+
+pub use client::{Answer, Client};
+pub use folder::Folder;
+pub use running::Running;
+
+/// Longest wait for anything that must come. Far more than it takes, because a machine that builds beside the tests is
+/// slow; a test that meets it has failed.
+pub const DEADLINE: Duration = Duration::from_secs(20);

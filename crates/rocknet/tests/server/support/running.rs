@@ -1,0 +1,135 @@
+//! A server in this process, started from TOML, stopped when the test is over.
+
+use std::net::SocketAddr;
+use std::os::unix::net::UnixStream;
+
+use rocknet::server::{Server, StartError};
+use rocknet::snapshot::Mount;
+use rocknet_config::model::{Config, Pattern};
+use rocknet_config::{Report, System, parse};
+use rocknet_io::socket::Address;
+
+use super::{Answer, Client, Folder};
+
+pub struct Running {
+    /// Gone once it was stopped.
+    server: Option<Server>,
+    pub folder: Folder,
+}
+
+/// Put before configurations that say nothing of `[server]`: few threads, and a clock that is looked at often, so that
+/// short limits are met in time.
+const SERVER: &str = "[server]\nworkers = 1\nblocking_threads = 2\nevents = { wait = \"20ms\", connections = 16 }\n";
+const LOG: &str = "[log]\nerrors = \"off\"\n";
+
+impl Running {
+    /// One site over the folder `www`, with more keys of its own.
+    pub fn site(folder: Folder, keys: &str) -> Running {
+        Running::start(folder, &site(keys))
+    }
+
+    pub fn start(folder: Folder, text: &str) -> Running {
+        Running::start_with(folder, text, Vec::new())
+    }
+
+    pub fn start_with(folder: Folder, text: &str, mounts: Vec<Mount>) -> Running {
+        Running::try_start(folder, text, mounts).unwrap_or_else(|error| panic!("the server did not start: {error}"))
+    }
+
+    /// Fails where an address is taken.
+    pub fn try_start(folder: Folder, text: &str, mounts: Vec<Mount>) -> Result<Running, StartError> {
+        let config =
+            read(&folder, text).unwrap_or_else(|report| panic!("the configuration does not hold:\n{report:?}\n{text}"));
+        let server = Server::start(config, mounts, &mut || Ok(()))?;
+        Ok(Running {
+            server: Some(server),
+            folder,
+        })
+    }
+
+    pub fn server(&self) -> &Server {
+        self.server.as_ref().expect("a server that was not stopped")
+    }
+
+    /// Takes a new configuration, as a reload of the changed file does.
+    pub fn reload(&self, text: &str) -> Result<(), String> {
+        let config = read(&self.folder, text).map_err(|report| format!("{report:?}"))?;
+        self.server().reload(config).map_err(|error| error.to_string())
+    }
+
+    /// Where the only TCP listener is.
+    pub fn address(&self) -> SocketAddr {
+        let all = self.addresses();
+        assert_eq!(all.len(), 1, "{all:?}");
+        all[0]
+    }
+
+    /// All TCP listeners as they are bound, in the order of what was asked for.
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        let bound = self.server().listeners().into_iter().map(|(_, bound, _)| bound);
+        bound
+            .filter_map(|bound| match bound {
+                Address::Tcp { ip: Some(ip), port } => Some(SocketAddr::new(ip, port)),
+                Address::Tcp { ip: None, port } => Some(SocketAddr::from(([127, 0, 0, 1], port))),
+                Address::Unix(_) => None,
+            })
+            .collect()
+    }
+
+    pub fn connect(&self) -> Client {
+        Client::to(self.address())
+    }
+
+    pub fn connect_unix(&self, name: &str) -> Client {
+        Client::over(UnixStream::connect(self.folder.path(name)).expect("a connection to the socket file"))
+    }
+
+    /// One request on a connection of its own.
+    pub fn ask(&self, line: &str, fields: &[&str]) -> Answer {
+        self.connect().ask(line, fields)
+    }
+
+    pub fn get(&self, path: &str) -> Answer {
+        self.ask(&format!("GET {path}"), &[])
+    }
+
+    /// Stops it; true if nothing had to be cut.
+    pub fn stop(mut self) -> bool {
+        self.server.take().is_some_and(Server::stop)
+    }
+
+    /// The server alone, to be stopped by another thread.
+    pub fn take(mut self) -> (Server, Folder) {
+        let server = self.server.take().expect("a server that was not stopped");
+        (server, std::mem::replace(&mut self.folder, Folder::with(&[])))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(server) = self.server.take() {
+            server.stop();
+        }
+    }
+}
+
+/// The text of a configuration with one site that answers to every name.
+pub fn site(keys: &str) -> String {
+    format!("[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n{keys}\n")
+}
+
+fn read(folder: &Folder, text: &str) -> Result<Config, Report> {
+    let server = if text.contains("[server]") { "" } else { SERVER };
+    let log = if text.contains("[log]") { "" } else { LOG };
+    let loaded = parse(&format!("{server}{log}{text}"), &folder.path("rocknet.toml"), &System)?;
+    Ok(loaded.config)
+}
+
+/// A handler at everything below `prefix` of the site `default`.
+pub fn mount(prefix: &str, handler: impl rocknet::handler::Handler + 'static) -> Mount {
+    Mount {
+        site: "default".to_owned(),
+        pattern: Pattern::Prefix(prefix.to_owned()),
+        handler: std::sync::Arc::new(handler),
+    }
+}
