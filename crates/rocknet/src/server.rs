@@ -69,7 +69,8 @@ impl Server {
         let logger = Logger::start(&config.log).map_err(|error| StartError::Setup(format!("cannot open the log: {error}")))?;
         let snapshot = Arc::new(Snapshot::new(config, &mounts, &logger).map_err(StartError::Setup)?);
         let config = &snapshot.config;
-        let pool = Pool::new(config.server.blocking_threads);
+        // Files are opened and read there, and a later configuration may bring some.
+        let pool = Pool::new(config.server.blocking_threads.max(1));
         let cache = Cache::start(config.cache.memory.max(NEGATIVE_CACHE), pool.clone()).map_err(StartError::Io)?;
         let shared = Shared { pool, cache, logger };
         let workers = worker_count(config, listeners.len());
