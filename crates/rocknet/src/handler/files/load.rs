@@ -34,6 +34,8 @@ pub fn load(scope: &Scope, path: &str, previous: Option<&Entry>) -> Option<Entry
     let (found, identity) = match target {
         Target::WithoutSlash => (Found::WithoutSlash, Vec::new()),
         Target::Directory { relative } => (Found::Directory { relative }, Vec::new()),
+        // A shortage says nothing of the file: what was known of it holds until somebody can look again.
+        Target::Failed(Status::SERVICE_UNAVAILABLE) if previous.is_some() => return None,
         Target::Failed(status) => match error_page(scope, tree, status) {
             Ok((asset, identity)) => (Found::Asset(Box::new(asset)), identity),
             Err(status) => (Found::Failed(status), Vec::new()),
