@@ -119,7 +119,7 @@ impl<L: Link> Connection<L> {
         loop {
             let progress = match self.send_backlog(context) {
                 Poll::Pending => Poll::Pending,
-                Poll::Ready(Err(_)) => return Poll::Ready(()),
+                Poll::Ready(Err(error)) => return self.broken(&error),
                 Poll::Ready(Ok(())) => match &self.state {
                     State::Reading => self.read(context),
                     State::Waiting(_) => self.wait(context),
@@ -134,8 +134,7 @@ impl<L: Link> Connection<L> {
             };
             match progress {
                 Poll::Ready(Ok(())) => {}
-                // The client is gone, or does not take part any more: nobody is left to tell.
-                Poll::Ready(Err(_)) => return Poll::Ready(()),
+                Poll::Ready(Err(error)) => return self.broken(&error),
                 Poll::Pending => {
                     let view = self.open.worker().view();
                     let (window, ticks) = match self.deadlines.phase() {
@@ -149,6 +148,16 @@ impl<L: Link> Connection<L> {
                 }
             }
         }
+    }
+
+    /// A link that failed is mostly a client that has gone: nobody is left to tell.
+    #[cold]
+    fn broken(&self, error: &io::Error) -> Poll<()> {
+        // But a file that ended before its time is the operator's matter.
+        if error.kind() == io::ErrorKind::UnexpectedEof {
+            tracing::warn!(client = %self.client, "an answer was cut off: {error}");
+        }
+        Poll::Ready(())
     }
 
     fn send_backlog(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -709,7 +718,7 @@ impl<L: Link> Connection<L> {
                 tracing::warn!("an answer was cut short: {error}");
                 self.engine.abort();
                 output.clear();
-                return Poll::Ready(Err(error));
+                return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
             }
         }
         Poll::Ready(self.send(context, output, view))
