@@ -333,7 +333,7 @@ fn number(line: &str) -> u64 {
     let from = line.find(|c: char| c.is_ascii_digit()).unwrap_or(line.len());
     let digits = line[from..]
         .chars()
-        .take_while(|c| !c.is_ascii_alphabetic() && *c != ' ' && *c != ',');
+        .take_while(|c| !c.is_ascii_alphabetic() && *c != ' ');
     digits
         .filter(char::is_ascii_digit)
         .collect::<String>()
