@@ -19,4 +19,5 @@ pub mod socket;
 #[cfg(unix)]
 pub mod tcp;
 pub mod terminal;
+pub mod ticker;
 pub mod wheel;

@@ -2,9 +2,6 @@
 
 use std::future::Future;
 use std::io;
-use std::pin::Pin;
-use std::task::Context;
-use std::time::Duration;
 
 use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 
@@ -17,9 +14,12 @@ pub struct Runtime(LocalRuntime);
 impl Runtime {
     /// `batch`: most events taken from the kernel at once.
     pub fn new(batch: usize) -> io::Result<Runtime> {
-        let runtime = Builder::new_current_thread()
+        let mut builder = Builder::new_current_thread();
+        if crate::ticker::NEEDS_RUNTIME_TIME {
+            builder.enable_time();
+        }
+        let runtime = builder
             .enable_io()
-            .enable_time()
             .max_io_events_per_tick(batch.clamp(1, 1 << 16))
             .event_interval(TASKS_BETWEEN_EVENTS)
             .build_local(LocalOptions::default())?;
@@ -34,18 +34,4 @@ impl Runtime {
 /// Starts a task on the runtime of this thread.
 pub fn spawn<F: Future<Output = ()> + 'static>(future: F) {
     drop(tokio::task::spawn_local(future));
-}
-
-/// A moment in the future, on the runtime of this thread.
-pub struct Timer(Pin<Box<tokio::time::Sleep>>);
-
-impl Timer {
-    pub fn after(time: Duration) -> Timer {
-        Timer(Box::pin(tokio::time::sleep(time)))
-    }
-
-    /// Whether the moment has come; if not, the task is woken when it does.
-    pub fn poll_past(&mut self, context: &mut Context<'_>) -> bool {
-        self.0.as_mut().poll(context).is_ready()
-    }
 }

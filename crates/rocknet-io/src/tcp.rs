@@ -54,7 +54,7 @@ impl Acceptor {
 }
 
 #[allow(unsafe_code)]
-fn register<S: AsFd + AsRawFd>(socket: S) -> io::Result<AsyncFd<S>> {
+pub(crate) fn register<S: AsFd + AsRawFd>(socket: S) -> io::Result<AsyncFd<S>> {
     // SAFETY: `OwnedFd` and `Listener` own their descriptor, name the same one for as long as they live, and close it
     // only when dropped; `AsyncFd` deregisters before it drops them, and nothing here takes them out or swaps them.
     Ok(unsafe { AsyncFd::register(socket) }?)

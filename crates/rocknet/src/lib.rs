@@ -25,4 +25,5 @@ pub mod server;
 pub mod site;
 pub mod snapshot;
 pub mod transport;
+pub mod turn;
 pub mod worker;

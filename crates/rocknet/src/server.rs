@@ -66,7 +66,8 @@ impl Server {
         let mut listeners = bind_all(&wanted, worker_count(&config, wanted.len()))?;
         before_threads().map_err(StartError::Setup)?;
 
-        let logger = Logger::start(&config.log).map_err(|error| StartError::Setup(format!("cannot open the log: {error}")))?;
+        let logger =
+            Logger::start(&config.log).map_err(|error| StartError::Setup(format!("cannot open the log: {error}")))?;
         let snapshot = Arc::new(Snapshot::new(config, &mounts, &logger).map_err(StartError::Setup)?);
         let config = &snapshot.config;
         // Files are opened and read there, and a later configuration may bring some.
@@ -75,17 +76,33 @@ impl Server {
         let shared = Shared { pool, cache, logger };
         let workers = worker_count(config, listeners.len());
         let threads = workers * listeners.len().max(1);
-        let connections = config.limits.connections.unwrap_or_else(most_connections).div_ceil(threads).max(1);
+        let connections = config
+            .limits
+            .connections
+            .unwrap_or_else(most_connections)
+            .div_ceil(threads)
+            .max(1);
 
         let metrics = Metrics::default();
         let mut groups = BTreeMap::new();
-        while let Some((address, listener)) = listeners.pop_first() {
-            let group = Group::start(&address, listener, workers, connections, &shared, &metrics, &snapshot)
-                .map_err(StartError::Io)?;
+        while let Some((address, sockets)) = listeners.pop_first() {
+            let group =
+                Group::start(&address, sockets, connections, &shared, &metrics, &snapshot).map_err(StartError::Io)?;
             groups.insert(address, group);
         }
-        let state = Mutex::new(State { snapshot, groups, reloads: 0, last_reload_error: None });
-        Ok(Server { shared, metrics, mounts, state, connections_per_worker: connections })
+        let state = Mutex::new(State {
+            snapshot,
+            groups,
+            reloads: 0,
+            last_reload_error: None,
+        });
+        Ok(Server {
+            shared,
+            metrics,
+            mounts,
+            state,
+            connections_per_worker: connections,
+        })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -120,7 +137,11 @@ impl Server {
     /// The addresses as they are bound, with the number of workers of each.
     pub fn listeners(&self) -> Vec<(Address, Address, usize)> {
         let state = self.state();
-        state.groups.iter().map(|(asked, group)| (asked.clone(), group.bound().clone(), group.workers())).collect()
+        state
+            .groups
+            .iter()
+            .map(|(asked, group)| (asked.clone(), group.bound().clone(), group.workers()))
+            .collect()
     }
 
     /// Takes a new configuration: all of it, or, if anything in it does not work, nothing. No connection is cut.
@@ -146,17 +167,20 @@ impl Server {
         let setup = |error| StartError::Setup(error);
         let snapshot = Arc::new(Snapshot::new(config, &self.mounts, &self.shared.logger).map_err(setup)?);
         let wanted: Vec<Address> = snapshot.listeners.keys().cloned().collect();
-        let new: Vec<Address> = wanted.iter().filter(|address| !state.groups.contains_key(address)).cloned().collect();
+        let new: Vec<Address> = wanted
+            .iter()
+            .filter(|address| !state.groups.contains_key(address))
+            .cloned()
+            .collect();
         let workers = worker_count(&snapshot.config, wanted.len());
         let bound = bind_all(&new, workers)?;
 
         // Nothing fails from here on but the start of threads.
         let _ = self.shared.logger.reconfigure(&snapshot.config.log);
-        for (address, listener) in bound {
+        for (address, sockets) in bound {
             let group = Group::start(
                 &address,
-                listener,
-                workers,
+                sockets,
                 self.connections_per_worker,
                 &self.shared,
                 &self.metrics,
@@ -165,7 +189,12 @@ impl Server {
             state.groups.insert(address, group.map_err(StartError::Io)?);
         }
         let within = snapshot.config.limits.shutdown;
-        let gone: Vec<Address> = state.groups.keys().filter(|address| !wanted.contains(address)).cloned().collect();
+        let gone: Vec<Address> = state
+            .groups
+            .keys()
+            .filter(|address| !wanted.contains(address))
+            .cloned()
+            .collect();
         for address in gone {
             if let Some(group) = state.groups.remove(&address) {
                 drop(group.stop(within));
@@ -174,7 +203,9 @@ impl Server {
         for group in state.groups.values() {
             group.swap(&snapshot);
         }
-        self.shared.cache.retain(snapshot.scope_ids(), snapshot.config.cache.memory.max(NEGATIVE_CACHE));
+        self.shared
+            .cache
+            .retain(snapshot.scope_ids(), snapshot.config.cache.memory.max(NEGATIVE_CACHE));
         state.snapshot = snapshot;
         Ok(())
     }
@@ -183,7 +214,11 @@ impl Server {
     pub fn stop(self) -> bool {
         let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
         let within = state.snapshot.config.limits.shutdown;
-        let threads = state.groups.into_values().flat_map(|group| group.stop(within)).collect();
+        let threads = state
+            .groups
+            .into_values()
+            .flat_map(|group| group.stop(within))
+            .collect();
         let clean = join_all(threads, within + JOIN_GRACE);
         self.shared.pool.stop(JOIN_GRACE);
         self.shared.logger.flush_and_stop(JOIN_GRACE);
@@ -201,11 +236,23 @@ impl Server {
 /// With no memory for content, redirects and missing files are still worth remembering.
 const NEGATIVE_CACHE: u64 = 4 << 20;
 
-fn bind_all(wanted: &[Address], workers: usize) -> Result<BTreeMap<Address, Listener>, StartError> {
-    let options = Options { reuse_port: workers > 1, ..Options::default() };
+/// One socket for each worker of each address. They are all made here, before rights are given up: the kernel lets a
+/// socket share a port only with those of the same user.
+fn bind_all(wanted: &[Address], workers: usize) -> Result<BTreeMap<Address, Vec<Listener>>, StartError> {
+    let options = Options {
+        reuse_port: workers > 1,
+        ..Options::default()
+    };
+    let bind = |address: &Address| {
+        let mut listeners = vec![Listener::bind(address, options)?];
+        for _ in 1..workers {
+            listeners.push(listeners[0].sibling()?);
+        }
+        Ok((address.clone(), listeners))
+    };
     wanted
         .iter()
-        .map(|address| Ok((address.clone(), Listener::bind(address, options).map_err(StartError::Bind)?)))
+        .map(|address| bind(address).map_err(StartError::Bind))
         .collect()
 }
 

@@ -284,6 +284,9 @@ impl<L: Link> Connection<L> {
                     if !matches!(self.state, State::Reading) {
                         return at;
                     }
+                    if at == bytes.len() && content == Content::None {
+                        return at;
+                    }
                     if output.len() >= OUTPUT_BOUND {
                         self.stalled = at < bytes.len();
                         return at;
@@ -726,6 +729,11 @@ impl<L: Link> Connection<L> {
 
     /// All has been sent.
     fn end(&mut self, linger: bool) -> Poll<io::Result<()>> {
+        let worker = self.open.worker();
+        // A client that was not the one to say close may have sent more, and closing over that would be a reset, which
+        // takes away from it what it has not read yet.
+        let ours = worker.is_stopping() || worker.wheel.now() - self.born >= worker.view().ticks.age;
+        let linger = linger || ours || !self.unread.is_empty();
         self.unread = Vec::new();
         if !linger {
             self.state = State::Closed;
