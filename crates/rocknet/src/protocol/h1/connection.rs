@@ -36,9 +36,9 @@ use crate::worker::{Buffers, OpenConnection, View, Worker};
 /// Answers rendered before they are sent, so that a client that pipelines without reading cannot fill memory.
 const OUTPUT_BOUND: u64 = 256 * 1024;
 /// Content nobody wanted is read and thrown away up to here, to save the connection; beyond, it is closed.
-const DRAIN_BOUND: u64 = 256 * 1024;
+const DRAIN_BOUND: u32 = 256 * 1024;
 /// After our last answer this much is read, so that closing does not reset what is still on its way.
-const LINGER_BOUND: u64 = 1 << 20;
+const LINGER_BOUND: u32 = 1 << 20;
 
 pub struct Connection<L> {
     link: L,
@@ -46,10 +46,11 @@ pub struct Connection<L> {
     open: OpenConnection,
     deadlines: Deadlines,
     client: Client,
-    /// The address it came in on, where that matters.
-    local: Option<IpAddr>,
+    /// The address it came in on, where that matters. Boxed, as the next field is: every byte here is paid for by each
+    /// idle connection.
+    local: Option<Box<IpAddr>>,
     /// The client's address as text, once it has been logged.
-    client_text: Option<Box<str>>,
+    client_text: Option<Box<String>>,
     /// The wheel's tick at its beginning.
     born: u32,
     state: State,
@@ -60,7 +61,7 @@ pub struct Connection<L> {
     /// What did not fit into the socket.
     backlog: Option<Box<SendQueue>>,
     /// Bytes thrown away, of content or while lingering.
-    dropped: u64,
+    dropped: u32,
 }
 
 enum State {
@@ -104,7 +105,7 @@ impl<L: Link> Connection<L> {
             open: OpenConnection::new(worker),
             deadlines,
             client,
-            local,
+            local: local.map(Box::new),
             client_text: None,
             born: worker.wheel.now(),
             state: State::Reading,
@@ -294,7 +295,7 @@ impl<L: Link> Connection<L> {
                 }
                 // Content that nobody wants any more.
                 Ok(Received::Data { start, end }) => {
-                    self.dropped += (end - start) as u64;
+                    self.dropped = self.dropped.saturating_add((end - start) as u32);
                     self.deadlines.moved((end - start) as u64);
                     at += end;
                     if self.dropped > DRAIN_BOUND {
@@ -326,7 +327,7 @@ impl<L: Link> Connection<L> {
         output: &mut SendQueue,
     ) {
         let request = index.view(head);
-        let site = view.site(self.local, request.authority);
+        let site = view.site(self.local.as_deref().copied(), request.authority);
         let close = worker.is_stopping() || worker.wheel.now() - self.born >= view.ticks.age;
         let owned = || Rc::new(OwnedRequest::copy(head, index));
         if let (Content::None, Some(number)) = (content, site) {
@@ -733,7 +734,9 @@ impl<L: Link> Connection<L> {
         // A client that was not the one to say close may have sent more, and closing over that would be a reset, which
         // takes away from it what it has not read yet.
         let ours = worker.is_stopping() || worker.wheel.now() - self.born >= worker.view().ticks.age;
-        let linger = linger || ours || !self.unread.is_empty();
+        // Neither is it known what came while an answer that did not fit into the socket was on its way.
+        let meanwhile = self.deadlines.phase() == Phase::Send;
+        let linger = linger || ours || meanwhile || !self.unread.is_empty();
         self.unread = Vec::new();
         if !linger {
             self.state = State::Closed;
@@ -751,7 +754,7 @@ impl<L: Link> Connection<L> {
         let worker = Rc::clone(self.open.worker());
         let input = &mut worker.buffers.borrow_mut().input;
         let received = ready!(self.link.poll_recv(context, input))?;
-        self.dropped += received.len() as u64;
+        self.dropped = self.dropped.saturating_add(received.len() as u32);
         if received.is_empty() || self.dropped > LINGER_BOUND {
             self.state = State::Closed;
         }
