@@ -1,0 +1,127 @@
+//! System calls that fail now and then, put in by strace: an answer is whole or cut, never wrong, and the server goes on.
+
+mod child;
+
+use std::process::Command;
+use std::thread;
+
+use child::{Server, Setup};
+
+const REQUESTS: usize = 200;
+const LARGE: usize = 300_000;
+
+/// What may become of the requests while a call fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Effect {
+    /// Nobody notices.
+    None,
+    /// Connections are cut, as with a client that has gone; other requests are answered.
+    Cuts,
+    /// Files that cannot be opened or read are 5xx, or their answers are cut.
+    Failures,
+}
+
+#[test]
+fn answers_are_whole_or_cut_whatever_call_fails() {
+    let version = Command::new("strace").arg("-V").output();
+    assert!(
+        version.is_ok_and(|output| output.status.success()),
+        "strace is missing: apt-get install strace"
+    );
+    // EAGAIN is not among them: with edge-triggered events it is a promise of another event, and strace makes none.
+    let rows = [
+        ("recvfrom:error=EINTR:when=2+3", Effect::None),
+        ("recvfrom:error=ECONNRESET:when=5+10", Effect::Cuts),
+        ("sendto:error=EINTR:when=2+3", Effect::None),
+        ("sendto:error=EPIPE:when=5+10", Effect::Cuts),
+        ("sendto:error=ENOBUFS:when=5+10", Effect::Cuts),
+        ("sendfile:error=EINTR:when=1+2", Effect::None),
+        ("sendfile:error=EIO:when=2+3", Effect::Cuts),
+        ("accept4:error=ECONNABORTED:when=2+3", Effect::None),
+        ("accept4:error=EMFILE:when=2+20", Effect::None),
+        ("accept4:error=ENOBUFS:when=2+20", Effect::None),
+        ("openat2:error=EMFILE:when=3+4", Effect::Failures),
+        ("openat2:error=EAGAIN:when=3+4", Effect::Failures),
+        ("openat2:error=EIO:when=3+4", Effect::Failures),
+        ("pread64:error=EIO:when=3+4", Effect::Failures),
+        ("epoll_wait:error=EINTR:when=3+5", Effect::None),
+    ];
+    // Each waits more than it works.
+    thread::scope(|scope| {
+        for (fault, effect) in rows {
+            scope.spawn(move || under(fault, effect));
+        }
+    });
+}
+
+fn under(fault: &str, effect: Effect) {
+    let setup = Setup::new();
+    for number in 0..REQUESTS / 4 {
+        setup.file(&format!("{number}.txt"), format!("file {number}"));
+    }
+    setup.file("large.bin", vec![b'x'; LARGE]);
+    let inject = format!("inject={fault}");
+    let nowhere = setup.folder.path().join("calls.txt").display().to_string();
+    let mut server = setup
+        .under(&["strace", "-f", "-qq", "-o", &nowhere, "-e", &inject])
+        .start();
+    let mut seen = Seen::default();
+    for number in 0..REQUESTS {
+        let (path, expected) = match number % 4 {
+            0 => (
+                format!("/{}.txt", number / 4),
+                format!("file {}", number / 4).into_bytes(),
+            ),
+            1 => ("/large.bin".to_owned(), vec![b'x'; LARGE]),
+            _ => ("/small.txt".to_owned(), b"Hello, world!".to_vec()),
+        };
+        ask(&server, &path, &expected, fault, &mut seen);
+    }
+    println!("{fault}: {seen:?}");
+    assert!(seen.whole > REQUESTS / 3, "{fault}: {seen:?}");
+    assert!(
+        seen.cut == 0 || effect != Effect::None,
+        "{fault}: {seen:?}; {}",
+        server.errors()
+    );
+    assert!(
+        seen.failed == 0 || effect == Effect::Failures,
+        "{fault}: {seen:?}; {}",
+        server.errors()
+    );
+    server.wait_for("connections close", |status| status.open == 0);
+    assert!(!server.errors().contains("panic"), "{fault}: {}", server.errors());
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    whole: usize,
+    cut: usize,
+    failed: usize,
+}
+
+fn ask(server: &Server, path: &str, expected: &[u8], fault: &str, seen: &mut Seen) {
+    match server.connect().try_get(path) {
+        Ok(answer) if answer.status == 200 => {
+            assert!(
+                answer.body == expected,
+                "{fault}: {path} with other content: {}",
+                answer.head
+            );
+            seen.whole += 1;
+        }
+        Ok(answer) => {
+            // What cannot be opened now is not gone, and not forbidden.
+            assert!(matches!(answer.status, 500 | 503), "{fault}: {path}: {}", answer.head);
+            seen.failed += 1;
+        }
+        Err(error) => {
+            assert_ne!(
+                error.kind(),
+                std::io::ErrorKind::WouldBlock,
+                "{fault}: {path}: no answer and no end"
+            );
+            seen.cut += 1;
+        }
+    }
+}
