@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use rocknet_config::model::{Events, Limits};
 use rocknet_io::queue::SendQueue;
+use rocknet_io::runtime::spawn;
 use rocknet_io::socket::Address;
 use rocknet_io::wheel::Wheel;
 use rocknet_proto::limits::Limits as HeadLimits;
@@ -127,9 +128,16 @@ impl Worker {
         self.front.borrow_mut().clear();
     }
 
+    /// To be called on the worker's loop.
     pub fn stop(&self) {
         self.stopping.set(true);
-        self.wheel.wake_all();
+        let wheel = Rc::clone(&self.wheel);
+        // Requests may lie in sockets whose events nobody has looked at yet. The loop looks before it goes on behind the
+        // yield, so that who seems idle then is idle.
+        spawn(async move {
+            tokio::task::yield_now().await;
+            wheel.wake_all();
+        });
     }
 
     #[inline]
