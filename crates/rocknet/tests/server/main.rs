@@ -3,12 +3,16 @@
 mod browse;
 mod cache;
 mod conditions;
+mod content;
 mod encoding;
 mod files;
 mod framing;
 mod limits;
 mod paths;
 mod ranges;
+mod reload;
 mod routes;
 mod sites;
+mod stop;
 mod support;
+mod workers;

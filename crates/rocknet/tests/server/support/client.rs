@@ -71,6 +71,11 @@ impl Client {
         self.stream.end().expect("an open connection");
     }
 
+    /// The same, though the server may have closed already.
+    pub fn end_anyway(&self) {
+        let _ = self.stream.end();
+    }
+
     /// Sends a request and reads its answer. `line` is what stands before the version: `GET /x`.
     pub fn ask(&mut self, line: &str, fields: &[&str]) -> Answer {
         self.send(request(line, fields));

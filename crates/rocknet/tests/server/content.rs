@@ -1,0 +1,141 @@
+//! Content of requests and answers: wanted or not, announced or in chunks, asked for with a 100 or not.
+
+use super::framing::server;
+use super::support::client::request;
+
+#[test]
+fn content_that_nobody_wants_is_thrown_away() {
+    let server = server();
+    let mut client = server.connect();
+    for (fields, content) in [
+        (&["Content-Length: 5"][..], "hello"),
+        (&["Transfer-Encoding: chunked"], "5;x=y\r\nhello\r\n0\r\nX: y\r\n\r\n"),
+        (&["Content-Length: 0"], ""),
+    ] {
+        client.send(request("POST /a.txt", fields) + content);
+        client
+            .answer()
+            .expect("POST to a file", 405, &["Allow: GET, HEAD, OPTIONS", "!Connection"]);
+        client.send(request("GET /a.txt", fields) + content);
+        assert_eq!(client.answer().text(), "a", "GET with content");
+    }
+    // In pieces, the answer being there before the content.
+    client.send(request("POST /a.txt", &["Content-Length: 200000"]));
+    client.answer().expect("before the content", 405, &[]);
+    for _ in 0..20 {
+        client.send([b'x'; 10_000]);
+    }
+    assert_eq!(client.get("/a.txt").text(), "a", "after 200 kB");
+
+    // Too much: the connection is given up.
+    client.send(request("POST /a.txt", &["Content-Length: 100000000"]));
+    client.answer().expect("before much content", 405, &[]);
+    for _ in 0..200 {
+        client.send_anyway([b'x'; 10_000]);
+    }
+    client.assert_closed("after 2 MB");
+}
+
+#[test]
+fn handlers_read_content() {
+    let server = server();
+    let mut client = server.connect();
+    let large = "0123456789".repeat(100_000);
+    let chunked: String = large.as_bytes().chunks(9_999).map(chunk).collect();
+    for (fields, content, expected) in [
+        (&["Content-Length: 5"][..], "hello", "hello"),
+        (&[], "", ""),
+        (&["Content-Length: 0"], "", ""),
+        (
+            &["Transfer-Encoding: chunked"],
+            "5\r\nhello\r\n00001;a=\"b\"\r\n!\r\n0\r\nX: y\r\n\r\n",
+            "hello!",
+        ),
+        (&["Transfer-Encoding: CHUNKED"], "0\r\n\r\n", ""),
+        (&["Content-Length: 1000000"], &large, &large),
+        (&["Transfer-Encoding: chunked"], &format!("{chunked}0\r\n\r\n"), &large),
+    ] {
+        for separately in [false, true] {
+            let head = request("POST /echo/x", fields);
+            if separately {
+                client.send(head);
+                client.send(content);
+            } else {
+                client.send(head + content);
+            }
+            let answer = client.answer();
+            assert_eq!(answer.status, 200);
+            assert!(answer.text() == *expected, "{fields:?}: {} bytes", answer.body.len());
+        }
+    }
+}
+
+fn chunk(bytes: &[u8]) -> String {
+    format!("{:x}\r\n{}\r\n", bytes.len(), String::from_utf8_lossy(bytes))
+}
+
+#[test]
+fn a_hundred_comes_before_content_that_is_wanted() {
+    let server = server();
+    let fields = ["Content-Length: 5", "Expect: 100-continue"];
+    let mut client = server.connect();
+    for _ in 0..2 {
+        client.send(request("POST /echo/x", &fields));
+        client
+            .answer()
+            .expect("content is wanted", 100, &["!Content-Length", "!Connection"]);
+        client.send("hello");
+        assert_eq!(client.answer().text(), "hello");
+    }
+    // Content that comes without waiting needs no permission any more, but may get it.
+    client.send(request("POST /echo/x", &fields) + "hello");
+    let mut answer = client.answer();
+    if answer.status == 100 {
+        answer = client.answer();
+    }
+    assert_eq!(answer.text(), "hello");
+    // Nobody wants it: no 100, and the client may keep its content; then the connection cannot go on.
+    client.send(request("POST /a.txt", &fields));
+    client
+        .answer()
+        .expect("content is not wanted", 405, &["Connection: close"]);
+    client.assert_closed("content is not wanted");
+    // HTTP/1.0 knows no 100.
+    let mut client = server.connect();
+    client.send("POST /echo/x HTTP/1.0\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\nhi");
+    assert_eq!(client.answer().text(), "hi");
+}
+
+#[test]
+fn content_without_a_known_length_suits_the_version() {
+    let server = server();
+    let text = "a line of text that repeats itself\n".repeat(10_000);
+    server.folder.write("www/large.txt", &text);
+    for _ in 0..2 {
+        let mut client = server.connect();
+        let answer = client.ask("GET /large.txt", &["Accept-Encoding: gzip"]);
+        answer.expect(
+            "HTTP/1.1",
+            200,
+            &["Transfer-Encoding: chunked", "!Content-Length", "!Connection"],
+        );
+        let gzip = answer.body;
+        // HTTP/1.0 knows no chunks: the end of the connection is the end of the content.
+        for fields in ["", "Connection: keep-alive\r\n"] {
+            let mut old = server.connect();
+            old.send(format!(
+                "GET /large.txt HTTP/1.0\r\nAccept-Encoding: gzip\r\n{fields}\r\n"
+            ));
+            let answer = old.answer();
+            answer.expect(
+                "HTTP/1.0",
+                200,
+                &["!Transfer-Encoding", "!Content-Length", "Connection: close"],
+            );
+            assert!(answer.body == gzip, "HTTP/1.0: {} bytes", answer.body.len());
+        }
+        let head = client.ask("HEAD /large.txt", &["Accept-Encoding: gzip"]);
+        head.expect("HEAD", 200, &["Content-Encoding: gzip", "!Content-Length"]);
+        assert_eq!(client.get("/a.txt").text(), "a", "after HEAD");
+    }
+}

@@ -1,0 +1,222 @@
+//! A new configuration: taken whole or not at all, without cutting anybody off.
+
+use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Instant;
+
+use super::support::client::request;
+use super::support::handlers::{Echo, Waits};
+use super::support::running::mount;
+use super::support::{Client, DEADLINE, Folder, Running};
+
+fn folder() -> Folder {
+    Folder::with(&[("a/index.html", "a"), ("b/index.html", "b"), ("a/only-a.txt", "only a")])
+}
+
+/// A site over one of the folders, on these listeners.
+fn text(root: &str, listen: &[&str]) -> String {
+    let listen: Vec<String> = listen.iter().map(|place| format!("\"{place}\"")).collect();
+    format!("[site.default]\nroot = \"{root}\"\nlisten = [{}]\n", listen.join(", "))
+}
+
+const HERE: &str = "127.0.0.1:0";
+const THERE: &str = "127.0.0.2:0";
+
+/// Asks again until `expected` comes; workers take a new configuration in their own time, which is short.
+#[track_caller]
+fn check(what: &str, expected: &str, mut ask: impl FnMut() -> String) {
+    let started = Instant::now();
+    loop {
+        let found = ask();
+        if found == expected {
+            return;
+        }
+        assert!(
+            started.elapsed() < DEADLINE,
+            "{what}: still {found:?}, not {expected:?}"
+        );
+    }
+}
+
+#[test]
+fn an_open_connection_gets_the_new_configuration_at_its_next_request() {
+    let server = Running::start(folder(), &text("a", &[HERE]));
+    let mut client = server.connect();
+    let address = server.address();
+    for root in ["b", "a", "b"] {
+        // Known in the cache of the old configuration, and of no use in the new one.
+        client.get("/only-a.txt");
+        server.reload(&text(root, &[HERE])).expect("a good configuration");
+        check("an open connection", root, || client.get("/").text());
+        check("a new one", root, || server.get("/").text());
+        let status = if root == "a" { 200 } else { 404 };
+        client.get("/only-a.txt").expect(root, status, &[]);
+        assert_eq!(server.address(), address, "the listener stays open");
+    }
+    server
+        .reload(&format!("{}headers = {{ \"X-New\" = \"yes\" }}\n", text("b", &[HERE])))
+        .expect("a good configuration");
+    check("a field", "yes", || {
+        client.get("/").field("X-New").unwrap_or_default().to_owned()
+    });
+    let named = "[site.\"named.example\"]\nroot = \"a\"\nlisten = \"127.0.0.1:0\"\n";
+    server
+        .reload(&format!("{named}{}", text("b", &[HERE])))
+        .expect("a good configuration");
+    check("another site", "a", || {
+        client.ask("GET /", &["Host: named.example"]).text()
+    });
+    assert_eq!(client.get("/").text(), "b");
+}
+
+#[test]
+fn nobody_is_cut_off_under_load() {
+    const CLIENTS: usize = 4;
+    const RELOADS: u32 = 40;
+    let server = Running::start_with(folder(), &text("a", &[HERE]), vec![mount("/echo/", Echo)]);
+    server.folder.write("a/large.bin", vec![1; 500_000]);
+    server.folder.write("b/large.bin", vec![2; 500_000]);
+    let (over, asked) = (AtomicBool::new(false), AtomicU32::new(0));
+    std::thread::scope(|scope| {
+        for number in 0..CLIENTS {
+            let (server, over, asked) = (&server, &over, &asked);
+            scope.spawn(move || {
+                let mut kept = server.connect();
+                while !over.load(Ordering::Relaxed) {
+                    let answer = kept.get("/");
+                    answer.expect("a kept connection", 200, &["!Connection"]);
+                    assert!(matches!(&*answer.text(), "a" | "b"), "{answer:?}");
+                    let large = kept.get("/large.bin").body;
+                    assert!(
+                        large == [1; 500_000] || large == [2; 500_000],
+                        "a large answer of two halves"
+                    );
+                    let content = format!("from {number}");
+                    let length = format!("Content-Length: {}", content.len());
+                    kept.send(request("POST /echo/x", &[&length]) + &content);
+                    assert_eq!(kept.answer().text(), content);
+                    server.get("/").expect("a new connection", 200, &[]);
+                    asked.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        let mut reloads = 0;
+        let started = Instant::now();
+        // Each configuration is asked for something before the next one comes.
+        while reloads < RELOADS && started.elapsed() < DEADLINE {
+            if asked.load(Ordering::Relaxed) > reloads {
+                let root = if reloads.is_multiple_of(2) { "b" } else { "a" };
+                server.reload(&text(root, &[HERE])).expect("a good configuration");
+                reloads += 1;
+            }
+            std::thread::yield_now();
+        }
+        over.store(true, Ordering::Relaxed);
+        assert_eq!(reloads, RELOADS, "too slow");
+    });
+}
+
+#[test]
+fn an_answer_under_way_is_finished() {
+    let (handler, mut waiting) = Waits::new();
+    let server = Running::start_with(folder(), &text("a", &[HERE]), vec![mount("/waits/", handler)]);
+    let mut client = server.connect();
+    client.send(request("GET /waits/x", &[]));
+    let asked = waiting.next();
+    server.reload(&text("b", &[HERE])).expect("a good configuration");
+    check("the new configuration", "b", || server.get("/").text());
+    assert!(asked.answer("from before"), "the exchange was dropped");
+    assert_eq!(client.answer().text(), "from before");
+    assert_eq!(client.get("/").text(), "b");
+}
+
+#[test]
+fn a_bad_configuration_changes_nothing() {
+    let server = Running::start(folder(), &text("a", &[HERE]));
+    let mut client = server.connect();
+    assert_eq!(client.get("/").text(), "a");
+    let address = server.address();
+    let held = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let held_at = held.local_addr().expect("its address").to_string();
+    for (what, text) in [
+        ("no TOML", "[site.default\n".to_owned()),
+        ("an unknown key", text("b", &[HERE]) + "colour = \"red\"\n"),
+        ("a wrong value", text("b", &[HERE]) + "browse = \"perhaps\"\n"),
+        (
+            "two sites of one name",
+            text("b", &[HERE]) + "[site.\"127.0.0.1:0\"]\nroot = \"b\"\n",
+        ),
+        ("an address that is taken", text("b", &[HERE, &held_at])),
+        ("an address of another machine", text("b", &[HERE, "192.0.2.1:0"])),
+        (
+            "a log that cannot be opened",
+            text("b", &[HERE]) + "log = { access = \"/nowhere/at/all/access.log\" }\n",
+        ),
+    ] {
+        assert!(server.reload(&text).is_err(), "{what}: taken");
+        assert_eq!(client.get("/").text(), "a", "{what}");
+        assert_eq!(server.get("/").text(), "a", "{what}");
+        assert_eq!(server.address(), address, "{what}");
+    }
+    server
+        .reload(&text("b", &[HERE]))
+        .expect("a good configuration after bad ones");
+    check("a good configuration after bad ones", "b", || client.get("/").text());
+}
+
+#[test]
+fn listeners_come_and_go() {
+    let (handler, mut waiting) = Waits::new();
+    let server = Running::start_with(folder(), &text("a", &[HERE]), vec![mount("/waits/", handler)]);
+    let here = server.address();
+    server.reload(&text("a", &[HERE, THERE])).expect("another listener");
+    let both = server.addresses();
+    assert_eq!((both.len(), both[0]), (2, here), "the first stays where it is");
+    let there = both[1];
+    let mut idle = Client::to(there);
+    assert_eq!(idle.get("/").text(), "a");
+    let mut kept = Client::to(here);
+    assert_eq!(kept.get("/").text(), "a");
+    let mut busy = Client::to(there);
+    busy.send(request("GET /waits/x", &[]));
+    let asked = waiting.next();
+
+    server.reload(&text("b", &[HERE])).expect("a listener less");
+    assert_eq!(server.addresses(), [here]);
+    idle.assert_closed("idle on a listener that is gone");
+    check("the other listener", "b", || kept.get("/").text());
+    assert!(asked.answer("finished"), "cut with its listener");
+    let answer = busy.answer();
+    assert_eq!(
+        answer.expect("in flight", 200, &["Connection: close"]).text(),
+        "finished"
+    );
+    busy.assert_closed("in flight");
+    check("nobody listens", "refused", || match TcpStream::connect(there) {
+        Ok(_) => "taken".to_owned(),
+        Err(_) => "refused".to_owned(),
+    });
+
+    server.reload(&text("a", &[THERE])).expect("another listener instead");
+    let there = server.address();
+    assert_eq!(Client::to(there).get("/").text(), "a");
+    kept.assert_closed("idle on a listener that is gone");
+}
+
+#[test]
+fn new_limits_hold_for_open_connections() {
+    let server = Running::start_with(folder(), &text("a", &[HERE]), vec![mount("/echo/", Echo)]);
+    let mut client = server.connect();
+    let post = request("POST /echo/x", &["Content-Length: 5"]) + "hello";
+    client.send(&post);
+    assert_eq!(client.answer().text(), "hello");
+    server
+        .reload(&format!(
+            "[limits]\nbody_size = 4\ntarget_size = 100\n{}",
+            text("b", &[HERE])
+        ))
+        .expect("limits");
+    check("the new configuration", "b", || client.get("/").text());
+    client.send(&post);
+    client.answer().expect("less is allowed", 413, &["Connection: close"]);
+}

@@ -1,0 +1,127 @@
+//! Stopping: answers in flight finish, who is idle is let go at once, and there is a deadline.
+
+use std::net::TcpStream;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::support::client::request;
+use super::support::handlers::Waits;
+use super::support::running::{mount, site};
+use super::support::{Client, DEADLINE, Folder, Running};
+
+const LARGE: usize = 24 << 20;
+
+fn server(limits: &str) -> (Running, super::support::handlers::Waiting) {
+    let folder = Folder::with(&[("www/index.html", "root")]);
+    folder.sparse("www/large.bin", LARGE as u64);
+    let (handler, waiting) = Waits::new();
+    let text = format!("[limits]\n{limits}\n{}", site(""));
+    (
+        Running::start_with(folder, &text, vec![mount("/waits/", handler)]),
+        waiting,
+    )
+}
+
+#[test]
+fn who_is_idle_is_let_go_at_once() {
+    // The deadline is far: nobody may wait for it.
+    let (server, _) = server("shutdown = \"1m\"");
+    let mut idle: Vec<Client> = (0..5).map(|_| server.connect()).collect();
+    for client in &mut idle {
+        assert_eq!(client.get("/").text(), "root");
+    }
+    idle.push(server.connect());
+    let started = Instant::now();
+    assert!(server.stop(), "something was cut");
+    for client in &mut idle {
+        client.assert_closed("idle");
+    }
+    assert!(started.elapsed() < DEADLINE, "after {:?}", started.elapsed());
+}
+
+#[test]
+fn answers_in_flight_are_finished() {
+    let (server, mut waiting) = server("shutdown = \"1m\"");
+    let address = server.address();
+    let mut handled = server.connect();
+    handled.send(request("GET /waits/x", &[]));
+    let asked = waiting.next();
+    let mut large = server.connect();
+    large.send(request("GET /large.bin", &[]));
+    large.head();
+    let stopping = thread::spawn(move || server.stop());
+    // Nobody new is taken from now on.
+    let started = Instant::now();
+    while TcpStream::connect(address).is_ok() {
+        assert!(started.elapsed() < DEADLINE, "still listening");
+    }
+    assert!(asked.answer("finished"), "the exchange was dropped");
+    let answer = handled.answer();
+    assert_eq!(
+        answer.expect("a handler", 200, &["Connection: close"]).text(),
+        "finished"
+    );
+    handled.assert_closed("a handler");
+    assert!(!stopping.is_finished(), "did not wait for the large answer");
+    assert_eq!(large.bytes(LARGE).len(), LARGE);
+    large.assert_closed("a large answer");
+    drop((handled, large));
+    assert!(stopping.join().expect("a stop"), "something was cut");
+}
+
+#[test]
+fn there_is_a_deadline() {
+    let (server, mut waiting) = server("shutdown = \"300ms\"");
+    let mut handled = server.connect();
+    handled.send(request("GET /waits/x", &[]));
+    let asked = waiting.next();
+    let mut stalled = server.connect();
+    stalled.send(request("GET /large.bin", &[]));
+    stalled.head();
+    let mut half = server.connect();
+    half.send("GET / HTTP/1.1\r\nHost: x\r\n");
+    let started = Instant::now();
+    server.stop();
+    let taken = started.elapsed();
+    // Timers are as coarse as the loop that looks at them.
+    assert!(
+        taken >= Duration::from_millis(250) && taken < DEADLINE / 2,
+        "after {taken:?}"
+    );
+    handled.assert_closed("a handler that does not answer");
+    assert!(!asked.answer("too late"), "the exchange lives on");
+    assert!(stalled.rest().len() < LARGE, "a client that reads nothing got all");
+    half.assert_closed("half a request");
+}
+
+#[test]
+fn no_time_at_all_is_allowed() {
+    let (server, _) = server("shutdown = \"0s\"");
+    let mut idle = server.connect();
+    assert_eq!(idle.get("/").text(), "root");
+    let started = Instant::now();
+    server.stop();
+    idle.assert_closed("idle");
+    assert!(started.elapsed() < DEADLINE / 2);
+}
+
+#[test]
+fn what_was_sent_before_is_answered() {
+    // The requests lie in the server's socket when it is told to stop, or are half answered: none may be lost without
+    // the client seeing a whole answer or a clean end.
+    for _ in 0..10 {
+        let (server, _) = server("shutdown = \"20s\"");
+        let mut clients: Vec<Client> = (0..8).map(|_| server.connect()).collect();
+        for client in &mut clients {
+            assert_eq!(client.get("/").text(), "root");
+        }
+        for client in &mut clients {
+            client.send(request("GET /", &[]));
+        }
+        let stopping = thread::spawn(move || server.stop());
+        for mut client in clients {
+            client.answer().expect("sent before the stop", 200, &[]);
+        }
+        assert!(stopping.join().expect("a stop"), "something was cut");
+    }
+}
