@@ -620,7 +620,7 @@ fn a_connection_past_its_age_closes_with_its_next_answer() {
     client.peer.say(GET.as_bytes());
     client.settle();
     assert!(
-        client.heard().contains("Connection: close") && client.is_over(),
+        client.heard().contains("Connection: close") && client.peer.is_shut_down(),
         "{}",
         client.heard()
     );
@@ -645,7 +645,7 @@ fn a_worker_that_stops_answers_what_has_come_and_closes_the_idle() {
         "{}",
         idle.heard()
     );
-    assert!(asking.is_over(), "{}", asking.heard());
+    assert!(asking.peer.is_shut_down(), "{}", asking.heard());
     assert!(
         asking.heard().contains("200 OK") && asking.heard().contains("Connection: close"),
         "{}",
@@ -655,7 +655,7 @@ fn a_worker_that_stops_answers_what_has_come_and_closes_the_idle() {
     half.peer.say(b"TP/1.1\r\nHost: h\r\n\r\n");
     half.settle();
     assert!(
-        half.is_over() && half.heard().contains("Connection: close"),
+        half.peer.is_shut_down() && half.heard().contains("Connection: close"),
         "{}",
         half.heard()
     );
