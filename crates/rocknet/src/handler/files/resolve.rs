@@ -1,9 +1,12 @@
 //! From a path to what is there on disk. May wait for the disk: never called on a worker's loop.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use rocknet_io::beneath::{Kind, OpenError, Opened, Root};
 use rocknet_proto::semantics::safe_path::SafePath;
 use rocknet_proto::status::Status;
 
+use crate::clock::uptime_ms;
 use crate::scope::FileTree;
 
 /// What a path leads to.
@@ -120,13 +123,17 @@ pub fn status_of(error: &OpenError, tree: &FileTree, relative: &[u8]) -> Status 
         OpenError::NotFound | OpenError::Escapes => Status::NOT_FOUND,
         OpenError::Forbidden => Status::FORBIDDEN,
         OpenError::Resources => {
-            tracing::warn!(folder = %tree.folder().display(), "cannot open a file: {error}");
+            if SHORTAGE.is_due() {
+                tracing::warn!(folder = %tree.folder().display(), "cannot open a file: {error}");
+            }
             Status::SERVICE_UNAVAILABLE
         }
         OpenError::WouldBlock => Status::INTERNAL_SERVER_ERROR,
         OpenError::Io(cause) => {
-            let file = String::from_utf8_lossy(relative);
-            tracing::error!(folder = %tree.folder().display(), %file, "cannot read: {cause}");
+            if FAILED_FILE.is_due() {
+                let file = String::from_utf8_lossy(relative);
+                tracing::error!(folder = %tree.folder().display(), %file, "cannot read: {cause}");
+            }
             Status::INTERNAL_SERVER_ERROR
         }
     }
@@ -134,12 +141,36 @@ pub fn status_of(error: &OpenError, tree: &FileTree, relative: &[u8]) -> Status 
 
 fn failed_root(tree: &FileTree, error: &std::io::Error) -> Target {
     let folder = tree.folder().display();
-    tracing::error!(%folder, "cannot open the folder of a site: {error}");
+    if FAILED_ROOT.is_due() {
+        tracing::error!(%folder, "cannot open the folder of a site: {error}");
+    }
     Target::Failed(match error.kind() {
         std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => Status::NOT_FOUND,
         std::io::ErrorKind::PermissionDenied => Status::FORBIDDEN,
         _ => Status::SERVICE_UNAVAILABLE,
     })
+}
+
+/// Each request meets the same trouble: a client must not be able to fill the log with it.
+const SILENCE_MS: u64 = 1000;
+
+static SHORTAGE: Told = Told(AtomicU64::new(0));
+static FAILED_FILE: Told = Told(AtomicU64::new(0));
+static FAILED_ROOT: Told = Told(AtomicU64::new(0));
+
+/// When a kind of trouble was told the last time, in milliseconds of uptime; 0: never.
+struct Told(AtomicU64);
+
+impl Told {
+    /// Whether it is time to tell it again; says so to one thread alone.
+    fn is_due(&self) -> bool {
+        let (now, told) = (uptime_ms().max(1), self.0.load(Ordering::Relaxed));
+        let due = told == 0 || now.saturating_sub(told) >= SILENCE_MS;
+        due && self
+            .0
+            .compare_exchange(told, now, Ordering::Relaxed, Ordering::Relaxed)
+            .is_ok()
+    }
 }
 
 #[cfg(test)]
