@@ -79,7 +79,8 @@ impl Server {
         let connections = config
             .limits
             .connections
-            .unwrap_or_else(most_connections)
+            // More than there are descriptors for would take them from the files that are to be sent.
+            .map_or_else(most_connections, |wanted| wanted.min(most_connections()))
             .div_ceil(threads)
             .max(1);
 
