@@ -210,10 +210,17 @@ fn hundreds_of_slow_clients_are_closed_and_hold_up_nobody() {
 
 #[test]
 fn connections_beyond_the_descriptors_wait_for_their_turn() {
+    // Asking for more than there can be changes nothing.
+    for tables in ["", "[limits]\nconnections = 1000"] {
+        more_clients_than_descriptors(tables);
+    }
+}
+
+fn more_clients_than_descriptors(tables: &str) {
     const CLIENTS: usize = 100;
     const LIMIT: usize = 64;
     let script = format!("ulimit -n {LIMIT}; exec \"$@\"");
-    let setup = Setup::new().under(&["sh", "-c", &script, "sh"]);
+    let setup = Setup::new().tables(tables).under(&["sh", "-c", &script, "sh"]);
     for number in 0..CLIENTS {
         setup.file(&format!("{number}.txt"), format!("file {number}"));
     }
@@ -284,6 +291,8 @@ fn without_descriptors_open_connections_go_on_and_files_are_503() {
     assert_eq!(waiting.answer().expect("an answer").body, b"second.txt");
     assert_eq!(client.get("/first.txt").body, b"first.txt");
     assert_eq!(client.get("/missing.txt").status, 404);
+    let told = server.errors().lines().count();
+    assert!(told < 20, "{told} lines tell of one shortage, met {rounds} times");
 }
 
 /// The hard limit of a server's descriptors.
