@@ -43,7 +43,9 @@ pub fn load(scope: &Scope, path: &str, previous: Option<&Entry>) -> Option<Entry
         Target::File { opened, relative } => {
             let neighbours = neighbours(scope, tree, &relative, &opened.meta);
             let identity = identity(&opened.meta, &neighbours);
-            if previous.is_some_and(|previous| previous.identity == identity) {
+            // The same file may have been found as the page of an error.
+            let is_file = |entry: &Entry| matches!(&entry.found, Found::Asset(asset) if asset.status == Status::OK);
+            if previous.is_some_and(|previous| previous.identity == identity && is_file(previous)) {
                 return None;
             }
             match asset(scope, Status::OK, opened, &relative, neighbours) {
