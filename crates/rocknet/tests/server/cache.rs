@@ -24,11 +24,12 @@ fn check(what: &str, path: &str, before: (u16, &str), change: &Change, after: (u
         ("www/a.txt", "first"),
         ("www/folder/b.txt", "first"),
         ("www/large.txt", &"1".repeat(100_000)),
+        ("www/404.txt", "sorry"),
         ("other/b.txt", "second"),
         ("other-www/a.txt", "second"),
     ]);
     folder.link("www/link.txt", "a.txt");
-    let server = Running::site(folder, "index = [\"b.txt\"]\n");
+    let server = Running::site(folder, "index = [\"b.txt\"]\nerrors = { 404 = \"/404.txt\" }\n");
     let mut client = server.connect();
     let mut ask = || {
         let answer = client.get(path);
@@ -184,6 +185,13 @@ fn files_that_come_and_go() {
             (308, ""),
         ),
         (
+            "an error page that becomes a file",
+            "/new.txt",
+            (404, ""),
+            page_to_file,
+            (200, "sorry"),
+        ),
+        (
             "a file that becomes a folder",
             "/a.txt",
             (200, "first"),
@@ -191,6 +199,10 @@ fn files_that_come_and_go() {
             (308, ""),
         ),
     ]);
+}
+
+fn page_to_file(folder: &Folder) {
+    folder.rename("www/404.txt", "www/new.txt");
 }
 
 fn to_folder(folder: &Folder) {

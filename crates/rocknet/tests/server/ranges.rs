@@ -2,6 +2,7 @@
 
 use super::files::{BEFORE, CHANGED_TEXT, check, digits, etag};
 use super::support::Running;
+use super::support::client::request;
 
 #[test]
 fn ranges() {
@@ -188,4 +189,31 @@ fn large_files_arrive_whole() {
         .ask("HEAD /large.bin", &[])
         .expect("HEAD", 200, &["Content-Length: 3000001"]);
     assert_eq!(client.get("/empty.txt").text(), "");
+}
+
+#[test]
+fn a_large_file_changes_while_it_is_sent() {
+    const SIZE: usize = 24 << 20;
+    for replaced in [true, false] {
+        let folder = digits();
+        folder.sparse("www/large.bin", SIZE as u64);
+        let server = Running::site(folder, "");
+        let mut client = server.connect();
+        client.send(request("GET /large.bin", &[]));
+        client.head();
+        if replaced {
+            server.folder.write("new", "another");
+            server.folder.rename("new", "www/large.bin");
+            let content = client.bytes(SIZE);
+            assert!(
+                content.iter().all(|&byte| byte == 0),
+                "what was begun is finished, from the file it was begun from"
+            );
+            assert_eq!(client.get("/digits.txt").text(), "0123456789");
+        } else {
+            server.folder.write("www/large.bin", "cut short");
+            assert!(client.rest().len() < SIZE, "more than there was");
+        }
+        assert_eq!(server.get("/digits.txt").text(), "0123456789", "the server goes on");
+    }
 }
