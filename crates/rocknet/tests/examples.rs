@@ -1,0 +1,227 @@
+//! Every folder in `examples/`, served as it stands: the addresses that its comments name answer with what they promise.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rocknet::server::Server;
+use rocknet_config::System;
+use rocknet_config::model::{Config, Listen};
+use rocknet_io::socket::Address;
+
+#[allow(dead_code)] // shared with the tests over sockets, which use more of it
+#[path = "server/support/client.rs"]
+mod client;
+
+use client::Client;
+
+/// Longest wait for an answer; far more than it takes on a busy machine.
+const DEADLINE: Duration = Duration::from_secs(30);
+
+const NO_FIELDS: &[&str] = &[];
+const JSON: &[&str] = &["Accept: application/json"];
+const HTML: &str = "Content-Type: text/html; charset=utf-8";
+
+/// An example, an address in it as a reader of its comments would type it, request fields, and the answer: its status,
+/// its fields (see [`client::Answer::expect`]), and what its content holds, in this order.
+type Row = (
+    &'static str,
+    &'static str,
+    &'static [&'static str],
+    u16,
+    &'static [&'static str],
+    &'static [&'static str],
+);
+
+#[rustfmt::skip] // a row that fits a line is read as a row
+const ROWS: &[Row] = &[
+    ("downloads", "http://localhost:8080/", NO_FIELDS, 200, &[HTML, "Content-Security-Policy"],
+        &["<title>Index of /</title>", "?sort=size", "href=\"./2025/\"", "href=\"./README.txt\""]),
+    ("downloads", "http://localhost:8080/", JSON, 200, &["Content-Type: application/json"],
+        &["\"2025\"", "\"2026\"", "\"manuals\"", "\"maps\"", "\"README.txt\""]),
+    ("downloads", "http://localhost:8080/2025/", JSON, 200, &[], &["log-1.txt", "log-2.txt", "log-10.txt", "log-11.txt"]),
+    ("downloads", "http://localhost:8080/2025/log-10.txt", NO_FIELDS, 200, &[], &["Boats back: 100"]),
+    ("downloads", "http://localhost:8080/2026/levels%20november.csv", NO_FIELDS, 200, &["Content-Type: text/csv; charset=utf-8"], &[","]),
+    ("ports", "http://localhost:8081/", NO_FIELDS, 200, &[HTML], &["Harbour Library"]),
+    ("ports", "http://localhost:8082/", NO_FIELDS, 200, &[HTML], &["Staff room"]),
+    ("spa", "http://localhost:8080/", NO_FIELDS, 200, &[HTML], &["/assets/app-1.js"]),
+    ("spa", "http://localhost:8080/tides/ebb", NO_FIELDS, 200, &[HTML, "Cache-Control: no-cache"], &["/assets/app-1.js"]),
+    ("spa", "http://localhost:8080/about", NO_FIELDS, 200, &[HTML, "Cache-Control: no-cache"], &["<h1>About</h1>"]),
+    ("spa", "http://localhost:8080/assets/app-1.js", NO_FIELDS, 200,
+        &["Content-Type: text/javascript; charset=utf-8", "Cache-Control: public, max-age=31536000, immutable"], &["/tides/ebb"]),
+    ("static", "http://localhost:8080/", NO_FIELDS, 200, &[HTML, "Referrer-Policy: same-origin"], &["Six rowing boats"]),
+    ("static", "http://localhost:8080/timetable", NO_FIELDS, 308, &["Location: /opening.html"], &[]),
+    ("static", "http://localhost:8080/opening.html", NO_FIELDS, 200, &[HTML], &["closed, we paint"]),
+    ("static", "http://localhost:8080/nowhere", NO_FIELDS, 404, &[HTML, "Referrer-Policy: same-origin"], &["Nothing is moored"]),
+    ("vhosts", "http://a.localhost:8080/", NO_FIELDS, 200, &[HTML], &["Alder Books"]),
+    ("vhosts", "http://b.localhost:8080/", NO_FIELDS, 200, &[HTML], &["Birch Bicycles"]),
+    ("vhosts", "http://bicycles.localhost:8080/", NO_FIELDS, 200, &[HTML], &["Birch Bicycles"]),
+    ("vhosts", "http://c.localhost:8080/", NO_FIELDS, 421, &[HTML], &[]),
+];
+
+#[test]
+fn examples_answer_as_their_comments_say() {
+    for example in examples() {
+        let rows: Vec<&Row> = ROWS.iter().filter(|row| row.0 == example).collect();
+        assert!(!rows.is_empty(), "examples/{example} has no row");
+        let running = Example::start(&example);
+        for row in rows {
+            running.check(row);
+        }
+    }
+}
+
+#[test]
+fn rows_and_readme_name_every_example_and_every_address() {
+    let there = examples();
+    let rows: BTreeSet<String> = ROWS.iter().map(|row| row.0.to_owned()).collect();
+    assert_eq!(rows, there, "the rows, and the folders in examples/");
+    let readme = text(&repository().join("README.md"));
+    for example in there {
+        let comments = text(&file(&example));
+        for url in comments.lines().filter(|line| line.starts_with('#')).flat_map(urls_in) {
+            let tested = ROWS.iter().any(|row| row.0 == example && row.1 == url);
+            assert!(tested, "examples/{example} promises {url}, and no row asks for it");
+        }
+        let command = format!("cargo run --release -- run -c examples/{example}/rocknet.toml");
+        assert!(comments.contains(&command), "examples/{example} does not say {command}");
+        let link = format!("[{example}](examples/{example}/rocknet.toml)");
+        assert!(readme.contains(&link), "README.md does not say {link}");
+    }
+}
+
+#[test]
+fn the_two_ports_have_threads_of_their_own() {
+    let running = Example::start("ports");
+    let workers: Vec<usize> = running.server().listeners().iter().map(|listener| listener.2).collect();
+    assert_eq!(workers.len(), 2);
+    assert!(workers.iter().all(|&workers| workers >= 1), "{workers:?}");
+}
+
+/// An example on ports of the kernel's choice.
+struct Example {
+    /// Gone once it was stopped.
+    server: Option<Server>,
+    /// Where each port that the example names is now.
+    ports: BTreeMap<u16, SocketAddr>,
+}
+
+impl Example {
+    fn start(name: &str) -> Example {
+        let loaded = rocknet_config::check(&file(name), &System).unwrap_or_else(|report| panic!("{name}: {report:?}"));
+        assert!(loaded.warnings.is_empty(), "{name}: {:?}", loaded.warnings);
+        let mut config = loaded.config;
+        let moved = move_away(&mut config);
+        let server =
+            Server::start(config, Vec::new(), &mut || Ok(())).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let bound: BTreeMap<Address, Address> = server
+            .listeners()
+            .into_iter()
+            .map(|(asked, bound, _)| (asked, bound))
+            .collect();
+        let ports = moved.into_iter().map(|(port, asked)| match bound.get(&asked) {
+            Some(Address::Tcp {
+                ip: Some(ip),
+                port: now,
+            }) => (port, SocketAddr::new(*ip, *now)),
+            other => panic!("{name}: port {port} became {other:?}"),
+        });
+        Example {
+            ports: ports.collect(),
+            server: Some(server),
+        }
+    }
+
+    fn server(&self) -> &Server {
+        self.server.as_ref().expect("a server that was not stopped")
+    }
+
+    #[track_caller]
+    fn check(&self, (example, url, fields, status, answer_fields, content): &Row) {
+        let what = format!("examples/{example}, {url} {fields:?}");
+        let (authority, path) = split(url);
+        let port: u16 = authority
+            .rsplit_once(':')
+            .and_then(|(_, port)| port.parse().ok())
+            .unwrap_or_else(|| panic!("{what}: no port"));
+        let address = self.ports.get(&port).unwrap_or_else(|| panic!("{what}: nobody there"));
+        let host = format!("Host: {authority}");
+        let fields: Vec<&str> = fields.iter().copied().chain([host.as_str()]).collect();
+        let answer = Client::to(*address).ask(&format!("GET {path}"), &fields);
+        let text = answer.expect(&what, *status, answer_fields).text();
+        let mut rest = text.as_str();
+        for part in *content {
+            let at = rest
+                .find(part)
+                .unwrap_or_else(|| panic!("{what}: no {part:?} in order in {text}"));
+            rest = &rest[at + part.len()..];
+        }
+    }
+}
+
+impl Drop for Example {
+    fn drop(&mut self) {
+        if let Some(server) = self.server.take() {
+            server.stop();
+        }
+    }
+}
+
+/// Gives every port of the configuration an address of this machine alone, with a port that the kernel chooses. Sites
+/// that share a port go on sharing one, and those that do not never will. Returns where each port went.
+fn move_away(config: &mut Config) -> BTreeMap<u16, Address> {
+    let mut moved = BTreeMap::new();
+    let mut free = (1..=u8::MAX).map(|last| Ipv4Addr::new(127, 0, 0, last));
+    for listen in config.sites.iter_mut().flat_map(|site| &mut site.listen) {
+        let Listen::Tcp { address: None, port } = *listen else {
+            panic!("an example takes a port of every address, so that it runs anywhere: {listen:?}");
+        };
+        let asked = moved.entry(port).or_insert_with(|| Address::Tcp {
+            ip: free.next().map(Into::into),
+            port: 0,
+        });
+        if let Address::Tcp { ip, port } = asked {
+            *listen = Listen::Tcp {
+                address: *ip,
+                port: *port,
+            };
+        }
+    }
+    moved
+}
+
+/// The folders in `examples/`.
+fn examples() -> BTreeSet<String> {
+    let folder = repository().join("examples");
+    let entries = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let entries = entries.map(|entry| entry.expect("an entry"));
+    let folders = entries.filter(|entry| entry.path().is_dir());
+    folders
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect()
+}
+
+fn file(example: &str) -> PathBuf {
+    repository().join("examples").join(example).join("rocknet.toml")
+}
+
+fn repository() -> PathBuf {
+    let above = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2);
+    above.expect("a crate below the repository").to_owned()
+}
+
+fn text(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn urls_in(line: &str) -> impl Iterator<Item = &str> {
+    line.split_ascii_whitespace().filter(|word| word.starts_with("http://"))
+}
+
+/// Authority, and path with what follows.
+fn split(url: &str) -> (&str, &str) {
+    let rest = url.strip_prefix("http://").unwrap_or(url);
+    rest.split_at(rest.find('/').unwrap_or_else(|| panic!("{url} has no path")))
+}
