@@ -23,6 +23,7 @@ use rocknet::snapshot::{Mount, Snapshot};
 use rocknet::worker::{Shared, Worker};
 use rocknet_config::System;
 use rocknet_config::model::Pattern;
+use rocknet_io::runtime::Runtime;
 use rocknet_io::sim::{self, Peer, Sim};
 use rocknet_proto::status::Status;
 
@@ -636,7 +637,18 @@ fn a_worker_that_stops_answers_what_has_come_and_closes_the_idle() {
         client.settle();
     }
     asking.peer.say(GET.as_bytes());
-    world.worker.stop();
+    // A stop lets the loop take one more look at the sockets before it wakes who seems idle.
+    let runtime = Runtime::new(64).expect("a loop");
+    runtime.block_on(async {
+        world.worker.stop();
+        for _ in 0..1000 {
+            if idle.woken.flag.load(Ordering::Acquire) {
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
+        panic!("a stop wakes nobody");
+    });
     for client in [&mut idle, &mut asking, &mut half] {
         client.settle();
     }
