@@ -10,6 +10,11 @@ use std::process::ExitCode;
 use clap::Parser;
 use cli::{Arguments, Command, Exit};
 
+/// A connection is a few blocks of 128-byte alignment, which glibc rounds up by a third: with this allocator an idle one
+/// takes a quarter less memory.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
