@@ -42,7 +42,8 @@ pub struct Group {
 
 struct Handle {
     orders: UnboundedSender<Order>,
-    thread: JoinHandle<()>,
+    /// Gives back whether it stopped without cutting anybody off.
+    thread: JoinHandle<bool>,
 }
 
 impl Group {
@@ -104,7 +105,7 @@ impl Group {
     }
 
     /// Takes no more connections and gives the open ones time to finish. Returns the threads, to be waited for.
-    pub fn stop(self, within: Duration) -> Vec<JoinHandle<()>> {
+    pub fn stop(self, within: Duration) -> Vec<JoinHandle<bool>> {
         self.workers
             .into_iter()
             .map(|worker| {
@@ -130,10 +131,10 @@ struct Seat {
 
 impl Seat {
     /// Runs workers, one after the other, until told to stop.
-    fn keep(mut self, mut orders: UnboundedReceiver<Order>) {
+    fn keep(mut self, mut orders: UnboundedReceiver<Order>) -> bool {
         loop {
             match catch_unwind(AssertUnwindSafe(|| self.run(&mut orders))) {
-                Ok(End::Stopped) => return,
+                Ok(End::Stopped { clean }) => return clean,
                 Ok(End::Failed(error)) => {
                     tracing::error!(address = %self.address, "a worker failed: {error}; starting another")
                 }
@@ -152,7 +153,7 @@ impl Seat {
 
     async fn serve(&mut self, orders: &mut UnboundedReceiver<Order>) -> End {
         let Some(listener) = &self.listener else {
-            return End::Stopped;
+            return End::Stopped { clean: true };
         };
         let acceptor = match listener.try_clone().and_then(Acceptor::new) {
             Ok(acceptor) => acceptor,
@@ -192,14 +193,15 @@ impl Seat {
     }
 }
 
-/// Waits for threads, at most until `deadline` has passed.
-pub fn join_all(threads: Vec<JoinHandle<()>>, deadline: Duration) -> bool {
+/// Waits for threads, at most until `deadline` has passed; true if all ended in time and none had to cut anybody off.
+pub fn join_all(threads: Vec<JoinHandle<bool>>, deadline: Duration) -> bool {
     let (done, all_done) = mpsc::channel();
     thread::spawn(move || {
+        let mut clean = true;
         for thread in threads {
-            let _ = thread.join();
+            clean &= thread.join().unwrap_or(false);
         }
-        let _ = done.send(());
+        let _ = done.send(clean);
     });
-    all_done.recv_timeout(deadline).is_ok()
+    all_done.recv_timeout(deadline).unwrap_or(false)
 }

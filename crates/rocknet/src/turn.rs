@@ -22,7 +22,10 @@ const SHORTAGE_SILENCE_MS: u64 = 10_000;
 
 /// Why a worker's loop ended.
 pub enum End {
-    Stopped,
+    /// `clean`: no connection had to be cut.
+    Stopped {
+        clean: bool,
+    },
     Failed(io::Error),
 }
 
@@ -78,7 +81,7 @@ impl<'w> Turn<'w> {
                     tracing::warn!(address = %self.worker.address, "cut {open} connections that did not finish in time");
                 }
                 self.worker.tick();
-                return Poll::Ready(End::Stopped);
+                return Poll::Ready(End::Stopped { clean: open == 0 });
             }
         }
         Poll::Pending
