@@ -136,7 +136,7 @@ impl Seat {
             match catch_unwind(AssertUnwindSafe(|| self.run(&mut orders))) {
                 Ok(End::Stopped { clean }) => return clean,
                 Ok(End::Failed(error)) => {
-                    tracing::error!(address = %self.address, "a worker failed: {error}; starting another")
+                    tracing::error!(address = %self.address, "a worker failed: {error}; starting another");
                 }
                 Err(_) => tracing::error!(address = %self.address, "a worker died; starting another"),
             }
