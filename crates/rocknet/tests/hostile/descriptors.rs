@@ -1,0 +1,106 @@
+//! No descriptors left: who is there is served, who comes waits, and no file is taken for missing.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Resource, Rlimit, prlimit};
+
+use crate::SMALL;
+use crate::child::{Server, Setup};
+
+#[test]
+fn connections_beyond_the_descriptors_wait_for_their_turn() {
+    // Asking for more than there can be changes nothing.
+    for tables in ["", "[limits]\nconnections = 1000"] {
+        more_clients_than_descriptors(tables);
+    }
+}
+
+fn more_clients_than_descriptors(tables: &str) {
+    const CLIENTS: usize = 100;
+    const LIMIT: usize = 64;
+    let script = format!("ulimit -n {LIMIT}; exec \"$@\"");
+    let setup = Setup::new().tables(tables).under(&["sh", "-c", &script, "sh"]);
+    for number in 0..CLIENTS {
+        setup.file(&format!("{number}.txt"), format!("file {number}"));
+    }
+    let mut server = setup.start();
+    let mut clients: Vec<_> = (0..CLIENTS).map(|_| server.connect()).collect();
+    let open = server.wait_for("some are accepted", |status| status.open >= 16).open as usize;
+    assert!(open < CLIENTS);
+    for (number, client) in clients.iter_mut().enumerate() {
+        client
+            .send(format!(
+                "GET /{number}.txt HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"
+            ))
+            .expect("sent");
+    }
+    // Each that was accepted is answered and closes; so the next one gets its turn.
+    for (number, client) in clients.iter_mut().enumerate() {
+        let answer = client
+            .answer()
+            .unwrap_or_else(|error| panic!("client {number}: {error}; {}", server.errors()));
+        assert_eq!(
+            answer.body,
+            format!("file {number}").as_bytes(),
+            "client {number}: {}",
+            answer.head
+        );
+    }
+    drop(clients);
+    server.wait_for("connections close", |status| status.open == 0);
+}
+
+#[test]
+fn without_descriptors_open_connections_go_on_and_files_are_503() {
+    let setup = Setup::new();
+    for name in ["first.txt", "second.txt"] {
+        setup.file(name, name);
+    }
+    let mut server = setup.start();
+    let mut client = server.connect();
+    assert_eq!(client.get("/small.txt").body, SMALL);
+    let before = prlimit(
+        Some(server.pid()),
+        Resource::Nofile,
+        Rlimit {
+            current: Some(0),
+            maximum: limit(&server),
+        },
+    )
+    .expect("the right to limit a child");
+
+    // Nobody can open anything now: not the server a file, not the kernel a socket for it.
+    let mut waiting = server.connect();
+    waiting
+        .send("GET /second.txt HTTP/1.1\r\nHost: h\r\n\r\n")
+        .expect("the kernel takes it");
+    let began = Instant::now();
+    let mut rounds = 0;
+    // Longer than anything in memory is believed without another look at the disk.
+    while began.elapsed() < Duration::from_secs(2) {
+        let kept = client.get("/small.txt");
+        assert_eq!(kept.status, 200, "round {rounds}, after {:?}", began.elapsed());
+        let unknown = client.get(if rounds % 2 == 0 { "/first.txt" } else { "/missing.txt" });
+        assert_eq!(unknown.status, 503, "round {rounds}: {}", unknown.head);
+        rounds += 1;
+    }
+    assert_eq!(server.status().open, 1, "one was accepted without a descriptor");
+
+    prlimit(Some(server.pid()), Resource::Nofile, before).expect("the right to limit a child");
+    assert_eq!(waiting.answer().expect("an answer").body, b"second.txt");
+    assert_eq!(client.get("/first.txt").body, b"first.txt");
+    assert_eq!(client.get("/missing.txt").status, 404);
+    let told = server.errors().lines().count();
+    assert!(told < 20, "{told} lines tell of one shortage, met {rounds} times");
+}
+
+/// The hard limit of a server's descriptors.
+fn limit(server: &Server) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{}/limits", server.pid().as_raw_nonzero())).expect("limits");
+    let line = text
+        .lines()
+        .find(|line| line.starts_with("Max open files"))
+        .expect("the limit of files");
+    line.split_whitespace().nth(4).and_then(|hard| hard.parse().ok())
+}

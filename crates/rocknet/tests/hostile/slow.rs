@@ -1,0 +1,129 @@
+//! Clients that send or take too little: they are closed, hold up nobody, and fill no memory.
+
+use std::io::{ErrorKind, Write};
+use std::net::TcpStream;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::SMALL;
+use crate::child::{Client, DEADLINE, Setup};
+
+#[test]
+fn hundreds_of_slow_clients_are_closed_and_hold_up_nobody() {
+    const EACH: usize = 150;
+    let setup = Setup::new()
+        .tables("[limits]\nheader_timeout = \"1s\"\nbody_idle = \"1s\"\nsend_stall = \"1s\"\nkeep_alive = \"1s\"\nconnections = 2000");
+    setup.sparse("large.bin", 64 << 20);
+    let mut server = setup.start();
+    let kinds = [
+        ("half a head", "GET /small.txt HTTP/1.1\r\nHo", Some("408")),
+        (
+            "half of a content",
+            "POST /small.txt HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\nabc",
+            None,
+        ),
+        ("no reading", "GET /large.bin HTTP/1.1\r\nHost: h\r\n\r\n", None),
+        (
+            "no second request",
+            "GET /small.txt HTTP/1.1\r\nHost: h\r\n\r\n",
+            Some("200"),
+        ),
+        ("nothing", "", Some("")),
+    ];
+    let mut slow = Vec::new();
+    for _ in 0..EACH {
+        for (name, text, status) in kinds {
+            let mut client = server.connect();
+            client.send(text).expect("sent");
+            slow.push((name, status, client));
+        }
+    }
+    let all = slow.len() as u64;
+    server.wait_for("all are there", |status| status.total >= all);
+    let mut innocent = server.connect();
+    let began = Instant::now();
+    let mut worst = Duration::ZERO;
+    loop {
+        let asked = Instant::now();
+        if let Ok(answer) = innocent.try_get("/small.txt") {
+            assert_eq!(answer.body, SMALL);
+            worst = worst.max(asked.elapsed());
+        } else {
+            panic!("the innocent client was cut");
+        }
+        if server.status().open <= 1 {
+            break;
+        }
+        assert!(
+            began.elapsed() < DEADLINE,
+            "still open: {:?}; {}",
+            server.status(),
+            server.errors()
+        );
+    }
+    assert!(worst < Duration::from_secs(1), "the innocent client waited {worst:?}");
+    for (name, status, mut client) in slow {
+        if let Some(status) = status {
+            let heard = client.rest().expect("an end");
+            let heard = String::from_utf8_lossy(&heard);
+            assert_eq!(heard.get(9..12).unwrap_or_default(), status, "{name}: {heard}");
+        }
+    }
+}
+
+#[test]
+fn a_client_that_pipelines_and_never_reads_fills_no_memory() {
+    const CLIENTS: usize = 8;
+    // What the kernel may take on both sides, and more.
+    const MOST: usize = 32 << 20;
+    let setup = Setup::new();
+    setup.file("page.bin", vec![b'x'; 3_000]);
+    let server = setup.start();
+    let address = server.address();
+    server.get("/page.bin");
+    let before = server.memory();
+    let requests = "GET /page.bin HTTP/1.1\r\nHost: h\r\n\r\n".repeat(1000);
+    let clients: Vec<TcpStream> = thread::scope(|scope| {
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut stream = TcpStream::connect(address).expect("a connection");
+                    // A server that takes nothing for so long has stopped reading, as it must.
+                    stream
+                        .set_write_timeout(Some(Duration::from_millis(500)))
+                        .expect("an option");
+                    let mut sent = 0;
+                    while stream.write_all(requests.as_bytes()).is_ok() {
+                        sent += requests.len();
+                        assert!(sent < MOST, "the server reads on, though nobody takes its answers");
+                    }
+                    stream
+                })
+            })
+            .collect();
+        clients
+            .into_iter()
+            .map(|client| client.join().expect("a client that was stopped"))
+            .collect()
+    });
+    assert_eq!(server.get("/small.txt").body, SMALL);
+    let after = server.memory();
+    assert!(after <= before + 16 * 1024, "memory grew from {before} to {after} KiB");
+    drop(clients);
+}
+
+#[test]
+fn a_client_of_ours_tells_cuts_from_ends() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a listener");
+    let mut client = Client::to(listener.local_addr().expect("an address"));
+    let (mut stream, _) = listener.accept().expect("a connection");
+    stream
+        .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf")
+        .expect("sent");
+    drop(stream);
+    assert_eq!(
+        client.answer().map_err(|error| error.kind()),
+        Err(ErrorKind::UnexpectedEof)
+    );
+    assert_eq!(client.received(), "half");
+}

@@ -1,0 +1,187 @@
+//! Time that passes when told to: every wait ends at its deadline, and not before.
+
+use std::fmt::Write;
+
+use crate::GET;
+use crate::world::{Conversation, World};
+
+const LIMITS: &str = "header_timeout = \"10s\"\nbody_idle = \"5s\"\nbody_rate = 100\nsend_stall = \"20s\"\n\
+                      keep_alive = \"30s\"\nconnection_age = \"1h\"";
+const TICKS_A_SECOND: u32 = 4;
+
+/// What a client does, second by second.
+#[derive(Clone, Copy)]
+enum Act {
+    Say(&'static str),
+    /// Lets seconds pass.
+    Seconds(u32),
+    /// One byte a second.
+    Trickle(&'static str),
+    /// So many bytes are taken from now on.
+    Take(usize),
+    /// So many bytes more are taken in each of these seconds.
+    TakeEachSecond(usize, u32),
+    End,
+}
+
+/// The statuses of all answers, and whether the connection is over in the end.
+fn outcome(acts: &[Act]) -> (String, bool) {
+    let world = World::new(LIMITS).warm();
+    let mut client = world.connect();
+    let second = |client: &mut Conversation| {
+        for _ in 0..TICKS_A_SECOND {
+            world.pass(1);
+            client.settle();
+        }
+    };
+    client.settle();
+    for act in acts {
+        match *act {
+            Act::Say(text) => {
+                client.peer.say(text.as_bytes());
+                client.settle();
+            }
+            Act::Seconds(seconds) => (0..seconds).for_each(|_| second(&mut client)),
+            Act::Trickle(text) => {
+                for byte in text.bytes() {
+                    client.peer.say(&[byte]);
+                    client.settle();
+                    second(&mut client);
+                }
+            }
+            Act::Take(bytes) => {
+                client.peer.take(bytes);
+                client.settle();
+            }
+            Act::TakeEachSecond(bytes, seconds) => {
+                for _ in 0..seconds {
+                    client.peer.take(bytes);
+                    client.settle();
+                    second(&mut client);
+                }
+            }
+            Act::End => {
+                client.peer.end();
+                client.settle();
+            }
+        }
+    }
+    let heard = client.heard();
+    let statuses: Vec<_> = heard
+        .match_indices("HTTP/1.1 ")
+        .map(|(at, _)| heard[at + 9..].get(..3).unwrap_or(""))
+        .collect();
+    (statuses.join(" "), client.is_over())
+}
+
+#[test]
+fn every_wait_has_its_deadline_from_both_sides() {
+    use Act::{End, Say, Seconds, Take, TakeEachSecond, Trickle};
+    const POST: &str = "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\n";
+    const UNWANTED: &str = "POST /small.txt HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\n";
+    const LARGE: &str = "GET /large.bin HTTP/1.1\r\nHost: h\r\n\r\n";
+    // One tick of 250 ms may be lost to rounding, and a deadline may be late by one.
+    let rows: &[(&str, &[Act], &str, bool)] = &[
+        ("silence", &[Seconds(9)], "", false),
+        ("silence", &[Seconds(11)], "", true),
+        ("half a head", &[Say("GET / HT"), Seconds(9)], "", false),
+        ("half a head", &[Say("GET / HT"), Seconds(11), End], "408", true),
+        ("a head byte by byte", &[Trickle("GET / HTT")], "", false),
+        ("a head byte by byte", &[Trickle("GET / HTTP/")], "408", false),
+        (
+            "a head byte by byte, later",
+            &[Say(GET), Trickle("GET / HTTP/")],
+            "200 408",
+            false,
+        ),
+        (
+            "a client that stays after 408",
+            &[Say("GET / HT"), Seconds(14)],
+            "408",
+            true,
+        ),
+        ("keep-alive", &[Say(GET), Seconds(29), Say(GET)], "200 200", false),
+        ("keep-alive", &[Say(GET), Seconds(31)], "200", true),
+        (
+            "keep-alive begins anew",
+            &[Say(GET), Seconds(25), Say(GET), Seconds(25), Say(GET)],
+            "200 200 200",
+            false,
+        ),
+        ("content stops", &[Say(POST), Seconds(4)], "", false),
+        ("content stops", &[Say(POST), Seconds(6), End], "408", true),
+        ("content trickles", &[Say(POST), Trickle("01234")], "", false),
+        ("content trickles", &[Say(POST), Trickle("012345")], "408", false),
+        ("unwanted content stops", &[Say(UNWANTED), Seconds(4)], "405", false),
+        ("unwanted content stops", &[Say(UNWANTED), Seconds(6)], "405", true),
+        (
+            "unwanted content trickles",
+            &[Say(UNWANTED), Trickle("0123456789")],
+            "405",
+            true,
+        ),
+        ("nothing taken", &[Take(100), Say(LARGE), Seconds(19)], "200", false),
+        ("nothing taken", &[Take(100), Say(LARGE), Seconds(21)], "200", true),
+        (
+            "little taken",
+            &[Take(100), Say(LARGE), TakeEachSecond(2, 45)],
+            "200",
+            true,
+        ),
+        (
+            "enough taken",
+            &[Take(100), Say(LARGE), TakeEachSecond(150, 90)],
+            "200",
+            false,
+        ),
+        (
+            "a handler takes its time",
+            &[Say("GET /silent HTTP/1.1\r\nHost: h\r\n\r\n"), Seconds(200)],
+            "",
+            false,
+        ),
+        (
+            "a refused client that stays",
+            &[Say("BAD\r\n\r\n"), Seconds(1)],
+            "400",
+            false,
+        ),
+        (
+            "a refused client that stays",
+            &[Say("BAD\r\n\r\n"), Seconds(3)],
+            "400",
+            true,
+        ),
+    ];
+    let mut wrong = String::new();
+    for (number, (name, acts, statuses, over)) in rows.iter().enumerate() {
+        let (found, ended) = outcome(acts);
+        if (&*found, ended) != (*statuses, *over) {
+            let _ = writeln!(
+                wrong,
+                "row {number}, {name}: {found:?}, over: {ended}; not {statuses:?}, over: {over}"
+            );
+        }
+    }
+    assert!(wrong.is_empty(), "\n{wrong}");
+}
+
+#[test]
+fn a_connection_past_its_age_closes_with_its_next_answer() {
+    let world = World::new("keep_alive = \"2h\"\nconnection_age = \"1m\"").warm();
+    let mut client = world.connect();
+    client.peer.say(GET.as_bytes());
+    client.settle();
+    assert!(!client.heard().contains("Connection: close"), "{}", client.heard());
+    world.pass(62 * TICKS_A_SECOND);
+    client.settle();
+    assert!(!client.is_over(), "age alone closes nothing");
+    client.peer.take_heard();
+    client.peer.say(GET.as_bytes());
+    client.settle();
+    assert!(
+        client.heard().contains("Connection: close") && client.peer.is_shut_down(),
+        "{}",
+        client.heard()
+    );
+}

@@ -1,0 +1,135 @@
+//! Connections from their first byte to their end: clients that wait or leave, handlers that panic, workers that stop.
+
+use std::io::ErrorKind;
+use std::sync::atomic::Ordering;
+
+use rocknet_io::runtime::Runtime;
+
+use crate::GET;
+use crate::splits::requests;
+use crate::world::World;
+
+#[test]
+fn a_client_that_waits_for_continue_gets_it_once_and_only_where_content_is_wanted() {
+    let world = World::new("").warm();
+    let mut client = world.connect();
+    client
+        .peer
+        .say(b"POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n");
+    client.settle();
+    assert_eq!(client.heard(), "HTTP/1.1 100 Continue\r\n\r\n");
+    client.peer.say(b"hel").pause().say(b"lo");
+    client.settle();
+    assert!(
+        client
+            .heard()
+            .starts_with("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n"),
+        "{}",
+        client.heard()
+    );
+    assert!(client.heard().ends_with("\r\n\r\nhello"), "{}", client.heard());
+
+    let mut client = world.connect();
+    client
+        .peer
+        .say(b"POST /small.txt HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n");
+    client.settle();
+    assert!(client.heard().starts_with("HTTP/1.1 405 "), "{}", client.heard());
+}
+
+#[test]
+fn a_client_that_leaves_in_the_middle_ends_the_connection_and_nothing_else() {
+    let world = World::new("").warm();
+    let requests = requests(true);
+    for cut in (0..requests.len()).step_by(3) {
+        for error in [None, Some(ErrorKind::ConnectionReset)] {
+            let mut client = world.connect();
+            client.peer.say(&requests[..cut]);
+            match error {
+                Some(error) => client.peer.fail(error),
+                None => client.peer.end(),
+            };
+            client.settle();
+            assert!(client.is_over() && client.peer.is_gone(), "{error:?} at {cut}");
+        }
+        let mut client = world.connect();
+        client.peer.say(&requests).take(cut);
+        client.settle();
+        client.peer.refuse(ErrorKind::BrokenPipe);
+        client.settle();
+        assert!(client.is_over() && client.peer.is_gone(), "cut while sending at {cut}");
+    }
+    assert_eq!(world.worker.connections(), 0);
+    assert_eq!(world.worker.counters.panics.get(), 0);
+    assert!(world.worker.wheel.is_empty(), "a deadline outlived its connection");
+}
+
+#[test]
+fn a_handler_that_panics_ends_its_own_exchange_with_500() {
+    let world = World::new("").warm();
+    for path in ["/panic", "/panic-at-once"] {
+        let mut client = world.connect();
+        client
+            .peer
+            .say(format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n").as_bytes())
+            .end();
+        client.settle();
+        assert!(
+            client.heard().starts_with("HTTP/1.1 500 "),
+            "{path}: {}",
+            client.heard()
+        );
+        assert!(client.is_over(), "{path}");
+    }
+    let mut client = world.connect();
+    client.peer.say(b"GET /small.txt HTTP/1.1\r\nHost: h\r\n\r\n").end();
+    client.settle();
+    assert!(client.heard().starts_with("HTTP/1.1 200 "), "{}", client.heard());
+    assert_eq!(world.worker.counters.panics.get(), 2);
+}
+
+#[test]
+fn a_worker_that_stops_answers_what_has_come_and_closes_the_idle() {
+    let world = World::new("").warm();
+    let (mut idle, mut asking, mut half) = (world.connect(), world.connect(), world.connect());
+    idle.peer.say(GET.as_bytes());
+    half.peer.say(b"GET /small.txt HT");
+    for client in [&mut idle, &mut asking, &mut half] {
+        client.settle();
+    }
+    asking.peer.say(GET.as_bytes());
+    // A stop lets the loop take one more look at the sockets before it wakes who seems idle.
+    let runtime = Runtime::new(64).expect("a loop");
+    runtime.block_on(async {
+        world.worker.stop();
+        for _ in 0..1000 {
+            if idle.woken.flag.load(Ordering::Acquire) {
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
+        panic!("a stop wakes nobody");
+    });
+    for client in [&mut idle, &mut asking, &mut half] {
+        client.settle();
+    }
+    assert!(
+        idle.is_over() && idle.heard().matches("200 OK").count() == 1,
+        "{}",
+        idle.heard()
+    );
+    assert!(asking.peer.is_shut_down(), "{}", asking.heard());
+    assert!(
+        asking.heard().contains("200 OK") && asking.heard().contains("Connection: close"),
+        "{}",
+        asking.heard()
+    );
+    assert!(!half.is_over());
+    half.peer.say(b"TP/1.1\r\nHost: h\r\n\r\n");
+    half.settle();
+    assert!(
+        half.peer.is_shut_down() && half.heard().contains("Connection: close"),
+        "{}",
+        half.heard()
+    );
+}

@@ -1,0 +1,163 @@
+//! The same requests in every split, with a stop at every byte of their answers: the same bytes come out.
+
+use crate::world::{Conversation, World};
+
+/// Requests of every kind, one after the other; the last one ends the connection.
+pub fn requests(large: bool) -> Vec<u8> {
+    let mut all = Vec::new();
+    let mut say = |text: &str| all.extend_from_slice(text.as_bytes());
+    say("GET /small.txt HTTP/1.1\r\nHost: h\r\n\r\n");
+    say("HEAD /small.txt HTTP/1.1\r\nHost: h\r\n\r\n");
+    say("POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 26\r\n\r\nabcdefghijklmnopqrstuvwxyz");
+    say("GET /missing HTTP/1.1\r\nHost: h\r\n\r\n");
+    say("GET /small.txt HTTP/1.1\r\nHost: h\r\nIf-None-Match: *\r\n\r\n");
+    say(
+        "POST /echo HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nHello\r\n8;a=b\r\n, chunks\r\n0\r\nX: y\r\n\r\n",
+    );
+    say("POST /small.txt HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nunwanted!");
+    say("PUT /small.txt HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n");
+    say("\r\nGET /small.txt HTTP/1.1\r\nHost: h\r\nRange: bytes=7-\r\n\r\n");
+    say("OPTIONS * HTTP/1.1\r\nHost: h\r\n\r\n");
+    if large {
+        say("GET /large.bin HTTP/1.1\r\nHost: h\r\n\r\n");
+    }
+    say("GET /small.txt HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+    all
+}
+
+/// How the same bytes may come in.
+#[derive(Debug, Clone, Copy)]
+enum Arrival {
+    Lent,
+    Held,
+    Paused,
+}
+
+fn ask(world: &World, requests: &[u8], chunk: usize, arrival: Arrival) -> Conversation {
+    let client = world.connect();
+    for piece in requests.chunks(chunk) {
+        match arrival {
+            Arrival::Lent => client.peer.say(piece),
+            Arrival::Held => client.peer.say_held(piece),
+            Arrival::Paused => client.peer.say(piece).pause(),
+        };
+    }
+    client.peer.end();
+    client
+}
+
+fn reference(world: &World, requests: &[u8]) -> Vec<u8> {
+    let mut client = ask(world, requests, usize::MAX, Arrival::Lent);
+    client.settle();
+    assert!(client.is_over(), "{}", client.heard());
+    client.peer.take_heard()
+}
+
+#[test]
+fn answers_are_the_expected_ones() {
+    let world = World::new("").warm();
+    let heard = reference(&world, &requests(true));
+    let text = String::from_utf8_lossy(&heard);
+    let statuses: Vec<&str> = text
+        .match_indices("HTTP/1.1 ")
+        .map(|(at, found)| text[at + found.len()..].split(' ').next().unwrap_or_default())
+        .collect();
+    assert_eq!(
+        statuses,
+        [
+            "200", "200", "200", "404", "304", "200", "405", "405", "206", "204", "200", "200"
+        ]
+    );
+    for expected in [
+        "abcdefghijklmnopqrstuvwxyz",
+        "Hello, chunks",
+        "\r\n\r\nworld!",
+        "Connection: close",
+    ] {
+        assert!(text.contains(expected), "{expected:?} is missing");
+    }
+    assert!(text.ends_with("Hello, world!"));
+    assert_eq!(text.matches("Hello, world!").count(), 2, "HEAD and 304 have no content");
+}
+
+#[test]
+fn any_split_of_the_input_gives_the_same_output() {
+    let world = World::new("").warm();
+    let requests = requests(true);
+    let expected = reference(&world, &requests);
+    for arrival in [Arrival::Lent, Arrival::Held, Arrival::Paused] {
+        for chunk in (1..64).chain([97, 256, 300, 511, requests.len() - 1, usize::MAX]) {
+            let mut client = ask(&world, &requests, chunk, arrival);
+            client.settle();
+            assert!(client.is_over(), "{arrival:?} in pieces of {chunk}: {}", client.heard());
+            assert!(
+                *client.peer.heard() == expected[..],
+                "{arrival:?} in pieces of {chunk}: {}",
+                client.heard()
+            );
+        }
+    }
+    for cut in 1..requests.len() {
+        let mut client = world.connect();
+        client
+            .peer
+            .say(&requests[..cut])
+            .pause()
+            .say_held(&requests[cut..])
+            .end();
+        client.settle();
+        assert!(
+            client.is_over() && *client.peer.heard() == expected[..],
+            "cut at {cut}: {}",
+            client.heard()
+        );
+    }
+}
+
+#[test]
+fn a_stop_at_any_byte_of_the_output_gives_the_same_output() {
+    let world = World::new("").warm();
+    let requests = requests(false);
+    let expected = reference(&world, &requests);
+    for chunk in [1, 40, usize::MAX] {
+        for stop in 0..expected.len() {
+            let mut client = ask(&world, &requests, chunk, Arrival::Lent);
+            client.peer.take(stop);
+            client.settle();
+            assert!(!client.is_over(), "over before its answers were taken at {stop}");
+            assert_eq!(client.peer.heard().len(), stop);
+            client.peer.take_all();
+            client.settle();
+            assert!(
+                client.is_over() && *client.peer.heard() == expected[..],
+                "stop at {stop}: {}",
+                client.heard()
+            );
+        }
+    }
+}
+
+#[test]
+fn short_writes_and_small_windows_give_the_same_output() {
+    let world = World::new("").warm();
+    let requests = requests(true);
+    let expected = reference(&world, &requests);
+    for (step, window) in [
+        (1, usize::MAX),
+        (3, 1000),
+        (4096, 4095),
+        (usize::MAX, 10_000),
+        (1000, 777),
+    ] {
+        let mut client = ask(&world, &requests, usize::MAX, Arrival::Lent);
+        client.peer.step(step);
+        let mut rounds = 0;
+        while !client.is_over() {
+            client.peer.take(window);
+            client.settle();
+            rounds += 1;
+            assert!(rounds < 1000, "step {step}, window {window}: never ends");
+        }
+        assert!(*client.peer.heard() == expected[..], "step {step}, window {window}");
+    }
+}

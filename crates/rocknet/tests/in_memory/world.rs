@@ -1,0 +1,204 @@
+//! A worker on the thread of the test, with files and handlers, and connections to it that have no socket.
+
+use std::path::Path;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+
+use rocknet::blocking::Pool;
+use rocknet::cache::Cache;
+use rocknet::exchange::{Client, Exchange};
+use rocknet::handler::{Answering, Handler};
+use rocknet::log::Logger;
+use rocknet::metrics::Metrics;
+use rocknet::protocol::h1::Connection;
+use rocknet::response::Response;
+use rocknet::snapshot::{Mount, Snapshot};
+use rocknet::worker::{Shared, Worker};
+use rocknet_config::System;
+use rocknet_config::model::Pattern;
+use rocknet_io::sim::{self, Peer, Sim};
+use rocknet_proto::status::Status;
+
+/// A file that is not kept in memory: it goes out piece by piece.
+const LARGE: usize = 70_000;
+/// Longest real time for a look at the disk.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Says back what it was sent.
+struct Echo;
+
+impl Handler for Echo {
+    fn answer(&self, mut exchange: Exchange) -> Answering {
+        Box::pin(async move {
+            let mut content = Vec::new();
+            loop {
+                match exchange.content.chunk().await {
+                    Ok(Some(chunk)) => content.extend_from_slice(&chunk),
+                    Ok(None) => return Response::new(Status::OK).body(content),
+                    Err(_) => return Response::new(Status::BAD_REQUEST),
+                }
+            }
+        })
+    }
+}
+
+/// Never answers.
+struct Silent;
+
+impl Handler for Silent {
+    fn answer(&self, _exchange: Exchange) -> Answering {
+        Box::pin(std::future::pending())
+    }
+}
+
+/// Panics, before or while it answers.
+struct Panics {
+    at_once: bool,
+}
+
+impl Handler for Panics {
+    fn answer(&self, _exchange: Exchange) -> Answering {
+        assert!(!self.at_once, "as told");
+        Box::pin(async { panic!("as told") })
+    }
+}
+
+pub struct Woken {
+    pub flag: AtomicBool,
+    thread: Thread,
+}
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.flag.store(true, Ordering::Release);
+        self.thread.unpark();
+    }
+}
+
+/// A worker on this thread, and a folder it serves.
+pub struct World {
+    pub worker: Rc<Worker>,
+    _folder: tempfile::TempDir,
+}
+
+impl World {
+    pub fn new(limits: &str) -> World {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("small.txt"), "Hello, world!").expect("written");
+        let large: Vec<u8> = (0..LARGE).map(|at| b'a' + (at % 23) as u8).collect();
+        std::fs::write(folder.path().join("large.bin"), large).expect("written");
+        let text = format!(
+            "[server]\nworkers = 1\n[limits]\n{limits}\n[site.\":0\"]\nroot = \"{}\"\n",
+            folder.path().display()
+        );
+        let config = rocknet_config::parse(&text, Path::new("rocknet.toml"), &System)
+            .unwrap_or_else(|report| panic!("{report:?}"))
+            .config;
+        let mount = |path: &str, handler: Arc<dyn Handler>| Mount {
+            site: config.sites[0].name.clone(),
+            pattern: Pattern::Exact(path.into()),
+            handler,
+        };
+        let mounts = [
+            mount("/echo", Arc::new(Echo)),
+            mount("/silent", Arc::new(Silent)),
+            mount("/panic-at-once", Arc::new(Panics { at_once: true })),
+            mount("/panic", Arc::new(Panics { at_once: false })),
+        ];
+        let logger = Logger::start(&config.log).expect("a log");
+        let snapshot = Arc::new(Snapshot::new(config, &mounts, &logger).expect("a snapshot"));
+        let pool = Pool::new(2);
+        let cache = Cache::start(64 << 20, pool.clone()).expect("a cache");
+        let address = snapshot.listeners.keys().next().expect("an address").clone();
+        let shared = Shared { pool, cache, logger };
+        let worker = Worker::new(address, shared, Metrics::default().enrol(), &snapshot);
+        World {
+            worker,
+            _folder: folder,
+        }
+    }
+
+    pub fn connect(&self) -> Conversation {
+        let (link, peer) = sim::pipe();
+        let woken = Arc::new(Woken {
+            flag: AtomicBool::new(true),
+            thread: thread::current(),
+        });
+        let connection = Connection::new(&self.worker, link, Client::Local, None);
+        Conversation {
+            connection: Some(Box::pin(connection)),
+            peer,
+            waker: Waker::from(Arc::clone(&woken)),
+            woken,
+        }
+    }
+
+    /// Everything this world has is asked for once, so that no answer has to wait for the disk.
+    pub fn warm(self) -> World {
+        for path in ["small.txt", "large.bin", "missing"] {
+            let mut client = self.connect();
+            client
+                .peer
+                .say(format!("GET /{path} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n").as_bytes())
+                .end();
+            client.run_to_end();
+            assert!(client.peer.heard().starts_with(b"HTTP/1.1 "), "{path}");
+        }
+        self
+    }
+
+    /// Time passes for this worker.
+    pub fn pass(&self, ticks: u32) {
+        for _ in 0..ticks {
+            self.worker.wheel.advance();
+        }
+    }
+}
+
+/// One connection and its client.
+pub struct Conversation {
+    connection: Option<Pin<Box<Connection<Sim>>>>,
+    pub peer: Peer,
+    waker: Waker,
+    pub woken: Arc<Woken>,
+}
+
+impl Conversation {
+    /// Runs until the connection waits for something from outside.
+    pub fn settle(&mut self) -> &mut Conversation {
+        while self.woken.flag.swap(false, Ordering::AcqRel) {
+            let Some(connection) = &mut self.connection else { break };
+            if let Poll::Ready(()) = connection.as_mut().poll(&mut Context::from_waker(&self.waker)) {
+                self.connection = None;
+            }
+        }
+        self
+    }
+
+    /// Runs until the connection is over, however long the disk takes.
+    pub fn run_to_end(&mut self) {
+        let deadline = Instant::now() + PATIENCE;
+        while !self.settle().is_over() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            assert!(
+                !left.is_zero(),
+                "still open: {:?}",
+                String::from_utf8_lossy(&self.peer.heard())
+            );
+            thread::park_timeout(left);
+        }
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.connection.is_none()
+    }
+
+    pub fn heard(&self) -> String {
+        String::from_utf8_lossy(&self.peer.heard()).into_owned()
+    }
+}
