@@ -1,0 +1,133 @@
+//! Headless Chromium loads what people see first: the pages of the server itself, and an app that needs its script.
+
+use super::server::Server;
+use crate::Failure;
+use crate::command::shown;
+use crate::repository;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Seconds after which a browser that hangs is ended.
+const PATIENCE: &str = "60";
+/// No sandbox: it will not run as root, and these pages are ours. The rest keeps the browser from asking anybody else.
+const OPTIONS: &[&str] = &[
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--enable-logging=stderr",
+    "--dump-dom",
+];
+/// How the browser marks what a page did wrong: a blocked style, a script of the wrong type, an exception.
+const COMPLAINTS: &[&str] = &[":CONSOLE", "Content Security Policy", "Uncaught"];
+
+pub fn run(program: &Path) -> Result<(), Failure> {
+    let empty = tempfile::tempdir()?;
+    // Nothing to serve, and no settings: the very first start.
+    let fresh = Server::start(program, &["run"], empty.path())?;
+    check(
+        &fresh,
+        "/",
+        &["<title>RockNet is running</title>", "<svg", "rocknet serve ./my-site"],
+    )?;
+    drop(fresh);
+
+    let examples = repository::root().join("examples");
+    let downloads = Server::of_folder(program, &examples.join("downloads/www"))?;
+    check(
+        &downloads,
+        "/",
+        &["<title>Index of /</title>", "href=\"./2025/\"", "README.txt"],
+    )?;
+    check(
+        &downloads,
+        "/2025/?sort=name&order=desc",
+        &["aria-sort=\"descending\"", "log-11.txt", "log-2.txt"],
+    )?;
+    check(
+        &downloads,
+        "/nowhere",
+        &["<title>404 Not Found</title>", "<h1>Not Found</h1>"],
+    )?;
+    drop(downloads);
+
+    // Its own settings, on another port.
+    let spa = examples.join("spa");
+    let root = format!("root = \"{}\"", spa.join("www").display());
+    let settings = fs::read_to_string(spa.join("rocknet.toml"))?;
+    let settings = settings.replace("\":8080\"", "\":0\"").replace("root = \"www\"", &root);
+    fs::write(empty.path().join("rocknet.toml"), settings)?;
+    let spa = Server::start(program, &["run"], empty.path())?;
+    // The script fills the page by its path; without it there would be the words on JavaScript.
+    check(&spa, "/tides/ebb", &["<h1>Ebb</h1>", "<output>the water goes</output>"])?;
+    check(&spa, "/about", &["<h1>About</h1>", "found at <code>/about</code>"])
+}
+
+/// Loads a page: its DOM, once scripts have run, must hold `parts` in this order, and the browser must not complain.
+fn check(server: &Server, path: &str, parts: &[&str]) -> Result<(), Failure> {
+    let url = server.url(path);
+    let profile = tempfile::tempdir()?;
+    let mut command = Command::new("timeout");
+    command.args([PATIENCE, "chromium"]).args(OPTIONS);
+    command
+        .arg(format!("--user-data-dir={}", profile.path().display()))
+        .arg(&url)
+        .stdin(Stdio::null());
+    let output = command
+        .output()
+        .map_err(|error| format!("{}: {error}", shown(&command)))?;
+    let (dom, log) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    if !output.status.success() {
+        return Err(format!("{url}: {} ended with {}\n{log}", shown(&command), output.status).into());
+    }
+    judge(&dom, &log, parts).map_err(|wrong| format!("{url}: {wrong}"))?;
+    println!("{path} is as it should be");
+    Ok(())
+}
+
+fn judge(dom: &str, log: &str, parts: &[&str]) -> Result<(), String> {
+    let mut rest = dom;
+    for part in parts {
+        let at = rest
+            .find(part)
+            .ok_or_else(|| format!("no {part:?} in order in\n{dom}"))?;
+        rest = &rest[at + part.len()..];
+    }
+    let complaint = log
+        .lines()
+        .find(|line| COMPLAINTS.iter().any(|mark| line.contains(mark)));
+    complaint.map_or(Ok(()), |line| Err(line.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_must_hold_its_parts_in_order_without_complaint() {
+        let refused = "[1:1:ERROR:CONSOLE(7)] \"Refused to apply inline style\"";
+        let rows: [(&str, &str, &[&str], bool); 5] = [
+            (
+                "<p>a</p><p>b</p>",
+                "[1:ERROR:bus.cc(1)] no bus",
+                &["<p>a", "<p>b"],
+                true,
+            ),
+            ("<p>b</p><p>a</p>", "", &["<p>a", "<p>b"], false),
+            ("<p>a</p>", "", &["<p>a", "<p>a"], false),
+            ("", "", &["<p>"], false),
+            ("<p>a</p>", refused, &["<p>a"], false),
+        ];
+        for (dom, log, parts, expected) in rows {
+            assert_eq!(judge(dom, log, parts).is_ok(), expected, "{dom:?} {log:?} {parts:?}");
+        }
+    }
+}

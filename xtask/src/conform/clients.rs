@@ -1,0 +1,178 @@
+//! Clients without a face: curl as newcomers use it, wrk and ab for load under which no answer may be lost.
+
+use super::server::Server;
+use crate::Failure;
+use crate::command::{command, output};
+use std::fs;
+use std::path::Path;
+
+/// Short enough to be compared as a whole.
+const PAGE: &str = "Thirteen byte";
+/// Content that is worth compressing.
+const LONG: &str = "The same line many times over, so that it becomes short.\n";
+const LONG_LINES: usize = 200;
+/// How long wrk asks, and by how many connections: all are busy at once, and none may starve.
+const WRK: &[&str] = &["-t1", "-c64", "-d2s"];
+/// Requests of ab, and how many at once: enough to meet a connection that is closed at the wrong moment.
+const AB_REQUESTS: u32 = 10_000;
+const AB_CONCURRENT: u32 = 100;
+
+/// Options of curl, a path, and what it prints: the content and the status, or what `--write-out` says.
+type Row = (&'static [&'static str], &'static str, String);
+
+pub fn curl(program: &Path) -> Result<(), Failure> {
+    let (_folder, server) = small_site(program)?;
+    let long = LONG.repeat(LONG_LINES);
+    let status = |content: &str, status: u16| format!("{content} {status}");
+    let type_and_length: &[&str] = &["-o", "/dev/null", "-w", "%{content_type} %header{content-length}"];
+    let rows: &[Row] = &[
+        (&[], "/page.txt", status(PAGE, 200)),
+        (&["--http1.0"], "/page.txt", status(PAGE, 200)),
+        (&["-r", "0-7"], "/page.txt", status("Thirteen", 206)),
+        (&["-r", "-4"], "/page.txt", status("byte", 206)),
+        (&["-r", "99-"], "/page.txt", status("", 416)),
+        (&["-z", "1 Jan 2100"], "/page.txt", status("", 304)),
+        (&["-z", "1 Jan 2000"], "/page.txt", status(PAGE, 200)),
+        (&[], "/long.txt", status(&long, 200)),
+        (&["--compressed"], "/long.txt", status(&long, 200)),
+        (&["-L"], "/folder", status("inside", 200)),
+        (&["-X", "DELETE"], "/page.txt", status("", 405)),
+        (&["-d", "name=value"], "/page.txt", status("", 405)),
+        (&["--path-as-is"], "/../../etc/passwd", status("", 400)),
+        (&["--path-as-is"], "/%2e%2e/%2e%2e/etc/passwd", status("", 400)),
+        (&[], "/nowhere", status("", 404)),
+        (type_and_length, "/page.txt", "text/plain; charset=utf-8 13".to_owned()),
+        (&["-I", "-o", "/dev/null"], "/page.txt", status("", 200)),
+    ];
+    for (options, path, expected) in rows {
+        let mut curl = command("curl");
+        // A later option wins, so a row may write something else. Content of errors is for people, not compared here.
+        curl.args(["-sS", "--max-time", "20", "-w", " %{http_code}"])
+            .args(*options);
+        let said = output(curl.arg(server.url(path)))?;
+        let refused = expected.starts_with(' ') && said.ends_with(expected.as_str());
+        if said != *expected && !refused {
+            return Err(format!("curl {} {path}: {said:?}, not {expected:?}", options.join(" ")).into());
+        }
+    }
+    println!("{} calls of curl are as they should be", rows.len());
+    Ok(())
+}
+
+pub fn wrk(program: &Path) -> Result<(), Failure> {
+    let (_folder, server) = small_site(program)?;
+    let said = output(command("wrk").args(WRK).arg(server.url("/page.txt")))?;
+    judge_wrk(&said).map_err(|wrong| format!("{wrong}:\n{said}").into())
+}
+
+/// wrk has a line for what went wrong only where something did.
+fn judge_wrk(said: &str) -> Result<(), String> {
+    let mut lines = said.lines().map(str::trim);
+    if let Some(line) = lines.find(|line| line.starts_with("Socket errors:") || line.starts_with("Non-2xx")) {
+        return Err(line.to_owned());
+    }
+    let requests = said
+        .lines()
+        .find_map(|line| line.split_once(" requests in "))
+        .and_then(|(number, _)| number.trim().parse::<u64>().ok());
+    match requests {
+        Some(requests) if requests > 0 => {
+            println!("{requests} requests, none failed");
+            Ok(())
+        }
+        _ => Err("nothing was answered".to_owned()),
+    }
+}
+
+/// Both ways: a connection for each request, and kept connections, which HTTP/1.0 must ask for.
+pub fn ab(program: &Path) -> Result<(), Failure> {
+    let (_folder, server) = small_site(program)?;
+    let url = server.url("/page.txt");
+    for kept in [false, true] {
+        let mut ab = command("ab");
+        ab.args(["-q", "-r", "-n", &AB_REQUESTS.to_string()]);
+        ab.args(["-c", &AB_CONCURRENT.to_string()]);
+        if kept {
+            ab.arg("-k");
+        }
+        let said = output(ab.arg(&url))?;
+        judge_ab(&said, AB_REQUESTS, kept).map_err(|wrong| format!("{wrong}:\n{said}"))?;
+    }
+    Ok(())
+}
+
+fn judge_ab(said: &str, asked: u32, kept: bool) -> Result<(), String> {
+    let field = |name: &str| {
+        let value = said.lines().find_map(|line| line.strip_prefix(name))?;
+        value.trim().parse::<u32>().ok()
+    };
+    for (name, expected) in [
+        ("Complete requests:", Some(asked)),
+        ("Failed requests:", Some(0)),
+        ("Non-2xx responses:", None),
+        ("Keep-Alive requests:", kept.then_some(asked)),
+    ] {
+        let found = field(name);
+        if found != expected {
+            return Err(format!("{name} {found:?}, not {expected:?}"));
+        }
+    }
+    println!("{asked} requests, none failed, connections kept: {kept}");
+    Ok(())
+}
+
+/// A folder with a few files, and a server over it.
+fn small_site(program: &Path) -> Result<(tempfile::TempDir, Server), Failure> {
+    let folder = tempfile::tempdir()?;
+    fs::write(folder.path().join("page.txt"), PAGE)?;
+    fs::write(folder.path().join("long.txt"), LONG.repeat(LONG_LINES))?;
+    fs::create_dir(folder.path().join("folder"))?;
+    fs::write(folder.path().join("folder/index.html"), "inside")?;
+    let server = Server::of_folder(program, folder.path())?;
+    Ok((folder, server))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_answer_lost_fails_the_load_of_wrk() {
+        let rows = [
+            ("  92712 requests in 2.00s, 21.31MB read\n", true),
+            ("  0 requests in 2.00s, 0.00B read\n", false),
+            (
+                "  92 requests in 2.00s, 1MB read\n  Socket errors: connect 0, read 1, write 0, timeout 0\n",
+                false,
+            ),
+            (
+                "  92 requests in 2.00s, 1MB read\n  Non-2xx or 3xx responses: 1\n",
+                false,
+            ),
+            ("", false),
+        ];
+        for (said, expected) in rows {
+            assert_eq!(judge_wrk(said).is_ok(), expected, "{said:?}");
+        }
+    }
+
+    #[test]
+    fn one_answer_lost_fails_the_load_of_ab() {
+        let good = "Complete requests:      10\nFailed requests:        0\n";
+        let kept = format!("{good}Keep-Alive requests:    10\n");
+        let rows = [
+            (good.to_owned(), false, true),
+            (kept.clone(), true, true),
+            // The connections it was to keep were closed, and the other way round.
+            (good.to_owned(), true, false),
+            (kept.replace("requests:    10", "requests:    9"), true, false),
+            (good.replace("10", "9"), false, false),
+            (good.replace("  0", "  1"), false, false),
+            (format!("{good}Non-2xx responses:      10\n"), false, false),
+            (String::new(), false, false),
+        ];
+        for (said, kept, expected) in rows {
+            assert_eq!(judge_ab(&said, 10, kept).is_ok(), expected, "{said:?} {kept}");
+        }
+    }
+}

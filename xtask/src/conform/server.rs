@@ -1,0 +1,97 @@
+//! The built server as a process: started on a port of the kernel's choice, which its first lines tell.
+
+use crate::Failure;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A running server. It is killed when dropped.
+pub struct Server {
+    child: Child,
+    /// Where it answers, with the slash at the end.
+    url: String,
+}
+
+/// The longest a server may take to tell its URL: far more than it takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// What begins the URL in the lines of start-up.
+const SCHEME: &str = "http://";
+
+impl Server {
+    /// Starts `program` with `arguments` in `folder`, and waits for the line with its URL.
+    pub fn start(program: &Path, arguments: &[&str], folder: &Path) -> Result<Self, Failure> {
+        let mut child = Command::new(program)
+            .args(arguments)
+            .current_dir(folder)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| format!("{}: {error}", program.display()))?;
+        let (line, lines) = channel();
+        if let Some(output) = child.stdout.take() {
+            thread::spawn(move || {
+                // Read to the end, though nobody listens any more: a full pipe would hold the server.
+                for read in BufReader::new(output).lines().map_while(Result::ok) {
+                    let _ = line.send(read);
+                }
+            });
+        }
+        let mut server = Self {
+            child,
+            url: String::new(),
+        };
+        let deadline = Instant::now() + PATIENCE;
+        while server.url.is_empty() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let line = lines.recv_timeout(left);
+            let line = line.map_err(|_| format!("`rocknet {}` told no URL", arguments.join(" ")))?;
+            server.url = url(&line).unwrap_or_default().to_owned();
+        }
+        Ok(server)
+    }
+
+    /// Serves `folder` and what is below it.
+    pub fn of_folder(program: &Path, folder: &Path) -> Result<Self, Failure> {
+        Self::start(program, &["serve", ".", "--listen", "127.0.0.1:0"], folder)
+    }
+
+    /// The whole URL of a path that begins with a slash.
+    pub fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.url.trim_end_matches('/'))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The URL in a line of start-up.
+fn url(line: &str) -> Option<&str> {
+    line.split_whitespace().find(|word| word.starts_with(SCHEME))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_url_is_the_word_that_looks_like_one() {
+        let rows = [
+            (
+                "  http://127.0.0.1:41417/  →  /srv/www",
+                Some("http://127.0.0.1:41417/"),
+            ),
+            ("RockNet 0.1.0", None),
+            ("", None),
+        ];
+        for (line, expected) in rows {
+            assert_eq!(url(line), expected, "{line:?}");
+        }
+    }
+}

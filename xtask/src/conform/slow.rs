@@ -1,0 +1,70 @@
+//! slowhttptest: clients that send and read as slowly as they can must not keep others out.
+
+use super::server::Server;
+use crate::Failure;
+use crate::command::output;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// Each attack of slowhttptest: its name, and its option.
+pub const ATTACKS: &[(&str, &str)] = &[
+    ("slow headers", "-H"),
+    ("slow bodies", "-B"),
+    ("overlapping ranges", "-R"),
+    ("slow readers", "-X"),
+];
+/// Connections per second: all are open after three seconds.
+const RATE: &str = "200";
+/// Large enough that a slow reader finds something to read slowly.
+const PAGE_BYTES: usize = 1 << 20;
+/// Lines of the report that are shown: the last one holds the result.
+const REPORT_LINES: usize = 12;
+
+/// One attack against a server of its own: what one left behind must not decide the next.
+pub fn run(program: &Path, option: &str, seconds: u32, connections: u32) -> Result<(), Failure> {
+    let folder = tempfile::tempdir()?;
+    fs::write(
+        folder.path().join("page.html"),
+        "0123456789abcde\n".repeat(PAGE_BYTES / 16),
+    )?;
+    let server = Server::of_folder(program, folder.path())?;
+    let mut command = Command::new("slowhttptest");
+    command.args([option, "-c", &connections.to_string(), "-r", RATE]);
+    command.args(["-l", &seconds.to_string(), "-u", &server.url("/page.html")]);
+    let text = output(&mut command)?;
+    let lines: Vec<&str> = text.lines().collect();
+    println!("{}", lines[lines.len().saturating_sub(REPORT_LINES)..].join("\n"));
+    judge(&text)
+}
+
+/// slowhttptest probes the server while it attacks, and says at each report whether the probe was answered.
+fn judge(text: &str) -> Result<(), Failure> {
+    let answers: Vec<&str> = text
+        .lines()
+        .filter(|line| line.contains("service available:"))
+        .collect();
+    let refused = answers.iter().filter(|line| line.contains("NO")).count();
+    match (answers.len(), refused) {
+        (0, _) => Err("slowhttptest said nothing of the service".into()),
+        (_, 0) => Ok(()),
+        (all, refused) => Err(format!("the service was gone in {refused} of {all} reports").into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_gap_in_the_service_fails_the_attack() {
+        let rows = [
+            ("service available:   YES\nservice available:   YES\n", true),
+            ("service available:   YES\nservice available:   NO\n", false),
+            ("", false),
+        ];
+        for (text, expected) in rows {
+            assert_eq!(judge(text).is_ok(), expected, "{text:?}");
+        }
+    }
+}
