@@ -16,16 +16,25 @@ pub struct Clock {
     date: Cell<[u8; 29]>,
 }
 
-impl Clock {
-    pub fn new() -> Clock {
-        let clock = Clock { unix_ms: Cell::new(0), uptime_ms: Cell::new(0), date: Cell::new(*b"Thu, 01 Jan 1970 00:00:00 GMT") };
+impl Default for Clock {
+    /// Reads the time once.
+    fn default() -> Clock {
+        let clock = Clock {
+            unix_ms: Cell::new(0),
+            uptime_ms: Cell::new(0),
+            date: Cell::new(*b"Thu, 01 Jan 1970 00:00:00 GMT"),
+        };
         clock.read();
         clock
     }
+}
 
+impl Clock {
     /// Asks the system for the time.
     pub fn read(&self) {
-        let unix_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
+        let unix_ms = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |since| since.as_millis() as u64);
         if unix_ms / 1000 != self.unix_ms.get() / 1000 {
             self.date.set(date::format(unix_ms / 1000));
         }

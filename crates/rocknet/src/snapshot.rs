@@ -54,7 +54,7 @@ impl Snapshot {
                 let names = listeners.entry(bound).or_default();
                 names.sites.insert(number);
                 let table = match ip {
-                    Some(ip) => names.by_ip.entry(ip).or_insert_with(HostTable::new),
+                    Some(ip) => names.by_ip.entry(ip).or_default(),
                     None => &mut names.any,
                 };
                 for name in &site.names {

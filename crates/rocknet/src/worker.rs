@@ -103,13 +103,13 @@ impl Worker {
             address,
             shared,
             counters,
-            clock: Clock::new(),
+            clock: Clock::default(),
             buffers: RefCell::new(Buffers {
                 input: vec![0; INPUT].into_boxed_slice(),
                 output: SendQueue::with_capacity(OUTPUT),
                 request: RequestIndex::default(),
             }),
-            front: RefCell::new(Front::new()),
+            front: RefCell::new(Front::default()),
             view: RefCell::new(Rc::new(view)),
             wheel,
             stopping: Cell::new(false),
@@ -182,7 +182,11 @@ impl View {
                 send: wheel.ticks(limits.send_stall),
                 keep_alive: wheel.ticks(limits.keep_alive),
                 // Without keep-alive every connection is old enough at its first answer.
-                age: if limits.keep_alive.is_zero() { 0 } else { wheel.ticks(limits.connection_age) },
+                age: if limits.keep_alive.is_zero() {
+                    0
+                } else {
+                    wheel.ticks(limits.connection_age)
+                },
                 linger: wheel.ticks(LINGER),
             },
         }

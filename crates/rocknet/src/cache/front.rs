@@ -19,6 +19,7 @@ const MAX_PATHS: usize = 8192;
 const MAX_PATH_LENGTH: usize = 512;
 
 /// What this worker knows of the answers to raw paths.
+#[derive(Default)]
 pub struct Front {
     paths: HashTable<Slot>,
     hasher: RandomState,
@@ -75,13 +76,6 @@ impl Known {
 }
 
 impl Front {
-    pub fn new() -> Front {
-        Front {
-            paths: HashTable::new(),
-            hasher: RandomState::default(),
-        }
-    }
-
     #[inline]
     pub fn find(&mut self, site: u32, path: &[u8]) -> Option<&Rc<Known>> {
         let hash = self.hasher.hash_one((site, path));
@@ -161,7 +155,7 @@ mod tests {
 
     #[test]
     fn is_bounded_and_keeps_what_is_used() {
-        let mut front = Front::new();
+        let mut front = Front::default();
         front.keep(0, b"/favourite", known());
         for number in 0..MAX_PATHS * 3 {
             front.keep(1, format!("/{number}").as_bytes(), known());
@@ -174,7 +168,7 @@ mod tests {
 
     #[test]
     fn forgets() {
-        let mut front = Front::new();
+        let mut front = Front::default();
         let entry = known();
         front.keep(0, b"/a", Rc::clone(&entry));
         front.keep(0, b"/b", known());

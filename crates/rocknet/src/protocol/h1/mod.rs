@@ -1,12 +1,16 @@
 //! HTTP/1.1 and 1.0 connections: the engine's events on one side, exchanges on the other.
 
+mod answering;
 mod block;
+mod closing;
 mod connection;
 mod content;
 mod deadlines;
 mod feed;
+mod reading;
 mod record;
 mod reply;
+mod waiting;
 
 pub use block::Block;
 pub use connection::Connection;

@@ -16,7 +16,7 @@ pub fn write(
     view: &View,
     site: Option<u32>,
     client: Client,
-    text: &mut Option<Box<String>>,
+    text: &mut Option<Box<str>>,
     request: &Request<'_>,
     status: Status,
     content_bytes: u64,
@@ -24,7 +24,7 @@ pub fn write(
     let Some(sink) = site.and_then(|site| view.snapshot.sites.get(site as usize)?.access) else {
         return;
     };
-    let client = text.get_or_insert_with(|| Box::new(client.to_string()));
+    let client = text.get_or_insert_with(|| client.to_string().into());
     worker.log.borrow_mut().record(
         sink,
         &Record {

@@ -1,0 +1,285 @@
+//! Answering: from one request to its answer in the send queue, and what becomes of the connection after it.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+
+use rocknet_io::link::Link;
+use rocknet_io::queue::SendQueue;
+use rocknet_proto::h1::{self, Content, Length, Next, Refusal};
+use rocknet_proto::request::{OwnedRequest, RequestIndex};
+use rocknet_proto::status::Status;
+
+use super::connection::{Connection, Facts, Feeding, State, Waiting};
+use super::feed::Feed;
+use super::record;
+use super::reply::H1Reply;
+use crate::dispatch::{self, Dispatched};
+use crate::exchange::{Pipe, RequestContent};
+use crate::filter;
+use crate::handler::fixed;
+use crate::response::Response;
+use crate::worker::{View, Worker};
+
+impl<L: Link> Connection<L> {
+    #[inline]
+    pub(super) fn answer(
+        &mut self,
+        worker: &Rc<Worker>,
+        view: &View,
+        head: &[u8],
+        index: &RequestIndex,
+        content: Content,
+        output: &mut SendQueue,
+    ) {
+        let request = index.view(head);
+        let site = view.site(self.local.as_deref().copied(), request.authority);
+        let close = worker.is_stopping() || worker.wheel.now() - self.born >= view.ticks.age;
+        let owned = || Rc::new(OwnedRequest::copy(head, index));
+        if let (Content::None, Some(number)) = (content, site) {
+            let date = worker.clock.date();
+            let mut reply = H1Reply {
+                engine: &mut self.engine,
+                output,
+                date,
+                now_ms: worker.clock.uptime_ms(),
+                close,
+                next: None,
+                feed: None,
+                content_bytes: 0,
+            };
+            let dispatched = catch_unwind(AssertUnwindSafe(|| {
+                dispatch::ready(worker, number, &request, owned, &mut reply)
+            }));
+            let (next, feed, sent) = (reply.next, reply.feed, reply.content_bytes);
+            match dispatched {
+                Ok(Some(Dispatched::Sent(status))) if feed.is_none() => {
+                    worker.counters.answered(status);
+                    record::write(
+                        worker,
+                        view,
+                        site,
+                        self.client,
+                        &mut self.client_text,
+                        &request,
+                        status,
+                        sent,
+                    );
+                    return self.go_on(next.unwrap_or(Next::Close));
+                }
+                Ok(None) => {}
+                Ok(Some(dispatched)) => {
+                    let facts = Facts::new(view, site, owned);
+                    return self.dispatched(worker, view, dispatched, feed, facts, None, output);
+                }
+                Err(_) => return self.panicked(worker, view, Facts::new(view, site, owned), output),
+            }
+        }
+        let facts = Facts::new(view, site, owned);
+        self.answer_slowly(worker, view, head, index, content, facts, output);
+    }
+
+    #[inline(never)]
+    pub(super) fn answer_slowly(
+        &mut self,
+        worker: &Rc<Worker>,
+        view: &View,
+        head: &[u8],
+        index: &RequestIndex,
+        content: Content,
+        facts: Facts,
+        output: &mut SendQueue,
+    ) {
+        if content != Content::None {
+            let limit = facts
+                .site
+                .map_or(0, |site| view.snapshot.sites[site as usize].body_size);
+            if let Err(refusal) = self.engine.set_content_limit(limit) {
+                return self.refuse(worker, view, refusal, output);
+            }
+        }
+        let (request_content, pipe) = RequestContent::piped();
+        if content == Content::None {
+            pipe.end(Ok(()));
+        }
+        let pipe = (content != Content::None).then_some(pipe);
+        let owned = || {
+            facts
+                .request
+                .clone()
+                .unwrap_or_else(|| Rc::new(OwnedRequest::copy(head, index)))
+        };
+        let request = index.view(head);
+        let dispatched = catch_unwind(AssertUnwindSafe(|| {
+            dispatch::slow(worker, facts.site, &request, owned, request_content, self.client)
+        }));
+        match dispatched {
+            Ok(dispatched) => self.dispatched(worker, view, dispatched, None, facts, pipe, output),
+            Err(_) => self.panicked(worker, view, facts, output),
+        }
+    }
+
+    pub(super) fn dispatched(
+        &mut self,
+        worker: &Rc<Worker>,
+        view: &View,
+        dispatched: Dispatched,
+        feed: Option<Feed>,
+        facts: Facts,
+        pipe: Option<Rc<Pipe>>,
+        output: &mut SendQueue,
+    ) {
+        match dispatched {
+            Dispatched::Sent(status) => match feed {
+                Some(feed) => {
+                    self.state = State::Feeding(Box::new(Feeding {
+                        feed,
+                        status,
+                        sent: 0,
+                        facts,
+                    }));
+                }
+                None => {
+                    let next = self.engine.finish(output.buffer());
+                    self.answered(worker, view, status, 0, &facts, next);
+                }
+            },
+            Dispatched::Respond(response) => self.respond(worker, view, *response, false, facts, output),
+            Dispatched::Later(answer) => {
+                self.deadlines.suspend();
+                self.state = State::Waiting(Box::new(Waiting { answer, pipe, facts }));
+            }
+        }
+    }
+
+    /// Writes an answer that was not prepared.
+    pub(super) fn respond(
+        &mut self,
+        worker: &Rc<Worker>,
+        view: &View,
+        response: Response,
+        close: bool,
+        facts: Facts,
+        output: &mut SendQueue,
+    ) {
+        self.state = State::Reading;
+        let close = close || worker.is_stopping() || worker.wheel.now() - self.born >= view.ticks.age;
+        let Response { status, fields, body } = response;
+        let length = body.length().map_or(Length::Unknown, Length::Exact);
+        let framing = self.engine.respond(status, length, close);
+        let date = worker.clock.date();
+        let all = std::iter::once((&b"Date"[..], &date[..]))
+            .chain(fields.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())));
+        if let Err(error) = h1::encode_head(output.buffer(), framing, status, all) {
+            tracing::error!("an answer could not be written: {error}");
+            output.buffer().extend_from_slice(BROKEN_ANSWER);
+            self.engine.abort();
+            self.answered(worker, view, Status::INTERNAL_SERVER_ERROR, 0, &facts, Next::Linger);
+            return;
+        }
+        let mut sent = 0;
+        if framing.content {
+            if let Some(length) = body.length() {
+                sent = length;
+                if self.engine.begin_data(length, output.buffer()).is_err() {
+                    self.engine.abort();
+                }
+            }
+            if let Some(feed) = Feed::start(body, output) {
+                self.state = State::Feeding(Box::new(Feeding {
+                    feed,
+                    status,
+                    sent,
+                    facts,
+                }));
+                return;
+            }
+        }
+        let next = self.engine.finish(output.buffer());
+        self.answered(worker, view, status, sent, &facts, next);
+    }
+
+    pub(super) fn answered(
+        &mut self,
+        worker: &Rc<Worker>,
+        view: &View,
+        status: Status,
+        sent: u64,
+        facts: &Facts,
+        next: Next,
+    ) {
+        worker.counters.answered(status);
+        if let Some(request) = &facts.request {
+            record::write(
+                worker,
+                view,
+                facts.site,
+                self.client,
+                &mut self.client_text,
+                &request.view(),
+                status,
+                sent,
+            );
+        }
+        self.state = State::Reading;
+        self.stalled = !self.unread.is_empty();
+        self.go_on(next);
+    }
+
+    #[inline]
+    pub(super) fn go_on(&mut self, next: Next) {
+        match next {
+            // Whatever is waited for next, its time begins anew.
+            Next::KeepAlive => self.deadlines.leave(),
+            Next::Drain => self.dropped = 0,
+            Next::Close => {
+                self.state = State::Closing {
+                    linger: !self.unread.is_empty(),
+                }
+            }
+            Next::Linger | Next::Upgrade => self.state = State::Closing { linger: true },
+        }
+    }
+
+    /// Answers what is no acceptable request, and closes.
+    #[cold]
+    pub(super) fn refuse(&mut self, worker: &Rc<Worker>, view: &View, refusal: Refusal, output: &mut SendQueue) {
+        tracing::debug!(client = %self.client, "refused: {}", refusal.reason());
+        let none = Facts {
+            site: None,
+            request: None,
+        };
+        if refusal.may_answer() && self.engine.may_answer() {
+            let mut response = fixed::error_with_hint(refusal.status(), Some(refusal.reason()));
+            filter::headers::apply_server(&mut response.fields);
+            self.respond(worker, view, response, true, none, output);
+        }
+        self.state = State::Closing { linger: true };
+    }
+
+    #[cold]
+    pub(super) fn panicked(&mut self, worker: &Rc<Worker>, view: &View, facts: Facts, output: &mut SendQueue) {
+        worker.counters.panics.add(1);
+        tracing::error!("a request was ended by a panic");
+        if self.engine.may_answer() {
+            let mut response = fixed::error(Status::INTERNAL_SERVER_ERROR);
+            filter::headers::apply_server(&mut response.fields);
+            self.respond(worker, view, response, true, facts, output);
+        } else {
+            self.engine.abort();
+        }
+        self.state = State::Closing { linger: true };
+    }
+}
+
+/// What goes out when an answer turns out to be unspeakable.
+const BROKEN_ANSWER: &[u8] = b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+
+impl Facts {
+    pub(super) fn new(view: &View, site: Option<u32>, owned: impl FnOnce() -> Rc<OwnedRequest>) -> Facts {
+        let logs = site.is_some_and(|site| view.snapshot.sites[site as usize].access.is_some());
+        Facts {
+            site,
+            request: logs.then(owned),
+        }
+    }
+}

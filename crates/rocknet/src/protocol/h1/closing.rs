@@ -1,0 +1,88 @@
+//! Closing: the end of a connection, polite where the client still listens, and what a passed deadline means.
+
+use std::io;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+
+use rocknet_io::link::Link;
+use rocknet_io::queue::SendQueue;
+use rocknet_proto::status::Status;
+
+use super::connection::{Connection, Facts, State};
+use super::deadlines::Phase;
+use crate::exchange::ContentError;
+use crate::filter;
+use crate::handler::fixed;
+
+/// After our last answer this much is read, so that closing does not reset what is still on its way.
+const LINGER_BOUND: u32 = 1 << 20;
+
+impl<L: Link> Connection<L> {
+    /// All has been sent.
+    pub(super) fn end(&mut self, linger: bool) -> Poll<io::Result<()>> {
+        let worker = self.open.worker();
+        // A client that was not the one to say close may have sent more, and closing over that would be a reset, which
+        // takes away from it what it has not read yet.
+        let ours = worker.is_stopping() || worker.wheel.now() - self.born >= worker.view().ticks.age;
+        // Neither is it known what came while an answer that did not fit into the socket was on its way.
+        let meanwhile = self.deadlines.phase() == Phase::Send;
+        let linger = linger || ours || meanwhile || !self.unread.is_empty();
+        self.unread = Vec::new();
+        if !linger {
+            self.state = State::Closed;
+            return Poll::Ready(Ok(()));
+        }
+        self.link.shut_down()?;
+        self.deadlines
+            .begin(Phase::Linger, self.open.worker().view().ticks.linger);
+        self.dropped = 0;
+        self.state = State::Lingering;
+        Poll::Ready(Ok(()))
+    }
+
+    pub(super) fn linger(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let worker = Rc::clone(self.open.worker());
+        let input = &mut worker.buffers.borrow_mut().input;
+        let received = ready!(self.link.poll_recv(context, input))?;
+        self.dropped = self.dropped.saturating_add(received.len() as u32);
+        if received.is_empty() || self.dropped > LINGER_BOUND {
+            self.state = State::Closed;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// The deadline has passed.
+    #[cold]
+    pub(super) fn expire(&mut self) {
+        let worker = Rc::clone(self.open.worker());
+        let phase = self.deadlines.phase();
+        tracing::debug!(client = %self.client, ?phase, "a deadline passed");
+        self.deadlines.suspend();
+        if !matches!(phase, Phase::Header | Phase::Content) || (phase == Phase::Content && !self.engine.may_answer()) {
+            // Nothing acts before the backlog has left, and this one never will.
+            self.backlog = None;
+            self.state = State::Closed;
+            return;
+        }
+        let facts = match std::mem::replace(&mut self.state, State::Reading) {
+            State::Waiting(waiting) => {
+                if let Some(pipe) = waiting.pipe {
+                    pipe.end(Err(ContentError::TooSlow));
+                }
+                waiting.facts
+            }
+            _ => Facts {
+                site: None,
+                request: None,
+            },
+        };
+        let view = worker.view();
+        let mut response = fixed::error(Status::REQUEST_TIMEOUT);
+        filter::headers::apply_server(&mut response.fields);
+        let mut output = SendQueue::default();
+        self.respond(&worker, &view, response, true, facts, &mut output);
+        self.state = State::Closing { linger: true };
+        self.deadlines.begin(Phase::Send, view.ticks.send);
+        self.backlog = Some(Box::new(output));
+    }
+}

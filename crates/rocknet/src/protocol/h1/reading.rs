@@ -1,0 +1,143 @@
+//! Reading: all requests that one receive brought, answered in one go where they can be.
+
+use std::io;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use rocknet_io::link::Link;
+use rocknet_io::queue::SendQueue;
+use rocknet_proto::h1::{Content, Received};
+use rocknet_proto::request::RequestIndex;
+
+use super::connection::{Connection, State};
+use super::deadlines::Phase;
+use crate::worker::{Buffers, View, Worker};
+
+/// Answers rendered before they are sent, so that a client that pipelines without reading cannot fill memory.
+const OUTPUT_BOUND: u64 = 256 * 1024;
+
+/// Content nobody wanted is read and thrown away up to here, to save the connection; beyond, it is closed.
+const DRAIN_BOUND: u32 = 256 * 1024;
+
+impl<L: Link> Connection<L> {
+    /// Receives, answers all that can be answered at once, and sends those answers in one go.
+    pub(super) fn read(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let worker = Rc::clone(self.open.worker());
+        let view = worker.view();
+        let buffers = &mut *worker.buffers.borrow_mut();
+        let Buffers { input, output, request } = buffers;
+        if self.stalled {
+            self.stalled = false;
+            self.work_off(&worker, &view, request, output);
+        } else {
+            let received = match self.link.poll_recv(context, input) {
+                // All that had come before the stop is answered.
+                Poll::Pending if worker.is_stopping() && self.unread.is_empty() && self.engine.is_idle() => {
+                    self.state = State::Closed;
+                    return Poll::Ready(Ok(()));
+                }
+                Poll::Pending => {
+                    self.await_more(&view);
+                    return Poll::Pending;
+                }
+                Poll::Ready(received) => received?,
+            };
+            if received.is_empty() {
+                self.state = State::Closed;
+                return Poll::Ready(Ok(()));
+            }
+            if self.unread.is_empty() {
+                let used = self.answer_all(&worker, &view, &received, request, output);
+                if used < received.len() {
+                    self.unread.extend_from_slice(&received[used..]);
+                }
+            } else {
+                self.unread.extend_from_slice(&received);
+                self.work_off(&worker, &view, request, output);
+            }
+        }
+        if matches!(self.state, State::Feeding(_)) {
+            // Head and content leave together.
+            return self.feed_into(context, &worker, &view, output);
+        }
+        Poll::Ready(self.send(context, output, &view))
+    }
+
+    pub(super) fn work_off(
+        &mut self,
+        worker: &Rc<Worker>,
+        view: &View,
+        request: &mut RequestIndex,
+        output: &mut SendQueue,
+    ) {
+        let mut unread = std::mem::take(&mut self.unread);
+        let used = self.answer_all(worker, view, &unread, request, output);
+        if used < unread.len() {
+            unread.drain(..used);
+            self.unread = unread;
+        }
+    }
+
+    /// What is waited for when nothing more is there, and until when.
+    pub(super) fn await_more(&mut self, view: &View) {
+        if !self.unread.is_empty() {
+            self.deadlines.enter(Phase::Header, view.ticks.header);
+        } else if self.engine.is_receiving_content() {
+            self.deadlines.enter(Phase::Content, view.ticks.body);
+        } else if self.deadlines.phase() != Phase::First {
+            self.deadlines.enter(Phase::KeepAlive, view.ticks.keep_alive);
+        }
+    }
+
+    /// Answers the requests in `bytes` until one has to wait; returns how many bytes are done with.
+    #[inline]
+    pub(super) fn answer_all(
+        &mut self,
+        worker: &Rc<Worker>,
+        view: &View,
+        bytes: &[u8],
+        request: &mut RequestIndex,
+        output: &mut SendQueue,
+    ) -> usize {
+        let mut at = 0;
+        loop {
+            match self.engine.receive(&view.head_limits, &bytes[at..], request) {
+                Ok(Received::More { consumed }) => return at + consumed,
+                Ok(Received::Request { consumed, content }) => {
+                    let head = &bytes[at..at + consumed];
+                    at += consumed;
+                    self.answer(worker, view, head, request, content, output);
+                    if !matches!(self.state, State::Reading) {
+                        return at;
+                    }
+                    if at == bytes.len() && content == Content::None {
+                        return at;
+                    }
+                    if output.len() >= OUTPUT_BOUND {
+                        self.stalled = at < bytes.len();
+                        return at;
+                    }
+                }
+                // Content that nobody wants any more.
+                Ok(Received::Data { start, end }) => {
+                    self.dropped = self.dropped.saturating_add((end - start) as u32);
+                    self.deadlines.moved((end - start) as u64);
+                    at += end;
+                    if self.dropped > DRAIN_BOUND {
+                        self.state = State::Closing { linger: true };
+                        return at;
+                    }
+                }
+                Ok(Received::End { consumed }) => {
+                    at += consumed;
+                    self.dropped = 0;
+                }
+                Ok(Received::Blocked) => return at,
+                Err(refusal) => {
+                    self.refuse(worker, view, refusal, output);
+                    return at;
+                }
+            }
+        }
+    }
+}
