@@ -1,6 +1,6 @@
 //! One cached answer: what a path of a scope led to, when that was looked up, and whether it still holds.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
@@ -13,9 +13,9 @@ use crate::prepared::Prepared;
 use crate::response::FieldList;
 
 /// Young entries are used without a question; from this age on a new look is asked for in the background.
-pub const REFRESH_AFTER_MS: u32 = 400;
+pub const REFRESH_AFTER_MS: u64 = 400;
 /// From this age on the answer waits for the new look: with the clock's tick on top, a change on disk shows within a second.
-pub const STALE_AFTER_MS: u32 = 700;
+pub const STALE_AFTER_MS: u64 = 700;
 
 /// The codings an asset may be kept in, the one we like best first.
 pub const ENCODED: [Coding; 3] = [Coding::Br, Coding::Zstd, Coding::Gzip];
@@ -25,10 +25,11 @@ pub struct Entry {
     pub found: Found,
     /// Tells whether a later look found the same.
     pub identity: Vec<FileIdentity>,
-    /// When somebody last looked at the disk, in milliseconds of uptime.
-    checked_ms: AtomicU32,
+    /// When somebody last looked at the disk, in milliseconds of uptime: all 64 bits, because a page may lie here for
+    /// months before it is asked for again.
+    checked_ms: AtomicU64,
     /// When it was last used, likewise.
-    used_ms: AtomicU32,
+    used_ms: AtomicU64,
     /// Set when a newer look found something else, or when the entry was evicted.
     gone: AtomicBool,
     /// Set while somebody takes a new look.
@@ -97,35 +98,33 @@ impl Entry {
         Entry {
             found,
             identity,
-            checked_ms: AtomicU32::new(now_ms as u32),
-            used_ms: AtomicU32::new(now_ms as u32),
+            checked_ms: AtomicU64::new(now_ms),
+            used_ms: AtomicU64::new(now_ms),
             gone: AtomicBool::new(false),
             checking: AtomicBool::new(false),
         }
     }
 
-    /// How old the last look at the disk is. Uptime wraps after 49 days; the difference does not mind.
+    /// How old the last look at the disk is. A worker's clock lags: it may not have seen the moment of the look yet.
     #[inline]
-    pub fn age_ms(&self, now_ms: u64) -> u32 {
-        let age = (now_ms as u32).wrapping_sub(self.checked_ms.load(Ordering::Relaxed));
-        // A worker's clock lags: it may not have seen the moment of the look yet.
-        if age > u32::MAX / 2 { 0 } else { age }
+    pub fn age_ms(&self, now_ms: u64) -> u64 {
+        now_ms.saturating_sub(self.checked_ms.load(Ordering::Relaxed))
     }
 
     pub fn looked_at(&self, now_ms: u64) {
-        self.checked_ms.store(now_ms as u32, Ordering::Relaxed);
+        self.checked_ms.store(now_ms, Ordering::Relaxed);
         self.checking.store(false, Ordering::Release);
     }
 
     /// Notes that it was used; writes to shared memory once a tick at most.
     #[inline]
     pub fn touch(&self, now_ms: u64) {
-        if self.used_ms.load(Ordering::Relaxed) != now_ms as u32 {
-            self.used_ms.store(now_ms as u32, Ordering::Relaxed);
+        if self.used_ms.load(Ordering::Relaxed) != now_ms {
+            self.used_ms.store(now_ms, Ordering::Relaxed);
         }
     }
 
-    pub fn used_ms(&self) -> u32 {
+    pub fn used_ms(&self) -> u64 {
         self.used_ms.load(Ordering::Relaxed)
     }
 
@@ -208,6 +207,28 @@ impl Content {
         match self {
             Content::Memory(bytes) => bytes.len() as u64,
             Content::File(file) => file.length,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn age_is_told_after_any_time() {
+        const DAY: u64 = 24 * 60 * 60 * 1000;
+        for (looked, now, expected) in [
+            (0, 0, 0),
+            (1000, 1400, 400),
+            // The clock of the worker that asks lags.
+            (1000, 900, 0),
+            (0, 30 * DAY, 30 * DAY),
+            (DAY, 400 * DAY, 399 * DAY),
+        ] {
+            let entry = Entry::new(Found::WithoutSlash, Vec::new(), 0);
+            entry.looked_at(looked);
+            assert_eq!(entry.age_ms(now), expected, "looked at {looked}, asked at {now}");
         }
     }
 }

@@ -152,7 +152,7 @@ impl Cache {
 struct Owner {
     entries: HashMap<Key, State>,
     /// Keys with the time they were put here: evicted from the front, unless used since.
-    order: VecDeque<(Key, u32)>,
+    order: VecDeque<(Key, u64)>,
     bytes: u64,
     limit: u64,
     pool: Pool,
@@ -275,7 +275,7 @@ impl Owner {
                     let size = entry.size();
                     self.bytes += size;
                     state.entry = Some((Arc::clone(&entry), size));
-                    self.order.push_back((key.clone(), uptime_ms() as u32));
+                    self.order.push_back((key.clone(), uptime_ms()));
                 }
                 Some(entry)
             }
@@ -308,13 +308,13 @@ impl Owner {
             };
             let Some(state) = self.entries.get(&key) else { continue };
             let Some((entry, size)) = &state.entry else { continue };
-            let used_since = entry.used_ms().wrapping_sub(since) as i32 > 0;
+            let used_since = entry.used_ms() > since;
             if (used_since && chances > 0) || state.loading.is_some() {
                 if chances == 0 {
                     return;
                 }
                 chances -= 1;
-                self.order.push_back((key, uptime_ms() as u32));
+                self.order.push_back((key, uptime_ms()));
                 continue;
             }
             entry.retire();
