@@ -137,6 +137,17 @@ impl Entry {
         self.gone.store(true, Ordering::Relaxed);
     }
 
+    /// Descriptors it holds open.
+    pub fn descriptors(&self) -> u64 {
+        match &self.found {
+            Found::Asset(asset) => asset
+                .variants()
+                .filter(|form| matches!(form.content, Content::File(_)))
+                .count() as u64,
+            Found::WithoutSlash | Found::Directory { .. } | Found::Failed(_) => 0,
+        }
+    }
+
     /// Memory it takes, roughly: content, heads and what holds them together.
     pub fn size(&self) -> u64 {
         const OVERHEAD: u64 = 512;

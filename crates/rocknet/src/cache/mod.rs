@@ -2,6 +2,7 @@
 
 pub mod entry;
 pub mod front;
+mod order;
 mod owner;
 
-pub use owner::{Cache, CacheStatus, Lookup};
+pub use owner::{Cache, CacheStatus, Lookup, most_open_files};

@@ -6,16 +6,18 @@
 //!    └────entry─────────┘   many workers asking for one path wait for one job
 //! ```
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread;
 
+use rocknet_io::descriptors;
 use tokio::sync::oneshot;
 
 use super::entry::{Entry, Found, STALE_AFTER_MS};
+use super::order::{Order, Place};
 use crate::blocking::{Job, Pool};
 use crate::clock::uptime_ms;
 use crate::handler::files::load::load;
@@ -26,6 +28,13 @@ use crate::scope::Scope;
 const MAX_QUESTIONS: usize = 16 * 1024;
 /// Entries kept, so that paths without content (redirects, missing files) cannot fill memory: about 64 MB at most.
 const MAX_ENTRIES: usize = 64 * 1024;
+/// Of the process's descriptors, the part that cached files may hold open: 1/8, most being for connections.
+const FILE_SHARE: u64 = 8;
+/// Open files at most, however many descriptors there are: as many paths as a worker remembers. One that was closed is
+/// opened again when it is asked for, which costs little beside sending it.
+const MAX_OPEN_FILES: u64 = 8192;
+/// Open files at least, or a page of a few large pictures would be opened anew with every request.
+const MIN_OPEN_FILES: u64 = 16;
 
 const THREAD_NAME: &str = "rn-cache";
 
@@ -41,12 +50,15 @@ pub struct Cache {
 pub struct CacheStatus {
     pub entries: AtomicU64,
     pub bytes: AtomicU64,
+    /// Files held open.
+    pub files: AtomicU64,
 }
 
 /// What a look-up gives: the entry, or nothing when the server has too much to do.
 pub type Lookup = Option<Arc<Entry>>;
 
-type Key = (u32, Box<str>);
+/// A scope and a path in it.
+pub type Key = (u32, Box<str>);
 
 enum Message {
     LookUp {
@@ -60,6 +72,8 @@ enum Message {
     },
     Loaded {
         key: Key,
+        /// Which job found it.
+        job: u64,
         result: LoadResult,
     },
     Grew {
@@ -71,10 +85,6 @@ enum Message {
     },
     Limit {
         bytes: u64,
-    },
-    #[cfg(test)]
-    Settle {
-        reply: std::sync::mpsc::Sender<()>,
     },
 }
 
@@ -88,6 +98,11 @@ enum LoadResult {
 impl Cache {
     /// `memory`: bytes of all entries together.
     pub fn start(memory: u64, pool: Pool) -> io::Result<Cache> {
+        Cache::with_files(memory, most_open_files(), pool)
+    }
+
+    /// As [`Cache::start`], with a bound of its own for the files held open.
+    pub fn with_files(memory: u64, files: u64, pool: Pool) -> io::Result<Cache> {
         let (owner, messages) = sync_channel(MAX_QUESTIONS);
         let cache = Cache {
             owner: owner.clone(),
@@ -95,9 +110,14 @@ impl Cache {
         };
         let state = Owner {
             entries: HashMap::new(),
-            order: VecDeque::new(),
+            order: Order::default(),
+            files_order: Order::default(),
             bytes: 0,
             limit: memory,
+            files: 0,
+            most_files: files,
+            jobs: 0,
+            oldest_scope: 0,
             pool,
             owner,
             status: Arc::clone(&cache.status),
@@ -149,12 +169,24 @@ impl Cache {
     }
 }
 
+/// How many files the cache holds open at most, by the limits of the process as they are now.
+pub fn most_open_files() -> u64 {
+    (descriptors::limit() / FILE_SHARE).clamp(MIN_OPEN_FILES, MAX_OPEN_FILES)
+}
+
 struct Owner {
     entries: HashMap<Key, State>,
-    /// Keys with the time they were put here: evicted from the front, unless used since.
-    order: VecDeque<(Key, u64)>,
+    order: Order,
+    /// Those of them that hold files open.
+    files_order: Order,
     bytes: u64,
     limit: u64,
+    files: u64,
+    most_files: u64,
+    /// Jobs started so far.
+    jobs: u64,
+    /// Scopes before this one belong to configurations that are gone: numbers only grow.
+    oldest_scope: u32,
     pool: Pool,
     owner: SyncSender<Message>,
     status: Arc<CacheStatus>,
@@ -162,9 +194,16 @@ struct Owner {
 
 #[derive(Default)]
 struct State {
-    entry: Option<(Arc<Entry>, u64)>,
-    loading: Option<Job<()>>,
+    kept: Option<Kept>,
+    loading: Option<(u64, Job<()>)>,
     waiting: Vec<oneshot::Sender<Lookup>>,
+}
+
+/// An entry with what it is accounted for.
+struct Kept {
+    entry: Arc<Entry>,
+    bytes: u64,
+    files: u64,
 }
 
 impl Owner {
@@ -174,6 +213,7 @@ impl Owner {
             self.handle(message);
             self.status.entries.store(self.entries.len() as u64, Ordering::Relaxed);
             self.status.bytes.store(self.bytes, Ordering::Relaxed);
+            self.status.files.store(self.files, Ordering::Relaxed);
         }
     }
 
@@ -186,33 +226,37 @@ impl Owner {
                     self.load(&scope, &key);
                 }
             }
-            Message::Loaded { key, result } => self.loaded(&key, result),
+            Message::Loaded { key, job, result } => {
+                // What a refused job left behind says nothing of the one that was started since.
+                let current = self.entries.get(&key).and_then(|state| state.loading.as_ref());
+                if current.is_some_and(|(number, _)| *number == job) {
+                    self.loaded(&key, result);
+                }
+            }
             Message::Grew { key, bytes } => {
-                if let Some((_, size)) = self.entries.get_mut(&key).and_then(|state| state.entry.as_mut()) {
-                    *size += bytes;
+                if let Some(kept) = self.entries.get_mut(&key).and_then(|state| state.kept.as_mut()) {
+                    kept.bytes += bytes;
                     self.bytes += bytes;
                     self.evict();
                 }
             }
             Message::Retain { scopes } => {
-                let bytes = &mut self.bytes;
-                self.entries.retain(|(scope, _), state| {
-                    let keep = scopes.contains(scope) || state.loading.is_some();
-                    if !keep && let Some((entry, size)) = &state.entry {
-                        entry.retire();
-                        *bytes -= size;
-                    }
-                    keep
-                });
-                self.order.retain(|(key, _)| self.entries.contains_key(key));
+                // What is being loaded for a scope that is gone is answered, and then not kept.
+                self.oldest_scope = scopes.iter().min().copied().unwrap_or(self.oldest_scope);
+                let gone: Vec<Key> = self
+                    .entries
+                    .iter()
+                    .filter(|((scope, _), state)| !scopes.contains(scope) && state.loading.is_none())
+                    .map(|(key, _)| key.clone())
+                    .collect();
+                gone.iter().for_each(|key| self.forget(key));
+                let entries = &self.entries;
+                self.order.retain(|key| entries.contains_key(key));
+                self.files_order.retain(|key| entries.contains_key(key));
             }
             Message::Limit { bytes } => {
                 self.limit = bytes;
                 self.evict();
-            }
-            #[cfg(test)]
-            Message::Settle { reply } => {
-                let _ = reply.send(());
             }
         }
     }
@@ -220,10 +264,10 @@ impl Owner {
     fn look_up(&mut self, scope: &Arc<Scope>, path: Box<str>, reply: oneshot::Sender<Lookup>) {
         let key = (scope.id, path);
         let state = self.entries.entry(key.clone()).or_default();
-        if let Some((entry, _)) = &state.entry
-            && entry.age_ms(uptime_ms()) < STALE_AFTER_MS
+        if let Some(kept) = &state.kept
+            && kept.entry.age_ms(uptime_ms()) < STALE_AFTER_MS
         {
-            let _ = reply.send(Some(Arc::clone(entry)));
+            let _ = reply.send(Some(Arc::clone(&kept.entry)));
             return;
         }
         state.waiting.push(reply);
@@ -235,10 +279,13 @@ impl Owner {
     /// Starts a job; what it finds comes back as a message, even if that is that it was lost.
     fn load(&mut self, scope: &Arc<Scope>, key: &Key) {
         let Some(state) = self.entries.get_mut(key) else { return };
-        let previous = state.entry.as_ref().map(|(entry, _)| Arc::clone(entry));
+        let previous = state.kept.as_ref().map(|kept| Arc::clone(&kept.entry));
+        self.jobs += 1;
+        let number = self.jobs;
         let report = Report {
             owner: self.owner.clone(),
             key: key.clone(),
+            job: number,
             result: Some(LoadResult::Lost),
         };
         let (job_scope, job_path) = (Arc::clone(scope), key.1.clone());
@@ -252,7 +299,7 @@ impl Owner {
             // Its report may have found the channel full; nobody shall wait for ever.
             self.loaded(key, LoadResult::Lost);
         } else {
-            state.loading = Some(job);
+            state.loading = Some((number, job));
         }
     }
 
@@ -260,72 +307,111 @@ impl Owner {
         let Some(state) = self.entries.get_mut(key) else { return };
         state.loading = None;
         let waiting = std::mem::take(&mut state.waiting);
+        let known = state.kept.as_ref().map(|kept| Arc::clone(&kept.entry));
         let answer = match result {
             LoadResult::New(entry) => {
                 let entry = Arc::new(*entry);
-                if let Some((old, size)) = state.entry.take() {
-                    old.retire();
-                    self.bytes -= size;
-                }
+                self.forget(key);
+                // A shortage may be over with the next request.
                 if matches!(&entry.found, Found::Failed(status) if status.code() >= 500) {
-                    // A shortage may be over with the next request.
                     entry.retire();
-                    self.entries.remove(key);
                 } else {
-                    let size = entry.size();
-                    self.bytes += size;
-                    state.entry = Some((Arc::clone(&entry), size));
-                    self.order.push_back((key.clone(), uptime_ms()));
+                    self.keep(key, &entry);
                 }
                 Some(entry)
             }
             LoadResult::Unchanged => {
-                let entry = state.entry.as_ref().map(|(entry, _)| Arc::clone(entry));
-                if let Some(entry) = &entry {
+                if let Some(entry) = &known {
                     entry.looked_at(uptime_ms());
                 }
-                entry
+                known
             }
-            LoadResult::Lost => {
-                if state.entry.is_none() {
-                    self.entries.remove(key);
-                }
-                None
-            }
+            LoadResult::Lost => None,
         };
+        let is_empty = self.entries.get(key).is_some_and(|state| state.kept.is_none());
+        if is_empty || key.0 < self.oldest_scope {
+            self.forget(key);
+        }
         for reply in waiting {
             let _ = reply.send(answer.clone());
         }
         self.evict();
     }
 
-    /// Second chance: the oldest goes, unless it was used since it was put into the order.
+    fn keep(&mut self, key: &Key, entry: &Arc<Entry>) {
+        let kept = Kept {
+            entry: Arc::clone(entry),
+            bytes: entry.size(),
+            files: entry.descriptors(),
+        };
+        self.bytes += kept.bytes;
+        self.files += kept.files;
+        let now = uptime_ms();
+        self.order.push(key.clone(), now);
+        if kept.files > 0 {
+            self.files_order.push(key.clone(), now);
+        }
+        self.entries.entry(key.clone()).or_default().kept = Some(kept);
+    }
+
+    fn forget(&mut self, key: &Key) {
+        let state = self.entries.remove(key);
+        if let Some(kept) = state.and_then(|state| state.kept) {
+            kept.entry.retire();
+            self.bytes -= kept.bytes;
+            self.files -= kept.files;
+        }
+    }
+
     fn evict(&mut self) {
-        let mut chances = self.order.len();
-        while self.bytes > self.limit.max(1) || self.entries.len() > MAX_ENTRIES {
-            let Some((key, since)) = self.order.pop_front() else {
+        self.evict_while(
+            |owner| &mut owner.order,
+            |_| true,
+            |owner| owner.bytes > owner.limit.max(1) || owner.entries.len() > MAX_ENTRIES,
+        );
+        self.evict_while(
+            |owner| &mut owner.files_order,
+            |kept| kept.files > 0,
+            |owner| owner.files > owner.most_files,
+        );
+        let entries = &self.entries;
+        self.order.tidy(entries.len(), |key| entries.contains_key(key));
+        let has_files = |key: &Key| {
+            entries
+                .get(key)
+                .and_then(|state| state.kept.as_ref())
+                .is_some_and(|kept| kept.files > 0)
+        };
+        self.files_order.tidy(self.files as usize, has_files);
+    }
+
+    /// Second chance: the oldest of those that count goes, unless it was used since it was put into the order.
+    fn evict_while(
+        &mut self,
+        order: fn(&mut Owner) -> &mut Order,
+        counts: fn(&Kept) -> bool,
+        too_much: fn(&Owner) -> bool,
+    ) {
+        let mut chances = order(self).len();
+        while too_much(self) {
+            let Some(Place { key, since }) = order(self).pop() else {
                 return;
             };
             let Some(state) = self.entries.get(&key) else { continue };
-            let Some((entry, size)) = &state.entry else { continue };
-            let used_since = entry.used_ms() > since;
-            if (used_since && chances > 0) || state.loading.is_some() {
-                if chances == 0 {
-                    return;
-                }
-                chances -= 1;
-                self.order.push_back((key, uptime_ms()));
+            let Some(kept) = state.kept.as_ref().filter(|kept| counts(kept)) else {
+                continue;
+            };
+            let used = kept.entry.used_ms() > since;
+            if state.loading.is_none() && (!used || chances == 0) {
+                self.forget(&key);
                 continue;
             }
-            entry.retire();
-            self.bytes -= size;
-            self.entries.remove(&key);
-        }
-        // Replaced entries leave their old places behind.
-        if self.order.len() > 2 * self.entries.len() + 64 {
-            let mut seen = HashSet::new();
-            self.order
-                .retain(|(key, _)| self.entries.contains_key(key) && seen.insert(key.clone()));
+            // It keeps a place, even if nobody has chances left: what has none could never be evicted.
+            order(self).push(key, uptime_ms());
+            if chances == 0 {
+                return;
+            }
+            chances -= 1;
         }
     }
 }
@@ -334,6 +420,7 @@ impl Owner {
 struct Report {
     owner: SyncSender<Message>,
     key: Key,
+    job: u64,
     /// Taken when it is sent.
     result: Option<LoadResult>,
 }
@@ -349,6 +436,7 @@ impl Drop for Report {
         let Some(result) = self.result.take() else { return };
         let message = Message::Loaded {
             key: std::mem::take(&mut self.key),
+            job: self.job,
             result,
         };
         match self.owner.try_send(message) {

@@ -314,6 +314,51 @@ fn a_folder_may_come_after_the_server() {
 }
 
 #[test]
+fn open_files_are_bounded() {
+    const MOST: u64 = 8;
+    const FILES: usize = 30;
+    let folder = Folder::with(&[("www/small.txt", "small")]);
+    for number in 0..FILES {
+        folder.sparse(&format!("www/{number}.bin"), 100_000);
+    }
+    let pool = Pool::new(2);
+    let cache = Cache::with_files(64 << 20, MOST, pool.clone()).expect("a cache");
+    let settings = Settings {
+        root: Some(folder.path("www")),
+        ..Settings::default()
+    };
+    let scope = Arc::new(Scope::new(&settings, 50 * 1024).expect("a scope"));
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .expect("a runtime");
+    let look_up = |path: &str| runtime.block_on(cache.look_up(&scope, path)).expect("an entry");
+    let small = look_up("/small.txt");
+    let mut entries = Vec::new();
+    for number in 0..FILES {
+        entries.push(look_up(&format!("/{number}.bin")));
+        // The owner counts when it has answered; the next answer shows that it has.
+        look_up("/small.txt");
+        let files = cache.status().files.load(Ordering::Relaxed);
+        assert!(files <= MOST, "{files} files are open at number {number}");
+    }
+    let kept: Vec<usize> = (0..FILES).filter(|number| !entries[*number].is_gone()).collect();
+    assert_eq!(
+        kept,
+        (FILES - MOST as usize..FILES).collect::<Vec<_>>(),
+        "the oldest go first"
+    );
+    assert!(!small.is_gone(), "what holds no file does not count");
+
+    // A new configuration lets go of all that the old one held open.
+    cache.retain([scope.id + 1].into(), 64 << 20);
+    assert!(look_up("/0.bin").is_gone(), "kept for a configuration that is gone");
+    assert!(look_up("/0.bin").is_gone() && entries.iter().all(|entry| entry.is_gone()));
+    assert_eq!(cache.status().files.load(Ordering::Relaxed), 0);
+    assert_eq!(cache.status().bytes.load(Ordering::Relaxed), 0);
+    pool.stop(Duration::from_secs(1));
+}
+
+#[test]
 fn memory_is_bounded() {
     const LIMIT: u64 = 1 << 20;
     const FILES: usize = 200;
