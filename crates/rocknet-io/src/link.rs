@@ -41,6 +41,10 @@ pub trait Link {
     /// Tells the peer that nothing more will come; receiving goes on.
     fn shut_down(&mut self) -> io::Result<()>;
 
+    /// Bytes handed to the kernel that the peer has not acknowledged, where that can be told. A slow peer is seen to
+    /// take these long before the socket has room again.
+    fn in_flight(&self) -> u64;
+
     /// Whether files in the queue leave without passing through memory of this process (`sendfile`, `splice`).
     fn sends_files(&self) -> bool;
 }

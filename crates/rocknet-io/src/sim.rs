@@ -212,6 +212,10 @@ impl Link for Sim {
         Ok(())
     }
 
+    fn in_flight(&self) -> u64 {
+        0
+    }
+
     fn sends_files(&self) -> bool {
         true
     }

@@ -115,6 +115,23 @@ impl Link for Tcp {
         Ok(rustix::net::shutdown(self.socket.get_ref(), Shutdown::Write)?)
     }
 
+    fn in_flight(&self) -> u64 {
+        #[cfg(target_os = "linux")]
+        {
+            /// `SIOCOUTQ`: what waits in the send queue of a socket, unacknowledged.
+            const SEND_QUEUE: rustix::ioctl::Opcode = 0x5411;
+            #[allow(unsafe_code)]
+            // SAFETY: this request writes one int, which is what the getter makes room for, and nothing else.
+            let bytes = unsafe {
+                let getter = rustix::ioctl::Getter::<SEND_QUEUE, core::ffi::c_int>::new();
+                rustix::ioctl::ioctl(self.socket.get_ref(), getter)
+            };
+            u64::try_from(bytes.unwrap_or(0)).unwrap_or(0)
+        }
+        #[cfg(not(target_os = "linux"))]
+        0
+    }
+
     fn sends_files(&self) -> bool {
         true
     }

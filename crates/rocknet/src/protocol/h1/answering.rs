@@ -12,7 +12,7 @@ use rocknet_proto::status::Status;
 use super::connection::{Connection, Facts, Feeding, State, Waiting};
 use super::feed::Feed;
 use super::record;
-use super::reply::H1Reply;
+use super::reply::{H1Reply, Written};
 use crate::dispatch::{self, Dispatched};
 use crate::exchange::{Pipe, RequestContent};
 use crate::filter;
@@ -36,23 +36,13 @@ impl<L: Link> Connection<L> {
         let close = worker.is_stopping() || worker.wheel.now() - self.born >= view.ticks.age;
         let owned = || Rc::new(OwnedRequest::copy(head, index));
         if let (Content::None, Some(number)) = (content, site) {
-            let date = worker.clock.date();
-            let mut reply = H1Reply {
-                engine: &mut self.engine,
-                output,
-                date,
-                now_ms: worker.clock.uptime_ms(),
-                close,
-                next: None,
-                feed: None,
-                content_bytes: 0,
-            };
+            let mut reply = H1Reply::new(&mut self.engine, output, worker, close);
             let dispatched = catch_unwind(AssertUnwindSafe(|| {
                 dispatch::ready(worker, number, &request, owned, &mut reply)
             }));
-            let (next, feed, sent) = (reply.next, reply.feed, reply.content_bytes);
+            let written = reply.written;
             match dispatched {
-                Ok(Some(Dispatched::Sent(status))) if feed.is_none() => {
+                Ok(Some(Dispatched::Sent(status))) if written.feed.is_none() => {
                     worker.counters.answered(status);
                     record::write(
                         worker,
@@ -62,14 +52,14 @@ impl<L: Link> Connection<L> {
                         &mut self.client_text,
                         &request,
                         status,
-                        sent,
+                        written.content_bytes,
                     );
-                    return self.go_on(next.unwrap_or(Next::Close));
+                    return self.go_on(written.next.unwrap_or(Next::Close));
                 }
                 Ok(None) => {}
                 Ok(Some(dispatched)) => {
                     let facts = Facts::new(view, site, owned);
-                    return self.dispatched(worker, view, dispatched, feed, facts, None, output);
+                    return self.dispatched(worker, view, dispatched, written, facts, None, output);
                 }
                 Err(_) => return self.panicked(worker, view, Facts::new(view, site, owned), output),
             }
@@ -113,7 +103,7 @@ impl<L: Link> Connection<L> {
             dispatch::slow(worker, facts.site, &request, owned, request_content, self.client)
         }));
         match dispatched {
-            Ok(dispatched) => self.dispatched(worker, view, dispatched, None, facts, pipe, output),
+            Ok(dispatched) => self.dispatched(worker, view, dispatched, Written::default(), facts, pipe, output),
             Err(_) => self.panicked(worker, view, facts, output),
         }
     }
@@ -123,24 +113,25 @@ impl<L: Link> Connection<L> {
         worker: &Rc<Worker>,
         view: &View,
         dispatched: Dispatched,
-        feed: Option<Feed>,
+        written: Written,
         facts: Facts,
         pipe: Option<Rc<Pipe>>,
         output: &mut SendQueue,
     ) {
         match dispatched {
-            Dispatched::Sent(status) => match feed {
+            Dispatched::Sent(status) => match written.feed {
                 Some(feed) => {
+                    let sent = written.content_bytes;
                     self.state = State::Feeding(Box::new(Feeding {
                         feed,
                         status,
-                        sent: 0,
+                        sent,
                         facts,
                     }));
                 }
                 None => {
-                    let next = self.engine.finish(output.buffer());
-                    self.answered(worker, view, status, 0, &facts, next);
+                    let next = written.next.unwrap_or_else(|| self.engine.finish(output.buffer()));
+                    self.answered(worker, view, status, written.content_bytes, &facts, next);
                 }
             },
             Dispatched::Respond(response) => self.respond(worker, view, *response, false, facts, output),

@@ -82,7 +82,7 @@ impl<L: Link> Connection<L> {
         let mut output = SendQueue::default();
         self.respond(&worker, &view, response, true, facts, &mut output);
         self.state = State::Closing { linger: true };
-        self.deadlines.begin(Phase::Send, view.ticks.send);
+        self.deadlines.begin_send(view.ticks.send, self.link.in_flight());
         self.backlog = Some(Box::new(output));
     }
 }

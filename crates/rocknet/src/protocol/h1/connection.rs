@@ -22,6 +22,7 @@ use rocknet_proto::status::Status;
 
 use super::deadlines::{Deadlines, Phase};
 use super::feed::Feed;
+use super::record;
 use crate::dispatch::Outcome;
 use crate::exchange::{Client, Pipe};
 use crate::worker::{OpenConnection, View, Worker};
@@ -103,6 +104,45 @@ impl<L: Link> Connection<L> {
     }
 
     fn drive(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let driven = self.drive_on(context);
+        if driven.is_ready() && matches!(self.state, State::Feeding(_)) {
+            self.record_cut();
+        }
+        driven
+    }
+
+    /// The client left, or was left, before it had all of its answer: the log tells how much of it went out.
+    #[cold]
+    fn record_cut(&mut self) {
+        let State::Feeding(feeding) = std::mem::replace(&mut self.state, State::Closed) else {
+            return;
+        };
+        let Feeding {
+            feed,
+            status,
+            sent,
+            facts,
+        } = *feeding;
+        let left = feed.announced() + self.backlog.as_ref().map_or(0, |backlog| backlog.len());
+        let worker = self.open.worker();
+        worker.counters.answered(status);
+        if let Some(request) = &facts.request {
+            let (view, text) = (worker.view(), &mut self.client_text);
+            let sent = sent.saturating_sub(left);
+            record::write(
+                worker,
+                &view,
+                facts.site,
+                self.client,
+                text,
+                &request.view(),
+                status,
+                sent,
+            );
+        }
+    }
+
+    fn drive_on(&mut self, context: &mut Context<'_>) -> Poll<()> {
         loop {
             let progress = match self.send_backlog(context) {
                 Poll::Pending => Poll::Pending,
@@ -128,7 +168,10 @@ impl<L: Link> Connection<L> {
                         Phase::Content => (view.content_window(), view.ticks.body),
                         _ => (view.send_window(), view.ticks.send),
                     };
-                    if !self.deadlines.poll_past(context.waker(), window, ticks) {
+                    if !self
+                        .deadlines
+                        .poll_past(context.waker(), window, ticks, || self.link.in_flight())
+                    {
                         return Poll::Pending;
                     }
                     self.expire();
@@ -180,7 +223,7 @@ impl<L: Link> Connection<L> {
                 Err(error)
             }
             Poll::Pending => {
-                self.deadlines.begin(Phase::Send, view.ticks.send);
+                self.deadlines.begin_send(view.ticks.send, self.link.in_flight());
                 self.backlog = Some(Box::new(output.take_rest()));
                 Ok(())
             }

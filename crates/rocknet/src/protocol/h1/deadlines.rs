@@ -32,6 +32,8 @@ pub struct Deadlines {
     phase: Phase,
     /// Bytes moved since the window began.
     moved: u64,
+    /// What the kernel held for the client, unacknowledged, when the window began.
+    held: u64,
 }
 
 impl Deadlines {
@@ -40,6 +42,7 @@ impl Deadlines {
             deadline: wheel.deadline(),
             phase: Phase::Handler,
             moved: 0,
+            held: 0,
         }
     }
 
@@ -53,6 +56,12 @@ impl Deadlines {
         self.phase = phase;
         self.moved = 0;
         self.deadline.set(ticks);
+    }
+
+    /// Begins a window in which the client has to take its answer; the kernel holds `in_flight` bytes of it already.
+    pub fn begin_send(&mut self, ticks: u32, in_flight: u64) {
+        self.begin(Phase::Send, ticks);
+        self.held = in_flight;
     }
 
     /// Begins a phase unless it is on already.
@@ -69,6 +78,11 @@ impl Deadlines {
         self.phase = Phase::Between;
     }
 
+    /// Goes on as another phase under the same deadline.
+    pub fn go_on_as(&mut self, phase: Phase) {
+        self.phase = phase;
+    }
+
     /// Waits for a handler, without a deadline of ours.
     pub fn suspend(&mut self) {
         if self.phase != Phase::Handler {
@@ -83,13 +97,68 @@ impl Deadlines {
     }
 
     /// Whether the deadline has passed; if at least `enough` bytes were moved in its window, another window begins.
-    pub fn poll_past(&mut self, waker: &Waker, enough: u64, ticks: u32) -> bool {
+    /// `in_flight` tells what the kernel holds now: a slow client takes from that before we can send again.
+    pub fn poll_past(&mut self, waker: &Waker, enough: u64, ticks: u32, in_flight: impl Fn() -> u64) -> bool {
         while self.deadline.poll_past(waker) {
-            if !matches!(self.phase, Phase::Content | Phase::Send) || self.moved < enough.max(1) {
+            let taken = match self.phase {
+                Phase::Content => self.moved,
+                Phase::Send => {
+                    let now = in_flight();
+                    let taken = (self.moved + self.held).saturating_sub(now);
+                    self.held = now;
+                    taken
+                }
+                _ => return true,
+            };
+            if taken < enough.max(1) {
                 return true;
             }
             self.begin(self.phase, ticks);
         }
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// One look at the end of each window: bytes moved by then, bytes the kernel still holds, whether that is too slow.
+    fn check(phase: Phase, held: u64, windows: &[(u64, u64, bool)]) {
+        const TICKS: u32 = 4;
+        let wheel = Wheel::new(Duration::from_millis(250), 1);
+        let mut deadlines = Deadlines::new(&wheel);
+        match phase {
+            Phase::Send => deadlines.begin_send(TICKS, held),
+            _ => deadlines.begin(phase, TICKS),
+        }
+        for &(moved, in_flight, too_slow) in windows {
+            assert!(!deadlines.poll_past(Waker::noop(), 100, TICKS, || in_flight));
+            deadlines.moved(moved);
+            for _ in 0..TICKS {
+                wheel.advance();
+            }
+            let past = deadlines.poll_past(Waker::noop(), 100, TICKS, || in_flight);
+            assert_eq!(past, too_slow, "{phase:?}: {moved} moved, {in_flight} held");
+        }
+    }
+
+    #[test]
+    fn a_window_asks_for_enough() {
+        check(Phase::Content, 0, &[(100, 0, false), (250, 0, false), (99, 0, true)]);
+        check(Phase::Send, 0, &[(100, 0, false), (0, 0, true)]);
+        // The socket took nothing more, but the client took from what the kernel held.
+        check(
+            Phase::Send,
+            1000,
+            &[(0, 900, false), (0, 800, false), (500, 1200, false), (0, 1101, true)],
+        );
+        // The kernel took much and the client nothing.
+        check(Phase::Send, 0, &[(5000, 5000, true)]);
+        for phase in [Phase::First, Phase::Header, Phase::KeepAlive, Phase::Linger] {
+            check(phase, 0, &[(1 << 20, 0, true)]);
+        }
     }
 }

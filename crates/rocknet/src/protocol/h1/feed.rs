@@ -88,6 +88,17 @@ impl Feed {
         })
     }
 
+    /// Content whose length is known: all that is still to be queued.
+    pub fn announced(&self) -> u64 {
+        match self {
+            Feed::File(file) => file.part.length,
+            Feed::Parts(parts, current) => {
+                parts.iter().map(Part::length).sum::<u64>() + current.as_ref().map_or(0, |file| file.part.length)
+            }
+            Feed::Stream(_) => 0,
+        }
+    }
+
     pub fn poll(&mut self, context: &mut Context<'_>, pool: &Pool, out: &mut SendQueue) -> Poll<io::Result<Fed>> {
         match self {
             Feed::File(file) => file.poll(context, pool, out),

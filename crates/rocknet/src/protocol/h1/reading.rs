@@ -81,6 +81,10 @@ impl<L: Link> Connection<L> {
     /// What is waited for when nothing more is there, and until when.
     pub(super) fn await_more(&mut self, view: &View) {
         if !self.unread.is_empty() {
+            // The time for a head is hard: the first one's began with the connection.
+            if self.deadlines.phase() == Phase::First {
+                self.deadlines.go_on_as(Phase::Header);
+            }
             self.deadlines.enter(Phase::Header, view.ticks.header);
         } else if self.engine.is_receiving_content() {
             self.deadlines.enter(Phase::Content, view.ticks.body);

@@ -8,6 +8,7 @@ use crate::cache::entry::{Content, Variant};
 use crate::cache::front::Known;
 use crate::dispatch::Reply;
 use crate::prepared::Prepared;
+use crate::worker::Worker;
 
 /// Writes one answer.
 pub struct H1Reply<'a> {
@@ -17,11 +18,36 @@ pub struct H1Reply<'a> {
     pub now_ms: u64,
     /// Whether the connection ends with this answer.
     pub close: bool,
+    pub written: Written,
+}
+
+/// What became of it.
+#[derive(Default)]
+pub struct Written {
     /// Set once the answer is written whole.
     pub next: Option<Next>,
     /// Content that has to be waited for.
     pub feed: Option<Feed>,
     pub content_bytes: u64,
+}
+
+impl<'a> H1Reply<'a> {
+    pub fn new(
+        engine: &'a mut ServerConnection,
+        output: &'a mut SendQueue,
+        worker: &Worker,
+        close: bool,
+    ) -> H1Reply<'a> {
+        let (date, now_ms) = (worker.clock.date(), worker.clock.uptime_ms());
+        H1Reply {
+            engine,
+            output,
+            date,
+            now_ms,
+            close,
+            written: Written::default(),
+        }
+    }
 }
 
 impl Reply for H1Reply<'_> {
@@ -31,7 +57,7 @@ impl Reply for H1Reply<'_> {
         let Some((known, variant)) = content else {
             let (framing, next) = self.engine.respond_complete(head.status, length, self.close);
             head.h1.write(&self.date, framing.connection, self.output);
-            self.next = Some(next);
+            self.written.next = Some(next);
             return;
         };
         match (&variant.content, known.content(variant)) {
@@ -40,9 +66,9 @@ impl Reply for H1Reply<'_> {
                 head.h1.write(&self.date, framing.connection, self.output);
                 if framing.content {
                     self.output.push_shared(bytes, 0, head.length as usize);
-                    self.content_bytes = head.length;
+                    self.written.content_bytes = head.length;
                 }
-                self.next = Some(next);
+                self.written.next = Some(next);
             }
             (Content::File(file), _) => {
                 let framing = self.engine.respond(head.status, length, self.close);
@@ -51,10 +77,10 @@ impl Reply for H1Reply<'_> {
                     && file.length > 0
                     && self.engine.begin_data(file.length, self.output.buffer()).is_ok()
                 {
-                    self.feed = Some(Feed::file(file, self.now_ms));
-                    self.content_bytes = file.length;
+                    self.written.feed = Some(Feed::file(file, self.now_ms));
+                    self.written.content_bytes = file.length;
                 } else {
-                    self.next = Some(self.engine.finish(self.output.buffer()));
+                    self.written.next = Some(self.engine.finish(self.output.buffer()));
                 }
             }
             (Content::Memory(_), None) => {}

@@ -9,12 +9,12 @@ use rocknet_io::link::Link;
 use rocknet_io::queue::SendQueue;
 use rocknet_proto::h1::{self, Refusal};
 
-use super::connection::{Connection, Feeding, State};
+use super::connection::{Connection, State, Waiting};
 use super::content::{Pulled, pull};
 use super::deadlines::Phase;
 use super::feed::Fed;
 use super::reply::H1Reply;
-use crate::dispatch::{self, Dispatched, Outcome};
+use crate::dispatch::{self, Outcome};
 use crate::exchange::{ContentError, Pipe};
 use crate::worker::{Buffers, View, Worker};
 
@@ -45,37 +45,18 @@ impl<L: Link> Connection<L> {
             }
             Ok(Poll::Ready(Outcome::Known(known, request))) => {
                 let close = worker.is_stopping() || worker.wheel.now() - self.born >= view.ticks.age;
-                let date = worker.clock.date();
-                let mut reply = H1Reply {
-                    engine: &mut self.engine,
-                    output,
-                    date,
-                    now_ms: worker.clock.uptime_ms(),
-                    close,
-                    next: None,
-                    feed: None,
-                    content_bytes: 0,
-                };
+                let mut reply = H1Reply::new(&mut self.engine, output, &worker, close);
                 let view_of = Rc::clone(&request);
-                let dispatched = dispatch::from_known(&worker, &known, &view_of.view(), || request, &mut reply);
-                let (next, feed, sent) = (reply.next, reply.feed, reply.content_bytes);
-                match (dispatched, next) {
-                    (Dispatched::Sent(status), Some(next)) => {
-                        self.answered(&worker, &view, status, sent, &waiting.facts, next);
+                let dispatched = catch_unwind(AssertUnwindSafe(|| {
+                    dispatch::from_known(&worker, &known, &view_of.view(), || request, &mut reply)
+                }));
+                let written = reply.written;
+                match dispatched {
+                    Ok(dispatched) => {
+                        let Waiting { facts, pipe, .. } = *waiting;
+                        self.dispatched(&worker, &view, dispatched, written, facts, pipe, output);
                     }
-                    (dispatched, _) => {
-                        if let (Dispatched::Sent(status), Some(feed)) = (&dispatched, feed) {
-                            let (status, facts) = (*status, waiting.facts);
-                            self.state = State::Feeding(Box::new(Feeding {
-                                feed,
-                                status,
-                                sent,
-                                facts,
-                            }));
-                        } else {
-                            self.dispatched(&worker, &view, dispatched, None, waiting.facts, waiting.pipe, output);
-                        }
-                    }
+                    Err(_) => self.panicked(&worker, &view, waiting.facts, output),
                 }
             }
             _ => self.panicked(&worker, &view, waiting.facts, output),
