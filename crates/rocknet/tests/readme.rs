@@ -1,0 +1,114 @@
+//! The README, held to its word: its sessions are what the program prints, its configurations are good, its links lead.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rocknet_config::System;
+
+#[allow(dead_code)] // shared with the tests of the command line, which use more of it
+#[path = "cli/program.rs"]
+mod program;
+
+use program::Place;
+
+/// Where the README's sessions take place.
+const HOME: &str = "/home/me";
+
+#[test]
+fn serving_a_folder_prints_what_the_readme_shows() {
+    let session = session("$ rocknet serve ./site\n");
+    let place = Place::new(&[("site/index.html", "home")]);
+    // A pipe stands for the terminal, and the kernel chooses the port: the one shown may be taken.
+    let server = place.serve(&["serve", "./site", "--listen", "127.0.0.1:0", "--console"]);
+    let port = server.authority().rsplit_once(':').map_or("", |(_, port)| port);
+    let shown = server.told.replace(&format!(":{port}/"), ":8080/");
+    assert_eq!(at_home(&shown, &place), session);
+}
+
+#[test]
+fn a_mistake_is_told_as_the_readme_shows() {
+    let session = session("$ cat rocknet.toml\n");
+    let (settings, told) = session
+        .split_once("$ rocknet check\n")
+        .expect("the command after the file");
+    let place = Place::new(&[("rocknet.toml", settings)]);
+    let ended = place.run(&["check"]);
+    assert_eq!(ended.code, Some(78), "{ended:?}");
+    assert_eq!(at_home(&ended.err, &place), told);
+}
+
+#[test]
+fn configurations_in_the_readme_are_good_and_tidy() {
+    let readme = readme();
+    let blocks: Vec<&str> = blocks(&readme, "toml").collect();
+    assert!(blocks.len() >= 2, "{blocks:?}");
+    for block in blocks {
+        let report = rocknet_config::parse(block, Path::new("/srv/rocknet.toml"), &System);
+        assert!(report.is_ok(), "{block}\n{report:?}");
+        assert_eq!(rocknet_config::format(block).as_deref().ok(), Some(block));
+    }
+}
+
+/// Every form of a name that the README quotes.
+#[test]
+fn names_in_the_readme_are_taken() {
+    let readme = readme();
+    for name in [":8080", "example.com", "*.example.com", "10.0.0.1"] {
+        assert!(readme.contains(&format!("`\"{name}\"`")), "{name}");
+        let text = format!("[site.\"{name}\"]\nroot = \"./site\"\n");
+        let report = rocknet_config::parse(&text, Path::new("/srv/rocknet.toml"), &System);
+        assert!(report.is_ok(), "{text}\n{report:?}");
+    }
+}
+
+#[test]
+fn links_in_the_readme_lead_somewhere() {
+    let readme = readme();
+    let links: Vec<&str> = readme
+        .split("](")
+        .skip(1)
+        .filter_map(|rest| rest.split(')').next())
+        .filter(|link| !link.contains("://"))
+        .collect();
+    assert!(links.len() > 10, "{links:?}");
+    for link in links {
+        assert!(
+            repository().join(link).exists(),
+            "README.md leads to {link}, which is not there"
+        );
+    }
+}
+
+/// The program's words, with the README's folder in the place of the test's.
+fn at_home(text: &str, place: &Place) -> String {
+    let folder = fs::canonicalize(place.path()).expect("a folder");
+    text.replace(&*folder.to_string_lossy(), HOME)
+}
+
+/// What follows `first` in the session that begins with it.
+fn session(first: &str) -> String {
+    let readme = readme();
+    let mut found = blocks(&readme, "console").filter_map(|block| block.strip_prefix(first));
+    let session = found.next();
+    session
+        .unwrap_or_else(|| panic!("no session begins with {first}"))
+        .to_owned()
+}
+
+/// The fenced blocks of a language.
+fn blocks<'a>(text: &'a str, language: &str) -> impl Iterator<Item = &'a str> {
+    let fence = format!("```{language}\n");
+    let starts: Vec<usize> = text.match_indices(&fence).map(|(at, _)| at + fence.len()).collect();
+    starts.into_iter().filter_map(|start| text[start..].split("```").next())
+}
+
+fn readme() -> String {
+    // A checkout on Windows may have turned the line ends.
+    let text = fs::read_to_string(repository().join("README.md")).expect("the README");
+    text.replace("\r\n", "\n")
+}
+
+fn repository() -> PathBuf {
+    let above = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2);
+    above.expect("a crate below the repository").to_owned()
+}
