@@ -172,13 +172,14 @@ impl Seat {
         poll_fn(|context| {
             while let Poll::Ready(order) = orders.poll_recv(context) {
                 match order {
+                    // Noted before it acts: a worker that dies of it must not have its successor forget it.
                     Some(Order::Swap(snapshot)) => {
-                        worker.swap(&snapshot);
                         self.snapshot = snapshot;
+                        worker.swap(&self.snapshot);
                     }
                     Some(Order::Stop { within }) => {
-                        turn.stop(context, within);
                         self.listener = None;
+                        turn.stop(context, within);
                     }
                     Some(Order::Die) => panic!("told to die"),
                     None => {

@@ -13,7 +13,7 @@ use rocknet_io::descriptors;
 use rocknet_io::socket::{Address, BindError, Listener, Options};
 
 use crate::blocking::Pool;
-use crate::cache::Cache;
+use crate::cache::{Cache, most_open_files};
 use crate::clock::uptime_ms;
 use crate::group::{Group, join_all};
 use crate::log::Logger;
@@ -24,8 +24,10 @@ use crate::worker::Shared;
 
 /// All worker threads together, when their number is left to us.
 const MAX_AUTO_WORKERS: usize = 128;
-/// Descriptors kept for files, logs and what else is not a connection.
+/// Descriptors kept for logs, for files that are being looked up, and for what else nobody counts.
 const RESERVED_DESCRIPTORS: u64 = 256;
+/// Descriptors of a worker: its listener and a copy to start another worker with, its events, its clock; with a margin.
+const WORKER_DESCRIPTORS: u64 = 8;
 /// After the workers' own deadline, time for their threads to end.
 const JOIN_GRACE: Duration = Duration::from_secs(1);
 
@@ -76,11 +78,12 @@ impl Server {
         let shared = Shared { pool, cache, logger };
         let workers = worker_count(config, listeners.len());
         let threads = workers * listeners.len().max(1);
+        let most = most_connections(descriptors::limit(), threads, snapshot.folders(), most_open_files());
         let connections = config
             .limits
             .connections
             // More than there are descriptors for would take them from the files that are to be sent.
-            .map_or_else(most_connections, |wanted| wanted.min(most_connections()))
+            .map_or(most, |wanted| wanted.min(most))
             .div_ceil(threads)
             .max(1);
 
@@ -176,19 +179,22 @@ impl Server {
         let workers = worker_count(&snapshot.config, wanted.len());
         let bound = bind_all(&new, workers)?;
 
-        // Nothing fails from here on but the start of threads.
-        let _ = self.shared.logger.reconfigure(&snapshot.config.log);
-        for (address, sockets) in bound {
-            let group = Group::start(
-                &address,
-                sockets,
-                self.connections_per_worker,
-                &self.shared,
-                &self.metrics,
-                &snapshot,
-            );
-            state.groups.insert(address, group.map_err(StartError::Io)?);
-        }
+        self.take_log(&snapshot)
+            .map_err(|error| StartError::Setup(format!("cannot open the log: {error}")))?;
+        let connections = self.connections_per_worker;
+        let start = |(address, sockets): (Address, Vec<Listener>)| {
+            let group = Group::start(&address, sockets, connections, &self.shared, &self.metrics, &snapshot)?;
+            Ok((address, group))
+        };
+        // Groups that started before one that did not are dropped, and stop.
+        let started: io::Result<Vec<_>> = bound.into_iter().map(start).collect();
+        let started = started.map_err(|error| {
+            let _ = self.take_log(&state.snapshot);
+            StartError::Io(error)
+        })?;
+
+        // Nothing fails from here on.
+        state.groups.extend(started);
         let within = snapshot.config.limits.shutdown;
         let gone: Vec<Address> = state
             .groups
@@ -208,6 +214,17 @@ impl Server {
             .cache
             .retain(snapshot.scope_ids(), snapshot.config.cache.memory.max(NEGATIVE_CACHE));
         state.snapshot = snapshot;
+        Ok(())
+    }
+
+    /// Makes the logs those of `snapshot`, or changes nothing.
+    fn take_log(&self, snapshot: &Snapshot) -> io::Result<()> {
+        self.shared.logger.reconfigure(&snapshot.config.log)?;
+        for site in &snapshot.config.sites {
+            // Open already, but the change has just marked all as used no more: a log closed for that would have to be
+            // opened again by a user who may not.
+            let _ = self.shared.logger.sink(&site.access.target, site.access.format);
+        }
         Ok(())
     }
 
@@ -268,10 +285,12 @@ fn worker_count(config: &Config, addresses: usize) -> usize {
     }
 }
 
-/// As many connections as descriptors allow, with some left for everything else.
-fn most_connections() -> usize {
-    let limit = descriptors::limit();
-    usize::try_from(limit.saturating_sub(RESERVED_DESCRIPTORS).max(limit / 2)).unwrap_or(usize::MAX)
+/// As many connections as descriptors allow, with some left for everything else: workers, the folders of sites, files
+/// that the cache holds open. Half at least are for connections: a shortage is survived, a server that takes nobody is
+/// of no use.
+fn most_connections(limit: u64, workers: usize, folders: usize, files: u64) -> usize {
+    let others = RESERVED_DESCRIPTORS + workers as u64 * WORKER_DESCRIPTORS + folders as u64 + files;
+    usize::try_from(limit.saturating_sub(others).max(limit / 2)).unwrap_or(usize::MAX)
 }
 
 impl fmt::Display for StartError {
@@ -285,3 +304,21 @@ impl fmt::Display for StartError {
 }
 
 impl std::error::Error for StartError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_leave_room_for_what_else_holds_descriptors() {
+        for (limit, workers, folders, files, expected) in [
+            (1 << 20, 2, 3, 8192, (1 << 20) - 256 - 16 - 3 - 8192),
+            (4096, 4, 10, 512, 4096 - 256 - 32 - 10 - 512),
+            (4096, 128, 10_000, 512, 2048),
+            (64, 1, 1, 16, 32),
+        ] {
+            let found = most_connections(limit, workers, folders, files);
+            assert_eq!(found, expected, "of {limit}, with {workers}, {folders}, {files}");
+        }
+    }
+}

@@ -80,6 +80,12 @@ impl Snapshot {
         self.sites.iter().flat_map(Site::scopes).map(|scope| scope.id).collect()
     }
 
+    /// How many folders its sites hold open.
+    pub fn folders(&self) -> usize {
+        let scopes = self.sites.iter().flat_map(Site::scopes);
+        scopes.filter(|scope| matches!(scope.action, crate::scope::Action::Files(_))).count()
+    }
+
     /// Folders of sites that cannot be opened now, to be told at start.
     pub fn missing_folders(&self) -> Vec<(&str, &Path, io::Error)> {
         let trees = self.sites.iter().flat_map(|site| {

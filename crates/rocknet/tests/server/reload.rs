@@ -152,6 +152,10 @@ fn a_bad_configuration_changes_nothing() {
             "a log that cannot be opened",
             text("b", &[HERE]) + "log = { access = \"/nowhere/at/all/access.log\" }\n",
         ),
+        (
+            "an error log that cannot be opened",
+            "[log]\nerrors = \"/nowhere/at/all/error.log\"\n".to_owned() + &text("b", &[HERE]),
+        ),
     ] {
         assert!(server.reload(&text).is_err(), "{what}: taken");
         assert_eq!(client.get("/").text(), "a", "{what}");
