@@ -105,7 +105,8 @@ pub(super) const KEYS: &[Key] = &[
             min_ms: 100,
             max_ms: HOUR_MS,
         },
-        "Longest time in which a client takes no byte of its answer. Then the connection is closed.",
+        "Longest time in which a client takes no byte of its answer, or on average less than `body_rate`. Then the connection \
+         is closed.",
     )
     .default("\"60s\"")
     .example("send_stall = \"30s\"")

@@ -74,7 +74,7 @@ pub(super) const KEYS: &[Key] = &[
         // 1024 threads of 64 KiB and more are already a machine's worth of waiting.
         Kind::Integer { min: 0, max: 1024 },
         "Threads for work that waits: disks, compression of large answers, programs. They serve high before normal \
-         before low priority. 0 when no route needs them.",
+         before low priority. There is always one, for files.",
     )
     .default("4")
     .example("blocking_threads = 8")

@@ -1,5 +1,6 @@
 //! The server as clients meet it: real sockets, real files, one noun a file.
 
+mod access_log;
 mod browse;
 mod cache;
 mod conditions;

@@ -17,6 +17,7 @@ use crate::dispatch::{self, Dispatched};
 use crate::exchange::{Pipe, RequestContent};
 use crate::filter;
 use crate::handler::fixed;
+use crate::log::SinkId;
 use crate::response::Response;
 use crate::worker::{View, Worker};
 
@@ -46,8 +47,7 @@ impl<L: Link> Connection<L> {
                     worker.counters.answered(status);
                     record::write(
                         worker,
-                        view,
-                        site,
+                        access(view, site),
                         self.client,
                         &mut self.client_text,
                         &request,
@@ -65,7 +65,7 @@ impl<L: Link> Connection<L> {
             }
         }
         let facts = Facts::new(view, site, owned);
-        self.answer_slowly(worker, view, head, index, content, facts, output);
+        self.answer_slowly(worker, view, head, index, content, site, facts, output);
     }
 
     #[inline(never)]
@@ -76,13 +76,12 @@ impl<L: Link> Connection<L> {
         head: &[u8],
         index: &RequestIndex,
         content: Content,
+        site: Option<u32>,
         facts: Facts,
         output: &mut SendQueue,
     ) {
         if content != Content::None {
-            let limit = facts
-                .site
-                .map_or(0, |site| view.snapshot.sites[site as usize].body_size);
+            let limit = site.map_or(0, |site| view.snapshot.sites[site as usize].body_size);
             if let Err(refusal) = self.engine.set_content_limit(limit) {
                 return self.refuse(worker, view, refusal, output);
             }
@@ -100,7 +99,7 @@ impl<L: Link> Connection<L> {
         };
         let request = index.view(head);
         let dispatched = catch_unwind(AssertUnwindSafe(|| {
-            dispatch::slow(worker, facts.site, &request, owned, request_content, self.client)
+            dispatch::slow(worker, site, &request, owned, request_content, self.client)
         }));
         match dispatched {
             Ok(dispatched) => self.dispatched(worker, view, dispatched, Written::default(), facts, pipe, output),
@@ -131,7 +130,7 @@ impl<L: Link> Connection<L> {
                 }
                 None => {
                     let next = written.next.unwrap_or_else(|| self.engine.finish(output.buffer()));
-                    self.answered(worker, view, status, written.content_bytes, &facts, next);
+                    self.answered(worker, status, written.content_bytes, &facts, next);
                 }
             },
             Dispatched::Respond(response) => self.respond(worker, view, *response, false, facts, output),
@@ -164,7 +163,7 @@ impl<L: Link> Connection<L> {
             tracing::error!("an answer could not be written: {error}");
             output.buffer().extend_from_slice(BROKEN_ANSWER);
             self.engine.abort();
-            self.answered(worker, view, Status::INTERNAL_SERVER_ERROR, 0, &facts, Next::Linger);
+            self.answered(worker, Status::INTERNAL_SERVER_ERROR, 0, &facts, Next::Linger);
             return;
         }
         let mut sent = 0;
@@ -186,24 +185,15 @@ impl<L: Link> Connection<L> {
             }
         }
         let next = self.engine.finish(output.buffer());
-        self.answered(worker, view, status, sent, &facts, next);
+        self.answered(worker, status, sent, &facts, next);
     }
 
-    pub(super) fn answered(
-        &mut self,
-        worker: &Rc<Worker>,
-        view: &View,
-        status: Status,
-        sent: u64,
-        facts: &Facts,
-        next: Next,
-    ) {
+    pub(super) fn answered(&mut self, worker: &Rc<Worker>, status: Status, sent: u64, facts: &Facts, next: Next) {
         worker.counters.answered(status);
         if let Some(request) = &facts.request {
             record::write(
                 worker,
-                view,
-                facts.site,
+                facts.access,
                 self.client,
                 &mut self.client_text,
                 &request.view(),
@@ -221,7 +211,10 @@ impl<L: Link> Connection<L> {
         match next {
             // Whatever is waited for next, its time begins anew.
             Next::KeepAlive => self.deadlines.leave(),
-            Next::Drain => self.dropped = 0,
+            Next::Drain => {
+                self.deadlines.leave();
+                self.dropped = 0;
+            }
             Next::Close => {
                 self.state = State::Closing {
                     linger: !self.unread.is_empty(),
@@ -235,10 +228,7 @@ impl<L: Link> Connection<L> {
     #[cold]
     pub(super) fn refuse(&mut self, worker: &Rc<Worker>, view: &View, refusal: Refusal, output: &mut SendQueue) {
         tracing::debug!(client = %self.client, "refused: {}", refusal.reason());
-        let none = Facts {
-            site: None,
-            request: None,
-        };
+        let none = Facts::NONE;
         if refusal.may_answer() && self.engine.may_answer() {
             let mut response = fixed::error_with_hint(refusal.status(), Some(refusal.reason()));
             filter::headers::apply_server(&mut response.fields);
@@ -266,11 +256,23 @@ impl<L: Link> Connection<L> {
 const BROKEN_ANSWER: &[u8] = b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
 impl Facts {
+    /// What is known of a request that belongs to no site.
+    pub(super) const NONE: Facts = Facts {
+        access: None,
+        request: None,
+    };
+
     pub(super) fn new(view: &View, site: Option<u32>, owned: impl FnOnce() -> Rc<OwnedRequest>) -> Facts {
-        let logs = site.is_some_and(|site| view.snapshot.sites[site as usize].access.is_some());
+        let access = access(view, site);
         Facts {
-            site,
-            request: logs.then(owned),
+            access,
+            request: access.map(|_| owned()),
         }
     }
+}
+
+/// The log that a site's answers go to.
+#[inline]
+fn access(view: &View, site: Option<u32>) -> Option<SinkId> {
+    view.snapshot.sites.get(site? as usize)?.access
 }

@@ -71,10 +71,7 @@ impl<L: Link> Connection<L> {
                 }
                 waiting.facts
             }
-            _ => Facts {
-                site: None,
-                request: None,
-            },
+            _ => Facts::NONE,
         };
         let view = worker.view();
         let mut response = fixed::error(Status::REQUEST_TIMEOUT);

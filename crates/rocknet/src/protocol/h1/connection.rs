@@ -25,6 +25,7 @@ use super::feed::Feed;
 use super::record;
 use crate::dispatch::Outcome;
 use crate::exchange::{Client, Pipe};
+use crate::log::SinkId;
 use crate::worker::{OpenConnection, View, Worker};
 
 pub struct Connection<L> {
@@ -77,7 +78,8 @@ pub(super) struct Feeding {
 
 /// What the access log will want to know.
 pub(super) struct Facts {
-    pub(super) site: Option<u32>,
+    /// The log of the site that was asked, which a reload in between does not change.
+    pub(super) access: Option<SinkId>,
     /// Kept only where there is a log.
     pub(super) request: Option<Rc<OwnedRequest>>,
 }
@@ -127,18 +129,9 @@ impl<L: Link> Connection<L> {
         let worker = self.open.worker();
         worker.counters.answered(status);
         if let Some(request) = &facts.request {
-            let (view, text) = (worker.view(), &mut self.client_text);
+            let text = &mut self.client_text;
             let sent = sent.saturating_sub(left);
-            record::write(
-                worker,
-                &view,
-                facts.site,
-                self.client,
-                text,
-                &request.view(),
-                status,
-                sent,
-            );
+            record::write(worker, facts.access, self.client, text, &request.view(), status, sent);
         }
     }
 

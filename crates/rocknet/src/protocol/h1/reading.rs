@@ -80,14 +80,16 @@ impl<L: Link> Connection<L> {
 
     /// What is waited for when nothing more is there, and until when.
     pub(super) fn await_more(&mut self, view: &View) {
-        if !self.unread.is_empty() {
+        // Asked first: of chunks, too, a part may lie unread, and whoever sends them bit by bit must not begin one wait
+        // after the other.
+        if self.engine.is_receiving_content() {
+            self.deadlines.enter(Phase::Content, view.ticks.body);
+        } else if !self.unread.is_empty() {
             // The time for a head is hard: the first one's began with the connection.
             if self.deadlines.phase() == Phase::First {
                 self.deadlines.go_on_as(Phase::Header);
             }
             self.deadlines.enter(Phase::Header, view.ticks.header);
-        } else if self.engine.is_receiving_content() {
-            self.deadlines.enter(Phase::Content, view.ticks.body);
         } else if self.deadlines.phase() != Phase::First {
             self.deadlines.enter(Phase::KeepAlive, view.ticks.keep_alive);
         }

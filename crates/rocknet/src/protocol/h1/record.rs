@@ -5,25 +5,22 @@ use rocknet_proto::request::Request;
 use rocknet_proto::status::Status;
 
 use crate::exchange::Client;
-use crate::log::Record;
+use crate::log::{Record, SinkId};
 
-use crate::worker::{View, Worker};
+use crate::worker::Worker;
 
 /// Writes the line, if the site keeps a log. `text` keeps the client's address as text from one request to the next.
 #[inline]
 pub fn write(
     worker: &Worker,
-    view: &View,
-    site: Option<u32>,
+    access: Option<SinkId>,
     client: Client,
     text: &mut Option<Box<str>>,
     request: &Request<'_>,
     status: Status,
     content_bytes: u64,
 ) {
-    let Some(sink) = site.and_then(|site| view.snapshot.sites.get(site as usize)?.access) else {
-        return;
-    };
+    let Some(sink) = access else { return };
     let client = text.get_or_insert_with(|| client.to_string().into());
     worker.log.borrow_mut().record(
         sink,

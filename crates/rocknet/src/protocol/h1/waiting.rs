@@ -76,6 +76,10 @@ impl<L: Link> Connection<L> {
             self.engine.continue_sent();
             output.buffer().extend_from_slice(h1::CONTINUE);
             self.send(context, output, view)?;
+            if self.backlog.is_some() {
+                // Nothing may overtake it.
+                return Poll::Ready(Ok(()));
+            }
         }
         let pulled = pull(
             &mut self.engine,
@@ -158,7 +162,7 @@ impl<L: Link> Connection<L> {
                     return Poll::Ready(Ok(()));
                 };
                 let next = self.engine.finish(output.buffer());
-                self.answered(worker, view, feeding.status, feeding.sent, &feeding.facts, next);
+                self.answered(worker, feeding.status, feeding.sent, &feeding.facts, next);
             }
             Err(error) => {
                 // The head has left and promised more: only a cut tells the client.
