@@ -25,7 +25,10 @@ pub struct Exchange {
 /// Who asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Client {
-    Ip { address: IpAddr, port: u16 },
+    Ip {
+        address: IpAddr,
+        port: u16,
+    },
     /// Somebody on this machine, through a Unix socket.
     Local,
 }

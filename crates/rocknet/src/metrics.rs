@@ -13,7 +13,8 @@ impl Counter {
     /// Only ever called by the thread that owns the counter: a plain load and store, no locked instruction.
     #[inline]
     pub fn add(&self, more: u64) {
-        self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
+        self.0
+            .store(self.0.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
     }
 
     pub fn get(&self) -> u64 {
@@ -52,11 +53,19 @@ pub struct Metrics(Mutex<Vec<Arc<WorkerCounters>>>);
 impl Metrics {
     pub fn enrol(&self) -> Arc<WorkerCounters> {
         let counters = Arc::new(WorkerCounters::default());
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&counters));
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(Arc::clone(&counters));
         counters
     }
 
     pub fn sum(&self, which: impl Fn(&WorkerCounters) -> u64) -> u64 {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().map(|counters| which(counters)).sum()
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .iter()
+            .map(|counters| which(counters))
+            .sum()
     }
 }

@@ -17,7 +17,11 @@ pub struct Prepared {
 
 impl Prepared {
     pub fn new(status: Status, fields: &FieldList, length: u64) -> Prepared {
-        Prepared { status, length, h1: h1::Block::render(status, fields, length) }
+        Prepared {
+            status,
+            length,
+            h1: h1::Block::render(status, fields, length),
+        }
     }
 
     /// Memory it takes, roughly.

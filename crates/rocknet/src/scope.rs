@@ -62,7 +62,10 @@ impl Scope {
             Some(folder) => Action::Files(FileTree::new(folder, settings)),
             None => Action::Welcome,
         };
-        Ok(Scope { redirects: Redirects::new(&settings.redirects)?, ..Scope::bare(settings, action, max_cached_file) })
+        Ok(Scope {
+            redirects: Redirects::new(&settings.redirects)?,
+            ..Scope::bare(settings, action, max_cached_file)
+        })
     }
 
     pub fn custom(settings: &Settings, handler: Arc<dyn Handler>, max_cached_file: u64) -> Scope {
@@ -91,8 +94,15 @@ impl Scope {
 
 /// Whether the operator's own `Cache-Control` says that content is to stay as it is (RFC 9111 §5.2.2.6).
 fn forbids_transforming(headers: &BTreeMap<String, String>) -> bool {
-    let mut values = headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case("Cache-Control")).map(|(_, value)| value);
-    values.any(|value| value.split(',').any(|directive| directive.trim().eq_ignore_ascii_case("no-transform")))
+    let mut values = headers
+        .iter()
+        .filter(|(name, _)| name.eq_ignore_ascii_case("Cache-Control"))
+        .map(|(_, value)| value);
+    values.any(|value| {
+        value
+            .split(',')
+            .any(|directive| directive.trim().eq_ignore_ascii_case("no-transform"))
+    })
 }
 
 impl FileTree {
@@ -121,12 +131,21 @@ impl FileTree {
         // Asked before it is opened: if it is replaced in between, the next call sees that.
         let there = fs::metadata(&self.folder);
         let mut held = self.root.lock().unwrap_or_else(PoisonError::into_inner);
-        let (device, inode) = there.map(|there| (there.dev(), there.ino())).inspect_err(|_| *held = None)?;
-        if let Some(open) = held.as_ref().filter(|open| open.device == device && open.inode == inode) {
+        let (device, inode) = there
+            .map(|there| (there.dev(), there.ino()))
+            .inspect_err(|_| *held = None)?;
+        if let Some(open) = held
+            .as_ref()
+            .filter(|open| open.device == device && open.inode == inode)
+        {
             return Ok(Arc::clone(&open.root));
         }
         let root = Arc::new(Root::open(&self.folder).inspect_err(|_| *held = None)?);
-        *held = Some(OpenRoot { root: Arc::clone(&root), device, inode });
+        *held = Some(OpenRoot {
+            root: Arc::clone(&root),
+            device,
+            inode,
+        });
         Ok(root)
     }
 }

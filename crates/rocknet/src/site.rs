@@ -29,13 +29,26 @@ impl Site {
             let scope = Arc::new(Scope::new(&route.settings, max_file).map_err(|error| told(&error))?);
             routes.insert(&route.pattern, scope).map_err(|error| told(&error))?;
         }
-        Ok(Site { name: site.name.clone(), scope, routes, body_size: site.body_size, access })
+        Ok(Site {
+            name: site.name.clone(),
+            scope,
+            routes,
+            body_size: site.body_size,
+            access,
+        })
     }
 
     /// Puts a handler of the embedding program at a route.
-    pub fn mount(&mut self, pattern: &model::Pattern, settings: &model::Settings, handler: Arc<dyn Handler>) -> Result<(), String> {
+    pub fn mount(
+        &mut self,
+        pattern: &model::Pattern,
+        settings: &model::Settings,
+        handler: Arc<dyn Handler>,
+    ) -> Result<(), String> {
         let scope = Arc::new(Scope::custom(settings, handler, 0));
-        self.routes.insert(pattern, scope).map_err(|error| format!("site {}: {error}", self.name))
+        self.routes
+            .insert(pattern, scope)
+            .map_err(|error| format!("site {}: {error}", self.name))
     }
 
     /// What applies at a decoded path.

@@ -58,10 +58,15 @@ impl Snapshot {
                     None => &mut names.any,
                 };
                 for name in &site.names {
-                    table.insert(name, number).map_err(|error| format!("site {}: {error}", site.name))?;
+                    table
+                        .insert(name, number)
+                        .map_err(|error| format!("site {}: {error}", site.name))?;
                 }
                 if site.names.is_empty() && table.set_default(number).is_some() {
-                    return Err(format!("site {}: another site already answers to every name there", site.name));
+                    return Err(format!(
+                        "site {}: another site already answers to every name there",
+                        site.name
+                    ));
                 }
             }
             sites.push(ready);
@@ -73,7 +78,12 @@ impl Snapshot {
             }
         }
         let generation = GENERATIONS.fetch_add(1, Ordering::Relaxed);
-        Ok(Snapshot { config, sites, listeners, generation })
+        Ok(Snapshot {
+            config,
+            sites,
+            listeners,
+            generation,
+        })
     }
 
     pub fn scope_ids(&self) -> HashSet<u32> {
@@ -83,7 +93,9 @@ impl Snapshot {
     /// How many folders its sites hold open.
     pub fn folders(&self) -> usize {
         let scopes = self.sites.iter().flat_map(Site::scopes);
-        scopes.filter(|scope| matches!(scope.action, crate::scope::Action::Files(_))).count()
+        scopes
+            .filter(|scope| matches!(scope.action, crate::scope::Action::Files(_)))
+            .count()
     }
 
     /// Folders of sites that cannot be opened now, to be told at start.
@@ -94,19 +106,31 @@ impl Snapshot {
                 _ => None,
             })
         });
-        trees.filter_map(|(name, tree)| tree.root().err().map(|error| (name, tree.folder(), error))).collect()
+        trees
+            .filter_map(|(name, tree)| tree.root().err().map(|error| (name, tree.folder(), error)))
+            .collect()
     }
 }
 
 /// The addresses to bind for a configuration.
 pub fn addresses(config: &Config) -> Vec<Address> {
     let any = whole_ports(config);
-    let all: BTreeSet<Address> = config.sites.iter().flat_map(|site| &site.listen).map(|listen| bound(listen, &any).0).collect();
+    let all: BTreeSet<Address> = config
+        .sites
+        .iter()
+        .flat_map(|site| &site.listen)
+        .map(|listen| bound(listen, &any).0)
+        .collect();
     all.into_iter().collect()
 }
 
 fn whole_ports(config: &Config) -> HashSet<u16> {
-    config.sites.iter().flat_map(|site| &site.listen).filter_map(whole_port).collect()
+    config
+        .sites
+        .iter()
+        .flat_map(|site| &site.listen)
+        .filter_map(whole_port)
+        .collect()
 }
 
 /// Who answers on one listening socket.
@@ -129,8 +153,17 @@ fn whole_port(listen: &Listen) -> Option<u16> {
 /// The address to bind for what was asked, and the address of the machine to tell sites apart by.
 fn bound(listen: &Listen, any: &HashSet<u16>) -> (Address, Option<IpAddr>) {
     match listen {
-        Listen::Tcp { address: Some(ip), port } if any.contains(port) => (Address::Tcp { ip: None, port: *port }, Some(*ip)),
-        Listen::Tcp { address, port } => (Address::Tcp { ip: *address, port: *port }, None),
+        Listen::Tcp {
+            address: Some(ip),
+            port,
+        } if any.contains(port) => (Address::Tcp { ip: None, port: *port }, Some(*ip)),
+        Listen::Tcp { address, port } => (
+            Address::Tcp {
+                ip: *address,
+                port: *port,
+            },
+            None,
+        ),
         Listen::Unix(path) => (Address::Unix(path.clone()), None),
     }
 }

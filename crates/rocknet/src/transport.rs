@@ -13,9 +13,16 @@ use crate::worker::Worker;
 
 pub fn connection(worker: &Rc<Worker>, socket: OwnedFd, peer: Peer) -> io::Result<h1::Connection<Tcp>> {
     let client = match peer {
-        Peer::Ip(address) => Client::Ip { address: address.ip(), port: address.port() },
+        Peer::Ip(address) => Client::Ip {
+            address: address.ip(),
+            port: address.port(),
+        },
         Peer::Unix => Client::Local,
     };
-    let local = if worker.view().has_addresses() { local_address(&socket)?.map(|address| address.ip()) } else { None };
+    let local = if worker.view().has_addresses() {
+        local_address(&socket)?.map(|address| address.ip())
+    } else {
+        None
+    };
     Ok(h1::Connection::new(worker, Tcp::new(socket)?, client, local))
 }

@@ -238,7 +238,10 @@ fn a_missing_folder_is_told_and_the_others_are_served() {
 #[test]
 fn root_becomes_the_user_and_others_are_told_that_they_cannot() {
     let place = home();
-    place.write("rocknet.toml", &format!("[server]\nworkers = 3\nuser = \"nobody\"\n{ANY_PORT}"));
+    place.write(
+        "rocknet.toml",
+        &format!("[server]\nworkers = 3\nuser = \"nobody\"\n{ANY_PORT}"),
+    );
     let server = place.serve(&[]);
     let status = fs::read_to_string(format!("/proc/{}/status", server.id())).unwrap();
     let ids = status.lines().find(|line| line.starts_with("Uid:")).unwrap();

@@ -79,6 +79,8 @@ fn every_wait_has_its_deadline_from_both_sides() {
     use Act::{End, Say, Seconds, Take, TakeEachSecond, Trickle};
     const POST: &str = "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\n";
     const UNWANTED: &str = "POST /small.txt HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\n";
+    const UNWANTED_CHUNKS: &str = "POST /small.txt HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n";
+    const UNWANTED_WHOLE: &str = "POST /small.txt HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nab";
     const LARGE: &str = "GET /large.bin HTTP/1.1\r\nHost: h\r\n\r\n";
     // One tick of 250 ms may be lost to rounding, and a deadline may be late by one.
     let rows: &[(&str, &[Act], &str, bool)] = &[
@@ -119,6 +121,18 @@ fn every_wait_has_its_deadline_from_both_sides() {
             &[Say(UNWANTED), Trickle("0123456789")],
             "405",
             true,
+        ),
+        (
+            "unwanted chunks trickle",
+            &[Say(UNWANTED_CHUNKS), Trickle("1\r\nx\r\n1\r\ny\r\n1")],
+            "405",
+            true,
+        ),
+        (
+            "keep-alive behind unwanted content",
+            &[Say(UNWANTED_WHOLE), Seconds(25), Say(GET)],
+            "405 200",
+            false,
         ),
         ("nothing taken", &[Take(100), Say(LARGE), Seconds(19)], "200", false),
         ("nothing taken", &[Take(100), Say(LARGE), Seconds(21)], "200", true),

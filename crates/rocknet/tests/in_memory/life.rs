@@ -38,6 +38,25 @@ fn a_client_that_waits_for_continue_gets_it_once_and_only_where_content_is_wante
 }
 
 #[test]
+fn a_refusal_waits_behind_100_continue_that_did_not_fit() {
+    const REQUEST: &[u8] =
+        b"POST /echo HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\nno size\r\n";
+    let world = World::new("").warm();
+    for room in [0, 5, 24, 25, 26] {
+        let mut client = world.connect();
+        client.peer.take(room).say(REQUEST);
+        client.settle();
+        client.peer.take_all();
+        client.settle();
+        let heard = client.heard();
+        assert!(
+            heard.starts_with("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 400 "),
+            "with room for {room}: {heard}"
+        );
+    }
+}
+
+#[test]
 fn a_client_that_leaves_in_the_middle_ends_the_connection_and_nothing_else() {
     let world = World::new("").warm();
     let requests = requests(true);

@@ -115,7 +115,11 @@ fn unmade<'a>(asset: &Asset, request: &Request<'_>, coding: Coding) -> Choice<'a
             fields.remove("Content-Type");
             fields.remove("Accept-Ranges");
             fields.add("ETag", text(etag.as_bytes()));
-            respond(Response { status: Status::NOT_MODIFIED, fields, body: Body::Empty })
+            respond(Response {
+                status: Status::NOT_MODIFIED,
+                fields,
+                body: Body::Empty,
+            })
         }
         Outcome::PreconditionFailed => respond(fixed::error(Status::PRECONDITION_FAILED)),
     }
