@@ -100,6 +100,7 @@ impl<'w> Turn<'w> {
             // With nobody connected nothing has to be looked at: an idle worker sleeps.
             if self.worker.connections() == 0 && self.stop_by.is_none() && self.rest_until.is_none() {
                 self.ticker.stop();
+                self.worker.rest();
             }
         }
     }

@@ -154,6 +154,12 @@ impl Worker {
         *self.closing.borrow_mut() = Some(waker.clone());
     }
 
+    /// The last connection has gone: what this worker remembers will be too old when the next comes, and would keep
+    /// memory and open files that the cache has let go.
+    pub fn rest(&self) {
+        self.front.borrow_mut().clear();
+    }
+
     /// What is done once a tick while there are connections, and once more when the last has gone.
     pub fn tick(&self) {
         self.clock.read();

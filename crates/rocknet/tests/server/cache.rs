@@ -313,6 +313,33 @@ fn a_folder_may_come_after_the_server() {
     }
 }
 
+/// A worker without connections does not tick, and must not keep a file open that was replaced long ago.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_worker_at_rest_holds_no_files() {
+    let folder = Folder::with(&[("www/large.bin", &"1".repeat(100_000))]);
+    let text = "[site.default]\nroot = \"www\"\nlisten = [\"127.0.0.1:0\", \"127.0.0.2:0\"]\n";
+    let server = Running::start(folder, text);
+    let addresses = server.addresses();
+    assert_eq!(super::support::Client::to(addresses[0]).get("/large.bin").body[0], b'1');
+    put(&server.folder, &"2".repeat(100_000), "www/large.bin");
+    let mut other = super::support::Client::to(addresses[1]);
+    let changed = Instant::now();
+    while other.get("/large.bin").body[0] == b'1' {
+        assert!(changed.elapsed() < SHOWS_WITHIN, "still the old content");
+    }
+    let path = server.folder.path("www/large.bin (deleted)");
+    let is_held = || {
+        let open = fs::read_dir("/proc/self/fd").expect("a list of descriptors");
+        open.flatten()
+            .any(|entry| fs::read_link(entry.path()).is_ok_and(|held| held == path))
+    };
+    while is_held() {
+        other.get("/large.bin");
+        assert!(changed.elapsed() < SHOWS_WITHIN * 2, "the old file is still open");
+    }
+}
+
 #[test]
 fn open_files_are_bounded() {
     const MOST: u64 = 8;
