@@ -9,7 +9,7 @@ use rocknet_proto::request::{OwnedRequest, Request, TargetForm};
 use rocknet_proto::semantics::safe_path::{PathError, SafePath};
 use rocknet_proto::status::Status;
 
-use crate::cache::entry::{Content, Found, REFRESH_AFTER_MS, STALE_AFTER_MS, Variant};
+use crate::cache::entry::{Asset, Content, Found, REFRESH_AFTER_MS, STALE_AFTER_MS, Variant};
 use crate::cache::front::Known;
 use crate::exchange::{Client, Exchange, RequestContent};
 use crate::filter;
@@ -103,7 +103,12 @@ pub fn from_known(
                 return Dispatched::Sent(head.status);
             }
             Choice::Respond(response) => *response,
-            Choice::Encode(coding) => return encode_form(worker, known, coding, owned),
+            Choice::Encode(coding) => {
+                return encode_form(worker, known, asset, coding, owned).unwrap_or_else(|| {
+                    reply.send(&asset.plain.full, Some((&**known, &asset.plain)));
+                    Dispatched::Sent(asset.plain.full.status)
+                });
+            }
         },
         Found::WithoutSlash => with_slash(request),
         Found::Failed(status) => fixed::error(*status),
@@ -281,30 +286,34 @@ fn list(worker: &Rc<Worker>, known: &Known, relative: &[u8], request: &Request<'
     }))
 }
 
-/// Makes a coded form: kept, where the plain one is in memory; while it is sent, where it is not.
+/// Makes a coded form: kept, where the plain one is in memory; while it is sent, where it is not. `None`: there is too
+/// much of that under way, and the plain one does.
 fn encode_form(
     worker: &Rc<Worker>,
     known: &Rc<Known>,
+    asset: &Asset,
     coding: rocknet_proto::semantics::negotiation::Coding,
     owned: impl FnOnce() -> Rc<OwnedRequest>,
-) -> Dispatched {
-    let Found::Asset(asset) = &known.entry.found else {
-        return respond(worker, Some(&known.scope), fixed::error(Status::INTERNAL_SERVER_ERROR));
-    };
+) -> Option<Dispatched> {
     match &asset.plain.content {
         Content::Memory(content) => {
             let (content, entry, scope) = (content.clone(), Arc::clone(&known.entry), Arc::clone(&known.scope));
             let (cache, path, request) = (worker.shared.cache.clone(), known.path.clone(), owned());
             let job = worker.shared.pool.spawn(scope.priority, move || {
                 let Found::Asset(asset) = &entry.found else { return };
+                // Many may have asked for it at once; the first job did it for all.
+                if asset.encoded(coding).is_some() {
+                    return;
+                }
                 let variant = encode::encode(coding, &content)
                     .map(|encoded| Box::new(load::coded(&scope, asset, coding, encoded)));
                 let grown = variant.as_deref().map_or(0, Variant::size);
-                asset.keep(coding, variant);
-                cache.grew(scope.id, &path, grown);
+                if asset.keep(coding, variant) {
+                    cache.grew(scope.id, &path, grown);
+                }
             });
             let known = Rc::clone(known);
-            Dispatched::Later(Box::pin(async move {
+            Some(Dispatched::Later(Box::pin(async move {
                 if let Err(error) = job.await {
                     // Without a coded form the plain one does.
                     tracing::warn!("cannot compress {}: {error}", known.path);
@@ -313,9 +322,17 @@ fn encode_form(
                     }
                 }
                 Outcome::Known(known, request)
-            }))
+            })))
         }
         Content::File(file) => {
+            let pool = worker.shared.pool.clone();
+            let stream = match encode::EncodedFile::new(coding, Arc::clone(file), pool, known.scope.priority) {
+                Ok(stream) => stream?,
+                Err(error) => {
+                    tracing::warn!("cannot compress {}: {error}", known.path);
+                    return None;
+                }
+            };
             let mut fields = asset.fields.clone();
             fields.remove("Accept-Ranges");
             fields.add("Content-Encoding", coding.name());
@@ -323,15 +340,11 @@ fn encode_form(
                 fields.add("ETag", String::from_utf8_lossy(etag.as_bytes()).into_owned());
             }
             filter::headers::apply(&known.scope, &mut fields);
-            let pool = worker.shared.pool.clone();
-            match encode::EncodedFile::new(coding, Arc::clone(file), pool, known.scope.priority) {
-                Ok(stream) => Dispatched::Respond(Box::new(Response {
-                    status: asset.status,
-                    fields,
-                    body: Body::Stream(Box::new(stream)),
-                })),
-                Err(_) => respond(worker, Some(&known.scope), fixed::error(Status::INTERNAL_SERVER_ERROR)),
-            }
+            Some(Dispatched::Respond(Box::new(Response {
+                status: asset.status,
+                fields,
+                body: Body::Stream(Box::new(stream)),
+            })))
         }
     }
 }

@@ -182,11 +182,10 @@ impl Asset {
         self.encoded[place].get().map(Option::as_deref)
     }
 
-    /// Keeps the form with `coding`, unless another was quicker.
-    pub fn keep(&self, coding: Coding, variant: Option<Box<Variant>>) {
-        if let Some(place) = ENCODED.iter().position(|known| *known == coding) {
-            let _ = self.encoded[place].set(variant);
-        }
+    /// Keeps the form with `coding`; false if another was quicker.
+    pub fn keep(&self, coding: Coding, variant: Option<Box<Variant>>) -> bool {
+        let place = ENCODED.iter().position(|known| *known == coding);
+        place.is_some_and(|place| self.encoded[place].set(variant).is_ok())
     }
 
     /// The tag that a form has or would have; none for what cannot be validated.

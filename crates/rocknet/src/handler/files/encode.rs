@@ -4,6 +4,7 @@ use std::future::Future;
 use std::io::{self, Write};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use rocknet_config::model::Priority;
@@ -23,6 +24,43 @@ const GZIP_LEVEL: u32 = 5;
 /// Read and encoded in one go of the blocking pool: long enough to be worth the hand-over, short enough that other
 /// jobs get their turn.
 const PIECE: usize = 128 * 1024;
+
+/// Files encoded while they are sent, at once, in the whole process. An encoder holds up to 6 MB (brotli; zstd 3, gzip half
+/// a megabyte; measured) for as long as its client takes to receive, and a client may be slow on purpose: this makes
+/// 240 MB at most, about what the cache has by default.
+const MAX_STREAMS: usize = 40;
+
+static STREAMS: Seats = Seats::new(MAX_STREAMS);
+
+/// A number of things that may be under way at once.
+struct Seats {
+    taken: AtomicUsize,
+    most: usize,
+}
+
+/// One of them, until it is dropped.
+struct Seat(&'static Seats);
+
+impl Seats {
+    const fn new(most: usize) -> Seats {
+        Seats {
+            taken: AtomicUsize::new(0),
+            most,
+        }
+    }
+
+    fn take(&'static self) -> Option<Seat> {
+        let more = |taken| (taken < self.most).then(|| taken + 1);
+        let taken = self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        taken.is_ok().then(|| Seat(self))
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.0.taken.fetch_sub(1, Ordering::Relaxed);
+    }
+}
 
 /// An encoder that writes into its own buffer.
 pub enum Encoder {
@@ -90,25 +128,30 @@ pub struct EncodedFile {
 }
 
 struct State {
+    /// Goes with the encoder, also where a job outlives the client that it was for.
+    _seat: Seat,
     encoder: Encoder,
     file: Arc<OpenFile>,
     offset: u64,
 }
 
 impl EncodedFile {
-    pub fn new(coding: Coding, file: Arc<OpenFile>, pool: Pool, priority: Priority) -> io::Result<EncodedFile> {
+    /// `None`: so many files are being encoded that this one had better go out as it is.
+    pub fn new(coding: Coding, file: Arc<OpenFile>, pool: Pool, priority: Priority) -> io::Result<Option<EncodedFile>> {
+        let Some(seat) = STREAMS.take() else { return Ok(None) };
         let Some(encoder) = Encoder::new(coding)? else {
-            return Err(io::ErrorKind::InvalidInput.into());
+            return Ok(None);
         };
-        Ok(EncodedFile {
+        Ok(Some(EncodedFile {
             state: Some(State {
+                _seat: seat,
                 encoder,
                 file,
                 offset: 0,
             }),
             pool,
             priority,
-        })
+        }))
     }
 }
 
@@ -146,5 +189,31 @@ impl State {
                 return Ok((encoded.into(), Some(self)));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_than_there_are_seats() {
+        static SEATS: Seats = Seats::new(2);
+        let (first, second) = (SEATS.take(), SEATS.take());
+        assert!(first.is_some() && second.is_some() && SEATS.take().is_none());
+        drop(first);
+        assert!(SEATS.take().is_some(), "a seat that was left is free");
+    }
+
+    #[test]
+    fn beyond_the_bound_nothing_is_encoded_while_it_is_sent() {
+        let file = Arc::new(OpenFile::new(tempfile::tempfile().expect("a file"), 0));
+        let pool = Pool::new(1);
+        let start =
+            || EncodedFile::new(Coding::Gzip, Arc::clone(&file), pool.clone(), Priority::Normal).expect("an encoder");
+        let all: Vec<_> = std::iter::from_fn(start).take(MAX_STREAMS + 1).collect();
+        assert!(all.len() <= MAX_STREAMS, "{} at once", all.len());
+        drop(all);
+        assert!(start().is_some(), "a seat that was left is free");
     }
 }
