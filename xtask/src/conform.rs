@@ -41,6 +41,16 @@ enum Step {
     Slow,
 }
 
+type Work = fn(&Path) -> Result<(), Failure>;
+
+/// The steps that take seconds; `cargo xtask test` runs them too.
+pub const CLIENTS: [(&str, Work); 4] = [
+    ("browser", browser::run),
+    ("curl", clients::curl),
+    ("wrk", clients::wrk),
+    ("ab", clients::ab),
+];
+
 pub fn run(options: &Options) -> Result<(), Failure> {
     packages::need(Chore::Conform)?;
     let program = match &options.program {
@@ -52,13 +62,10 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     };
     let wanted = |step| options.steps.is_empty() || options.steps.contains(&step);
     let mut steps = Steps::default();
-    type Work = fn(&Path) -> Result<(), Failure>;
-    for (step, name, work) in [
-        (Step::Browser, "browser", browser::run as Work),
-        (Step::Curl, "curl", clients::curl),
-        (Step::Wrk, "wrk", clients::wrk),
-        (Step::Ab, "ab", clients::ab),
-    ] {
+    for ((name, work), step) in CLIENTS
+        .into_iter()
+        .zip([Step::Browser, Step::Curl, Step::Wrk, Step::Ab])
+    {
         if wanted(step) {
             steps.step(name, || work(&program));
         }

@@ -3,7 +3,7 @@
 use crate::command::{cargo, command, find, output, run as run_command};
 use crate::packages::{self, Chore};
 use crate::steps::Steps;
-use crate::{Failure, deny, docs, tidy};
+use crate::{Failure, conform, deny, docs, tidy};
 use std::path::Path;
 
 #[derive(clap::Args)]
@@ -49,6 +49,11 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         });
     }
     steps.step("tests", || run_cargo(&["test", "--workspace", "--locked"]));
+    // The tests have built the program: clients that others wrote meet it here.
+    let program = crate::repository::target().join("debug/rocknet");
+    for (name, work) in conform::CLIENTS {
+        steps.step(name, || work(&program));
+    }
     steps.step("generated pages", docs::check);
     if has_target(BARE_TARGET) {
         steps.step("protocol without a system", || {

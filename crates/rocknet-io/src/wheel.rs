@@ -231,7 +231,8 @@ mod tests {
 
     #[test]
     fn comes_at_its_tick_however_often_it_moved() {
-        let rows: &[(&[(u32, u32)], Option<u32>)] = &[
+        type Row<'a> = (&'a [(u32, u32)], Option<u32>);
+        let rows: &[Row<'_>] = &[
             (&[(0, 3)], Some(3)),
             (&[(0, 3), (2, 3)], Some(5)),
             (&[(0, 300)], Some(300)),
