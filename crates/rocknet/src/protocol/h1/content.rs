@@ -29,20 +29,39 @@ pub fn pull<L: Link>(
     request: &mut RequestIndex,
 ) -> Poll<io::Result<Pulled>> {
     loop {
-        match engine.receive(limits, unread, request) {
-            Ok(Received::Data { start, end }) => {
-                let chunk = Bytes::copy_from_slice(&unread[start..end]);
-                take(unread, end);
-                return Poll::Ready(Ok(Pulled::Chunk(chunk)));
+        // All that lies there makes one piece: content in chunks of a byte each would move the rest of the bytes once for
+        // every six of them.
+        let (mut at, mut data) = (0, Vec::new());
+        let ended = loop {
+            match engine.receive(limits, &unread[at..], request) {
+                Ok(Received::Data { start, end }) => {
+                    data.extend_from_slice(&unread[at + start..at + end]);
+                    at += end;
+                }
+                // Behind the end nothing is received, so the next call tells of it again.
+                Ok(Received::End { consumed }) => {
+                    at += consumed;
+                    break true;
+                }
+                Ok(Received::More { consumed }) => {
+                    at += consumed;
+                    break false;
+                }
+                // Nothing of this request is left to come.
+                Ok(Received::Blocked | Received::Request { .. }) => break true,
+                // What came before it is of no use: the exchange is over.
+                Err(refusal) => {
+                    take(unread, at);
+                    return Poll::Ready(Ok(Pulled::Refused(refusal)));
+                }
             }
-            Ok(Received::End { consumed }) => {
-                take(unread, consumed);
-                return Poll::Ready(Ok(Pulled::End));
-            }
-            Ok(Received::More { consumed }) => take(unread, consumed),
-            // Nothing of this request is left to come.
-            Ok(Received::Blocked | Received::Request { .. }) => return Poll::Ready(Ok(Pulled::End)),
-            Err(refusal) => return Poll::Ready(Ok(Pulled::Refused(refusal))),
+        };
+        take(unread, at);
+        if !data.is_empty() {
+            return Poll::Ready(Ok(Pulled::Chunk(data.into())));
+        }
+        if ended {
+            return Poll::Ready(Ok(Pulled::End));
         }
         let received = ready!(link.poll_recv(context, input))?;
         if received.is_empty() {
@@ -57,5 +76,63 @@ fn take(unread: &mut Vec<u8>, bytes: usize) {
         *unread = Vec::new();
     } else {
         unread.drain(..bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use rocknet_io::sim;
+
+    use super::*;
+
+    /// What comes out of a request's content that arrives at once: pieces of data, and how it ends.
+    fn check(content: &str, expected: &[&str], ends: &str) {
+        let head = b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n";
+        let (mut engine, limits, mut request) = (ServerConnection::new(), Limits::default(), RequestIndex::default());
+        assert!(matches!(
+            engine.receive(&limits, head, &mut request),
+            Ok(Received::Request { .. })
+        ));
+        let (mut link, peer) = sim::pipe();
+        peer.say(content.as_bytes()).end();
+        let (mut unread, mut input, mut pieces) = (Vec::new(), vec![0; 64 * 1024], Vec::new());
+        let mut context = Context::from_waker(Waker::noop());
+        let found = loop {
+            let pulled = pull(
+                &mut engine,
+                &mut link,
+                &mut context,
+                &limits,
+                &mut unread,
+                &mut input,
+                &mut request,
+            );
+            match pulled {
+                Poll::Ready(Ok(Pulled::Chunk(chunk))) => pieces.push(String::from_utf8_lossy(&chunk).into_owned()),
+                Poll::Ready(Ok(Pulled::End)) => break "end",
+                Poll::Ready(Ok(Pulled::Left)) => break "left",
+                Poll::Ready(Ok(Pulled::Refused(_))) => break "refused",
+                Poll::Ready(Err(_)) | Poll::Pending => break "stuck",
+            }
+        };
+        assert_eq!(
+            (&pieces[..], found),
+            (
+                &expected.iter().map(|piece| (*piece).to_owned()).collect::<Vec<_>>()[..],
+                ends
+            )
+        );
+    }
+
+    #[test]
+    fn what_arrives_at_once_is_one_piece_however_small_its_chunks() {
+        let many = "1\r\nx\r\n".repeat(5000);
+        check(&format!("{many}0\r\n\r\n"), &[&"x".repeat(5000)], "end");
+        check(&many, &[&"x".repeat(5000)], "left");
+        check("0\r\n\r\n", &[], "end");
+        check("2\r\nab\r\n3\r\nc", &["abc"], "left");
+        check("2\r\nab\r\nno size\r\n", &[], "refused");
     }
 }
