@@ -76,10 +76,9 @@ impl Read for Keyboard {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let input = io::stdin();
         loop {
-            match poll(&mut [PollFd::new(&input, PollFlags::IN)], None) {
-                Ok(_) => {}
-                Err(Errno::INTR) => continue,
-                Err(error) => return Err(error.into()),
+            // Only a signal is worth waiting again: with no descriptors left `poll` refuses, and reading still works.
+            if poll(&mut [PollFd::new(&input, PollFlags::IN)], None) == Err(Errno::INTR) {
+                continue;
             }
             if in_background() {
                 thread::sleep(BACKGROUND_PAUSE);
