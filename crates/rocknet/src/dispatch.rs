@@ -9,6 +9,7 @@ use rocknet_proto::request::{OwnedRequest, Request, TargetForm};
 use rocknet_proto::semantics::safe_path::{PathError, SafePath};
 use rocknet_proto::status::Status;
 
+use crate::blocking::JobError;
 use crate::cache::entry::{Asset, Content, Found, REFRESH_AFTER_MS, STALE_AFTER_MS, Variant};
 use crate::cache::front::Known;
 use crate::exchange::{Client, Exchange, RequestContent};
@@ -142,10 +143,13 @@ pub fn slow(
         (_, Method::Trace) => return respond(worker, Some(&site.scope), fixed::method_not_allowed()),
         _ => {}
     }
-    let path = match SafePath::parse(request.path) {
-        Ok(path) => path.as_str().to_owned(),
-        // No file can have that name, but the site may have a fallback, or a page for what is missing.
-        Err(PathError::Unmatchable) => NAMELESS.into(),
+    let (path, is_file_path) = match SafePath::parse(request.path) {
+        Ok(path) => (path.as_str().to_owned(), true),
+        // No file can have that name, but there may be a rule for it, a fallback, or a page for what is missing.
+        Err(PathError::Unmatchable) => (
+            SafePath::for_rules(request.path).unwrap_or_else(|_| NAMELESS.into()),
+            false,
+        ),
         Err(error) => {
             let status = Status::new(error.status()).unwrap_or(Status::BAD_REQUEST);
             return respond(worker, Some(&site.scope), fixed::error(status));
@@ -169,7 +173,8 @@ pub fn slow(
     match &scope.action {
         Action::Files(_) => match request.method {
             Method::Get | Method::Head => {
-                let (worker, scope, path, request) = (Rc::clone(worker), Arc::clone(scope), path.into(), owned());
+                let path = if is_file_path { path.into() } else { NAMELESS.into() };
+                let (worker, scope, request) = (Rc::clone(worker), Arc::clone(scope), owned());
                 let generation = view.snapshot.generation;
                 Dispatched::Later(Box::pin(look_up(worker, number, generation, scope, path, request)))
             }
@@ -314,14 +319,17 @@ fn encode_form(
             });
             let known = Rc::clone(known);
             Some(Dispatched::Later(Box::pin(async move {
-                if let Err(error) = job.await {
-                    // Without a coded form the plain one does.
-                    tracing::warn!("cannot compress {}: {error}", known.path);
-                    if let Found::Asset(asset) = &known.entry.found {
-                        asset.keep(coding, None);
-                    }
+                let (Err(error), Found::Asset(asset)) = (job.await, &known.entry.found) else {
+                    return Outcome::Known(known, request);
+                };
+                // Without a coded form the plain one does; the next request may find more room.
+                tracing::debug!("cannot compress {}: {error}", known.path);
+                if error == JobError::Panicked {
+                    asset.keep(coding, None);
                 }
-                Outcome::Known(known, request)
+                let mut response = answer::plain(asset);
+                filter::headers::apply(&known.scope, &mut response.fields);
+                Outcome::Response(Box::new(response))
             })))
         }
         Content::File(file) => {
@@ -350,9 +358,9 @@ fn encode_form(
 }
 
 /// Too much to do is 503; a job that failed is our fault.
-fn status_of(error: &crate::blocking::JobError) -> Status {
+fn status_of(error: &JobError) -> Status {
     match error {
-        crate::blocking::JobError::Panicked => Status::INTERNAL_SERVER_ERROR,
-        crate::blocking::JobError::Rejected | crate::blocking::JobError::Stopped => Status::SERVICE_UNAVAILABLE,
+        JobError::Panicked => Status::INTERNAL_SERVER_ERROR,
+        JobError::Rejected | JobError::Stopped => Status::SERVICE_UNAVAILABLE,
     }
 }

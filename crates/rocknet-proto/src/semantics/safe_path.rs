@@ -90,6 +90,18 @@ impl<'a> SafePath<'a> {
         normalise(Cow::Borrowed(path.as_bytes()))
     }
 
+    /// The path as rules see it, also where no file can have it as a name: decoded and normalised by the same rules, so
+    /// that a route matches `/wiki/Special:Search` as it matches `/wiki/Main`. An encoded slash shows as a backslash,
+    /// bytes that are not UTF-8 as U+FFFD. Never to be opened.
+    pub fn for_rules(raw: &[u8]) -> Result<String, PathError> {
+        if raw.first() != Some(&b'/') {
+            return Err(PathError::NotAbsolute);
+        }
+        let path = percent_decode(raw)?;
+        judge(&path)?;
+        Ok(String::from_utf8_lossy(&rebuild(&path)).into_owned())
+    }
+
     /// The decoded, normalised path with its leading slash.
     pub fn as_str(&self) -> &str {
         &self.decoded
@@ -211,8 +223,16 @@ fn hex(digit: u8) -> Option<u8> {
     char::from(digit).to_digit(16).map(|value| value as u8)
 }
 
-/// The rules that hold for decoded bytes. `path` begins with a slash.
-fn normalise(path: Cow<'_, [u8]>) -> Result<SafePath<'_>, PathError> {
+/// What the rules say of decoded bytes.
+struct Verdict {
+    /// It holds empty or dot segments.
+    changed: bool,
+    unmatchable: bool,
+    dot_segment: bool,
+}
+
+/// Judges a decoded path that begins with a slash; an error is one of form.
+fn judge(path: &[u8]) -> Result<Verdict, PathError> {
     if path.iter().any(u8::is_ascii_control) {
         return Err(PathError::Control);
     }
@@ -237,6 +257,20 @@ fn normalise(path: Cow<'_, [u8]>) -> Result<SafePath<'_>, PathError> {
             }
         }
     }
+    Ok(Verdict {
+        changed,
+        unmatchable,
+        dot_segment,
+    })
+}
+
+/// The rules that hold for decoded bytes. `path` begins with a slash.
+fn normalise(path: Cow<'_, [u8]>) -> Result<SafePath<'_>, PathError> {
+    let Verdict {
+        changed,
+        unmatchable,
+        dot_segment,
+    } = judge(&path)?;
     if unmatchable {
         return Err(PathError::Unmatchable);
     }
@@ -285,8 +319,40 @@ mod tests {
         }
     }
 
+    #[test]
+    fn rules_see_what_files_cannot_be() {
+        for (raw, expected) in [
+            ("/wiki/Special:Search", Ok("/wiki/Special:Search")),
+            ("/a:b//c/./d/", Ok("/a:b/c/d/")),
+            ("/a%2Fb/c", Ok("/a\\b/c")),
+            ("/a%2f../b", Ok("/a\\../b")),
+            ("/x%ff/../y", Ok("/y")),
+            ("/%ff", Ok("/\u{fffd}")),
+            ("/con", Ok("/con")),
+            ("/a/../../b", Err(PathError::AboveRoot)),
+            ("/a:%00", Err(PathError::Control)),
+            ("/a:%zz", Err(PathError::BadPercent)),
+            ("a:b", Err(PathError::NotAbsolute)),
+        ] {
+            assert_eq!(
+                SafePath::for_rules(raw.as_bytes()).as_ref().map(String::as_str),
+                expected.as_ref().copied(),
+                "{raw}"
+            );
+        }
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(4096))]
+
+        #[test]
+        fn rules_and_files_see_the_same_path(raw in r"/(/|\.|\.\.|%2e|%2F|%25|%00|%ff|\\|:| |a|con|nul\.|é){0,20}") {
+            match SafePath::parse(raw.as_bytes()) {
+                Ok(path) => prop_assert_eq!(SafePath::for_rules(raw.as_bytes()), Ok(path.as_str().to_owned())),
+                Err(PathError::Unmatchable) => prop_assert!(SafePath::for_rules(raw.as_bytes()).is_ok()),
+                Err(error) => prop_assert_eq!(SafePath::for_rules(raw.as_bytes()), Err(error)),
+            }
+        }
 
         #[test]
         fn the_short_way_agrees_with_the_full_rules(raw in r"/(/|\.|\.\.|%2e|%2F|%25|%00|%zz|%ff|\\|:| |a|con|nul\.|é){0,20}") {

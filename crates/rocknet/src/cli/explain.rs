@@ -34,8 +34,9 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let Loaded { config, .. } = rocknet_config::load(&file, &System).map_err(Failure::Configuration)?;
     let decoded = match SafePath::parse(url.path.as_bytes()) {
         Ok(path) => Ok(path.as_str().to_owned()),
-        // Such a path has no file, but it may have a fallback, and a route.
-        Err(PathError::Unmatchable) => Ok(NAMELESS.to_owned()),
+        // Such a path has no file, but it may have a route, a redirect and a fallback. Its colon, backslash or name of a
+        // device keeps it from being taken for a file here as in the server.
+        Err(PathError::Unmatchable) => SafePath::for_rules(url.path.as_bytes()),
         Err(error) => Err(error),
     };
     let Some(found) = find(&config, &url, decoded.as_deref().unwrap_or("/")) else {
@@ -218,9 +219,6 @@ fn plain(text: &str) -> String {
         .map(|c| if c.is_control() { '\u{fffd}' } else { c })
         .collect()
 }
-
-/// Stands for every path that no file can have.
-const NAMELESS: &str = "/:";
 
 const LEADS_TO: &str = "leads to";
 

@@ -285,6 +285,8 @@ fn raw_range(raw: &[u8], decoded: &[u8], range: &Range<usize>) -> Option<Range<u
             end = Some(at);
         }
         let (byte, length) = match triplet(&raw[at..]) {
+            // Rules see an encoded slash as a backslash: it divides nothing.
+            Some(b'/') if expected == b'\\' => (b'\\', 3),
             Some(byte) => (byte, 3),
             None => (*raw.get(at)?, 1),
         };

@@ -36,6 +36,21 @@ fn folder() -> Folder {
 }
 
 #[test]
+fn a_path_that_no_file_can_have_meets_its_route() {
+    let server = Running::site(folder(), "route.\"/wiki/*\" = { fallback = \"/about.html\" }");
+    check(
+        &mut server.connect(),
+        &[
+            ("GET /wiki/Special:Search", 200, &[], "about"),
+            ("GET /wiki/a%2Fb", 200, &[], "about"),
+            ("GET /x/..//wiki/con", 200, &[], "about"),
+            ("GET /other:x", 404, &[], ""),
+            ("GET /wiki/:%00", 400, &[], ""),
+        ],
+    );
+}
+
+#[test]
 fn a_fallback_answers_for_what_is_missing() {
     let server = Running::site(folder(), "fallback = \"/index.html\"");
     check(
@@ -258,7 +273,8 @@ fn redirects_lead_where_they_say() {
         ("GET /%6fld", 308, "/new"),
         ("GET /blog/2020/x%20y", 308, "/news/2020/x%20y"),
         ("GET /blog/", 308, "/news/"),
-        ("GET /blog/%2F%2Fevil.example", 404, ""),
+        ("GET /blog/%2F%2Fevil.example", 308, "/news/%2F%2Fevil.example"),
+        ("GET /blog/Talk:Main", 308, "/news/Talk:Main"),
         ("GET /blog///evil.example", 308, "/news/evil.example"),
         ("GET /away/x?y", 308, "https://other.example/x?y"),
         ("GET /away/@evil.example", 308, "https://other.example/@evil.example"),

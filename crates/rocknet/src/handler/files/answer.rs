@@ -227,6 +227,23 @@ fn multipart(asset: &Asset, variant: &Variant, ranges: &[ByteRange]) -> Response
     }
 }
 
+/// The whole of the plain form, where a coded one was asked for and cannot be made now.
+pub fn plain(asset: &Asset) -> Response {
+    let body = match &asset.plain.content {
+        Content::Memory(bytes) => Body::Bytes(bytes.clone()),
+        Content::File(file) => Body::File(FilePart {
+            file: Arc::clone(file),
+            offset: 0,
+            length: file.length,
+        }),
+    };
+    Response {
+        status: asset.status,
+        fields: with_etag(asset, &asset.plain),
+        body,
+    }
+}
+
 fn with_etag(asset: &Asset, variant: &Variant) -> FieldList {
     let mut fields = asset.fields.clone();
     if let Some(etag) = &variant.etag {
