@@ -83,7 +83,7 @@ impl<L: Link> Connection<L> {
         if content != Content::None {
             let limit = site.map_or(0, |site| view.snapshot.sites[site as usize].body_size);
             if let Err(refusal) = self.engine.set_content_limit(limit) {
-                return self.refuse(worker, view, refusal, output);
+                return self.refuse(worker, view, refusal, facts, output);
             }
         }
         let (request_content, pipe) = RequestContent::piped();
@@ -226,13 +226,19 @@ impl<L: Link> Connection<L> {
 
     /// Answers what is no acceptable request, and closes.
     #[cold]
-    pub(super) fn refuse(&mut self, worker: &Rc<Worker>, view: &View, refusal: Refusal, output: &mut SendQueue) {
+    pub(super) fn refuse(
+        &mut self,
+        worker: &Rc<Worker>,
+        view: &View,
+        refusal: Refusal,
+        facts: Facts,
+        output: &mut SendQueue,
+    ) {
         tracing::debug!(client = %self.client, "refused: {}", refusal.reason());
-        let none = Facts::NONE;
         if refusal.may_answer() && self.engine.may_answer() {
             let mut response = fixed::error_with_hint(refusal.status(), Some(refusal.reason()));
             filter::headers::apply_server(&mut response.fields);
-            self.respond(worker, view, response, true, none, output);
+            self.respond(worker, view, response, true, facts, output);
         }
         self.state = State::Closing { linger: true };
     }

@@ -28,6 +28,10 @@ use crate::exchange::{Client, Pipe};
 use crate::log::SinkId;
 use crate::worker::{OpenConnection, View, Worker};
 
+/// Pieces of an answer queued before others get their turn: a client that takes a large file as fast as it comes would
+/// else have the worker for itself.
+const PIECES_PER_TURN: u32 = 2;
+
 pub struct Connection<L> {
     pub(super) link: L,
     pub(super) engine: ServerConnection,
@@ -136,6 +140,7 @@ impl<L: Link> Connection<L> {
     }
 
     fn drive_on(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let mut pieces = 0;
         loop {
             let progress = match self.send_backlog(context) {
                 Poll::Pending => Poll::Pending,
@@ -143,7 +148,14 @@ impl<L: Link> Connection<L> {
                 Poll::Ready(Ok(())) => match &self.state {
                     State::Reading => self.read(context),
                     State::Waiting(_) => self.wait(context),
-                    State::Feeding(_) => self.feed(context),
+                    State::Feeding(_) if pieces == PIECES_PER_TURN => {
+                        context.waker().wake_by_ref();
+                        return Poll::Pending;
+                    }
+                    State::Feeding(_) => {
+                        pieces += 1;
+                        self.feed(context)
+                    }
                     State::Closing { linger } => {
                         let linger = *linger;
                         self.end(linger)

@@ -9,7 +9,7 @@ use rocknet_io::queue::SendQueue;
 use rocknet_proto::h1::{Content, Received};
 use rocknet_proto::request::RequestIndex;
 
-use super::connection::{Connection, State};
+use super::connection::{Connection, Facts, State};
 use super::deadlines::Phase;
 use crate::worker::{Buffers, View, Worker};
 
@@ -26,6 +26,8 @@ impl<L: Link> Connection<L> {
         let view = worker.view();
         let buffers = &mut *worker.buffers.borrow_mut();
         let Buffers { input, output, request } = buffers;
+        // Empty, unless a panic somewhere unforeseen left another connection's answer behind.
+        output.clear();
         if self.stalled {
             self.stalled = false;
             self.work_off(&worker, &view, request, output);
@@ -140,7 +142,7 @@ impl<L: Link> Connection<L> {
                 }
                 Ok(Received::Blocked) => return at,
                 Err(refusal) => {
-                    self.refuse(worker, view, refusal, output);
+                    self.refuse(worker, view, refusal, Facts::NONE, output);
                     return at;
                 }
             }

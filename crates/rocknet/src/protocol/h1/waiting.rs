@@ -9,7 +9,7 @@ use rocknet_io::link::Link;
 use rocknet_io::queue::SendQueue;
 use rocknet_proto::h1::{self, Refusal};
 
-use super::connection::{Connection, State, Waiting};
+use super::connection::{Connection, Facts, State, Waiting};
 use super::content::{Pulled, pull};
 use super::deadlines::Phase;
 use super::feed::Fed;
@@ -108,7 +108,11 @@ impl<L: Link> Connection<L> {
                 } else {
                     ContentError::Cut
                 }));
-                self.refuse(worker, view, refusal, output);
+                let facts = match std::mem::replace(&mut self.state, State::Reading) {
+                    State::Waiting(waiting) => waiting.facts,
+                    _ => Facts::NONE,
+                };
+                self.refuse(worker, view, refusal, facts, output);
                 self.send(context, output, view)?;
             }
         }
