@@ -43,6 +43,8 @@ struct Contender {
     scratch: PathBuf,
     server: Server,
     samples: Vec<Sample>,
+    /// Why it is measured no further.
+    broke: Option<String>,
 }
 
 /// One server in one round.
@@ -72,7 +74,18 @@ pub fn run(run: &Run, work: &Timed) -> Result<Vec<Lane>, Failure> {
     let softirq = softirq_thread(SERVER_CORE);
     for round in 0..=run.rounds {
         for contender in &mut contenders {
-            let sample = measure(run, work, contender, softirq)?;
+            if contender.broke.is_some() {
+                continue;
+            }
+            let sample = match measure(run, work, contender, softirq) {
+                Ok(sample) => sample,
+                // A peer that breaks under this load says so in its line; the others are measured all the same.
+                Err(reason) if !contender.peer.is_floor() => {
+                    contender.broke = Some(reason.to_string());
+                    continue;
+                }
+                Err(reason) => return Err(reason),
+            };
             // The first round fills caches and lets servers grow their pools.
             if round > 0 {
                 contender.samples.push(sample);
@@ -82,7 +95,11 @@ pub fn run(run: &Run, work: &Timed) -> Result<Vec<Lane>, Failure> {
     let first: Vec<f64> = contenders
         .first()
         .map_or(Vec::new(), |first| first.samples.iter().map(|s| s.us).collect());
-    let measured: Vec<Lane> = contenders.iter().map(|contender| contender.lane(&first)).collect();
+    let lane = |contender: &Contender| match &contender.broke {
+        Some(reason) => Lane::absent(contender.name.clone(), reason.clone()),
+        None => contender.lane(&first),
+    };
+    let measured: Vec<Lane> = contenders.iter().map(lane).collect();
     lanes.splice(0..0, measured);
     for lane in &lanes {
         lane.print(work.load.counts_bytes());
@@ -145,6 +162,7 @@ fn start(run: &Run, work: &Timed, peer: &'static Peer, variant: Variant, name: &
         scratch,
         server,
         samples: Vec::new(),
+        broke: None,
     })
 }
 
@@ -164,7 +182,7 @@ fn measure(run: &Run, work: &Timed, contender: &Contender, softirq: Option<u32>)
         count.requests
     };
     if done == 0.0 {
-        return Err(format!("{}: no request succeeded", contender.name).into());
+        return Err("no request succeeded".into());
     }
     Ok(Sample {
         us: spent / 1e3 / done,
