@@ -1,24 +1,54 @@
 //! Laws that hold for any bytes: what the fuzz targets run, and the property tests and seeds beside them.
 
+use super::authority::{Authority, HOST_BUFFER};
+use super::conditional::{self, Outcome, Preconditions, Validators};
+use super::date;
+use super::etag::{self, Comparison, EntityTag};
+use super::media_type::{self, MediaType};
 use super::multipart::{Boundary, ByteRanges};
+use super::negotiation::{self, Accepted, Coding};
 use super::range::{self, MAX_RANGES, Ranges};
-use super::safe_path::SafePath;
+use super::safe_path::{PathError, SafePath};
+use crate::method::Method;
 
-/// A [`SafePath`] never leaves its root, and is a fixed point of its own rules.
+/// A [`SafePath`] never leaves its root, and is a fixed point of its own rules; what rules see of a path is the path
+/// itself where a file can have it, and no less normalised where none can.
 pub fn target_path(raw: &[u8]) {
-    let Ok(path) = SafePath::parse(raw) else { return };
+    let path = SafePath::parse(raw);
+    let seen = SafePath::for_rules(raw);
+    match (&path, &seen) {
+        (Ok(path), Ok(seen)) => assert_eq!(path.as_str(), seen),
+        (Err(PathError::Unmatchable), Ok(_)) => {}
+        (Err(error), Err(same)) => assert_eq!(error, same),
+        _ => panic!("{path:?} is seen as {seen:?}"),
+    }
+    if let Ok(seen) = &seen {
+        assert!(!seen.contains(|c: char| c.is_ascii_control()));
+        climbs_nowhere(seen);
+    }
+    let Ok(path) = path else { return };
     assert!(path.as_str().starts_with('/'));
     assert!(path.as_str().len() <= raw.len());
-    for segment in path.as_str()[1..].trim_end_matches('/').split('/') {
-        assert!(!segment.is_empty() || path.as_str() == "/");
-        assert!(segment != "." && segment != "..");
-        assert!(!segment.contains(['\\', ':']) && !segment.contains(|c: char| c.is_ascii_control()));
-    }
-    assert!(!path.as_str().contains("//"));
+    climbs_nowhere(path.as_str());
+    assert!(!path.as_str().contains(['\\', ':']));
+    let hidden = |(place, name): (usize, &str)| name.starts_with('.') && (place, name) != (0, ".well-known");
+    assert!(path.has_dot_segment() || !path.segments().enumerate().any(hidden));
     let relative = if path.as_str() == "/" { "" } else { path.relative() };
     assert_eq!(path.segments().collect::<Vec<_>>().join("/"), relative);
     let again = SafePath::from_decoded(path.as_str()).expect("a safe path is safe");
     assert_eq!(again.as_str(), path.as_str());
+}
+
+/// It begins with a slash, and no segment is empty or names another place than itself.
+fn climbs_nowhere(path: &str) {
+    let inner = path.strip_prefix('/').expect("a path begins with a slash");
+    let inner = inner.strip_suffix('/').unwrap_or(inner);
+    if path == "/" {
+        return;
+    }
+    for segment in inner.split('/') {
+        assert!(!matches!(segment, "" | "." | ".."), "{path:?}");
+    }
 }
 
 /// The first eight bytes are the length of the representation, the rest the field value.
@@ -49,4 +79,123 @@ pub fn ranges(value: &[u8], length: u64) {
     }
     assert!(sum <= length);
     assert!(ByteRanges::new(&ranges, length, None, Boundary::new([0; 16])).content_length() > sum.min(u64::MAX - 1));
+}
+
+/// Any bytes as the value of each field that is read here: what is made of them is bounded and agrees with itself.
+pub fn field_value(value: &[u8]) {
+    date_value(value);
+    tag_value(value);
+    condition_value(value);
+    coding_value(value);
+    authority_value(value);
+    for length in [0, 1, 1000, u64::MAX] {
+        ranges(value, length);
+    }
+    media_type::is_compressible(value);
+    if let Ok(name) = std::str::from_utf8(value) {
+        assert!(!MediaType::of_name(name).value.is_empty());
+    }
+}
+
+/// A date is a date as a whole only, and what was read is written and read again.
+fn date_value(value: &[u8]) {
+    let Some(moment) = date::parse(value) else { return };
+    let written = date::format(moment);
+    let again = date::parse(&written).expect("what is written can be read");
+    // The leap second at the end of the year 9999 is the one moment that no date can say.
+    assert!(again == moment || again + 1 == moment);
+    assert_eq!(date::parse(&value[..value.len() - 1]), None);
+    assert_eq!(date::parse(&[value, b" "].concat()), None);
+}
+
+/// A tag is a tag as a whole only, and matches itself.
+fn tag_value(value: &[u8]) {
+    let Some(tag) = EntityTag::parse(value) else { return };
+    let weak: &[u8] = if tag.is_weak() { b"W/" } else { b"" };
+    assert_eq!([weak, b"\"", tag.opaque(), b"\""].concat(), value);
+    assert!(etag::list_matches(value, value, true, Comparison::Weak));
+    assert_eq!(
+        etag::list_matches(value, value, true, Comparison::Strong),
+        !tag.is_weak()
+    );
+    assert_eq!(EntityTag::parse(&value[..value.len() - 1]), None);
+    assert_eq!(EntityTag::parse(&[value, b"\""].concat()), None);
+}
+
+/// Conditions never answer what their field cannot ask for.
+fn condition_value(value: &[u8]) {
+    let there = Validators {
+        etag: b"\"v1\"",
+        last_modified: Some(784_111_777),
+    };
+    let strong = etag::list_matches(value, there.etag, true, Comparison::Strong);
+    let weak = etag::list_matches(value, there.etag, true, Comparison::Weak);
+    assert!(weak || !strong, "what is the same also means the same");
+    assert!(!etag::list_matches(value, there.etag, false, Comparison::Weak));
+    if conditional::if_range(value, &there) {
+        assert!(strong || date::parse(value.trim_ascii()) == there.last_modified);
+    }
+    let none = Preconditions::default();
+    let value = Some(value);
+    let (copy, act) = (Outcome::NotModified, Outcome::PreconditionFailed);
+    for (preconditions, other) in [
+        (
+            Preconditions {
+                if_match: value,
+                ..none
+            },
+            act,
+        ),
+        (
+            Preconditions {
+                if_unmodified_since: value,
+                ..none
+            },
+            act,
+        ),
+        (
+            Preconditions {
+                if_none_match: value,
+                ..none
+            },
+            copy,
+        ),
+        (
+            Preconditions {
+                if_modified_since: value,
+                ..none
+            },
+            copy,
+        ),
+    ] {
+        let outcome = conditional::evaluate(Method::Get, &preconditions, &there, true);
+        assert!(outcome == Outcome::Proceed || outcome == other);
+        let outcome = conditional::evaluate(Method::Options, &preconditions, &there, true);
+        assert_eq!(outcome, Outcome::Proceed);
+    }
+}
+
+/// What is chosen was offered and is accepted, or is what is always there.
+fn coding_value(value: &[u8]) {
+    let accepted = Accepted::parse(Some(value));
+    for offered in [&Coding::BY_PREFERENCE[..], &Coding::BY_PREFERENCE[1..3], &[]] {
+        let chosen = negotiation::choose(accepted, offered);
+        assert!(chosen == Coding::Identity || (offered.contains(&chosen) && accepted.accepts(chosen)));
+    }
+    assert_eq!(negotiation::prefers(value, &[]), None);
+    assert!(negotiation::prefers(value, &["text/html", "application/json"]).is_none_or(|index| index < 2));
+}
+
+/// A host holds nothing that could end a field or leave a URL, and its form for comparing is a fixed point.
+fn authority_value(value: &[u8]) {
+    let Some(authority) = Authority::parse(value) else {
+        return;
+    };
+    let harmless = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.[]:".contains(byte);
+    assert!(!authority.host.is_empty() && authority.host.iter().all(harmless));
+    let mut buffer = [0; HOST_BUFFER];
+    let lower = authority.lower_host(&mut buffer).to_owned();
+    let again = Authority::parse(lower.as_bytes()).expect("a lowered host is a host");
+    assert_eq!(again.lower_host(&mut [0; HOST_BUFFER]), lower);
+    assert_eq!((again.kind, again.port), (authority.kind, None));
 }
