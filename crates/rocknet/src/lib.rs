@@ -24,6 +24,7 @@ pub mod scope;
 pub mod server;
 pub mod site;
 pub mod snapshot;
+pub mod told;
 pub mod transport;
 pub mod turn;
 pub mod worker;

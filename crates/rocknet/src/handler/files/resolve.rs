@@ -1,13 +1,11 @@
 //! From a path to what is there on disk. May wait for the disk: never called on a worker's loop.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use rocknet_io::beneath::{Kind, OpenError, Opened, Root};
 use rocknet_proto::semantics::safe_path::SafePath;
 use rocknet_proto::status::Status;
 
-use crate::clock::uptime_ms;
 use crate::scope::FileTree;
+use crate::told::Told;
 
 /// What a path leads to.
 pub enum Target {
@@ -151,27 +149,9 @@ fn failed_root(tree: &FileTree, error: &std::io::Error) -> Target {
     })
 }
 
-/// Each request meets the same trouble: a client must not be able to fill the log with it.
-const SILENCE_MS: u64 = 1000;
-
-static SHORTAGE: Told = Told(AtomicU64::new(0));
-static FAILED_FILE: Told = Told(AtomicU64::new(0));
-static FAILED_ROOT: Told = Told(AtomicU64::new(0));
-
-/// When a kind of trouble was told the last time, in milliseconds of uptime; 0: never.
-struct Told(AtomicU64);
-
-impl Told {
-    /// Whether it is time to tell it again; says so to one thread alone.
-    fn is_due(&self) -> bool {
-        let (now, told) = (uptime_ms().max(1), self.0.load(Ordering::Relaxed));
-        let due = told == 0 || now.saturating_sub(told) >= SILENCE_MS;
-        due && self
-            .0
-            .compare_exchange(told, now, Ordering::Relaxed, Ordering::Relaxed)
-            .is_ok()
-    }
-}
+static SHORTAGE: Told = Told::never();
+static FAILED_FILE: Told = Told::never();
+static FAILED_ROOT: Told = Told::never();
 
 #[cfg(test)]
 mod tests {
