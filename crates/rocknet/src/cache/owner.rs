@@ -270,6 +270,12 @@ impl Owner {
             let _ = reply.send(Some(Arc::clone(&kept.entry)));
             return;
         }
+        // On a disk that hangs those who wait give up, and others come: the list is to hold no more than wait now.
+        if state.waiting.len() == state.waiting.capacity() {
+            state.waiting.retain(|waiting| !waiting.is_closed());
+            // Room for as many again, or a list of the living would be looked through with every one that comes.
+            state.waiting.reserve(state.waiting.len().max(1));
+        }
         state.waiting.push(reply);
         if state.loading.is_none() {
             self.load(scope, &key);
