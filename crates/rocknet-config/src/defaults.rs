@@ -53,6 +53,7 @@ impl Default for Limits {
             body_idle: Duration::from_secs(30),
             body_rate: 500,
             send_stall: Duration::from_secs(60),
+            answer_timeout: Duration::from_secs(60),
             keep_alive: Duration::from_secs(65),
             connection_age: Duration::from_secs(3600),
             connections: None,

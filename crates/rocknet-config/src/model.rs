@@ -82,6 +82,8 @@ pub struct Limits {
     pub body_rate: u64,
     /// Longest time without the client taking a byte of the answer: close.
     pub send_stall: Duration,
+    /// Longest wait for an answer that is being made, or for its next piece: 503, or a cut.
+    pub answer_timeout: Duration,
     /// Longest time between two requests on a connection.
     pub keep_alive: Duration,
     /// Longest life of a connection; after it the next answer says close.

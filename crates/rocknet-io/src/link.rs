@@ -32,7 +32,7 @@ impl Deref for Received<'_> {
 }
 
 pub trait Link {
-    /// Receives what is there. Empty: the peer has ended its side.
+    /// Receives what is there. Empty: the peer has ended its side, and every later receive says so again.
     fn poll_recv<'b>(&mut self, context: &mut Context<'_>, buffer: &'b mut [u8]) -> Poll<io::Result<Received<'b>>>;
 
     /// Sends from the front of the queue. Ready when the queue is empty; while pending, some of it may have left.

@@ -119,6 +119,15 @@ impl Peer {
         std::mem::take(&mut self.0.borrow_mut().heard)
     }
 
+    /// Bytes that were said and that the connection has not received.
+    pub fn unreceived(&self) -> usize {
+        let length = |arrival: &Arrival| match arrival {
+            Arrival::Lent(bytes) | Arrival::Held(bytes) => bytes.len(),
+            Arrival::Pause | Arrival::Fail(_) | Arrival::End => 0,
+        };
+        self.0.borrow().arriving.iter().map(length).sum()
+    }
+
     /// Whether the connection has said that it sends nothing more.
     pub fn is_shut_down(&self) -> bool {
         self.0.borrow().shut_down

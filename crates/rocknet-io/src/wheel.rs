@@ -165,11 +165,12 @@ impl Deadline {
         }
     }
 
-    pub fn clear(&self) {
-        let mut entries = self.wheel.entries.borrow_mut();
-        let entry = &mut entries[self.key];
-        entry.due = NEVER;
-        entry.past = false;
+    /// Ticks until it is past; 0 if it is, or is not set.
+    pub fn left(&self) -> u32 {
+        match self.wheel.entries.borrow()[self.key].due {
+            NEVER => 0,
+            due => due.saturating_sub(self.wheel.now.get()),
+        }
     }
 
     /// Whether it is past; if not, `waker` is woken when it is.
@@ -273,6 +274,22 @@ mod tests {
             deadline.set(40);
         }
         assert!(wheel.slots.borrow().iter().map(Vec::len).sum::<usize>() <= 2);
+    }
+
+    #[test]
+    fn what_is_left_grows_less_with_each_tick() {
+        let wheel = wheel();
+        let deadline = wheel.deadline();
+        assert_eq!(deadline.left(), 0);
+        deadline.set(3);
+        let left: Vec<u32> = (0..5)
+            .map(|_| {
+                let left = deadline.left();
+                wheel.advance();
+                left
+            })
+            .collect();
+        assert_eq!(left, [3, 2, 1, 0, 0]);
     }
 
     #[test]

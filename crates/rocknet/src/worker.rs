@@ -73,6 +73,8 @@ pub struct Ticks {
     pub header: u32,
     pub body: u32,
     pub send: u32,
+    pub answer: u32,
+    pub half_closed: u32,
     pub keep_alive: u32,
     pub age: u32,
     pub linger: u32,
@@ -87,6 +89,9 @@ pub struct Buffers {
 
 /// After the last answer, time for the client to take it before the connection is cut.
 const LINGER: Duration = Duration::from_secs(2);
+/// A client that has ended its side may still listen, as `printf … | nc` does, or be gone: nobody can tell before
+/// something is sent to it. What is made for it gets so long, and no more.
+const HALF_CLOSED: Duration = Duration::from_secs(5);
 
 impl Worker {
     pub fn new(
@@ -186,6 +191,8 @@ impl View {
                 header: wheel.ticks(limits.header_timeout),
                 body: wheel.ticks(limits.body_idle),
                 send: wheel.ticks(limits.send_stall),
+                answer: wheel.ticks(limits.answer_timeout),
+                half_closed: wheel.ticks(limits.answer_timeout.min(HALF_CLOSED)),
                 keep_alive: wheel.ticks(limits.keep_alive),
                 // Without keep-alive every connection is old enough at its first answer.
                 age: if limits.keep_alive.is_zero() {
@@ -197,10 +204,7 @@ impl View {
             },
         }
     }
-}
 
-impl View {
-    /// Whether it matters on which address of the machine a connection came in.
     /// Bytes of content that a client must send in each window of its deadline.
     pub fn content_window(&self) -> u64 {
         let limits = &self.snapshot.config.limits;
@@ -213,6 +217,7 @@ impl View {
         at_rate(limits.body_rate, limits.send_stall)
     }
 
+    /// Whether it matters on which address of the machine a connection came in.
     pub fn has_addresses(&self) -> bool {
         !self.by_ip.is_empty()
     }

@@ -85,6 +85,7 @@ fn limits(check: &mut Check<'_>, table: Option<&Table>) -> Limits {
         body_idle: time("body_idle", base.body_idle),
         body_rate: value::rate(table, "body_rate").unwrap_or(base.body_rate),
         send_stall: time("send_stall", base.send_stall),
+        answer_timeout: time("answer_timeout", base.answer_timeout),
         keep_alive: time("keep_alive", base.keep_alive),
         connection_age: time("connection_age", base.connection_age),
         connections: value::integer(table, "connections"),

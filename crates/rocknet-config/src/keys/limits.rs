@@ -112,6 +112,19 @@ pub(super) const KEYS: &[Key] = &[
     .example("send_stall = \"30s\"")
     .elsewhere(&["send_timeout", "write"]),
     Key::new(
+        "answer_timeout",
+        &[Scope::Limits],
+        Kind::Duration {
+            min_ms: 100,
+            max_ms: DAY_MS,
+        },
+        "Longest wait for an answer that is being made (a disk that hangs, a handler that does not end), and for each next \
+         piece of one. Then 503, or the connection is cut where the answer had begun.",
+    )
+    .default("\"60s\"")
+    .example("answer_timeout = \"30s\"")
+    .elsewhere(&["Timeout"]),
+    Key::new(
         "keep_alive",
         &[Scope::Limits],
         Kind::Duration {

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::GET;
 use crate::world::{Conversation, World};
 
-const LIMITS: &str = "header_timeout = \"10s\"\nbody_idle = \"5s\"\nbody_rate = 100\nsend_stall = \"20s\"\n\
+const LIMITS: &str = "header_timeout = \"10s\"\nbody_idle = \"5s\"\nbody_rate = 100\nsend_stall = \"20s\"\nanswer_timeout = \"40s\"\n\
                       keep_alive = \"30s\"\nconnection_age = \"1h\"";
 const TICKS_A_SECOND: u32 = 4;
 
@@ -81,6 +81,8 @@ fn every_wait_has_its_deadline_from_both_sides() {
     const UNWANTED: &str = "POST /small.txt HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\n";
     const UNWANTED_CHUNKS: &str = "POST /small.txt HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n";
     const UNWANTED_WHOLE: &str = "POST /small.txt HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nab";
+    const PONDERS: &str = "POST /ponders HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\n";
+    const SILENT: &str = "GET /silent HTTP/1.1\r\nHost: h\r\n\r\n";
     const LARGE: &str = "GET /large.bin HTTP/1.1\r\nHost: h\r\n\r\n";
     // One tick of 250 ms may be lost to rounding, and a deadline may be late by one.
     let rows: &[(&str, &[Act], &str, bool)] = &[
@@ -148,10 +150,48 @@ fn every_wait_has_its_deadline_from_both_sides() {
             "200",
             false,
         ),
+        ("a handler takes its time", &[Say(SILENT), Seconds(39)], "", false),
+        ("a handler takes its time", &[Say(SILENT), Seconds(41)], "503", false),
         (
             "a handler takes its time",
-            &[Say("GET /silent HTTP/1.1\r\nHost: h\r\n\r\n"), Seconds(200)],
+            &[Say(SILENT), Seconds(41), Seconds(3)],
+            "503",
+            true,
+        ),
+        (
+            "a handler's answer stops",
+            &[Say("GET /stops HTTP/1.1\r\nHost: h\r\n\r\n"), Seconds(39)],
+            "200",
+            false,
+        ),
+        (
+            "a handler's answer stops",
+            &[Say("GET /stops HTTP/1.1\r\nHost: h\r\n\r\n"), Seconds(41)],
+            "200",
+            true,
+        ),
+        (
+            "one that has ended its side",
+            &[Say(SILENT), End, Seconds(4)],
             "",
+            false,
+        ),
+        (
+            "one that has ended its side",
+            &[Say(SILENT), End, Seconds(6)],
+            "503",
+            true,
+        ),
+        (
+            "content trickles to a handler that ponders",
+            &[Say(PONDERS), Trickle("01234")],
+            "",
+            false,
+        ),
+        (
+            "content trickles to a handler that ponders",
+            &[Say(PONDERS), Trickle("012345")],
+            "408",
             false,
         ),
         (

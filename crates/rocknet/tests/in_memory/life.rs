@@ -3,6 +3,7 @@
 use std::io::ErrorKind;
 use std::sync::atomic::Ordering;
 
+use rocknet_config::model::Priority;
 use rocknet_io::runtime::Runtime;
 
 use crate::GET;
@@ -151,4 +152,73 @@ fn a_worker_that_stops_answers_what_has_come_and_closes_the_idle() {
         "{}",
         half.heard()
     );
+}
+
+#[test]
+fn a_client_that_breaks_off_while_it_waits_ends_the_wait() {
+    let world = World::new("").warm();
+    for path in ["/silent", "/stops"] {
+        let mut client = world.connect();
+        client
+            .peer
+            .say(format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n").as_bytes());
+        client.settle();
+        assert!(!client.is_over(), "{path}");
+        client.peer.fail(ErrorKind::ConnectionReset);
+        client.settle();
+        assert!(client.is_over() && client.peer.is_gone(), "{path}");
+    }
+    assert_eq!(world.worker.connections(), 0);
+}
+
+#[test]
+fn what_is_sent_ahead_of_an_answer_is_kept_up_to_a_bound() {
+    const MUCH: usize = 100_000;
+    let world = World::new("").warm();
+    let head = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n");
+    let mut client = world.connect();
+    client.peer.say(head("/silent").as_bytes());
+    client.settle();
+    client.peer.say(&[b'x'; MUCH]);
+    client.settle();
+    let taken = MUCH - client.peer.unreceived();
+    assert!((1..=16 * 1024).contains(&taken), "{taken} bytes");
+
+    // And it is answered in its turn: the answer of a path that nobody has asked for has to be waited for.
+    let mut client = world.connect();
+    client.peer.say(head("/never-asked-for").as_bytes());
+    client.settle();
+    client.peer.say(head("/small.txt").repeat(500).as_bytes()).end();
+    client.run_to_end();
+    let heard = client.heard();
+    assert!(heard.starts_with("HTTP/1.1 404 "), "{heard}");
+    assert_eq!(heard.matches("HTTP/1.1 200 OK").count(), 500);
+}
+
+#[test]
+fn a_disk_that_hangs_is_not_waited_for_for_ever() {
+    let world = World::new("answer_timeout = \"10s\"");
+    let pool = &world.worker.shared.pool;
+    let (release, hung) = std::sync::mpsc::channel::<()>();
+    let hung = std::sync::Arc::new(std::sync::Mutex::new(hung));
+    let threads = pool.stats().threads;
+    let jobs: Vec<_> = (0..threads)
+        .map(|_| {
+            let hung = std::sync::Arc::clone(&hung);
+            pool.spawn(Priority::High, move || drop(hung.lock().map(|hung| hung.recv())))
+        })
+        .collect();
+    let mut client = world.connect();
+    client.peer.say(GET.as_bytes());
+    client.settle();
+    world.pass(9 * 4);
+    client.settle();
+    assert_eq!(client.heard(), "");
+    world.pass(2 * 4);
+    client.settle();
+    let heard = client.heard();
+    assert!(heard.starts_with("HTTP/1.1 503 "), "{heard}");
+    assert!(heard.contains("Connection: close"), "{heard}");
+    drop(release);
+    drop(jobs);
 }

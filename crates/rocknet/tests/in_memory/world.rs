@@ -9,6 +9,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use rocknet::blocking::Pool;
 use rocknet::cache::Cache;
 use rocknet::exchange::{Client, Exchange};
@@ -16,7 +17,7 @@ use rocknet::handler::{Answering, Handler};
 use rocknet::log::Logger;
 use rocknet::metrics::Metrics;
 use rocknet::protocol::h1::Connection;
-use rocknet::response::Response;
+use rocknet::response::{Body, Response, Stream};
 use rocknet::snapshot::{Mount, Snapshot};
 use rocknet::worker::{Shared, Worker};
 use rocknet_config::System;
@@ -53,6 +54,47 @@ struct Silent;
 impl Handler for Silent {
     fn answer(&self, _exchange: Exchange) -> Answering {
         Box::pin(std::future::pending())
+    }
+}
+
+/// Says back how much it was sent, and is busy with something else for a moment after each chunk.
+struct Ponders;
+
+impl Handler for Ponders {
+    fn answer(&self, mut exchange: Exchange) -> Answering {
+        Box::pin(async move {
+            let mut length = 0;
+            while let Ok(Some(chunk)) = exchange.content.chunk().await {
+                length += chunk.len();
+                tokio::task::yield_now().await;
+            }
+            Response::new(Status::OK).body(length.to_string().into_bytes())
+        })
+    }
+}
+
+/// Begins an answer, and goes on with it as long as there are pieces: the rest never comes.
+struct Stops {
+    pieces: usize,
+}
+
+impl Handler for Stops {
+    fn answer(&self, _exchange: Exchange) -> Answering {
+        let stream = Body::Stream(Box::new(Stops { pieces: self.pieces }));
+        Box::pin(async move { Response::new(Status::OK).body(stream) })
+    }
+}
+
+impl Stream for Stops {
+    fn next(&mut self) -> Pin<Box<dyn Future<Output = Option<std::io::Result<Bytes>>> + '_>> {
+        let next = self.pieces.checked_sub(1);
+        self.pieces = next.unwrap_or_default();
+        Box::pin(async move {
+            match next {
+                Some(_) => Some(Ok(Bytes::from_static(b"piece"))),
+                None => std::future::pending().await,
+            }
+        })
     }
 }
 
@@ -107,6 +149,8 @@ impl World {
         let mounts = [
             mount("/echo", Arc::new(Echo)),
             mount("/silent", Arc::new(Silent)),
+            mount("/ponders", Arc::new(Ponders)),
+            mount("/stops", Arc::new(Stops { pieces: 3 })),
             mount("/panic-at-once", Arc::new(Panics { at_once: true })),
             mount("/panic", Arc::new(Panics { at_once: false })),
         ];

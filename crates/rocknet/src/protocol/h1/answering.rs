@@ -10,6 +10,7 @@ use rocknet_proto::request::{OwnedRequest, RequestIndex};
 use rocknet_proto::status::Status;
 
 use super::connection::{Connection, Facts, Feeding, State, Waiting};
+use super::deadlines::Phase;
 use super::feed::Feed;
 use super::record;
 use super::reply::{H1Reply, Written};
@@ -121,6 +122,7 @@ impl<L: Link> Connection<L> {
             Dispatched::Sent(status) => match written.feed {
                 Some(feed) => {
                     let sent = written.content_bytes;
+                    self.deadlines.leave_handler();
                     self.state = State::Feeding(Box::new(Feeding {
                         feed,
                         status,
@@ -135,7 +137,7 @@ impl<L: Link> Connection<L> {
             },
             Dispatched::Respond(response) => self.respond(worker, view, *response, false, facts, output),
             Dispatched::Later(answer) => {
-                self.deadlines.suspend();
+                self.deadlines.begin(Phase::Handler, self.answer_ticks(view));
                 self.state = State::Waiting(Box::new(Waiting { answer, pipe, facts }));
             }
         }
@@ -152,6 +154,7 @@ impl<L: Link> Connection<L> {
         output: &mut SendQueue,
     ) {
         self.state = State::Reading;
+        self.deadlines.leave_handler();
         let close = close || worker.is_stopping() || worker.wheel.now() - self.born >= view.ticks.age;
         let Response { status, fields, body } = response;
         let length = body.length().map_or(Length::Unknown, Length::Exact);

@@ -13,9 +13,13 @@ use super::deadlines::Phase;
 use crate::exchange::ContentError;
 use crate::filter;
 use crate::handler::fixed;
+use crate::told::Told;
 
 /// After our last answer this much is read, so that closing does not reset what is still on its way.
 const LINGER_BOUND: u32 = 1 << 20;
+
+/// A disk that hangs is met by every request for it.
+static OVERDUE: Told = Told::never();
 
 impl<L: Link> Connection<L> {
     /// All has been sent.
@@ -57,13 +61,22 @@ impl<L: Link> Connection<L> {
         let worker = Rc::clone(self.open.worker());
         let phase = self.deadlines.phase();
         tracing::debug!(client = %self.client, ?phase, "a deadline passed");
-        self.deadlines.suspend();
-        if !matches!(phase, Phase::Header | Phase::Content) || (phase == Phase::Content && !self.engine.may_answer()) {
-            // Nothing acts before the backlog has left, and this one never will.
-            self.backlog = None;
-            self.state = State::Closed;
-            return;
+        let in_vain = phase == Phase::Handler && !self.ended;
+        if in_vain && OVERDUE.is_due() {
+            tracing::warn!("an answer was not made in time (limits.answer_timeout)");
         }
+        let status = match phase {
+            Phase::Header => Status::REQUEST_TIMEOUT,
+            Phase::Content if self.engine.may_answer() => Status::REQUEST_TIMEOUT,
+            Phase::Handler if self.engine.may_answer() => Status::SERVICE_UNAVAILABLE,
+            _ => {
+                self.record_cut();
+                // Nothing acts before the backlog has left, and this one never will.
+                self.backlog = None;
+                self.state = State::Closed;
+                return;
+            }
+        };
         let facts = match std::mem::replace(&mut self.state, State::Reading) {
             State::Waiting(waiting) => {
                 if let Some(pipe) = waiting.pipe {
@@ -74,7 +87,7 @@ impl<L: Link> Connection<L> {
             _ => Facts::NONE,
         };
         let view = worker.view();
-        let mut response = fixed::error(Status::REQUEST_TIMEOUT);
+        let mut response = fixed::error(status);
         filter::headers::apply_server(&mut response.fields);
         let mut output = SendQueue::default();
         self.respond(&worker, &view, response, true, facts, &mut output);

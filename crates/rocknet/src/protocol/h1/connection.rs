@@ -50,6 +50,8 @@ pub struct Connection<L> {
     pub(super) unread: Vec<u8>,
     /// `unread` may hold whole requests.
     pub(super) stalled: bool,
+    /// The client has ended its side, as was seen while it waited for an answer.
+    pub(super) ended: bool,
     /// What did not fit into the socket.
     pub(super) backlog: Option<Box<SendQueue>>,
     /// Bytes thrown away, of content or while lingering.
@@ -104,6 +106,7 @@ impl<L: Link> Connection<L> {
             state: State::Reading,
             unread: Vec::new(),
             stalled: false,
+            ended: false,
             backlog: None,
             dropped: 0,
         }
@@ -119,7 +122,7 @@ impl<L: Link> Connection<L> {
 
     /// The client left, or was left, before it had all of its answer: the log tells how much of it went out.
     #[cold]
-    fn record_cut(&mut self) {
+    pub(super) fn record_cut(&mut self) {
         let State::Feeding(feeding) = std::mem::replace(&mut self.state, State::Closed) else {
             return;
         };

@@ -20,7 +20,7 @@ pub enum Phase {
     Send,
     /// The client to close after our last answer.
     Linger,
-    /// A handler; it has its own deadlines.
+    /// A handler or the disk, for an answer or the next piece of one.
     Handler,
     /// Nothing yet: a phase is over and the next has not begun. The old deadline still runs.
     Between,
@@ -34,15 +34,18 @@ pub struct Deadlines {
     moved: u64,
     /// What the kernel held for the client, unacknowledged, when the window began.
     held: u64,
+    /// Ticks left of a window for content that a handler has interrupted; 0 where it has not.
+    rest: u32,
 }
 
 impl Deadlines {
     pub fn new(wheel: &Rc<Wheel>) -> Deadlines {
         Deadlines {
             deadline: wheel.deadline(),
-            phase: Phase::Handler,
+            phase: Phase::Between,
             moved: 0,
             held: 0,
+            rest: 0,
         }
     }
 
@@ -55,6 +58,7 @@ impl Deadlines {
     pub fn begin(&mut self, phase: Phase, ticks: u32) {
         self.phase = phase;
         self.moved = 0;
+        self.rest = 0;
         self.deadline.set(ticks);
     }
 
@@ -83,11 +87,36 @@ impl Deadlines {
         self.phase = phase;
     }
 
-    /// Waits for a handler, without a deadline of ours.
-    pub fn suspend(&mut self) {
-        if self.phase != Phase::Handler {
-            self.phase = Phase::Handler;
-            self.deadline.clear();
+    /// Waits for content, in the window that a handler interrupted if it did: a client whose handler takes its time
+    /// over each chunk would else have a new window with each of them, and never be too slow.
+    pub fn enter_content(&mut self, ticks: u32) {
+        if self.phase == Phase::Handler && self.rest > 0 {
+            self.phase = Phase::Content;
+            self.deadline.set(self.rest);
+            self.rest = 0;
+        }
+        self.enter(Phase::Content, ticks);
+    }
+
+    /// Waits for a handler or the disk. The time that takes is not the client's: its window for content stands still.
+    pub fn enter_handler(&mut self, ticks: u32) {
+        // One that is past was not looked at yet, and shall be when content is waited for again.
+        let rest = if self.phase == Phase::Content {
+            self.deadline.left().max(1)
+        } else {
+            0
+        };
+        let moved = self.moved;
+        self.enter(Phase::Handler, ticks);
+        if rest > 0 {
+            (self.rest, self.moved) = (rest, moved);
+        }
+    }
+
+    /// What a handler or the disk was waited for has come; the next piece has a time of its own.
+    pub fn leave_handler(&mut self) {
+        if self.phase == Phase::Handler {
+            self.phase = Phase::Between;
         }
     }
 
@@ -157,8 +186,54 @@ mod tests {
         );
         // The kernel took much and the client nothing.
         check(Phase::Send, 0, &[(5000, 5000, true)]);
-        for phase in [Phase::First, Phase::Header, Phase::KeepAlive, Phase::Linger] {
+        for phase in [
+            Phase::First,
+            Phase::Header,
+            Phase::KeepAlive,
+            Phase::Linger,
+            Phase::Handler,
+        ] {
             check(phase, 0, &[(1 << 20, 0, true)]);
         }
+    }
+
+    #[test]
+    fn a_handler_interrupts_a_window_and_begins_none() {
+        const TICKS: u32 = 4;
+        let wheel = Wheel::new(Duration::from_millis(250), 1);
+        let mut deadlines = Deadlines::new(&wheel);
+        let mut past = |deadlines: &mut Deadlines| deadlines.poll_past(Waker::noop(), 100, TICKS, || 0);
+        deadlines.enter_content(TICKS);
+        for (moved, tick_in_handler, too_slow) in [
+            // A byte in each tick of waiting for the client, and much time in the handler.
+            (1, 3, false),
+            (1, 3, false),
+            (1, 3, false),
+            (1, 3, true),
+        ] {
+            deadlines.moved(moved);
+            deadlines.enter_handler(1000);
+            for _ in 0..tick_in_handler {
+                wheel.advance();
+            }
+            assert!(!past(&mut deadlines), "the time of the handler is not the client's");
+            deadlines.enter_content(TICKS);
+            wheel.advance();
+            assert_eq!(past(&mut deadlines), too_slow);
+        }
+        // Enough in a window that was interrupted: another begins, and the next request has one of its own.
+        deadlines.begin(Phase::Content, TICKS);
+        deadlines.moved(100);
+        deadlines.enter_handler(1000);
+        deadlines.enter_content(TICKS);
+        for _ in 0..TICKS {
+            wheel.advance();
+        }
+        assert!(!past(&mut deadlines));
+        deadlines.enter_handler(2);
+        for _ in 0..2 {
+            wheel.advance();
+        }
+        assert!(past(&mut deadlines), "a handler has a deadline too");
     }
 }

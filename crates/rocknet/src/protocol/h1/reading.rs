@@ -60,7 +60,7 @@ impl<L: Link> Connection<L> {
         }
         if matches!(self.state, State::Feeding(_)) {
             // Head and content leave together.
-            return self.feed_into(context, &worker, &view, output);
+            return self.feed_into(context, &worker, &view, input, output);
         }
         Poll::Ready(self.send(context, output, &view))
     }
@@ -85,7 +85,7 @@ impl<L: Link> Connection<L> {
         // Asked first: of chunks, too, a part may lie unread, and whoever sends them bit by bit must not begin one wait
         // after the other.
         if self.engine.is_receiving_content() {
-            self.deadlines.enter(Phase::Content, view.ticks.body);
+            self.deadlines.enter_content(view.ticks.body);
         } else if !self.unread.is_empty() {
             // The time for a head is hard: the first one's began with the connection.
             if self.deadlines.phase() == Phase::First {

@@ -1,4 +1,5 @@
-//! Waiting: for a handler, for the content of its request, for the next piece of its answer.
+//! Waiting: for a handler, for the content of its request, for the next piece of its answer. Meanwhile the client is
+//! watched: nothing is made for one that has gone.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -29,10 +30,11 @@ impl<L: Link> Connection<L> {
         let polled = catch_unwind(AssertUnwindSafe(|| waiting.answer.as_mut().poll(context)));
         if let Ok(Poll::Pending) = polled {
             let Some(pipe) = waiting.pipe.as_ref().filter(|pipe| pipe.is_wanted()).map(Rc::clone) else {
-                self.deadlines.suspend();
+                self.deadlines.enter_handler(self.answer_ticks(&view));
+                self.watch(context, &view, &mut worker.buffers.borrow_mut().input)?;
                 return Poll::Pending;
             };
-            self.deadlines.enter(Phase::Content, view.ticks.body);
+            self.deadlines.enter_content(view.ticks.body);
             return self.give_content(context, &worker, &view, &pipe);
         }
         let State::Waiting(waiting) = std::mem::replace(&mut self.state, State::Reading) else {
@@ -123,8 +125,8 @@ impl<L: Link> Connection<L> {
     pub(super) fn feed(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let worker = Rc::clone(self.open.worker());
         let view = worker.view();
-        let output = &mut worker.buffers.borrow_mut().output;
-        self.feed_into(context, &worker, &view, output)
+        let Buffers { input, output, .. } = &mut *worker.buffers.borrow_mut();
+        self.feed_into(context, &worker, &view, input, output)
     }
 
     pub(super) fn feed_into(
@@ -132,6 +134,7 @@ impl<L: Link> Connection<L> {
         context: &mut Context<'_>,
         worker: &Rc<Worker>,
         view: &View,
+        input: &mut [u8],
         output: &mut SendQueue,
     ) -> Poll<io::Result<()>> {
         let State::Feeding(feeding) = &mut self.state else {
@@ -141,8 +144,11 @@ impl<L: Link> Connection<L> {
             feeding.feed.poll(context, &worker.shared.pool, output)
         })) {
             Ok(Poll::Pending) => {
-                self.deadlines.suspend();
+                self.deadlines.enter_handler(self.answer_ticks(view));
                 self.send(context, output, view)?;
+                if self.backlog.is_none() {
+                    self.watch(context, view, input)?;
+                }
                 return Poll::Pending;
             }
             Ok(Poll::Ready(polled)) => polled,
@@ -151,6 +157,7 @@ impl<L: Link> Connection<L> {
                 Err(io::ErrorKind::Other.into())
             }
         };
+        self.deadlines.leave_handler();
         match polled {
             Ok(Fed::Some) => {}
             Ok(Fed::Chunk(bytes)) => {
@@ -178,4 +185,35 @@ impl<L: Link> Connection<L> {
         }
         Poll::Ready(self.send(context, output, view))
     }
+
+    /// Sees what the client does while it waits. One that has broken off is an error; one that has ended its side gets
+    /// a short time more; what one sends ahead is kept, up to a bound, and behind that the kernel keeps it.
+    fn watch(&mut self, context: &mut Context<'_>, view: &View, input: &mut [u8]) -> io::Result<()> {
+        while !self.ended && self.unread.len() < WATCH_BOUND {
+            let room = input.len().min(WATCH_BOUND - self.unread.len());
+            let Poll::Ready(received) = self.link.poll_recv(context, &mut input[..room]) else {
+                break;
+            };
+            let received = received?;
+            if received.is_empty() {
+                self.ended = true;
+                self.deadlines.begin(Phase::Handler, self.answer_ticks(view));
+            }
+            self.unread.extend_from_slice(&received);
+        }
+        Ok(())
+    }
+
+    /// How long an answer, or its next piece, may be in the making.
+    pub(super) fn answer_ticks(&self, view: &View) -> u32 {
+        if self.ended {
+            view.ticks.half_closed
+        } else {
+            view.ticks.answer
+        }
+    }
 }
+
+/// Bytes kept of what a client sends before it has its answer: the next requests of one that pipelines find room, and
+/// those that wait for a disk by the thousand hold little. Only while there is room is an end seen behind them.
+const WATCH_BOUND: usize = 16 * 1024;
