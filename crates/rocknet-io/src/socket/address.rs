@@ -25,6 +25,26 @@ impl Address {
         }
     }
 
+    /// Whether one connection could be meant for both.
+    pub fn overlaps(&self, other: &Self) -> bool {
+        let (
+            Self::Tcp { ip, port },
+            Self::Tcp {
+                ip: of_other,
+                port: its,
+            },
+        ) = (self, other)
+        else {
+            return self == other;
+        };
+        let covers = |all: IpAddr, one: IpAddr| all.is_unspecified() && all.is_ipv4() == one.is_ipv4();
+        port == its
+            && match (*ip, *of_other) {
+                (None, _) | (_, None) => true,
+                (Some(one), Some(other)) => one == other || covers(one, other) || covers(other, one),
+            }
+    }
+
     pub(super) fn of(bound: SocketAddr, only_v6: bool) -> Self {
         let ip = match bound.ip() {
             IpAddr::V6(Ipv6Addr::UNSPECIFIED) if !only_v6 => None,
@@ -51,6 +71,35 @@ impl From<SocketAddr> for Address {
         Self::Tcp {
             ip: Some(address.ip()),
             port: address.port(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_overlap_where_a_connection_could_be_for_both() {
+        let tcp = |ip: &str, port| Address::Tcp {
+            ip: ip.parse().ok(),
+            port,
+        };
+        for (one, other, expected) in [
+            (tcp("*", 80), tcp("*", 80), true),
+            (tcp("*", 80), tcp("127.0.0.1", 80), true),
+            (tcp("*", 80), tcp("::1", 80), true),
+            (tcp("*", 80), tcp("127.0.0.1", 81), false),
+            (tcp("0.0.0.0", 80), tcp("127.0.0.1", 80), true),
+            (tcp("0.0.0.0", 80), tcp("::1", 80), false),
+            (tcp("::", 80), tcp("::1", 80), true),
+            (tcp("127.0.0.1", 80), tcp("127.0.0.1", 80), true),
+            (tcp("127.0.0.1", 80), tcp("127.0.0.2", 80), false),
+            (Address::Unix("/a".into()), Address::Unix("/a".into()), true),
+            (Address::Unix("/a".into()), tcp("*", 80), false),
+        ] {
+            assert_eq!(one.overlaps(&other), expected, "{one} and {other}");
+            assert_eq!(other.overlaps(&one), expected, "{other} and {one}");
         }
     }
 }

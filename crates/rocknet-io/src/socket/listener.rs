@@ -47,13 +47,26 @@ pub struct Listener {
 impl Listener {
     /// Listens on an address that nobody else listens on, whether they would share it or not.
     pub fn bind(address: &Address, options: Options) -> Result<Self, BindError> {
-        Self::open(address, options).map_err(|error| BindError::new(address, error))
+        Self::open(address, options, Place::Alone).map_err(|error| BindError::new(address, error))
     }
 
-    fn open(address: &Address, options: Options) -> io::Result<Self> {
+    /// As [`Listener::bind`], but beside those of `held` whose addresses overlap with this one: who moves from one
+    /// address of a port to all of them, or back, holds both for a moment. They have to be this process's own.
+    pub fn bind_beside(address: &Address, options: Options, held: &[&Listener]) -> Result<Self, BindError> {
+        let fail = |error| BindError::new(address, error);
+        let mut place = Place::Alone;
+        for listener in held.iter().filter(|held| held.address.overlaps(address)) {
+            // The kernel asks both sides, and the newcomer before it is bound.
+            SockRef::from(&listener.socket).set_reuse_port(true).map_err(fail)?;
+            place = Place::Beside;
+        }
+        Self::open(address, options, place).map_err(fail)
+    }
+
+    fn open(address: &Address, options: Options, place: Place) -> io::Result<Self> {
         match address {
             Address::Tcp { ip: None, port } => {
-                let all = |ip: IpAddr| tcp(SocketAddr::new(ip, *port), false, options, Place::Alone);
+                let all = |ip: IpAddr| tcp(SocketAddr::new(ip, *port), false, options, place);
                 let socket = match all(Ipv6Addr::UNSPECIFIED.into()) {
                     Err(error) if without_ipv6(&error) => all(Ipv4Addr::UNSPECIFIED.into())?,
                     bound => bound?,
@@ -61,7 +74,7 @@ impl Listener {
                 Self::tcp(socket, options)
             }
             Address::Tcp { ip: Some(ip), port } => {
-                Self::tcp(tcp(SocketAddr::new(*ip, *port), true, options, Place::Alone)?, options)
+                Self::tcp(tcp(SocketAddr::new(*ip, *port), true, options, place)?, options)
             }
             Address::Unix(path) => {
                 let (socket, file) = socket_file::bind(path, options.backlog)?;
@@ -178,7 +191,7 @@ pub fn next_free(ip: Option<IpAddr>, port: u16, tries: u16, options: Options) ->
     let mut candidate = port;
     loop {
         let address = Address::Tcp { ip, port: candidate };
-        match Listener::open(&address, options) {
+        match Listener::open(&address, options, Place::Alone) {
             // Who holds a port is a search through all processes, so it is made for the last one only.
             Err(error) if error.kind() == io::ErrorKind::AddrInUse && candidate < last => candidate += 1,
             result => return result.map_err(|error| BindError::new(&address, error)),
