@@ -24,7 +24,11 @@ const RESTART_PAUSE: Duration = Duration::from_millis(100);
 
 /// What a worker is told from outside.
 pub enum Order {
-    Swap(Arc<Snapshot>),
+    Swap {
+        snapshot: Arc<Snapshot>,
+        /// Most connections that this worker holds at once from now on.
+        connections: usize,
+    },
     Stop {
         within: Duration,
     },
@@ -82,6 +86,11 @@ impl Group {
         Ok(Group { listener, workers })
     }
 
+    /// One of its sockets.
+    pub fn listener(&self) -> &Listener {
+        &self.listener
+    }
+
     /// The address as it is bound.
     pub fn bound(&self) -> &Address {
         self.listener.address()
@@ -91,9 +100,11 @@ impl Group {
         self.workers.len()
     }
 
-    pub fn swap(&self, snapshot: &Arc<Snapshot>) {
+    /// `connections`: most that each worker holds at once.
+    pub fn swap(&self, snapshot: &Arc<Snapshot>, connections: usize) {
         for worker in &self.workers {
-            let _ = worker.orders.send(Order::Swap(Arc::clone(snapshot)));
+            let snapshot = Arc::clone(snapshot);
+            let _ = worker.orders.send(Order::Swap { snapshot, connections });
         }
     }
 
@@ -173,9 +184,10 @@ impl Seat {
             while let Poll::Ready(order) = orders.poll_recv(context) {
                 match order {
                     // Noted before it acts: a worker that dies of it must not have its successor forget it.
-                    Some(Order::Swap(snapshot)) => {
-                        self.snapshot = snapshot;
+                    Some(Order::Swap { snapshot, connections }) => {
+                        (self.snapshot, self.connections) = (snapshot, connections);
                         worker.swap(&self.snapshot);
+                        turn.set_most(connections);
                     }
                     Some(Order::Stop { within }) => {
                         self.listener = None;

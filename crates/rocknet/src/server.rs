@@ -46,7 +46,6 @@ pub struct Server {
     metrics: Metrics,
     mounts: Vec<Mount>,
     state: Mutex<State>,
-    connections_per_worker: usize,
 }
 
 struct State {
@@ -65,7 +64,7 @@ impl Server {
         uptime_ms();
         descriptors::raise();
         let wanted = crate::snapshot::addresses(&config);
-        let mut listeners = bind_all(&wanted, worker_count(&config, wanted.len()))?;
+        let mut listeners = bind_all(&wanted, worker_count(&config, wanted.len()), &[])?;
         before_threads().map_err(StartError::Setup)?;
 
         let logger =
@@ -78,14 +77,7 @@ impl Server {
         let shared = Shared { pool, cache, logger };
         let workers = worker_count(config, listeners.len());
         let threads = workers * listeners.len().max(1);
-        let most = most_connections(descriptors::limit(), threads, snapshot.folders(), most_open_files());
-        let connections = config
-            .limits
-            .connections
-            // More than there are descriptors for would take them from the files that are to be sent.
-            .map_or(most, |wanted| wanted.min(most))
-            .div_ceil(threads)
-            .max(1);
+        let connections = connections_per_worker(&snapshot, threads);
 
         let metrics = Metrics::default();
         let mut groups = BTreeMap::new();
@@ -105,7 +97,6 @@ impl Server {
             metrics,
             mounts,
             state,
-            connections_per_worker: connections,
         })
     }
 
@@ -177,11 +168,14 @@ impl Server {
             .cloned()
             .collect();
         let workers = worker_count(&snapshot.config, wanted.len());
-        let bound = bind_all(&new, workers)?;
+        let held: Vec<&Listener> = state.groups.values().map(Group::listener).collect();
+        let bound = bind_all(&new, workers, &held)?;
+        let kept = state.groups.iter().filter(|(address, _)| wanted.contains(address));
+        let threads = kept.map(|(_, group)| group.workers()).sum::<usize>() + workers * new.len();
 
         self.take_log(&snapshot)
             .map_err(|error| StartError::Setup(format!("cannot open the log: {error}")))?;
-        let connections = self.connections_per_worker;
+        let connections = connections_per_worker(&snapshot, threads);
         let start = |(address, sockets): (Address, Vec<Listener>)| {
             let group = Group::start(&address, sockets, connections, &self.shared, &self.metrics, &snapshot)?;
             Ok((address, group))
@@ -208,7 +202,7 @@ impl Server {
             }
         }
         for group in state.groups.values() {
-            group.swap(&snapshot);
+            group.swap(&snapshot, connections);
         }
         self.shared
             .cache
@@ -256,13 +250,20 @@ const NEGATIVE_CACHE: u64 = 4 << 20;
 
 /// One socket for each worker of each address. They are all made here, before rights are given up: the kernel lets a
 /// socket share a port only with those of the same user.
-fn bind_all(wanted: &[Address], workers: usize) -> Result<BTreeMap<Address, Vec<Listener>>, StartError> {
+///
+/// `held` are sockets of ours: an address that overlaps with one of them, as `*:80` does with `127.0.0.1:80`, is shared
+/// with it until it is closed.
+fn bind_all(
+    wanted: &[Address],
+    workers: usize,
+    held: &[&Listener],
+) -> Result<BTreeMap<Address, Vec<Listener>>, StartError> {
     let options = Options {
         reuse_port: workers > 1,
         ..Options::default()
     };
     let bind = |address: &Address| {
-        let mut listeners = vec![Listener::bind(address, options)?];
+        let mut listeners = vec![Listener::bind_beside(address, options, held)?];
         for _ in 1..workers {
             listeners.push(listeners[0].sibling()?);
         }
@@ -283,6 +284,19 @@ fn worker_count(config: &Config, addresses: usize) -> usize {
             cores.min(MAX_AUTO_WORKERS / addresses.max(1)).max(1)
         }
     }
+}
+
+/// Connections that each of `threads` workers holds at most.
+fn connections_per_worker(snapshot: &Snapshot, threads: usize) -> usize {
+    let most = most_connections(descriptors::limit(), threads, snapshot.folders(), most_open_files());
+    snapshot
+        .config
+        .limits
+        .connections
+        // More than there are descriptors for would take them from the files that are to be sent.
+        .map_or(most, |wanted| wanted.min(most))
+        .div_ceil(threads.max(1))
+        .max(1)
 }
 
 /// As many connections as descriptors allow, with some left for everything else: workers, the folders of sites, files

@@ -57,6 +57,11 @@ impl<'w> Turn<'w> {
         })
     }
 
+    /// Holds at most so many connections from now on. Those there are stay, however many.
+    pub fn set_most(&mut self, most: usize) {
+        self.most = most;
+    }
+
     pub fn stop(&mut self, context: &mut Context<'_>, within: Duration) {
         if self.stop_by.is_none() {
             // Whoever waits to be accepted has a connection already, as far as he can tell.

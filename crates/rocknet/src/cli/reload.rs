@@ -13,7 +13,6 @@ use super::{complain, tell_report, warn};
 /// What was settled at start and stays so until the next one.
 pub struct InForce {
     server: model::Server,
-    connections: Option<usize>,
     /// `user` was set, and the rights to become it were not there.
     pub user_ignored: bool,
     pub at_terminal: bool,
@@ -24,7 +23,6 @@ impl InForce {
     pub fn new(config: &Config) -> InForce {
         InForce {
             server: config.server.clone(),
-            connections: config.limits.connections,
             user_ignored: config.server.user.is_some() && !rights::is_root(),
             at_terminal: is_terminal(Stream::Input),
         }
@@ -39,7 +37,6 @@ impl InForce {
             ("server.events", old.events != now.events),
             ("server.user", old.user != now.user),
             ("server.backend", old.backend != now.backend),
-            ("limits.connections", self.connections != new.limits.connections),
         ]
         .into_iter()
         .filter_map(|(key, changed)| changed.then_some(key))
@@ -189,6 +186,6 @@ mod tests {
         check(|new| new.server.events.batch += 1, &["server.events"]);
         check(|new| new.server.user = Some("x".into()), &["server.user"]);
         check(|new| new.server.backend = model::Backend::Epoll, &["server.backend"]);
-        check(|new| new.limits.connections = Some(7), &["limits.connections"]);
+        check(|new| new.limits.connections = Some(7), &[]);
     }
 }

@@ -224,3 +224,62 @@ fn new_limits_hold_for_open_connections() {
     client.send(&post);
     client.answer().expect("less is allowed", 413, &["Connection: close"]);
 }
+
+#[test]
+fn a_port_moves_from_one_address_to_all_and_back() {
+    for workers in [1, 2] {
+        let server = format!("[server]\nworkers = {workers}\n");
+        let one = |port: u16| format!("{server}[site.default]\nroot = \"a\"\nlisten = \"127.0.0.1:{port}\"\n");
+        // The port may be somebody else's on another address of this machine: then another one is tried.
+        let moved = (0..PORTS_TRIED).find_map(|_| {
+            let running = Running::start(folder(), &one(0));
+            let port = running.address().port();
+            running.reload(&one(port)).expect("the port it has, by its number");
+            let all = format!("{server}[site.default]\nroot = \"b\"\nlisten = {port}\n");
+            running.reload(&all).ok().map(|()| (running, port))
+        });
+        let (running, port) = moved.expect("from one address to all");
+        check("all addresses", "b", || {
+            Client::to(([127, 0, 0, 2], port).into()).get("/").text()
+        });
+        check("all addresses", "b", || running.get("/").text());
+        running.reload(&one(port)).expect("from all addresses to one");
+        check("one address", "a", || running.get("/").text());
+        check("no other", "refused", || {
+            match TcpStream::connect(("127.0.0.2", port)) {
+                Ok(_) => "taken".to_owned(),
+                Err(_) => "refused".to_owned(),
+            }
+        });
+    }
+}
+
+/// Far more than are ever held by others at once.
+const PORTS_TRIED: usize = 16;
+
+#[test]
+fn a_new_number_of_connections_holds_at_once() {
+    let limited = |most: usize| format!("[limits]\nconnections = {most}\n{}", text("a", &[HERE]));
+    let server = Running::start(folder(), &limited(1));
+    let mut first = server.connect();
+    assert_eq!(first.get("/").text(), "a");
+    let mut second = server.connect();
+    second.send(request("GET /", &[]));
+    // Whoever is answered now was not taken before: nothing else has changed.
+    server.reload(&limited(2)).expect("more connections");
+    assert_eq!(second.answer().text(), "a");
+    server.reload(&limited(1)).expect("fewer connections");
+    for client in [&mut first, &mut second] {
+        assert_eq!(client.get("/").text(), "a", "those there are stay");
+    }
+    drop(first);
+    let mut third = server.connect();
+    third.send(request("GET /", &[]));
+    let open = || server.server().status().connections_open.to_string();
+    check("the first has gone", "1", open);
+    // Whatever the worker takes for the room that it left, it takes before it answers here.
+    assert_eq!(second.get("/").text(), "a");
+    assert_eq!(open(), "1", "one too many was taken");
+    drop(second);
+    assert_eq!(third.answer().text(), "a");
+}
