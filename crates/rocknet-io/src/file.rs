@@ -114,9 +114,13 @@ pub fn read_resident(file: &File, offset: u64, buffer: &mut [u8]) -> io::Result<
 }
 
 /// Whether the page at `offset` is in memory. A file system that cannot tell, and one that fails, say no: then the
-/// file is read where waiting is allowed, and an error is met there.
+/// file is read where waiting is allowed, and an error is met there. One that has no disk says yes.
 pub fn is_resident(file: &File, offset: u64) -> bool {
-    matches!(read_resident(file, offset, &mut [0]), Ok(Some(_)))
+    match retry(|| system::read_resident(file.as_fd(), offset, &mut [0])) {
+        Ok(_) => true,
+        Err(Errno::OPNOTSUPP) => system::lives_in_memory(file.as_fd()),
+        Err(_) => false,
+    }
 }
 
 /// Asks the kernel to begin reading a range, without waiting for it. Advice only: that it failed has no meaning.

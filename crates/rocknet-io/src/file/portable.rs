@@ -10,6 +10,11 @@ pub(super) fn read_resident(_file: BorrowedFd<'_>, _offset: u64, _buffer: &mut [
     Err(Errno::NOSYS)
 }
 
+/// Nor where they lie.
+pub(super) fn lives_in_memory(_file: BorrowedFd<'_>) -> bool {
+    false
+}
+
 /// Not every system takes advice on a descriptor, and none needs it.
 pub(super) fn will_need(_file: BorrowedFd<'_>, _offset: u64, _length: NonZeroU64) -> Result<(), Errno> {
     Ok(())
