@@ -9,16 +9,17 @@ use crate::source::Span;
 use crate::units::{self, BadUnit};
 
 pub(super) fn check(check: &mut Check<'_>, root: &Table) {
-    table(check, Scope::Top, root);
+    table(check, Scope::Top, Scope::Top.header(), root);
 }
 
-fn table(check: &mut Check<'_>, scope: Scope, written: &Table) {
+/// `header` tells a reader which table it is.
+fn table(check: &mut Check<'_>, scope: Scope, header: &str, written: &Table) {
     for (name, entry) in written.in_order() {
         match keys::find(scope, name) {
             Some(key) => known(check, key, entry),
             // What has no value was told by the parser; most such lines are no keys at all.
             None if matches!(entry.node.value, Value::Broken) => {}
-            None => unknown(check, scope, name, entry),
+            None => unknown(check, scope, header, name, entry),
         }
     }
 }
@@ -50,14 +51,14 @@ pub(super) fn not_yet(check: &mut Check<'_>, what: &str, feature: &str, span: Sp
     check.error(Code::NotAvailable, span, message, help);
 }
 
-fn unknown(check: &mut Check<'_>, scope: Scope, name: &str, entry: &Entry) {
+fn unknown(check: &mut Check<'_>, scope: Scope, header: &str, name: &str, entry: &Entry) {
     if check.report.is_full() {
         // Looking for what was meant is the dear part of the whole check, and nobody would see it.
         check.report.omitted += 1;
         return;
     }
     let span = entry.key;
-    let message = format!("unknown key `{}` in {}", short(name), scope.header());
+    let message = format!("unknown key `{}` in {header}", short(name));
     if name.is_empty() {
         return;
     }
@@ -86,7 +87,7 @@ fn unknown(check: &mut Check<'_>, scope: Scope, name: &str, entry: &Entry) {
         .or_else(|| keys::all().find(|key| key.elsewhere.iter().any(|e| e.eq_ignore_ascii_case(name))));
     if let Some(key) = elsewhere {
         let place = key.scopes.first().map_or("", |scope| scope.header());
-        let message = format!("`{}` does not belong in {}", short(name), scope.header());
+        let message = format!("`{}` does not belong in {header}", short(name));
         return check.error(
             Code::MisplacedKey,
             span,
@@ -172,11 +173,11 @@ fn value(check: &mut Check<'_>, key: &Key, kind: &Kind, node: &Node) {
                 .iter()
                 .for_each(|(_, entry)| value(check, key, inner, &entry.node));
         }
-        (Kind::Table(scope), Value::Table(entries)) => table(check, *scope, entries),
+        (Kind::Table(scope), Value::Table(entries)) => table(check, *scope, scope.header(), entries),
         (Kind::Tables { name, scope }, Value::Table(entries)) => {
             for (written, entry) in entries.in_order() {
                 match &entry.node.value {
-                    Value::Table(inner) => table(check, *scope, inner),
+                    Value::Table(inner) => table(check, *scope, &named(*scope, name, written), inner),
                     Value::Broken => {}
                     _ => unnamed(check, key, name, *scope, written, entry),
                 }
@@ -184,6 +185,15 @@ fn value(check: &mut Check<'_>, key: &Key, kind: &Kind, node: &Node) {
         }
         (Kind::Either(kinds), _) => either(check, key, kind, kinds, node),
         _ => wrong_type(check, key, kind, node),
+    }
+}
+
+/// What a reader calls a table of a name of its own.
+fn named(scope: Scope, name: &str, written: &str) -> String {
+    match scope {
+        Scope::Site => format!("[site.\"{}\"]", short(written)),
+        Scope::Route => format!("route \"{}\"", short(written)),
+        _ => format!("{} of {name} \"{}\"", scope.header(), short(written)),
     }
 }
 

@@ -71,6 +71,9 @@ fn site(
             settings.places.insert(key.to_owned(), check.place(entry.key));
         }
     }
+    if let SiteName::Port(..) = kind {
+        settings.places.insert("listen".to_owned(), check.place(entry.key));
+    }
     let routes = routes(check, table, &settings);
     let serves = |s: &Settings| s.root.is_some() || !s.redirects.is_empty();
     let idle = !serves(&settings) && !routes.iter().any(|route| serves(&route.settings));
