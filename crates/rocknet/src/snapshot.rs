@@ -90,7 +90,7 @@ impl Snapshot {
         self.sites.iter().flat_map(Site::scopes).map(|scope| scope.id).collect()
     }
 
-    /// How many folders its sites hold open.
+    /// How many folders its sites would hold open if they could.
     pub fn folders(&self) -> usize {
         let scopes = self.sites.iter().flat_map(Site::scopes);
         scopes
@@ -140,6 +140,13 @@ pub struct Names {
     /// Sites that want one address of the machine, where the socket is bound to all.
     pub by_ip: BTreeMap<IpAddr, HostTable<u32>>,
     sites: BTreeSet<u32>,
+}
+
+impl Names {
+    /// The first of the sites, in the order of their names.
+    pub fn first(&self) -> Option<u32> {
+        self.sites.first().copied()
+    }
 }
 
 fn whole_port(listen: &Listen) -> Option<u16> {

@@ -24,7 +24,7 @@ use crate::clock::{Clock, LONGEST_TICK};
 use crate::log::{AccessWriter, Logger};
 use crate::metrics::WorkerCounters;
 use crate::routing::HostTable;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Names, Snapshot};
 
 /// Bytes received at once. Larger than a send window on loopback fills, so that one read finds all that is there.
 const INPUT: usize = 64 * 1024;
@@ -63,6 +63,8 @@ pub struct View {
     hosts: HostTable<u32>,
     /// Sites that answer on one address of the machine alone.
     by_ip: Vec<(IpAddr, HostTable<u32>)>,
+    /// The first of all that listen here.
+    first: Option<u32>,
     pub head_limits: HeadLimits,
     pub ticks: Ticks,
 }
@@ -186,6 +188,7 @@ impl View {
             snapshot: Arc::clone(snapshot),
             hosts: names.map_or_else(HostTable::new, |names| names.any.clone()),
             by_ip: names.map_or_else(Vec::new, |names| names.by_ip.clone().into_iter().collect()),
+            first: names.and_then(Names::first),
             head_limits: head_limits(limits),
             ticks: Ticks {
                 header: wheel.ticks(limits.header_timeout),
@@ -232,6 +235,15 @@ impl View {
             return Some(site);
         }
         find(&self.hosts, authority)
+    }
+
+    /// The site that stands for requests that name none, or that nobody can read: the one that answers to every name,
+    /// or the first.
+    pub fn stand_in(&self, local: Option<IpAddr>) -> Option<u32> {
+        let own = self.by_ip.iter().find(|(ip, _)| Some(*ip) == local);
+        own.and_then(|(_, hosts)| hosts.default_value())
+            .or_else(|| self.hosts.default_value())
+            .or(self.first)
     }
 }
 

@@ -85,3 +85,97 @@ fn an_answer_that_was_cut_tells_how_much_went_out() {
         "{told:?}"
     );
 }
+
+#[test]
+fn what_is_refused_has_its_line_and_says_nothing_of_what_was_sent() {
+    let many = "X: y\r\n".repeat(200);
+    let rows = [
+        ("GET /a\u{7f} HTTP/1.1\r\nHost: a\r\n\r\n".to_owned(), 400),
+        ("\x1b[31m\" 200 5\r\nforged - - [\r\n\r\n".to_owned(), 400),
+        (format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "x".repeat(9000)), 414),
+        (format!("GET / HTTP/1.1\r\nHost: a\r\n{many}\r\n"), 431),
+    ];
+    for format in ["combined", "json"] {
+        let told = lines(format, |server| {
+            for (bytes, status) in &rows {
+                let mut client = server.connect();
+                client.send(bytes);
+                client.answer().expect("refused", *status, &["Connection: close"]);
+            }
+        });
+        assert_eq!(told.len(), rows.len(), "{told:#?}");
+        for (line, (_, status)) in told.iter().zip(&rows) {
+            let (start, end) = match format {
+                "json" => (
+                    "\"client\":\"127.0.0.1\",\"user\":null,\"method\":\"\",\"target\":\"\"",
+                    "null}",
+                ),
+                _ => ("127.0.0.1 - - [", " \"-\" \"-\""),
+            };
+            let code = match format {
+                "json" => format!("\"status\":{status},"),
+                _ => format!("] \"-\" {status} "),
+            };
+            assert!(
+                line.contains(start) && line.contains(&code) && line.ends_with(end),
+                "{line}"
+            );
+            assert!(!line.contains("forged"), "{line}");
+        }
+    }
+}
+
+#[test]
+fn who_asks_for_no_site_is_in_the_log_of_the_first() {
+    let folder = Folder::with(&[("www/index.html", "home")]);
+    let log = folder.path("access.log");
+    let site = |name: &str| {
+        format!(
+            "[site.\"{name}\"]\nroot = \"www\"\nlisten = \"127.0.0.1:0\"\nlog = {{ access = \"{}\", format = \"common\" }}\n",
+            log.display()
+        )
+    };
+    let server = Running::start(folder, &(site("a.test") + &site("b.test")));
+    server
+        .ask("GET /x", &["Host: c.test"])
+        .expect("nobody's name", 421, &[]);
+    let mut client = server.connect();
+    client.send("nonsense\r\n\r\n");
+    client.answer().expect("no request", 400, &[]);
+    let (server, _folder) = server.take();
+    server.stop();
+    let told = fs::read_to_string(&log).expect("an access log");
+    let told: Vec<&str> = told
+        .lines()
+        .map(|line| line.split_once("] ").expect("a time").1)
+        .collect();
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told[0].starts_with("\"GET /x HTTP/1.1\" 421 "), "{told:?}");
+    assert!(told[1].starts_with("\"-\" 400 "), "{told:?}");
+}
+
+#[test]
+fn an_answer_that_nobody_takes_is_told_when_it_is_cut() {
+    let folder = Folder::with(&[]);
+    folder.sparse("www/large.bin", LARGE);
+    let log = folder.path("access.log");
+    let keys = format!("log = {{ access = \"{}\", format = \"common\" }}", log.display());
+    let text = format!(
+        "[limits]\nsend_stall = \"200ms\"\n{}",
+        super::support::running::site(&keys)
+    );
+    let server = Running::start(folder, &text);
+    let mut client = server.connect();
+    client.send("GET /large.bin HTTP/1.1\r\nHost: a\r\n\r\n");
+    client.bytes(1000);
+    while server.server().status().connections_open > 0 {
+        std::thread::yield_now();
+    }
+    let (server, _folder) = server.take();
+    server.stop();
+    let told = fs::read_to_string(&log).expect("an access log");
+    assert!(
+        told.lines().count() == 1 && told.contains("\"GET /large.bin HTTP/1.1\" 200 "),
+        "{told:?}"
+    );
+}

@@ -1,5 +1,6 @@
 //! Answering: from one request to its answer in the send queue, and what becomes of the connection after it.
 
+use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
@@ -51,7 +52,7 @@ impl<L: Link> Connection<L> {
                         access(view, site),
                         self.client,
                         &mut self.client_text,
-                        &request,
+                        Some(&request),
                         status,
                         written.content_bytes,
                     );
@@ -65,7 +66,8 @@ impl<L: Link> Connection<L> {
                 Err(_) => return self.panicked(worker, view, Facts::new(view, site, owned), output),
             }
         }
-        let facts = Facts::new(view, site, owned);
+        let logged = site.or_else(|| view.stand_in(self.local.as_deref().copied()));
+        let facts = Facts::new(view, logged, owned);
         self.answer_slowly(worker, view, head, index, content, site, facts, output);
     }
 
@@ -193,17 +195,15 @@ impl<L: Link> Connection<L> {
 
     pub(super) fn answered(&mut self, worker: &Rc<Worker>, status: Status, sent: u64, facts: &Facts, next: Next) {
         worker.counters.answered(status);
-        if let Some(request) = &facts.request {
-            record::write(
-                worker,
-                facts.access,
-                self.client,
-                &mut self.client_text,
-                &request.view(),
-                status,
-                sent,
-            );
-        }
+        record::write(
+            worker,
+            facts.access,
+            self.client,
+            &mut self.client_text,
+            facts.request.as_ref().map(|request| request.view()).as_ref(),
+            status,
+            sent,
+        );
         self.state = State::Reading;
         self.stalled = !self.unread.is_empty();
         self.go_on(next);
@@ -265,11 +265,13 @@ impl<L: Link> Connection<L> {
 const BROKEN_ANSWER: &[u8] = b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
 impl Facts {
-    /// What is known of a request that belongs to no site.
-    pub(super) const NONE: Facts = Facts {
-        access: None,
-        request: None,
-    };
+    /// What is known of bytes that are no request: who will want to hear of them.
+    pub(super) fn of_nothing(view: &View, local: Option<IpAddr>) -> Facts {
+        Facts {
+            access: access(view, view.stand_in(local)),
+            request: None,
+        }
+    }
 
     pub(super) fn new(view: &View, site: Option<u32>, owned: impl FnOnce() -> Rc<OwnedRequest>) -> Facts {
         let access = access(view, site);

@@ -77,6 +77,7 @@ impl<L: Link> Connection<L> {
                 return;
             }
         };
+        let view = worker.view();
         let facts = match std::mem::replace(&mut self.state, State::Reading) {
             State::Waiting(waiting) => {
                 if let Some(pipe) = waiting.pipe {
@@ -84,9 +85,8 @@ impl<L: Link> Connection<L> {
                 }
                 waiting.facts
             }
-            _ => Facts::NONE,
+            _ => Facts::of_nothing(&view, self.local.as_deref().copied()),
         };
-        let view = worker.view();
         let mut response = fixed::error(status);
         filter::headers::apply_server(&mut response.fields);
         let mut output = SendQueue::default();

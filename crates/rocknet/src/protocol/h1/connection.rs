@@ -86,7 +86,7 @@ pub(super) struct Feeding {
 pub(super) struct Facts {
     /// The log of the site that was asked, which a reload in between does not change.
     pub(super) access: Option<SinkId>,
-    /// Kept only where there is a log.
+    /// Kept only where there is a log; nothing where what came was no request.
     pub(super) request: Option<Rc<OwnedRequest>>,
 }
 
@@ -135,11 +135,10 @@ impl<L: Link> Connection<L> {
         let left = feed.announced() + self.backlog.as_ref().map_or(0, |backlog| backlog.len());
         let worker = self.open.worker();
         worker.counters.answered(status);
-        if let Some(request) = &facts.request {
-            let text = &mut self.client_text;
-            let sent = sent.saturating_sub(left);
-            record::write(worker, facts.access, self.client, text, &request.view(), status, sent);
-        }
+        let request = facts.request.as_ref().map(|request| request.view());
+        let text = &mut self.client_text;
+        let sent = sent.saturating_sub(left);
+        record::write(worker, facts.access, self.client, text, request.as_ref(), status, sent);
     }
 
     fn drive_on(&mut self, context: &mut Context<'_>) -> Poll<()> {

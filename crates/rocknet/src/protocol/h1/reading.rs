@@ -142,7 +142,8 @@ impl<L: Link> Connection<L> {
                 }
                 Ok(Received::Blocked) => return at,
                 Err(refusal) => {
-                    self.refuse(worker, view, refusal, Facts::NONE, output);
+                    let facts = Facts::of_nothing(view, self.local.as_deref().copied());
+                    self.refuse(worker, view, refusal, facts, output);
                     return at;
                 }
             }

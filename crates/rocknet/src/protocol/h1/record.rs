@@ -9,14 +9,15 @@ use crate::log::{Record, SinkId};
 
 use crate::worker::Worker;
 
-/// Writes the line, if the site keeps a log. `text` keeps the client's address as text from one request to the next.
+/// Writes the line, if the site keeps a log. Of what could not be read as a request nothing is known, and nothing of it
+/// gets into the log. `text` keeps the client's address as text from one request to the next.
 #[inline]
 pub fn write(
     worker: &Worker,
     access: Option<SinkId>,
     client: Client,
     text: &mut Option<Box<str>>,
-    request: &Request<'_>,
+    request: Option<&Request<'_>>,
     status: Status,
     content_bytes: u64,
 ) {
@@ -27,14 +28,14 @@ pub fn write(
         &Record {
             client,
             user: None,
-            method: request.method_name,
-            target: request.target,
-            version: request.version.as_str(),
+            method: request.map_or(b"", |request| request.method_name),
+            target: request.map_or(b"", |request| request.target),
+            version: request.map_or("", |request| request.version.as_str()),
             status: status.code(),
             content_bytes,
-            referer: request.fields.get(Known::Referer),
-            user_agent: request.fields.get(Known::UserAgent),
-            host: request.authority,
+            referer: request.and_then(|request| request.fields.get(Known::Referer)),
+            user_agent: request.and_then(|request| request.fields.get(Known::UserAgent)),
+            host: request.map_or(b"", |request| request.authority),
             duration_us: None,
         },
     );

@@ -112,7 +112,7 @@ impl<L: Link> Connection<L> {
                 }));
                 let facts = match std::mem::replace(&mut self.state, State::Reading) {
                     State::Waiting(waiting) => waiting.facts,
-                    _ => Facts::NONE,
+                    _ => Facts::of_nothing(view, self.local.as_deref().copied()),
                 };
                 self.refuse(worker, view, refusal, facts, output);
                 self.send(context, output, view)?;
