@@ -95,6 +95,8 @@ fn paths_are_tried_in_order() {
             ("GET /about", 200, &["Content-Type: text/html; charset=utf-8"], "about"),
             ("GET /about/", 200, &[], "about"),
             ("GET /nothing", 200, &[], "custom missing"),
+            ("GET /no:file", 200, &[], "custom missing"),
+            ("GET /con", 200, &[], "custom missing"),
             ("GET /docs/", 200, &[], "docs"),
             ("GET /.git/x", 404, &[], ""),
         ],

@@ -33,10 +33,7 @@ pub fn resolve(tree: &FileTree, path: &str) -> Target {
     if safe.as_ref().is_ok_and(SafePath::has_dot_segment) {
         return Target::Failed(Status::NOT_FOUND);
     }
-    let found = match safe
-        .map_err(|_| Status::NOT_FOUND)
-        .and_then(|_| first_match(&root, tree, path))
-    {
+    let found = match first_match(&root, tree, safe.is_ok().then_some(path)) {
         Err(Status::NOT_FOUND) => match &tree.fallback {
             Some(fallback) => look_up(&root, tree, fallback),
             None => Err(Status::NOT_FOUND),
@@ -54,12 +51,18 @@ pub fn resolve_file(tree: &FileTree, path: &str) -> Option<(Opened, Vec<u8>)> {
     }
 }
 
-fn first_match(root: &Root, tree: &FileTree, path: &str) -> Result<Target, Status> {
-    if tree.try_paths.is_empty() {
+/// `path` is none where no file can have it: then only what does not depend on it is tried.
+fn first_match(root: &Root, tree: &FileTree, path: Option<&str>) -> Result<Target, Status> {
+    if let (true, Some(path)) = (tree.try_paths.is_empty(), path) {
         return look_up(root, tree, path);
     }
     for template in &tree.try_paths {
-        match look_up(root, tree, &fill(template, path)) {
+        let candidate = match path {
+            Some(path) => fill(template, path),
+            None if template.contains(PATH) => continue,
+            None => template.clone(),
+        };
+        match look_up(root, tree, &candidate) {
             Err(Status::NOT_FOUND) => {}
             found => return found,
         }
@@ -67,11 +70,14 @@ fn first_match(root: &Root, tree: &FileTree, path: &str) -> Result<Target, Statu
     Err(Status::NOT_FOUND)
 }
 
+/// What a template of `try` puts the path of the request for.
+const PATH: &str = "{path}";
+
 /// `{path}.html` of `/about/` is `/about.html`: only `{path}` alone keeps the slash.
 fn fill(template: &str, path: &str) -> String {
     match template {
-        "{path}" => path.to_owned(),
-        _ => template.replace("{path}", path.trim_end_matches('/')),
+        PATH => path.to_owned(),
+        _ => template.replace(PATH, path.trim_end_matches('/')),
     }
 }
 
