@@ -36,11 +36,12 @@ pub fn places(sites: &[SiteSummary], notes: &[String], colour: bool) -> String {
 }
 
 /// How to lead the server, and to stop it.
-pub fn way_out(has_console: bool) -> String {
-    if has_console {
-        "Type status, sites, reload, quit or help. Ctrl+C stops.\n".to_owned()
-    } else {
-        format!("Ctrl+C stops, or: kill {}\n", std::process::id())
+pub fn way_out(has_console: bool, has_file: bool) -> String {
+    match (has_console, has_file) {
+        (true, true) => "Type status, sites, reload, quit or help. Ctrl+C stops.\n".to_owned(),
+        // Without a file there is nothing to reload.
+        (true, false) => "Type status, sites, quit or help. Ctrl+C stops.\n".to_owned(),
+        (false, _) => format!("Ctrl+C stops, or: kill {}\n", std::process::id()),
     }
 }
 

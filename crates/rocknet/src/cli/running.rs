@@ -150,7 +150,8 @@ impl Running {
                 omitted: 0,
             });
         }
-        say(banner::way_out(self.has_console));
+        let has_file = matches!(self.plan.origin, Origin::File(_));
+        say(banner::way_out(self.has_console, has_file));
     }
 
     /// What only starting has shown.
