@@ -14,6 +14,7 @@ pub mod handler;
 pub mod log;
 pub mod metrics;
 pub mod open_file;
+pub mod open_folder;
 pub mod pages;
 pub mod prepared;
 pub mod protocol;

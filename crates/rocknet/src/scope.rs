@@ -1,17 +1,16 @@
 //! A scope is a place in a site where the same actions and filters apply: the site itself, or one of its routes.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use rocknet_config::model::{Priority, Settings, Symlinks};
 use rocknet_io::beneath::{self, Root};
 
 use crate::handler::Handler;
+use crate::open_folder::Folder;
 use crate::routing::{BadRedirect, Redirects};
 
 /// Settings made ready for use.
@@ -39,21 +38,12 @@ pub enum Action {
 
 /// A folder and how its files are served.
 pub struct FileTree {
-    folder: PathBuf,
-    root: Mutex<Option<OpenRoot>>,
+    folder: Folder,
     pub index: Vec<String>,
     pub browse: bool,
     pub fallback: Option<String>,
     pub try_paths: Vec<String>,
     pub symlinks: beneath::Symlinks,
-}
-
-/// The folder as it was opened, and what tells whether another was put in its place: a release is often switched by
-/// renaming a folder or turning a link, and the open descriptor would show the old one for ever.
-struct OpenRoot {
-    root: Arc<Root>,
-    device: u64,
-    inode: u64,
 }
 
 impl Scope {
@@ -108,8 +98,7 @@ fn forbids_transforming(headers: &BTreeMap<String, String>) -> bool {
 impl FileTree {
     fn new(folder: &Path, settings: &Settings) -> FileTree {
         FileTree {
-            folder: folder.to_path_buf(),
-            root: Mutex::new(None),
+            folder: Folder::new(folder),
             index: settings.index.clone(),
             browse: settings.browse,
             fallback: settings.fallback.clone(),
@@ -123,29 +112,11 @@ impl FileTree {
     }
 
     pub fn folder(&self) -> &Path {
-        &self.folder
+        self.folder.path()
     }
 
-    /// The open folder: the one that is there now, which may come later than the server. May wait for the disk.
+    /// The open folder; see [`Folder::root`].
     pub fn root(&self) -> io::Result<Arc<Root>> {
-        // Asked before it is opened: if it is replaced in between, the next call sees that.
-        let there = fs::metadata(&self.folder);
-        let mut held = self.root.lock().unwrap_or_else(PoisonError::into_inner);
-        let (device, inode) = there
-            .map(|there| (there.dev(), there.ino()))
-            .inspect_err(|_| *held = None)?;
-        if let Some(open) = held
-            .as_ref()
-            .filter(|open| open.device == device && open.inode == inode)
-        {
-            return Ok(Arc::clone(&open.root));
-        }
-        let root = Arc::new(Root::open(&self.folder).inspect_err(|_| *held = None)?);
-        *held = Some(OpenRoot {
-            root: Arc::clone(&root),
-            device,
-            inode,
-        });
-        Ok(root)
+        self.folder.root()
     }
 }

@@ -18,6 +18,7 @@ use crate::clock::uptime_ms;
 use crate::group::{Group, join_all};
 use crate::log::Logger;
 use crate::metrics::Metrics;
+use crate::open_folder::most_open_folders;
 use crate::report;
 use crate::snapshot::{Mount, Snapshot};
 use crate::worker::Shared;
@@ -288,7 +289,8 @@ fn worker_count(config: &Config, addresses: usize) -> usize {
 
 /// Connections that each of `threads` workers holds at most.
 fn connections_per_worker(snapshot: &Snapshot, threads: usize) -> usize {
-    let most = most_connections(descriptors::limit(), threads, snapshot.folders(), most_open_files());
+    let folders = snapshot.folders().min(most_open_folders());
+    let most = most_connections(descriptors::limit(), threads, folders, most_open_files());
     snapshot
         .config
         .limits
