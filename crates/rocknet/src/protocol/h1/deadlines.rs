@@ -202,7 +202,7 @@ mod tests {
         const TICKS: u32 = 4;
         let wheel = Wheel::new(Duration::from_millis(250), 1);
         let mut deadlines = Deadlines::new(&wheel);
-        let mut past = |deadlines: &mut Deadlines| deadlines.poll_past(Waker::noop(), 100, TICKS, || 0);
+        let past = |deadlines: &mut Deadlines| deadlines.poll_past(Waker::noop(), 100, TICKS, || 0);
         deadlines.enter_content(TICKS);
         for (moved, tick_in_handler, too_slow) in [
             // A byte in each tick of waiting for the client, and much time in the handler.
