@@ -11,7 +11,7 @@ use rocknet_config::model::Priority;
 use rocknet_io::file;
 use rocknet_io::queue::SendQueue;
 
-use crate::blocking::{Job, Pool};
+use crate::blocking::{Job, JobError, Pool};
 use crate::open_file::OpenFile;
 use crate::response::{Body, FilePart, Part, Stream};
 
@@ -142,9 +142,13 @@ impl FileFeed {
         }
         let piece = self.part.length.min(FILE_PIECE);
         if let Some(warming) = &mut self.warming {
-            // Without a pool to wait in, the loop has to wait for the disk itself.
-            let _ = ready!(std::pin::Pin::new(warming).poll(context));
+            let warmed = ready!(std::pin::Pin::new(warming).poll(context));
             self.warming = None;
+            // With thousands waiting for the disk already, one more is cut: were the loop to wait in its place, all its
+            // clients would hang with the disk.
+            if let Err(error @ JobError::Rejected) = warmed {
+                return Poll::Ready(Err(io::Error::other(error)));
+            }
             self.warmed = true;
         }
         if !self.warmed {
@@ -204,5 +208,27 @@ impl StreamFeed {
             Some(Err(error)) => Err(error),
             None => Ok(Fed::Done),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use super::*;
+
+    #[test]
+    fn a_pool_without_room_cuts_the_answer_and_halts_nobody() {
+        // Of a folder nothing is ever in memory.
+        let folder = File::open(".").expect("a folder");
+        let part = FilePart {
+            file: Arc::new(OpenFile::new(folder, 10)),
+            offset: 0,
+            length: 10,
+        };
+        let mut feed = Feed::start(Body::File(part), &mut SendQueue::default()).expect("content");
+        let mut out = SendQueue::default();
+        let fed = feed.poll(&mut Context::from_waker(Waker::noop()), &Pool::new(0), &mut out);
+        assert!(matches!(fed, Poll::Ready(Err(_))) && out.is_empty());
     }
 }
