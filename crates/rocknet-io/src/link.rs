@@ -41,6 +41,10 @@ pub trait Link {
     /// Tells the peer that nothing more will come; receiving goes on.
     fn shut_down(&mut self) -> io::Result<()>;
 
+    /// Lets the peer see, when the link is dropped, that something is missing: what has not left is thrown away, and the
+    /// end is no polite one.
+    fn reset(&mut self);
+
     /// Bytes handed to the kernel that the peer has not acknowledged, where that can be told. A slow peer is seen to
     /// take these long before the socket has room again.
     fn in_flight(&self) -> u64;

@@ -37,6 +37,7 @@ struct State {
     send_error: Option<io::ErrorKind>,
     /// Nothing more comes from the connection: it was told to shut down, or is gone.
     shut_down: bool,
+    reset: bool,
     gone: bool,
     receiving: Option<Waker>,
     sending: Option<Waker>,
@@ -133,6 +134,11 @@ impl Peer {
         self.0.borrow().shut_down
     }
 
+    /// Whether the connection has ended in a way that tells of something missing.
+    pub fn is_reset(&self) -> bool {
+        self.0.borrow().reset
+    }
+
     /// Whether the connection has let go of the link.
     pub fn is_gone(&self) -> bool {
         self.0.borrow().gone
@@ -219,6 +225,10 @@ impl Link for Sim {
     fn shut_down(&mut self) -> io::Result<()> {
         self.0.borrow_mut().shut_down = true;
         Ok(())
+    }
+
+    fn reset(&mut self) {
+        self.0.borrow_mut().reset = true;
     }
 
     fn in_flight(&self) -> u64 {

@@ -3,6 +3,7 @@
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown};
@@ -115,6 +116,11 @@ impl Link for Tcp {
         Ok(rustix::net::shutdown(self.socket.get_ref(), Shutdown::Write)?)
     }
 
+    fn reset(&mut self) {
+        // A socket that cannot linger is closed as it is; a Unix socket has no other way.
+        let _ = socket2::SockRef::from(self.socket.get_ref()).set_linger(Some(Duration::ZERO));
+    }
+
     fn in_flight(&self) -> u64 {
         #[cfg(target_os = "linux")]
         {
@@ -167,4 +173,36 @@ fn send_front(socket: &OwnedFd, queue: &mut SendQueue, file_budget: &mut u64) ->
     };
     queue.advance(sent);
     Ok(queue.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+    use crate::runtime::Runtime;
+
+    #[test]
+    fn a_reset_is_seen_as_one() {
+        for reset in [true, false] {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let mut peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let (socket, _) = listener.accept().unwrap();
+            socket.set_nonblocking(true).unwrap();
+            Runtime::new(8).unwrap().block_on(async {
+                let mut link = Tcp::new(socket.into()).unwrap();
+                if reset {
+                    link.reset();
+                }
+            });
+            let seen = peer.read(&mut [0]).map_err(|error| error.kind());
+            let expected = if reset {
+                Err(io::ErrorKind::ConnectionReset)
+            } else {
+                Ok(0)
+            };
+            assert_eq!(seen, expected);
+        }
+    }
 }

@@ -222,3 +222,35 @@ fn a_disk_that_hangs_is_not_waited_for_for_ever() {
     drop(release);
     drop(jobs);
 }
+
+#[test]
+fn an_answer_that_only_the_end_of_its_connection_ends_is_not_cut_politely() {
+    let world = World::new("answer_timeout = \"10s\"\nsend_stall = \"10s\"").warm();
+    for (path, version, room, reset) in [
+        ("/stops", "1.0", usize::MAX, true),
+        ("/counts", "1.0", usize::MAX, false),
+        // All has been made, and a part of it cannot be sent.
+        ("/counts", "1.0", 100, true),
+        // Here the framing tells.
+        ("/stops", "1.1", usize::MAX, false),
+        ("/small.txt", "1.0", 100, false),
+    ] {
+        let mut client = world.connect();
+        let request = format!("GET {path} HTTP/{version}\r\nHost: h\r\nConnection: close\r\n\r\n");
+        client.peer.take(room).say(request.as_bytes());
+        client.settle();
+        for _ in 0..15 * 4 {
+            world.pass(1);
+            client.settle();
+        }
+        assert!(client.is_over(), "{path}: {}", client.heard());
+        assert_eq!(client.peer.is_reset(), reset, "{path} over {version}, room for {room}");
+    }
+    // A worker that ends takes its connections with it.
+    let mut client = world.connect();
+    client.peer.say(b"GET /stops HTTP/1.0\r\n\r\n");
+    client.settle();
+    let peer = client.peer.clone();
+    drop(client);
+    assert!(peer.is_reset());
+}

@@ -73,25 +73,28 @@ impl Handler for Ponders {
     }
 }
 
-/// Begins an answer, and goes on with it as long as there are pieces: the rest never comes.
+/// Begins an answer, and goes on with it as long as there are pieces: where it does not end there, the rest never comes.
+#[derive(Clone, Copy)]
 struct Stops {
     pieces: usize,
+    ends: bool,
 }
 
 impl Handler for Stops {
     fn answer(&self, _exchange: Exchange) -> Answering {
-        let stream = Body::Stream(Box::new(Stops { pieces: self.pieces }));
+        let stream = Body::Stream(Box::new(*self));
         Box::pin(async move { Response::new(Status::OK).body(stream) })
     }
 }
 
 impl Stream for Stops {
     fn next(&mut self) -> Pin<Box<dyn Future<Output = Option<std::io::Result<Bytes>>> + '_>> {
-        let next = self.pieces.checked_sub(1);
+        let (next, ends) = (self.pieces.checked_sub(1), self.ends);
         self.pieces = next.unwrap_or_default();
         Box::pin(async move {
             match next {
                 Some(_) => Some(Ok(Bytes::from_static(b"piece"))),
+                None if ends => None,
                 None => std::future::pending().await,
             }
         })
@@ -150,7 +153,14 @@ impl World {
             mount("/echo", Arc::new(Echo)),
             mount("/silent", Arc::new(Silent)),
             mount("/ponders", Arc::new(Ponders)),
-            mount("/stops", Arc::new(Stops { pieces: 3 })),
+            mount("/stops", Arc::new(Stops { pieces: 3, ends: false })),
+            mount(
+                "/counts",
+                Arc::new(Stops {
+                    pieces: 100,
+                    ends: true,
+                }),
+            ),
             mount("/panic-at-once", Arc::new(Panics { at_once: true })),
             mount("/panic", Arc::new(Panics { at_once: false })),
         ];

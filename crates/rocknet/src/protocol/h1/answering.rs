@@ -173,6 +173,7 @@ impl<L: Link> Connection<L> {
         }
         let mut sent = 0;
         if framing.content {
+            self.open_ended = !framing.chunked && framing.content_length.is_none();
             if let Some(length) = body.length() {
                 sent = length;
                 if self.engine.begin_data(length, output.buffer()).is_err() {

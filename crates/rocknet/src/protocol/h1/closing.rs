@@ -24,6 +24,7 @@ static OVERDUE: Told = Told::never();
 impl<L: Link> Connection<L> {
     /// All has been sent.
     pub(super) fn end(&mut self, linger: bool) -> Poll<io::Result<()>> {
+        self.open_ended = false;
         let worker = self.open.worker();
         // A client that was not the one to say close may have sent more, and closing over that would be a reset, which
         // takes away from it what it has not read yet.
@@ -63,7 +64,7 @@ impl<L: Link> Connection<L> {
         tracing::debug!(client = %self.client, ?phase, "a deadline passed");
         let in_vain = phase == Phase::Handler && !self.ended;
         if in_vain && OVERDUE.is_due() {
-            tracing::warn!("an answer was not made in time (limits.answer_timeout)");
+            tracing::warn!(address = %worker.address, "an answer was not made in time (limits.answer_timeout)");
         }
         let status = match phase {
             Phase::Header => Status::REQUEST_TIMEOUT,

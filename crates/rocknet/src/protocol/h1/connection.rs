@@ -32,7 +32,7 @@ use crate::worker::{OpenConnection, View, Worker};
 /// else have the worker for itself.
 const PIECES_PER_TURN: u32 = 2;
 
-pub struct Connection<L> {
+pub struct Connection<L: Link> {
     pub(super) link: L,
     pub(super) engine: ServerConnection,
     pub(super) open: OpenConnection,
@@ -52,6 +52,9 @@ pub struct Connection<L> {
     pub(super) stalled: bool,
     /// The client has ended its side, as was seen while it waited for an answer.
     pub(super) ended: bool,
+    /// The end of the answer under way is the end of the connection (RFC 9112 §6.3), and not all of it is sent: to close
+    /// now would make a part look like the whole.
+    pub(super) open_ended: bool,
     /// What did not fit into the socket.
     pub(super) backlog: Option<Box<SendQueue>>,
     /// Bytes thrown away, of content or while lingering.
@@ -107,6 +110,7 @@ impl<L: Link> Connection<L> {
             unread: Vec::new(),
             stalled: false,
             ended: false,
+            open_ended: false,
             backlog: None,
             dropped: 0,
         }
@@ -234,6 +238,14 @@ impl<L: Link> Connection<L> {
                 self.backlog = Some(Box::new(output.take_rest()));
                 Ok(())
             }
+        }
+    }
+}
+
+impl<L: Link> Drop for Connection<L> {
+    fn drop(&mut self) {
+        if self.open_ended {
+            self.link.reset();
         }
     }
 }
