@@ -2,9 +2,9 @@
 
 use super::LOAD_CORE;
 use crate::Failure;
-use crate::command::{find, output};
+use crate::command::{find, shown};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// One way to load a server.
 pub enum Load {
@@ -40,6 +40,8 @@ const MANY: u32 = 5_000;
 const SECONDS_QUICK: u32 = 1;
 /// Patience for one answer: a gigabyte takes its time.
 const PATIENCE: &str = "30s";
+/// What a program said last is told with its failure: a line or two hold the reason, the rest is progress.
+const LAST_LINES: usize = 3;
 /// wrk calls `request` for each write: sixteen requests at once make a pipeline.
 const PIPELINE: &str = "\
 local batch
@@ -93,7 +95,16 @@ impl Load {
         matches!(self, Self::Wrk { bulk: true, .. })
     }
 
-    /// Loads `url` once, from the load's core.
+    /// How often a round is begun again when the load generator itself fails: `ab` gives up for a single answer it did not see
+    /// of a hundred thousand, `wrk` counts such an answer and goes on.
+    pub fn retries(&self) -> usize {
+        match self {
+            Self::Wrk { .. } => 0,
+            Self::Ab { .. } => 1,
+        }
+    }
+
+    /// Loads `url` once, from the load's core. A failure tells the command and what it said last.
     pub fn run(&self, url: &str, host: Option<&str>, scratch: &Path, quick: bool) -> Result<Count, Failure> {
         let mut command = Command::new("taskset");
         command.args(["-c", &LOAD_CORE.to_string()]);
@@ -117,7 +128,7 @@ impl Load {
                     command.args(["-H", &format!("Host: {host}")]);
                 }
                 command.arg(url);
-                parse_wrk(&output(&mut command)?)
+                count(&mut command, parse_wrk)
             }
             Self::Ab { requests, concurrent } => {
                 let requests = if quick { requests / 10 } else { *requests };
@@ -132,7 +143,7 @@ impl Load {
                     &concurrent.to_string(),
                     url,
                 ]);
-                parse_ab(&output(&mut command)?)
+                count(&mut command, parse_ab)
             }
         }
     }
@@ -150,6 +161,31 @@ pub fn versions() -> Vec<String> {
             Some(line.split([',', '<', '[']).next()?.trim().to_owned())
         })
         .collect()
+}
+
+/// Runs a load generator and reads its count.
+fn count(command: &mut Command, parse: fn(&str) -> Result<Count, Failure>) -> Result<Count, Failure> {
+    let name = shown(command);
+    let told = |what: String, said: &str| -> Failure { format!("`{name}` {what}: {}", last_lines(said)).into() };
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| told(format!("did not start ({error})"), ""))?;
+    let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    if output.status.success() {
+        parse(&said).map_err(|error| told(error.to_string(), &said))
+    } else {
+        Err(told(format!("failed ({})", output.status), &said))
+    }
+}
+
+/// The end of what a program said, as one line.
+fn last_lines(said: &str) -> String {
+    let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    match &lines[lines.len().saturating_sub(LAST_LINES)..] {
+        [] => "it said nothing".into(),
+        last => last.join(" / "),
+    }
 }
 
 fn parse_wrk(text: &str) -> Result<Count, Failure> {
@@ -177,7 +213,7 @@ fn parse_wrk(text: &str) -> Result<Count, Failure> {
     if found {
         Ok(count)
     } else {
-        Err(format!("wrk said nothing to count:\n{text}").into())
+        Err("counted nothing".into())
     }
 }
 
@@ -186,7 +222,7 @@ fn parse_ab(text: &str) -> Result<Count, Failure> {
         let line = text.lines().find_map(|line| line.trim().strip_prefix(name))?;
         line.split_whitespace().next()?.parse::<f64>().ok()
     };
-    let requests = field("Complete requests:").ok_or_else(|| format!("ab said nothing to count:\n{text}"))?;
+    let requests = field("Complete requests:").ok_or("counted nothing")?;
     Ok(Count {
         requests,
         mebibytes: field("Total transferred:").unwrap_or(0.0) / f64::from(1 << 20),
@@ -286,6 +322,28 @@ Requests per second:    25000.00 [#/sec] (mean)
         };
         assert_eq!(parse_ab(AB).unwrap(), expected);
         assert!(parse_ab("apr_socket_connect(): Connection refused").is_err());
+    }
+
+    #[test]
+    fn a_failure_tells_the_command_and_what_it_said_last() {
+        let rows = [
+            (
+                "echo one; echo two; echo three; echo; echo four >&2; exit 119",
+                "failed (exit status: 119): two / three / four",
+            ),
+            ("exit 1", "failed (exit status: 1): it said nothing"),
+            ("echo 'unable to connect'", "counted nothing: unable to connect"),
+        ];
+        for (script, expected) in rows {
+            let failure = count(Command::new("sh").args(["-c", script]), parse_wrk)
+                .unwrap_err()
+                .to_string();
+            assert_eq!(failure, format!("`sh -c {script}` {expected}"));
+        }
+        let failure = count(&mut Command::new("/no/such/program"), parse_ab)
+            .unwrap_err()
+            .to_string();
+        assert!(failure.starts_with("`/no/such/program` did not start ("), "{failure}");
     }
 
     #[test]

@@ -311,6 +311,17 @@ impl RowResult {
                 for lane in lanes {
                     write_lane(page, lane);
                 }
+                for lane in lanes {
+                    // A lane without figures has told its reason in its line.
+                    if let (Some(reason), None) = (&lane.retried, &lane.absent) {
+                        let _ = write!(
+                            page,
+                            "\n{} was loaded twice in a round: {}\n",
+                            lane.name,
+                            one_line(reason)
+                        );
+                    }
+                }
             }
             Outcome::Counted(table) => {
                 let _ = writeln!(page, "| server | {} |", table.columns.join(" | "));

@@ -30,6 +30,8 @@ pub struct Lane {
     pub busy: f64,
     pub p99_ms: Option<f64>,
     pub failures: u64,
+    /// Why a round was begun again, where one was.
+    pub retried: Option<String>,
     /// The most memory that was ever resident, in KiB.
     pub peak_kib: u64,
 }
@@ -43,6 +45,7 @@ struct Contender {
     scratch: PathBuf,
     server: Server,
     samples: Vec<Sample>,
+    retried: Option<String>,
     /// Why it is measured no further.
     broke: Option<String>,
 }
@@ -77,14 +80,15 @@ pub fn run(run: &Run, work: &Timed) -> Result<Vec<Lane>, Failure> {
             if contender.broke.is_some() {
                 continue;
             }
-            let sample = match measure(run, work, contender, softirq) {
+            let sample = match measure_or_retry(run, work, contender, softirq) {
                 Ok(sample) => sample,
                 // A peer that breaks under this load says so in its line; the others are measured all the same.
                 Err(reason) if !contender.peer.is_floor() => {
+                    eprintln!("{} in round {round}: {reason}", contender.name);
                     contender.broke = Some(reason.to_string());
                     continue;
                 }
-                Err(reason) => return Err(reason),
+                Err(reason) => return Err(format!("{} in round {round}: {reason}", contender.name).into()),
             };
             // The first round fills caches and lets servers grow their pools.
             if round > 0 {
@@ -162,8 +166,26 @@ fn start(run: &Run, work: &Timed, peer: &'static Peer, variant: Variant, name: &
         scratch,
         server,
         samples: Vec::new(),
+        retried: None,
         broke: None,
     })
+}
+
+/// Measures, and once more where the load generator may fail for a chance; the reason stays with the figures.
+fn measure_or_retry(
+    run: &Run,
+    work: &Timed,
+    contender: &mut Contender,
+    softirq: Option<u32>,
+) -> Result<Sample, Failure> {
+    let mut outcome = measure(run, work, contender, softirq);
+    for _ in 0..work.load.retries() {
+        let Err(reason) = &outcome else { break };
+        eprintln!("{}, loaded again: {reason}", contender.name);
+        contender.retried = Some(reason.to_string());
+        outcome = measure(run, work, contender, softirq);
+    }
+    outcome
 }
 
 fn measure(run: &Run, work: &Timed, contender: &Contender, softirq: Option<u32>) -> Result<Sample, Failure> {
@@ -224,6 +246,7 @@ impl Contender {
             busy: median(&all(|sample| sample.busy)),
             p99_ms: (!p99s.is_empty()).then(|| median(&p99s)),
             failures: self.samples.iter().map(|sample| sample.failures).sum(),
+            retried: self.retried.clone(),
             peak_kib: memory_kib(self.server.pid(), Memory::Peak),
         }
     }
@@ -243,6 +266,7 @@ impl Lane {
             busy: nothing,
             p99_ms: None,
             failures: 0,
+            retried: None,
             peak_kib: 0,
         }
     }
