@@ -42,20 +42,12 @@ const WITHOUT_LIMIT: u64 = 1 << 20;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::alone::in_own_process;
 
     /// Runs in a process of its own, because the limit is the whole process's.
     #[test]
     fn raises_the_soft_limit_to_the_hard_one() {
-        const CHILD: &str = "ROCKNET_TEST_RAISE_DESCRIPTORS";
-        if std::env::var_os(CHILD).is_none() {
-            let name = "descriptors::tests::raises_the_soft_limit_to_the_hard_one";
-            let child = std::process::Command::new(std::env::current_exe().unwrap())
-                .args([name, "--exact", "--nocapture"])
-                .env(CHILD, "1")
-                .output()
-                .unwrap();
-            let said = String::from_utf8_lossy(&child.stdout);
-            assert!(child.status.success() && said.contains("1 passed"), "{said}");
+        if !in_own_process("descriptors::tests::raises_the_soft_limit_to_the_hard_one") {
             return;
         }
         let maximum = getrlimit(Resource::Nofile).maximum;

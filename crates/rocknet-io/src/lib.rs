@@ -1,5 +1,7 @@
 //! Sockets, files and time: the one home of system calls and of `unsafe`. Knows nothing of HTTP.
 
+#[cfg(test)]
+mod alone;
 #[cfg(unix)]
 pub mod beneath;
 #[cfg(unix)]

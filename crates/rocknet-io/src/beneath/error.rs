@@ -70,26 +70,14 @@ impl Error for OpenError {
 mod tests {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+    use crate::alone::in_own_process;
     use crate::beneath::Symlinks;
     use crate::beneath::tests::{Place, outcome};
 
     /// Runs in a process of its own, because the limit is the whole process's.
     #[test]
     fn running_out_of_descriptors_is_not_the_files_fault() {
-        const CHILD: &str = "ROCKNET_TEST_WITHOUT_DESCRIPTORS";
-        if std::env::var_os(CHILD).is_none() {
-            let name = "beneath::error::tests::running_out_of_descriptors_is_not_the_files_fault";
-            let child = std::process::Command::new(std::env::current_exe().unwrap())
-                .args([name, "--exact", "--nocapture"])
-                .env(CHILD, "1")
-                .output()
-                .unwrap();
-            let said = String::from_utf8_lossy(&child.stdout);
-            assert!(
-                child.status.success() && said.contains("1 passed"),
-                "{said}{}",
-                String::from_utf8_lossy(&child.stderr)
-            );
+        if !in_own_process("beneath::error::tests::running_out_of_descriptors_is_not_the_files_fault") {
             return;
         }
         let place = Place::new();
