@@ -52,7 +52,7 @@ const PACKAGES: &[Package] = &[
     package(
         "curl",
         "curl",
-        &[Test, Conform],
+        &[Test, Bench, Conform],
         "the client that every newcomer tries first",
     ),
     package("wrk", "wrk", &[Test, Bench, Conform], "keep-alive and pipelined load"),
@@ -68,6 +68,12 @@ const PACKAGES: &[Package] = &[
         "chromium",
         &[Test, Conform],
         "the browser that pages must please, headless",
+    ),
+    package(
+        "openssl",
+        "openssl",
+        &[Bench],
+        "makes the certificate of the rows over TLS",
     ),
     package("valgrind", "valgrind", &[Bench], "counts instructions per request"),
     package("taskset", "util-linux", &[Bench], "gives server and load a core each"),

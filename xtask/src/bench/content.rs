@@ -1,15 +1,24 @@
 //! The site that every server serves: made anew for each run in a temporary folder.
 
 use super::row::{GIB, MIB, Page};
+use crate::Failure;
+use crate::command::output;
 use std::fs::{self, File, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use tempfile::TempDir;
 
 /// A document root and the folders around it; gone when dropped.
 pub struct Site {
     folder: TempDir,
+}
+
+/// What servers of TLS lanes answer with.
+pub struct Certificate {
+    pub chain: PathBuf,
+    pub key: PathBuf,
 }
 
 const HELLO: &str = "Hello, world!";
@@ -41,6 +50,41 @@ impl Site {
         fs::create_dir(&folder)?;
         fs::set_permissions(&folder, Permissions::from_mode(0o777))?;
         Ok(folder)
+    }
+
+    /// A certificate for `localhost` that nobody trusts, made when it is first asked for: ECDSA P-256, as most sites have now.
+    pub fn certificate(&self) -> Result<Certificate, Failure> {
+        let certificate = Certificate {
+            chain: self.folder.path().join("certificate.pem"),
+            key: self.folder.path().join("key.pem"),
+        };
+        if !certificate.chain.exists() {
+            let mut openssl = Command::new("openssl");
+            openssl.args([
+                "req",
+                "-x509",
+                "-newkey",
+                "ec",
+                "-pkeyopt",
+                "ec_paramgen_curve:prime256v1",
+                "-nodes",
+            ]);
+            openssl.args([
+                "-days",
+                "2",
+                "-subj",
+                "/CN=localhost",
+                "-addext",
+                "subjectAltName=DNS:localhost",
+            ]);
+            openssl
+                .arg("-keyout")
+                .arg(&certificate.key)
+                .arg("-out")
+                .arg(&certificate.chain);
+            output(&mut openssl)?;
+        }
+        Ok(certificate)
     }
 
     /// The file behind `page`, written when it is first asked for.

@@ -3,9 +3,10 @@
 use super::Run;
 use super::client::{ask_times, idle as open_idle};
 use super::content;
+use super::lane::Lane;
 use super::machine::descriptor_limit;
 use super::measure::{Memory, memory_kib};
-use super::peers::{Peer, Setting, Variant, floor, rocknet};
+use super::peers::Setting;
 use super::row::Page;
 use super::server::{Server, free_port};
 use super::timed::median;
@@ -49,20 +50,21 @@ struct Started {
     milliseconds: f64,
 }
 
-fn start_one(run: &Run, peer: &Peer, wrapper: &[&str]) -> Result<Started, Failure> {
-    let scratch = run.site.scratch(peer.name)?;
+fn start_one(run: &Run, lane: &Lane, wrapper: &[&str]) -> Result<Started, Failure> {
+    let scratch = run.site.scratch(lane.name)?;
     let port = free_port()?;
     let setting = Setting {
         port,
         site: &run.site,
         scratch: &scratch,
         page: Page::Hello,
-        variant: Variant::Plain,
+        variant: lane.variant,
+        scheme: lane.scheme,
     };
-    let launch = peer.configure(&setting)?;
+    let launch = lane.peer.configure(&setting)?;
     let begin = Instant::now();
-    let mut server = Server::start(&launch, wrapper, &scratch)?;
-    let answer = server.first_answer(port, &hello(), None, &scratch)?;
+    let mut server = Server::start(lane, &launch, wrapper, &scratch)?;
+    let answer = server.first_answer(lane, port, &hello(), &scratch)?;
     let milliseconds = begin.elapsed().as_secs_f64() * 1e3;
     if answer.length != content::length(Page::Hello) {
         return Err(format!("answered {} with {:?} bytes", answer.status, answer.length).into());
@@ -81,22 +83,21 @@ fn hello() -> String {
 
 /// One line a server, failures told in their place.
 fn table(
-    run: &Run,
+    lanes: &[Lane],
     columns: &[&str],
     note: &'static str,
-    takes_part: fn(&Peer) -> bool,
-    figures: impl Fn(&Peer) -> Result<Vec<f64>, Failure>,
+    figures: impl Fn(&Lane) -> Result<Vec<f64>, Failure>,
 ) -> Table {
     let mut lines = Vec::new();
-    for peer in run.peers.iter().filter(|peer| takes_part(peer)) {
-        let line = match figures(peer) {
+    for lane in lanes {
+        let line = match figures(lane) {
             Ok(figures) => Line {
-                name: peer.name.into(),
+                name: lane.name.into(),
                 figures,
                 absent: None,
             },
             Err(failure) => Line {
-                name: peer.name.into(),
+                name: lane.name.into(),
                 figures: Vec::new(),
                 absent: Some(failure.to_string()),
             },
@@ -116,74 +117,54 @@ fn table(
     }
 }
 
-fn not_floor_file(peer: &Peer) -> bool {
-    peer.name != floor::FILE.name
-}
-
-fn ours(peer: &Peer) -> bool {
-    peer.name == floor::PEER.name || peer.name == rocknet::PEER.name
-}
-
 /// From the start of the process to the first answer, and the memory of a server that has answered once.
-pub fn start(run: &Run) -> Result<Table, Failure> {
+pub fn start(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
     let note = "Median of 11 starts, from the creation of the process to the head of the first answer, polled each 0.2 ms; \
                 resident memory after it, summed over processes.";
     let starts = if run.quick { 1 } else { STARTS };
-    Ok(table(
-        run,
-        &["first answer, ms", "resident, MiB"],
-        note,
-        not_floor_file,
-        |peer| {
-            let (mut times, mut memories) = (Vec::new(), Vec::new());
-            for _ in 0..starts {
-                let started = start_one(run, peer, &[])?;
-                times.push(started.milliseconds);
-                memories.push(memory_kib(started.server.pid(), Memory::Resident) as f64 / 1024.0);
-            }
-            Ok(vec![median(&times), median(&memories)])
-        },
-    ))
+    Ok(table(lanes, &["first answer, ms", "resident, MiB"], note, |lane| {
+        let (mut times, mut memories) = (Vec::new(), Vec::new());
+        for _ in 0..starts {
+            let started = start_one(run, lane, &[])?;
+            times.push(started.milliseconds);
+            memories.push(memory_kib(started.server.pid(), Memory::Resident) as f64 / 1024.0);
+        }
+        Ok(vec![median(&times), median(&memories)])
+    }))
 }
 
 /// How much a server grows by idle keep-alive connections that have asked once.
-pub fn idle(run: &Run) -> Result<Table, Failure> {
+pub fn idle(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
     let note = "Resident memory with 10,000 open connections, each after one request, less that after the first request; \
                 the kernel's own memory for sockets is not in it.";
     let connections = if run.quick { IDLE / 10 } else { IDLE };
     if descriptor_limit() < connections as u64 + 100 {
         return Err(format!("{connections} connections need a higher limit of descriptors (ulimit -n)").into());
     }
-    Ok(table(
-        run,
-        &["bytes per connection", "resident, MiB"],
-        note,
-        not_floor_file,
-        |peer| {
-            if peer.connections < connections as u32 {
-                return Err(format!("its settings admit {} connections", peer.connections).into());
-            }
-            let started = start_one(run, peer, &[])?;
-            let pid = started.server.pid();
-            ask_times(started.port, &hello(), 10)?;
-            let before = memory_kib(pid, Memory::Resident);
-            let held = open_idle(started.port, &hello(), connections)?;
-            let after = memory_kib(pid, Memory::Resident);
-            let bytes = after.saturating_sub(before) as f64 * 1024.0 / held.len() as f64;
-            Ok(vec![bytes, after as f64 / 1024.0])
-        },
-    ))
+    Ok(table(lanes, &["bytes per connection", "resident, MiB"], note, |lane| {
+        if lane.peer.connections < connections as u32 {
+            return Err(format!("its settings admit {} connections", lane.peer.connections).into());
+        }
+        let started = start_one(run, lane, &[])?;
+        let pid = started.server.pid();
+        ask_times(started.port, &hello(), 10)?;
+        let before = memory_kib(pid, Memory::Resident);
+        let held = open_idle(started.port, &hello(), connections)?;
+        let after = memory_kib(pid, Memory::Resident);
+        let bytes = after.saturating_sub(before) as f64 * 1024.0 / held.len() as f64;
+        Ok(vec![bytes, after as f64 / 1024.0])
+    }))
 }
 
 /// Instructions that one more keep-alive request costs in user space.
-pub fn instructions(run: &Run) -> Result<Table, Failure> {
+pub fn instructions(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
     let note = "valgrind --tool=callgrind; one connection; the difference of a run with 960 requests and one with 480. \
                 User space alone: what the kernel does is not in it.";
-    Ok(table(run, &["instructions"], note, ours, |peer| {
+    Ok(table(lanes, &["instructions"], note, |lane| {
         let count = |requests| -> Result<f64, Failure> {
             let out = run.site.root().with_file_name("callgrind.out");
             let option = format!("--callgrind-out-file={}", out.display());
-            let mut started = start_one(run, peer, &["valgrind", "--tool=callgrind", &option])?;
+            let mut started = start_one(run, lane, &["valgrind", "--tool=callgrind", &option])?;
             ask_times(started.port, &hello(), requests)?;
             started.server.stop();
             callgrind_total(&fs::read_to_string(&out)?).ok_or_else(|| "callgrind told no total".into())
@@ -195,15 +176,15 @@ pub fn instructions(run: &Run) -> Result<Table, Failure> {
 }
 
 /// System calls that one more keep-alive request costs: all, and the most frequent ones by name.
-pub fn system_calls(run: &Run) -> Result<Table, Failure> {
+pub fn system_calls(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
     let note = "strace -c; one connection that waits for each answer, so that each request pays for a wait of its own; the \
                 difference of a run with 960 requests and one with 480.";
     let mut per_server = BTreeMap::new();
     let mut failed = BTreeMap::new();
-    for peer in run.peers.iter().filter(|peer| ours(peer) || !peer.is_floor()) {
-        match calls_per_request(run, peer) {
-            Ok(calls) => drop(per_server.insert(peer.name, calls)),
-            Err(failure) => drop(failed.insert(peer.name, failure.to_string())),
+    for lane in lanes {
+        match calls_per_request(run, lane) {
+            Ok(calls) => drop(per_server.insert(lane.name, calls)),
+            Err(failure) => drop(failed.insert(lane.name, failure.to_string())),
         }
     }
     let mut names: Vec<String> = per_server.values().flat_map(BTreeMap::keys).cloned().collect();
@@ -211,9 +192,9 @@ pub fn system_calls(run: &Run) -> Result<Table, Failure> {
     names.dedup();
     let mut columns = vec!["all"];
     columns.extend(names.iter().map(String::as_str));
-    Ok(table(run, &columns, note, not_floor_file, |peer| {
-        let Some(calls) = per_server.get(peer.name) else {
-            return Err(failed.get(peer.name).cloned().unwrap_or_default().into());
+    Ok(table(lanes, &columns, note, |lane| {
+        let Some(calls) = per_server.get(lane.name) else {
+            return Err(failed.get(lane.name).cloned().unwrap_or_default().into());
         };
         let all = calls.values().sum();
         Ok(std::iter::once(all)
@@ -222,9 +203,9 @@ pub fn system_calls(run: &Run) -> Result<Table, Failure> {
     }))
 }
 
-fn calls_per_request(run: &Run, peer: &Peer) -> Result<BTreeMap<String, f64>, Failure> {
-    let few = strace(run, peer, COUNTED_REQUESTS)?;
-    let many = strace(run, peer, 2 * COUNTED_REQUESTS)?;
+fn calls_per_request(run: &Run, lane: &Lane) -> Result<BTreeMap<String, f64>, Failure> {
+    let few = strace(run, lane, COUNTED_REQUESTS)?;
+    let many = strace(run, lane, 2 * COUNTED_REQUESTS)?;
     let per_request = |name: &String| {
         let difference = many[name] - few.get(name).copied().unwrap_or(0.0);
         difference / COUNTED_REQUESTS as f64
@@ -237,10 +218,10 @@ fn calls_per_request(run: &Run, peer: &Peer) -> Result<BTreeMap<String, f64>, Fa
         .collect())
 }
 
-fn strace(run: &Run, peer: &Peer, requests: usize) -> Result<BTreeMap<String, f64>, Failure> {
+fn strace(run: &Run, lane: &Lane, requests: usize) -> Result<BTreeMap<String, f64>, Failure> {
     let out = run.site.root().with_file_name("strace.out");
     let path = out.display().to_string();
-    let mut started = start_one(run, peer, &["strace", "-f", "-c", "-o", &path])?;
+    let mut started = start_one(run, lane, &["strace", "-f", "-c", "-o", &path])?;
     ask_times(started.port, &hello(), requests)?;
     started.server.stop();
     strace_calls(&out).map_err(|failure| format!("{failure} ({})", started.scratch.display()).into())

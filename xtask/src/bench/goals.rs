@@ -1,79 +1,52 @@
-//! What RockNet promises, as figures: each goal reads the results and says how far it is reached.
+//! What RockNet promises, as figures: each goal names figures of the results and the limit they must not exceed.
 
 use super::report::Results;
 
-/// One promise: a figure that must not exceed its limit.
+/// One promise.
 pub struct Goal {
     pub text: &'static str,
     pub limit: f64,
-    /// The figure reached; nothing when its row was not run.
-    pub reached: fn(&Results) -> Option<f64>,
+    pub figure: Figure,
 }
 
-const US: &str = "rocknet";
-
-const fn goal(text: &'static str, limit: f64, reached: fn(&Results) -> Option<f64>) -> Goal {
-    Goal { text, limit, reached }
+/// Where the figure of a goal is read: rows and lanes by their names.
+#[derive(Clone, Copy)]
+pub enum Figure {
+    /// CPU time of (row, lane), as a ratio to the floor.
+    Ratio(&'static str, &'static str),
+    /// CPU time of (row, lane), as a ratio to another lane's.
+    Beside(&'static str, &'static str, &'static str),
+    /// Microseconds of CPU time that (row, lane) takes more than another lane.
+    More(&'static str, &'static str, &'static str),
+    /// Requests per second of a row and lane, as a ratio to those of another.
+    Rates((&'static str, &'static str), (&'static str, &'static str)),
+    /// The figure of (row, lane) in this column of a counted row.
+    Counted(&'static str, &'static str, usize),
 }
 
-pub const GOALS: &[Goal] = &[
-    goal("keep-alive, × floor", 1.05, |results| results.ratio("keepalive", US)),
-    goal("keep-alive, × H2O", 1.0, |results| beside(results, "keepalive", "h2o")),
-    goal("pipelined, × floor", 1.3, |results| results.ratio("pipelined", US)),
-    goal("404, × nginx", 1.0, |results| beside(results, "missing", "nginx")),
-    goal("10 KB file, × nginx", 1.0, |results| {
-        beside(results, "file-10k", "nginx")
-    }),
-    goal("40 KB file, × nginx", 1.0, |results| {
-        beside(results, "file-40k", "nginx")
-    }),
-    goal("80 KB file, × nginx", 1.0, |results| {
-        beside(results, "file-80k", "nginx")
-    }),
-    goal("1 MB file, × nginx", 1.0, |results| {
-        beside(results, "file-1m", "nginx")
-    }),
-    goal("1 GB file, × nginx", 1.0, |results| {
-        beside(results, "file-1g", "nginx")
-    }),
-    // 10,000 connections within 10 % of 500.
-    goal("requests/s of 500 connections, × those of 10,000", 1.11, |results| {
-        Some(results.rate("connections-500", US)? / results.rate("connections-10k", US)?)
-    }),
-    goal("access log, µs a request", 0.4, |results| {
-        Some(results.us("access-log", "rocknet, access log")? - results.us("access-log", US)?)
-    }),
-    // "Independent of the number of sites" within what one core and caches of this size can tell apart.
-    goal("10,000 sites, × one site", 1.05, |results| {
-        Some(results.us("sites", "rocknet, 10000 sites")? / results.us("sites", "rocknet, 1 site")?)
-    }),
-    goal("ab, 500 at once: requests/s of Apache, × ours", 1.0, |results| {
-        apache(results, "ab-500")
-    }),
-    goal("ab, 10 KB: requests/s of Apache, × ours", 1.0, |results| {
-        apache(results, "ab-10k")
-    }),
-    goal("ab, 40 KB: requests/s of Apache, × ours", 1.0, |results| {
-        apache(results, "ab-40k")
-    }),
-    goal("ab, 80 KB: requests/s of Apache, × ours", 1.0, |results| {
-        apache(results, "ab-80k")
-    }),
-    goal("first answer, ms", 50.0, |results| results.figure("start", US, 0)),
-    goal("resident after it, MiB", 8.0, |results| results.figure("start", US, 1)),
-    goal("memory of an idle connection, bytes", 1024.0, |results| {
-        results.figure("idle", US, 0)
-    }),
-    goal("system calls per request", 3.05, |results| {
-        results.figure("system-calls", US, 0)
-    }),
-];
-
-/// Our CPU time per request as a ratio to a peer's in the same row.
-fn beside(results: &Results, row: &str, peer: &str) -> Option<f64> {
-    Some(results.us(row, US)? / results.us(row, peer)?)
+pub const fn goal(text: &'static str, limit: f64, figure: Figure) -> Goal {
+    Goal { text, limit, figure }
 }
 
-fn apache(results: &Results, row: &str) -> Option<f64> {
-    Some(results.rate(row, "apache")? / results.rate(row, US)?)
+impl Figure {
+    /// The figure reached; nothing when its row was not run or a lane is absent.
+    pub fn read(self, results: &Results) -> Option<f64> {
+        Some(match self {
+            Self::Ratio(row, lane) => results.ratio(row, lane)?,
+            Self::Beside(row, lane, other) => results.us(row, lane)? / results.us(row, other)?,
+            Self::More(row, lane, other) => results.us(row, lane)? - results.us(row, other)?,
+            Self::Rates(one, other) => results.rate(one.0, one.1)? / results.rate(other.0, other.1)?,
+            Self::Counted(row, lane, column) => results.figure(row, lane, column)?,
+        })
+    }
+
+    #[cfg(test)]
+    /// Every row and lane that it names.
+    pub fn sources(self) -> Vec<(&'static str, &'static str)> {
+        match self {
+            Self::Ratio(row, lane) | Self::Counted(row, lane, _) => vec![(row, lane)],
+            Self::Beside(row, lane, other) | Self::More(row, lane, other) => vec![(row, lane), (row, other)],
+            Self::Rates(one, other) => vec![one, other],
+        }
+    }
 }

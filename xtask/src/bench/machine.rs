@@ -9,7 +9,7 @@ use std::fs;
 use std::thread::available_parallelism;
 
 /// What a reader must know to judge the figures.
-#[derive(Serialize)]
+#[derive(Clone, Serialize)]
 pub struct Machine {
     pub cpu: String,
     pub cores: usize,

@@ -58,6 +58,18 @@ pub fn softirq_thread(core: usize) -> Option<u32> {
     })
 }
 
+/// Whether a process of the server has a descriptor of this kind open, by the name that /proc gives it.
+pub fn holds(pid: u32, kind: &str) -> bool {
+    tree(pid).into_iter().any(|pid| {
+        let descriptors = fs::read_dir(format!("/proc/{pid}/fd"));
+        descriptors
+            .into_iter()
+            .flatten()
+            .flatten()
+            .any(|entry| fs::read_link(entry.path()).is_ok_and(|target| target == Path::new(kind)))
+    })
+}
+
 /// Which memory of a process.
 #[derive(Clone, Copy)]
 pub enum Memory {
@@ -104,6 +116,14 @@ mod tests {
         }
         assert!(memory_kib(pid, Memory::Resident) > 0);
         assert!(memory_kib(pid, Memory::Peak) >= 1);
+    }
+
+    #[test]
+    fn descriptors_are_known_by_their_kind() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        let name = file.path().to_str().expect("a name").to_owned();
+        assert!(holds(std::process::id(), &name));
+        assert!(!holds(std::process::id(), "anon_inode:[no such thing]"));
     }
 
     #[test]

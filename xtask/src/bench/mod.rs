@@ -8,6 +8,8 @@ mod client;
 mod content;
 mod counted;
 mod goals;
+mod group;
+mod lane;
 mod load;
 mod machine;
 mod measure;
@@ -21,29 +23,35 @@ mod timed;
 use crate::command::{cargo, run as run_command};
 use crate::packages::{self, Chore};
 use crate::{Failure, repository};
-use peers::Peer;
+use group::Group;
+use lane::Lane;
 use report::Results;
-use row::{ROWS, Row, Work};
-use std::path::PathBuf;
+use row::{Row, Work};
+use std::path::{Path, PathBuf};
 
 #[derive(clap::Args)]
 pub struct Options {
-    /// Only these rows, by name (`--list` shows them)
-    #[arg(long, value_delimiter = ',')]
+    /// Groups of rows, each a page of its own; all by default (`--list` shows them)
+    groups: Vec<String>,
+    /// Only these rows, by name
+    #[arg(long, value_name = "ROW", value_delimiter = ',')]
     only: Vec<String>,
+    /// Only these lanes beside the floor, by their names or their servers'
+    #[arg(long, value_name = "LANE", value_delimiter = ',')]
+    lanes: Vec<String>,
     /// Rounds that count, after one that warms up
     #[arg(long, default_value_t = 5)]
     rounds: usize,
-    /// Only these servers beside the floor
-    #[arg(long, value_delimiter = ',')]
-    peers: Vec<String>,
     /// One short round a row: shows that the bench works, measures nothing
     #[arg(long)]
     quick: bool,
-    /// Where the results go; a whole run writes docs/bench, any other target/bench
+    /// Measure what was built before, so that no compiler runs while the machine is kept quiet
     #[arg(long)]
-    out: Option<PathBuf>,
-    /// Name the rows and the servers, and stop
+    built: bool,
+    /// A folder for the pages, or a page ending in .md; whole groups go to docs/bench, any less to target/bench
+    #[arg(long, value_name = "PATH")]
+    write: Option<PathBuf>,
+    /// Name the groups, their rows and their lanes, and stop
     #[arg(long)]
     list: bool,
 }
@@ -52,9 +60,16 @@ pub struct Options {
 pub struct Run {
     pub rounds: usize,
     pub quick: bool,
-    pub peers: Vec<&'static Peer>,
+    /// The lanes that were asked for; all when empty.
+    lanes: Vec<String>,
     /// The document root, and beside it a folder for each server's own files.
     pub site: content::Site,
+}
+
+/// The rows of a group that were asked for.
+struct Chosen {
+    group: &'static Group,
+    rows: Vec<&'static Row>,
 }
 
 /// The core that every server runs on, and the one for the load. A server that could use more shows it elsewhere.
@@ -70,8 +85,11 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         list();
         return Ok(());
     }
-    let rows = choose_rows(&options.only)?;
-    let chosen = choose_peers(&options.peers)?;
+    let chosen = choose(&options.groups, &options.only)?;
+    check_lanes(&options.lanes)?;
+    if chosen.len() > 1 && options.write.as_deref().is_some_and(is_page) {
+        return Err("--write names one page, but the rows are of several groups: name a folder".into());
+    }
     machine::require_two_cores()?;
     packages::need(Chore::Bench)?;
     packages::offer(Chore::Peers);
@@ -83,72 +101,121 @@ pub fn run(options: &Options) -> Result<(), Failure> {
             machine.load_before
         );
     }
-    build(&chosen)?;
+    if !options.built {
+        build()?;
+    }
     machine::raise_descriptor_limit();
     machine::stay_on(LOAD_CORE)?;
 
-    let (peers, missing) = chosen.into_iter().partition(|peer: &&Peer| peer.program().is_some());
-    let rounds = if options.quick { 1 } else { options.rounds.max(1) };
     let run = Run {
-        rounds,
+        rounds: if options.quick { 1 } else { options.rounds.max(1) },
         quick: options.quick,
-        peers,
+        lanes: options.lanes.clone(),
         site: content::Site::create()?,
     };
-    let mut results = Results::new(&run, machine, &missing);
-    for row in &rows {
+    let mut wrong = Vec::new();
+    for chosen in &chosen {
+        let results = measure_group(&run, chosen, machine.clone());
+        let whole = chosen.rows.len() == chosen.group.rows.len() && run.lanes.is_empty() && !run.quick;
+        let place = match &options.write {
+            Some(place) => place.clone(),
+            None if whole => repository::root().join("docs/bench"),
+            None => repository::target().join("bench"),
+        };
+        println!("\nwrote {}", results.write(&place)?.display());
+        if let Err(failure) = results.verdict() {
+            wrong.push(failure.to_string());
+        }
+    }
+    if wrong.is_empty() {
+        Ok(())
+    } else {
+        Err(wrong.join("\n").into())
+    }
+}
+
+fn measure_group(run: &Run, chosen: &Chosen, machine: machine::Machine) -> Results {
+    let mut results = Results::new(run, chosen.group, machine);
+    for row in &chosen.rows {
         println!("\n== {}: {}", row.name, row.title);
+        let lanes = run.lanes(row);
         let outcome = match &row.work {
-            Work::Load(work) => timed::run(&run, work).map(|lanes| results.add_timed(row, lanes)),
-            Work::Count(count) => count(&run).map(|table| results.add_counted(row, table)),
+            Work::Load(work) => timed::run(run, work, &lanes).map(|lanes| results.add_timed(row, lanes)),
+            Work::Count(count) => count(run, &lanes).map(|table| results.add_counted(row, table)),
         };
         if let Err(failure) = outcome {
             eprintln!("{}: {failure}", row.name);
             results.add_failure(row, &failure.to_string());
         }
     }
-    let whole = rows.len() == ROWS.len() && options.peers.is_empty() && !options.quick;
-    let folder = match &options.out {
-        Some(folder) => folder.clone(),
-        None if whole => repository::root().join("docs/bench"),
-        None => repository::target().join("bench"),
-    };
-    let written = results.write(&folder)?;
-    println!("\nwrote {}", written.display());
-    results.verdict()
+    results
+}
+
+impl Run {
+    /// Whether a lane was asked for: the floors always are.
+    pub fn wants(&self, lane: &Lane) -> bool {
+        self.lanes.is_empty() || lane.peer.is_floor() || self.lanes.iter().any(|wish| lane.is_called(wish))
+    }
+
+    /// The lanes of a row that were asked for and whose programs are here.
+    fn lanes(&self, row: &Row) -> Vec<Lane> {
+        let here = |lane: &&Lane| self.wants(lane) && lane.peer.program().is_some();
+        row.lanes.iter().filter(here).copied().collect()
+    }
+}
+
+fn is_page(path: &Path) -> bool {
+    path.extension().is_some_and(|end| end == "md")
 }
 
 fn list() {
-    for row in ROWS {
-        println!("{:16} {}", row.name, row.title);
-    }
-    let names: Vec<_> = peers::ALL.iter().map(|peer| peer.name).collect();
-    println!("servers: {}", names.join(", "));
-}
-
-fn choose_rows(only: &[String]) -> Result<Vec<&'static Row>, Failure> {
-    for name in only {
-        if !ROWS.iter().any(|row| row.name == name) {
-            return Err(format!("no row {name:?}: see cargo xtask bench --list").into());
+    for group in group::ALL {
+        println!("{}: {}", group.name, group.title);
+        for row in group.rows {
+            println!("  {:20} {}", row.name, row.title);
         }
+        let mut names: Vec<_> = group
+            .rows
+            .iter()
+            .flat_map(|row| row.lanes)
+            .map(|lane| lane.name)
+            .collect();
+        names.sort_unstable();
+        names.dedup();
+        println!("  lanes: {}", names.join(", "));
     }
-    Ok(ROWS
-        .iter()
-        .filter(|row| only.is_empty() || only.iter().any(|name| name == row.name))
-        .collect())
 }
 
-fn choose_peers(only: &[String]) -> Result<Vec<&'static Peer>, Failure> {
-    for name in only {
-        if !peers::ALL.iter().any(|peer| peer.name == name) {
-            return Err(format!("no server {name:?}: see cargo xtask bench --list").into());
-        }
+fn choose(groups: &[String], only: &[String]) -> Result<Vec<Chosen>, Failure> {
+    let asked = |group: &&Group| groups.is_empty() || groups.iter().any(|name| name == group.name);
+    let known = |name: &&String| group::ALL.iter().any(|group| group.name == **name);
+    if let Some(name) = groups.iter().find(|name| !known(name)) {
+        return Err(format!("no group {name:?}: see cargo xtask bench --list").into());
     }
-    let chosen = |peer: &&Peer| only.is_empty() || peer.is_floor() || only.iter().any(|name| name == peer.name);
-    Ok(peers::ALL.iter().filter(chosen).collect())
+    let rows = || group::ALL.iter().filter(asked).flat_map(|group| group.rows);
+    if let Some(name) = only.iter().find(|name| !rows().any(|row| row.name == **name)) {
+        return Err(format!("no row {name:?}: see cargo xtask bench --list").into());
+    }
+    let chosen = group::ALL.iter().filter(asked).map(|group| Chosen {
+        group,
+        rows: group
+            .rows
+            .iter()
+            .filter(|row| only.is_empty() || only.iter().any(|name| name == row.name))
+            .collect(),
+    });
+    Ok(chosen.filter(|chosen| !chosen.rows.is_empty()).collect())
 }
 
-fn build(peers: &[&Peer]) -> Result<(), Failure> {
+fn check_lanes(wishes: &[String]) -> Result<(), Failure> {
+    let lanes = || group::ALL.iter().flat_map(|group| group.rows).flat_map(|row| row.lanes);
+    match wishes.iter().find(|wish| !lanes().any(|lane| lane.is_called(wish))) {
+        Some(wish) => Err(format!("no lane {wish:?}: see cargo xtask bench --list").into()),
+        None => Ok(()),
+    }
+}
+
+fn build() -> Result<(), Failure> {
     let manifest = repository::root().join("bench/floor/Cargo.toml");
     run_command(
         cargo()
@@ -157,8 +224,63 @@ fn build(peers: &[&Peer]) -> Result<(), Failure> {
             .arg("--target-dir")
             .arg(peers::floor::target()),
     )?;
-    if peers.iter().any(|peer| peer.name == peers::rocknet::PEER.name) {
-        run_command(cargo().args(["build", "--release", "--locked", "-p", "rocknet"]))?;
+    run_command(cargo().args(["build", "--release", "--locked", "-p", "rocknet"]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_chosen_by_group_and_by_name() {
+        let rows: [(&[&str], &[&str], &str); 6] = [
+            (&["tls"], &[], "tls:4"),
+            (&[], &["keepalive", "io-keepalive"], "h1:1 io:1"),
+            (&["h1"], &["keepalive", "missing"], "h1:2"),
+            (
+                &["h1"],
+                &["io-keepalive"],
+                "no row \"io-keepalive\": see cargo xtask bench --list",
+            ),
+            (&["h9"], &[], "no group \"h9\": see cargo xtask bench --list"),
+            (&[], &["keepalive", "x"], "no row \"x\": see cargo xtask bench --list"),
+        ];
+        for (groups, only, expected) in rows {
+            let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+            let told = match choose(&owned(groups), &owned(only)) {
+                Ok(chosen) => {
+                    let one = |chosen: &Chosen| format!("{}:{}", chosen.group.name, chosen.rows.len());
+                    chosen.iter().map(one).collect::<Vec<_>>().join(" ")
+                }
+                Err(failure) => failure.to_string(),
+            };
+            assert_eq!(told, expected, "{groups:?} {only:?}");
+        }
     }
-    Ok(())
+
+    #[test]
+    fn lanes_are_chosen_by_their_names_and_their_servers() {
+        let run = Run {
+            rounds: 1,
+            quick: true,
+            lanes: vec!["rocknet-log".into(), "nginx".into()],
+            site: content::Site::create().expect("a site"),
+        };
+        for (lane, expected) in [
+            (lane::FLOOR, true),
+            (lane::NGINX, true),
+            (lane::ROCKNET, false),
+            (lane::H2O, false),
+        ] {
+            assert_eq!(run.wants(&lane), expected, "{}", lane.name);
+        }
+        let log = group::h1::GROUP
+            .rows
+            .iter()
+            .flat_map(|row| row.lanes)
+            .find(|lane| lane.name == "rocknet-log");
+        assert!(run.wants(log.expect("a lane")));
+        assert!(check_lanes(&run.lanes).is_ok());
+        assert!(check_lanes(&["caddy".to_owned()]).is_err());
+    }
 }

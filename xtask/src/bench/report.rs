@@ -1,22 +1,29 @@
 //! The results of a run: gathered row by row, then written as a page, its plots, and JSON for programs.
 
+mod page;
+
 use super::counted::Table;
-use super::goals::GOALS;
+use super::goals::Goal;
+use super::group::Group;
+use super::lane::{Lane, Variant};
 use super::machine::Machine;
-use super::peers::{Peer, Setting, Variant};
+use super::peers::Setting;
 use super::plot::{Bar, Panel, figure, svg};
-use super::row::{Page, Row, Work};
-use super::timed::Lane;
-use super::{LOAD_CORE, Run, SERVER_CORE, load};
+use super::row::{Page, Row};
+use super::timed::Measured;
+use super::{Run, is_page, load};
 use crate::Failure;
-use serde::Serialize;
+use page::one_line;
+use serde::{Serialize, Serializer};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Everything that one run found out.
+/// Everything that one run found out about the rows of one group.
 #[derive(Serialize)]
 pub struct Results {
+    #[serde(serialize_with = "by_name")]
+    group: &'static Group,
     date: String,
     rounds: usize,
     quick: bool,
@@ -32,14 +39,14 @@ pub struct Results {
 struct ServerFacts {
     name: &'static str,
     version: String,
-    settings: &'static str,
+    settings: String,
     configuration: String,
 }
 
 #[derive(Serialize)]
 struct RowResult {
     name: &'static str,
-    group: &'static str,
+    section: &'static str,
     title: &'static str,
     /// Costs are per MiB, not per request.
     per_mebibyte: bool,
@@ -50,32 +57,43 @@ struct RowResult {
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Outcome {
-    Timed(Vec<Lane>),
+    Timed(Vec<Measured>),
     Counted(Table),
     Failed(String),
 }
 
 impl Results {
-    pub fn new(run: &Run, machine: Machine, missing: &[&'static Peer]) -> Self {
-        let servers = run.peers.iter().map(|peer| ServerFacts {
-            name: peer.name,
-            version: peer.version(),
-            settings: peer.settings,
-            configuration: configuration(run, peer),
+    pub fn new(run: &Run, group: &'static Group, machine: Machine) -> Self {
+        // Each lane once; one setting changed is told by the lane's name.
+        let mut lanes: Vec<Lane> = Vec::new();
+        let all = group.rows.iter().flat_map(|row| row.lanes);
+        for lane in all.filter(|lane| lane.variant == Variant::Plain && run.wants(lane)) {
+            if !lanes.iter().any(|known| known.name == lane.name) {
+                lanes.push(*lane);
+            }
+        }
+        let (there, missing): (Vec<Lane>, Vec<Lane>) =
+            lanes.into_iter().partition(|lane| lane.peer.program().is_some());
+        let servers = there.iter().map(|lane| ServerFacts {
+            name: lane.name,
+            version: lane.peer.version(),
+            settings: lane.settings(),
+            configuration: configuration(run, lane),
         });
         Self {
+            group,
             date: jiff::Zoned::now().strftime("%Y-%m-%d").to_string(),
             rounds: run.rounds,
             quick: run.quick,
             machine,
             tools: load::versions(),
             servers: servers.collect(),
-            missing: missing.iter().map(|peer| peer.name).collect(),
+            missing: missing.iter().map(|lane| lane.name).collect(),
             rows: Vec::new(),
         }
     }
 
-    pub fn add_timed(&mut self, row: &'static Row, lanes: Vec<Lane>) {
+    pub fn add_timed(&mut self, row: &'static Row, lanes: Vec<Measured>) {
         self.add(row, Outcome::Timed(lanes));
     }
 
@@ -88,17 +106,16 @@ impl Results {
     }
 
     fn add(&mut self, row: &'static Row, outcome: Outcome) {
-        let per_mebibyte = matches!(&row.work, Work::Load(work) if work.load.counts_bytes());
         self.rows.push(RowResult {
             name: row.name,
-            group: row.group,
+            section: row.section,
             title: row.title,
-            per_mebibyte,
+            per_mebibyte: row.counts_bytes(),
             outcome,
         });
     }
 
-    fn lane(&self, row: &str, name: &str) -> Option<&Lane> {
+    fn lane(&self, row: &str, name: &str) -> Option<&Measured> {
         let row = self.rows.iter().find(|found| found.name == row)?;
         let Outcome::Timed(lanes) = &row.outcome else {
             return None;
@@ -136,24 +153,31 @@ impl Results {
             .copied()
     }
 
-    /// Writes the page, its plots and the JSON into `folder`; returns the page's path.
-    pub fn write(&self, folder: &Path) -> Result<PathBuf, Failure> {
+    /// Writes the page to `place` if that ends in `.md`, else into that folder under the day and the group; its plots and the
+    /// JSON beside it. Returns the page's path.
+    pub fn write(&self, place: &Path) -> Result<PathBuf, Failure> {
+        let (folder, stem) = match place.file_stem().filter(|_| is_page(place)) {
+            Some(stem) => (
+                place.parent().unwrap_or(Path::new("")),
+                stem.to_string_lossy().into_owned(),
+            ),
+            None => (place, format!("{}-{}", self.date, self.group.name)),
+        };
         fs::create_dir_all(folder)?;
-        let stem = format!("{}-h1", self.date);
         let json = serde_json::to_string_pretty(self)?;
         fs::write(folder.join(format!("{stem}.json")), json + "\n")?;
-        let mut groups: Vec<&str> = self.rows.iter().map(|row| row.group).collect();
-        groups.dedup();
+        let mut sections: Vec<&str> = self.rows.iter().map(|row| row.section).collect();
+        sections.dedup();
         let mut page = self.head();
-        for group in groups {
-            let _ = write!(page, "\n## {group}\n");
-            let panels = self.panels(group);
+        for section in sections {
+            let _ = write!(page, "\n## {section}\n");
+            let panels = self.panels(section);
             if panels.iter().any(|panel| !panel.bars.is_empty()) {
-                let name = format!("{stem}-{}.svg", group.to_lowercase().replace(' ', "-"));
-                fs::write(folder.join(&name), svg(group, &panels))?;
-                let _ = write!(page, "\n![{group}]({name})\n");
+                let name = format!("{stem}-{}.svg", file_name(section));
+                fs::write(folder.join(&name), svg(section, &panels))?;
+                let _ = write!(page, "\n![{section}]({name})\n");
             }
-            for row in self.rows.iter().filter(|row| row.group == group) {
+            for row in self.rows.iter().filter(|row| row.section == section) {
                 row.write(&mut page);
             }
         }
@@ -163,87 +187,40 @@ impl Results {
         Ok(path)
     }
 
-    fn head(&self) -> String {
-        let Machine {
-            cpu,
-            cores,
-            memory_gib,
-            kernel,
-            system,
-            load_before,
-        } = &self.machine;
-        let mut page = format!("# HTTP/1.1, {}\n\n", self.date);
-        if self.quick {
-            page.push_str("**A quick run: it shows that the bench works and measures nothing.**\n\n");
-        }
-        let _ = write!(
-            page,
-            "Made by `cargo xtask bench` in one run on {cores} cores of {cpu}, {memory_gib} GiB, {system}, {kernel}, load \
-             average {load_before} before. Servers \
-             on core {SERVER_CORE}, load on core {LOAD_CORE}; {} rounds after one that warms up; load by {}. How, and how to \
-             read it: [README](README.md).\n\n",
-            self.rounds,
-            self.tools.join(" and ")
-        );
-        page.push_str("| server | version | settings |\n|---|---|---|\n");
-        for server in &self.servers {
-            let _ = writeln!(page, "| {} | {} | {} |", server.name, server.version, server.settings);
-        }
-        for name in &self.missing {
-            let _ = writeln!(page, "| {name} | not installed here, so not measured | |");
-        }
-        let reached: Vec<_> = GOALS
-            .iter()
-            .filter_map(|goal| Some((goal, (goal.reached)(self)?)))
-            .collect();
-        if !reached.is_empty() {
-            page.push_str("\n## Goals\n\n| goal | at most | reached | |\n|---|--:|--:|---|\n");
-            for (goal, value) in reached {
-                let word = if value <= goal.limit { "met" } else { "**missed**" };
-                let _ = writeln!(page, "| {} | {} | {} | {word} |", goal.text, goal.limit, figure(value));
-            }
-        }
-        page
+    /// The goals whose rows were run, and how far each is reached.
+    fn reached(&self) -> Vec<(&'static Goal, f64)> {
+        let goals = self.group.goals.iter();
+        goals.filter_map(|goal| Some((goal, goal.figure.read(self)?))).collect()
     }
 
-    fn panels(&self, group: &str) -> Vec<Panel> {
+    fn panels(&self, section: &str) -> Vec<Panel> {
         self.rows
             .iter()
-            .filter(|row| row.group == group)
+            .filter(|row| row.section == section)
             .map(RowResult::panel)
             .collect()
     }
 
-    fn write_configurations(&self, page: &mut String) {
-        page.push_str("\n## Configurations\n\nAs written for the row of 13 bytes.\n");
-        for server in self.servers.iter().filter(|server| !server.configuration.is_empty()) {
-            let _ = write!(
-                page,
-                "\n<details><summary>{}</summary>\n\n```\n{}```\n</details>\n",
-                server.name, server.configuration
-            );
-        }
-    }
-
     /// Prints the goals; an error when a row failed or a server broke requests.
     pub fn verdict(&self) -> Result<(), Failure> {
-        for goal in GOALS {
-            if let Some(value) = (goal.reached)(self) {
-                let word = if value <= goal.limit { "met   " } else { "MISSED" };
-                println!("{word} {:>10} (at most {}) {}", figure(value), goal.limit, goal.text);
-            }
+        for (goal, value) in self.reached() {
+            let word = if value <= goal.limit { "met   " } else { "MISSED" };
+            println!("{word} {:>10} (at most {}) {}", figure(value), goal.limit, goal.text);
         }
         let mut wrong = Vec::new();
         for row in &self.rows {
             match &row.outcome {
                 Outcome::Failed(reason) => wrong.push(format!("{}: {}", row.name, one_line(reason))),
-                // Peers may fail requests: their table says so. Ours may not.
-                Outcome::Timed(lanes) => wrong.extend(
-                    lanes
-                        .iter()
-                        .filter(|lane| lane.name.starts_with("rocknet") && (lane.failures > 0 || lane.absent.is_some()))
-                        .map(|lane| format!("{}: {} failed {} requests", row.name, lane.name, lane.failures)),
-                ),
+                // Peers may fail: their table says so. Ours may not.
+                Outcome::Timed(lanes) => {
+                    for lane in lanes.iter().filter(|lane| lane.name.starts_with("rocknet")) {
+                        if let Some(reason) = &lane.absent {
+                            wrong.push(format!("{}: {}: {}", row.name, lane.name, one_line(reason)));
+                        } else if lane.failures > 0 {
+                            wrong.push(format!("{}: {} failed {} requests", row.name, lane.name, lane.failures));
+                        }
+                    }
+                }
                 Outcome::Counted(_) => {}
             }
         }
@@ -265,7 +242,8 @@ impl RowResult {
                     value: lane.ratio,
                     spread: Some((lane.ratio_min, lane.ratio_max)),
                 });
-                let first = lanes.first().map_or("the first", |lane| lane.name.as_str());
+                let first = lanes.iter().find(|lane| lane.absent.is_none());
+                let first = first.map_or("the first", |lane| lane.name.as_str());
                 Panel {
                     title,
                     unit: format!("server CPU time, × {first}; line: least to most of the rounds"),
@@ -293,81 +271,24 @@ impl RowResult {
             },
         }
     }
-
-    fn write(&self, page: &mut String) {
-        let _ = write!(page, "\n### {}\n\n", self.title);
-        match &self.outcome {
-            Outcome::Timed(lanes) => {
-                if lanes.is_empty() {
-                    page.push_str("No server of this run takes part.\n");
-                    return;
-                }
-                let unit = if self.per_mebibyte { "MiB" } else { "request" };
-                let _ = write!(
-                    page,
-                    "| server | µs CPU per {unit} | ratio | least–most | {unit}s/s | core busy | p99 | failed | peak RSS |\n\
-                     |---|--:|--:|--:|--:|--:|--:|--:|--:|\n"
-                );
-                for lane in lanes {
-                    write_lane(page, lane);
-                }
-                for lane in lanes {
-                    // A lane without figures has told its reason in its line.
-                    if let (Some(reason), None) = (&lane.retried, &lane.absent) {
-                        let _ = write!(
-                            page,
-                            "\n{} was loaded twice in a round: {}\n",
-                            lane.name,
-                            one_line(reason)
-                        );
-                    }
-                }
-            }
-            Outcome::Counted(table) => {
-                let _ = writeln!(page, "| server | {} |", table.columns.join(" | "));
-                let _ = writeln!(page, "|---|{}", "--:|".repeat(table.columns.len()));
-                for line in &table.lines {
-                    let cells: Vec<String> = line.figures.iter().map(|value| figure(*value)).collect();
-                    let absent = line.absent.as_deref().unwrap_or_default().replace('|', "/");
-                    let _ = writeln!(page, "| {} | {}{} |", line.name, cells.join(" | "), one_line(&absent));
-                }
-                let _ = write!(page, "\n{}\n", table.note);
-            }
-            Outcome::Failed(reason) => {
-                let _ = writeln!(page, "Not measured: {}", one_line(reason));
-            }
-        }
-    }
 }
 
-fn write_lane(page: &mut String, lane: &Lane) {
-    if let Some(reason) = &lane.absent {
-        let _ = writeln!(page, "| {} | {} | | | | | | | |", lane.name, one_line(reason));
-        return;
-    }
-    let _ = writeln!(
-        page,
-        "| {} | {} | {:.3} | {:.3}–{:.3} | {} | {:.0} % | {} | {} | {} MiB |",
-        lane.name,
-        figure(lane.us),
-        lane.ratio,
-        lane.ratio_min,
-        lane.ratio_max,
-        figure(lane.rate),
-        lane.busy * 100.0,
-        lane.p99_ms.map_or("–".into(), |p99| format!("{} ms", figure(p99))),
-        lane.failures,
-        figure(lane.peak_kib as f64 / 1024.0)
-    );
+/// A section's name as a part of a file's: `A connection per request` becomes `a-connection-per-request`.
+fn file_name(section: &str) -> String {
+    let words = section.split(|letter: char| !letter.is_ascii_alphanumeric());
+    words
+        .filter(|word| !word.is_empty())
+        .collect::<Vec<_>>()
+        .join("-")
+        .to_lowercase()
 }
 
-/// A reason fit for a cell of a table.
-fn one_line(text: &str) -> String {
-    text.lines().next().unwrap_or_default().replace('|', "/")
+fn by_name<S: Serializer>(group: &&'static Group, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(group.name)
 }
 
 /// The configuration a server gets for the plainest row, with the places of this run taken out.
-fn configuration(run: &Run, peer: &Peer) -> String {
+fn configuration(run: &Run, lane: &Lane) -> String {
     let Ok(scratch) = run.site.scratch("report") else {
         return String::new();
     };
@@ -376,9 +297,11 @@ fn configuration(run: &Run, peer: &Peer) -> String {
         site: &run.site,
         scratch: &scratch,
         page: Page::Hello,
-        variant: Variant::Plain,
+        variant: lane.variant,
+        scheme: lane.scheme,
     };
-    let text = peer
+    let text = lane
+        .peer
         .configure(&setting)
         .map_or_else(|failure| format!("{failure}\n"), |launch| launch.configuration);
     let root = run.site.root().display().to_string();

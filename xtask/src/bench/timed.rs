@@ -1,10 +1,11 @@
 //! A row under load: all its servers run, each is loaded in turn in every round, and the rounds become medians.
 
 use super::content;
+use super::lane::Lane;
 use super::load::Count;
-use super::measure::{Memory, cpu_ns, memory_kib, softirq_thread};
-use super::peers::{Peer, Setting, Variant, floor, rocknet};
-use super::row::{Field, Page, Timed};
+use super::measure::{Memory, cpu_ns, holds, memory_kib, softirq_thread};
+use super::peers::Setting;
+use super::row::{Page, Timed};
 use super::server::{Server, free_port};
 use super::{Run, SERVER_CORE};
 use crate::Failure;
@@ -12,9 +13,9 @@ use serde::Serialize;
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// What a row found out about one server.
+/// What a row found out about one lane.
 #[derive(Clone, Serialize)]
-pub struct Lane {
+pub struct Measured {
     pub name: String,
     /// Why there are no figures, where there are none.
     pub absent: Option<String>,
@@ -36,11 +37,9 @@ pub struct Lane {
     pub peak_kib: u64,
 }
 
-/// One server in the field.
+/// A lane whose server runs.
 struct Contender {
-    name: String,
-    peer: &'static Peer,
-    variant: Variant,
+    lane: Lane,
     port: u16,
     scratch: PathBuf,
     server: Server,
@@ -59,19 +58,18 @@ struct Sample {
     failures: u64,
 }
 
-pub fn run(run: &Run, work: &Timed) -> Result<Vec<Lane>, Failure> {
-    let mut lanes = Vec::new();
+pub fn run(run: &Run, work: &Timed, lanes: &[Lane]) -> Result<Vec<Measured>, Failure> {
+    let mut absent = Vec::new();
     let mut contenders = Vec::new();
-    for (peer, variant) in field(run, work) {
-        let name = format!("{}{}", peer.name, variant.label());
-        let started = if work.load.connections() > peer.connections {
-            Err(format!("its settings admit {} connections", peer.connections).into())
+    for lane in lanes {
+        let started = if work.load.connections() > lane.peer.connections {
+            Err(format!("its settings admit {} connections", lane.peer.connections).into())
         } else {
-            start(run, work, peer, variant, &name)
+            start(run, work, *lane)
         };
         match started {
             Ok(contender) => contenders.push(contender),
-            Err(reason) => lanes.push(Lane::absent(name, reason.to_string())),
+            Err(reason) => absent.push(Measured::absent(lane.name, reason.to_string())),
         }
     }
     let softirq = softirq_thread(SERVER_CORE);
@@ -83,12 +81,12 @@ pub fn run(run: &Run, work: &Timed) -> Result<Vec<Lane>, Failure> {
             let sample = match measure_or_retry(run, work, contender, softirq) {
                 Ok(sample) => sample,
                 // A peer that breaks under this load says so in its line; the others are measured all the same.
-                Err(reason) if !contender.peer.is_floor() => {
-                    eprintln!("{} in round {round}: {reason}", contender.name);
+                Err(reason) if !contender.lane.peer.is_floor() => {
+                    eprintln!("{} in round {round}: {reason}", contender.lane.name);
                     contender.broke = Some(reason.to_string());
                     continue;
                 }
-                Err(reason) => return Err(format!("{} in round {round}: {reason}", contender.name).into()),
+                Err(reason) => return Err(format!("{} in round {round}: {reason}", contender.lane.name).into()),
             };
             // The first round fills caches and lets servers grow their pools.
             if round > 0 {
@@ -97,48 +95,22 @@ pub fn run(run: &Run, work: &Timed) -> Result<Vec<Lane>, Failure> {
         }
     }
     let first: Vec<f64> = contenders
-        .first()
+        .iter()
+        .find(|contender| contender.broke.is_none())
         .map_or(Vec::new(), |first| first.samples.iter().map(|s| s.us).collect());
-    let lane = |contender: &Contender| match &contender.broke {
-        Some(reason) => Lane::absent(contender.name.clone(), reason.clone()),
-        None => contender.lane(&first),
+    let figures = |contender: &Contender| match &contender.broke {
+        Some(reason) => Measured::absent(contender.lane.name, reason.clone()),
+        None => contender.figures(&first),
     };
-    let measured: Vec<Lane> = contenders.iter().map(lane).collect();
-    lanes.splice(0..0, measured);
-    for lane in &lanes {
+    let measured: Vec<Measured> = contenders.iter().map(figures).chain(absent).collect();
+    for lane in &measured {
         lane.print(work.load.counts_bytes());
     }
-    Ok(lanes)
+    Ok(measured)
 }
 
-/// Who takes part. Rows of files are measured against the floor that sends a file; the other floor runs beside it.
-fn field(run: &Run, work: &Timed) -> Vec<(&'static Peer, Variant)> {
-    let plain = |peer: &&'static Peer| (*peer, Variant::Plain);
-    let is_file = matches!(work.page, Page::File(_));
-    match work.field {
-        Field::Everyone => {
-            let reference = if is_file { floor::FILE.name } else { floor::PEER.name };
-            let mut field: Vec<_> = run
-                .peers
-                .iter()
-                .filter(|peer| peer.name == reference)
-                .map(plain)
-                .collect();
-            let beside = |peer: &&&'static Peer| peer.name == floor::PEER.name && is_file && !work.load.counts_bytes();
-            field.extend(run.peers.iter().filter(beside).map(plain));
-            field.extend(run.peers.iter().filter(|peer| !peer.is_floor()).map(plain));
-            field
-        }
-        Field::RockNet(variants) => {
-            let ours = run.peers.iter().filter(|peer| peer.name == rocknet::PEER.name);
-            ours.flat_map(|peer| variants.iter().map(|variant| (*peer, *variant)))
-                .collect()
-        }
-    }
-}
-
-fn start(run: &Run, work: &Timed, peer: &'static Peer, variant: Variant, name: &str) -> Result<Contender, Failure> {
-    let scratch = run.site.scratch(name)?;
+fn start(run: &Run, work: &Timed, lane: Lane) -> Result<Contender, Failure> {
+    let scratch = run.site.scratch(lane.name)?;
     run.site.file(work.page)?;
     let port = free_port()?;
     let setting = Setting {
@@ -146,22 +118,24 @@ fn start(run: &Run, work: &Timed, peer: &'static Peer, variant: Variant, name: &
         site: &run.site,
         scratch: &scratch,
         page: work.page,
-        variant,
+        variant: lane.variant,
+        scheme: lane.scheme,
     };
-    let launch = peer.configure(&setting)?;
-    let mut server = Server::start(&launch, &[], &scratch)?;
+    let launch = lane.peer.configure(&setting)?;
+    let mut server = Server::start(&lane, &launch, &[], &scratch)?;
     let path = format!("/{}", content::name(work.page));
-    let answer = server.first_answer(port, &path, variant.host().as_deref(), &scratch)?;
+    let answer = server.first_answer(&lane, port, &path, &scratch)?;
     // A fast wrong answer must not win. The floors answer what they were made for, whatever is asked.
     let status = if work.page == Page::Missing { 404 } else { 200 };
     let right = answer.status == status && (status != 200 || answer.length == content::length(work.page));
-    if !right && !peer.is_floor() {
+    if !right && !lane.peer.is_floor() {
         return Err(format!("answered {} with {:?} bytes", answer.status, answer.length).into());
     }
+    if let Some(kind) = lane.holds.filter(|kind| !holds(server.pid(), kind)) {
+        return Err(format!("does without {kind}").into());
+    }
     Ok(Contender {
-        name: name.to_owned(),
-        peer,
-        variant,
+        lane,
         port,
         scratch,
         server,
@@ -181,7 +155,7 @@ fn measure_or_retry(
     let mut outcome = measure(run, work, contender, softirq);
     for _ in 0..work.load.retries() {
         let Err(reason) = &outcome else { break };
-        eprintln!("{}, loaded again: {reason}", contender.name);
+        eprintln!("{}, loaded again: {reason}", contender.lane.name);
         contender.retried = Some(reason.to_string());
         outcome = measure(run, work, contender, softirq);
     }
@@ -189,8 +163,9 @@ fn measure_or_retry(
 }
 
 fn measure(run: &Run, work: &Timed, contender: &Contender, softirq: Option<u32>) -> Result<Sample, Failure> {
-    let url = format!("http://127.0.0.1:{}/{}", contender.port, content::name(work.page));
-    let host = contender.variant.host();
+    let scheme = contender.lane.scheme.name();
+    let url = format!("{scheme}://127.0.0.1:{}/{}", contender.port, content::name(work.page));
+    let host = contender.lane.variant.host();
     let pid = contender.server.pid();
     let (before, start) = (cpu_ns(pid, softirq), Instant::now());
     let count = work.load.run(&url, host.as_deref(), &contender.scratch, run.quick)?;
@@ -211,7 +186,7 @@ fn measure(run: &Run, work: &Timed, contender: &Contender, softirq: Option<u32>)
         rate: done / count.seconds.max(f64::EPSILON),
         busy: spent / 1e9 / wall,
         p99_ms: count.p99_ms,
-        failures: failures(&count, work.page == Page::Missing && !contender.peer.is_floor()),
+        failures: failures(&count, work.page == Page::Missing && !contender.lane.peer.is_floor()),
     })
 }
 
@@ -226,7 +201,7 @@ fn failures(count: &Count, refusal_is_right: bool) -> u64 {
 }
 
 impl Contender {
-    fn lane(&self, first: &[f64]) -> Lane {
+    fn figures(&self, first: &[f64]) -> Measured {
         let all = |value: fn(&Sample) -> f64| self.samples.iter().map(value).collect::<Vec<f64>>();
         let ratios: Vec<f64> = self
             .samples
@@ -235,8 +210,8 @@ impl Contender {
             .map(|(sample, first)| sample.us / first)
             .collect();
         let p99s: Vec<f64> = self.samples.iter().filter_map(|sample| sample.p99_ms).collect();
-        Lane {
-            name: self.name.clone(),
+        Measured {
+            name: self.lane.name.into(),
             absent: None,
             us: median(&all(|sample| sample.us)),
             ratio: median(&ratios),
@@ -252,11 +227,11 @@ impl Contender {
     }
 }
 
-impl Lane {
-    pub fn absent(name: String, reason: String) -> Self {
+impl Measured {
+    pub fn absent(name: &str, reason: String) -> Self {
         let nothing = f64::NAN;
         Self {
-            name,
+            name: name.into(),
             absent: Some(reason),
             us: nothing,
             ratio: nothing,

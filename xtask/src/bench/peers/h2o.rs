@@ -14,6 +14,10 @@ pub const PEER: Peer = Peer {
 };
 
 fn configure(setting: &Setting<'_>) -> Result<Launch, Failure> {
+    let tls = setting.certificate()?.map_or(String::new(), |certificate| {
+        let (chain, key) = (certificate.chain.display(), certificate.key.display());
+        format!("  ssl:\n    certificate-file: {chain}\n    key-file: {key}\n")
+    });
     let configuration = format!(
         "{user}num-threads: 1
 max-connections: {CONNECTIONS}
@@ -21,7 +25,7 @@ http1-request-timeout: 65
 listen:
   host: 127.0.0.1
   port: {port}
-hosts:
+{tls}hosts:
   default:
     paths:
       /:

@@ -7,7 +7,8 @@ pub mod lighttpd;
 pub mod nginx;
 pub mod rocknet;
 
-use super::content::Site;
+use super::content::{Certificate, Site};
+use super::lane::{Scheme, Variant};
 use super::row::Page;
 use crate::Failure;
 use std::ffi::OsString;
@@ -38,15 +39,7 @@ pub struct Setting<'a> {
     pub scratch: &'a Path,
     pub page: Page,
     pub variant: Variant,
-}
-
-/// RockNet with one setting changed; the others have `Plain` alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Variant {
-    Plain,
-    AccessLog,
-    /// So many sites known by name; the middle one is asked for.
-    Sites(u32),
+    pub scheme: Scheme,
 }
 
 /// How a server is started.
@@ -56,18 +49,6 @@ pub struct Launch {
     /// Its configuration file as written, for the report.
     pub configuration: String,
 }
-
-/// Every server of the bench, floors first.
-pub const ALL: &[Peer] = &[
-    floor::PEER,
-    floor::FILE,
-    rocknet::PEER,
-    h2o::PEER,
-    lighttpd::PEER,
-    nginx::TUNED,
-    nginx::STOCK,
-    apache::PEER,
-];
 
 /// More connections than any row opens, for the servers whose settings do not limit them.
 const NO_LIMIT: u32 = u32::MAX;
@@ -112,28 +93,14 @@ impl Peer {
     }
 }
 
-impl Variant {
-    /// What is added to the server's name in tables.
-    pub fn label(self) -> String {
-        match self {
-            Self::Plain => String::new(),
-            Self::AccessLog => ", access log".into(),
-            Self::Sites(1) => ", 1 site".into(),
-            Self::Sites(count) => format!(", {count} sites"),
+impl Setting<'_> {
+    /// The certificate to answer with, in a lane that speaks TLS.
+    fn certificate(&self) -> Result<Option<Certificate>, Failure> {
+        match self.scheme {
+            Scheme::Http => Ok(None),
+            Scheme::Https => self.site.certificate().map(Some),
         }
     }
-
-    /// The name to ask for, where sites are told apart by it.
-    pub fn host(self) -> Option<String> {
-        match self {
-            Self::Sites(count) => Some(site_name(count / 2)),
-            Self::Plain | Self::AccessLog => None,
-        }
-    }
-}
-
-fn site_name(index: u32) -> String {
-    format!("site-{index}.example")
 }
 
 /// Writes `configuration` to `name` in the server's folder and returns its path.

@@ -24,48 +24,46 @@ pub const TUNED: Peer = Peer {
 };
 
 fn configure_stock(setting: &Setting<'_>) -> Result<Launch, Failure> {
-    let text = format!(
-        "{user}worker_processes auto;
-daemon off;
-pid {scratch}/nginx.pid;
-error_log {scratch}/error.log;
-events {{ worker_connections 768; }}
-http {{
-  sendfile on;
-  tcp_nopush on;
+    let http = format!(
+        "  tcp_nopush on;
   types_hash_max_size 2048;
-  include /etc/nginx/mime.types;
-  default_type application/octet-stream;
-  access_log {scratch}/access.log;
+  access_log {}/access.log;
   gzip on;
-{temporary}  server {{
-    listen {port};
-    root {root};
+",
+        setting.scratch.display()
+    );
+    let text = Text {
+        main: "worker_processes auto;
+events { worker_connections 768; }
+",
+        http: &http,
+        server: &format!(
+            "    listen {};
     index index.html;
     location / {{ try_files $uri $uri/ =404; }}
-  }}
-}}
 ",
-        user = user("user www-data;\n"),
-        scratch = setting.scratch.display(),
-        temporary = temporary(setting),
-        port = setting.port,
-        root = setting.site.root().display(),
-    );
-    launch(setting, text)
+            setting.port
+        ),
+    };
+    launch(setting, &text)
 }
 
 fn configure_tuned(setting: &Setting<'_>) -> Result<Launch, Failure> {
-    let text = format!(
-        "{user}worker_processes 1;
+    let (ssl, tls) = setting.certificate()?.map_or(("", String::new()), |certificate| {
+        let (chain, key) = (certificate.chain.display(), certificate.key.display());
+        (
+            " ssl",
+            format!("    ssl_certificate {chain};\n    ssl_certificate_key {key};\n"),
+        )
+    });
+    let text = Text {
+        main: &format!(
+            "worker_processes 1;
 worker_rlimit_nofile 40000;
-daemon off;
-pid {scratch}/nginx.pid;
-error_log {scratch}/error.log;
 events {{ worker_connections {CONNECTIONS}; multi_accept on; }}
-http {{
-  sendfile on;
-  tcp_nopush off;
+"
+        ),
+        http: "  tcp_nopush off;
   tcp_nodelay on;
   keepalive_timeout 65s;
   keepalive_requests 1000000000;
@@ -73,23 +71,23 @@ http {{
   open_file_cache_valid 30s;
   open_file_cache_min_uses 1;
   open_file_cache_errors on;
-  include /etc/nginx/mime.types;
-  default_type application/octet-stream;
   access_log off;
-{temporary}  server {{
-    listen {port} backlog=4096;
-    root {root};
-    log_not_found off;
-  }}
-}}
 ",
-        user = user("user www-data;\n"),
-        scratch = setting.scratch.display(),
-        temporary = temporary(setting),
-        port = setting.port,
-        root = setting.site.root().display(),
-    );
-    launch(setting, text)
+        server: &format!(
+            "    listen {} backlog=4096{ssl};
+{tls}    log_not_found off;
+",
+            setting.port
+        ),
+    };
+    launch(setting, &text)
+}
+
+/// What one way to configure nginx adds to what both need, block by block.
+struct Text<'a> {
+    main: &'a str,
+    http: &'a str,
+    server: &'a str,
 }
 
 /// nginx makes these folders at its start, by default where only root may.
@@ -100,7 +98,26 @@ fn temporary(setting: &Setting<'_>) -> String {
         .concat()
 }
 
-fn launch(setting: &Setting<'_>, configuration: String) -> Result<Launch, Failure> {
+fn launch(setting: &Setting<'_>, text: &Text<'_>) -> Result<Launch, Failure> {
+    let Text { main, http, server } = text;
+    let configuration = format!(
+        "{user}{main}daemon off;
+pid {scratch}/nginx.pid;
+error_log {scratch}/error.log;
+http {{
+  sendfile on;
+  include /etc/nginx/mime.types;
+  default_type application/octet-stream;
+{http}{temporary}  server {{
+{server}    root {root};
+  }}
+}}
+",
+        user = user("user www-data;\n"),
+        scratch = setting.scratch.display(),
+        temporary = temporary(setting),
+        root = setting.site.root().display(),
+    );
     let program = find("nginx").ok_or("not installed")?;
     let file = write(setting, "nginx.conf", &configuration)?;
     // -e: before it has read its configuration nginx would open the system's error log.

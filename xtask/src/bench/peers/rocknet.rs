@@ -1,6 +1,7 @@
 //! RockNet itself, built for release from this checkout.
 
-use super::{Launch, NO_LIMIT, Peer, Setting, Variant, site_name, write};
+use super::{Launch, NO_LIMIT, Peer, Setting, write};
+use crate::bench::lane::{Variant, site_name};
 use crate::{Failure, repository};
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -20,7 +21,7 @@ fn find() -> Option<PathBuf> {
 
 fn configure(setting: &Setting<'_>) -> Result<Launch, Failure> {
     let program = find().ok_or("not built: cargo build --release -p rocknet")?;
-    let configuration = configuration(setting);
+    let configuration = configuration(setting)?;
     let file = write(setting, "rocknet.toml", &configuration)?;
     Ok(Launch {
         program,
@@ -29,7 +30,7 @@ fn configure(setting: &Setting<'_>) -> Result<Launch, Failure> {
     })
 }
 
-fn configuration(setting: &Setting<'_>) -> String {
+fn configuration(setting: &Setting<'_>) -> Result<String, Failure> {
     let (port, root) = (setting.port, setting.site.root());
     let root = root.display();
     let mut text = String::from("[server]\nworkers = 1\n");
@@ -50,14 +51,19 @@ fn configuration(setting: &Setting<'_>) -> String {
         }
     } else {
         let _ = write!(text, "[site.\":{port}\"]\nroot = \"{root}\"\n");
+        if let Some(certificate) = setting.certificate()? {
+            let (chain, key) = (certificate.chain.display(), certificate.key.display());
+            let _ = writeln!(text, "tls = {{ cert = \"{chain}\", key = \"{key}\" }}");
+        }
     }
-    text
+    Ok(text)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::bench::content::Site;
+    use crate::bench::lane::Scheme;
     use crate::bench::row::Page;
     use rocknet_config::System;
 
@@ -77,8 +83,9 @@ mod tests {
                 scratch: &scratch,
                 page: Page::Hello,
                 variant,
+                scheme: Scheme::Http,
             };
-            let text = configuration(&setting);
+            let text = configuration(&setting).expect("a configuration");
             let loaded = rocknet_config::parse(&text, &scratch.join("rocknet.toml"), &System);
             let loaded = loaded.unwrap_or_else(|report| panic!("{variant:?}: {report:?}\n{text}"));
             assert_eq!(loaded.config.sites.len(), sites, "{variant:?}");

@@ -1,12 +1,12 @@
 //! A page made of invented results: who was measured, who was not, and which goals were met.
 
 use super::super::counted::Line;
-use super::super::row::ROWS;
+use super::super::group::h1;
 use super::*;
 
-fn lane(name: &str, us: f64, ratio: f64) -> Lane {
-    let whole = Lane::absent(name.into(), String::new());
-    Lane {
+fn lane(name: &str, us: f64, ratio: f64) -> Measured {
+    let whole = Measured::absent(name, String::new());
+    Measured {
         absent: None,
         us,
         ratio,
@@ -20,6 +20,7 @@ fn lane(name: &str, us: f64, ratio: f64) -> Lane {
 
 fn results() -> Results {
     let mut results = Results {
+        group: &h1::GROUP,
         date: "2026-01-02".into(),
         rounds: 3,
         quick: false,
@@ -29,13 +30,13 @@ fn results() -> Results {
         missing: vec!["lighttpd"],
         rows: Vec::new(),
     };
-    let row = |name| ROWS.iter().find(|row| row.name == name).expect("a row");
-    let absent = Lane::absent("nginx-stock".into(), "its settings | admit few\nconnections".into());
+    let row = |name| h1::GROUP.rows.iter().find(|row| row.name == name).expect("a row");
+    let absent = Measured::absent("nginx-stock", "its settings | admit few\nconnections".into());
     results.add_timed(
         row("keepalive"),
         vec![lane("floor", 4.0, 1.0), lane("rocknet", 4.1, 1.025), absent],
     );
-    let again = Lane {
+    let again = Measured {
         retried: Some("`ab` failed (exit status: 119): Total of 9 requests completed".into()),
         ..lane("rocknet", 0.8, 2.0)
     };
@@ -96,6 +97,21 @@ fn the_page_tells_what_was_reached_and_what_was_not_measured() {
     let json = fs::read_to_string(folder.path().join("2026-01-02-h1.json")).expect("JSON");
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(json["rows"][0]["timed"][1]["us"], 4.1);
+    assert_eq!(json["group"], "h1");
+}
+
+#[test]
+fn a_page_goes_where_it_is_told_to() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (place, page, plot) in [
+        ("pages", "pages/2026-01-02-h1.md", "pages/2026-01-02-h1-counted.svg"),
+        ("one/before.md", "one/before.md", "one/before-counted.svg"),
+    ] {
+        let written = results().write(&folder.path().join(place)).expect("written");
+        assert_eq!(written, folder.path().join(page));
+        assert!(folder.path().join(plot).exists(), "{plot}");
+    }
+    assert_eq!(file_name("Small answers: HTTP/1.1"), "small-answers-http-1-1");
 }
 
 #[test]
@@ -114,11 +130,9 @@ fn a_failed_row_or_request_of_ours_fails_the_run() {
         panic!("the first row is timed")
     };
     lanes[1].failures = 2;
-    assert!(
-        sound
-            .verdict()
-            .unwrap_err()
-            .to_string()
-            .contains("rocknet failed 2 requests")
-    );
+    let verdict = sound.verdict().unwrap_err().to_string();
+    assert_eq!(verdict, "keepalive: rocknet failed 2 requests");
+    sound.rows[0].outcome = Outcome::Timed(vec![Measured::absent("rocknet", "did not start\nat all".into())]);
+    let verdict = sound.verdict().unwrap_err().to_string();
+    assert_eq!(verdict, "keepalive: rocknet: did not start");
 }

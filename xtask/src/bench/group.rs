@@ -1,0 +1,51 @@
+//! The groups of rows: each is a file that lists its rows, their lanes and its goals, and writes a page of its own.
+
+pub mod h1;
+pub mod io;
+pub mod tls;
+
+use super::goals::Goal;
+use super::row::Row;
+
+/// Rows that are measured together and told on one page.
+pub struct Group {
+    /// How it is called on the command line and in the names of its files.
+    pub name: &'static str,
+    pub title: &'static str,
+    pub rows: &'static [Row],
+    pub goals: &'static [Goal],
+}
+
+/// Every group of the bench.
+pub const ALL: &[Group] = &[h1::GROUP, io::GROUP, tls::GROUP];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn names_are_unique_sections_whole_and_goals_of_lanes_that_there_are() {
+        let mut names = HashSet::new();
+        for group in ALL {
+            assert!(names.insert(group.name), "{} twice", group.name);
+            let mut sections = Vec::new();
+            for row in group.rows {
+                assert!(names.insert(row.name), "{} twice", row.name);
+                if sections.last() != Some(&row.section) {
+                    assert!(!sections.contains(&row.section), "{} is split", row.section);
+                    sections.push(row.section);
+                }
+                let lanes: HashSet<_> = row.lanes.iter().map(|lane| lane.name).collect();
+                assert_eq!(lanes.len(), row.lanes.len(), "{} has a lane twice", row.name);
+            }
+            for goal in group.goals {
+                for (row, lane) in goal.figure.sources() {
+                    let row = group.rows.iter().find(|known| known.name == row);
+                    let lanes = row.map_or(&[][..], |row| row.lanes);
+                    assert!(lanes.iter().any(|known| known.name == lane), "{}", goal.text);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! The two ways RockNet drives sockets, epoll and io_uring, beside each other and the floor.
+
+use super::Group;
+use crate::bench::goals::Figure::{Beside, Ratio};
+use crate::bench::goals::{Goal, goal};
+use crate::bench::lane::{FLOOR, FLOOR_FILE, Lane, ROCKNET};
+use crate::bench::load::Load;
+use crate::bench::row::Page::{File, Hello};
+use crate::bench::row::{GIB, KIB, MIB, Row, load};
+
+pub const GROUP: Group = Group {
+    name: "io",
+    title: "epoll and io_uring",
+    rows: ROWS,
+    goals: GOALS,
+};
+
+const EPOLL: Lane = Lane {
+    name: "rocknet-epoll",
+    environment: &[("ROCKNET_BACKEND", "epoll")],
+    holds: Some("anon_inode:[eventpoll]"),
+    ..ROCKNET
+};
+const RING: Lane = Lane {
+    name: "rocknet-io_uring",
+    environment: &[("ROCKNET_BACKEND", "io_uring")],
+    holds: Some("anon_inode:[io_uring]"),
+    ..ROCKNET
+};
+const BOTH: &[Lane] = &[FLOOR, EPOLL, RING];
+const FILES: &[Lane] = &[FLOOR_FILE, EPOLL, RING];
+
+const SMALL: &str = "Small answers";
+const CONTENT: &str = "Files";
+
+#[rustfmt::skip] // A table is read by its columns.
+const ROWS: &[Row] = &[
+    load(SMALL, BOTH, ("io-keepalive", "13 bytes, 64 keep-alive connections", Load::wrk(64), Hello)),
+    load(SMALL, BOTH, ("io-pipelined", "13 bytes, 64 connections, 16 requests in one write", Load::pipelined(64), Hello)),
+    load(SMALL, BOTH, ("io-connections-500", "13 bytes, 500 connections", Load::wrk(500), Hello)),
+    load(SMALL, BOTH, ("io-connections-10k", "13 bytes, 10,000 connections", Load::wrk(10_000), Hello)),
+    load(CONTENT, FILES, ("io-file-10k", "10 KB file, 64 connections", Load::wrk(64), File(10 * KIB))),
+    load(CONTENT, FILES, ("io-file-80k", "80 KB file, 64 connections", Load::wrk(64), File(80 * KIB))),
+    load(CONTENT, FILES, ("io-file-1m", "1 MB file, 64 connections", Load::wrk(64), File(MIB))),
+    load(CONTENT, FILES, ("io-file-1g", "1 GB file, 4 connections, cost per MiB", Load::bulk(4), File(GIB))),
+];
+
+#[rustfmt::skip] // A table is read by its columns.
+const GOALS: &[Goal] = &[
+    goal("io_uring, keep-alive, × floor", 0.98, Ratio("io-keepalive", RING.name)),
+    goal("io_uring, 500 connections, × floor", 0.98, Ratio("io-connections-500", RING.name)),
+    goal("io_uring, 10,000 connections, × floor", 0.98, Ratio("io-connections-10k", RING.name)),
+    goal("io_uring, pipelined, × epoll", 1.0, Beside("io-pipelined", RING.name, EPOLL.name)),
+    goal("io_uring, 10 KB file, × epoll", 1.0, Beside("io-file-10k", RING.name, EPOLL.name)),
+    goal("io_uring, 80 KB file, × epoll", 1.0, Beside("io-file-80k", RING.name, EPOLL.name)),
+    goal("io_uring, 1 MB file, × epoll", 1.0, Beside("io-file-1m", RING.name, EPOLL.name)),
+    goal("io_uring, 1 GB file, × epoll", 1.0, Beside("io-file-1g", RING.name, EPOLL.name)),
+];

@@ -1,0 +1,95 @@
+//! A lane: one server in one setting, as it takes part in rows and stands in tables.
+
+use super::peers::{Peer, apache, floor, h2o, lighttpd, nginx, rocknet};
+
+/// A server that takes part in a row.
+#[derive(Clone, Copy)]
+pub struct Lane {
+    /// How it is called on the command line and in tables.
+    pub name: &'static str,
+    pub peer: &'static Peer,
+    pub variant: Variant,
+    pub scheme: Scheme,
+    /// Variables it is started with.
+    pub environment: &'static [(&'static str, &'static str)],
+    /// What one of its descriptors must be: a server that quietly does without what the lane is about has no figures in it.
+    pub holds: Option<&'static str>,
+}
+
+/// RockNet with one setting changed; the others have `Plain` alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Variant {
+    Plain,
+    AccessLog,
+    /// So many sites known by name; the middle one is asked for.
+    Sites(u32),
+}
+
+/// What is spoken below HTTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheme {
+    Http,
+    /// TLS with the certificate of the run.
+    Https,
+}
+
+pub const FLOOR: Lane = plain(&floor::PEER);
+pub const FLOOR_FILE: Lane = plain(&floor::FILE);
+pub const ROCKNET: Lane = plain(&rocknet::PEER);
+pub const H2O: Lane = plain(&h2o::PEER);
+pub const LIGHTTPD: Lane = plain(&lighttpd::PEER);
+pub const NGINX: Lane = plain(&nginx::TUNED);
+pub const NGINX_STOCK: Lane = plain(&nginx::STOCK);
+pub const APACHE: Lane = plain(&apache::PEER);
+
+/// The plainest lane of a server, called as the server is.
+pub const fn plain(peer: &'static Peer) -> Lane {
+    Lane {
+        name: peer.name,
+        peer,
+        variant: Variant::Plain,
+        scheme: Scheme::Http,
+        environment: &[],
+        holds: None,
+    }
+}
+
+impl Lane {
+    /// Whether `wish` means this lane: by its own name or by that of its server.
+    pub fn is_called(&self, wish: &str) -> bool {
+        self.name == wish || self.peer.name == wish
+    }
+
+    /// Its settings in words, for the report.
+    pub fn settings(&self) -> String {
+        let mut words = self.peer.settings.to_owned();
+        for (name, value) in self.environment {
+            words.push_str(&format!("; {name}={value}"));
+        }
+        words
+    }
+}
+
+impl Variant {
+    /// The name to ask for, where sites are told apart by it.
+    pub fn host(self) -> Option<String> {
+        match self {
+            Self::Sites(count) => Some(site_name(count / 2)),
+            Self::Plain | Self::AccessLog => None,
+        }
+    }
+}
+
+impl Scheme {
+    /// How it is written in a URL.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Https => "https",
+        }
+    }
+}
+
+pub fn site_name(index: u32) -> String {
+    format!("site-{index}.example")
+}
