@@ -41,14 +41,8 @@ const fn package(
 
 use Chore::{Bench, Conform, Peers, Test};
 
-/// Every program that a chore runs beyond the Rust toolchain.
+/// Every program that a chore runs beyond the Rust toolchain and its linker, without which nothing here would run.
 const PACKAGES: &[Package] = &[
-    package(
-        "cc",
-        "build-essential",
-        &[Test, Bench, Conform],
-        "links every program; zstd is C",
-    ),
     package(
         "curl",
         "curl",
