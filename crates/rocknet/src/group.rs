@@ -31,6 +31,8 @@ pub enum Order {
     },
     Stop {
         within: Duration,
+        /// Dropped as soon as nothing is accepted any more.
+        released: mpsc::Sender<()>,
     },
     /// For tests of what happens when a worker dies.
     #[doc(hidden)]
@@ -115,15 +117,33 @@ impl Group {
         }
     }
 
-    /// Takes no more connections and gives the open ones time to finish. Returns the threads, to be waited for.
-    pub fn stop(self, within: Duration) -> Vec<JoinHandle<bool>> {
-        self.workers
-            .into_iter()
-            .map(|worker| {
-                let _ = worker.orders.send(Order::Stop { within });
-                worker.thread
-            })
-            .collect()
+    /// Takes no more connections and gives the open ones time to finish.
+    pub fn stop(self, within: Duration) -> Stopping {
+        let (released, all_released) = mpsc::channel();
+        let stop = |worker: Handle| {
+            let released = released.clone();
+            let _ = worker.orders.send(Order::Stop { within, released });
+            worker.thread
+        };
+        Stopping {
+            threads: self.workers.into_iter().map(stop).collect(),
+            all_released,
+        }
+    }
+}
+
+/// A group on its way to the end.
+pub struct Stopping {
+    /// To be waited for.
+    pub threads: Vec<JoinHandle<bool>>,
+    /// Nothing is ever sent: it ends when all workers have let go of the address.
+    all_released: mpsc::Receiver<()>,
+}
+
+impl Stopping {
+    /// Waits until the address is free for others, at most so long.
+    pub fn wait_for_address(&self, limit: Duration) {
+        let _ = self.all_released.recv_timeout(limit);
     }
 }
 
@@ -189,9 +209,10 @@ impl Seat {
                         worker.swap(&self.snapshot);
                         turn.set_most(connections);
                     }
-                    Some(Order::Stop { within }) => {
+                    Some(Order::Stop { within, released }) => {
                         self.listener = None;
                         turn.stop(context, within);
+                        drop(released);
                     }
                     Some(Order::Die) => panic!("told to die"),
                     None => {

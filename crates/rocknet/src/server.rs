@@ -29,6 +29,8 @@ const MAX_AUTO_WORKERS: usize = 128;
 const RESERVED_DESCRIPTORS: u64 = 256;
 /// Descriptors of a worker: its listener and a copy to start another worker with, its events, its clock; with a margin.
 const WORKER_DESCRIPTORS: u64 = 8;
+/// Workers that are told to leave an address do so in their next turn; one that died is there again within this time.
+const RELEASE_GRACE: Duration = Duration::from_secs(1);
 /// After the workers' own deadline, time for their threads to end.
 const JOIN_GRACE: Duration = Duration::from_secs(1);
 
@@ -197,11 +199,10 @@ impl Server {
             .filter(|address| !wanted.contains(address))
             .cloned()
             .collect();
-        for address in gone {
-            if let Some(group) = state.groups.remove(&address) {
-                drop(group.stop(within));
-            }
-        }
+        let stopping: Vec<_> = gone
+            .iter()
+            .filter_map(|address| Some(state.groups.remove(address)?.stop(within)))
+            .collect();
         for group in state.groups.values() {
             group.swap(&snapshot, connections);
         }
@@ -209,6 +210,8 @@ impl Server {
             .cache
             .retain(snapshot.scope_ids(), snapshot.config.cache.memory.max(NEGATIVE_CACHE));
         state.snapshot = snapshot;
+        // Who reloads again at once, with an address that has just gone, is not to be told that it is in use.
+        stopping.iter().for_each(|group| group.wait_for_address(RELEASE_GRACE));
         Ok(())
     }
 
@@ -230,7 +233,7 @@ impl Server {
         let threads = state
             .groups
             .into_values()
-            .flat_map(|group| group.stop(within))
+            .flat_map(|group| group.stop(within).threads)
             .collect();
         let clean = join_all(threads, within + JOIN_GRACE);
         self.shared.pool.stop(JOIN_GRACE);

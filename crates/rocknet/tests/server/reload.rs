@@ -283,3 +283,26 @@ fn a_new_number_of_connections_holds_at_once() {
     drop(second);
     assert_eq!(third.answer().text(), "a");
 }
+
+#[test]
+fn an_address_that_has_just_gone_can_come_back() {
+    for workers in [1, 2] {
+        let server = format!("[server]\nworkers = {workers}\n");
+        let sites = |listen: &[&str]| server.clone() + &text("a", listen);
+        let running = Running::start(folder(), &sites(&[HERE]));
+        running.reload(&sites(&[HERE, NOBODYS])).expect("another listener");
+        let there = running
+            .addresses()
+            .into_iter()
+            .find(|address| address.ip() != running.addresses()[0].ip());
+        let there = there.expect("the other listener").to_string();
+        for turn in 0..50 {
+            running.reload(&sites(&[HERE])).expect("a listener less");
+            let back = running.reload(&sites(&[HERE, &there]));
+            assert!(back.is_ok(), "{back:?} in turn {turn}");
+        }
+    }
+}
+
+/// No other test listens here, so that no port of it is taken meanwhile.
+const NOBODYS: &str = "127.0.0.77:0";
