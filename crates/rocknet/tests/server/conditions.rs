@@ -1,5 +1,7 @@
 //! Conditional requests (RFC 9110 §13): each condition, and which of several decides.
 
+use rocknet_proto::semantics::date;
+
 use super::files::{AFTER, BEFORE, CHANGED_TEXT, check, digits, etag};
 use super::support::Running;
 
@@ -73,3 +75,25 @@ fn conditions_are_judged_in_their_order() {
     let fields = ["!Content-Length", "!Content-Type", "!Accept-Ranges"];
     check(&mut client, &[("GET /digits.txt", &[&this], 304, &fields, Some(""))]);
 }
+
+#[test]
+fn nothing_was_changed_in_the_future() {
+    let folder = digits();
+    folder.write("www/tomorrow.txt", "later");
+    folder.date("www/tomorrow.txt", FAR_FUTURE);
+    let server = Running::site(folder, "");
+    let answer = server.get("/tomorrow.txt");
+    let time = |name: &str| date::parse(answer.field(name).unwrap_or_default().as_bytes());
+    assert!(
+        time("Last-Modified") <= time("Date") && time("Last-Modified").is_some(),
+        "{answer:?}"
+    );
+    let since = format!(
+        "If-Modified-Since: {}",
+        answer.field("Last-Modified").unwrap_or_default()
+    );
+    server.ask("GET /tomorrow.txt", &[&since]).expect("unchanged", 304, &[]);
+}
+
+/// 2100-01-01.
+const FAR_FUTURE: u64 = 4_102_444_800;

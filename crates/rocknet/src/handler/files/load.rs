@@ -1,6 +1,7 @@
 //! From a file on disk to an asset: content read, neighbours found, heads rendered. May wait for the disk.
 
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use rocknet_io::beneath::{Meta, Opened};
@@ -13,7 +14,7 @@ use rocknet_proto::status::Status;
 
 use super::resolve::{self, Target};
 use crate::cache::entry::{Asset, Content, ENCODED, Entry, FileIdentity, Found, Variant};
-use crate::clock::uptime_ms;
+use crate::clock::{LONGEST_TICK, uptime_ms};
 use crate::filter;
 use crate::handler::fixed;
 use crate::open_file::OpenFile;
@@ -144,7 +145,7 @@ fn asset(
 ) -> std::io::Result<Asset> {
     let media = media_type(relative);
     let modified_ns = u64::try_from(opened.meta.modified_ns).unwrap_or(0);
-    let seconds = modified_ns / 1_000_000_000;
+    let seconds = (modified_ns / 1_000_000_000).min(latest());
     let negotiates =
         scope.compress && media.compressible && (opened.meta.size >= COMPRESS_FROM || !neighbours.is_empty());
     let fields = fields(&media, (status == Status::OK).then_some(seconds), negotiates);
@@ -164,6 +165,14 @@ fn asset(
         asset.neighbours = true;
     }
     Ok(asset)
+}
+
+/// The latest time that an answer may call its file's last change: its own `Date`, which lags by a tick of the worker's
+/// clock (RFC 9110 §8.8.2.1). A file unpacked from another time zone may have been changed tomorrow.
+fn latest() -> u64 {
+    let now = SystemTime::now().checked_sub(LONGEST_TICK);
+    now.and_then(|now| now.duration_since(UNIX_EPOCH).ok())
+        .map_or(0, |since| since.as_secs())
 }
 
 /// The fields that all forms of a file share.
