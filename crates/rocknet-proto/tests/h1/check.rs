@@ -8,6 +8,9 @@ use rocknet_proto::h1::{Fault, Refusal};
 const FOLLOWER: &[u8] = b"GET /follower HTTP/1.1\r\nHost: follower\r\n\r\n";
 const FOLLOWER_LINE: &str = "GET /follower @follower None";
 
+/// An answer to nothing: what an upstream might slip into a connection for the next client to get.
+const UNASKED: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx";
+
 /// The whole conversation line by line, in every split, and with a request behind it.
 pub fn server(bytes: impl AsRef<[u8]>, expected: &[&str]) {
     server_with(&Limits::default(), None, bytes, expected);
@@ -43,7 +46,7 @@ pub fn refused_with(limits: &Limits, bytes: impl AsRef<[u8]>, refusal: impl Into
     server_with(limits, None, bytes, &[&format!("refused {:?}", refusal.into())]);
 }
 
-/// The answer to a request with this method, line by line and in every split.
+/// The answer to a request with this method, line by line, in every split, and with bytes behind it that nobody asked for.
 pub fn client(method: &str, bytes: impl AsRef<[u8]>, expected: &[&str]) {
     client_with(&Limits::default(), method, None, bytes, expected);
 }
@@ -51,9 +54,18 @@ pub fn client(method: &str, bytes: impl AsRef<[u8]>, expected: &[&str]) {
 pub fn client_with(limits: &Limits, method: &str, upgrade: Option<&str>, bytes: impl AsRef<[u8]>, expected: &[&str]) {
     let bytes = bytes.as_ref();
     let shown = bytes.escape_ascii().to_string();
-    in_all_splits(bytes, &shown, expected, |pieces| {
-        client_conversation(pieces, limits, method, upgrade)
-    });
+    let converse = |pieces: &[&[u8]]| client_conversation(pieces, limits, method, upgrade);
+    in_all_splits(bytes, &shown, expected, converse);
+    let mut followed = expected.to_vec();
+    match followed.last_mut() {
+        Some(last @ &mut ("reusable" | "not reusable")) => *last = "fault Unasked",
+        Some(&mut "switched") => {}
+        // What is missing would be made up for by what follows, and what ends by close never ends before.
+        Some(last) if last.starts_with("fault") && *last != "fault Truncated" => {}
+        _ => return,
+    }
+    let long = [bytes, UNASKED].concat();
+    in_all_splits(&long, &format!("{shown} and more"), &followed, converse);
 }
 
 pub fn faulty(bytes: impl AsRef<[u8]>, fault: Fault) {

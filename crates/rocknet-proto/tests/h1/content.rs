@@ -4,14 +4,31 @@ use rocknet_proto::Limits;
 use rocknet_proto::fuzzing::{Answering, server_conversation};
 use rocknet_proto::h1::{ChunkFault, FieldFault, Refusal};
 
-use super::check::{server, server_with};
+use super::check::{client, server, server_with};
 
 const CHUNKED: &str = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
 
+/// The same chunks in a request and in a response: both roles read them alike.
 fn chunked(content: &str, events: &[&str]) {
     let mut expected = vec!["POST / @a Chunked"];
     expected.extend(events);
     server([CHUNKED.as_bytes(), content.as_bytes()].concat(), &expected);
+
+    let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let Some((state, events)) = events.split_last() else {
+        return;
+    };
+    let state = match *state {
+        "idle" => "reusable".to_owned(),
+        "more" => "fault Truncated".to_owned(),
+        // A client sets no bound to content.
+        "refused ContentTooLarge" => return,
+        state => state.replace("refused", "fault"),
+    };
+    let mut expected = vec!["200 Chunked Transfer-Encoding=chunked"];
+    expected.extend(events);
+    expected.push(&state);
+    client("GET", [head.as_bytes(), content.as_bytes()].concat(), &expected);
 }
 
 fn chunked_refused(content: &str, events: &[&str], refusal: impl Into<Refusal>) {

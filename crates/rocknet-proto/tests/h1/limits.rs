@@ -182,3 +182,29 @@ fn limits_of_responses() {
     let many = format!("HTTP/1.1 204 \r\n{}\r\n", "X: y\r\n".repeat(4));
     client_with(&limits, "GET", None, many, &["fault Field(TooMany)"]);
 }
+
+#[test]
+fn limits_of_chunked_responses() {
+    let limits = Limits {
+        chunk_extension: 20,
+        trailer_size: 30,
+        fields: 3,
+        ..Limits::default()
+    };
+    let check = |content: String, events: &[&str]| {
+        let bytes = format!("HTTP/1.1 200 \r\nTransfer-Encoding: chunked\r\n\r\n{content}");
+        let mut expected = vec!["200 Chunked Transfer-Encoding=chunked"];
+        expected.extend(events);
+        client_with(&limits, "GET", None, bytes, &expected);
+    };
+    let extended = |n: usize| format!("1;{}\r\nx\r\n0\r\n\r\n", "e".repeat(n - 1));
+    check(extended(20), &["data x", "end", "reusable"]);
+    check(extended(21), &["fault Chunk(ExtensionsTooLarge)"]);
+    let trailer = |size: usize| format!("0\r\nX: {}\r\n\r\n", "x".repeat(size - 7));
+    let shown = format!("end X={}", "x".repeat(30 - 7));
+    check(trailer(30), &[&shown, "reusable"]);
+    check(trailer(31), &["fault Chunk(Trailer(TooLarge))"]);
+    let lines = |count: usize| format!("0\r\n{}\r\n", "X: y\r\n".repeat(count));
+    check(lines(3), &["end X=y X=y X=y", "reusable"]);
+    check(lines(4), &["fault Chunk(Trailer(TooMany))"]);
+}

@@ -222,6 +222,14 @@ fn heads_that_are_not_believed() {
         "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
         Fault::Framing(FramingFault::CodingInHttp10),
     );
+    // Sizes that no number holds together.
+    let chunked = ok("Transfer-Encoding: chunked\r\n", "1\r\nx\r\nffffffffffffffff\r\n");
+    let fault = format!("fault {:?}", Fault::Chunk(ChunkFault::SizeTooLong));
+    client(
+        "GET",
+        chunked,
+        &["200 Chunked Transfer-Encoding=chunked", "data x", &fault],
+    );
     let chunked = ok("Transfer-Encoding: chunked\r\n", "5 \r\n");
     let fault = format!("fault {:?}", Fault::Chunk(ChunkFault::BehindSize));
     client("GET", chunked, &["200 Chunked Transfer-Encoding=chunked", &fault]);
