@@ -195,6 +195,14 @@ mod tests {
     }
 
     #[test]
+    fn all_files_together_are_bounded() {
+        let mut sources = Sources::default();
+        sources.add(PathBuf::from("a.toml"), "x".repeat(1000));
+        assert!(sources.has_room(MAX_TOTAL_BYTES - 1000));
+        assert!(!sources.has_room(MAX_TOTAL_BYTES - 999) && !sources.has_room(usize::MAX));
+    }
+
+    #[test]
     fn long_lines_are_shown_around_the_place() {
         let mut sources = Sources::default();
         let text = format!("a = \"{}\" b", "x".repeat(5000));

@@ -71,8 +71,8 @@ pub(super) const KEYS: &[Key] = &[
     Key::new(
         "blocking_threads",
         &[Scope::Server],
-        // 1024 threads of 64 KiB and more are already a machine's worth of waiting.
-        Kind::Integer { min: 0, max: 1024 },
+        // As many as the pool starts; disks answer no faster to more.
+        Kind::Integer { min: 0, max: 512 },
         "Threads for work that waits: disks, compression of large answers, programs. They serve high before normal \
          before low priority. There is always one, for files.",
     )

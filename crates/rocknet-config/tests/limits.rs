@@ -1,0 +1,226 @@
+//! Every bound of the configuration met from both sides: the least and the most of each key, and the sizes of files,
+//! names, patterns and lists.
+
+use std::path::Path;
+
+use rocknet_config::environment::Memory;
+use rocknet_config::keys::{self, Availability, Kind, Scope};
+use rocknet_config::{Config, Report};
+
+const FILE: &str = "/etc/rocknet/rocknet.toml";
+
+fn read(text: &str) -> Result<Config, Report> {
+    read_with(text, &[])
+}
+
+/// Reads a text beside which these files lie.
+fn read_with(text: &str, files: &[(String, String)]) -> Result<Config, Report> {
+    let mut world = Memory {
+        any_directory: true,
+        ..Memory::default()
+    };
+    for (name, content) in files {
+        let path = Path::new(FILE).with_file_name(name);
+        world.files.insert(path, content.clone());
+    }
+    rocknet_config::parse(text, Path::new(FILE), &world).map(|loaded| loaded.config)
+}
+
+/// What is just allowed is taken; what is just beyond is refused in words that hold `told`.
+#[track_caller]
+fn check(what: &str, inside: &str, beyond: &str, told: &str) {
+    if let Err(report) = read(inside) {
+        panic!("{what}, just allowed:\n{report}");
+    }
+    refused(what, read(beyond), told);
+}
+
+#[track_caller]
+fn refused(what: &str, read: Result<Config, Report>, told: &str) {
+    match read {
+        Ok(_) => panic!("{what}, just beyond: taken"),
+        Err(report) => assert!(report.to_string().contains(told), "{what}, just beyond:\n{report}"),
+    }
+}
+
+fn site(keys: &str) -> String {
+    format!("[site.\"example.com\"]\nroot = \"/w\"\n{keys}\n")
+}
+
+/// The numbers that a kind takes at least and at most, each with how it is written.
+type Bounds = (u64, u64, fn(u64) -> String);
+
+fn bounds(kind: &Kind) -> Option<Bounds> {
+    match kind {
+        Kind::Integer { min, max } => Some((u64::try_from(*min).ok()?, u64::try_from(*max).ok()?, |n| n.to_string())),
+        Kind::Size { min, max } => Some((*min, *max, |n| format!("\"{n}B\""))),
+        Kind::Rate { min, max } => Some((*min, *max, |n| format!("\"{n}B/s\""))),
+        Kind::Duration { min_ms, max_ms } => Some((*min_ms, *max_ms, |n| format!("\"{n}ms\""))),
+        Kind::Either(kinds) => kinds.iter().find_map(bounds),
+        _ => None,
+    }
+}
+
+/// A key in its table, among those that its largest and smallest values depend on.
+fn placed(scope: Scope, name: &str, value: &str) -> Option<String> {
+    let line = format!("{name} = {value}");
+    let text = match scope {
+        Scope::Server => format!("[server]\n{line}\n{}", site("")),
+        Scope::Events => format!("[server]\nevents = {{ {line} }}\n{}", site("")),
+        // A target lies within a head.
+        Scope::Limits if name == "target_size" => format!("[limits]\nheader_size = \"1MiB\"\n{line}\n{}", site("")),
+        Scope::Limits => format!("[limits]\n{line}\n{}", site("")),
+        Scope::Rotate => format!("[log]\nrotate = {{ {line} }}\n{}", site("")),
+        Scope::Cache => format!("[cache]\n{line}\n{}", site("")),
+        Scope::SiteLimits => site(&format!("limits = {{ {line} }}")),
+        Scope::Redirect => site(&format!("redirects = {{ \"/a\" = {{ to = \"/b\", {line} }} }}")),
+        _ => return None,
+    };
+    Some(text)
+}
+
+#[test]
+fn the_least_and_the_most_of_each_key() {
+    let mut met = Vec::new();
+    for key in keys::all().filter(|key| key.availability == Availability::Now) {
+        let Some((least, most, write)) = bounds(&key.kind) else {
+            continue;
+        };
+        for scope in key.scopes {
+            let Some(text) = placed(*scope, key.name, &write(least)) else {
+                continue;
+            };
+            let what = format!("{} in {}", key.name, scope.header());
+            read(&text).unwrap_or_else(|report| panic!("the least {what}:\n{report}"));
+            let below = least.checked_sub(1).map_or_else(|| write(0).replace('0', "-1"), write);
+            for value in [below, write(most + 1)] {
+                let text = placed(*scope, key.name, &value).unwrap_or_default();
+                refused(&format!("{what} = {value}"), read(&text), key.name);
+            }
+            let text = placed(*scope, key.name, &write(most)).unwrap_or_default();
+            read(&text).unwrap_or_else(|report| panic!("the most {what}:\n{report}"));
+            met.push(key.name);
+        }
+    }
+    for name in [
+        "header_timeout",
+        "body_rate",
+        "target_size",
+        "connections",
+        "workers",
+        "max_file",
+        "keep",
+        "wait",
+    ] {
+        assert!(met.contains(&name), "{name} has no bounds: {met:?}");
+    }
+}
+
+#[test]
+fn lengths_of_names_and_patterns() {
+    let label = "a".repeat(63);
+    let host = format!("{label}.{label}.{label}.{}", "a".repeat(61));
+    assert_eq!(host.len(), 253);
+    let named = |name: &str| format!("[site.\"{name}\"]\nroot = \"/w\"\n");
+    check("a host name", &named(&host), &named(&format!("{host}a")), "is too long");
+    check(
+        "a part of a host name",
+        &named(&format!("{label}.test")),
+        &named(&format!("{label}a.test")),
+        "is too long",
+    );
+    let aliases = |count: usize| {
+        let names: Vec<String> = (0..count).map(|number| format!("\"a{number}.test\"")).collect();
+        site(&format!("aliases = [{}]", names.join(", ")))
+    };
+    check("aliases", &aliases(1000), &aliases(1001), "more than 1000 aliases");
+    let route = |pattern: &str| {
+        format!(
+            "{}[site.\"example.com\".route.\"{pattern}\"]\nbrowse = true\n",
+            site("")
+        )
+    };
+    let long = |length: usize| format!("/{}", "a".repeat(length - 1));
+    check("a route", &route(&long(8192)), &route(&long(8193)), "is too long");
+    let stars = |count: usize| format!("/{}", "a*".repeat(count));
+    check("stars of a route", &route(&stars(8)), &route(&stars(9)), "too many `*`");
+    let redirect = |from: &str, to: &str| site(&format!("redirects = {{ \"{from}\" = \"{to}\" }}"));
+    check(
+        "what is redirected",
+        &redirect(&long(8192), "/b"),
+        &redirect(&long(8193), "/b"),
+        "is too long",
+    );
+    check(
+        "where a redirect leads",
+        &redirect("/b", &long(8192)),
+        &redirect("/b", &long(8193)),
+        "is too long",
+    );
+    let socket = |length: usize| site(&format!("listen = \"unix:{}\"", long(length)));
+    check("the path of a socket", &socket(107), &socket(108), "at most 107 bytes");
+}
+
+#[test]
+fn depths() {
+    // One level within the bound, the key is wrong for another reason: no key needs as many.
+    let lists = |count: usize| format!("include = {}{}\n", "[".repeat(count), "]".repeat(count));
+    let names = |count: usize| format!("x{} = 1\n", ".x".repeat(count - 1));
+    for (what, inside, beyond, told) in [
+        ("lists in lists", lists(16), lists(17), "nested too deep"),
+        ("parts of a name", names(8), names(9), "more than 8 parts"),
+    ] {
+        refused(what, read(&beyond), told);
+        let report = read(&inside).expect_err("no such key").to_string();
+        assert!(!report.contains(told), "{what}, just allowed:\n{report}");
+    }
+    // The main file is the first of a chain.
+    let chain = |count: usize| {
+        let link = |number: usize| match number + 1 {
+            last if last == count => (format!("{number}.toml"), site("")),
+            next => (format!("{number}.toml"), format!("include = \"{next}.toml\"\n")),
+        };
+        (1..count).map(link).collect::<Vec<_>>()
+    };
+    let main = "include = \"1.toml\"\n";
+    let config = read_with(main, &chain(8)).unwrap_or_else(|report| panic!("eight files deep:\n{report}"));
+    assert_eq!(config.sites.len(), 1);
+    refused(
+        "nine files deep",
+        read_with(main, &chain(9)),
+        "includes more than 8 deep",
+    );
+}
+
+#[test]
+fn sizes_of_texts() {
+    const MIB: usize = 1024 * 1024;
+    let padded = |size: usize| {
+        let text = site("");
+        format!("{text}#{}", "x".repeat(size - text.len() - 1))
+    };
+    let (inside, beyond) = (padded(16 * MIB), padded(16 * MIB + 1));
+    assert_eq!(inside.len(), 16 * MIB);
+    check("a file", &inside, &beyond, "16 MiB");
+    assert!(rocknet_config::format(&beyond).is_err(), "nor is it formatted");
+    let filled = |size: usize| {
+        let files = [("big".to_owned(), "x".repeat(size))];
+        read_with(&site("headers = { X = \"${file:big}\" }"), &files)
+    };
+    let config = filled(256 * 1024).unwrap_or_else(|report| panic!("a value of 256 KiB:\n{report}"));
+    assert_eq!(config.sites[0].settings.headers["X"].len(), 256 * 1024);
+    refused("a value of a byte more", filled(256 * 1024 + 1), "past 256 KiB");
+}
+
+#[test]
+fn number_of_files() {
+    let main = format!("include = \"sites/*.toml\"\n{}", site(""));
+    let mut files: Vec<(String, String)> = (1..65_536)
+        .map(|number| (format!("sites/{number}.toml"), String::new()))
+        .collect();
+    if let Err(report) = read_with(&main, &files) {
+        panic!("65,536 files with the main one:\n{report}");
+    }
+    files.push(("sites/more.toml".to_owned(), String::new()));
+    refused("a file more", read_with(&main, &files), "more than 65536 files");
+}
