@@ -283,11 +283,12 @@ fn bind_all(
 fn worker_count(config: &Config, addresses: usize) -> usize {
     match config.server.workers {
         Workers::Count(count) => usize::from(count).max(1),
-        Workers::Auto => {
-            let cores = thread::available_parallelism().map_or(1, usize::from);
-            cores.min(MAX_AUTO_WORKERS / addresses.max(1)).max(1)
-        }
+        Workers::Auto => automatic_workers(thread::available_parallelism().map_or(1, usize::from), addresses),
     }
+}
+
+fn automatic_workers(cores: usize, addresses: usize) -> usize {
+    cores.min(MAX_AUTO_WORKERS / addresses.max(1)).max(1)
 }
 
 /// Connections that each of `threads` workers holds at most.
@@ -327,6 +328,22 @@ impl std::error::Error for StartError {}
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn workers_are_as_many_as_cores_while_there_are_few_addresses() {
+        for (cores, addresses, expected) in [
+            (4, 0, 4),
+            (64, 2, 64),
+            (64, 3, 42),
+            (128, 1, 128),
+            (129, 1, 128),
+            (8, 128, 1),
+            (8, 10_000, 1),
+        ] {
+            let found = automatic_workers(cores, addresses);
+            assert_eq!(found, expected, "{cores} cores, {addresses} addresses");
+        }
+    }
 
     #[test]
     fn connections_leave_room_for_what_else_holds_descriptors() {

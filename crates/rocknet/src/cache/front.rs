@@ -179,5 +179,7 @@ mod tests {
         assert!(front.find(0, b"/a").is_none());
         front.keep(0, &[b'x'; MAX_PATH_LENGTH + 1], known());
         assert!(front.paths.is_empty());
+        front.keep(0, &[b'x'; MAX_PATH_LENGTH], known());
+        assert!(front.find(0, &[b'x'; MAX_PATH_LENGTH]).is_some());
     }
 }

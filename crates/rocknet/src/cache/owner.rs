@@ -455,3 +455,6 @@ impl Drop for Report {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -17,6 +17,8 @@ enum Act {
     Seconds(u32),
     /// One byte a second.
     Trickle(&'static str),
+    /// So many bytes in each of these seconds.
+    SayEachSecond(usize, u32),
     /// So many bytes are taken from now on.
     Take(usize),
     /// So many bytes more are taken in each of these seconds.
@@ -49,6 +51,13 @@ fn outcome(acts: &[Act]) -> (String, bool) {
                     second(&mut client);
                 }
             }
+            Act::SayEachSecond(bytes, seconds) => {
+                for _ in 0..seconds {
+                    client.peer.say(&vec![b'x'; bytes]);
+                    client.settle();
+                    second(&mut client);
+                }
+            }
             Act::Take(bytes) => {
                 client.peer.take(bytes);
                 client.settle();
@@ -76,7 +85,7 @@ fn outcome(acts: &[Act]) -> (String, bool) {
 
 #[test]
 fn every_wait_has_its_deadline_from_both_sides() {
-    use Act::{End, Say, Seconds, Take, TakeEachSecond, Trickle};
+    use Act::{End, Say, SayEachSecond, Seconds, Take, TakeEachSecond, Trickle};
     const POST: &str = "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\n";
     const UNWANTED: &str = "POST /small.txt HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\n";
     const UNWANTED_CHUNKS: &str = "POST /small.txt HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -116,6 +125,10 @@ fn every_wait_has_its_deadline_from_both_sides() {
         ("content stops", &[Say(POST), Seconds(6), End], "408", true),
         ("content trickles", &[Say(POST), Trickle("01234")], "", false),
         ("content trickles", &[Say(POST), Trickle("012345")], "408", false),
+        // 500 bytes are asked for in five seconds.
+        ("content is slow", &[Say(POST), SayEachSecond(130, 7)], "", false),
+        ("content is slow", &[Say(POST), SayEachSecond(200, 5)], "200", false),
+        ("content is too slow", &[Say(POST), SayEachSecond(70, 6)], "408", false),
         ("unwanted content stops", &[Say(UNWANTED), Seconds(4)], "405", false),
         ("unwanted content stops", &[Say(UNWANTED), Seconds(6)], "405", true),
         (

@@ -2,6 +2,7 @@
 
 mod deadlines;
 mod life;
+mod limits;
 mod splits;
 mod world;
 

@@ -80,6 +80,15 @@ fn sizes_of_content() {
     check(&server, "refused before it is sent", expecting, 413);
     let huge = request("POST /echo/x", &["Content-Length: 18446744073709551615"]);
     check(&server, "the largest number there is", huge, 413);
+    let defaults = self::server("");
+    let expecting = |size: u64| {
+        let length = format!("Content-Length: {size}");
+        request("POST /echo/x", &[&length, "Expect: 100-continue"])
+    };
+    let mut client = defaults.connect();
+    client.send(expecting(100 << 20));
+    client.answer().expect("as much as may be by default", 100, &[]);
+    check(&defaults, "a byte more by default", expecting((100 << 20) + 1), 413);
     let own = Running::start_with(
         Folder::with(&[("www/index.html", "root")]),
         &format!("[limits]\nbody_size = 10\n{}", site("limits = { body_size = 2000 }")),

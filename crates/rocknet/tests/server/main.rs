@@ -3,6 +3,7 @@
 mod access_log;
 mod browse;
 mod cache;
+mod cache_bounds;
 mod conditions;
 mod content;
 mod encoding;

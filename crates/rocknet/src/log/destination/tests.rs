@@ -182,6 +182,17 @@ fn a_failed_log_is_tried_once_a_second_and_told() {
 }
 
 #[test]
+fn a_failed_log_holds_so_much_and_no_more() {
+    for (size, dropped) in [(HELD_MAX, 0), (HELD_MAX + 1, 1)] {
+        let mut bench = Bench::full();
+        bench.push(&("x".repeat(size - 1) + "\n"), &NEVER, 1);
+        assert_eq!(bench.destination.take_dropped(), dropped, "{size} bytes");
+        bench.push("\n", &NEVER, 1);
+        assert_eq!(bench.destination.take_dropped(), 1 - dropped, "a byte behind {size}");
+    }
+}
+
+#[test]
 fn trouble_over_before_it_was_told_is_not_told() {
     let mut bench = Bench::full();
     bench.push("a\n", &NEVER, 1);

@@ -72,6 +72,7 @@ fn moved_paths_lead_where_they_should() {
         ("/u/*/photo", "/photos/{*}.jpg", "/u/7/photo", Some("/photos/7.jpg")),
         ("*.htm", "/pages/{*}.html", "/a/b.htm", Some("/pages/b.html")),
         ("/a/*", "/{*}/{*}", "/a/x", Some("/x/x")),
+        ("/a/*", "/{*}{*}{*}{*}", "/a/x", Some("/xxxx")),
         // The query goes along, unless the target has one; a fragment stays last.
         ("/old", "/new", "/old?", Some("/new?")),
         ("/old", "/new", "/old?a=1&b=%20", Some("/new?a=1&b=%20")),

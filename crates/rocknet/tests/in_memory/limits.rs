@@ -1,0 +1,61 @@
+//! Amounts that a connection reads though nobody wants them: so much to be polite, and no byte more.
+
+use crate::GET;
+use crate::world::{Conversation, World};
+
+/// Content that nobody wants, thrown away to save the connection.
+const DRAINED: usize = 256 * 1024;
+/// What is read behind the last answer, so that closing is no reset.
+const LINGERED: usize = 1024 * 1024;
+
+fn statuses(client: &Conversation) -> Vec<String> {
+    let heard = client.heard();
+    let heads = heard.match_indices("HTTP/1.1 ");
+    heads.map(|(at, _)| heard[at + 9..at + 12].to_owned()).collect()
+}
+
+fn say_in_pieces(client: &mut Conversation, bytes: &[u8]) {
+    for piece in bytes.chunks(10_000) {
+        client.peer.say(piece);
+        client.settle();
+    }
+}
+
+#[test]
+fn unwanted_content_is_thrown_away_up_to_a_bound() {
+    let world = World::new("").warm();
+    for (size, answered) in [(DRAINED, vec!["405", "200"]), (DRAINED + 1, vec!["405"])] {
+        let by_length = (format!("Content-Length: {size}"), vec![b'x'; size]);
+        let chunk = [
+            format!("{size:x}\r\n").into_bytes(),
+            vec![b'x'; size],
+            b"\r\n0\r\n\r\n".to_vec(),
+        ]
+        .concat();
+        for (field, content) in [by_length, ("Transfer-Encoding: chunked".to_owned(), chunk)] {
+            let mut client = world.connect();
+            let head = format!("POST /small.txt HTTP/1.1\r\nHost: h\r\n{field}\r\n\r\n");
+            client.peer.say(head.as_bytes());
+            client.settle();
+            say_in_pieces(&mut client, &content);
+            client.peer.say(GET.as_bytes());
+            client.settle();
+            assert_eq!(statuses(&client), answered, "{size} bytes, {field}");
+            assert_eq!(client.peer.is_shut_down(), size > DRAINED, "{size} bytes, {field}");
+        }
+    }
+}
+
+#[test]
+fn behind_the_last_answer_so_much_is_read_and_no_more() {
+    let world = World::new("").warm();
+    let mut client = world.connect();
+    client.peer.say(b"BAD\r\n\r\n");
+    client.settle();
+    assert_eq!(statuses(&client), ["400"]);
+    assert!(client.peer.is_shut_down() && !client.is_over());
+    say_in_pieces(&mut client, &vec![b'x'; LINGERED]);
+    assert!(!client.is_over(), "a client that is still sending gets its answer");
+    client.peer.say(b"x");
+    assert!(client.settle().is_over(), "one that never stops is left");
+}

@@ -1,0 +1,104 @@
+//! The bounds of the cache met exactly: the largest file kept in memory, the bytes of all, the number of entries.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use rocknet::blocking::Pool;
+use rocknet::cache::Cache;
+use rocknet::cache::entry::Entry;
+use rocknet::scope::Scope;
+use rocknet_config::model::Settings;
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::JoinSet;
+
+use super::support::Folder;
+
+/// A cache of a scope, asked on the thread of the test.
+struct Asked {
+    cache: Cache,
+    scope: Arc<Scope>,
+    pool: Pool,
+    runtime: Runtime,
+}
+
+impl Asked {
+    fn new(root: &Path, memory: u64, max_file: u64) -> Asked {
+        let settings = Settings {
+            root: Some(root.to_owned()),
+            ..Settings::default()
+        };
+        let pool = Pool::new(2);
+        Asked {
+            cache: Cache::start(memory, pool.clone()).expect("a cache"),
+            scope: Arc::new(Scope::new(&settings, max_file).expect("a scope")),
+            pool,
+            runtime: Builder::new_current_thread().build().expect("a runtime"),
+        }
+    }
+
+    fn look_up(&self, path: &str) -> Arc<Entry> {
+        let found = self.cache.look_up(&self.scope, path);
+        self.runtime.block_on(found).expect("an entry")
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        self.pool.stop(Duration::from_secs(1));
+    }
+}
+
+#[test]
+fn the_largest_file_in_memory() {
+    const MAX_FILE: u64 = 1000;
+    let folder = Folder::with(&[]);
+    for size in [MAX_FILE, MAX_FILE + 1] {
+        folder.write(&format!("{size}.bin"), vec![1; size as usize]);
+        let asked = Asked::new(&folder.path(""), 1 << 20, MAX_FILE);
+        let entry = asked.look_up(&format!("/{size}.bin"));
+        assert_eq!(entry.descriptors() > 0, size > MAX_FILE, "{size} bytes");
+    }
+}
+
+#[test]
+fn bytes_of_all_entries_together() {
+    let folder = Folder::with(&[("a.bin", "same size"), ("b.bin", "same size")]);
+    let both = {
+        let asked = Asked::new(&folder.path(""), 1 << 20, 1000);
+        asked.look_up("/a.bin").size() + asked.look_up("/b.bin").size()
+    };
+    for (memory, gone) in [(both, false), (both - 1, true)] {
+        let asked = Asked::new(&folder.path(""), memory, 1000);
+        let first = asked.look_up("/a.bin");
+        // The owner makes room when it has answered; the next answer shows that it has.
+        asked.look_up("/b.bin");
+        asked.look_up("/b.bin");
+        assert_eq!(first.is_gone(), gone, "{memory} bytes for two entries of {both}");
+    }
+}
+
+#[test]
+fn number_of_entries() {
+    const MOST: usize = 64 * 1024;
+    const AT_ONCE: usize = 1024;
+    let folder = Folder::with(&[]);
+    let asked = Asked::new(&folder.path(""), 1 << 40, 1000);
+    let oldest = asked.look_up("/0");
+    for start in (1..MOST).step_by(AT_ONCE) {
+        let mut all = JoinSet::new();
+        for number in start..MOST.min(start + AT_ONCE) {
+            let (cache, scope) = (asked.cache.clone(), Arc::clone(&asked.scope));
+            let look_up = async move { cache.look_up(&scope, &format!("/{number}")).await.is_some() };
+            all.spawn_on(look_up, asked.runtime.handle());
+        }
+        let found = asked.runtime.block_on(all.join_all());
+        assert!(found.into_iter().all(|found| found), "what is missing is an entry, too");
+    }
+    assert!(!oldest.is_gone(), "{MOST} entries have room");
+    asked.look_up(&format!("/{MOST}"));
+    asked.look_up(&format!("/{MOST}"));
+    assert!(oldest.is_gone(), "one more takes the place of the oldest");
+    assert_eq!(asked.cache.status().entries.load(Ordering::Relaxed), MOST as u64);
+}
