@@ -134,6 +134,20 @@ fn a_key_that_comes_later_is_refused_as_such() {
     assert!(seen > 15, "{seen}");
 }
 
+/// What happens beyond a limit is for operators to know before it happens.
+#[test]
+fn every_limit_stands_in_its_page() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/limits.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    for scope in [Scope::Limits, Scope::Cache] {
+        let table = scope.header().trim_matches(['[', ']']);
+        for key in keys::within(scope) {
+            let name = format!("`{table}.{}`", key.name);
+            assert!(page.contains(&name), "docs/limits.md has no line for {name}");
+        }
+    }
+}
+
 /// Changed the table? `cargo xtask docs` writes these files anew.
 #[test]
 fn pages_on_disk_are_fresh() {
