@@ -6,6 +6,9 @@
 //! ```
 //! Deadlines move on with every request, nearly always further away, so a moved one stays in its slot until its old
 //! tick comes. Only one that comes nearer is put into a second slot at once.
+//!
+//! Ticks are counted in 32 bits, because every connection holds several: ticks of 10 ms come round after 497 days. So which
+//! of two is the later is told by the way from one to the other, and no deadline is further away than half of the round.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -16,11 +19,44 @@ use slab::Slab;
 
 /// Slots in the wheel: with ticks of 250 ms one turn is 64 s, so that the usual deadlines need one look each.
 const SLOTS: usize = 256;
-const NEVER: u32 = u32::MAX;
+
+/// Most ticks from now to a deadline: half of the round, 248 days with ticks of 10 ms. What is asked for beyond comes then.
+const FARTHEST: u32 = i32::MAX as u32;
+
+/// A moment of a wheel. Only moments less than half a round apart can be told which is the later.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Tick(u32);
+
+impl Tick {
+    /// The moment so many ticks later (see [`Wheel::ticks`]).
+    #[inline]
+    pub fn after(self, ticks: u32) -> Tick {
+        Tick(self.0.wrapping_add(ticks.min(FARTHEST)))
+    }
+
+    /// Ticks that have passed since an earlier moment.
+    #[inline]
+    pub fn since(self, earlier: Tick) -> u32 {
+        self.0.wrapping_sub(earlier.0)
+    }
+
+    /// Whether it is later than `other`.
+    #[inline]
+    pub fn is_later(self, other: Tick) -> bool {
+        (self.0.wrapping_sub(other.0) as i32) > 0
+    }
+
+    fn slot(self) -> usize {
+        self.0 as usize % SLOTS
+    }
+}
+
+// Coming round must lead from the last slot to the first.
+const _: () = assert!((1_u64 << 32).is_multiple_of(SLOTS as u64));
 
 /// All deadlines of one worker.
 pub struct Wheel {
-    now: Cell<u32>,
+    now: Cell<Tick>,
     tick: Duration,
     entries: RefCell<Slab<Entry>>,
     slots: RefCell<Vec<Vec<(u32, u32)>>>,
@@ -29,14 +65,25 @@ pub struct Wheel {
 }
 
 struct Entry {
-    /// The tick at which it is past, or `NEVER`.
-    due: u32,
-    /// The earliest tick whose slot holds it, or `NEVER`.
-    slotted: u32,
+    /// When it is past, if it is `Set`; never before `slotted`.
+    due: Tick,
+    /// The earliest moment whose slot holds it, if it `is_slotted`; never before now.
+    slotted: Tick,
     serial: u32,
-    past: bool,
+    state: State,
+    is_slotted: bool,
     waker: Option<Waker>,
 }
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Unset,
+    Set,
+    Past,
+}
+
+// Every idle connection has one.
+const _: () = assert!(size_of::<Entry>() <= 32);
 
 /// One deadline, not set at first. Dropping it forgets it.
 pub struct Deadline {
@@ -48,7 +95,7 @@ impl Wheel {
     /// `connections`: room reserved at once.
     pub fn new(tick: Duration, connections: usize) -> Rc<Wheel> {
         Rc::new(Wheel {
-            now: Cell::new(0),
+            now: Cell::new(Tick(0)),
             tick: tick.max(Duration::from_millis(1)),
             entries: RefCell::new(Slab::with_capacity(connections)),
             slots: RefCell::new((0..SLOTS).map(|_| Vec::new()).collect()),
@@ -60,9 +107,8 @@ impl Wheel {
         self.tick
     }
 
-    /// Ticks since the wheel was made.
     #[inline]
-    pub fn now(&self) -> u32 {
+    pub fn now(&self) -> Tick {
         self.now.get()
     }
 
@@ -73,17 +119,19 @@ impl Wheel {
     /// Whole ticks that are surely not shorter than `time`, counted from now.
     pub fn ticks(&self, time: Duration) -> u32 {
         let ticks = time.as_nanos().div_ceil(self.tick.as_nanos());
-        u32::try_from(ticks).unwrap_or(NEVER / 2).min(NEVER / 2) + 1
+        // The tick that is under way may end at once.
+        u32::try_from(ticks).map_or(FARTHEST, |ticks| ticks.saturating_add(1).min(FARTHEST))
     }
 
     pub fn deadline(self: &Rc<Wheel>) -> Deadline {
         let serial = self.serial.get().wrapping_add(1);
         self.serial.set(serial);
         let entry = Entry {
-            due: NEVER,
-            slotted: NEVER,
+            due: self.now.get(),
+            slotted: self.now.get(),
             serial,
-            past: false,
+            state: State::Unset,
+            is_slotted: false,
             waker: None,
         };
         Deadline {
@@ -94,10 +142,9 @@ impl Wheel {
 
     /// Goes one tick on and wakes the owners of deadlines now past. Returns how many.
     pub fn advance(&self) -> usize {
-        let now = self.now.get() + 1;
+        let now = self.now.get().after(1);
         self.now.set(now);
-        let slot = now as usize % SLOTS;
-        let waiting = std::mem::take(&mut self.slots.borrow_mut()[slot]);
+        let waiting = std::mem::take(&mut self.slots.borrow_mut()[now.slot()]);
         let mut woken = Vec::new();
         let mut later = Vec::new();
         {
@@ -106,24 +153,23 @@ impl Wheel {
                 let Some(entry) = entries.get_mut(key as usize).filter(|entry| entry.serial == serial) else {
                     continue;
                 };
-                if entry.slotted > now && entry.slotted != NEVER {
+                if entry.is_slotted && entry.slotted.is_later(now) {
                     // Put here for a later turn of the wheel, or a second time into a slot still to come.
-                    if entry.slotted as usize % SLOTS == slot {
-                        later.push((slot, (key, serial)));
+                    if entry.slotted.slot() == now.slot() {
+                        later.push((now.slot(), (key, serial)));
                     }
                     continue;
                 }
-                entry.slotted = NEVER;
-                if entry.due == NEVER {
+                entry.is_slotted = false;
+                if entry.state != State::Set {
                     continue;
                 }
-                if entry.due <= now {
-                    entry.past = true;
-                    entry.due = NEVER;
-                    woken.extend(entry.waker.take());
+                if entry.due.is_later(now) {
+                    (entry.slotted, entry.is_slotted) = (entry.due, true);
+                    later.push((entry.due.slot(), (key, serial)));
                 } else {
-                    entry.slotted = entry.due;
-                    later.push((entry.due as usize % SLOTS, (key, serial)));
+                    entry.state = State::Past;
+                    woken.extend(entry.waker.take());
                 }
             }
         }
@@ -150,26 +196,28 @@ impl Wheel {
 }
 
 impl Deadline {
-    /// Sets it to `ticks` from now (see [`Wheel::ticks`]).
+    /// Sets it to `ticks` from now (see [`Wheel::ticks`]), at least to the next.
     #[inline]
     pub fn set(&self, ticks: u32) {
-        let due = self.wheel.now.get() + ticks;
+        // The slot of this very tick has been looked at.
+        let due = self.wheel.now.get().after(ticks.max(1));
         let mut entries = self.wheel.entries.borrow_mut();
         let entry = &mut entries[self.key];
         entry.due = due;
-        entry.past = false;
-        if due < entry.slotted {
-            entry.slotted = due;
+        entry.state = State::Set;
+        if !entry.is_slotted || entry.slotted.is_later(due) {
+            (entry.slotted, entry.is_slotted) = (due, true);
             let item = (self.key as u32, entry.serial);
-            self.wheel.slots.borrow_mut()[due as usize % SLOTS].push(item);
+            self.wheel.slots.borrow_mut()[due.slot()].push(item);
         }
     }
 
     /// Ticks until it is past; 0 if it is, or is not set.
     pub fn left(&self) -> u32 {
-        match self.wheel.entries.borrow()[self.key].due {
-            NEVER => 0,
-            due => due.saturating_sub(self.wheel.now.get()),
+        let entry = &self.wheel.entries.borrow()[self.key];
+        match entry.state {
+            State::Set => entry.due.since(self.wheel.now.get()),
+            State::Unset | State::Past => 0,
         }
     }
 
@@ -178,10 +226,11 @@ impl Deadline {
     pub fn poll_past(&self, waker: &Waker) -> bool {
         let mut entries = self.wheel.entries.borrow_mut();
         let entry = &mut entries[self.key];
-        if !entry.past && !entry.waker.as_ref().is_some_and(|known| known.will_wake(waker)) {
+        let past = entry.state == State::Past;
+        if !past && !entry.waker.as_ref().is_some_and(|known| known.will_wake(waker)) {
             entry.waker = Some(waker.clone());
         }
-        entry.past
+        past
     }
 }
 
@@ -206,13 +255,22 @@ mod tests {
         }
     }
 
+    /// Beginnings of which most come round soon, or cross the half of the round.
+    const BEGINNINGS: [u32; 5] = [0, 1 << 31, (1 << 31) - 7, u32::MAX, u32::MAX - 301];
+
     fn wheel() -> Rc<Wheel> {
-        Wheel::new(Duration::from_millis(250), 4)
+        wheel_from(0)
+    }
+
+    fn wheel_from(beginning: u32) -> Rc<Wheel> {
+        let wheel = Wheel::new(Duration::from_millis(250), 4);
+        wheel.now.set(Tick(beginning));
+        wheel
     }
 
     /// The tick at which a deadline becomes past after these (at tick, set to) moves.
-    fn past_at(moves: &[(u32, u32)], until: u32) -> Option<u32> {
-        let wheel = wheel();
+    fn past_at(beginning: u32, moves: &[(u32, u32)], until: u32) -> Option<u32> {
+        let wheel = wheel_from(beginning);
         let count = Arc::new(Count(AtomicUsize::new(0)));
         let waker = Waker::from(Arc::clone(&count));
         let deadline = wheel.deadline();
@@ -224,7 +282,7 @@ mod tests {
             wheel.advance();
             if count.0.load(Ordering::Relaxed) > 0 {
                 assert!(deadline.poll_past(&waker));
-                return Some(wheel.now());
+                return Some(wheel.now().since(Tick(beginning)));
             }
         }
         None
@@ -243,9 +301,31 @@ mod tests {
             (&[(0, 2000)], None),
             (&[], None),
             (&[(0, 300), (5, 3), (6, 600)], Some(606)),
+            (&[(0, FARTHEST)], None),
+            (&[(0, u32::MAX)], None),
+            (&[(0, u32::MAX), (3, 4)], Some(7)),
+            (&[(4, 0)], Some(5)),
         ];
-        for (moves, expected) in rows {
-            assert_eq!(past_at(moves, 1000), *expected, "{moves:?}");
+        for beginning in BEGINNINGS {
+            for (moves, expected) in rows {
+                assert_eq!(past_at(beginning, moves, 1000), *expected, "{moves:?} from {beginning}");
+            }
+        }
+    }
+
+    #[test]
+    fn moments_are_told_apart_across_the_end_of_the_round() {
+        for beginning in BEGINNINGS.map(Tick) {
+            for ticks in [1, 2, 300, FARTHEST] {
+                let later = beginning.after(ticks);
+                assert_eq!(later.since(beginning), ticks);
+                assert!(
+                    later.is_later(beginning) && !beginning.is_later(later),
+                    "{beginning:?} {ticks}"
+                );
+            }
+            assert!(!beginning.is_later(beginning));
+            assert_eq!(beginning.after(u32::MAX), beginning.after(FARTHEST));
         }
     }
 
@@ -278,18 +358,20 @@ mod tests {
 
     #[test]
     fn what_is_left_grows_less_with_each_tick() {
-        let wheel = wheel();
-        let deadline = wheel.deadline();
-        assert_eq!(deadline.left(), 0);
-        deadline.set(3);
-        let left: Vec<u32> = (0..5)
-            .map(|_| {
-                let left = deadline.left();
-                wheel.advance();
-                left
-            })
-            .collect();
-        assert_eq!(left, [3, 2, 1, 0, 0]);
+        for beginning in BEGINNINGS {
+            let wheel = wheel_from(beginning);
+            let deadline = wheel.deadline();
+            assert_eq!(deadline.left(), 0);
+            deadline.set(3);
+            let left: Vec<u32> = (0..5)
+                .map(|_| {
+                    let left = deadline.left();
+                    wheel.advance();
+                    left
+                })
+                .collect();
+            assert_eq!(left, [3, 2, 1, 0, 0], "from {beginning}");
+        }
     }
 
     #[test]
@@ -297,6 +379,7 @@ mod tests {
         let wheel = wheel();
         assert_eq!(wheel.ticks(Duration::from_millis(250)), 2);
         assert_eq!(wheel.ticks(Duration::from_millis(251)), 3);
-        assert!(wheel.ticks(Duration::MAX) >= NEVER / 2);
+        assert_eq!(wheel.ticks(Duration::ZERO), 1);
+        assert_eq!(wheel.ticks(Duration::MAX), FARTHEST);
     }
 }

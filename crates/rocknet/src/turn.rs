@@ -9,6 +9,7 @@ use rocknet_io::runtime::spawn;
 use rocknet_io::socket::{AcceptTrouble, accept_trouble};
 use rocknet_io::tcp::Acceptor;
 use rocknet_io::ticker::Ticker;
+use rocknet_io::wheel::Tick;
 
 use crate::transport;
 use crate::worker::Worker;
@@ -38,9 +39,9 @@ pub struct Turn<'w> {
     /// On while there is anything that time matters to.
     ticker: Ticker,
     /// Accepting rests until this tick.
-    rest_until: Option<u32>,
+    rest_until: Option<Tick>,
     /// What is not done at this tick is cut.
-    stop_by: Option<u32>,
+    stop_by: Option<Tick>,
     shortage_told_ms: Option<u64>,
 }
 
@@ -81,7 +82,7 @@ impl<'w> Turn<'w> {
         if let Some(stop_by) = self.stop_by {
             self.worker.on_close(context.waker());
             let open = self.worker.connections();
-            if open == 0 || self.worker.wheel.now() >= stop_by {
+            if open == 0 || !stop_by.is_later(self.worker.wheel.now()) {
                 if open > 0 {
                     tracing::warn!(address = %self.worker.address, "cut {open} connections that did not finish in time");
                 }
@@ -118,12 +119,15 @@ impl<'w> Turn<'w> {
         }
     }
 
-    fn in_future(&self, time: Duration) -> u32 {
-        self.worker.wheel.now().saturating_add(self.worker.wheel.ticks(time))
+    fn in_future(&self, time: Duration) -> Tick {
+        self.worker.wheel.now().after(self.worker.wheel.ticks(time))
     }
 
     fn accept(&mut self, context: &mut Context<'_>) -> Option<io::Error> {
-        if self.rest_until.is_some_and(|until| self.worker.wheel.now() < until) {
+        if self
+            .rest_until
+            .is_some_and(|until| until.is_later(self.worker.wheel.now()))
+        {
             return None;
         }
         self.rest_until = None;

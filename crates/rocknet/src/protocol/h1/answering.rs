@@ -36,7 +36,7 @@ impl<L: Link> Connection<L> {
     ) {
         let request = index.view(head);
         let site = view.site(self.local.as_deref().copied(), request.authority);
-        let close = worker.is_stopping() || worker.wheel.now() - self.born >= view.ticks.age;
+        let close = worker.is_stopping() || worker.wheel.now().since(self.born) >= view.ticks.age;
         let owned = || Rc::new(OwnedRequest::copy(head, index));
         if let (Content::None, Some(number)) = (content, site) {
             let mut reply = H1Reply::new(&mut self.engine, output, worker, close);
@@ -157,7 +157,7 @@ impl<L: Link> Connection<L> {
     ) {
         self.state = State::Reading;
         self.deadlines.leave_handler();
-        let close = close || worker.is_stopping() || worker.wheel.now() - self.born >= view.ticks.age;
+        let close = close || worker.is_stopping() || worker.wheel.now().since(self.born) >= view.ticks.age;
         let Response { status, fields, body } = response;
         let length = body.length().map_or(Length::Unknown, Length::Exact);
         let framing = self.engine.respond(status, length, close);

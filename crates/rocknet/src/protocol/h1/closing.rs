@@ -28,7 +28,7 @@ impl<L: Link> Connection<L> {
         let worker = self.open.worker();
         // A client that was not the one to say close may have sent more, and closing over that would be a reset, which
         // takes away from it what it has not read yet.
-        let ours = worker.is_stopping() || worker.wheel.now() - self.born >= worker.view().ticks.age;
+        let ours = worker.is_stopping() || worker.wheel.now().since(self.born) >= worker.view().ticks.age;
         // Neither is it known what came while an answer that did not fit into the socket was on its way.
         let meanwhile = self.deadlines.phase() == Phase::Send;
         let linger = linger || ours || meanwhile || !self.unread.is_empty();

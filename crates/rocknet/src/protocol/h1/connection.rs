@@ -16,6 +16,7 @@ use std::task::{Context, Poll, ready};
 
 use rocknet_io::link::Link;
 use rocknet_io::queue::SendQueue;
+use rocknet_io::wheel::Tick;
 use rocknet_proto::h1::ServerConnection;
 use rocknet_proto::request::OwnedRequest;
 use rocknet_proto::status::Status;
@@ -44,7 +45,7 @@ pub struct Connection<L: Link> {
     /// The client's address as text, once it has been logged.
     pub(super) client_text: Option<Box<str>>,
     /// The wheel's tick at its beginning.
-    pub(super) born: u32,
+    pub(super) born: Tick,
     pub(super) state: State,
     /// What was received and not yet understood: empty for an idle connection.
     pub(super) unread: Vec<u8>,

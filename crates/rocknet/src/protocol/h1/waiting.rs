@@ -46,7 +46,7 @@ impl<L: Link> Connection<L> {
                 self.respond(&worker, &view, *response, false, waiting.facts, output);
             }
             Ok(Poll::Ready(Outcome::Known(known, request))) => {
-                let close = worker.is_stopping() || worker.wheel.now() - self.born >= view.ticks.age;
+                let close = worker.is_stopping() || worker.wheel.now().since(self.born) >= view.ticks.age;
                 let mut reply = H1Reply::new(&mut self.engine, output, &worker, close);
                 let view_of = Rc::clone(&request);
                 let dispatched = catch_unwind(AssertUnwindSafe(|| {
