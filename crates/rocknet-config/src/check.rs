@@ -15,7 +15,7 @@ mod words;
 use std::path::{Path, PathBuf};
 
 use crate::environment::Environment;
-use crate::file::Table;
+use crate::file::{Table, Text};
 use crate::finding::{Code, Finding, Related, Report, Severity};
 use crate::model::{Config, Place};
 use crate::source::{Sources, Span};
@@ -88,6 +88,20 @@ impl Check<'_> {
 
     pub fn warning(&mut self, code: Code, span: Span, message: impl Into<String>, help: impl Into<String>) {
         self.tell(Severity::Warning, code, span, message.into(), help.into());
+    }
+
+    /// A text that cannot stand where it does. The message may quote it; of one that variables filled in, perhaps with a
+    /// secret, nothing is told but what is written.
+    pub fn bad_text(&mut self, text: &Text, span: Span, message: impl Into<String>, help: impl Into<String>) {
+        let Some(template) = &text.template else {
+            return self.error(Code::BadValue, span, message, help);
+        };
+        let message = format!(
+            "\"{}\" is filled in with a value that cannot stand here",
+            words::short(template)
+        );
+        let help = "correct the variable or file; the value itself is not shown, as it may be a secret";
+        self.error(Code::BadValue, span, message, help);
     }
 
     /// Two places that exclude each other.

@@ -105,6 +105,14 @@ impl Node {
         }
     }
 
+    /// The string with what a message may show of it.
+    pub fn written(&self) -> Option<&Text> {
+        match &self.value {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
     /// What kind of value this is, as a message says it.
     pub fn noun(&self) -> &'static str {
         match &self.value {

@@ -349,6 +349,7 @@ fn wrong_type(check: &mut Check<'_>, key: &Key, kind: &Kind, node: &Node) {
     let mut help = String::new();
     if let Value::Text(text) = &node.value
         && matches!(kind, Kind::Integer { .. } | Kind::Either(_))
+        && text.template.is_none()
         && text.value.trim().parse::<i64>().is_ok()
     {
         help = format!("write it without quotes: {} = {}", key.name, text.value.trim());

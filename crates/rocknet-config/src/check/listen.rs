@@ -75,7 +75,7 @@ pub(super) fn build(
 
 fn one(check: &mut Check<'_>, item: &Node, address: Option<IpAddr>) -> Option<Listen> {
     let span = item.span;
-    let text = match &item.value {
+    let written = match &item.value {
         Value::Integer(443) => {
             let help = "write 80 until then, or \"http://443\" if it shall speak clear HTTP";
             not_yet(check, "443", "TLS", span, help);
@@ -87,9 +87,10 @@ fn one(check: &mut Check<'_>, item: &Node, address: Option<IpAddr>) -> Option<Li
                 port: u16::try_from(*port).ok()?,
             });
         }
-        Value::Text(text) => text.value.as_str(),
+        Value::Text(text) => text,
         _ => return None,
     };
+    let text = written.value.as_str();
     let (place, clear) = match text.split_once("://") {
         None => (text, false),
         Some(("http", place)) => (place.trim_end_matches('/'), true),
@@ -99,12 +100,8 @@ fn one(check: &mut Check<'_>, item: &Node, address: Option<IpAddr>) -> Option<Li
         }
         Some((scheme, _)) => {
             let message = format!("`listen` knows no {}://", short(scheme));
-            check.error(
-                Code::BadValue,
-                span,
-                message,
-                "write \"http://…\", or leave the scheme off",
-            );
+            let help = "write \"http://…\", or leave the scheme off";
+            check.bad_text(written, span, message, help);
             return None;
         }
     };
@@ -124,7 +121,7 @@ fn one(check: &mut Check<'_>, item: &Node, address: Option<IpAddr>) -> Option<Li
             Ok(port) => Some(Listen::Tcp { address, port }),
             Err(_) => {
                 let message = format!("{} is no port", short(port_alone));
-                check.error(Code::BadValue, span, message, "ports go from 0 to 65535");
+                check.bad_text(written, span, message, "ports go from 0 to 65535");
                 None
             }
         };
@@ -141,7 +138,7 @@ fn one(check: &mut Check<'_>, item: &Node, address: Option<IpAddr>) -> Option<Li
         }),
         Err(_) => {
             let (message, help) = misread(place);
-            check.error(Code::BadValue, span, message, help);
+            check.bad_text(written, span, message, help);
             None
         }
     }

@@ -124,12 +124,12 @@ fn disk(check: &mut Check<'_>, key: &str, text: &str, span: Span) -> Option<()> 
 
 /// A path below the site: what `fallback` and error pages name.
 pub(super) fn below_site(check: &mut Check<'_>, key: &str, node: &Node) -> Option<String> {
-    let text = node.as_text()?;
-    if let Some((message, help)) = site_path_fault(text) {
-        check.error(Code::BadValue, node.span, format!("`{key}`: {message}"), help);
+    let written = node.written()?;
+    if let Some((message, help)) = site_path_fault(&written.value) {
+        check.bad_text(written, node.span, format!("`{key}`: {message}"), help);
         return None;
     }
-    Some(text.to_owned())
+    Some(written.value.clone())
 }
 
 /// What is wrong with a path of a request, and what to write.

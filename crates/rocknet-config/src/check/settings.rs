@@ -70,12 +70,13 @@ pub(super) fn build(check: &mut Check<'_>, table: &Table, base: &Settings) -> Se
 
 fn index(check: &mut Check<'_>, node: &Node) -> Vec<String> {
     let mut names = Vec::new();
-    for (text, span) in value::texts(node) {
+    for (written, span) in value::texts(node) {
+        let text = written.value.as_str();
         let bad = text.is_empty() || text == "." || text == "..";
         if bad || text.contains(['/', '\\']) || text.contains(|c: char| c.is_control()) {
             let help = "write names alone: index = [\"index.html\"]; for paths there is `try`";
-            check.error(
-                Code::BadValue,
+            check.bad_text(
+                written,
                 span,
                 format!("`index`: \"{}\" is no file name", short(text)),
                 help,
@@ -89,23 +90,19 @@ fn index(check: &mut Check<'_>, node: &Node) -> Vec<String> {
 
 fn try_paths(check: &mut Check<'_>, node: &Node) -> Vec<String> {
     let mut paths = Vec::new();
-    for (text, span) in value::texts(node) {
+    for (written, span) in value::texts(node) {
+        let text = written.value.as_str();
         if text.starts_with('=') {
             let help = "leave it off: when nothing matches, the answer is 404";
-            check.error(
-                Code::BadValue,
-                span,
-                format!("`try`: \"{}\" is no path", short(text)),
-                help,
-            );
+            check.bad_text(written, span, format!("`try`: \"{}\" is no path", short(text)), help);
             continue;
         }
         // The placeholder holds a path that begins with `/`; what stands around it must make a path of it again.
         let sample = text.replace("{path}", "/x");
         if sample.contains(['{', '}', '$']) {
             let help = "write \"{path}\" for the path of the request";
-            check.error(
-                Code::BadValue,
+            check.bad_text(
+                written,
                 span,
                 format!("`try` knows only {{path}}, not \"{}\"", short(text)),
                 help,
@@ -121,7 +118,7 @@ fn try_paths(check: &mut Check<'_>, node: &Node) -> Vec<String> {
                     "begin it with {path} or `/`".to_owned(),
                 ),
             };
-            check.error(Code::BadValue, span, format!("`try`: {message}"), help);
+            check.bad_text(written, span, format!("`try`: {message}"), help);
             continue;
         }
         paths.push(text.to_owned());
@@ -253,14 +250,14 @@ fn redirect(check: &mut Check<'_>, from: Pattern, entry: &Entry) -> Option<Redir
         }
         _ => (&entry.node, 308),
     };
-    let text = to.as_text()?;
-    if let Err((message, help)) = pattern::target(&from, text) {
-        check.error(Code::BadValue, to.span, message, help);
+    let written = to.written()?;
+    if let Err((message, help)) = pattern::target(&from, &written.value) {
+        check.bad_text(written, to.span, message, help);
         return None;
     }
     Some(Redirect {
         from,
-        to: text.to_owned(),
+        to: written.value.clone(),
         status,
     })
 }

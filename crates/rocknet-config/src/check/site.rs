@@ -133,10 +133,10 @@ fn names(check: &mut Check<'_>, kind: &SiteName, header: Span, aliases: Option<&
         return names;
     }
     for (text, span) in value::texts(node) {
-        let alias = match host::host_pattern(text) {
+        let alias = match host::host_pattern(&text.value) {
             Ok(alias) => alias,
             Err((message, help)) => {
-                check.error(Code::BadValue, span, message, help);
+                check.bad_text(text, span, message, help);
                 continue;
             }
         };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::file::{Node, Table, Value};
+use crate::file::{Node, Table, Text, Value};
 use crate::source::Span;
 use crate::units;
 
@@ -55,10 +55,10 @@ pub(super) fn several(node: &Node) -> &[Node] {
 }
 
 /// The strings of a value that is one or a list of them.
-pub(super) fn texts(node: &Node) -> impl Iterator<Item = (&str, Span)> {
+pub(super) fn texts(node: &Node) -> impl Iterator<Item = (&Text, Span)> {
     several(node)
         .iter()
-        .filter_map(|item| Some((item.as_text()?, item.span)))
+        .filter_map(|item| Some((item.written()?, item.span)))
 }
 
 /// What a message may show of a value.
