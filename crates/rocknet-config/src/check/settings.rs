@@ -1,5 +1,7 @@
 //! Actions and filters of a site or route, laid over those it inherits: maps join, all else is replaced.
 
+use std::collections::BTreeMap;
+
 use crate::check::words::short;
 use crate::check::{Check, path, pattern, value};
 use crate::file::{Entry, Node, Table, Value};
@@ -210,6 +212,9 @@ fn redirects(check: &mut Check<'_>, table: &Table, settings: &mut Settings) {
     let Some(written) = table.table("redirects") else {
         return;
     };
+    // By pattern: a site that has moved brings tens of thousands, and each would be looked for among all others.
+    let inherited = std::mem::take(&mut settings.redirects).into_iter();
+    let mut all: BTreeMap<Pattern, Redirect> = inherited.map(|redirect| (redirect.from.clone(), redirect)).collect();
     for (name, entry) in written.in_order() {
         let from = match pattern::parse(name) {
             Ok(from) => from,
@@ -221,13 +226,12 @@ fn redirects(check: &mut Check<'_>, table: &Table, settings: &mut Settings) {
         let Some(redirect) = redirect(check, from, entry) else {
             continue;
         };
-        settings.redirects.retain(|other| other.from != redirect.from);
-        settings.redirects.push(redirect);
+        all.insert(redirect.from.clone(), redirect);
         settings
             .places
             .insert(format!("redirects.{name}"), check.place(entry.key));
     }
-    settings.redirects.sort_by(|a, b| a.from.cmp(&b.from));
+    settings.redirects = all.into_values().collect();
 }
 
 fn redirect(check: &mut Check<'_>, from: Pattern, entry: &Entry) -> Option<Redirect> {
