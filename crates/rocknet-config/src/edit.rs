@@ -21,6 +21,8 @@ pub enum EditError {
     BadPath,
     /// A part of the path is a value, not a table.
     NotATable(String),
+    /// The path ends at a table, and a table has no value to replace.
+    IsATable(String),
     /// The text is no TOML value.
     NotAValue(String),
     /// There is such a site already.
@@ -32,6 +34,7 @@ impl fmt::Display for EditError {
         match self {
             EditError::BadPath => write!(f, "the path names no key"),
             EditError::NotATable(key) => write!(f, "`{key}` is no table, so nothing can be written below it"),
+            EditError::IsATable(key) => write!(f, "`{key}` is a table; name a key in it, or remove it first"),
             EditError::NotAValue(text) => write!(f, "{text} is no TOML value; strings need quotes"),
             EditError::SiteExists(name) => write!(f, "there is a site \"{name}\" already"),
         }
@@ -86,7 +89,7 @@ impl Editor {
                 *new.decor_mut() = old.decor().clone();
                 *old = new;
             }
-            Some(item) if !item.is_none() => return Err(EditError::NotATable(key.to_owned())),
+            Some(item) if !item.is_none() => return Err(EditError::IsATable(key.to_owned())),
             _ => {
                 if inline {
                     // The space before `}` belongs to the last value, which another one now is.
@@ -264,7 +267,8 @@ mod tests {
         let rows: &[(&[&str], &str, EditError)] = &[
             (&[], "1", EditError::BadPath),
             (&["x"; MAX_KEY_PARTS + 2], "1", EditError::BadPath),
-            (&["server"], "1", EditError::NotATable("server".into())),
+            (&["server"], "1", EditError::IsATable("server".into())),
+            (&["site", "a.test"], "1", EditError::IsATable("a.test".into())),
             (&["server", "workers", "x"], "1", EditError::NotATable("workers".into())),
             (&["server", "user"], "www-data", EditError::NotAValue("www-data".into())),
         ];
