@@ -116,12 +116,13 @@ pub(super) fn host_pattern(text: &str) -> Result<HostPattern, Fault> {
             return fault("has a part that begins or ends with `-`", "remove the `-`".to_owned());
         }
     }
-    // Browsers take a name whose last part is a number for an address, and refuse it when it is none.
-    if name
-        .rsplit('.')
-        .next()
-        .is_some_and(|last| last.bytes().all(|b| b.is_ascii_digit()))
-    {
+    // Browsers take a name whose last part is a number, decimal or hexadecimal, for an address, and refuse it when it is
+    // none; so does the server.
+    let number = |last: &str| match last.strip_prefix("0x") {
+        Some(digits) => digits.bytes().all(|b| b.is_ascii_hexdigit()),
+        None => last.bytes().all(|b| b.is_ascii_digit()),
+    };
+    if name.rsplit('.').next().is_some_and(number) {
         return fault(
             "is neither an address nor a name",
             "write four numbers, or a name that ends in letters".to_owned(),
@@ -181,6 +182,9 @@ mod tests {
             ("a b", Err("no host name")),
             ("10.0.0", Err("neither")),
             ("256.0.0.1", Err("neither")),
+            ("a.0x1F", Err("neither")),
+            ("a.0x", Err("neither")),
+            ("a.0x1g", exact("a.0x1g")),
             (&long, Err("too long")),
         ];
         for (text, want) in rows {
