@@ -148,9 +148,11 @@ pub(crate) fn matches(pattern: &Pattern, path: &str) -> bool {
 }
 
 fn glob_matches(glob: &[u8], path: &[u8]) -> bool {
-    // A pattern without a leading `/` is matched against the end of the path.
+    // A pattern without a leading `/` begins with `*` and is matched against the end of the path. Its first star takes any
+    // part of a segment, so nothing is found from within one that is not found from its beginning.
     let anchored = glob.first() == Some(&b'/');
-    let starts = if anchored { 0..=0 } else { 0..=path.len() };
+    let later = path.iter().enumerate().filter(|(_, b)| **b == b'/' && !anchored);
+    let starts = std::iter::once(0).chain(later.map(|(slash, _)| slash + 1));
     starts.into_iter().any(|start| segment_matches(glob, &path[start..]))
 }
 
@@ -270,6 +272,9 @@ mod tests {
         let rows = [
             ("*.zip", "/a/b.zip", true),
             ("*.zip", "/a.zip/b", false),
+            ("*.zip", ".zip", true),
+            ("*/b*.zip", "/x/aa/b.zip", true),
+            ("*a/b*.zip", "/x/aa/b/b.zip", false),
             ("/users/*/photo", "/users/ada/photo", true),
             ("/users/*/photo", "/users/a/b/photo", false),
             ("/api*", "/api", true),
@@ -280,6 +285,18 @@ mod tests {
         ];
         for (pattern, path, want) in rows {
             assert_eq!(matches(&parse(pattern).unwrap(), path), want, "{pattern} {path}");
+        }
+        // Begun at every byte of the path, this took minutes.
+        let (glob, path) = (format!("*{}b", "a".repeat(4000)), format!("/{}", "a".repeat(8000)));
+        assert!(!matches(&parse(&glob).unwrap(), &path));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_glob_found_anywhere_is_found_from_a_segment_on(glob in "\\*[ab/*]{0,6}", path in "/[ab/]{0,8}") {
+            let (glob, path) = (glob.as_bytes(), path.as_bytes());
+            let anywhere = (0..=path.len()).any(|start| segment_matches(glob, &path[start..]));
+            proptest::prop_assert_eq!(glob_matches(glob, path), anywhere);
         }
     }
 }
