@@ -63,7 +63,7 @@ pub struct Events {
     pub connections: usize,
 }
 
-/// Bounds on what one client may use. See SPEC: each has a status or a close of its own.
+/// Bounds on what one client may use; each has a status or a close of its own.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Limits {
     /// From the first byte of a request (or the accept) to the end of its header section: 408 or close.
@@ -233,7 +233,7 @@ pub struct Settings {
     pub errors: BTreeMap<u16, String>,
     pub redirects: Vec<Redirect>,
     pub priority: Priority,
-    /// Where `root` was written, for `explain`.
+    /// Where each of them was written, for `explain`: `root`, `headers.X-A`, `redirects./old`.
     pub places: BTreeMap<String, Place>,
 }
 

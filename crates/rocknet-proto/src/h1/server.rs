@@ -416,5 +416,5 @@ impl ServerConnection {
     }
 }
 
-// What an idle connection costs beside its socket; SPEC allows 1 KB of heap for all of it.
+// Part of what an idle connection costs beside its socket; all of it together is to stay below 1 KB of heap.
 const _: () = assert!(size_of::<ServerConnection>() <= 64);
