@@ -1,4 +1,4 @@
-//! Writing names into HTML, URLs and fields so that they stay names.
+//! Writing names into HTML and URLs so that they stay names.
 
 /// Appends text to a page: in element content and in quoted attributes alike nothing of it is markup.
 pub fn html(text: &str, out: &mut String) {
@@ -40,47 +40,6 @@ pub fn path(decoded: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// How a body is to be shown (RFC 6266 §4.2).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Disposition {
-    Inline,
-    Attachment,
-}
-
-/// Appends the value of a `Content-Disposition` for a file name.
-///
-/// A quoted ASCII form comes first, for old clients; a name that is not all plain ASCII follows whole in the extended
-/// form (RFC 8187), which the others prefer (RFC 6266 §4.3). In the first, what is not ASCII becomes `_`, and so do
-/// percent signs, which some clients decode, and separators of directories.
-pub fn content_disposition(disposition: Disposition, file_name: &str, out: &mut Vec<u8>) {
-    out.extend_from_slice(match disposition {
-        Disposition::Inline => b"inline; filename=\"",
-        Disposition::Attachment => b"attachment; filename=\"",
-    });
-    let mut exact = true;
-    for character in file_name.chars() {
-        match character {
-            '"' => out.extend_from_slice(b"\\\""),
-            ' '..='~' if !matches!(character, '%' | '\\' | '/') => out.push(character as u8),
-            _ => {
-                exact = false;
-                out.push(b'_');
-            }
-        }
-    }
-    out.push(b'"');
-    if !exact {
-        out.extend_from_slice(b"; filename*=UTF-8''");
-        for byte in file_name.bytes() {
-            if is_attr_char(byte) {
-                out.push(byte);
-            } else {
-                percent(byte, out);
-            }
-        }
-    }
-}
-
 fn percent(byte: u8, out: &mut Vec<u8>) {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
     out.extend_from_slice(&[b'%', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 0xf)]]);
@@ -89,11 +48,6 @@ fn percent(byte: u8, out: &mut Vec<u8>) {
 /// unreserved / sub-delims / "@", but the apostrophe, so that a path may stand in any attribute (RFC 3986 §3.3).
 fn is_segment_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~!$&()*+,;=@".contains(&byte)
-}
-
-/// RFC 8187 §3.2.1
-fn is_attr_char(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!#$&+-.^_`|~".contains(&byte)
 }
 
 #[cfg(test)]
@@ -155,44 +109,6 @@ mod tests {
         assert_eq!(path_text(b"/\xff"), "/%FF");
     }
 
-    #[test]
-    fn names_files() {
-        use Disposition::{Attachment, Inline};
-        let rows: &[(Disposition, &str, &str)] = &[
-            (Attachment, "example.html", "attachment; filename=\"example.html\""),
-            (Inline, "a b.pdf", "inline; filename=\"a b.pdf\""),
-            (Attachment, "a\"b", "attachment; filename=\"a\\\"b\""),
-            (Attachment, "", "attachment; filename=\"\""),
-            // RFC 6266 §5
-            (
-                Attachment,
-                "\u{20ac} rates",
-                "attachment; filename=\"_ rates\"; filename*=UTF-8''%e2%82%ac%20rates",
-            ),
-            (
-                Attachment,
-                "50%.txt",
-                "attachment; filename=\"50_.txt\"; filename*=UTF-8''50%25.txt",
-            ),
-            (
-                Attachment,
-                "a\\b/c",
-                "attachment; filename=\"a_b_c\"; filename*=UTF-8''a%5Cb%2Fc",
-            ),
-            (
-                Attachment,
-                "a\r\nX: y",
-                "attachment; filename=\"a__X: y\"; filename*=UTF-8''a%0D%0AX%3A%20y",
-            ),
-        ];
-        for &(disposition, name, expected) in rows {
-            let mut out = Vec::new();
-            content_disposition(disposition, name, &mut out);
-            let out = String::from_utf8(out).unwrap();
-            assert!(out.eq_ignore_ascii_case(expected), "{out} is not {expected}");
-        }
-    }
-
     proptest! {
         #[test]
         fn an_encoded_path_is_the_path_again(decoded in "(/[a-z %?#'é\\-]{1,5}[a-z]){1,5}/?") {
@@ -208,13 +124,6 @@ mod tests {
             prop_assert!(!encoded.starts_with("//") && !encoded.contains('\\'));
             prop_assert!(encoded.starts_with('/') || !encoded.contains(':'));
             prop_assert!(is_field_value(encoded.as_bytes()));
-        }
-
-        #[test]
-        fn a_file_name_stays_in_its_quotes(name: String) {
-            let mut out = Vec::new();
-            content_disposition(Disposition::Attachment, &name, &mut out);
-            prop_assert!(is_field_value(&out) && out.is_ascii());
         }
     }
 }
