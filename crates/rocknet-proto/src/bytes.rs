@@ -193,6 +193,7 @@ mod tests {
             (" ", ""),
             ("a b", "a b"),
             ("\x0ba", "\x0ba"),
+            ("\ra", "\ra"),
         ] {
             assert_eq!(trim(from.as_bytes()), to.as_bytes());
         }

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod bytes;
+mod decimal;
 pub mod fields;
 #[doc(hidden)]
 pub mod fuzzing;

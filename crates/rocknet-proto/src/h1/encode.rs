@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::bytes::{TARGET, all, control_from, is_token};
+use crate::decimal::{MAX_DIGITS, digits};
 use crate::fields::{Known, KnownSet};
 use crate::status::Status;
 
@@ -212,18 +213,8 @@ pub fn encode_trailers<'a>(
 }
 
 /// Writes a number in decimal digits.
-pub fn decimal(mut number: u64, out: &mut Vec<u8>) {
-    let mut digits = [0; 20];
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            break;
-        }
-    }
-    out.extend_from_slice(&digits[at..]);
+pub fn decimal(number: u64, out: &mut Vec<u8>) {
+    out.extend_from_slice(digits(number, &mut [0; MAX_DIGITS]));
 }
 
 /// Whether the bytes may stand in a field line: no control but HTAB.

@@ -1,20 +1,17 @@
 //! What may stand in a field name and a field value (RFC 9110 §5), for those who write fields from a configuration.
 
+use crate::bytes::{self, VALUE};
+
 /// token = 1*tchar: field names, methods, codings, parameter names.
 pub fn is_token(bytes: &[u8]) -> bool {
-    !bytes.is_empty() && bytes.iter().all(|&b| is_tchar(b))
+    bytes::is_token(bytes)
 }
 
 /// A field value as it may be sent: visible bytes, obs-text, and spaces or tabs between them, never at an end.
 /// So no line break, NUL or other control can be smuggled into a head.
 pub fn is_field_value(bytes: &[u8]) -> bool {
     let blank = |b: Option<&u8>| matches!(b, Some(b' ' | b'\t'));
-    let allowed = |b: &u8| matches!(b, b' ' | b'\t' | 0x21..=0x7e | 0x80..=0xff);
-    bytes.iter().all(allowed) && !blank(bytes.first()) && !blank(bytes.last())
-}
-
-fn is_tchar(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+    bytes::all(bytes, VALUE) && !blank(bytes.first()) && !blank(bytes.last())
 }
 
 #[cfg(test)]

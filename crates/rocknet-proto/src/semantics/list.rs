@@ -1,14 +1,6 @@
 //! The comma lists that many fields are made of (RFC 9110 §5.6.1).
 
-/// The value without the optional whitespace around it.
-pub(super) fn trim(value: &[u8]) -> &[u8] {
-    let value = skip_whitespace(value);
-    let end = value
-        .iter()
-        .rposition(|&b| !is_whitespace(b))
-        .map_or(0, |last| last + 1);
-    &value[..end]
-}
+pub(super) use crate::bytes::trim;
 
 /// The value from its first byte that is not optional whitespace.
 pub(super) fn skip_whitespace(value: &[u8]) -> &[u8] {
@@ -91,13 +83,6 @@ mod tests {
             let found: Vec<&[u8]> = parts(value.as_bytes(), b',').collect();
             let expected: Vec<&[u8]> = expected.iter().map(|part| part.as_bytes()).collect();
             assert_eq!(found, expected, "{value:?}");
-        }
-    }
-
-    #[test]
-    fn trims() {
-        for (value, expected) in [("", ""), (" \t ", ""), (" a b\t", "a b"), ("a", "a"), ("\ra", "\ra")] {
-            assert_eq!(trim(value.as_bytes()), expected.as_bytes(), "{value:?}");
         }
     }
 }

@@ -5,7 +5,6 @@
 pub mod authority;
 pub mod conditional;
 pub mod date;
-mod decimal;
 pub mod escape;
 pub mod etag;
 pub mod fields;

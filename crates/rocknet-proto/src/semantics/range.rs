@@ -2,8 +2,8 @@
 
 use smallvec::SmallVec;
 
-use super::decimal;
 use super::list;
+use crate::decimal;
 
 /// More ranges than this in one request give the whole representation. A player or viewer asks for one to three; lists
 /// of hundreds have only ever been attacks (CVE-2011-3192).

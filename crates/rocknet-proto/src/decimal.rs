@@ -1,10 +1,10 @@
 //! Decimal numbers written without allocation.
 
 /// Digits of `u64::MAX`.
-pub(super) const MAX_DIGITS: usize = 20;
+pub(crate) const MAX_DIGITS: usize = 20;
 
 /// The digits of `value`, at the end of `buffer`.
-pub(super) fn digits(mut value: u64, buffer: &mut [u8; MAX_DIGITS]) -> &[u8] {
+pub(crate) fn digits(mut value: u64, buffer: &mut [u8; MAX_DIGITS]) -> &[u8] {
     let mut start = MAX_DIGITS;
     loop {
         start -= 1;
