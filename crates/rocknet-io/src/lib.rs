@@ -14,10 +14,14 @@ pub mod link;
 pub mod queue;
 #[cfg(unix)]
 pub mod rights;
+#[cfg(target_os = "linux")]
+pub mod ring;
 pub mod runtime;
 pub mod sim;
 #[cfg(unix)]
 pub mod socket;
+#[cfg(unix)]
+pub mod stream;
 #[cfg(unix)]
 pub mod tcp;
 pub mod terminal;

@@ -5,33 +5,70 @@ use std::io;
 
 use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 
+#[cfg(target_os = "linux")]
+use crate::ring;
+
 /// Tasks run between two looks at the kernel's events. The runtime's own 61 would ask the kernel
 /// an extra time in every batch of 64 busy connections.
 const TASKS_BETWEEN_EVENTS: u32 = 256;
 
-pub struct Runtime(LocalRuntime);
+pub struct Runtime {
+    runtime: LocalRuntime,
+    /// Dropped after all tasks.
+    #[cfg(target_os = "linux")]
+    _ring: Option<ring::Installed>,
+}
 
 impl Runtime {
-    /// `batch`: most events taken from the kernel at once.
+    /// Driven by the events of the runtime itself. `batch`: most of them taken from the kernel at once.
     pub fn new(batch: usize) -> io::Result<Runtime> {
-        let mut builder = Builder::new_current_thread();
-        if crate::ticker::NEEDS_RUNTIME_TIME {
-            builder.enable_time();
-        }
-        let runtime = builder
-            .enable_io()
-            .max_io_events_per_tick(batch.clamp(1, 1 << 16))
-            .event_interval(TASKS_BETWEEN_EVENTS)
+        Ok(Runtime {
+            runtime: builder(batch).build_local(LocalOptions::default())?,
+            #[cfg(target_os = "linux")]
+            _ring: None,
+        })
+    }
+
+    /// Driven by io_uring.
+    #[cfg(target_os = "linux")]
+    pub fn on_ring(batch: usize) -> io::Result<Runtime> {
+        let runtime = builder(batch)
+            .on_thread_park(ring::park)
             .build_local(LocalOptions::default())?;
-        Ok(Runtime(runtime))
+        let ring = runtime.block_on(async { ring::install() })?;
+        Ok(Runtime {
+            runtime,
+            _ring: Some(ring),
+        })
     }
 
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
-        self.0.block_on(future)
+        self.runtime.block_on(future)
     }
+}
+
+fn builder(batch: usize) -> Builder {
+    let mut builder = Builder::new_current_thread();
+    if crate::ticker::NEEDS_RUNTIME_TIME {
+        builder.enable_time();
+    }
+    builder
+        .enable_io()
+        .max_io_events_per_tick(batch.clamp(1, 1 << 16))
+        .event_interval(TASKS_BETWEEN_EVENTS);
+    builder
 }
 
 /// Starts a task on the runtime of this thread.
 pub fn spawn<F: Future<Output = ()> + 'static>(future: F) {
     drop(tokio::task::spawn_local(future));
+}
+
+/// Goes on when all that the kernel had to tell at this moment has been told to the tasks it concerns.
+pub async fn hear() {
+    tokio::task::yield_now().await;
+    #[cfg(target_os = "linux")]
+    if let Some(driver) = ring::current() {
+        while driver.turn(false) {}
+    }
 }

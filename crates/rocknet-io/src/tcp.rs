@@ -1,7 +1,7 @@
 //! A Link over a stream socket (TCP or Unix) on the runtime's readiness events.
 
 use std::io::{self, IoSlice};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::queue::{MAX_SLICES, SendQueue};
 use crate::socket::{AcceptTrouble, Listener, Peer, accept, accept_trouble};
 
 /// Most bytes of files sent before other connections get their turn.
-const FILE_TURN: u64 = 1 << 20;
+pub(crate) const FILE_TURN: u64 = 1 << 20;
 
 /// A connected, non-blocking stream socket.
 pub struct Tcp {
@@ -67,7 +67,7 @@ impl Link for Tcp {
         let room = buffer.len();
         if self.fresh {
             self.fresh = false;
-            match receive(self.socket.get_ref(), buffer) {
+            match receive(self.socket.get_ref().as_fd(), buffer) {
                 Ok(got) => return Poll::Ready(Ok(Received::Lent(&buffer[..got]))),
                 Err(Errno::AGAIN | Errno::INTR) => {}
                 Err(error) => return Poll::Ready(Err(error.into())),
@@ -75,7 +75,7 @@ impl Link for Tcp {
         }
         loop {
             let mut readiness = ready!(self.socket.poll_read_ready(context))?;
-            match receive(readiness.get_inner(), buffer) {
+            match receive(readiness.get_inner().as_fd(), buffer) {
                 Ok(got) => {
                     // Edge-triggered: fewer bytes than asked for means that the socket is empty, so that
                     // the next call need not ask the kernel only to hear EAGAIN.
@@ -96,7 +96,7 @@ impl Link for Tcp {
         // A write is tried before readiness is asked: the socket nearly always has room.
         let mut file_budget = FILE_TURN;
         loop {
-            match send_front(self.socket.get_ref(), queue, &mut file_budget) {
+            match send_front(self.socket.get_ref().as_fd(), queue, &mut file_budget) {
                 Ok(true) => return Poll::Ready(Ok(())),
                 Ok(false) if file_budget == 0 => {
                     context.waker().wake_by_ref();
@@ -113,29 +113,15 @@ impl Link for Tcp {
     }
 
     fn shut_down(&mut self) -> io::Result<()> {
-        Ok(rustix::net::shutdown(self.socket.get_ref(), Shutdown::Write)?)
+        shut_down(self.socket.get_ref().as_fd())
     }
 
     fn reset(&mut self) {
-        // A socket that cannot linger is closed as it is; a Unix socket has no other way.
-        let _ = socket2::SockRef::from(self.socket.get_ref()).set_linger(Some(Duration::ZERO));
+        reset(self.socket.get_ref().as_fd());
     }
 
     fn in_flight(&self) -> u64 {
-        #[cfg(target_os = "linux")]
-        {
-            /// `SIOCOUTQ`: what waits in the send queue of a socket, unacknowledged.
-            const SEND_QUEUE: rustix::ioctl::Opcode = 0x5411;
-            #[allow(unsafe_code)]
-            // SAFETY: this request writes one int, which is what the getter makes room for, and nothing else.
-            let bytes = unsafe {
-                let getter = rustix::ioctl::Getter::<SEND_QUEUE, core::ffi::c_int>::new();
-                rustix::ioctl::ioctl(self.socket.get_ref(), getter)
-            };
-            u64::try_from(bytes.unwrap_or(0)).unwrap_or(0)
-        }
-        #[cfg(not(target_os = "linux"))]
-        0
+        in_flight(self.socket.get_ref().as_fd())
     }
 
     fn sends_files(&self) -> bool {
@@ -143,14 +129,41 @@ impl Link for Tcp {
     }
 }
 
+pub(crate) fn shut_down(socket: BorrowedFd<'_>) -> io::Result<()> {
+    Ok(rustix::net::shutdown(socket, Shutdown::Write)?)
+}
+
+pub(crate) fn reset(socket: BorrowedFd<'_>) {
+    // A socket that cannot linger is closed as it is; a Unix socket has no other way.
+    let _ = socket2::SockRef::from(&socket).set_linger(Some(Duration::ZERO));
+}
+
+#[cfg(target_os = "linux")]
+pub(crate) fn in_flight(socket: BorrowedFd<'_>) -> u64 {
+    /// `SIOCOUTQ`: what waits in the send queue of a socket, unacknowledged.
+    const SEND_QUEUE: rustix::ioctl::Opcode = 0x5411;
+    #[allow(unsafe_code)]
+    // SAFETY: this request writes one int, which is what the getter makes room for, and nothing else.
+    let bytes = unsafe {
+        let getter = rustix::ioctl::Getter::<SEND_QUEUE, core::ffi::c_int>::new();
+        rustix::ioctl::ioctl(socket, getter)
+    };
+    u64::try_from(bytes.unwrap_or(0)).unwrap_or(0)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn in_flight(_: BorrowedFd<'_>) -> u64 {
+    0
+}
+
 #[inline]
-fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> Result<usize, Errno> {
+pub(crate) fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<usize, Errno> {
     rustix::net::recv(socket, buffer, RecvFlags::empty()).map(|(got, _)| got)
 }
 
 /// One system call's worth of the queue. True when the queue is empty.
 #[inline]
-fn send_front(socket: &OwnedFd, queue: &mut SendQueue, file_budget: &mut u64) -> io::Result<bool> {
+pub(crate) fn send_front(socket: BorrowedFd<'_>, queue: &mut SendQueue, file_budget: &mut u64) -> io::Result<bool> {
     let sent = if let Some(plain) = queue.plain() {
         if plain.is_empty() {
             return Ok(true);

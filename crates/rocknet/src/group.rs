@@ -176,10 +176,17 @@ impl Seat {
     }
 
     fn run(&mut self, orders: &mut UnboundedReceiver<Order>) -> End {
-        match Runtime::new(self.batch) {
+        match self.runtime() {
             Ok(runtime) => runtime.block_on(self.serve(orders)),
             Err(error) => End::Failed(error),
         }
+    }
+
+    fn runtime(&self) -> io::Result<Runtime> {
+        if std::env::var("ROCKNET_BACKEND").is_ok_and(|value| value == "io_uring") {
+            return Runtime::on_ring(self.batch);
+        }
+        Runtime::new(self.batch)
     }
 
     async fn serve(&mut self, orders: &mut UnboundedReceiver<Order>) -> End {

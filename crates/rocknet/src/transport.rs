@@ -5,13 +5,13 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
 use rocknet_io::socket::{Peer, local_address};
-use rocknet_io::tcp::Tcp;
+use rocknet_io::stream::Stream;
 
 use crate::exchange::Client;
 use crate::protocol::h1;
 use crate::worker::Worker;
 
-pub fn connection(worker: &Rc<Worker>, socket: OwnedFd, peer: Peer) -> io::Result<h1::Connection<Tcp>> {
+pub fn connection(worker: &Rc<Worker>, socket: OwnedFd, peer: Peer) -> io::Result<h1::Connection<Stream>> {
     let client = match peer {
         Peer::Ip(address) => Client::Ip {
             address: address.ip(),
@@ -24,5 +24,5 @@ pub fn connection(worker: &Rc<Worker>, socket: OwnedFd, peer: Peer) -> io::Resul
     } else {
         None
     };
-    Ok(h1::Connection::new(worker, Tcp::new(socket)?, client, local))
+    Ok(h1::Connection::new(worker, Stream::new(socket)?, client, local))
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rocknet_config::model::{Events, Limits};
 use rocknet_io::queue::SendQueue;
-use rocknet_io::runtime::spawn;
+use rocknet_io::runtime::{hear, spawn};
 use rocknet_io::socket::Address;
 use rocknet_io::wheel::Wheel;
 use rocknet_proto::limits::Limits as HeadLimits;
@@ -142,7 +142,7 @@ impl Worker {
         // Requests may lie in sockets whose events nobody has looked at yet. The loop looks before it goes on behind the
         // yield, so that who seems idle then is idle.
         spawn(async move {
-            tokio::task::yield_now().await;
+            hear().await;
             wheel.wake_all();
         });
     }

@@ -1,0 +1,18 @@
+//! Sockets on io_uring: one ring for each worker's thread, driven where the runtime would go to sleep.
+//!
+//! ```text
+//! tasks run ──none left──▶ turn: submit, wait, reap, wake ──▶ tasks run
+//!                               │ the ring also waits for the runtime's own epoll: timers, other threads, signals
+//! ```
+//! The kernel writes into memory that the ring owns, and no operation reads or writes memory of anybody else, so that a
+//! task may be dropped at any time.
+
+mod buffers;
+mod driver;
+mod epoll;
+mod place;
+mod stream;
+
+pub use driver::{Driver, current};
+pub(crate) use driver::{Installed, install, park};
+pub use stream::RingStream;

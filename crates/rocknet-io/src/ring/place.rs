@@ -1,0 +1,110 @@
+//! What the driver knows of one connection: its operations, what has arrived, and who waits for it.
+
+use std::collections::VecDeque;
+use std::os::fd::RawFd;
+use std::task::Waker;
+
+use rustix::io::Errno;
+
+use super::buffers::{Buffers, Filled};
+
+/// Where the receiving operation of a connection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Receiving {
+    Idle,
+    Armed,
+    /// Told to end; its last completion is still to come.
+    Cancelled,
+}
+
+/// How a connection's incoming bytes ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    Closed,
+    Failed(Errno),
+}
+
+pub(super) struct Place {
+    /// Open as long as anything was asked for it that has not been handed over.
+    pub socket: RawFd,
+    pub waker: Option<Waker>,
+    pub receiving: Receiving,
+    /// Waits for room in the socket.
+    pub writing: bool,
+    /// What arrived in this turn.
+    pub filled: VecDeque<Filled>,
+    /// What arrived earlier and was not taken: copied, so that the buffers serve others.
+    pub stash: Vec<u8>,
+    pub taken: usize,
+    pub end: Option<End>,
+    /// Nobody is interested any more; the place is free when its operations have ended.
+    pub gone: bool,
+}
+
+impl Place {
+    pub fn new(socket: RawFd) -> Place {
+        Place {
+            socket,
+            waker: None,
+            receiving: Receiving::Idle,
+            writing: false,
+            filled: VecDeque::new(),
+            stash: Vec::new(),
+            taken: 0,
+            end: None,
+            gone: false,
+        }
+    }
+
+    pub fn is_free(&self) -> bool {
+        self.gone && self.receiving == Receiving::Idle && !self.writing
+    }
+
+    pub fn wait(&mut self, waker: &Waker) {
+        match &mut self.waker {
+            Some(known) if known.will_wake(waker) => {}
+            known => *known = Some(waker.clone()),
+        }
+    }
+
+    /// Copies what has arrived to the front of `buffer`.
+    pub fn take(&mut self, buffers: &mut Buffers, buffer: &mut [u8]) -> usize {
+        let mut at = 0;
+        if !self.stash.is_empty() {
+            let left = &self.stash[self.taken..];
+            at = left.len().min(buffer.len());
+            buffer[..at].copy_from_slice(&left[..at]);
+            self.taken += at;
+            if self.taken < self.stash.len() {
+                return at;
+            }
+            (self.stash, self.taken) = (Vec::new(), 0);
+        }
+        while let Some(filled) = self.filled.front() {
+            if filled.len() > buffer.len() - at {
+                if at == 0 {
+                    // Offered less than one of our buffers holds.
+                    self.put_by(buffers);
+                    return self.take(buffers, buffer);
+                }
+                break;
+            }
+            buffer[at..at + filled.len()].copy_from_slice(buffers.bytes(filled));
+            at += filled.len();
+            if let Some(filled) = self.filled.pop_front() {
+                buffers.give_back(filled);
+            }
+        }
+        at
+    }
+
+    /// Moves what nobody took into memory of the connection's own; false if there was nothing.
+    pub fn put_by(&mut self, buffers: &mut Buffers) -> bool {
+        let any = !self.filled.is_empty();
+        for filled in self.filled.drain(..) {
+            self.stash.extend_from_slice(buffers.bytes(&filled));
+            buffers.give_back(filled);
+        }
+        any
+    }
+}

@@ -1,0 +1,118 @@
+//! A Link over a stream socket on the ring of its thread.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+
+use super::Driver;
+use crate::link::{Link, Received};
+use crate::queue::SendQueue;
+use crate::tcp::{self, FILE_TURN};
+
+/// A connected, non-blocking stream socket.
+pub struct RingStream {
+    driver: Rc<Driver>,
+    place: usize,
+    /// There until this is dropped.
+    socket: Option<OwnedFd>,
+    /// The first receive is tried at once: with the accept, the request has mostly arrived.
+    fresh: bool,
+}
+
+impl RingStream {
+    /// Takes over an accepted socket; it must be non-blocking.
+    pub fn new(driver: Rc<Driver>, socket: OwnedFd) -> RingStream {
+        RingStream {
+            place: driver.enter(socket.as_fd()),
+            driver,
+            socket: Some(socket),
+            fresh: true,
+        }
+    }
+
+    /// The ring has failed, and all that it brought has been taken.
+    #[inline]
+    pub fn is_out_of_order(&self) -> bool {
+        self.driver.has_failed() && self.driver.is_empty(self.place)
+    }
+
+    /// The socket, to go on without this ring.
+    pub fn take_socket(&mut self) -> io::Result<OwnedFd> {
+        self.driver.forget(self.place);
+        self.socket.take().ok_or_else(|| io::ErrorKind::NotConnected.into())
+    }
+
+    fn socket(&self) -> io::Result<BorrowedFd<'_>> {
+        match &self.socket {
+            Some(socket) => Ok(socket.as_fd()),
+            None => Err(io::ErrorKind::NotConnected.into()),
+        }
+    }
+}
+
+impl Drop for RingStream {
+    fn drop(&mut self) {
+        if let Some(socket) = self.socket.take() {
+            self.driver.leave(self.place, socket);
+        }
+    }
+}
+
+impl Link for RingStream {
+    #[inline]
+    fn poll_recv<'b>(&mut self, context: &mut Context<'_>, buffer: &'b mut [u8]) -> Poll<io::Result<Received<'b>>> {
+        if self.fresh {
+            self.fresh = false;
+            match tcp::receive(self.socket()?, buffer) {
+                Ok(got) => return Poll::Ready(Ok(Received::Lent(&buffer[..got]))),
+                Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {}
+                Err(error) => return Poll::Ready(Err(error.into())),
+            }
+        }
+        let got = ready!(self.driver.poll_receive(context, self.place, buffer))?;
+        Poll::Ready(Ok(Received::Lent(&buffer[..got])))
+    }
+
+    #[inline]
+    fn poll_send(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> Poll<io::Result<()>> {
+        let socket = self.socket()?;
+        let mut file_budget = FILE_TURN;
+        loop {
+            match tcp::send_front(socket, queue, &mut file_budget) {
+                Ok(true) => return Poll::Ready(Ok(())),
+                Ok(false) if file_budget == 0 => {
+                    context.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                Ok(false) => {}
+                Err(error) => match error.kind() {
+                    io::ErrorKind::WouldBlock => {
+                        self.driver.wake_when_writable(context, self.place);
+                        return Poll::Pending;
+                    }
+                    io::ErrorKind::Interrupted => {}
+                    _ => return Poll::Ready(Err(error)),
+                },
+            }
+        }
+    }
+
+    fn shut_down(&mut self) -> io::Result<()> {
+        tcp::shut_down(self.socket()?)
+    }
+
+    fn reset(&mut self) {
+        if let Ok(socket) = self.socket() {
+            tcp::reset(socket);
+        }
+    }
+
+    fn in_flight(&self) -> u64 {
+        self.socket().map_or(0, tcp::in_flight)
+    }
+
+    fn sends_files(&self) -> bool {
+        true
+    }
+}

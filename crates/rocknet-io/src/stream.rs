@@ -1,0 +1,106 @@
+//! A stream socket on whatever its thread drives sockets with.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::task::{Context, Poll};
+
+use crate::link::{Link, Received};
+use crate::queue::SendQueue;
+#[cfg(target_os = "linux")]
+use crate::ring::{self, RingStream};
+use crate::tcp::Tcp;
+
+/// A connected, non-blocking stream socket.
+pub enum Stream {
+    Tcp(Tcp),
+    #[cfg(target_os = "linux")]
+    Ring(RingStream),
+}
+
+impl Stream {
+    /// Takes over an accepted socket; it must be non-blocking.
+    pub fn new(socket: OwnedFd) -> io::Result<Stream> {
+        #[cfg(target_os = "linux")]
+        if let Some(driver) = ring::current() {
+            return Ok(Stream::Ring(RingStream::new(driver, socket)));
+        }
+        Ok(Stream::Tcp(Tcp::new(socket)?))
+    }
+
+    /// Leaves a ring that failed: the socket is as good as before.
+    #[cfg(target_os = "linux")]
+    #[cold]
+    fn leave_ring(&mut self) -> io::Result<()> {
+        if let Stream::Ring(ring) = self {
+            let socket = ring.take_socket()?;
+            *self = Stream::Tcp(Tcp::new(socket)?);
+        }
+        Ok(())
+    }
+}
+
+impl Link for Stream {
+    #[inline]
+    fn poll_recv<'b>(&mut self, context: &mut Context<'_>, buffer: &'b mut [u8]) -> Poll<io::Result<Received<'b>>> {
+        #[cfg(target_os = "linux")]
+        if let Stream::Ring(ring) = self {
+            if !ring.is_out_of_order() {
+                return ring.poll_recv(context, buffer);
+            }
+            self.leave_ring()?;
+        }
+        match self {
+            Stream::Tcp(tcp) => tcp.poll_recv(context, buffer),
+            #[cfg(target_os = "linux")]
+            Stream::Ring(ring) => ring.poll_recv(context, buffer),
+        }
+    }
+
+    #[inline]
+    fn poll_send(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> Poll<io::Result<()>> {
+        #[cfg(target_os = "linux")]
+        if let Stream::Ring(ring) = self {
+            if !ring.is_out_of_order() {
+                return ring.poll_send(context, queue);
+            }
+            self.leave_ring()?;
+        }
+        match self {
+            Stream::Tcp(tcp) => tcp.poll_send(context, queue),
+            #[cfg(target_os = "linux")]
+            Stream::Ring(ring) => ring.poll_send(context, queue),
+        }
+    }
+
+    fn shut_down(&mut self) -> io::Result<()> {
+        match self {
+            Stream::Tcp(tcp) => tcp.shut_down(),
+            #[cfg(target_os = "linux")]
+            Stream::Ring(ring) => ring.shut_down(),
+        }
+    }
+
+    fn reset(&mut self) {
+        match self {
+            Stream::Tcp(tcp) => tcp.reset(),
+            #[cfg(target_os = "linux")]
+            Stream::Ring(ring) => ring.reset(),
+        }
+    }
+
+    fn in_flight(&self) -> u64 {
+        match self {
+            Stream::Tcp(tcp) => tcp.in_flight(),
+            #[cfg(target_os = "linux")]
+            Stream::Ring(ring) => ring.in_flight(),
+        }
+    }
+
+    fn sends_files(&self) -> bool {
+        match self {
+            Stream::Tcp(tcp) => tcp.sends_files(),
+            #[cfg(target_os = "linux")]
+            Stream::Ring(ring) => ring.sends_files(),
+        }
+    }
+}
