@@ -109,6 +109,13 @@ impl SendQueue {
         }
     }
 
+    /// Puts bytes in front of all others: they were taken to be sent, and did not leave.
+    pub fn put_back(&mut self, bytes: Vec<u8>) {
+        self.name_written();
+        self.queued += bytes.len() as u64;
+        self.segments.push_front(Segment::Owned(bytes.into()));
+    }
+
     /// Forgets everything but keeps the buffer for the next answers.
     pub fn clear(&mut self) {
         self.written.clear();

@@ -4,12 +4,13 @@
 //! tasks run ──none left──▶ turn: submit, wait, reap, wake ──▶ tasks run
 //!                               │ the ring also waits for the runtime's own epoll: timers, other threads, signals
 //! ```
-//! The kernel writes into memory that the ring owns, and no operation reads or writes memory of anybody else, so that a
-//! task may be dropped at any time.
+//! The kernel reads and writes memory that the ring owns, and no operation names memory of anybody else, so that a task
+//! may be dropped at any time.
 
 mod buffers;
 mod driver;
 mod epoll;
+mod outbox;
 mod place;
 mod stream;
 

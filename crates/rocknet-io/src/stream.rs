@@ -72,6 +72,24 @@ impl Link for Stream {
         }
     }
 
+    #[inline]
+    fn take_unsent(&mut self) -> Option<Vec<u8>> {
+        match self {
+            Stream::Tcp(_) => None,
+            #[cfg(target_os = "linux")]
+            Stream::Ring(ring) => ring.take_unsent(),
+        }
+    }
+
+    #[inline]
+    fn flush(&mut self) {
+        match self {
+            Stream::Tcp(_) => {}
+            #[cfg(target_os = "linux")]
+            Stream::Ring(ring) => ring.flush(),
+        }
+    }
+
     fn shut_down(&mut self) -> io::Result<()> {
         match self {
             Stream::Tcp(tcp) => tcp.shut_down(),

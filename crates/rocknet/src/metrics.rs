@@ -17,6 +17,12 @@ impl Counter {
             .store(self.0.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
     }
 
+    /// Less than was counted before, by the same thread.
+    pub fn take_back(&self, less: u64) {
+        self.0
+            .store(self.0.load(Ordering::Relaxed).wrapping_sub(less), Ordering::Relaxed);
+    }
+
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }

@@ -16,6 +16,7 @@ use tokio::io::unix::AsyncFd;
 
 use super::buffers::{Buffers, GROUP};
 use super::epoll;
+use super::outbox::{LARGEST, Outbox};
 use super::place::{End, Place, Receiving};
 
 /// Operations handed over in one system call; more are handed over in between.
@@ -68,6 +69,8 @@ pub struct Driver {
     failed: Cell<bool>,
     /// Looks since the last turn.
     looks: Cell<u32>,
+    /// Connections that have something unsent to take back, so that the others need not look.
+    returned: Cell<usize>,
 }
 
 struct Inner {
@@ -75,6 +78,7 @@ struct Inner {
     /// Given up instead of dropped if the kernel may still write to them.
     buffers: ManuallyDrop<Buffers>,
     places: Slab<Place>,
+    outbox: Outbox,
     /// Places to which something came in this turn.
     held: Vec<usize>,
     /// Places whose receiving ended for want of buffers.
@@ -98,9 +102,10 @@ enum Kind {
     Write = 1,
     Epoll = 2,
     Cancel = 3,
+    Send = 4,
 }
 
-const KIND_BITS: u32 = 2;
+const KIND_BITS: u32 = 3;
 
 fn tag(kind: Kind, place: usize) -> u64 {
     (place as u64) << KIND_BITS | kind as u64
@@ -125,6 +130,7 @@ impl Driver {
                 ring,
                 buffers,
                 places: Slab::new(),
+                outbox: Outbox::new(),
                 held: Vec::new(),
                 starved: Vec::new(),
                 closing: Vec::new(),
@@ -137,6 +143,7 @@ impl Driver {
             }),
             failed: Cell::new(false),
             looks: Cell::new(0),
+            returned: Cell::new(0),
         }))
     }
 
@@ -152,9 +159,11 @@ impl Driver {
         if let Err(error) = inner.enter(wait) {
             self.failed.set(true);
             tracing::error!("io_uring failed: {error}; connections go on with epoll");
-            inner.wake_all();
+            inner.fail();
         }
-        inner.reap();
+        let returned = inner.reap();
+        self.returned.set(self.returned.get() + returned);
+        inner.clear_outbox();
         inner.feed_starved();
         let mut wakers = std::mem::take(&mut inner.wakers);
         drop(inner);
@@ -173,11 +182,16 @@ impl Driver {
 
     /// Nobody asks for this place any more. Its socket is closed as soon as no operation can mistake another for it.
     pub(super) fn leave(&self, place: usize, socket: OwnedFd) {
+        self.flush(place);
         let mut inner = self.inner.borrow_mut();
         let Inner { places, buffers, .. } = &mut *inner;
         let Some(known) = places.get_mut(place) else { return };
         known.gone = true;
         known.waker = None;
+        if !known.unsent.is_empty() {
+            known.unsent = Vec::new();
+            self.returned.set(self.returned.get() - 1);
+        }
         for filled in known.filled.drain(..) {
             buffers.give_back(filled);
         }
@@ -200,7 +214,60 @@ impl Driver {
     pub(super) fn is_empty(&self, place: usize) -> bool {
         let inner = self.inner.borrow();
         let known = &inner.places[place];
-        known.stash.is_empty() && known.filled.is_empty() && known.end.is_none()
+        known.stash.is_empty() && known.filled.is_empty() && known.end.is_none() && known.refused.is_none()
+    }
+
+    /// Takes bytes to be sent with all others of this turn; false if they have to be sent at once.
+    #[inline]
+    pub(super) fn send(&self, place: usize, bytes: &[u8]) -> bool {
+        if bytes.len() > LARGEST || self.failed.get() {
+            return false;
+        }
+        let mut inner = self.inner.borrow_mut();
+        let Inner { places, outbox, .. } = &mut *inner;
+        let known = &mut places[place];
+        match outbox.put(place, known.letter, bytes) {
+            Some(number) => {
+                known.letter = Some(number);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// What was taken to be sent leaves now, or comes back.
+    pub(super) fn flush(&self, place: usize) {
+        let waits = |inner: &Inner| inner.places.get(place).is_some_and(|known| known.letter.is_some());
+        while waits(&self.inner.borrow()) && !self.failed.get() {
+            self.turn(false);
+        }
+    }
+
+    #[inline]
+    pub(super) fn take_unsent(&self, place: usize) -> Option<Vec<u8>> {
+        if self.returned.get() == 0 {
+            return None;
+        }
+        let unsent = std::mem::take(&mut self.inner.borrow_mut().places[place].unsent);
+        if unsent.is_empty() {
+            return None;
+        }
+        self.returned.set(self.returned.get() - 1);
+        Some(unsent)
+    }
+
+    /// Why nothing more can be sent, if so; pending while something came back that has not been taken.
+    pub(super) fn poll_sendable(&self, context: &Context<'_>, place: usize) -> Poll<io::Result<()>> {
+        let inner = self.inner.borrow();
+        let known = &inner.places[place];
+        if let Some(error) = known.refused {
+            return Poll::Ready(Err(error.into()));
+        }
+        if known.unsent.is_empty() {
+            return Poll::Ready(Ok(()));
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
     }
 
     /// Gives a place up whose socket lives on without this ring, which will never end its operations.
@@ -221,9 +288,23 @@ impl Driver {
         let mut inner = self.inner.borrow_mut();
         let Inner { places, buffers, .. } = &mut *inner;
         let known = &mut places[place];
+        if let Some(error) = known.refused {
+            return Poll::Ready(Err(error.into()));
+        }
+        if !known.unsent.is_empty() {
+            // First it is to be taken back.
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         let got = known.take(buffers, buffer);
         if got > 0 {
             return Poll::Ready(Ok(got));
+        }
+        if known.end.is_some() && known.letter.is_some() {
+            // The end may be the last that is asked for: what was to be sent before must have left.
+            drop(inner);
+            self.flush(place);
+            return self.poll_receive(context, place, buffer);
         }
         match known.end {
             Some(End::Closed) => return Poll::Ready(Ok(0)),
@@ -289,13 +370,16 @@ impl Inner {
     /// One system call, unless there is nothing to hand over and nothing to hear.
     fn enter(&mut self, wait: bool) -> io::Result<()> {
         loop {
+            self.post();
+            let all = self.outbox.is_posted();
             let queue = self.ring.submission();
             if !wait && queue.is_empty() && !queue.taskrun() {
                 break;
             }
             drop(queue);
-            match self.ring.submit_and_wait(usize::from(wait)) {
-                Ok(_) => break,
+            match self.ring.submit_and_wait(usize::from(wait && all)) {
+                Ok(_) if all => break,
+                Ok(_) => {}
                 Err(error) => match Errno::from_io_error(&error) {
                     Some(Errno::INTR) if wait => {}
                     // Completions must be taken first, or memory is short for now.
@@ -308,6 +392,37 @@ impl Inner {
             self.closing.clear();
         }
         Ok(())
+    }
+
+    /// Puts what is to be sent into the queue; if it does not take all, the rest follows with the next call.
+    #[allow(unsafe_code)]
+    fn post(&mut self) {
+        let Inner {
+            ring, outbox, places, ..
+        } = self;
+        let mut queue = ring.submission();
+        while !outbox.is_posted() && !queue.is_full() {
+            let Some((entry, place)) = outbox.post(|place| places[place].socket) else {
+                return;
+            };
+            // SAFETY: the outbox never moves its memory, and does not change or free what it has posted until the kernel
+            // has taken it over and is done with it: it is asked not to wait, so a send ends within that call. The
+            // socket is open: a place with a letter is left only after the letter.
+            let _ = unsafe { queue.push(&entry.user_data(tag(Kind::Send, place))) };
+        }
+    }
+
+    fn clear_outbox(&mut self) {
+        let Inner {
+            ring, outbox, places, ..
+        } = self;
+        if outbox.is_posted() && ring.submission().is_empty() {
+            outbox.clear(|place| {
+                if let Some(known) = places.get_mut(place) {
+                    known.letter = None;
+                }
+            });
+        }
     }
 
     fn arm(&mut self, place: usize) {
@@ -340,11 +455,14 @@ impl Inner {
         }
     }
 
-    fn reap(&mut self) {
+    /// Takes the completions; tells how many connections have something to take back.
+    fn reap(&mut self) -> usize {
+        let mut returned = 0;
         let Inner {
             ring,
             buffers,
             places,
+            outbox,
             held,
             starved,
             wakers,
@@ -359,6 +477,20 @@ impl Inner {
             let place = (data >> KIND_BITS) as usize;
             let kind = data & ((1 << KIND_BITS) - 1);
             if kind == Kind::Cancel as u64 {
+                continue;
+            }
+            if kind == Kind::Send as u64 {
+                let Some(known) = places.get_mut(place) else { continue };
+                match usize::try_from(result) {
+                    Err(_) if Errno::from_raw_os_error(-result) != Errno::AGAIN => {
+                        known.refused = Some(Errno::from_raw_os_error(-result));
+                    }
+                    sent => {
+                        known.unsent = outbox.rest(known.letter, sent.unwrap_or(0)).to_vec();
+                        returned += usize::from(!known.unsent.is_empty());
+                    }
+                }
+                wakers.extend(known.waker.take());
                 continue;
             }
             if !more {
@@ -409,6 +541,7 @@ impl Inner {
                 wakers.extend(known.waker.take());
             }
         }
+        returned
     }
 
     /// Buffers ran out: in the next turn there are more, or those that were filled are free again.
@@ -427,7 +560,13 @@ impl Inner {
         }
     }
 
-    fn wake_all(&mut self) {
+    /// The ring goes no further: everybody has to look for himself. What was to be sent may have left or not.
+    fn fail(&mut self) {
+        for (_, place) in &mut self.places {
+            if place.letter.take().is_some() {
+                place.refused = Some(Errno::CONNABORTED);
+            }
+        }
         let wakers = self.places.iter_mut().filter_map(|(_, place)| place.waker.take());
         self.wakers.extend(wakers);
         self.wakers.extend(self.keeper.take());

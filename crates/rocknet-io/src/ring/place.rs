@@ -7,6 +7,7 @@ use std::task::Waker;
 use rustix::io::Errno;
 
 use super::buffers::{Buffers, Filled};
+use super::outbox::Number;
 
 /// Where the receiving operation of a connection is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +38,12 @@ pub(super) struct Place {
     pub stash: Vec<u8>,
     pub taken: usize,
     pub end: Option<End>,
+    /// What waits in the outbox to leave.
+    pub letter: Number,
+    /// What came back from there.
+    pub unsent: Vec<u8>,
+    /// Why nothing more can be sent.
+    pub refused: Option<Errno>,
     /// Nobody is interested any more; the place is free when its operations have ended.
     pub gone: bool,
 }
@@ -52,6 +59,9 @@ impl Place {
             stash: Vec::new(),
             taken: 0,
             end: None,
+            letter: None,
+            unsent: Vec::new(),
+            refused: None,
             gone: false,
         }
     }

@@ -76,6 +76,17 @@ impl Link for RingStream {
 
     #[inline]
     fn poll_send(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> Poll<io::Result<()>> {
+        ready!(self.driver.poll_sendable(context, self.place))?;
+        if let Some(plain) = queue.plain() {
+            let length = plain.len();
+            if length == 0 || self.driver.send(self.place, plain) {
+                queue.advance(length);
+                return Poll::Ready(Ok(()));
+            }
+        }
+        // In order: what was taken before leaves first.
+        self.driver.flush(self.place);
+        ready!(self.driver.poll_sendable(context, self.place))?;
         let socket = self.socket()?;
         let mut file_budget = FILE_TURN;
         loop {
@@ -96,6 +107,15 @@ impl Link for RingStream {
                 },
             }
         }
+    }
+
+    #[inline]
+    fn take_unsent(&mut self) -> Option<Vec<u8>> {
+        self.driver.take_unsent(self.place)
+    }
+
+    fn flush(&mut self) {
+        self.driver.flush(self.place);
     }
 
     fn shut_down(&mut self) -> io::Result<()> {

@@ -24,6 +24,9 @@ static OVERDUE: Told = Told::never();
 impl<L: Link> Connection<L> {
     /// All has been sent.
     pub(super) fn end(&mut self, linger: bool) -> Poll<io::Result<()>> {
+        if !self.has_sent_all() {
+            return Poll::Ready(Ok(()));
+        }
         self.open_ended = false;
         let worker = self.open.worker();
         // A client that was not the one to say close may have sent more, and closing over that would be a reset, which

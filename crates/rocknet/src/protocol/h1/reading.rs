@@ -35,7 +35,9 @@ impl<L: Link> Connection<L> {
             let received = match self.link.poll_recv(context, input) {
                 // All that had come before the stop is answered.
                 Poll::Pending if worker.is_stopping() && self.unread.is_empty() && self.engine.is_idle() => {
-                    self.state = State::Closed;
+                    if self.has_sent_all() {
+                        self.state = State::Closed;
+                    }
                     return Poll::Ready(Ok(()));
                 }
                 Poll::Pending => {
