@@ -12,8 +12,12 @@ mod driver;
 mod epoll;
 mod outbox;
 mod place;
+mod probe;
 mod stream;
+#[cfg(test)]
+mod tests;
 
 pub use driver::{Driver, current};
 pub(crate) use driver::{Installed, install, park};
+pub use probe::trouble;
 pub use stream::RingStream;

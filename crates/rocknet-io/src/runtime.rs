@@ -6,7 +6,14 @@ use std::io;
 use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 
 #[cfg(target_os = "linux")]
-use crate::ring;
+#[path = "runtime/linux.rs"]
+mod system;
+#[cfg(not(target_os = "linux"))]
+#[path = "runtime/portable.rs"]
+mod system;
+
+/// Why io_uring cannot be had here, if so. Tried, not guessed: with a ring, a pair of sockets, and bytes between them.
+pub use system::ring_trouble;
 
 /// Tasks run between two looks at the kernel's events. The runtime's own 61 would ask the kernel
 /// an extra time in every batch of 64 busy connections.
@@ -15,8 +22,7 @@ const TASKS_BETWEEN_EVENTS: u32 = 256;
 pub struct Runtime {
     runtime: LocalRuntime,
     /// Dropped after all tasks.
-    #[cfg(target_os = "linux")]
-    _ring: Option<ring::Installed>,
+    _ring: Option<system::Ring>,
 }
 
 impl Runtime {
@@ -24,18 +30,13 @@ impl Runtime {
     pub fn new(batch: usize) -> io::Result<Runtime> {
         Ok(Runtime {
             runtime: builder(batch).build_local(LocalOptions::default())?,
-            #[cfg(target_os = "linux")]
             _ring: None,
         })
     }
 
     /// Driven by io_uring.
-    #[cfg(target_os = "linux")]
     pub fn on_ring(batch: usize) -> io::Result<Runtime> {
-        let runtime = builder(batch)
-            .on_thread_park(ring::park)
-            .build_local(LocalOptions::default())?;
-        let ring = runtime.block_on(async { ring::install() })?;
+        let (runtime, ring) = system::with_ring(&mut builder(batch))?;
         Ok(Runtime {
             runtime,
             _ring: Some(ring),
@@ -67,8 +68,5 @@ pub fn spawn<F: Future<Output = ()> + 'static>(future: F) {
 /// Goes on when all that the kernel had to tell at this moment has been told to the tasks it concerns.
 pub async fn hear() {
     tokio::task::yield_now().await;
-    #[cfg(target_os = "linux")]
-    if let Some(driver) = ring::current() {
-        while driver.turn(false) {}
-    }
+    system::hear_ring();
 }

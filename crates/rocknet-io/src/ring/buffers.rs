@@ -76,8 +76,8 @@ impl Buffers {
         unsafe { slice::from_raw_parts(self.at(filled.id), filled.len()) }
     }
 
-    pub fn give_back(&mut self, filled: Filled) {
-        self.add(filled.id);
+    pub fn give_back(&mut self, Filled { id, .. }: Filled) {
+        self.add(id);
     }
 
     /// Gives back a buffer that a completion names and that holds nothing.

@@ -175,6 +175,16 @@ impl Driver {
         any
     }
 
+    /// Takes all that the kernel has to tell at this moment.
+    pub fn hear(&self) {
+        while self.turn(false) || self.has_more() {}
+    }
+
+    /// Whether the kernel has work that it leaves to the next turn.
+    fn has_more(&self) -> bool {
+        !self.failed.get() && self.inner.borrow_mut().ring.submission().taskrun()
+    }
+
     /// A place for a socket, which is to stay open until it is given to `leave`.
     pub(super) fn enter(&self, socket: BorrowedFd<'_>) -> usize {
         self.inner.borrow_mut().places.insert(Place::new(socket.as_raw_fd()))
@@ -330,6 +340,22 @@ impl Driver {
             inner.operations += 1;
             inner.push(&entry.user_data(tag(Kind::Write, place)));
         }
+    }
+
+    /// Places in use, and operations of connections that have not ended.
+    #[cfg(test)]
+    pub(super) fn counts(&self) -> (usize, usize) {
+        let inner = self.inner.borrow();
+        (inner.places.len(), inner.operations - usize::from(inner.watching))
+    }
+
+    /// As if the kernel had refused to go on.
+    #[cfg(test)]
+    pub(super) fn fail(&self) {
+        self.failed.set(true);
+        self.inner.borrow_mut().fail();
+        let wakers = std::mem::take(&mut self.inner.borrow_mut().wakers);
+        wakers.into_iter().for_each(Waker::wake);
     }
 
     #[inline]

@@ -1,0 +1,17 @@
+//! Other systems have the runtime's own events alone.
+
+use std::io;
+
+use tokio::runtime::{Builder, LocalRuntime};
+
+pub enum Ring {}
+
+pub fn with_ring(_: &mut Builder) -> io::Result<(LocalRuntime, Ring)> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+pub fn ring_trouble() -> Option<String> {
+    Some("io_uring is part of Linux".to_owned())
+}
+
+pub fn hear_ring() {}
