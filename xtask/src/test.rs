@@ -48,7 +48,20 @@ pub fn run(options: &Options) -> Result<(), Failure> {
             ])
         });
     }
-    steps.step("tests", || run_cargo(&["test", "--workspace", "--locked"]));
+    // What drives sockets is chosen when a server starts, so the second run builds nothing.
+    steps.step("tests on epoll", || {
+        run_tests("epoll", &["test", "--workspace", "--locked"])
+    });
+    if has_io_uring() {
+        steps.step("tests on io_uring", || {
+            run_tests("io_uring", &["test", "-p", "rocknet", "--locked"])
+        });
+    } else {
+        steps.skip(
+            "tests on io_uring",
+            "a kernel with io_uring, and kernel.io_uring_disabled = 0",
+        );
+    }
     // The tests have built the program: clients that others wrote meet it here.
     let program = crate::repository::target().join("debug/rocknet");
     for (name, work) in conform::CLIENTS {
@@ -92,6 +105,16 @@ fn exists(path: &str) -> bool {
 
 fn run_cargo(arguments: &[&str]) -> Result<(), Failure> {
     run_command(cargo().args(arguments))
+}
+
+/// Whether the kernel lets everybody use io_uring.
+fn has_io_uring() -> bool {
+    std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled").is_ok_and(|disabled| disabled.trim() == "0")
+}
+
+/// Runs tests whose servers drive their sockets by `backend`.
+fn run_tests(backend: &str, arguments: &[&str]) -> Result<(), Failure> {
+    run_command(cargo().args(arguments).env("ROCKNET_BACKEND", backend))
 }
 
 /// Whether the standard library for `target` is installed, by rustup or otherwise.

@@ -47,9 +47,11 @@ pub enum Workers {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Backend {
+    /// The best that works here.
     #[default]
     Auto,
     Epoll,
+    IoUring,
 }
 
 /// The event loop of each worker.

@@ -14,6 +14,7 @@ use rocknet_io::socket::{Address, Listener};
 use rocknet_io::tcp::Acceptor;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
+use crate::backend::Backend;
 use crate::metrics::Metrics;
 use crate::snapshot::Snapshot;
 use crate::turn::{End, Turn};
@@ -183,8 +184,14 @@ impl Seat {
     }
 
     fn runtime(&self) -> io::Result<Runtime> {
-        if std::env::var("ROCKNET_BACKEND").is_ok_and(|value| value == "io_uring") {
-            return Runtime::on_ring(self.batch);
+        if self.shared.backend == Backend::Ring {
+            match Runtime::on_ring(self.batch) {
+                Ok(runtime) => return Ok(runtime),
+                // It worked at the start: something has run out since.
+                Err(error) => {
+                    tracing::warn!(address = %self.address, "a worker has no io_uring and goes on with epoll: {error}");
+                }
+            }
         }
         Runtime::new(self.batch)
     }

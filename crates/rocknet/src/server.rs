@@ -12,6 +12,7 @@ use rocknet_control::{SiteSummary, Status};
 use rocknet_io::descriptors;
 use rocknet_io::socket::{Address, BindError, Listener, Options};
 
+use crate::backend::Choice;
 use crate::blocking::Pool;
 use crate::cache::{Cache, most_open_files};
 use crate::clock::uptime_ms;
@@ -27,8 +28,9 @@ use crate::worker::Shared;
 const MAX_AUTO_WORKERS: usize = 128;
 /// Descriptors kept for logs, for files that are being looked up, and for what else nobody counts.
 const RESERVED_DESCRIPTORS: u64 = 256;
-/// Descriptors of a worker: its listener and a copy to start another worker with, its events, its clock; with a margin.
-const WORKER_DESCRIPTORS: u64 = 8;
+/// Descriptors of a worker: its listener and a copy to start another worker with, its events, its clock, its ring; with a
+/// margin.
+const WORKER_DESCRIPTORS: u64 = 10;
 /// Workers that are told to leave an address do so in their next turn; one that died is there again within this time.
 const RELEASE_GRACE: Duration = Duration::from_secs(1);
 /// After the workers' own deadline, time for their threads to end.
@@ -45,6 +47,7 @@ pub enum StartError {
 
 /// A running server. Dropping it without [`Server::stop`] leaves its threads running.
 pub struct Server {
+    backend: Choice,
     shared: Shared,
     metrics: Metrics,
     mounts: Vec<Mount>,
@@ -69,6 +72,8 @@ impl Server {
         let wanted = crate::snapshot::addresses(&config);
         let mut listeners = bind_all(&wanted, worker_count(&config, wanted.len()), &[])?;
         before_threads().map_err(StartError::Setup)?;
+        // Asked with the rights that the workers will have.
+        let backend = Choice::new(config.server.backend).map_err(StartError::Setup)?;
 
         let logger =
             Logger::start(&config.log).map_err(|error| StartError::Setup(format!("cannot open the log: {error}")))?;
@@ -77,7 +82,12 @@ impl Server {
         // Files are opened and read there, and a later configuration may bring some.
         let pool = Pool::new(config.server.blocking_threads.max(1));
         let cache = Cache::start(config.cache.memory.max(NEGATIVE_CACHE), pool.clone()).map_err(StartError::Io)?;
-        let shared = Shared { pool, cache, logger };
+        let shared = Shared {
+            backend: backend.backend,
+            pool,
+            cache,
+            logger,
+        };
         let workers = worker_count(config, listeners.len());
         let threads = workers * listeners.len().max(1);
         let connections = connections_per_worker(&snapshot, threads);
@@ -96,6 +106,7 @@ impl Server {
             last_reload_error: None,
         });
         Ok(Server {
+            backend,
             shared,
             metrics,
             mounts,
@@ -126,6 +137,11 @@ impl Server {
     /// What the server serves, and where.
     pub fn sites(&self) -> Vec<SiteSummary> {
         report::sites(&self.snapshot(), &self.listeners())
+    }
+
+    /// What drives the sockets, and why.
+    pub fn backend(&self) -> &Choice {
+        &self.backend
     }
 
     pub fn logger(&self) -> &Logger {
@@ -348,8 +364,8 @@ mod tests {
     #[test]
     fn connections_leave_room_for_what_else_holds_descriptors() {
         for (limit, workers, folders, files, expected) in [
-            (1 << 20, 2, 3, 8192, (1 << 20) - 256 - 16 - 3 - 8192),
-            (4096, 4, 10, 512, 4096 - 256 - 32 - 10 - 512),
+            (1 << 20, 2, 3, 8192, (1 << 20) - 256 - 20 - 3 - 8192),
+            (4096, 4, 10, 512, 4096 - 256 - 40 - 10 - 512),
             (4096, 128, 10_000, 512, 2048),
             (64, 1, 1, 16, 32),
         ] {

@@ -17,6 +17,7 @@ use rocknet_proto::limits::Limits as HeadLimits;
 use rocknet_proto::request::RequestIndex;
 use rocknet_proto::semantics::authority::{Authority, HOST_BUFFER};
 
+use crate::backend::Backend;
 use crate::blocking::Pool;
 use crate::cache::Cache;
 use crate::cache::front::Front;
@@ -34,6 +35,8 @@ const OUTPUT: usize = 64 * 1024;
 /// What all workers have in common.
 #[derive(Clone)]
 pub struct Shared {
+    /// What drives the sockets of every worker.
+    pub backend: Backend,
     pub pool: Pool,
     pub cache: Cache,
     pub logger: Logger,

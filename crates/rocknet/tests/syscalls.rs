@@ -1,4 +1,5 @@
-//! Counts system calls of the built server under strace: one read, one write and a share of a poll for a ready answer.
+//! Counts system calls of the built server under strace: with epoll one read, one write and a share of a poll for a ready
+//! answer; with io_uring fewer, the more connections are busy.
 
 mod child;
 
@@ -17,6 +18,7 @@ const SLACK: u64 = 60;
 const READS: &[&str] = &["read", "recvfrom", "recvmsg", "readv"];
 const WRITES: &[&str] = &["write", "sendto", "sendmsg", "writev", "sendfile", "sendfile64"];
 const POLLS: &[&str] = &["epoll_wait", "epoll_pwait", "epoll_pwait2"];
+const ENTERS: &[&str] = &["io_uring_enter"];
 /// Threads that have nothing to do with requests sleep and wake by these.
 const IDLE: &[&str] = &["futex", "clock_nanosleep", "restart_syscall"];
 
@@ -25,7 +27,60 @@ struct Calls {
     reads: u64,
     writes: u64,
     polls: u64,
+    /// Turns of a ring.
+    enters: u64,
     others: u64,
+}
+
+/// Connections that ask at the same time, so that their answers share calls.
+const CROWD: usize = 32;
+
+#[test]
+fn on_a_ring_answers_share_their_calls() {
+    if let Some(trouble) = rocknet_io::runtime::ring_trouble() {
+        println!("not tested, no io_uring: {trouble}");
+        return;
+    }
+    // What a request may cost, in hundredths of a call: alone a turn of the ring and a look at the runtime's events.
+    for (connections, most) in [(1, 200), (CROWD, 60)] {
+        let rounds = BATCHES / connections as u64;
+        let count = |rounds| calls("io_uring", |server| ask_together(server, connections, rounds));
+        let (none, all) = (count(0), count(rounds));
+        let requests = rounds * connections as u64;
+        let sum = |calls: &Calls| calls.reads + calls.writes + calls.polls + calls.enters + calls.others;
+        let cost = sum(&all.0).saturating_sub(sum(&none.0));
+        println!(
+            "{connections} connections: {cost} calls for {requests} requests, {:?}",
+            all.0
+        );
+        assert!(
+            cost <= requests * most / 100 + SLACK,
+            "{connections} connections: {cost} calls for {requests} requests\n{:?}\n{:?}",
+            all.1,
+            none.1
+        );
+        assert!(all.0.enters > none.0.enters, "this is no ring: {:?}", all.1);
+        assert!(
+            all.0.reads + all.0.writes <= none.0.reads + none.0.writes + SLACK,
+            "{:?}",
+            all.1
+        );
+    }
+}
+
+/// Each round: all ask, then all hear.
+fn ask_together(server: &Server, connections: usize, rounds: u64) {
+    const REQUEST: &str = "GET /small.txt HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    let mut clients: Vec<_> = (0..connections).map(|_| server.connect()).collect();
+    // One round more, in which connections are taken and the file is found.
+    for _ in 0..=rounds {
+        for client in &mut clients {
+            client.send(REQUEST).expect("sent");
+        }
+        for client in &mut clients {
+            assert_eq!(client.answer().expect("an answer").status, 200);
+        }
+    }
 }
 
 #[test]
@@ -46,13 +101,14 @@ fn ready_answers_cost_one_read_one_write_and_their_share_of_a_poll() {
     ];
     let mut wrong = Vec::new();
     for (name, path, fields, at_once, writes) in rows {
-        let none = calls(path, fields, at_once, 0);
-        let all = calls(path, fields, at_once, BATCHES);
+        let count = |batches| calls("epoll", |server| ask(server, path, fields, at_once, batches));
+        let (none, all) = (count(0), count(BATCHES));
         let difference = |which: fn(&Calls) -> u64| which(&all.0).saturating_sub(which(&none.0));
         let cost = Calls {
             reads: difference(|calls| calls.reads),
             writes: difference(|calls| calls.writes),
             polls: difference(|calls| calls.polls),
+            enters: difference(|calls| calls.enters),
             others: difference(|calls| calls.others),
         };
         println!("{name}: {cost:?} for {BATCHES} batches of {at_once}");
@@ -72,15 +128,18 @@ fn ready_answers_cost_one_read_one_write_and_their_share_of_a_poll() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// All system calls of a server's whole life in which it answers so many batches, and a warm-up.
-fn calls(path: &str, fields: &str, at_once: usize, batches: u64) -> (Calls, BTreeMap<String, u64>) {
+/// All system calls of a server's whole life in which it is asked something, on a backend.
+fn calls(backend: &str, ask: impl FnOnce(&Server)) -> (Calls, BTreeMap<String, u64>) {
     let setup = Setup::new();
     setup.file("page.bin", vec![b'x'; 40_000]);
     setup.file("large.bin", vec![b'x'; 100_000]);
     let table = setup.folder.path().join("calls.txt");
+    let variable = format!("ROCKNET_BACKEND={backend}");
     let table_name = table.display().to_string();
-    let server = setup.under(&["strace", "-f", "-c", "-o", &table_name]).start();
-    ask(&server, path, fields, at_once, batches);
+    let server = setup
+        .under(&["strace", "-f", "-c", "-o", &table_name, "-E", &variable])
+        .start();
+    ask(&server);
     let (folder, status, errors) = server.end();
     assert!(status.success(), "{status}: {errors}");
     let text = fs::read_to_string(&table).expect("strace's table");
@@ -89,12 +148,14 @@ fn calls(path: &str, fields: &str, at_once: usize, batches: u64) -> (Calls, BTre
     let sum = |names: &[&str]| names.iter().filter_map(|name| counts.get(*name)).sum::<u64>();
     let (reads, writes, polls) = (sum(READS), sum(WRITES), sum(POLLS));
     assert!(polls > 0, "no poll in {text}");
-    let others = counts.values().sum::<u64>() - reads - writes - polls - sum(IDLE);
+    let enters = sum(ENTERS);
+    let others = counts.values().sum::<u64>() - reads - writes - polls - enters - sum(IDLE);
     (
         Calls {
             reads,
             writes,
             polls,
+            enters,
             others,
         },
         counts,

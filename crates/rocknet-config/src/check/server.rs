@@ -39,6 +39,7 @@ fn server(check: &mut Check<'_>, table: Option<&Table>) -> Server {
         workers: value::integer(table, "workers").map_or(base.workers, Workers::Count),
         backend: match value::text(table, "backend") {
             Some("epoll") => Backend::Epoll,
+            Some("io_uring") => Backend::IoUring,
             _ => Backend::Auto,
         },
         user,

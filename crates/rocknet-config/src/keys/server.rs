@@ -52,9 +52,9 @@ pub(super) const KEYS: &[Key] = &[
         "backend",
         &[Scope::Server],
         Kind::Choice(&[
-            Word::new("auto", "the fastest this system has"),
-            Word::new("epoll", "readiness, on any Linux"),
-            Word::later("io_uring", "completion, on Linux 6.1 and newer", "io_uring"),
+            Word::new("auto", "the best over all loads: epoll, for now; the log tells it, and whether io_uring would work"),
+            Word::new("epoll", "readiness: on any system"),
+            Word::new("io_uring", "completion: Linux 6.1 and newer, where the kernel and the container allow it"),
         ]),
         "How sockets are driven. The environment variable ROCKNET_BACKEND overrides it.",
     )

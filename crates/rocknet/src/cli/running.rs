@@ -88,6 +88,7 @@ pub fn start(config: Config, plan: Plan) -> Result<Running, NotStarted> {
     let mut give_up_rights = || become_user(user.as_deref());
     let server = Server::start(config, Vec::new(), &mut give_up_rights).map_err(NotStarted::Start)?;
     let _ = init_errors(&server.snapshot().config.log, server.logger());
+    tracing::info!("{}", server.backend());
     let has_console = plan.console || is_terminal(Stream::Input);
     Ok(Running {
         runtime,

@@ -10,6 +10,7 @@ use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use rocknet::backend::Backend;
 use rocknet::blocking::Pool;
 use rocknet::cache::Cache;
 use rocknet::exchange::{Client, Exchange};
@@ -169,7 +170,12 @@ impl World {
         let pool = Pool::new(2);
         let cache = Cache::start(64 << 20, pool.clone()).expect("a cache");
         let address = snapshot.listeners.keys().next().expect("an address").clone();
-        let shared = Shared { pool, cache, logger };
+        let shared = Shared {
+            backend: Backend::Epoll,
+            pool,
+            cache,
+            logger,
+        };
         let worker = Worker::new(address, shared, Metrics::default().enrol(), &snapshot);
         World {
             worker,

@@ -1,0 +1,116 @@
+//! What drives the sockets: which of the system's ways a server takes, and why.
+
+use std::fmt;
+
+use rocknet_config::model;
+use rocknet_io::runtime::ring_trouble;
+
+/// Overrides the configuration, for whoever compares the two.
+const VARIABLE: &str = "ROCKNET_BACKEND";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Backend {
+    /// Readiness: what the kernel tells, the worker then does.
+    Epoll,
+    /// Completion: what the worker asks for, the kernel then does.
+    Ring,
+}
+
+/// A backend, and the reason for it as the log tells it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choice {
+    pub backend: Backend,
+    why: String,
+}
+
+impl Choice {
+    /// What is asked for, or an error that says why it cannot be had.
+    pub fn new(configured: model::Backend) -> Result<Choice, String> {
+        let variable = std::env::var_os(VARIABLE).map(|value| value.to_string_lossy().into_owned());
+        Choice::of(configured, variable.as_deref(), ring_trouble)
+    }
+
+    fn of(
+        configured: model::Backend,
+        variable: Option<&str>,
+        trouble: impl FnOnce() -> Option<String>,
+    ) -> Result<Choice, String> {
+        let (wanted, asked_by) = match variable.filter(|value| !value.is_empty()) {
+            None => (configured, "server.backend"),
+            Some("auto") => (model::Backend::Auto, VARIABLE),
+            Some("epoll") => (model::Backend::Epoll, VARIABLE),
+            Some("io_uring") => (model::Backend::IoUring, VARIABLE),
+            Some(other) => return Err(format!("{VARIABLE} is {other:?}; it takes auto, epoll or io_uring")),
+        };
+        let choice = |backend, why| Ok(Choice { backend, why });
+        match wanted {
+            model::Backend::Epoll => choice(Backend::Epoll, format!("{asked_by} asks for it")),
+            model::Backend::IoUring => match trouble() {
+                None => choice(Backend::Ring, format!("{asked_by} asks for it")),
+                Some(trouble) => Err(format!("{asked_by} asks for io_uring, but {trouble}")),
+            },
+            // A ring costs less for small answers to many, and more where sockets are full time and again: decision 9.
+            model::Backend::Auto => {
+                let why = match trouble() {
+                    None => "the best over all loads; io_uring works here, and may be asked for".to_owned(),
+                    Some(trouble) => format!("io_uring cannot be had: {trouble}"),
+                };
+                choice(Backend::Epoll, why)
+            }
+        }
+    }
+}
+
+impl fmt::Display for Backend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Backend::Epoll if cfg!(target_os = "linux") => "epoll",
+            Backend::Epoll => "the events of this system",
+            Backend::Ring => "io_uring",
+        })
+    }
+}
+
+impl fmt::Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "sockets are driven by {}: {}", self.backend, self.why)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rocknet_config::model::Backend::{Auto, Epoll as AskEpoll, IoUring};
+
+    use super::Backend::{Epoll, Ring};
+    use super::*;
+
+    #[test]
+    fn the_variable_is_asked_first_and_the_system_last() {
+        for (configured, variable, trouble, expected, word) in [
+            (Auto, None, None, Ok(Epoll), "works here"),
+            (Auto, None, Some("no"), Ok(Epoll), "cannot be had: no"),
+            (AskEpoll, None, None, Ok(Epoll), "server.backend asks"),
+            (IoUring, None, None, Ok(Ring), "server.backend asks"),
+            (
+                IoUring,
+                None,
+                Some("no"),
+                Err(()),
+                "server.backend asks for io_uring, but no",
+            ),
+            (IoUring, Some("epoll"), Some("no"), Ok(Epoll), "ROCKNET_BACKEND asks"),
+            (AskEpoll, Some("io_uring"), None, Ok(Ring), "ROCKNET_BACKEND asks"),
+            (AskEpoll, Some("auto"), Some("no"), Ok(Epoll), "cannot be had"),
+            (AskEpoll, Some(""), None, Ok(Epoll), "server.backend asks"),
+            (Auto, Some("uring"), None, Err(()), "takes auto, epoll or io_uring"),
+        ] {
+            let found = Choice::of(configured, variable, || trouble.map(str::to_owned));
+            let (backend, told) = match found {
+                Ok(choice) => (Ok(choice.backend), choice.to_string()),
+                Err(told) => (Err(()), told),
+            };
+            assert_eq!(backend, expected, "{configured:?}, {variable:?}: {told}");
+            assert!(told.contains(word), "{told}");
+        }
+    }
+}
