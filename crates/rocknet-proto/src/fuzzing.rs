@@ -3,9 +3,12 @@
 //! Not part of the interface: names and lines here change without notice.
 
 mod conversation;
+mod h2;
 
 pub use conversation::{Answering, client_conversation, server_conversation};
+pub use h2::{H2Answering, h2_conversation, hpack};
 
+use crate::h2::{Config, PREFACE};
 use crate::limits::Limits;
 
 /// Bounds small enough that a fuzzer meets them.
@@ -44,6 +47,40 @@ pub fn h1_response(data: &[u8]) {
         for limits in [Limits::default(), SMALL] {
             same_in_all_splits(data, |pieces| client_conversation(pieces, &limits, method, None));
         }
+    }
+}
+
+/// Any bytes as frames to a server, behind a good beginning: no panic, and the same events and frames in every split.
+pub fn h2_frames(data: &[u8]) {
+    let mut bytes = PREFACE.to_vec();
+    bytes.extend_from_slice(&[0, 0, 0, 4, 0, 0, 0, 0, 0]);
+    bytes.extend_from_slice(data);
+    h2_in_all_ways(&bytes);
+}
+
+/// Any bytes as a program of frames that mostly make sense.
+pub fn h2_connection(data: &[u8]) {
+    let mut bytes = PREFACE.to_vec();
+    bytes.extend_from_slice(&[0, 0, 0, 4, 0, 0, 0, 0, 0]);
+    bytes.extend_from_slice(&h2::program(data));
+    h2_in_all_ways(&bytes);
+}
+
+fn h2_in_all_ways(bytes: &[u8]) {
+    let small = Config {
+        streams: 3,
+        stream_window: 0,
+        connection_window: 0,
+        connect_protocol: true,
+    };
+    let (plain, all) = (Config::default(), Limits::default());
+    for (limits, config, answering) in [
+        (all, plain, H2Answering::AtOnce),
+        (all, plain, H2Answering::AtEnd),
+        (SMALL, small, H2Answering::AtEnd),
+        (SMALL, small, H2Answering::Never),
+    ] {
+        same_in_all_splits(bytes, |pieces| h2_conversation(pieces, &limits, &config, answering));
     }
 }
 

@@ -9,6 +9,7 @@ pub mod fields;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod h1;
+pub mod h2;
 pub mod limits;
 pub mod method;
 pub mod request;

@@ -11,6 +11,9 @@ const TARGETS: &[(&str, Target)] = &[
     ("h1_request", fuzzing::h1_request),
     ("h1_body", fuzzing::h1_body),
     ("h1_response", fuzzing::h1_response),
+    ("h2_frames", fuzzing::h2_frames),
+    ("h2_connection", fuzzing::h2_connection),
+    ("hpack", fuzzing::hpack),
 ];
 
 #[test]

@@ -1,12 +1,12 @@
 //! HTTP/1.1 and 1.0 on the wire (RFC 9112), server and client role: bytes in, events out, and the other way round.
 
-mod authority;
+pub(crate) mod authority;
 mod client;
-mod content;
+pub(crate) mod content;
 mod content_writer;
 mod encode;
 mod fault;
-mod framing;
+pub(crate) mod framing;
 mod lines;
 mod refusal;
 mod request_head;

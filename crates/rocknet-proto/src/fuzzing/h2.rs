@@ -1,0 +1,390 @@
+//! Plays the caller of an HTTP/2 connection, and reads back what it was told to send.
+
+use crate::fields::Fields;
+use crate::h2::frame::{ACK, END_STREAM, FrameHeader, FrameType, HEADER_SIZE, wire_code};
+use crate::h2::hpack::{Decoder, Encoder, Name, Sink};
+use crate::h2::{Config, ErrorCode, Event, Head, PreparedHead, Sending, ServerConnection, StreamId};
+use crate::limits::Limits;
+use crate::status::Status;
+
+/// When a request is answered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum H2Answering {
+    /// With its head, rendered beforehand.
+    AtOnce,
+    /// When its content is complete, by fields that may enter the table.
+    AtEnd,
+    /// Not at all: streams stay open.
+    Never,
+}
+
+/// Content of an answer, but for paths below `/big`.
+const SMALL: u64 = 5;
+const BIG: u64 = 100_000;
+const DATE: &[u8; 29] = b"Sun, 06 Nov 1994 08:49:37 GMT";
+
+/// What a server makes of these pieces: one line an event, then one for each frame it sent, but for WINDOW_UPDATE, which
+/// depends on how content is cut. Content is granted at the end, so that the lines depend on the bytes alone.
+pub fn h2_conversation(pieces: &[&[u8]], limits: &Limits, config: &Config, answering: H2Answering) -> Vec<String> {
+    let mut caller = Caller {
+        connection: ServerConnection::new(config),
+        head: Head::default(),
+        out: Vec::new(),
+        sent: Vec::new(),
+        lines: Vec::new(),
+        in_data: None,
+        answering,
+    };
+    caller.connection.open(limits, &mut caller.out);
+    let mut unread = Vec::new();
+    for piece in pieces {
+        unread.extend_from_slice(piece);
+        loop {
+            let Caller {
+                connection, head, out, ..
+            } = &mut caller;
+            let received = connection.receive(limits, 0, &unread, head, out);
+            assert!(received.consumed <= unread.len(), "more consumed than there is");
+            let goes_on = caller.take(&received.event, &unread);
+            unread.drain(..received.consumed);
+            if !goes_on {
+                break;
+            }
+        }
+        if caller.connection.is_closed() {
+            break;
+        }
+        // A frame of the largest size but for its last byte.
+        assert!(
+            unread.len() < HEADER_SIZE + (1 << 14),
+            "an incomplete frame is kept, and no more"
+        );
+    }
+    caller.grant_all();
+    caller.sent.extend_from_slice(&caller.out);
+    assert!(
+        caller.connection.memory() < 256 * 1024,
+        "a connection's own memory is bounded"
+    );
+    let state = if caller.connection.is_closed() {
+        "closed"
+    } else if caller.connection.is_idle() && unread.is_empty() {
+        "idle"
+    } else {
+        "more"
+    };
+    caller.line(state.to_owned());
+    caller.lines.extend(frames(&caller.sent));
+    caller.lines
+}
+
+struct Caller {
+    connection: ServerConnection,
+    head: Head,
+    out: Vec<u8>,
+    sent: Vec<u8>,
+    lines: Vec<String>,
+    /// The stream whose data the last line is.
+    in_data: Option<u32>,
+    answering: H2Answering,
+}
+
+impl Caller {
+    fn line(&mut self, line: String) {
+        self.lines.push(line);
+        self.in_data = None;
+    }
+
+    /// Notes the event and answers; false when there is nothing more.
+    fn take(&mut self, event: &Event, unread: &[u8]) -> bool {
+        match *event {
+            Event::More => return false,
+            Event::Request {
+                stream,
+                end,
+                expects_continue,
+            } => {
+                let request = self.head.request();
+                let mut line = format!("request {} {}", stream.number(), text(request.method_name));
+                line.push_str(&format!(" {}", text(request.path)));
+                if let Some(query) = request.query {
+                    line.push_str(&format!(" ?{}", text(query)));
+                }
+                line.push_str(&format!(" @{}", text(request.authority)));
+                if let Some(protocol) = self.head.protocol() {
+                    line.push_str(&format!(" :{}", text(protocol)));
+                }
+                line.push_str(&fields(request.fields));
+                line.push_str(if end { " end" } else { "" });
+                line.push_str(if expects_continue { " expects" } else { "" });
+                let is_big = request.path.starts_with(b"/big");
+                self.line(line);
+                if end || self.answering == H2Answering::AtOnce {
+                    self.answer(stream, is_big);
+                }
+            }
+            Event::Refused { stream, refusal } => {
+                self.line(format!("refused {} {refusal:?}", stream.number()));
+                let Self { connection, out, .. } = self;
+                let sent = connection.respond(stream, refusal.status(), Some(0), [], true, out);
+                assert!(sent.is_ok(), "a refusal can be answered");
+            }
+            Event::Data {
+                stream,
+                start,
+                end,
+                last,
+            } => {
+                let data = &unread[start..end];
+                assert!(!data.is_empty() || last, "data of no bytes is no event");
+                if self.in_data != Some(stream.number()) {
+                    self.line(format!("data {} ", stream.number()));
+                    self.in_data = Some(stream.number());
+                }
+                if let Some(line) = self.lines.last_mut() {
+                    line.push_str(&text(data));
+                }
+                if last {
+                    self.line(format!("end {}", stream.number()));
+                    self.answer(stream, false);
+                }
+            }
+            Event::Trailers { stream } => {
+                let trailers = fields(self.head.index().trailers.view(self.head.bytes()));
+                self.line(format!("trailers {}{trailers}", stream.number()));
+                self.answer(stream, false);
+            }
+            Event::Reset { stream, code, fault } => {
+                let fault = fault.map_or("by client", |fault| fault.reason());
+                self.line(format!("reset {} {} {fault}", stream.number(), code.as_str()));
+                assert!(!self.connection.owes_answer(stream));
+            }
+            Event::Rejected { fault } => self.line(format!("rejected {fault:?}")),
+            Event::GoAway { code } => self.line(format!("client goes {}", code.as_str())),
+            Event::Pong { opaque } => self.line(format!("pong {}", text(&opaque))),
+            Event::Closed { fault } => {
+                self.line(format!("fault {fault:?}"));
+                return false;
+            }
+        }
+        true
+    }
+
+    fn answer(&mut self, stream: StreamId, is_big: bool) {
+        let size = if is_big { BIG } else { SMALL };
+        if !self.connection.owes_answer(stream) || self.answering == H2Answering::Never {
+            return;
+        }
+        let Self { connection, out, .. } = self;
+        connection.release(stream, u32::MAX, out);
+        if self.answering == H2Answering::AtOnce {
+            let head = PreparedHead::new(Status::OK, Some(size), []);
+            let sending = head.map(|head| connection.respond_prepared(stream, &head, DATE, size, out));
+            if let Ok(Ok(Sending::Now)) = sending {
+                out.resize(out.len() + size as usize, b'x');
+            }
+        } else {
+            let fields = [(b"X-A".as_slice(), b"b".as_slice())];
+            let begun = connection.respond(stream, Status::OK, None, fields, false, out);
+            assert_eq!(begun, Ok(()));
+            assert_eq!(connection.offer(stream, size, true, out), Ok(()));
+        }
+    }
+
+    /// Takes all grants in small helpings, as a server with a full queue would.
+    fn grant_all(&mut self) {
+        let Self { connection, out, .. } = self;
+        while let Some(grant) = connection.next_data(30_000, out) {
+            assert!(grant.length > 0 && grant.length <= 30_000);
+            out.resize(out.len() + grant.length as usize, b'x');
+        }
+        assert!(!connection.may_send());
+    }
+}
+
+/// What was sent, a line for each frame.
+fn frames(mut sent: &[u8]) -> Vec<String> {
+    let mut decoder = Decoder::new(4096);
+    let mut lines = Vec::new();
+    while let Some(header) = FrameHeader::parse(sent) {
+        let end = HEADER_SIZE + header.length as usize;
+        let payload = sent.get(HEADER_SIZE..end).expect("only whole frames are sent");
+        sent = &sent[end..];
+        let (stream, end) = (header.stream, if header.has(END_STREAM) { " end" } else { "" });
+        lines.push(match header.kind {
+            FrameType::Data => {
+                assert!(payload.iter().all(|&byte| byte == b'x'), "data stands where it belongs");
+                format!("> data {stream} {}{end}", payload.len())
+            }
+            FrameType::Headers => {
+                let mut found = Lines::default();
+                assert_eq!(
+                    decoder.decode(payload, &mut found),
+                    Ok(()),
+                    "what is encoded can be decoded"
+                );
+                format!("> head {stream}{}{end}", found.line)
+            }
+            FrameType::RstStream => {
+                format!("> reset {stream} {}", ErrorCode::from_wire(wire_code(payload)).as_str())
+            }
+            FrameType::GoAway => {
+                let code = ErrorCode::from_wire(wire_code(&payload[4..]));
+                format!("> go away {} {}", wire_code(payload), code.as_str())
+            }
+            FrameType::Settings if header.has(ACK) => "> settings ack".to_owned(),
+            FrameType::Ping if header.has(ACK) => format!("> pong {}", text(payload)),
+            FrameType::Ping => format!("> ping {}", text(payload)),
+            FrameType::Settings | FrameType::WindowUpdate => continue,
+            kind => panic!("a server sends no {kind:?} here"),
+        });
+    }
+    assert!(sent.is_empty(), "only whole frames are sent");
+    lines
+}
+
+#[derive(Default)]
+struct Lines {
+    buffer: Vec<u8>,
+    line: String,
+}
+
+impl Sink for Lines {
+    fn buffer(&mut self) -> &mut Vec<u8> {
+        &mut self.buffer
+    }
+
+    fn field(&mut self, _: Name, _: bool, start: usize, value: usize) {
+        let (name, value) = (text(&self.buffer[start..value]), text(&self.buffer[value..]));
+        if name != "date" {
+            self.line.push_str(&format!(" {name}={value}"));
+        }
+        self.buffer.truncate(start);
+    }
+
+    fn is_full(&self) -> bool {
+        false
+    }
+}
+
+fn fields(fields: Fields<'_>) -> String {
+    fields
+        .iter()
+        .map(|(name, value)| format!(" {}={}", text(name), text(value)))
+        .collect()
+}
+
+fn text(bytes: &[u8]) -> String {
+    bytes.escape_ascii().to_string()
+}
+
+/// Any bytes as a field block: no panic, bounded memory, and what is read can be written and read again.
+pub fn hpack(data: &[u8]) {
+    let (first, data) = data.split_first().unwrap_or((&0, data));
+    let size = usize::from(*first) * 32;
+    let (mut decoder, mut encoder, mut again) = (Decoder::new(size), Encoder::new(), Decoder::new(4096));
+    encoder.set_allowed(u32::from(*first) * 32);
+    // Blocks of the bytes' own choosing, one behind the other through the same tables.
+    for block in data.split(|&byte| byte == 0xfe) {
+        let mut found = Pairs::default();
+        let result = decoder.decode(block, &mut found);
+        assert!(decoder.memory() <= 4 * size + 1024, "the table is bounded");
+        let mut out = Vec::new();
+        encoder.begin_block(&mut out);
+        for (name, value) in &found.pairs {
+            encoder.encode(name, value, &mut out);
+        }
+        let mut read = Pairs::default();
+        assert_eq!(again.decode(&out, &mut read), Ok(()));
+        assert_eq!(read.pairs, found.pairs);
+        if result.is_err() {
+            return;
+        }
+    }
+}
+
+#[derive(Default)]
+struct Pairs {
+    buffer: Vec<u8>,
+    pairs: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+impl Sink for Pairs {
+    fn buffer(&mut self) -> &mut Vec<u8> {
+        &mut self.buffer
+    }
+
+    fn field(&mut self, _: Name, _: bool, start: usize, value: usize) {
+        let pair = (self.buffer[start..value].to_vec(), self.buffer[value..].to_vec());
+        self.pairs.push(pair);
+        self.buffer.truncate(start);
+    }
+
+    fn is_full(&self) -> bool {
+        self.pairs.len() >= 256
+    }
+}
+
+/// Turns any bytes into frames that mostly make sense: a byte chooses the frame, the next ones its parts.
+pub(super) fn program(data: &[u8]) -> Vec<u8> {
+    let mut frames = Vec::new();
+    let mut bytes = data.iter().copied();
+    let mut next = || bytes.next();
+    while let Some(choice) = next() {
+        let stream = u32::from(next().unwrap_or(1) % 12);
+        let flags = next().unwrap_or(5);
+        let payload: Vec<u8> = match choice % 12 {
+            // A head by the static table, with what the flags ask for.
+            0..=2 => {
+                let mut block = vec![0x82, 0x86, 0x84, 0x41, 1, b'a'];
+                if flags & 0x10 != 0 {
+                    block.extend_from_slice(&[0x40, 1, b'n', 1, next().unwrap_or(b'v')]);
+                }
+                if flags & 0x40 != 0 {
+                    block.extend_from_slice(&[0x0f, 28 - 15, 1, b'0' + next().unwrap_or(0) % 10]);
+                }
+                if flags & 0x80 != 0 {
+                    block.push(0x80 | next().unwrap_or(62));
+                }
+                if flags & 0x20 != 0 {
+                    block.splice(0..0, [0, 0, 0, next().unwrap_or(0), 0]);
+                }
+                if flags & 0x08 != 0 {
+                    block.insert(0, 1);
+                    block.push(0);
+                }
+                block
+            }
+            3 | 4 => vec![b'd'; usize::from(next().unwrap_or(0) % 20)],
+            5 => vec![0, 0, 0, next().unwrap_or(0)],
+            6 => vec![
+                0,
+                next().unwrap_or(0) % 10,
+                0,
+                0,
+                next().unwrap_or(0),
+                next().unwrap_or(0),
+            ],
+            7 => vec![next().unwrap_or(0); 8],
+            8 => vec![0, 0, next().unwrap_or(0), next().unwrap_or(0)],
+            9 => vec![0, 0, 0, next().unwrap_or(0), b'u', b'=', b'0' + next().unwrap_or(0) % 9],
+            10 => vec![0, 0, 0, next().unwrap_or(0), 0],
+            _ => (0..next().unwrap_or(0) % 8).map(|_| next().unwrap_or(0)).collect(),
+        };
+        let (kind, stream) = match choice % 12 {
+            0..=2 => (1, stream | 1),
+            3 | 4 => (0, stream),
+            5 => (3, stream),
+            6 => (4, 0),
+            7 => (6, 0),
+            8 => (8, stream),
+            9 => (16, 0),
+            10 => (2, stream),
+            _ => (choice, stream),
+        };
+        frames.extend_from_slice(&[0, 0, payload.len() as u8, kind, flags]);
+        frames.extend_from_slice(&stream.to_be_bytes());
+        frames.extend_from_slice(&payload);
+    }
+    frames
+}

@@ -1,0 +1,449 @@
+//! The server's side of an HTTP/2 connection, without a socket: unread bytes go in, one event at a time comes out, and
+//! frames are written behind each other into the caller's buffer.
+//!
+//! The caller owns all bytes. It calls `open` once, then `receive` with what is unread, drops what was consumed, and calls
+//! again until it gets `Event::More`. In between it answers what it can: `respond_prepared` for heads rendered beforehand,
+//! else `respond`, then `offer` for content as it becomes ready. Content leaves when `next_data` grants it: after every round
+//! of receiving or offering the caller takes grants until there are none, or its queue is full, and puts exactly the
+//! granted bytes behind the frame header that was written for them. Everything the engine writes is a whole frame, or a
+//! frame header whose data the caller puts behind it at once.
+//!
+//! ```text
+//! reading:  Preface ──► Settings ──► Frames ──fault──► Closed
+//! leaving:  Staying ──begin_drain──► Announced ──PING answered, or finish_drain──► Final
+//! ```
+
+mod answers;
+mod blocks;
+mod content;
+mod control;
+mod data;
+mod drain;
+mod push;
+
+use super::budget::{Budget, Flood};
+use super::error::{ConnectionFault, ErrorCode, StreamFault};
+use super::flow::{INITIAL_WINDOW, ReceiveWindow, SendWindow, WINDOW_MAX};
+use super::frame::{self, FRAME_SIZE_MIN, FrameHeader, FrameType, HEADER_SIZE};
+use super::head::Head;
+use super::hpack::{Decoder, Encoder};
+use super::priority::Priority;
+use super::settings::{self, ClientSettings};
+use super::streams::{STREAMS_CEILING, StreamId, Streams};
+use crate::h1::Refusal;
+use crate::limits::Limits;
+use blocks::OpenBlock;
+use content::Content;
+use drain::Leaving;
+
+pub use answers::{SendError, Sending};
+pub use data::Grant;
+pub use push::PushRequest;
+
+/// What a client begins with (RFC 9113 §3.4).
+pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// Streams a client may have open at once: what browsers and servers have settled on, and RFC 9113 §6.5.2 asks for 100.
+pub const STREAMS: u32 = 128;
+
+/// Content a client may send on one stream ahead of its reader: 2 MB/s at 100 ms of way, in memory that 128 streams of one
+/// connection cannot make much of, since its own window bounds them together.
+pub const STREAM_WINDOW: u32 = 256 * 1024;
+
+/// Content a client may send on all streams ahead of their readers.
+pub const CONNECTION_WINDOW: u32 = 1024 * 1024;
+
+/// Table for the client's fields: the size that holds until SETTINGS says otherwise (RFC 9113 §6.5.2), so that nothing is to
+/// be renegotiated, and an idle connection has at most so much of it in memory.
+const TABLE_SIZE: u32 = 4096;
+
+/// Largest data frame we send to a client that would take larger ones: between two of them another stream gets its turn,
+/// and above this the nine bytes in front no longer count.
+const DATA_MAX: u32 = 64 * 1024;
+
+/// Counted by limits of heads in HTTP/2 beside the bytes of each field (RFC 9113 §6.5.2).
+const FIELD_OVERHEAD: usize = 32;
+
+/// What a connection allows its client.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Config {
+    /// Streams at once.
+    pub streams: u32,
+    /// Content ahead of its reader, for each stream; never below 65,535, which clients may send before they hear of it.
+    pub stream_window: u32,
+    /// Content ahead of its readers, for all streams; never below 65,535 either.
+    pub connection_window: u32,
+    /// Whether CONNECT may ask for another protocol (RFC 8441).
+    pub connect_protocol: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            streams: STREAMS,
+            stream_window: STREAM_WINDOW,
+            connection_window: CONNECTION_WINDOW,
+            connect_protocol: false,
+        }
+    }
+}
+
+/// One event, and how much of the unread bytes is done with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Received {
+    pub consumed: usize,
+    pub event: Event,
+}
+
+/// What the unread bytes turned out to be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// No further event until more bytes come.
+    More,
+    /// A request; its head stands in the `Head`. With `end` no content follows.
+    Request {
+        stream: StreamId,
+        end: bool,
+        expects_continue: bool,
+    },
+    /// A request that is to be answered with the status of the refusal; content it brings is passed over.
+    Refused { stream: StreamId, refusal: Refusal },
+    /// `unread[start..end]` is content; empty only with `last`, which ends the request.
+    Data {
+        stream: StreamId,
+        start: usize,
+        end: usize,
+        last: bool,
+    },
+    /// The request ends with these trailers, in the index of the `Head`.
+    Trailers { stream: StreamId },
+    /// The exchange is over before its answer was: by the client, or because of a fault of the client.
+    Reset {
+        stream: StreamId,
+        code: ErrorCode,
+        fault: Option<StreamFault>,
+    },
+    /// A request was turned away before it was one; the client is told.
+    Rejected { fault: StreamFault },
+    /// The client goes, or says why it must: it opens no more streams, and nothing may be pushed.
+    GoAway { code: ErrorCode },
+    /// The client answered `ping`.
+    Pong { opaque: [u8; 8] },
+    /// The connection is at its end: GOAWAY is written, to be sent before the link is closed.
+    Closed { fault: ConnectionFault },
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Reading {
+    Preface,
+    Settings,
+    Frames,
+    Closed,
+}
+
+/// One connection; what it holds beside its tables is a few hundred bytes, and tables come with use.
+#[derive(Debug)]
+pub struct ServerConnection {
+    config: Config,
+    client: ClientSettings,
+    reading: Reading,
+    leaving: Leaving,
+    /// The client sent GOAWAY.
+    client_leaves: bool,
+    streams: Streams,
+    send_window: SendWindow,
+    receive_window: ReceiveWindow,
+    decoder: Decoder,
+    encoder: Encoder,
+    budget: Budget,
+    /// Content that is under way within a frame.
+    content: Content,
+    /// Bytes of a payload that are passed over as they come.
+    skip: u32,
+    /// A field block that goes on in CONTINUATION.
+    block: Option<Box<OpenBlock>>,
+    /// Priorities that came before their streams.
+    early_priorities: Vec<(u32, Priority)>,
+    /// The last stream the client opened.
+    last_client: u32,
+    /// The next stream we may promise.
+    next_push: u32,
+}
+
+/// Where a step of reading gets and puts things.
+struct Context<'a> {
+    limits: &'a Limits,
+    now: u64,
+    head: &'a mut Head,
+    out: &'a mut Vec<u8>,
+}
+
+/// What a frame led to.
+type Step = Result<Option<Event>, ConnectionFault>;
+
+impl ServerConnection {
+    pub fn new(config: &Config) -> Self {
+        let config = Config {
+            streams: config.streams.min(STREAMS_CEILING as u32),
+            stream_window: config.stream_window.clamp(INITIAL_WINDOW, WINDOW_MAX),
+            connection_window: config.connection_window.clamp(INITIAL_WINDOW, WINDOW_MAX),
+            ..*config
+        };
+        Self {
+            client: ClientSettings::INITIAL,
+            reading: Reading::Preface,
+            leaving: Leaving::Staying,
+            client_leaves: false,
+            streams: Streams::new(),
+            send_window: SendWindow::new(INITIAL_WINDOW),
+            receive_window: ReceiveWindow::new(config.connection_window),
+            decoder: Decoder::new(TABLE_SIZE as usize),
+            encoder: Encoder::new(),
+            budget: Budget::new(),
+            content: Content::NONE,
+            skip: 0,
+            block: None,
+            early_priorities: Vec::new(),
+            last_client: 0,
+            next_push: 2,
+            config,
+        }
+    }
+
+    /// Writes the server's preface: SETTINGS, and the window of the connection. To be sent at once, before anything comes.
+    pub fn open(&mut self, limits: &Limits, out: &mut Vec<u8>) {
+        let head = limits.head_ceiling() + limits.fields.saturating_mul(FIELD_OVERHEAD);
+        let values = [
+            (settings::MAX_CONCURRENT_STREAMS, self.config.streams),
+            (settings::INITIAL_WINDOW_SIZE, self.config.stream_window),
+            (settings::MAX_HEADER_LIST_SIZE, u32::try_from(head).unwrap_or(u32::MAX)),
+            (settings::NO_RFC7540_PRIORITIES, 1),
+            (settings::ENABLE_CONNECT_PROTOCOL, 1),
+        ];
+        let count = if self.config.connect_protocol { 5 } else { 4 };
+        frame::settings(&values[..count], out);
+        if self.config.connection_window > INITIAL_WINDOW {
+            frame::window_update(0, self.config.connection_window - INITIAL_WINDOW, out);
+        }
+    }
+
+    /// Takes unread bytes and gives one event. `now` is in milliseconds from any beginning; seconds are fine enough.
+    ///
+    /// Of the unread bytes those of an incomplete frame stay: never more than 16 KiB and a frame header.
+    pub fn receive(
+        &mut self,
+        limits: &Limits,
+        now: u64,
+        unread: &[u8],
+        head: &mut Head,
+        out: &mut Vec<u8>,
+    ) -> Received {
+        let mut context = Context { limits, now, head, out };
+        let mut at = 0;
+        let step = self.read_on(&mut context, unread, &mut at);
+        match step {
+            Ok(event) => Received { consumed: at, event },
+            Err(fault) => {
+                self.fail(fault.code(), context.out);
+                Received {
+                    consumed: unread.len(),
+                    event: Event::Closed { fault },
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn read_on(&mut self, context: &mut Context<'_>, unread: &[u8], at: &mut usize) -> Result<Event, ConnectionFault> {
+        loop {
+            if self.reading != Reading::Frames && !self.begin(unread, at)? {
+                return Ok(Event::More);
+            }
+            if self.content.is_under_way() {
+                match self.read_content(context, unread, at)? {
+                    Some(event) => return Ok(event),
+                    None if self.content.is_under_way() => return Ok(Event::More),
+                    None => continue,
+                }
+            }
+            if self.skip > 0 {
+                let size = (self.skip as usize).min(unread.len() - *at);
+                *at += size;
+                self.skip -= size as u32;
+                if self.skip > 0 {
+                    return Ok(Event::More);
+                }
+            }
+            let rest = &unread[*at..];
+            let Some(header) = FrameHeader::parse(rest) else {
+                return Ok(Event::More);
+            };
+            if let Some(event) = self.read_frame(context, &header, &rest[HEADER_SIZE..], at)? {
+                return Ok(event);
+            }
+        }
+    }
+
+    /// Reads the preface; false while it is incomplete.
+    #[cold]
+    fn begin(&mut self, unread: &[u8], at: &mut usize) -> Result<bool, ConnectionFault> {
+        match self.reading {
+            Reading::Closed => {
+                *at = unread.len();
+                return Ok(false);
+            }
+            Reading::Preface => {
+                let size = unread.len().min(PREFACE.len());
+                if unread[..size] != PREFACE[..size] {
+                    return Err(ConnectionFault::Preface);
+                }
+                if size < PREFACE.len() {
+                    return Ok(false);
+                }
+                *at += size;
+                self.reading = Reading::Settings;
+            }
+            Reading::Settings | Reading::Frames => {}
+        }
+        Ok(true)
+    }
+
+    /// Reads one frame if it is there as far as its type needs it; `Event::More` if not.
+    #[inline]
+    fn read_frame(&mut self, context: &mut Context<'_>, header: &FrameHeader, rest: &[u8], at: &mut usize) -> Step {
+        header.check(FRAME_SIZE_MIN)?;
+        if self.reading == Reading::Settings {
+            if header.kind != FrameType::Settings || header.has(frame::ACK) {
+                return Err(ConnectionFault::SettingsMissing);
+            }
+            self.reading = Reading::Frames;
+            self.budget.start(context.now);
+        }
+        if let Some(block) = &self.block
+            && (header.kind != FrameType::Continuation || header.stream != block.stream)
+        {
+            return Err(ConnectionFault::Continuation);
+        }
+        match header.kind {
+            FrameType::Data => {
+                // One byte more says how much of it is padding.
+                let Some(padding) = content::padding(header, rest)? else {
+                    return Ok(Some(Event::More));
+                };
+                *at += HEADER_SIZE;
+                return self.begin_content(context, header, padding);
+            }
+            FrameType::PushPromise => return Err(ConnectionFault::PushFromClient),
+            FrameType::Unknown => {
+                self.budget.spend(Flood::Unknown, context.now)?;
+                *at += HEADER_SIZE;
+                self.skip = header.length;
+                return Ok(None);
+            }
+            _ => {}
+        }
+        let Some(payload) = rest.get(..header.length as usize) else {
+            return Ok(Some(Event::More));
+        };
+        *at += HEADER_SIZE + payload.len();
+        match header.kind {
+            FrameType::Headers => self.read_headers(context, header, payload),
+            FrameType::Continuation => self.read_continuation(context, header, payload),
+            FrameType::WindowUpdate => self.read_window_update(context, header, payload),
+            FrameType::RstStream => self.read_rst_stream(context, header, payload),
+            FrameType::Priority => self.read_priority(context, header, payload),
+            FrameType::PriorityUpdate => self.read_priority_update(context, payload),
+            FrameType::Settings => self.read_settings(context, header, payload),
+            FrameType::Ping => self.read_ping(context, header, payload),
+            FrameType::GoAway => Ok(Some(self.read_go_away(payload))),
+            FrameType::Data | FrameType::PushPromise | FrameType::Unknown => Ok(None),
+        }
+    }
+
+    /// Ends the connection: GOAWAY, and nothing further is read or written.
+    #[cold]
+    fn fail(&mut self, code: ErrorCode, out: &mut Vec<u8>) {
+        if self.reading != Reading::Closed {
+            frame::go_away(self.last_client, code, out);
+        }
+        self.reading = Reading::Closed;
+        self.leaving = Leaving::Final { last: 0 };
+        self.block = None;
+        self.content = Content::NONE;
+        self.streams = Streams::new();
+    }
+
+    /// Gives up on the connection with a code: for a deadline that has passed, say. To be sent before the link is closed.
+    pub fn close(&mut self, code: ErrorCode, out: &mut Vec<u8>) {
+        self.fail(code, out);
+    }
+
+    /// Resets a stream for a fault of the client's, and books it: making us reset streams is a way to make us work.
+    #[cold]
+    fn reject(&mut self, context: &mut Context<'_>, number: u32, fault: StreamFault) -> Step {
+        self.budget.spend(Flood::Resets, context.now)?;
+        frame::rst_stream(number, fault.code(), context.out);
+        self.streams.remember_reset(number);
+        let Some(stream) = self.streams.find(number) else {
+            return Ok(Some(Event::Rejected { fault }));
+        };
+        let owed = self.streams.get(stream).is_some_and(|known| known.state.sends());
+        self.remove(stream, context.out);
+        // Whoever has answered is done with the stream.
+        Ok(owed.then_some(Event::Reset {
+            stream,
+            code: fault.code(),
+            fault: Some(fault),
+        }))
+    }
+
+    /// Takes a stream out of the table; what it had of the connection's window goes back.
+    #[inline]
+    fn remove(&mut self, stream: StreamId, out: &mut Vec<u8>) {
+        let unreleased = self.streams.remove(stream);
+        if unreleased > 0 {
+            self.credit(unreleased, out);
+        }
+    }
+
+    /// So much content has been used up, or nobody wanted it.
+    #[inline]
+    fn credit(&mut self, size: u32, out: &mut Vec<u8>) {
+        if let Some(grant) = self.receive_window.give_back(size) {
+            frame::window_update(0, grant, out);
+        }
+    }
+
+    /// Nothing is owed to the client, and nothing of it is half read.
+    pub fn is_idle(&self) -> bool {
+        self.streams.owing() == 0 && self.block.is_none() && !self.content.is_under_way()
+    }
+
+    /// Streams whose answers are not yet ended.
+    pub fn answers_owed(&self) -> usize {
+        self.streams.owing()
+    }
+
+    /// A fault or `close` has ended the connection.
+    pub fn is_closed(&self) -> bool {
+        self.reading == Reading::Closed
+    }
+
+    /// Gives back memory that an idle connection does not need.
+    pub fn trim(&mut self) {
+        self.streams.trim();
+        if self.early_priorities.is_empty() {
+            self.early_priorities = Vec::new();
+        }
+    }
+
+    /// Memory it takes, its own size and tables together.
+    pub fn memory(&self) -> usize {
+        let block = self.block.as_ref().map_or(0, |block| block.memory());
+        let early = self.early_priorities.capacity() * size_of::<(u32, Priority)>();
+        size_of::<Self>() + self.streams.memory() + self.decoder.memory() + self.encoder.memory() + block + early
+    }
+}
+
+// Beside its tables; SPEC allows an idle connection 4 KB with all it has.
+const _: () = assert!(size_of::<ServerConnection>() <= 768);

@@ -1,0 +1,212 @@
+//! Heads of answers: interim ones, final ones, those rendered beforehand, and trailers.
+
+use super::ServerConnection;
+use crate::h1::EncodeError;
+use crate::h2::frame::{BlockFrame, END_HEADERS, END_STREAM, FrameType, frame_header};
+use crate::h2::hpack::encode_status;
+use crate::h2::prepared::{DATE_SIZE, LowerName, PreparedHead, checked, digits};
+use crate::h2::stream::{State, Step};
+use crate::h2::streams::StreamId;
+use crate::status::Status;
+use smallvec::SmallVec;
+
+/// Why an answer cannot be sent. Nothing of it was written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum SendError {
+    /// The stream is no more: reset, or ended before.
+    Gone,
+    /// Not now: a second final head, content before it, interim answers behind it, trailers before all content has left.
+    OutOfOrder,
+    /// A field that may not be sent.
+    Field(EncodeError),
+}
+
+impl std::fmt::Display for SendError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Gone => f.write_str("the stream is no more"),
+            Self::OutOfOrder => f.write_str("a part of an answer that cannot come now"),
+            Self::Field(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for SendError {}
+
+impl From<EncodeError> for SendError {
+    fn from(error: EncodeError) -> Self {
+        Self::Field(error)
+    }
+}
+
+/// What is left to do for an answer whose head is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Sending {
+    /// Nothing: the head was all of it.
+    Done,
+    /// To put all of the content behind the frame header that is written; then it is done.
+    Now,
+    /// To keep the content and put parts of it behind the frame headers that `next_data` writes.
+    Later,
+}
+
+pub(super) type CheckedFields<'a> = SmallVec<[(LowerName, &'a [u8]); 16]>;
+
+/// All fields or none: what is encoded changes our table, and must reach the client's.
+pub(super) fn checked_all<'a>(
+    fields: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
+) -> Result<CheckedFields<'a>, EncodeError> {
+    fields.into_iter().map(|(name, value)| checked(name, value)).collect()
+}
+
+impl ServerConnection {
+    /// Sends an interim answer (100, 103) before the final one.
+    pub fn inform<'a>(
+        &mut self,
+        id: StreamId,
+        status: Status,
+        fields: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), SendError> {
+        let stream = self.streams.get(id).ok_or(SendError::Gone)?;
+        // 101 has no meaning here (RFC 9113 §8.6).
+        if stream.answered || !status.is_informational() || status == Status::SWITCHING_PROTOCOLS {
+            return Err(SendError::OutOfOrder);
+        }
+        let fields = checked_all(fields)?;
+        let frame = BlockFrame::headers(id.number, false, out);
+        self.encoder.begin_block(out);
+        encode_status(status, out);
+        self.encode_fields(&fields, out);
+        frame.finish(self.client.max_frame_size, out);
+        Ok(())
+    }
+
+    /// Begins the answer; with `end` its head is all of it. `length` is what Content-Length tells, `date` is a field like
+    /// the others.
+    pub fn respond<'a>(
+        &mut self,
+        id: StreamId,
+        status: Status,
+        length: Option<u64>,
+        fields: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
+        end: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<(), SendError> {
+        let stream = self.streams.get(id).ok_or(SendError::Gone)?;
+        if stream.answered || status.is_informational() {
+            return Err(SendError::OutOfOrder);
+        }
+        let fields = checked_all(fields)?;
+        let frame = BlockFrame::headers(id.number, end, out);
+        self.encoder.begin_block(out);
+        encode_status(status, out);
+        self.encode_fields(&fields, out);
+        if let Some(length) = length {
+            self.encoder.encode(b"content-length", &digits(length), out);
+        }
+        frame.finish(self.client.max_frame_size, out);
+        self.head_sent(id);
+        if end {
+            self.end_sent(id, out);
+        }
+        Ok(())
+    }
+
+    /// Sends an answer whose head was rendered beforehand, and whose content is ready: so many bytes, 0 where the head is
+    /// all of it.
+    #[inline]
+    pub fn respond_prepared(
+        &mut self,
+        id: StreamId,
+        head: &PreparedHead,
+        date: &[u8; DATE_SIZE],
+        content: u64,
+        out: &mut Vec<u8>,
+    ) -> Result<Sending, SendError> {
+        let stream = self.streams.get_mut(id).ok_or(SendError::Gone)?;
+        if stream.answered {
+            return Err(SendError::OutOfOrder);
+        }
+        let available = stream.send_window.available().min(self.send_window.available());
+        let urgency = stream.priority.urgency;
+        let now = content <= available.min(u64::from(self.client.max_frame_size.min(super::DATA_MAX)))
+            && self.streams.ready.urgency().is_none_or(|ahead| ahead >= urgency);
+        if self.encoder.is_told() && head.length() <= self.client.max_frame_size as usize {
+            let flags = END_HEADERS | if content == 0 { END_STREAM } else { 0 };
+            frame_header(head.length(), FrameType::Headers, flags, id.number, out);
+            head.write(date, out);
+        } else {
+            let frame = BlockFrame::headers(id.number, content == 0, out);
+            self.encoder.begin_block(out);
+            head.write(date, out);
+            frame.finish(self.client.max_frame_size, out);
+        }
+        self.head_sent(id);
+        if content == 0 {
+            self.end_sent(id, out);
+            return Ok(Sending::Done);
+        }
+        if now {
+            self.write_data(id, content, true, out);
+            return Ok(Sending::Now);
+        }
+        self.offer(id, content, true, out)?;
+        Ok(Sending::Later)
+    }
+
+    /// Ends the answer with trailers; all content that was offered must have left.
+    pub fn finish_with_trailers<'a>(
+        &mut self,
+        id: StreamId,
+        trailers: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), SendError> {
+        let stream = self.streams.get(id).ok_or(SendError::Gone)?;
+        if !stream.state.sends() {
+            return Err(SendError::Gone);
+        }
+        if !stream.answered || stream.offered > 0 || stream.ends {
+            return Err(SendError::OutOfOrder);
+        }
+        let trailers = checked_all(trailers)?;
+        let frame = BlockFrame::headers(id.number, true, out);
+        self.encoder.begin_block(out);
+        self.encode_fields(&trailers, out);
+        frame.finish(self.client.max_frame_size, out);
+        self.end_sent(id, out);
+        Ok(())
+    }
+
+    pub(super) fn encode_fields(&mut self, fields: &CheckedFields<'_>, out: &mut Vec<u8>) {
+        for (name, value) in fields {
+            self.encoder.encode(name, value, out);
+        }
+    }
+
+    #[inline]
+    fn head_sent(&mut self, id: StreamId) {
+        if let Some(stream) = self.streams.get_mut(id) {
+            stream.answered = true;
+            stream.state = stream.state.after(Step::HeadSent).unwrap_or(stream.state);
+        }
+    }
+
+    /// The answer is ended; so is the stream if the client has ended its side.
+    #[inline]
+    pub(super) fn end_sent(&mut self, id: StreamId, out: &mut Vec<u8>) {
+        let Some(stream) = self.streams.get_mut(id) else { return };
+        let Some(state) = stream.state.after(Step::EndSent) else {
+            return;
+        };
+        stream.state = state;
+        self.streams.answer_ended();
+        if state == State::Closed {
+            self.remove(id, out);
+            self.streams.remember_end(id.number);
+        } else {
+            // What content is still to come is for nobody.
+            self.ignore_content(id, out);
+        }
+    }
+}

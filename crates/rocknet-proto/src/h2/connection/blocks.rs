@@ -1,0 +1,206 @@
+//! Field blocks on their way in: heads of requests, trailers, and what is read for the table's sake alone.
+
+use super::{Context, Event, ServerConnection, Step};
+use crate::h2::budget::Flood;
+use crate::h2::error::{ConnectionFault, Malformed, StreamFault};
+use crate::h2::frame::{self, Dependency, FrameHeader};
+use crate::h2::head::{HeadFault, Kind};
+use crate::h2::stream::{State, Step as StreamStep, Stream};
+use crate::h2::streams::StreamId;
+
+/// Bytes of one field block beyond which the connection ends: four heads of the largest size we take. A block has to be read
+/// to its end for the table's sake, whatever becomes of its request, so it is the block that is bounded.
+const BLOCK_SIZE: usize = 64 * 1024;
+
+/// CONTINUATION frames of one block (CVE-2024-27316, CVE-2023-45288): the largest block takes four of full size.
+const CONTINUATIONS: u16 = 16;
+
+/// A field block whose end has not come.
+#[derive(Debug)]
+pub(super) struct OpenBlock {
+    pub stream: u32,
+    end_stream: bool,
+    dependency: Option<Dependency>,
+    bytes: Vec<u8>,
+    continuations: u16,
+}
+
+impl OpenBlock {
+    pub(super) fn memory(&self) -> usize {
+        size_of::<Self>() + self.bytes.capacity()
+    }
+}
+
+impl ServerConnection {
+    #[inline]
+    pub(super) fn read_headers(&mut self, context: &mut Context<'_>, header: &FrameHeader, payload: &[u8]) -> Step {
+        let fragment = frame::fragment(header, payload)?;
+        let end_stream = header.has(frame::END_STREAM);
+        if header.has(frame::END_HEADERS) {
+            return self.read_block(context, header.stream, end_stream, fragment.dependency, fragment.block);
+        }
+        self.block = Some(Box::new(OpenBlock {
+            stream: header.stream,
+            end_stream,
+            dependency: fragment.dependency,
+            bytes: fragment.block.to_vec(),
+            continuations: 0,
+        }));
+        Ok(None)
+    }
+
+    #[cold]
+    pub(super) fn read_continuation(
+        &mut self,
+        context: &mut Context<'_>,
+        header: &FrameHeader,
+        payload: &[u8],
+    ) -> Step {
+        let Some(block) = &mut self.block else {
+            return Err(ConnectionFault::Continuation);
+        };
+        block.continuations += 1;
+        if block.continuations > CONTINUATIONS || block.bytes.len() + payload.len() > BLOCK_SIZE {
+            return Err(ConnectionFault::BlockTooLarge);
+        }
+        block.bytes.extend_from_slice(payload);
+        if !header.has(frame::END_HEADERS) {
+            return Ok(None);
+        }
+        match self.block.take() {
+            Some(block) => self.read_block(context, block.stream, block.end_stream, block.dependency, &block.bytes),
+            None => Ok(None),
+        }
+    }
+
+    /// Reads a whole block.
+    fn read_block(
+        &mut self,
+        context: &mut Context<'_>,
+        number: u32,
+        end_stream: bool,
+        dependency: Option<Dependency>,
+        block: &[u8],
+    ) -> Step {
+        if number & 1 == 0 {
+            return Err(ConnectionFault::StreamNumber);
+        }
+        if number <= self.last_client {
+            return match self.streams.find(number) {
+                Some(stream) => self.read_trailers(context, stream, end_stream, block),
+                None => self.read_stale_block(context, number, block),
+            };
+        }
+        if self.leaving.refuses(number) {
+            // RFC 9113 §6.8: what we said we would not answer is passed over, and the client sends it elsewhere.
+            self.budget.spend(Flood::Stale, context.now)?;
+            return self.pass_over(context, block);
+        }
+        self.last_client = number;
+        let fault = match dependency {
+            Some(Dependency(on)) if on == number => Some(StreamFault::SelfDependency),
+            _ if self.streams.by_client() >= self.config.streams as usize => Some(StreamFault::Refused),
+            _ => None,
+        };
+        if let Some(fault) = fault {
+            self.pass_over(context, block)?;
+            return self.reject(context, number, fault);
+        }
+        self.read_request(context, number, end_stream, block)
+    }
+
+    #[inline]
+    fn read_request(&mut self, context: &mut Context<'_>, number: u32, end_stream: bool, block: &[u8]) -> Step {
+        let mut sink = context.head.begin(context.limits, Kind::Request);
+        self.decoder.decode(block, &mut sink)?;
+        let state = if end_stream {
+            State::HalfClosedRemote
+        } else {
+            State::Open
+        };
+        let mut stream = Stream::new(
+            number,
+            state,
+            self.client.initial_window_size,
+            self.config.stream_window,
+        );
+        let facts = match sink.finish_request() {
+            Ok(facts) => facts,
+            Err(HeadFault::Malformed(flaw)) => return self.reject(context, number, flaw.into()),
+            Err(HeadFault::Refused(refusal)) => {
+                stream.ignores_content = true;
+                let stream = self.streams.insert(stream);
+                return Ok(Some(Event::Refused { stream, refusal }));
+            }
+        };
+        if end_stream && facts.content_length.is_some_and(|length| length > 0) {
+            return self.reject(context, number, Malformed::ContentLength.into());
+        }
+        if context.head.protocol().is_some() && !self.config.connect_protocol {
+            return self.reject(context, number, Malformed::Protocol.into());
+        }
+        stream.announced = facts.content_length;
+        stream.allowed = context.limits.content_size;
+        if let Some(priority) = facts.priority {
+            stream.priority = priority;
+        }
+        if !self.early_priorities.is_empty() {
+            self.take_early_priority(&mut stream);
+        }
+        Ok(Some(Event::Request {
+            stream: self.streams.insert(stream),
+            end: end_stream,
+            expects_continue: facts.expects_continue && !end_stream,
+        }))
+    }
+
+    /// A second block on an open stream: trailers, or a mistake.
+    #[cold]
+    fn read_trailers(&mut self, context: &mut Context<'_>, id: StreamId, end_stream: bool, block: &[u8]) -> Step {
+        let Some(stream) = self.streams.get(id) else {
+            return Ok(None);
+        };
+        let ended = stream.state.after(StreamStep::EndReceived);
+        let is_short = stream.announced.is_some_and(|left| left > 0);
+        let ignored = stream.ignores_content;
+        let fault = match ended {
+            None => Some(StreamFault::Closed),
+            Some(_) if !end_stream => Some(Malformed::TrailersWithoutEnd.into()),
+            Some(_) if is_short => Some(Malformed::ContentLength.into()),
+            Some(_) => None,
+        };
+        if let Some(fault) = fault {
+            self.pass_over(context, block)?;
+            return self.reject(context, id.number, fault);
+        }
+        let mut sink = context.head.begin(context.limits, Kind::Trailers);
+        self.decoder.decode(block, &mut sink)?;
+        if let Err(flaw) = sink.finish_trailers() {
+            return self.reject(context, id.number, flaw.into());
+        }
+        self.end_received(id, context.out);
+        Ok((!ignored).then_some(Event::Trailers { stream: id }))
+    }
+
+    /// A block on a stream that is closed: under way when we reset it, or a mistake.
+    #[cold]
+    fn read_stale_block(&mut self, context: &mut Context<'_>, number: u32, block: &[u8]) -> Step {
+        if self.streams.was_reset(number) {
+            self.budget.spend(Flood::Stale, context.now)?;
+            return self.pass_over(context, block);
+        }
+        Err(if self.streams.was_ended(number) {
+            ConnectionFault::ClosedStream
+        } else {
+            ConnectionFault::StreamNumber
+        })
+    }
+
+    /// Reads a block for the table's sake.
+    #[cold]
+    fn pass_over(&mut self, context: &mut Context<'_>, block: &[u8]) -> Step {
+        let mut sink = context.head.begin(context.limits, Kind::Nothing);
+        self.decoder.decode(block, &mut sink)?;
+        Ok(None)
+    }
+}

@@ -1,0 +1,279 @@
+//! Content of requests on its way in, in the pieces it comes in, and the windows it fills.
+
+use super::{Context, Event, ServerConnection, Step};
+use crate::h1::Refusal;
+use crate::h2::budget::Flood;
+use crate::h2::error::{ConnectionFault, ErrorCode, Malformed, StreamFault};
+use crate::h2::frame::{self, FrameHeader};
+use crate::h2::stream::{State, Step as StreamStep};
+use crate::h2::streams::StreamId;
+
+/// Data of one frame that is under way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Content {
+    /// 0 when nothing is under way.
+    stream: u32,
+    place: u16,
+    end_stream: bool,
+    left: u32,
+    padding: u8,
+}
+
+impl Content {
+    pub(super) const NONE: Content = Content {
+        stream: 0,
+        place: 0,
+        end_stream: false,
+        left: 0,
+        padding: 0,
+    };
+
+    #[inline]
+    pub(super) fn is_under_way(&self) -> bool {
+        self.stream != 0
+    }
+}
+
+/// How much padding a DATA frame says it has; `None` while its byte is not there.
+#[inline]
+pub(super) fn padding(header: &FrameHeader, rest: &[u8]) -> Result<Option<u8>, ConnectionFault> {
+    if !header.has(frame::PADDED) {
+        return Ok(Some(0));
+    }
+    if header.length == 0 {
+        return Err(ConnectionFault::FrameSize);
+    }
+    match rest.first() {
+        Some(&padding) if u32::from(padding) >= header.length => Err(ConnectionFault::Padding),
+        Some(&padding) => Ok(Some(padding)),
+        None => Ok(None),
+    }
+}
+
+impl ServerConnection {
+    /// Judges a frame of data by its header; what it holds is told as it comes.
+    pub(super) fn begin_content(&mut self, context: &mut Context<'_>, header: &FrameHeader, padding: u8) -> Step {
+        self.receive_window
+            .take(header.length)
+            .map_err(|_| ConnectionFault::WindowExceeded)?;
+        let Some(id) = self.streams.find(header.stream) else {
+            return self.pass_over_data(context, header);
+        };
+        let Some(stream) = self.streams.get_mut(id) else {
+            return Ok(None);
+        };
+        // Padding and its byte are part of the window, and of use to nobody.
+        let overhead = if header.has(frame::PADDED) {
+            u32::from(padding) + 1
+        } else {
+            0
+        };
+        let (length, end_stream) = (header.length - overhead, header.has(frame::END_STREAM));
+        let fault = if !stream.state.receives() {
+            Some(StreamFault::Closed)
+        } else if stream.receive_window.take(header.length).is_err() {
+            Some(StreamFault::WindowExceeded)
+        } else {
+            match &mut stream.announced {
+                Some(left) if u64::from(length) > *left || end_stream && u64::from(length) < *left => {
+                    Some(Malformed::ContentLength.into())
+                }
+                Some(left) => {
+                    *left -= u64::from(length);
+                    None
+                }
+                None => None,
+            }
+        };
+        if let Some(fault) = fault {
+            self.skip = header.length;
+            self.credit(header.length, context.out);
+            return self.reject(context, header.stream, fault);
+        }
+        if length == 0 && !end_stream {
+            self.budget.spend(Flood::EmptyData, context.now)?;
+        }
+        let mut event = None;
+        if u64::from(length) > stream.allowed && !stream.ignores_content {
+            stream.ignores_content = true;
+            if !stream.answered {
+                let refusal = Refusal::ContentTooLarge;
+                event = Some(Event::Refused { stream: id, refusal });
+            } else {
+                // The answer has begun, so there is no other way to say it.
+                self.budget.spend(Flood::Resets, context.now)?;
+                self.skip = header.length;
+                self.credit(header.length, context.out);
+                return self.cancel(id, ErrorCode::Cancel, context.out);
+            }
+        }
+        stream.allowed = stream.allowed.saturating_sub(u64::from(length));
+        if overhead > 0 {
+            if let Some(grant) = stream.receive_window.give_back(overhead)
+                && !end_stream
+            {
+                frame::window_update(header.stream, grant, context.out);
+            }
+            self.credit(overhead, context.out);
+            // The byte that tells of the padding comes first.
+            self.skip = 1;
+        }
+        self.content = Content {
+            stream: header.stream,
+            place: id.place,
+            end_stream,
+            left: length,
+            padding,
+        };
+        Ok(event)
+    }
+
+    /// Tells of the next piece.
+    #[inline]
+    pub(super) fn read_content(&mut self, context: &mut Context<'_>, unread: &[u8], at: &mut usize) -> Step {
+        if self.skip > 0 {
+            if *at == unread.len() {
+                return Ok(None);
+            }
+            (*at, self.skip) = (*at + 1, 0);
+        }
+        let Content {
+            stream: number,
+            place,
+            end_stream,
+            left,
+            padding,
+        } = self.content;
+        let size = (left as usize).min(unread.len() - *at);
+        if size == 0 && left > 0 {
+            return Ok(None);
+        }
+        let start = *at;
+        *at += size;
+        self.content.left -= size as u32;
+        let is_whole = self.content.left == 0;
+        if is_whole {
+            self.content = Content::NONE;
+            self.skip = u32::from(padding);
+        }
+        let id = StreamId { number, place };
+        let Some(stream) = self.streams.get_mut(id) else {
+            // Reset since its frame began.
+            self.credit(size as u32, context.out);
+            return Ok(None);
+        };
+        let last = is_whole && end_stream;
+        let ignored = stream.ignores_content;
+        if ignored {
+            self.credit(size as u32, context.out);
+        } else {
+            stream.unreleased += size as u32;
+        }
+        if last {
+            self.end_received(id, context.out);
+        } else if ignored {
+            self.stop_ignored(id, context.out);
+        }
+        if ignored || size == 0 && !last {
+            return Ok(None);
+        }
+        Ok(Some(Event::Data {
+            stream: id,
+            start,
+            end: *at,
+            last,
+        }))
+    }
+
+    /// Data on a stream that is not open.
+    #[cold]
+    fn pass_over_data(&mut self, context: &mut Context<'_>, header: &FrameHeader) -> Step {
+        if self.is_idle_number(header.stream) {
+            return Err(ConnectionFault::IdleStream);
+        }
+        if self.streams.was_ended(header.stream) {
+            return Err(ConnectionFault::ClosedStream);
+        }
+        self.budget.spend(Flood::Stale, context.now)?;
+        self.credit(header.length, context.out);
+        self.skip = header.length;
+        Ok(None)
+    }
+
+    /// Whether nobody has opened a stream of that number.
+    pub(super) fn is_idle_number(&self, number: u32) -> bool {
+        if number & 1 == 1 {
+            number > self.last_client && !self.leaving.refuses(number)
+        } else {
+            number >= self.next_push
+        }
+    }
+
+    /// The client has ended its side of a stream.
+    #[inline]
+    pub(super) fn end_received(&mut self, id: StreamId, out: &mut Vec<u8>) {
+        let Some(stream) = self.streams.get_mut(id) else { return };
+        stream.state = stream.state.after(StreamStep::EndReceived).unwrap_or(State::Closed);
+        if stream.state == State::Closed {
+            self.remove(id, out);
+            self.streams.remember_end(id.number);
+        }
+    }
+
+    /// Content that nobody wants is taken as far as the window goes, which it is not granted again: most of it is under way
+    /// already, and clients that are reset while they send may lose the answer. Then, if the answer is ended, the stream is
+    /// too (RFC 9113 §8.1: NO_ERROR).
+    fn stop_ignored(&mut self, id: StreamId, out: &mut Vec<u8>) {
+        let Some(stream) = self.streams.get(id) else { return };
+        if !stream.state.sends() && stream.receive_window.left() == 0 {
+            frame::rst_stream(id.number, ErrorCode::NoError, out);
+            self.streams.remember_reset(id.number);
+            self.remove(id, out);
+        }
+    }
+
+    /// The reader has taken so much content: the client may send as much again.
+    pub fn release(&mut self, id: StreamId, size: u32, out: &mut Vec<u8>) {
+        let Some(stream) = self.streams.get_mut(id) else { return };
+        // What a stream had when it went was released then.
+        let size = size.min(stream.unreleased);
+        stream.unreleased -= size;
+        if stream.state.receives()
+            && !stream.ignores_content
+            && let Some(grant) = stream.receive_window.give_back(size)
+        {
+            frame::window_update(id.number, grant, out);
+        }
+        self.credit(size, out);
+    }
+
+    /// Nobody wants what content is still to come; it is no longer told.
+    pub fn ignore_content(&mut self, id: StreamId, out: &mut Vec<u8>) {
+        let Some(stream) = self.streams.get_mut(id) else { return };
+        stream.ignores_content = true;
+        let size = std::mem::take(&mut stream.unreleased);
+        self.credit(size, out);
+        self.stop_ignored(id, out);
+    }
+
+    /// Sets how much content this request may bring, known once its site is. Content announced above it is refused here,
+    /// other content when it gets there, by `Event::Refused`.
+    pub fn set_content_limit(&mut self, id: StreamId, limit: u64) -> Result<(), Refusal> {
+        let Some(stream) = self.streams.get_mut(id) else {
+            return Ok(());
+        };
+        stream.allowed = limit;
+        if stream.state.receives() && stream.announced.is_some_and(|length| length > limit) {
+            stream.ignores_content = true;
+            return Err(Refusal::ContentTooLarge);
+        }
+        Ok(())
+    }
+
+    /// Whether the client may still send content that somebody wants.
+    pub fn receives_content(&self, id: StreamId) -> bool {
+        self.streams
+            .get(id)
+            .is_some_and(|stream| stream.state.receives() && !stream.ignores_content)
+    }
+}

@@ -1,0 +1,188 @@
+//! Frames about the connection and its streams: settings, windows, priorities, pings, resets, and the client's farewell.
+
+use super::{Context, Event, ServerConnection, Step};
+use crate::h2::budget::Flood;
+use crate::h2::error::{ConnectionFault, ErrorCode, StreamFault};
+use crate::h2::frame::{self, FrameHeader};
+use crate::h2::priority::Priority;
+use crate::h2::stream::Stream;
+use crate::h2::streams::StreamId;
+
+/// Priorities kept for streams that are not yet open (RFC 9218 §7.1 lets a server bound them): they come right before their
+/// streams, so that few are ever waiting.
+const EARLY_PRIORITIES: usize = 16;
+
+impl ServerConnection {
+    #[cold]
+    pub(super) fn read_settings(&mut self, context: &mut Context<'_>, header: &FrameHeader, payload: &[u8]) -> Step {
+        if header.has(frame::ACK) {
+            // What we ask for is allowed to be used before, and takes nothing away that had been given.
+            return Ok(None);
+        }
+        self.budget.spend(Flood::Settings, context.now)?;
+        let settings = self.client.with(payload)?;
+        let change = i64::from(settings.initial_window_size) - i64::from(self.client.initial_window_size);
+        if change != 0 {
+            self.streams
+                .change_windows(change)
+                .map_err(|_| ConnectionFault::WindowSetting)?;
+        }
+        // Every size in between counts for the table (RFC 7541 §4.2), and only the client knows which there were; the least
+        // is what it may have cut its table to.
+        for &[a, b, v, w, x, y] in payload.as_chunks::<6>().0 {
+            if u16::from_be_bytes([a, b]) == crate::h2::settings::HEADER_TABLE_SIZE {
+                self.encoder.set_allowed(u32::from_be_bytes([v, w, x, y]));
+            }
+        }
+        self.client = settings;
+        frame::settings_ack(context.out);
+        Ok(None)
+    }
+
+    #[cold]
+    pub(super) fn read_ping(&mut self, context: &mut Context<'_>, header: &FrameHeader, payload: &[u8]) -> Step {
+        let opaque = payload.first_chunk::<8>().copied().unwrap_or_default();
+        if header.has(frame::ACK) {
+            if self.farewell_heard(opaque, context.out) {
+                return Ok(None);
+            }
+            return Ok(Some(Event::Pong { opaque }));
+        }
+        self.budget.spend(Flood::Pings, context.now)?;
+        frame::ping(opaque, true, context.out);
+        Ok(None)
+    }
+
+    #[cold]
+    pub(super) fn read_go_away(&mut self, payload: &[u8]) -> Event {
+        self.client_leaves = true;
+        let code = payload.get(4..).map_or(0, frame::wire_code);
+        Event::GoAway {
+            code: ErrorCode::from_wire(code),
+        }
+    }
+
+    pub(super) fn read_window_update(
+        &mut self,
+        context: &mut Context<'_>,
+        header: &FrameHeader,
+        payload: &[u8],
+    ) -> Step {
+        self.budget.spend(Flood::WindowUpdates, context.now)?;
+        let by = frame::number(payload);
+        if header.stream == 0 {
+            if by == 0 {
+                return Err(ConnectionFault::WindowByNothing);
+            }
+            return match self.send_window.grow(by) {
+                Ok(()) => Ok(None),
+                Err(_) => Err(ConnectionFault::WindowTooLarge),
+            };
+        }
+        let Some(id) = self.streams.find(header.stream) else {
+            return self.pass_over_closed(context, header.stream);
+        };
+        if by == 0 {
+            return self.reject(context, header.stream, StreamFault::WindowByNothing);
+        }
+        let grown = self.streams.get_mut(id).map(|stream| stream.send_window.grow(by));
+        if let Some(Err(_)) = grown {
+            return self.reject(context, header.stream, StreamFault::WindowTooLarge);
+        }
+        self.streams.settle(id);
+        Ok(None)
+    }
+
+    pub(super) fn read_rst_stream(&mut self, context: &mut Context<'_>, header: &FrameHeader, payload: &[u8]) -> Step {
+        let Some(stream) = self.streams.find(header.stream) else {
+            return self.pass_over_closed(context, header.stream);
+        };
+        self.budget.spend(Flood::Resets, context.now)?;
+        let owed = self.streams.get(stream).is_some_and(|known| known.state.sends());
+        self.remove(stream, context.out);
+        self.streams.remember_end(header.stream);
+        Ok(owed.then_some(Event::Reset {
+            stream,
+            code: ErrorCode::from_wire(frame::wire_code(payload)),
+            fault: None,
+        }))
+    }
+
+    /// The old priorities have no effect any more (RFC 9113 §5.3.2).
+    pub(super) fn read_priority(&mut self, context: &mut Context<'_>, header: &FrameHeader, payload: &[u8]) -> Step {
+        self.budget.spend(Flood::Priorities, context.now)?;
+        if frame::dependency(payload).0 == header.stream {
+            return Err(ConnectionFault::SelfDependency);
+        }
+        Ok(None)
+    }
+
+    /// RFC 9218 §7.1.
+    pub(super) fn read_priority_update(&mut self, context: &mut Context<'_>, payload: &[u8]) -> Step {
+        self.budget.spend(Flood::Priorities, context.now)?;
+        let number = frame::number(payload);
+        let priority = Priority::parse(payload.get(4..).unwrap_or_default());
+        if number == 0 {
+            return Err(ConnectionFault::WrongStream);
+        }
+        if let Some(id) = self.streams.find(number) {
+            self.streams.set_priority(id, priority);
+        } else if self.is_idle_number(number) {
+            if number & 1 == 0 {
+                return Err(ConnectionFault::IdleStream);
+            }
+            self.early_priorities.retain(|(known, _)| *known != number);
+            if self.early_priorities.len() == EARLY_PRIORITIES {
+                self.early_priorities.remove(0);
+            }
+            self.early_priorities.push((number, priority));
+        }
+        Ok(None)
+    }
+
+    /// The priority that was sent ahead of this stream; those for streams that were left out are forgotten.
+    #[cold]
+    pub(super) fn take_early_priority(&mut self, stream: &mut Stream) {
+        if let Some((_, priority)) = self.early_priorities.iter().find(|(number, _)| *number == stream.id) {
+            stream.priority = *priority;
+        }
+        self.early_priorities.retain(|(number, _)| *number > stream.id);
+    }
+
+    /// RST_STREAM or WINDOW_UPDATE on a stream that is not open.
+    #[cold]
+    fn pass_over_closed(&mut self, context: &mut Context<'_>, number: u32) -> Step {
+        if self.is_idle_number(number) {
+            return Err(ConnectionFault::IdleStream);
+        }
+        self.budget.spend(Flood::Stale, context.now)?;
+        Ok(None)
+    }
+
+    /// Asks the client for a sign of life; it comes as `Event::Pong`.
+    pub fn ping(&mut self, opaque: [u8; 8], out: &mut Vec<u8>) {
+        if !self.is_closed() {
+            frame::ping(opaque, false, out);
+        }
+    }
+
+    /// Resets a stream: the answer is given up, or nobody will make one.
+    pub fn reset(&mut self, id: StreamId, code: ErrorCode, out: &mut Vec<u8>) {
+        if self.streams.get(id).is_some() {
+            frame::rst_stream(id.number, code, out);
+            self.streams.remember_reset(id.number);
+            self.remove(id, out);
+        }
+    }
+
+    /// Resets a stream on the server's own account and tells of it.
+    #[cold]
+    pub(super) fn cancel(&mut self, id: StreamId, code: ErrorCode, out: &mut Vec<u8>) -> Step {
+        self.reset(id, code, out);
+        Ok(Some(Event::Reset {
+            stream: id,
+            code,
+            fault: None,
+        }))
+    }
+}

@@ -1,0 +1,105 @@
+//! Content of answers on its way out: what is offered, what windows allow, and whose turn it is.
+
+use super::{DATA_MAX, SendError, ServerConnection};
+use crate::h2::budget::Flood;
+use crate::h2::frame;
+use crate::h2::streams::StreamId;
+
+/// WINDOW_UPDATE frames that a frame of data may be answered with: one for the stream and one for the connection.
+const UPDATES_A_FRAME: u16 = 2;
+
+/// A frame of data whose header is written: `length` bytes of this stream's content are to be put behind it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Grant {
+    pub stream: StreamId,
+    pub length: u64,
+    /// The answer ends with it.
+    pub end: bool,
+}
+
+impl ServerConnection {
+    /// So much more content of an answer is ready; with `end` it is the last of it. An end that comes with nothing, and
+    /// behind content that has left, is written at once.
+    pub fn offer(&mut self, id: StreamId, size: u64, end: bool, out: &mut Vec<u8>) -> Result<(), SendError> {
+        let stream = self.streams.get_mut(id).ok_or(SendError::Gone)?;
+        if !stream.state.sends() {
+            return Err(SendError::Gone);
+        }
+        if !stream.answered || stream.ends {
+            return Err(SendError::OutOfOrder);
+        }
+        stream.offered += size;
+        stream.ends = end;
+        let is_empty = stream.offered == 0;
+        self.streams.offered += size;
+        if is_empty && end {
+            self.write_data(id, 0, true, out);
+        } else if size > 0 {
+            self.streams.settle(id);
+        }
+        Ok(())
+    }
+
+    /// Writes the header of the next frame of data, for not more than `most` bytes; `None` when nothing may be sent.
+    #[inline]
+    pub fn next_data(&mut self, most: u64, out: &mut Vec<u8>) -> Option<Grant> {
+        let most = most
+            .min(self.send_window.available())
+            .min(u64::from(self.client.max_frame_size.min(DATA_MAX)));
+        if most == 0 {
+            return None;
+        }
+        let (id, stream) = self.streams.front()?;
+        let length = most.min(stream.send_window.available()).min(stream.offered);
+        stream.offered -= length;
+        let end = stream.ends && stream.offered == 0;
+        let goes_on = stream.offered > 0 && stream.send_window.available() > length;
+        self.streams.offered -= length;
+        self.streams.turn(id);
+        self.write_data(id, length, end, out);
+        if !goes_on {
+            self.streams.settle(id);
+        }
+        Some(Grant {
+            stream: id,
+            length,
+            end,
+        })
+    }
+
+    /// Writes the header of a frame and takes its content off the windows; it was taken off what is offered.
+    #[inline]
+    pub(super) fn write_data(&mut self, id: StreamId, length: u64, end: bool, out: &mut Vec<u8>) {
+        frame::data_header(id.number, length as usize, end, out);
+        self.budget.earn(Flood::WindowUpdates, UPDATES_A_FRAME);
+        self.send_window.take(length);
+        if let Some(stream) = self.streams.get_mut(id) {
+            stream.send_window.take(length);
+        }
+        if end {
+            self.end_sent(id, out);
+        }
+    }
+
+    /// Whether `next_data` has something to give.
+    #[inline]
+    pub fn may_send(&self) -> bool {
+        !self.streams.ready.is_empty() && self.send_window.available() > 0
+    }
+
+    /// Content that is ready and held back by the client's windows alone: to be given a deadline by the server, as memory
+    /// that a client pins by not reading (CVE-2019-9517). 0 while something may be sent.
+    pub fn stalled(&self) -> u64 {
+        if self.may_send() { 0 } else { self.streams.offered }
+    }
+
+    /// Content of one stream that is offered and has not left.
+    pub fn offered(&self, id: StreamId) -> u64 {
+        self.streams.get(id).map_or(0, |stream| stream.offered)
+    }
+
+    /// Whether the answer of a stream is still to be given or ended; false once the stream is gone.
+    pub fn owes_answer(&self, id: StreamId) -> bool {
+        self.streams.get(id).is_some_and(|stream| stream.state.sends())
+    }
+}

@@ -1,0 +1,74 @@
+//! Server push: a request promised on the client's behalf, and its answer on a stream of its own (RFC 9113 §8.4).
+
+use super::answers::checked_all;
+use super::drain::Leaving;
+use super::{SendError, ServerConnection};
+use crate::bytes::{TARGET, all};
+use crate::h1::EncodeError;
+use crate::h2::flow::WINDOW_MAX;
+use crate::h2::frame::BlockFrame;
+use crate::h2::hpack::encode_field;
+use crate::h2::stream::{State, Stream};
+use crate::h2::streams::StreamId;
+
+/// The request that a promise stands for: GET, without content.
+#[derive(Clone, Copy, Debug)]
+pub struct PushRequest<'a> {
+    pub scheme: &'a [u8],
+    pub authority: &'a [u8],
+    /// Path and query.
+    pub path: &'a [u8],
+}
+
+impl ServerConnection {
+    /// Whether the client takes a promise on this stream: it has not turned push off or gone, the stream is one of its own,
+    /// its answer is not yet ended, and not too many are under way.
+    pub fn may_push(&self, id: StreamId) -> bool {
+        let parent = self.streams.get(id);
+        let pushed = self.streams.live() - self.streams.by_client();
+        self.client.enable_push
+            && !self.client_leaves
+            && self.leaving == Leaving::Staying
+            && pushed < self.client.max_concurrent_streams.min(self.config.streams) as usize
+            && self.next_push <= WINDOW_MAX
+            && parent.is_some_and(|stream| stream.id & 1 == 1 && stream.state.sends())
+    }
+
+    /// Promises an answer: to be written before what makes the client ask for it, and then answered like any other request,
+    /// on the stream that is returned.
+    pub fn promise<'a>(
+        &mut self,
+        id: StreamId,
+        request: &PushRequest<'_>,
+        fields: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
+        out: &mut Vec<u8>,
+    ) -> Result<StreamId, SendError> {
+        if self.streams.get(id).is_none() {
+            return Err(SendError::Gone);
+        }
+        if !self.may_push(id) {
+            return Err(SendError::OutOfOrder);
+        }
+        let pseudo = [
+            (b":method".as_slice(), b"GET".as_slice()),
+            (b":scheme", request.scheme),
+            (b":authority", request.authority),
+            (b":path", request.path),
+        ];
+        if !pseudo.iter().all(|(_, value)| !value.is_empty() && all(value, TARGET)) {
+            return Err(EncodeError::RequestLine.into());
+        }
+        let fields = checked_all(fields)?;
+        let number = self.next_push;
+        let frame = BlockFrame::push_promise(id.number, number, out);
+        self.encoder.begin_block(out);
+        for (name, value) in pseudo {
+            encode_field(name, value, out);
+        }
+        self.encode_fields(&fields, out);
+        frame.finish(self.client.max_frame_size, out);
+        self.next_push += 2;
+        let stream = Stream::new(number, State::ReservedLocal, self.client.initial_window_size, 0);
+        Ok(self.streams.insert(stream))
+    }
+}

@@ -1,0 +1,224 @@
+//! Frames: the nine bytes before each, and for every type which stream and which size it may have (RFC 9113 §4, §6).
+
+mod payload;
+mod write;
+
+pub(crate) use payload::{Dependency, dependency, fragment};
+pub(crate) use write::*;
+
+use super::error::ConnectionFault;
+
+/// Bytes before the payload.
+pub(crate) const HEADER_SIZE: usize = 9;
+
+/// What every peer takes, and the least SETTINGS_MAX_FRAME_SIZE (RFC 9113 §4.2).
+pub(crate) const FRAME_SIZE_MIN: u32 = 1 << 14;
+
+/// The greatest SETTINGS_MAX_FRAME_SIZE.
+pub(crate) const FRAME_SIZE_MAX: u32 = (1 << 24) - 1;
+
+pub(crate) const END_STREAM: u8 = 0x1;
+pub(crate) const ACK: u8 = 0x1;
+pub(crate) const END_HEADERS: u8 = 0x4;
+pub(crate) const PADDED: u8 = 0x8;
+pub(crate) const PRIORITY: u8 = 0x20;
+
+/// Which streams a type is at home on.
+#[derive(Clone, Copy)]
+enum Home {
+    Stream,
+    Connection,
+    Either,
+}
+
+/// Which sizes a type can have.
+#[derive(Clone, Copy)]
+enum Size {
+    Any,
+    Exactly(u32),
+    AtLeast(u32),
+    MultipleOf(u32),
+}
+
+/// One row a type: number, home and size.
+macro_rules! frame_types {
+    ($($(#[$doc:meta])* $name:ident $number:literal $home:ident $size:expr;)*) => {
+        /// The type of a frame.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        #[repr(u8)]
+        pub(crate) enum FrameType {
+            $($(#[$doc])* $name),*,
+            /// Any other; it is passed over (RFC 9113 §5.5).
+            Unknown,
+        }
+
+        impl FrameType {
+            #[inline]
+            fn from_wire(number: u8) -> Self {
+                match number {
+                    $($number => Self::$name,)*
+                    _ => Self::Unknown,
+                }
+            }
+
+            /// The number on the wire.
+            pub(crate) const fn number(self) -> u8 {
+                match self {
+                    $(Self::$name => $number,)*
+                    Self::Unknown => u8::MAX,
+                }
+            }
+
+            #[inline]
+            const fn rule(self) -> (Home, Size) {
+                use Size::*;
+                match self {
+                    $(Self::$name => (Home::$home, $size),)*
+                    Self::Unknown => (Home::Either, Any),
+                }
+            }
+        }
+    };
+}
+
+frame_types! {
+    Data 0 Stream Any;
+    Headers 1 Stream Any;
+    Priority 2 Stream Exactly(5);
+    RstStream 3 Stream Exactly(4);
+    Settings 4 Connection MultipleOf(6);
+    PushPromise 5 Stream Any;
+    Ping 6 Connection Exactly(8);
+    GoAway 7 Connection AtLeast(8);
+    WindowUpdate 8 Either Exactly(4);
+    Continuation 9 Stream Any;
+    /// RFC 9218 §7.1.
+    PriorityUpdate 16 Connection AtLeast(4);
+}
+
+/// What stands before the payload.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct FrameHeader {
+    pub length: u32,
+    pub kind: FrameType,
+    pub flags: u8,
+    pub stream: u32,
+}
+
+impl FrameHeader {
+    #[inline]
+    pub(crate) fn parse(bytes: &[u8]) -> Option<FrameHeader> {
+        let &[a, b, c, kind, flags, s, t, u, v] = bytes.first_chunk::<HEADER_SIZE>()?;
+        Some(FrameHeader {
+            length: u32::from_be_bytes([0, a, b, c]),
+            kind: FrameType::from_wire(kind),
+            flags,
+            // The highest bit means nothing (RFC 9113 §4.1).
+            stream: u32::from_be_bytes([s & 0x7f, t, u, v]),
+        })
+    }
+
+    #[inline]
+    pub(crate) fn has(&self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+
+    /// Whether stream and size suit the type.
+    #[inline]
+    pub(crate) fn check(&self, size_max: u32) -> Result<(), ConnectionFault> {
+        if self.length > size_max {
+            return Err(ConnectionFault::FrameTooLarge);
+        }
+        let (home, size) = self.kind.rule();
+        let is_home = match home {
+            Home::Stream => self.stream != 0,
+            Home::Connection => self.stream == 0,
+            Home::Either => true,
+        };
+        if !is_home {
+            return Err(ConnectionFault::WrongStream);
+        }
+        let fits = match size {
+            Size::Any => true,
+            Size::Exactly(size) => self.length == size,
+            Size::AtLeast(size) => self.length >= size,
+            Size::MultipleOf(size) => self.length.is_multiple_of(size) && (self.flags & ACK == 0 || self.length == 0),
+        };
+        if fits { Ok(()) } else { Err(ConnectionFault::FrameSize) }
+    }
+}
+
+/// A number of 31 bits, its highest bit left out.
+pub(crate) fn number(payload: &[u8]) -> u32 {
+    payload
+        .first_chunk::<4>()
+        .map_or(0, |bytes| u32::from_be_bytes(*bytes) & 0x7fff_ffff)
+}
+
+/// A number of 32 bits.
+pub(crate) fn wire_code(payload: &[u8]) -> u32 {
+    payload.first_chunk::<4>().map_or(0, |bytes| u32::from_be_bytes(*bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_type_has_its_stream_and_its_size() {
+        use ConnectionFault::{FrameSize, FrameTooLarge, WrongStream};
+        let rows = [
+            (0, 0, 1, 0, Ok(())),
+            (16384, 0, 1, 0, Ok(())),
+            (16385, 0, 1, 0, Err(FrameTooLarge)),
+            (0, 0, 0, 0, Err(WrongStream)),
+            (5, 1, 0, 0, Err(WrongStream)),
+            (5, 2, 3, 0, Ok(())),
+            (4, 2, 3, 0, Err(FrameSize)),
+            (5, 2, 0, 0, Err(WrongStream)),
+            (4, 3, 1, 0, Ok(())),
+            (5, 3, 1, 0, Err(FrameSize)),
+            (4, 3, 0, 0, Err(WrongStream)),
+            (12, 4, 0, 0, Ok(())),
+            (0, 4, 0, ACK, Ok(())),
+            (6, 4, 0, ACK, Err(FrameSize)),
+            (5, 4, 0, 0, Err(FrameSize)),
+            (0, 4, 1, 0, Err(WrongStream)),
+            (8, 6, 0, 0, Ok(())),
+            (9, 6, 0, 0, Err(FrameSize)),
+            (8, 6, 1, 0, Err(WrongStream)),
+            (8, 7, 0, 0, Ok(())),
+            (7, 7, 0, 0, Err(FrameSize)),
+            (8, 7, 1, 0, Err(WrongStream)),
+            (4, 8, 0, 0, Ok(())),
+            (4, 8, 9, 0, Ok(())),
+            (3, 8, 9, 0, Err(FrameSize)),
+            (5, 9, 0, 0, Err(WrongStream)),
+            (4, 16, 0, 0, Ok(())),
+            (3, 16, 0, 0, Err(FrameSize)),
+            (100, 200, 7, 0xff, Ok(())),
+        ];
+        for (length, number, stream, flags, expected) in rows {
+            let mut bytes = Vec::new();
+            frame_header(length, FrameType::from_wire(number), flags, stream, &mut bytes);
+            bytes[3] = number;
+            let header = FrameHeader::parse(&bytes).expect("nine bytes");
+            assert_eq!(
+                (header.length as usize, header.flags, header.stream),
+                (length, flags, stream)
+            );
+            assert_eq!(header.check(FRAME_SIZE_MIN), expected, "{header:?}");
+        }
+        assert_eq!(FrameHeader::parse(&[0; 8]), None);
+        let reserved = FrameHeader::parse(&[0, 0, 0, 0, 0, 0x80, 0, 0, 1]).map(|header| header.stream);
+        assert_eq!(reserved, Some(1));
+    }
+
+    #[test]
+    fn types_are_their_numbers() {
+        for number in 0..=u8::MAX {
+            let kind = FrameType::from_wire(number);
+            assert!(kind == FrameType::Unknown || kind.number() == number);
+        }
+    }
+}

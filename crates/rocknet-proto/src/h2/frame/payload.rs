@@ -1,0 +1,83 @@
+//! What lies within a payload beside its content: padding and the old priority (RFC 9113 §6.1, §6.2).
+
+use super::{FrameHeader, PADDED, PRIORITY, number};
+use crate::h2::error::ConnectionFault;
+
+/// The stream another one depends on by RFC 7540, which nobody has to follow any more; only the rule against itself is left.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Dependency(pub u32);
+
+/// A piece of a field block out of HEADERS.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Fragment<'a> {
+    pub block: &'a [u8],
+    pub dependency: Option<Dependency>,
+}
+
+/// Bytes of the old priority within HEADERS.
+const PRIORITY_SIZE: usize = 5;
+
+/// Takes padding and priority off the payload of HEADERS.
+#[inline]
+pub(crate) fn fragment<'a>(header: &FrameHeader, payload: &'a [u8]) -> Result<Fragment<'a>, ConnectionFault> {
+    let mut block = payload;
+    if header.has(PADDED) {
+        let (&padding, rest) = block.split_first().ok_or(ConnectionFault::FrameSize)?;
+        let end = rest
+            .len()
+            .checked_sub(usize::from(padding))
+            .ok_or(ConnectionFault::Padding)?;
+        block = &rest[..end];
+    }
+    let mut dependency = None;
+    if header.has(PRIORITY) {
+        let (priority, rest) = block
+            .split_at_checked(PRIORITY_SIZE)
+            .ok_or(ConnectionFault::FrameSize)?;
+        dependency = Some(Dependency(number(priority)));
+        block = rest;
+    }
+    Ok(Fragment { block, dependency })
+}
+
+/// The payload of PRIORITY.
+pub(crate) fn dependency(payload: &[u8]) -> Dependency {
+    Dependency(number(payload))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::FrameType;
+    use super::*;
+
+    #[test]
+    fn padding_and_priority_come_off() {
+        type Row<'a> = (u8, &'a [u8], Result<(&'a [u8], Option<u32>), ConnectionFault>);
+        let rows: &[Row<'_>] = &[
+            (0, b"block", Ok((b"block", None))),
+            (0, b"", Ok((b"", None))),
+            (PADDED, b"\x02block\0\0", Ok((b"block", None))),
+            (PADDED, b"\x00", Ok((b"", None))),
+            (PADDED, b"\x01", Err(ConnectionFault::Padding)),
+            (PADDED, b"", Err(ConnectionFault::FrameSize)),
+            (PRIORITY, b"\x80\0\0\x03\x10block", Ok((b"block", Some(3)))),
+            (PRIORITY, b"\0\0\0\x03", Err(ConnectionFault::FrameSize)),
+            (PADDED | PRIORITY, b"\x01\0\0\0\x05\x10b\0", Ok((b"b", Some(5)))),
+            (
+                PADDED | PRIORITY,
+                b"\x02\0\0\0\x05\x10\0",
+                Err(ConnectionFault::FrameSize),
+            ),
+        ];
+        for (flags, payload, expected) in rows {
+            let header = FrameHeader {
+                length: payload.len() as u32,
+                kind: FrameType::Headers,
+                flags: *flags,
+                stream: 1,
+            };
+            let found = fragment(&header, payload).map(|f| (f.block, f.dependency.map(|d| d.0)));
+            assert_eq!(found, *expected, "{payload:?}");
+        }
+    }
+}

@@ -1,0 +1,394 @@
+//! Reads field blocks: each field is written out behind the last into the reader's buffer, which keeps or drops it.
+
+use super::dynamic_table::DynamicTable;
+use super::name::{Name, is_clean};
+use super::{HpackFault, huffman, integer, static_table};
+
+/// Fields of one block beyond which the connection ends. What exceeds the limit of a head is answered with 431, and the rest
+/// of its block still has to be read for the table's sake; this bounds that. Blocks of 2,000 and more fields are known as
+/// an attack, not as use.
+const FIELDS_MAX: usize = 2048;
+
+/// Changes of the table size that a block may begin with: the least since the last block, and the final one.
+const SIZE_CHANGES_MAX: usize = 2;
+
+/// Takes the fields of a block.
+pub(crate) trait Sink {
+    /// Names and values are appended here; what is behind a mark is the sink's to shorten in `field`.
+    fn buffer(&mut self) -> &mut Vec<u8>;
+
+    /// A field was written out: its name from `start`, its value from `value` to the end of the buffer.
+    fn field(&mut self, class: Name, clean: bool, start: usize, value: usize);
+
+    /// Nothing more is taken: fields out of tables need not be written out.
+    fn is_full(&self) -> bool;
+}
+
+#[derive(Debug)]
+pub(crate) struct Decoder {
+    table: DynamicTable,
+    /// What we allow; the peer chooses the size up to it.
+    allowed: usize,
+}
+
+impl Decoder {
+    pub(crate) const fn new(allowed: usize) -> Self {
+        Self {
+            table: DynamicTable::new(allowed),
+            allowed,
+        }
+    }
+
+    pub(crate) fn memory(&self) -> usize {
+        self.table.memory()
+    }
+
+    /// Reads a whole block. Memory beside the table's is bounded by the sink and by 8/5 of the block.
+    pub(crate) fn decode(&mut self, block: &[u8], sink: &mut impl Sink) -> Result<(), HpackFault> {
+        let mut at = self.size_changes(block)?;
+        let mut fields = 0;
+        while let Some(&first) = block.get(at) {
+            fields += 1;
+            if fields > FIELDS_MAX {
+                return Err(HpackFault::TooManyFields);
+            }
+            at = if first & 0x80 != 0 {
+                self.indexed(block, at, sink)?
+            } else if first & 0x40 != 0 {
+                self.literal(block, at, 6, true, sink)?
+            } else if first & 0x20 == 0 {
+                // Without indexing, or never indexed: for a server that passes nothing on in HPACK both are the same.
+                self.literal(block, at, 4, false, sink)?
+            } else {
+                return Err(HpackFault::TableSizePlace);
+            };
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn size_changes(&mut self, block: &[u8]) -> Result<usize, HpackFault> {
+        let mut at = 0;
+        for _ in 0..SIZE_CHANGES_MAX {
+            match block.get(at) {
+                Some(first) if first & 0xe0 == 0x20 => {
+                    let (size, end) = integer::decode(block, at, 5)?;
+                    if size > self.allowed {
+                        return Err(HpackFault::TableSize);
+                    }
+                    self.table.set_max(size);
+                    at = end;
+                }
+                _ => break,
+            }
+        }
+        Ok(at)
+    }
+
+    #[inline]
+    fn indexed(&mut self, block: &[u8], at: usize, sink: &mut impl Sink) -> Result<usize, HpackFault> {
+        let (index, end) = integer::decode(block, at, 7)?;
+        if let Some(field) = static_table::at(index) {
+            if !sink.is_full() {
+                let buffer = sink.buffer();
+                let start = buffer.len();
+                buffer.extend_from_slice(field.name);
+                buffer.extend_from_slice(field.value);
+                sink.field(field.class, true, start, start + field.name.len());
+            }
+            return Ok(end);
+        }
+        let entry = self.entry(index)?;
+        if !sink.is_full() {
+            let (class, clean) = (entry.class, entry.clean);
+            let buffer = sink.buffer();
+            let start = buffer.len();
+            let name = self.table.copy_field(entry, buffer);
+            sink.field(class, clean, start, start + name);
+        }
+        Ok(end)
+    }
+
+    #[inline]
+    fn entry(&self, index: usize) -> Result<&super::dynamic_table::Entry, HpackFault> {
+        let index = index.checked_sub(static_table::COUNT + 1).ok_or(HpackFault::Index)?;
+        self.table.at(index).ok_or(HpackFault::Index)
+    }
+
+    fn literal(
+        &mut self,
+        block: &[u8],
+        at: usize,
+        prefix: u32,
+        is_indexed: bool,
+        sink: &mut impl Sink,
+    ) -> Result<usize, HpackFault> {
+        let (index, at) = integer::decode(block, at, prefix)?;
+        let skips = !is_indexed && sink.is_full();
+        let buffer = sink.buffer();
+        let start = buffer.len();
+        let (class, at) = if index == 0 {
+            let end = string(block, at, buffer)?;
+            let class = Name::of(buffer.get(start..).unwrap_or_default());
+            (class, end)
+        } else if let Some(field) = static_table::at(index) {
+            if !skips {
+                buffer.extend_from_slice(field.name);
+            }
+            (field.class, at)
+        } else {
+            let entry = self.entry(index)?;
+            if !skips {
+                self.table.copy_name(entry, buffer);
+            }
+            (entry.class, at)
+        };
+        let value = buffer.len();
+        let end = string(block, at, buffer)?;
+        if skips {
+            buffer.truncate(start);
+            return Ok(end);
+        }
+        let field = buffer.get(start..).unwrap_or_default();
+        let (name_bytes, value_bytes) = field.split_at((value - start).min(field.len()));
+        let clean = is_clean(value_bytes);
+        if is_indexed {
+            self.table.insert(name_bytes, value_bytes, 0, class, clean);
+        }
+        sink.field(class, clean, start, value);
+        Ok(end)
+    }
+}
+
+/// Reads a string literal (RFC 7541 §5.2); gives where it ends.
+#[inline]
+fn string(block: &[u8], at: usize, out: &mut Vec<u8>) -> Result<usize, HpackFault> {
+    let coded = block.get(at).ok_or(HpackFault::Truncated)? & 0x80 != 0;
+    let (length, start) = integer::decode(block, at, 7)?;
+    let bytes = block.get(start..start + length).ok_or(HpackFault::Truncated)?;
+    if coded {
+        huffman::decode(bytes, out)?;
+    } else {
+        out.extend_from_slice(bytes);
+    }
+    Ok(start + length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Keeps all fields as text.
+    #[derive(Default)]
+    struct Lines {
+        buffer: Vec<u8>,
+        lines: Vec<String>,
+        full: bool,
+    }
+
+    impl Sink for Lines {
+        fn buffer(&mut self) -> &mut Vec<u8> {
+            &mut self.buffer
+        }
+
+        fn field(&mut self, _: Name, _: bool, start: usize, value: usize) {
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            let line = format!("{}: {}", text(&self.buffer[start..value]), text(&self.buffer[value..]));
+            self.lines.push(line);
+            self.buffer.truncate(start);
+        }
+
+        fn is_full(&self) -> bool {
+            self.full
+        }
+    }
+
+    fn hex(text: &str) -> Vec<u8> {
+        let digits: Vec<u8> = text
+            .bytes()
+            .filter_map(|byte| (byte as char).to_digit(16))
+            .map(|digit| digit as u8)
+            .collect();
+        digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
+    }
+
+    fn check(decoder: &mut Decoder, block: &str, fields: &[&str], table_size: usize) {
+        let mut lines = Lines::default();
+        assert_eq!(decoder.decode(&hex(block), &mut lines), Ok(()), "{block}");
+        assert_eq!(lines.lines, fields, "{block}");
+        assert_eq!(decoder.table.size(), table_size, "{block}");
+    }
+
+    /// RFC 7541 C.2: one field in each representation, every time with a new table.
+    #[test]
+    fn representations() {
+        for (block, field, size) in [
+            (
+                "400a 6375 7374 6f6d 2d6b 6579 0d63 7573 746f 6d2d 6865 6164 6572",
+                "custom-key: custom-header",
+                55,
+            ),
+            ("040c 2f73 616d 706c 652f 7061 7468", ":path: /sample/path", 0),
+            ("1008 7061 7373 776f 7264 0673 6563 7265 74", "password: secret", 0),
+            ("82", ":method: GET", 0),
+        ] {
+            check(&mut Decoder::new(4096), block, &[field], size);
+        }
+    }
+
+    const FIRST: &[&str] = &[
+        ":method: GET",
+        ":scheme: http",
+        ":path: /",
+        ":authority: www.example.com",
+    ];
+    const SECOND: &[&str] = &[
+        ":method: GET",
+        ":scheme: http",
+        ":path: /",
+        ":authority: www.example.com",
+        "cache-control: no-cache",
+    ];
+    const THIRD: &[&str] = &[
+        ":method: GET",
+        ":scheme: https",
+        ":path: /index.html",
+        ":authority: www.example.com",
+        "custom-key: custom-value",
+    ];
+
+    /// RFC 7541 C.3 and C.4: three requests on one connection, plain and coded.
+    #[test]
+    fn requests() {
+        for blocks in [
+            [
+                "8286 8441 0f77 7777 2e65 7861 6d70 6c65 2e63 6f6d",
+                "8286 84be 5808 6e6f 2d63 6163 6865",
+                "8287 85bf 400a 6375 7374 6f6d 2d6b 6579 0c63 7573 746f 6d2d 7661 6c75 65",
+            ],
+            [
+                "8286 8441 8cf1 e3c2 e5f2 3a6b a0ab 90f4 ff",
+                "8286 84be 5886 a8eb 1064 9cbf",
+                "8287 85bf 4088 25a8 49e9 5ba9 7d7f 8925 a849 e95b b8e8 b4bf",
+            ],
+        ] {
+            let mut decoder = Decoder::new(4096);
+            for ((block, fields), size) in blocks.iter().zip([FIRST, SECOND, THIRD]).zip([57, 110, 164]) {
+                check(&mut decoder, block, fields, size);
+            }
+        }
+    }
+
+    /// RFC 7541 C.5 and C.6: three responses through a table of 256 bytes, so that entries are evicted.
+    #[test]
+    fn responses() {
+        let (location, cookie) = (
+            "location: https://www.example.com",
+            "set-cookie: foo=ASDJKHQKBZXOQWEOPIUAXQWEOIU; max-age=3600; version=1",
+        );
+        let (early, late) = (
+            "date: Mon, 21 Oct 2013 20:13:21 GMT",
+            "date: Mon, 21 Oct 2013 20:13:22 GMT",
+        );
+        for blocks in [
+            [
+                "4803 3330 3258 0770 7269 7661 7465 611d 4d6f 6e2c 2032 3120 4f63 7420 3230 3133 2032 303a 3133 3a32 3120 \
+                 474d 546e 1768 7474 7073 3a2f 2f77 7777 2e65 7861 6d70 6c65 2e63 6f6d",
+                "4803 3330 37c1 c0bf",
+                "88c1 611d 4d6f 6e2c 2032 3120 4f63 7420 3230 3133 2032 303a 3133 3a32 3220 474d 54c0 5a04 677a 6970 7738 \
+                 666f 6f3d 4153 444a 4b48 514b 425a 584f 5157 454f 5049 5541 5851 5745 4f49 553b 206d 6178 2d61 6765 3d33 \
+                 3630 303b 2076 6572 7369 6f6e 3d31",
+            ],
+            [
+                "4882 6402 5885 aec3 771a 4b61 96d0 7abe 9410 54d4 44a8 2005 9504 0b81 66e0 82a6 2d1b ff6e 919d 29ad 1718 \
+                 63c7 8f0b 97c8 e9ae 82ae 43d3",
+                "4883 640e ffc1 c0bf",
+                "88c1 6196 d07a be94 1054 d444 a820 0595 040b 8166 e084 a62d 1bff c05a 839b d9ab 77ad 94e7 821d d7f2 e6c7 \
+                 b335 dfdf cd5b 3960 d5af 2708 7f36 72c1 ab27 0fb5 291f 9587 3160 65c0 03ed 4ee5 b106 3d50 07",
+            ],
+        ] {
+            let mut decoder = Decoder::new(256);
+            check(
+                &mut decoder,
+                blocks[0],
+                &[":status: 302", "cache-control: private", early, location],
+                222,
+            );
+            check(
+                &mut decoder,
+                blocks[1],
+                &[":status: 307", "cache-control: private", early, location],
+                222,
+            );
+            let last = [
+                ":status: 200",
+                "cache-control: private",
+                late,
+                location,
+                "content-encoding: gzip",
+                cookie,
+            ];
+            check(&mut decoder, blocks[2], &last, 215);
+        }
+    }
+
+    #[test]
+    fn blocks_that_cannot_be_read() {
+        for (block, fault) in [
+            ("80", HpackFault::Index),
+            ("be", HpackFault::Index),
+            ("ff 80 80 80 80 01", HpackFault::IntegerTooLarge),
+            ("7e 01 61", HpackFault::Index),
+            ("40", HpackFault::Truncated),
+            ("40 05 6162", HpackFault::Truncated),
+            ("40 01 61", HpackFault::Truncated),
+            ("40 01 61 02 62", HpackFault::Truncated),
+            ("04 82 ffff", HpackFault::HuffmanPadding),
+            ("04 84 ffff fffc", HpackFault::HuffmanEos),
+            ("3f e2 1f", HpackFault::TableSize),
+            ("82 20", HpackFault::TableSizePlace),
+            ("20 20 20", HpackFault::TableSizePlace),
+        ] {
+            let found = Decoder::new(4096).decode(&hex(block), &mut Lines::default());
+            assert_eq!(found, Err(fault), "{block}");
+        }
+    }
+
+    #[test]
+    fn sizes_change_at_the_beginning_of_a_block() {
+        let mut decoder = Decoder::new(4096);
+        check(&mut decoder, "400161 0162", &["a: b"], 34);
+        check(&mut decoder, "20 3f e1 1f", &[], 0);
+        check(&mut decoder, "400161 0162 be", &["a: b", "a: b"], 34);
+    }
+
+    /// A full sink costs no copies, and the table is kept right all the same.
+    #[test]
+    fn what_is_not_taken_still_fills_the_table() {
+        let mut decoder = Decoder::new(4096);
+        let mut full = Lines {
+            full: true,
+            ..Lines::default()
+        };
+        assert_eq!(
+            decoder.decode(&hex("400161 0162 be 82 0f0101 62 00016101 62"), &mut full),
+            Ok(())
+        );
+        assert_eq!(
+            (full.lines.as_slice(), full.buffer.len()),
+            (["a: b".to_owned()].as_slice(), 0)
+        );
+        check(&mut decoder, "be", &["a: b"], 34);
+    }
+
+    #[test]
+    fn fields_of_a_block_are_bounded() {
+        let most = vec![0x82; FIELDS_MAX];
+        assert_eq!(Decoder::new(4096).decode(&most, &mut Lines::default()), Ok(()));
+        let more = vec![0x82; FIELDS_MAX + 1];
+        assert_eq!(
+            Decoder::new(4096).decode(&more, &mut Lines::default()),
+            Err(HpackFault::TooManyFields)
+        );
+    }
+}

@@ -1,0 +1,283 @@
+//! The dynamic table of HPACK: fields seen lately, newest first, in a ring of bytes that grows only as it is used.
+
+use std::collections::VecDeque;
+
+use super::name::Name;
+
+/// What each entry counts beside its bytes (RFC 7541 §4.1).
+pub(crate) const ENTRY_OVERHEAD: usize = 32;
+
+/// No table is larger: places in an entry are kept in 16 bits.
+pub(crate) const SIZE_CEILING: usize = u16::MAX as usize;
+
+/// The first ring; most clients never fill it.
+const RING_MIN: usize = 256;
+
+#[derive(Debug)]
+pub(crate) struct DynamicTable {
+    /// Newest at the back.
+    entries: VecDeque<Entry>,
+    /// Names and values one behind the other; its length is a power of two, or 0.
+    ring: Vec<u8>,
+    /// Where the next byte goes, counted without wrapping at the ring's end.
+    head: u32,
+    /// Bytes of all entries, without overhead.
+    bytes: usize,
+    max: usize,
+}
+
+/// One field; 16 bytes beside its own.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    start: u32,
+    name: u16,
+    value: u16,
+    /// Chosen by the owner of the table: the encoder looks fields up by it.
+    pub mark: u32,
+    pub class: Name,
+    /// Whether the value may stand in a field.
+    pub clean: bool,
+}
+
+impl Entry {
+    #[inline]
+    pub(crate) fn size(&self) -> usize {
+        usize::from(self.name) + usize::from(self.value)
+    }
+}
+
+impl DynamicTable {
+    pub(crate) const fn new(max: usize) -> Self {
+        Self {
+            entries: VecDeque::new(),
+            ring: Vec::new(),
+            head: 0,
+            bytes: 0,
+            max: if max < SIZE_CEILING { max } else { SIZE_CEILING },
+        }
+    }
+
+    pub(crate) fn max(&self) -> usize {
+        self.max
+    }
+
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Size as the protocol counts it.
+    pub(crate) fn size(&self) -> usize {
+        self.bytes + self.entries.len() * ENTRY_OVERHEAD
+    }
+
+    /// Memory it takes.
+    pub(crate) fn memory(&self) -> usize {
+        self.ring.capacity() + self.entries.capacity() * size_of::<Entry>()
+    }
+
+    /// The entry at an index that counts from 0, the newest.
+    #[inline]
+    pub(crate) fn at(&self, index: usize) -> Option<&Entry> {
+        self.entries.get(self.entries.len().checked_sub(index + 1)?)
+    }
+
+    /// Entries from the newest on.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().rev()
+    }
+
+    #[inline]
+    pub(crate) fn copy_name(&self, entry: &Entry, out: &mut Vec<u8>) {
+        self.copy(entry.start, usize::from(entry.name), out);
+    }
+
+    /// Appends the name and the value; gives the length of the name.
+    #[inline]
+    pub(crate) fn copy_field(&self, entry: &Entry, out: &mut Vec<u8>) -> usize {
+        self.copy(entry.start, entry.size(), out);
+        usize::from(entry.name)
+    }
+
+    pub(crate) fn is_field(&self, entry: &Entry, name: &[u8], value: &[u8]) -> bool {
+        usize::from(entry.value) == value.len()
+            && self.is_name(entry, name)
+            && self.matches(entry.start.wrapping_add(u32::from(entry.name)), value)
+    }
+
+    pub(crate) fn is_name(&self, entry: &Entry, name: &[u8]) -> bool {
+        usize::from(entry.name) == name.len() && self.matches(entry.start, name)
+    }
+
+    fn matches(&self, start: u32, bytes: &[u8]) -> bool {
+        let (front, back) = self.stretch(start, bytes.len());
+        bytes.get(..front.len()) == Some(front) && bytes.get(front.len()..) == Some(back)
+    }
+
+    #[inline]
+    fn copy(&self, start: u32, length: usize, out: &mut Vec<u8>) {
+        let (front, back) = self.stretch(start, length);
+        out.extend_from_slice(front);
+        if !back.is_empty() {
+            out.extend_from_slice(back);
+        }
+    }
+
+    /// A stretch of the ring, in two parts where it goes around its end.
+    #[inline]
+    fn stretch(&self, start: u32, length: usize) -> (&[u8], &[u8]) {
+        let start = start as usize & self.ring.len().wrapping_sub(1);
+        match self.ring.get(start..start + length) {
+            Some(whole) => (whole, &[]),
+            None => {
+                let front = self.ring.get(start..).unwrap_or_default();
+                let rest = length.saturating_sub(front.len());
+                (front, self.ring.get(..rest).unwrap_or_default())
+            }
+        }
+    }
+
+    /// Puts a field in front; what no longer fits goes, and a field larger than the table empties it (RFC 7541 §4.4).
+    pub(crate) fn insert(&mut self, name: &[u8], value: &[u8], mark: u32, class: Name, clean: bool) {
+        let size = name.len() + value.len();
+        if size + ENTRY_OVERHEAD > self.max {
+            self.clear();
+            return;
+        }
+        self.shrink_to(self.max - size - ENTRY_OVERHEAD);
+        self.reserve(self.bytes + size);
+        let start = self.head;
+        self.write(name);
+        self.write(value);
+        self.bytes += size;
+        // Both fit 16 bits, as the table does.
+        self.entries.push_back(Entry {
+            start,
+            name: name.len() as u16,
+            value: value.len() as u16,
+            mark,
+            class,
+            clean,
+        });
+    }
+
+    /// Changes how large the table may be (RFC 7541 §4.3).
+    pub(crate) fn set_max(&mut self, max: usize) {
+        self.max = max.min(SIZE_CEILING);
+        self.shrink_to(self.max);
+        if self.max == 0 {
+            (self.entries, self.ring) = (VecDeque::new(), Vec::new());
+        }
+    }
+
+    fn clear(&mut self) {
+        self.entries.clear();
+        self.bytes = 0;
+    }
+
+    fn shrink_to(&mut self, size: usize) {
+        while self.size() > size
+            && let Some(oldest) = self.entries.pop_front()
+        {
+            self.bytes -= oldest.size();
+        }
+    }
+
+    /// Makes the ring large enough for so many bytes of entries.
+    fn reserve(&mut self, bytes: usize) {
+        if bytes <= self.ring.len() {
+            return;
+        }
+        let mut larger = vec![0; bytes.next_power_of_two().max(RING_MIN)];
+        let tail = self.head.wrapping_sub(self.bytes as u32);
+        let mask = larger.len() - 1;
+        for step in 0..self.bytes as u32 {
+            let place = tail.wrapping_add(step);
+            let byte = self.ring[place as usize & (self.ring.len() - 1)];
+            larger[place as usize & mask] = byte;
+        }
+        self.ring = larger;
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        let start = self.head as usize & self.ring.len().wrapping_sub(1);
+        let room = self.ring.len() - start.min(self.ring.len());
+        let (front, back) = bytes.split_at(bytes.len().min(room));
+        if let Some(place) = self.ring.get_mut(start..start + front.len()) {
+            place.copy_from_slice(front);
+        }
+        if let Some(place) = self.ring.get_mut(..back.len()) {
+            place.copy_from_slice(back);
+        }
+        self.head = self.head.wrapping_add(bytes.len() as u32);
+    }
+}
+
+const _: () = assert!(size_of::<Entry>() <= 16);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn field(table: &DynamicTable, index: usize) -> Option<(Vec<u8>, Vec<u8>)> {
+        let entry = table.at(index)?;
+        let (mut name, mut field) = (Vec::new(), Vec::new());
+        table.copy_name(entry, &mut name);
+        let length = table.copy_field(entry, &mut field);
+        let value = field.split_off(length);
+        assert_eq!(field, name);
+        assert!(table.is_field(entry, &name, &value) && table.is_name(entry, &name));
+        Some((name, value))
+    }
+
+    #[test]
+    fn a_field_larger_than_the_table_empties_it() {
+        let mut table = DynamicTable::new(64);
+        table.insert(b"a", b"b", 0, Name::Stranger, true);
+        assert_eq!((table.len(), table.size()), (1, 34));
+        table.insert(&[b'x'; 33], b"", 0, Name::Stranger, true);
+        assert_eq!((table.len(), table.size()), (0, 0));
+    }
+
+    #[test]
+    fn memory_comes_with_use_and_goes_with_the_size() {
+        let mut table = DynamicTable::new(4096);
+        assert_eq!(table.memory(), 0);
+        for _ in 0..1000 {
+            table.insert(b"name", &[b'v'; 60], 0, Name::Stranger, true);
+        }
+        assert!(table.memory() <= 4096 + 64 * 16, "{}", table.memory());
+        table.set_max(0);
+        assert_eq!((table.len(), table.memory()), (0, 0));
+    }
+
+    proptest! {
+        /// Against a plain list, with sizes changed in between.
+        #[test]
+        fn agrees_with_a_plain_list(steps in prop::collection::vec((0usize..120, 0usize..300, any::<u8>(), 0usize..40), 0..200)) {
+            let mut table = DynamicTable::new(600);
+            let (mut list, mut max): (Vec<(Vec<u8>, Vec<u8>)>, usize) = (Vec::new(), 600);
+            let size = |list: &[(Vec<u8>, Vec<u8>)]| list.iter().map(|(n, v)| n.len() + v.len() + 32).sum::<usize>();
+            for (name, value, byte, change) in steps {
+                if change < 3 {
+                    max = value * 4;
+                    table.set_max(max);
+                } else {
+                    let (name, value) = (vec![byte; name], vec![byte ^ 1; value]);
+                    table.insert(&name, &value, u32::from(byte), Name::Stranger, true);
+                    list.insert(0, (name, value));
+                }
+                while size(&list) > max {
+                    list.pop();
+                }
+                prop_assert_eq!((table.len(), table.size()), (list.len(), size(&list)));
+                for (index, expected) in list.iter().enumerate() {
+                    let found = field(&table, index);
+                    prop_assert_eq!(found.as_ref(), Some(expected));
+                }
+                prop_assert!(table.at(list.len()).is_none());
+            }
+        }
+    }
+}

@@ -1,0 +1,338 @@
+//! Writes field blocks: indices where a table has the field, literals else, coded where that is shorter.
+
+use super::dynamic_table::{DynamicTable, ENTRY_OVERHEAD};
+use super::name::Name;
+use super::static_table::{self, Found};
+use super::{huffman, integer};
+use crate::fields::{Known, KnownSet};
+use crate::status::Status;
+
+/// Largest table we keep for a peer, whatever it allows: the fields of a server's answers are few, and more is memory of
+/// an idle connection.
+const TABLE_MAX: usize = 4096;
+
+/// A field that would take more than this part of the table pushes out too many others.
+const SHARE_MAX: usize = 4;
+
+/// Fields whose value is another one in nearly every answer.
+const VARYING: KnownSet = KnownSet::of(&[
+    Known::Age,
+    Known::ContentLength,
+    Known::ContentRange,
+    Known::Date,
+    Known::Etag,
+    Known::Expires,
+    Known::IfNoneMatch,
+    Known::LastModified,
+    Known::Location,
+    Known::Range,
+]);
+
+/// Fields whose value must not be guessed by how well it compresses (RFC 7541 §7.1.3).
+const SECRET: KnownSet = KnownSet::of(&[
+    Known::Authorization,
+    Known::Cookie,
+    Known::ProxyAuthorization,
+    Known::SetCookie,
+    Known::WwwAuthenticate,
+]);
+
+/// How a literal is marked (RFC 7541 §6.2): the pattern of its first byte, and the bits left for the index.
+const INCREMENTAL: (u8, u32) = (0x40, 6);
+const WITHOUT_INDEXING: (u8, u32) = (0x00, 4);
+const NEVER_INDEXED: (u8, u32) = (0x10, 4);
+
+#[derive(Debug)]
+pub(crate) struct Encoder {
+    table: DynamicTable,
+    /// Least and last size since the last block, to be told at the front of the next one (RFC 7541 §4.2).
+    untold: Option<(usize, usize)>,
+}
+
+impl Encoder {
+    pub(crate) const fn new() -> Self {
+        Self {
+            table: DynamicTable::new(TABLE_MAX),
+            untold: None,
+        }
+    }
+
+    pub(crate) fn memory(&self) -> usize {
+        self.table.memory()
+    }
+
+    /// The peer changed how large our table may be.
+    pub(crate) fn set_allowed(&mut self, allowed: u32) {
+        let size = TABLE_MAX.min(allowed as usize);
+        if size == self.untold.map_or(self.table.max(), |(_, last)| last) {
+            return;
+        }
+        let least = self.untold.map_or(size, |(least, _)| least.min(size));
+        self.untold = Some((least, size));
+        self.table.set_max(least);
+        self.table.set_max(size);
+    }
+
+    /// Whether blocks begin with their first field.
+    #[inline]
+    pub(crate) fn is_told(&self) -> bool {
+        self.untold.is_none()
+    }
+
+    /// What must stand at the front of every block, also of one that was written beforehand.
+    #[inline]
+    pub(crate) fn begin_block(&mut self, out: &mut Vec<u8>) {
+        if let Some((least, last)) = self.untold.take() {
+            if least < last {
+                integer::encode(least, 5, 0x20, out);
+            }
+            integer::encode(last, 5, 0x20, out);
+        }
+    }
+
+    /// Appends a field; the name is in lower case.
+    pub(crate) fn encode(&mut self, name: &[u8], value: &[u8], out: &mut Vec<u8>) {
+        let class = Name::of(name);
+        let mut index = match static_table::find(name, value) {
+            Found::Field(index) => return integer::encode(index, 7, 0x80, out),
+            Found::Name(index) => Some(index),
+            Found::Nothing => None,
+        };
+        let mark = mark(name, value);
+        let mut varies = false;
+        if self.table.len() > 0 {
+            for (place, entry) in self.table.iter().enumerate() {
+                if entry.mark == mark && self.table.is_field(entry, name, value) {
+                    return integer::encode(static_table::COUNT + 1 + place, 7, 0x80, out);
+                }
+                if entry.mark as u16 == mark as u16 && self.table.is_name(entry, name) {
+                    // It had another value before, so the next one will be another again.
+                    varies = true;
+                    index.get_or_insert(static_table::COUNT + 1 + place);
+                }
+            }
+        }
+        let form = match class {
+            Name::Known(known) if SECRET.contains(known) => NEVER_INDEXED,
+            Name::Known(known) if VARYING.contains(known) => WITHOUT_INDEXING,
+            _ if varies => WITHOUT_INDEXING,
+            _ if (name.len() + value.len() + ENTRY_OVERHEAD) * SHARE_MAX > self.table.max() => WITHOUT_INDEXING,
+            _ => INCREMENTAL,
+        };
+        literal(form, index, name, value, out);
+        if form == INCREMENTAL {
+            self.table.insert(name, value, mark, class, true);
+        }
+    }
+}
+
+/// A number by which most entries are told apart from a field without a look at their bytes: of the name below, of the
+/// value above.
+fn mark(name: &[u8], value: &[u8]) -> u32 {
+    let mix = |bytes: &[u8]| {
+        let sum = bytes
+            .iter()
+            .fold(bytes.len() as u32, |sum, &byte| sum.wrapping_mul(31) ^ u32::from(byte));
+        sum ^ sum >> 16
+    };
+    mix(name) & 0xffff | mix(value) << 16
+}
+
+/// Appends a field that refers to the static table alone, so that it means the same on every connection.
+pub(crate) fn encode_field(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
+    let index = match static_table::find(name, value) {
+        Found::Field(index) => return integer::encode(index, 7, 0x80, out),
+        Found::Name(index) => Some(index),
+        Found::Nothing => None,
+    };
+    let is_secret = matches!(Name::of(name), Name::Known(known) if SECRET.contains(known));
+    let form = if is_secret { NEVER_INDEXED } else { WITHOUT_INDEXING };
+    literal(form, index, name, value, out);
+}
+
+/// Appends `:status`.
+pub(crate) fn encode_status(status: Status, out: &mut Vec<u8>) {
+    encode_field(b":status", &status.digits(), out);
+}
+
+fn literal(form: (u8, u32), index: Option<usize>, name: &[u8], value: &[u8], out: &mut Vec<u8>) {
+    let (pattern, prefix) = form;
+    match index {
+        Some(index) => integer::encode(index, prefix, pattern, out),
+        None => {
+            out.push(pattern);
+            string(name, out);
+        }
+    }
+    string(value, out);
+}
+
+/// Appends a string literal (RFC 7541 §5.2).
+fn string(bytes: &[u8], out: &mut Vec<u8>) {
+    let coded = huffman::coded_length(bytes);
+    if coded < bytes.len() {
+        integer::encode(coded, 7, 0x80, out);
+        huffman::encode(bytes, out);
+    } else {
+        integer::encode(bytes.len(), 7, 0, out);
+        out.extend_from_slice(bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::decoder::{Decoder, Sink};
+    use super::*;
+    use proptest::prelude::*;
+
+    #[derive(Default)]
+    struct Fields {
+        buffer: Vec<u8>,
+        fields: Vec<(Vec<u8>, Vec<u8>)>,
+    }
+
+    impl Sink for Fields {
+        fn buffer(&mut self) -> &mut Vec<u8> {
+            &mut self.buffer
+        }
+
+        fn field(&mut self, _: Name, _: bool, start: usize, value: usize) {
+            let (name, value) = (self.buffer[start..value].to_vec(), self.buffer[value..].to_vec());
+            self.fields.push((name, value));
+        }
+
+        fn is_full(&self) -> bool {
+            false
+        }
+    }
+
+    fn decoded(decoder: &mut Decoder, block: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let mut fields = Fields::default();
+        assert_eq!(decoder.decode(block, &mut fields), Ok(()));
+        fields.fields
+    }
+
+    #[test]
+    fn a_field_sent_twice_is_an_index() {
+        let (mut encoder, mut out) = (Encoder::new(), Vec::new());
+        encoder.encode(b"x-frame-options", b"DENY", &mut out);
+        let first = out.len();
+        encoder.encode(b"x-frame-options", b"DENY", &mut out);
+        assert_eq!(&out[first..], [0x80 | 62]);
+        // A name with several values is no longer kept.
+        for round in 0..3 {
+            encoder.encode(b"x-frame-options", &[b'a' + round; 9], &mut out);
+            assert_eq!(encoder.table.len(), 1);
+        }
+    }
+
+    #[test]
+    fn secrets_are_never_indexed_and_varying_fields_not() {
+        for (name, first) in [("set-cookie", 0x1f), ("etag", 0x0f), ("vary", 0x40 | 59)] {
+            let (mut encoder, mut out) = (Encoder::new(), Vec::new());
+            encoder.encode(name.as_bytes(), b"value", &mut out);
+            assert_eq!(
+                (out[0], encoder.table.len()),
+                (first, usize::from(name == "vary")),
+                "{name}"
+            );
+            out.clear();
+            encode_field(name.as_bytes(), b"value", &mut out);
+            assert_eq!(out[0], if name == "set-cookie" { 0x1f } else { 0x0f }, "{name}");
+        }
+    }
+
+    #[test]
+    fn changes_of_the_size_are_told_once_least_and_last() {
+        let rows: &[(&[u32], &[u8])] = &[
+            (&[65536], &[]),
+            (&[4096], &[]),
+            (&[0], &[0x20]),
+            (&[0, 65536], &[0x20, 0x3f, 0xe1, 0x1f]),
+            (&[100, 10, 20], &[0x2a, 0x34]),
+        ];
+        for (sizes, expected) in rows {
+            let (mut encoder, mut out) = (Encoder::new(), Vec::new());
+            encoder.encode(b"x", b"y", &mut out);
+            for &size in *sizes {
+                encoder.set_allowed(size);
+            }
+            out.clear();
+            encoder.begin_block(&mut out);
+            assert_eq!(out, *expected, "{sizes:?}");
+            encoder.begin_block(&mut out);
+            assert_eq!(out.len(), expected.len(), "{sizes:?}");
+        }
+    }
+
+    #[test]
+    fn statuses() {
+        for (status, expected) in [
+            (Status::OK, [0x88].as_slice()),
+            (Status::NOT_FOUND, &[0x8d]),
+            (Status::FORBIDDEN, &[0x08, 0x03, b'4', b'0', b'3']),
+        ] {
+            let mut out = Vec::new();
+            encode_status(status, &mut out);
+            let (mut decoder, mut coded) = (Decoder::new(0), Fields::default());
+            assert_eq!(decoder.decode(&out, &mut coded), Ok(()));
+            assert_eq!(coded.fields, [(b":status".to_vec(), status.digits().to_vec())]);
+            assert!(out.len() <= expected.len(), "{status}");
+        }
+    }
+
+    proptest! {
+        /// What is encoded with tables that grow and shrink is read back by a decoder that keeps step.
+        #[test]
+        fn decoding_undoes_encoding(
+            blocks in prop::collection::vec(
+                (
+                    prop::option::weighted(0.3, 0u32..5000),
+                    prop::collection::vec((0usize..8, prop::collection::vec(any::<u8>(), 0..40)), 0..20),
+                ),
+                0..12,
+            ),
+        ) {
+            const NAMES: [&str; 8] = ["a", "vary", "server", "set-cookie", "etag", "x-one", "x-two", "content-type"];
+            let (mut encoder, mut decoder) = (Encoder::new(), Decoder::new(TABLE_MAX));
+            for (size, fields) in blocks {
+                if let Some(size) = size {
+                    encoder.set_allowed(size);
+                }
+                let mut out = Vec::new();
+                encoder.begin_block(&mut out);
+                let mut expected = Vec::new();
+                for (name, value) in fields {
+                    // Few values, so that the table is used.
+                    let value: Vec<u8> = value.iter().map(|byte| byte % 3 * 60).collect();
+                    encoder.encode(NAMES[name].as_bytes(), &value, &mut out);
+                    expected.push((NAMES[name].as_bytes().to_vec(), value));
+                }
+                let mut found = Fields::default();
+                prop_assert_eq!(decoder.decode(&out, &mut found), Ok(()));
+                // Each field begins where the last one ended.
+                let mut at = 0;
+                for (name, value) in &expected {
+                    let end = at + name.len() + value.len();
+                    prop_assert_eq!(&found.buffer[at..end], [name.as_slice(), value].concat());
+                    at = end;
+                }
+                prop_assert_eq!(found.fields.len(), expected.len());
+            }
+        }
+    }
+
+    #[test]
+    fn static_fields_mean_the_same_in_any_state() {
+        let mut out = Vec::new();
+        for (name, value) in [("content-type", "text/html"), ("x-a", "b"), (":status", "418")] {
+            encode_field(name.as_bytes(), value.as_bytes(), &mut out);
+        }
+        let mut decoder = Decoder::new(4096);
+        let mut before = Fields::default();
+        assert_eq!(decoder.decode(&[0x40, 1, b'q', 1, b'r'], &mut before), Ok(()));
+        let fields = decoded(&mut decoder, &out);
+        assert_eq!(fields.len(), 3);
+        assert!(fields[1].0.ends_with(b"x-a") && fields[2].1.starts_with(b"418"));
+    }
+}

@@ -1,0 +1,341 @@
+//! The Huffman code of HPACK (RFC 7541 §5.2, appendix B): made by the compiler from the lengths of its codes.
+
+use super::HpackFault;
+
+/// Appends the string that these bytes are the code of.
+///
+/// The caller bounds what comes out by what goes in: the shortest code has five bits, so it is at most 8/5 of it.
+#[inline]
+pub(crate) fn decode(coded: &[u8], out: &mut Vec<u8>) -> Result<(), HpackFault> {
+    let start = out.len();
+    // Written in place and cut to length afterwards: asking for room symbol by symbol cost a third of the time.
+    out.resize(start + decoded_bound(coded.len()), 0);
+    let room = out.get_mut(start..).unwrap_or_default();
+    let written = decode_into(coded, room);
+    out.truncate(start + *written.as_ref().unwrap_or(&0));
+    written.map(|_| ())
+}
+
+/// Most bytes that a code of this length can stand for.
+#[inline]
+pub(crate) const fn decoded_bound(coded: usize) -> usize {
+    coded * 8 / SHORTEST as usize
+}
+
+fn decode_into(coded: &[u8], room: &mut [u8]) -> Result<usize, HpackFault> {
+    // The next bits, first one uppermost; behind the `count` that are real stand bits of bytes not yet counted, or ones.
+    let (mut bits, mut count, mut at) = (0u64, 0u32, 0usize);
+    let mut written = room.iter_mut();
+    let mut size = 0;
+    loop {
+        if let Some(chunk) = coded.get(at..).and_then(<[u8]>::first_chunk::<8>) {
+            bits |= u64::from_be_bytes(*chunk) >> count;
+            at += ((63 - count) >> 3) as usize;
+            count |= 56;
+        } else {
+            while count <= 56 && at < coded.len() {
+                bits |= u64::from(coded[at]) << (56 - count);
+                at += 1;
+                count += 8;
+            }
+            if at == coded.len() && count < 64 {
+                // Padding is made of ones (RFC 7541 §5.2): whatever is looked up at the end is judged by its length.
+                bits |= u64::MAX >> count;
+            }
+            if count < LONGEST {
+                break;
+            }
+        }
+        while count >= LONGEST {
+            let (symbol, length) = symbol_at(bits)?;
+            let Some(place) = written.next() else { return Ok(size) };
+            *place = symbol;
+            size += 1;
+            bits <<= length;
+            count -= length;
+        }
+    }
+    while count > 0 {
+        bits |= u64::MAX >> count;
+        // Ones to the end, less than a byte of them: padding, as no code is so short and of ones alone.
+        if count < 8 && bits == u64::MAX {
+            return Ok(size);
+        }
+        let Ok((symbol, length)) = symbol_at(bits) else { break };
+        if length > count {
+            break;
+        }
+        let Some(place) = written.next() else { return Ok(size) };
+        *place = symbol;
+        size += 1;
+        bits <<= length;
+        count -= length;
+    }
+    // What is left is padding: less than a byte, and the beginning of the code of EOS, which is ones.
+    if count >= 8 || (count > 0 && bits >> (64 - count) != (1 << count) - 1) {
+        return Err(HpackFault::HuffmanPadding);
+    }
+    Ok(size)
+}
+
+/// The symbol whose code the bits begin with, and the length of that code.
+#[inline(always)]
+fn symbol_at(bits: u64) -> Result<(u8, u32), HpackFault> {
+    let entry = SHORT[(bits >> (64 - SHORT_BITS)) as usize];
+    if entry != 0 {
+        return Ok((entry as u8, u32::from(entry >> 8)));
+    }
+    long_symbol_at(bits)
+}
+
+#[cold]
+fn long_symbol_at(bits: u64) -> Result<(u8, u32), HpackFault> {
+    for length in SHORT_BITS + 1..=LONGEST {
+        let code = (bits >> (64 - length)) as u32;
+        let row = &CANON.rows[length as usize];
+        if code < row.end {
+            let symbol = CANON.symbols[usize::from(row.first_symbol) + (code - row.first) as usize];
+            // EOS within a string is an error (RFC 7541 §5.2).
+            return match u8::try_from(symbol) {
+                Ok(symbol) => Ok((symbol, length)),
+                Err(_) => Err(HpackFault::HuffmanEos),
+            };
+        }
+    }
+    Err(HpackFault::HuffmanEos)
+}
+
+/// How many bytes the string takes when coded.
+pub(crate) fn coded_length(string: &[u8]) -> usize {
+    let bits: usize = string.iter().map(|&byte| usize::from(LENGTHS[usize::from(byte)])).sum();
+    bits.div_ceil(8)
+}
+
+/// Appends the code of the string.
+pub(crate) fn encode(string: &[u8], out: &mut Vec<u8>) {
+    let (mut bits, mut count) = (0u64, 0u32);
+    for &byte in string {
+        let (code, length) = (CODES[usize::from(byte)], u32::from(LENGTHS[usize::from(byte)]));
+        bits = bits << length | u64::from(code);
+        count += length;
+        while count >= 8 {
+            count -= 8;
+            out.push((bits >> count) as u8);
+        }
+    }
+    if count > 0 {
+        out.push((bits << (8 - count)) as u8 | (0xff >> count));
+    }
+}
+
+/// Symbols: the bytes, and EOS.
+const SYMBOLS: usize = 257;
+const SHORTEST: u32 = 5;
+const LONGEST: u32 = 30;
+
+/// Codes up to this length are found by one look into a table of 2 KiB, which stays in the nearest cache; all letters,
+/// digits and the signs of URLs are among them.
+const SHORT_BITS: u32 = 10;
+
+/// The length of each symbol's code, in bits (RFC 7541 appendix B). The code is canonical: among codes of equal length
+/// they follow the order of their symbols, so that lengths say all.
+#[rustfmt::skip]
+const LENGTHS: [u8; SYMBOLS] = [
+    13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28,
+    28, 28, 28, 28, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 28,
+    6, 10, 10, 12, 13, 6, 8, 11, 10, 10, 8, 11, 8, 6, 6, 6,
+    5, 5, 5, 6, 6, 6, 6, 6, 6, 6, 7, 8, 15, 6, 12, 10,
+    13, 6, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7,
+    7, 7, 7, 7, 7, 7, 7, 7, 8, 7, 8, 13, 19, 13, 14, 6,
+    15, 5, 6, 5, 6, 5, 6, 6, 6, 5, 7, 7, 6, 6, 6, 5,
+    6, 7, 6, 5, 5, 6, 7, 7, 7, 7, 7, 15, 11, 14, 13, 28,
+    20, 22, 20, 20, 22, 22, 22, 23, 22, 23, 23, 23, 23, 23, 24, 23,
+    24, 24, 22, 23, 24, 23, 23, 23, 23, 21, 22, 23, 22, 23, 23, 24,
+    22, 21, 20, 22, 22, 23, 23, 21, 23, 22, 22, 24, 21, 22, 23, 23,
+    21, 21, 22, 21, 23, 22, 23, 23, 20, 22, 22, 22, 23, 22, 22, 23,
+    26, 26, 20, 19, 22, 23, 22, 25, 26, 26, 26, 27, 27, 26, 24, 25,
+    19, 21, 26, 27, 27, 26, 27, 24, 21, 21, 26, 26, 28, 27, 27, 27,
+    20, 24, 20, 21, 22, 21, 21, 23, 22, 22, 25, 25, 24, 24, 26, 23,
+    26, 27, 26, 26, 27, 27, 27, 27, 27, 28, 27, 27, 27, 27, 27, 26,
+    30,
+];
+
+/// Codes of one length: from `first` up to but not including `end`, for the symbols from `first_symbol` on.
+#[derive(Clone, Copy)]
+struct Row {
+    first: u32,
+    end: u32,
+    first_symbol: u16,
+}
+
+struct Canon {
+    rows: [Row; LONGEST as usize + 1],
+    /// Symbols by length of code, then by value.
+    symbols: [u16; SYMBOLS],
+}
+
+static CANON: Canon = canon();
+static CODES: [u32; SYMBOLS] = codes();
+static SHORT: [u16; 1 << SHORT_BITS] = short();
+
+const fn canon() -> Canon {
+    const NONE: Row = Row {
+        first: 0,
+        end: 0,
+        first_symbol: 0,
+    };
+    let mut canon = Canon {
+        rows: [NONE; LONGEST as usize + 1],
+        symbols: [0; SYMBOLS],
+    };
+    let (mut length, mut code, mut place) = (1, 0, 0);
+    while length <= LONGEST {
+        code <<= 1;
+        let (first, first_symbol) = (code, place as u16);
+        let mut symbol = 0;
+        while symbol < SYMBOLS {
+            if LENGTHS[symbol] as u32 == length {
+                canon.symbols[place] = symbol as u16;
+                place += 1;
+                code += 1;
+            }
+            symbol += 1;
+        }
+        canon.rows[length as usize] = Row {
+            first,
+            end: code,
+            first_symbol,
+        };
+        length += 1;
+    }
+    assert!(place == SYMBOLS && code == 1 << LONGEST, "the code is not complete");
+    canon
+}
+
+const fn codes() -> [u32; SYMBOLS] {
+    let canon = canon();
+    let mut codes = [0; SYMBOLS];
+    let mut length = SHORTEST as usize;
+    while length <= LONGEST as usize {
+        let row = canon.rows[length];
+        let mut code = row.first;
+        while code < row.end {
+            let symbol = canon.symbols[row.first_symbol as usize + (code - row.first) as usize];
+            codes[symbol as usize] = code;
+            code += 1;
+        }
+        length += 1;
+    }
+    codes
+}
+
+/// Symbol below, length above; 0 where the code is longer than `SHORT_BITS`.
+const fn short() -> [u16; 1 << SHORT_BITS] {
+    let codes = codes();
+    let mut table = [0; 1 << SHORT_BITS];
+    let mut symbol = 0;
+    while symbol < SYMBOLS {
+        let length = LENGTHS[symbol] as u32;
+        if length <= SHORT_BITS {
+            let spare = SHORT_BITS - length;
+            let mut place = (codes[symbol] << spare) as usize;
+            let end = place + (1 << spare);
+            while place < end {
+                table[place] = (length << 8) as u16 | symbol as u16;
+                place += 1;
+            }
+        }
+        symbol += 1;
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn decoded(coded: &[u8]) -> Result<Vec<u8>, HpackFault> {
+        let mut out = b"kept".to_vec();
+        decode(coded, &mut out)?;
+        assert_eq!(&out[..4], b"kept");
+        Ok(out.split_off(4))
+    }
+
+    #[test]
+    fn strings_of_the_appendix() {
+        // RFC 7541 C.4 and C.6.
+        let rows: &[(&str, &[u8])] = &[
+            (
+                "www.example.com",
+                &[0xf1, 0xe3, 0xc2, 0xe5, 0xf2, 0x3a, 0x6b, 0xa0, 0xab, 0x90, 0xf4, 0xff],
+            ),
+            ("no-cache", &[0xa8, 0xeb, 0x10, 0x64, 0x9c, 0xbf]),
+            ("custom-key", &[0x25, 0xa8, 0x49, 0xe9, 0x5b, 0xa9, 0x7d, 0x7f]),
+            ("302", &[0x64, 0x02]),
+            ("private", &[0xae, 0xc3, 0x77, 0x1a, 0x4b]),
+            ("", &[]),
+        ];
+        for &(string, coded) in rows {
+            let mut out = Vec::new();
+            encode(string.as_bytes(), &mut out);
+            assert_eq!(out, coded, "{string}");
+            assert_eq!(coded_length(string.as_bytes()), coded.len(), "{string}");
+            assert_eq!(decoded(coded).as_deref(), Ok(string.as_bytes()));
+        }
+    }
+
+    #[test]
+    fn padding_and_eos_are_judged() {
+        let rows: &[(&[u8], HpackFault)] = &[
+            (&[0xff], HpackFault::HuffmanPadding), // a whole byte of padding
+            (&[0x64, 0x02, 0xff], HpackFault::HuffmanPadding),
+            (&[0b0000_0000], HpackFault::HuffmanPadding), // '0' and three zeros
+            (&[0xff, 0xff, 0xff, 0xff], HpackFault::HuffmanPadding), // EOS cut by the end
+            (&[0xff, 0xff, 0xff, 0xfc, 0, 0, 0, 0, 0], HpackFault::HuffmanEos),
+        ];
+        for &(coded, fault) in rows {
+            let found = decoded(coded);
+            assert!(
+                found == Err(fault) || found == Err(HpackFault::HuffmanEos),
+                "{coded:?}: {found:?}, not {fault:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn every_symbol_at_every_bit() {
+        for symbol in 0..=255u8 {
+            for lead in 0..8 {
+                let string = [&[b'0'; 7][..lead], &[symbol, b'a', symbol]].concat();
+                let mut out = Vec::new();
+                encode(&string, &mut out);
+                assert_eq!(
+                    decoded(&out).as_deref(),
+                    Ok(string.as_slice()),
+                    "{symbol} behind {lead}"
+                );
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn decoding_undoes_encoding(string in prop::collection::vec(any::<u8>(), 0..200)) {
+            let mut out = Vec::new();
+            encode(&string, &mut out);
+            prop_assert_eq!(out.len(), coded_length(&string));
+            prop_assert_eq!(decoded(&out), Ok(string));
+        }
+
+        /// The code is complete and the padding fixed: what decodes has one coded form.
+        #[test]
+        fn what_decodes_encodes_to_the_same(coded in prop::collection::vec(any::<u8>(), 0..60)) {
+            if let Ok(string) = decoded(&coded) {
+                let mut out = Vec::new();
+                encode(&string, &mut out);
+                prop_assert_eq!(out, coded);
+            }
+        }
+    }
+}

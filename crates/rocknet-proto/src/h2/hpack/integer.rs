@@ -1,0 +1,95 @@
+//! Integers with a prefix, as HPACK writes lengths and indices (RFC 7541 §5.1).
+
+use super::HpackFault;
+
+/// Most bytes that follow a full prefix: four hold 28 bits, and no length or index that is allowed needs more. Without this
+/// bound an integer could be stretched with zeros for ever.
+const CONTINUED_MAX: usize = 4;
+
+/// Reads the integer whose prefix is the low `prefix` bits of the byte at `at`; gives it and where it ends.
+#[inline]
+pub(crate) fn decode(bytes: &[u8], at: usize, prefix: u32) -> Result<(usize, usize), HpackFault> {
+    let full = (1usize << prefix) - 1;
+    let first = usize::from(*bytes.get(at).ok_or(HpackFault::Truncated)?) & full;
+    if first < full {
+        return Ok((first, at + 1));
+    }
+    decode_continued(bytes, at + 1, full)
+}
+
+fn decode_continued(bytes: &[u8], start: usize, full: usize) -> Result<(usize, usize), HpackFault> {
+    let mut value = full;
+    for place in 0..CONTINUED_MAX {
+        let byte = *bytes.get(start + place).ok_or(HpackFault::Truncated)?;
+        value += usize::from(byte & 0x7f) << (7 * place);
+        if byte & 0x80 == 0 {
+            return Ok((value, start + place + 1));
+        }
+    }
+    Err(HpackFault::IntegerTooLarge)
+}
+
+/// Appends an integer; `pattern` holds the bits above the prefix.
+#[inline]
+pub(crate) fn encode(value: usize, prefix: u32, pattern: u8, out: &mut Vec<u8>) {
+    let full = (1usize << prefix) - 1;
+    if value < full {
+        out.push(pattern | value as u8);
+        return;
+    }
+    out.push(pattern | full as u8);
+    let mut rest = value - full;
+    while rest >= 0x80 {
+        out.push(rest as u8 | 0x80);
+        rest >>= 7;
+    }
+    out.push(rest as u8);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 7541 appendix C.1, and both ends of what fits.
+    #[test]
+    fn examples_both_ways() {
+        let rows: &[(usize, u32, &[u8])] = &[
+            (10, 5, &[0x0a]),
+            (1337, 5, &[0x1f, 0x9a, 0x0a]),
+            (42, 8, &[0x2a]),
+            (30, 5, &[0x1e]),
+            (31, 5, &[0x1f, 0x00]),
+            (0, 7, &[0x00]),
+            (127, 7, &[0x7f, 0x00]),
+            (15 + (1 << 28) - 1, 4, &[0x0f, 0xff, 0xff, 0xff, 0x7f]),
+        ];
+        for &(value, prefix, bytes) in rows {
+            let mut out = Vec::new();
+            encode(value, prefix, 0, &mut out);
+            assert_eq!(out, bytes, "{value}");
+            assert_eq!(decode(bytes, 0, prefix), Ok((value, bytes.len())), "{value}");
+            for cut in 0..bytes.len() {
+                assert_eq!(decode(&bytes[..cut], 0, prefix), Err(HpackFault::Truncated), "{value}");
+            }
+        }
+    }
+
+    #[test]
+    fn bits_above_the_prefix_are_not_the_integer() {
+        assert_eq!(decode(&[0xea], 0, 5), Ok((10, 1)));
+        let mut out = Vec::new();
+        encode(10, 5, 0xe0, &mut out);
+        assert_eq!(out, [0xea]);
+    }
+
+    #[test]
+    fn stretched_integers_are_refused() {
+        for bytes in [
+            [0x1f, 0x80, 0x80, 0x80, 0x80, 0x00].as_slice(),
+            &[0x1f, 0xff, 0xff, 0xff, 0xff, 0x0f],
+            &[0x1f, 0x80, 0x80, 0x80, 0x80],
+        ] {
+            assert_eq!(decode(bytes, 0, 5), Err(HpackFault::IntegerTooLarge), "{bytes:?}");
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! The static table of HPACK: the 61 fields both sides know beforehand (RFC 7541 appendix A).
+
+use super::name::{Name, Pseudo};
+use crate::fields::Known;
+
+/// One field, with what is known of its name.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StaticField {
+    pub name: &'static [u8],
+    pub value: &'static [u8],
+    pub class: Name,
+}
+
+/// The field at an index from 1 on.
+#[inline]
+pub(crate) fn at(index: usize) -> Option<&'static StaticField> {
+    FIELDS.get(index.wrapping_sub(1))
+}
+
+/// Fields of the table; the dynamic one begins behind them.
+pub(crate) const COUNT: usize = 61;
+
+/// What the table has for a field.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Found {
+    Field(usize),
+    Name(usize),
+    Nothing,
+}
+
+/// Looks a field up; heads that are sent often are rendered once, so this need not be quick.
+pub(crate) fn find(name: &[u8], value: &[u8]) -> Found {
+    let mut found = Found::Nothing;
+    for (place, field) in FIELDS.iter().enumerate() {
+        if field.name == name {
+            if field.value == value {
+                return Found::Field(place + 1);
+            }
+            if found == Found::Nothing {
+                found = Found::Name(place + 1);
+            }
+        }
+    }
+    found
+}
+
+static FIELDS: [StaticField; COUNT] = {
+    let mut fields = [StaticField {
+        name: b"",
+        value: b"",
+        class: Name::Stranger,
+    }; COUNT];
+    let mut place = 0;
+    while place < COUNT {
+        let (name, value) = ROWS[place];
+        fields[place] = StaticField {
+            name: name.as_bytes(),
+            value: value.as_bytes(),
+            class: class(name.as_bytes()),
+        };
+        place += 1;
+    }
+    fields
+};
+
+const fn class(name: &[u8]) -> Name {
+    let mut place = 0;
+    while place < Pseudo::ALL.len() {
+        if same(Pseudo::ALL[place].as_str().as_bytes(), name) {
+            return Name::Pseudo(Pseudo::ALL[place]);
+        }
+        place += 1;
+    }
+    place = 0;
+    while place < Known::ALL.len() {
+        if same(Known::ALL[place].as_str().as_bytes(), name) {
+            return Name::Known(Known::ALL[place]);
+        }
+        place += 1;
+    }
+    assert!(name[0] != b':', "a pseudo field that is not known");
+    Name::Stranger
+}
+
+const fn same(one: &[u8], other: &[u8]) -> bool {
+    if one.len() != other.len() {
+        return false;
+    }
+    let mut place = 0;
+    while place < one.len() {
+        if one[place] != other[place] {
+            return false;
+        }
+        place += 1;
+    }
+    true
+}
+
+const ROWS: [(&str, &str); COUNT] = [
+    (":authority", ""),
+    (":method", "GET"),
+    (":method", "POST"),
+    (":path", "/"),
+    (":path", "/index.html"),
+    (":scheme", "http"),
+    (":scheme", "https"),
+    (":status", "200"),
+    (":status", "204"),
+    (":status", "206"),
+    (":status", "304"),
+    (":status", "400"),
+    (":status", "404"),
+    (":status", "500"),
+    ("accept-charset", ""),
+    ("accept-encoding", "gzip, deflate"),
+    ("accept-language", ""),
+    ("accept-ranges", ""),
+    ("accept", ""),
+    ("access-control-allow-origin", ""),
+    ("age", ""),
+    ("allow", ""),
+    ("authorization", ""),
+    ("cache-control", ""),
+    ("content-disposition", ""),
+    ("content-encoding", ""),
+    ("content-language", ""),
+    ("content-length", ""),
+    ("content-location", ""),
+    ("content-range", ""),
+    ("content-type", ""),
+    ("cookie", ""),
+    ("date", ""),
+    ("etag", ""),
+    ("expect", ""),
+    ("expires", ""),
+    ("from", ""),
+    ("host", ""),
+    ("if-match", ""),
+    ("if-modified-since", ""),
+    ("if-none-match", ""),
+    ("if-range", ""),
+    ("if-unmodified-since", ""),
+    ("last-modified", ""),
+    ("link", ""),
+    ("location", ""),
+    ("max-forwards", ""),
+    ("proxy-authenticate", ""),
+    ("proxy-authorization", ""),
+    ("range", ""),
+    ("referer", ""),
+    ("refresh", ""),
+    ("retry-after", ""),
+    ("server", ""),
+    ("set-cookie", ""),
+    ("strict-transport-security", ""),
+    ("transfer-encoding", ""),
+    ("user-agent", ""),
+    ("vary", ""),
+    ("via", ""),
+    ("www-authenticate", ""),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn indices_begin_at_one() {
+        assert!(at(0).is_none() && at(COUNT + 1).is_none());
+        assert_eq!(at(1).map(|field| field.name), Some(b":authority".as_slice()));
+        assert_eq!(at(COUNT).map(|field| field.name), Some(b"www-authenticate".as_slice()));
+    }
+
+    #[test]
+    fn classes_are_what_the_name_says() {
+        for index in 1..=COUNT {
+            let field = at(index).expect("the table has it");
+            assert_eq!(field.class, Name::of(field.name), "{index}");
+        }
+    }
+
+    #[test]
+    fn fields_are_found_by_value_and_by_name() {
+        for (name, value, expected) in [
+            (":status", "200", Found::Field(8)),
+            (":status", "500", Found::Field(14)),
+            (":status", "403", Found::Name(8)),
+            ("accept-encoding", "gzip, deflate", Found::Field(16)),
+            ("vary", "Accept-Encoding", Found::Name(59)),
+            ("x-a", "", Found::Nothing),
+        ] {
+            assert_eq!(find(name.as_bytes(), value.as_bytes()), expected, "{name}: {value}");
+        }
+    }
+}

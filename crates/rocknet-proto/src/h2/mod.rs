@@ -1,0 +1,28 @@
+//! HTTP/2 on the wire (RFC 9113), server role: bytes in, events out, and the other way round.
+
+mod budget;
+mod connection;
+mod error;
+mod flow;
+pub(crate) mod frame;
+mod head;
+pub(crate) mod hpack;
+mod prepared;
+mod priority;
+mod ready;
+mod settings;
+mod stream;
+mod streams;
+
+pub use crate::h1::EncodeError;
+pub use budget::Flood;
+pub use connection::{
+    CONNECTION_WINDOW, Config, Event, Grant, PREFACE, PushRequest, Received, STREAM_WINDOW, STREAMS, SendError,
+    Sending, ServerConnection,
+};
+pub use error::{ConnectionFault, ErrorCode, Malformed, StreamFault};
+pub use head::Head;
+pub use hpack::HpackFault;
+pub use prepared::{DATE_SIZE, PreparedHead};
+pub use priority::Priority;
+pub use streams::StreamId;

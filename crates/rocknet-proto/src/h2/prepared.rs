@@ -1,0 +1,133 @@
+//! The head of an answer as HPACK bytes made beforehand: good on every connection, since it refers to no dynamic table.
+
+use super::hpack::{encode_field, encode_status};
+use crate::bytes::{is_token, trim};
+use crate::fields::{Known, KnownSet};
+use crate::h1::{EncodeError, decimal};
+use crate::status::Status;
+use smallvec::SmallVec;
+
+/// All of a head but the date itself, which stands at its end.
+#[derive(Clone, Debug)]
+pub struct PreparedHead {
+    block: Box<[u8]>,
+}
+
+/// The bytes of a date (IMF-fixdate, RFC 9110 §5.6.7).
+pub const DATE_SIZE: usize = 29;
+
+/// `date` as a literal without indexing, its name by the static table, up to its 29 bytes.
+const DATE_PREFIX: [u8; 3] = [0x0f, 33 - 15, DATE_SIZE as u8];
+
+impl PreparedHead {
+    /// Renders a head; `date` is not among its fields. Of an answer without content `length` is `None`, as of one whose
+    /// length is not known.
+    pub fn new<'a>(
+        status: Status,
+        length: Option<u64>,
+        fields: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
+    ) -> Result<PreparedHead, EncodeError> {
+        let mut block = Vec::with_capacity(128);
+        encode_status(status, &mut block);
+        for (name, value) in fields {
+            let (name, value) = checked(name, value)?;
+            encode_field(&name, value, &mut block);
+        }
+        if let Some(length) = length {
+            encode_field(b"content-length", &digits(length), &mut block);
+        }
+        block.extend_from_slice(&DATE_PREFIX);
+        Ok(PreparedHead {
+            block: block.into_boxed_slice(),
+        })
+    }
+
+    /// Bytes of the whole block.
+    #[inline]
+    pub(crate) fn length(&self) -> usize {
+        self.block.len() + DATE_SIZE
+    }
+
+    #[inline]
+    pub(crate) fn write(&self, date: &[u8; DATE_SIZE], out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.block);
+        out.extend_from_slice(date);
+    }
+
+    /// Memory it takes.
+    pub fn size(&self) -> usize {
+        self.block.len()
+    }
+}
+
+/// A name in lower case; nearly all fit without memory of their own.
+pub(crate) type LowerName = SmallVec<[u8; 40]>;
+
+/// Fields that frame the message or rule the connection: the first are the engine's, the others have no place in HTTP/2.
+const FRAMING_FIELDS: KnownSet = KnownSet::of(&[
+    Known::Connection,
+    Known::ContentLength,
+    Known::KeepAlive,
+    Known::ProxyConnection,
+    Known::TransferEncoding,
+    Known::Upgrade,
+]);
+
+/// A field as it may be sent: its name in lower case, its value without space around it.
+pub(crate) fn checked<'a>(name: &[u8], value: &'a [u8]) -> Result<(LowerName, &'a [u8]), EncodeError> {
+    if !is_token(name) {
+        return Err(EncodeError::FieldName);
+    }
+    if Known::from_name(name).is_some_and(|known| FRAMING_FIELDS.contains(known)) {
+        return Err(EncodeError::FramingField);
+    }
+    let value = trim(value);
+    if !super::hpack::is_clean(value) {
+        return Err(EncodeError::FieldValue);
+    }
+    let mut lower = LowerName::from_slice(name);
+    lower.make_ascii_lowercase();
+    Ok((lower, value))
+}
+
+pub(crate) fn digits(number: u64) -> Vec<u8> {
+    let mut digits = Vec::with_capacity(20);
+    decimal(number, &mut digits);
+    digits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_that_may_not_be_sent() {
+        for (name, value, expected) in [
+            ("Content-Type", "text/html", None),
+            ("X", " a ", None),
+            ("", "a", Some(EncodeError::FieldName)),
+            (":status", "200", Some(EncodeError::FieldName)),
+            ("a b", "a", Some(EncodeError::FieldName)),
+            ("a", "a\r\nb: c", Some(EncodeError::FieldValue)),
+            ("a", "\0", Some(EncodeError::FieldValue)),
+            ("Connection", "close", Some(EncodeError::FramingField)),
+            ("Content-Length", "5", Some(EncodeError::FramingField)),
+            ("upgrade", "h2c", Some(EncodeError::FramingField)),
+        ] {
+            let fields = [(name.as_bytes(), value.as_bytes())];
+            let found = PreparedHead::new(Status::OK, None, fields).err();
+            assert_eq!(found, expected, "{name}: {value}");
+        }
+    }
+
+    #[test]
+    fn the_date_stands_at_the_end() {
+        let fields = [(b"Vary".as_slice(), b"X".as_slice())];
+        let head = PreparedHead::new(Status::OK, Some(13), fields).expect("good fields");
+        let mut out = Vec::new();
+        head.write(b"Sun, 06 Nov 1994 08:49:37 GMT", &mut out);
+        assert_eq!(out.len(), head.length());
+        assert_eq!(out[0], 0x88);
+        assert!(out.ends_with(b"\x0f\x12\x1dSun, 06 Nov 1994 08:49:37 GMT"));
+    }
+}

@@ -1,0 +1,403 @@
+//! Answers through the interface: their order, their turns, promises, and taking leave.
+
+use super::check::*;
+use rocknet_proto::h2::{
+    Config, EncodeError, ErrorCode, Event, Head, PreparedHead, PushRequest, SendError, Sending, ServerConnection,
+    StreamId,
+};
+use rocknet_proto::{Limits, Status};
+
+const DATE: &[u8; 29] = b"Sun, 06 Nov 1994 08:49:37 GMT";
+
+struct Server {
+    connection: ServerConnection,
+    head: Head,
+    out: Vec<u8>,
+}
+
+impl Server {
+    fn new() -> Server {
+        let mut server = Server {
+            connection: ServerConnection::new(&Config::default()),
+            head: Head::default(),
+            out: Vec::new(),
+        };
+        assert_eq!(server.receive(&beginning()), []);
+        server.out.clear();
+        server
+    }
+
+    fn receive(&mut self, bytes: &[u8]) -> Vec<Event> {
+        let (mut events, mut at) = (Vec::new(), 0);
+        loop {
+            let Server { connection, head, out } = self;
+            let received = connection.receive(&Limits::default(), 0, &bytes[at..], head, out);
+            at += received.consumed;
+            match received.event {
+                Event::More => return events,
+                Event::Closed { .. } => {
+                    events.push(received.event);
+                    return events;
+                }
+                event => events.push(event),
+            }
+        }
+    }
+
+    fn request(&mut self, bytes: &[u8]) -> StreamId {
+        match self.receive(bytes)[..] {
+            [Event::Request { stream, .. }] => stream,
+            ref other => panic!("{other:?}"),
+        }
+    }
+
+    fn respond(&mut self, stream: StreamId, end: bool) -> Result<(), SendError> {
+        self.connection
+            .respond(stream, Status::OK, None, [], end, &mut self.out)
+    }
+
+    /// Streams and sizes of all that may be sent, in helpings of 1000 bytes.
+    fn grants(&mut self) -> Vec<(u32, u64)> {
+        std::iter::from_fn(|| self.connection.next_data(1000, &mut self.out))
+            .map(|grant| (grant.stream.number(), grant.length))
+            .collect()
+    }
+
+    fn sent(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.out)
+    }
+}
+
+#[test]
+fn parts_come_in_their_order() {
+    let mut server = Server::new();
+    let id = server.request(&get(1));
+    let Server { connection, out, .. } = &mut server;
+    let field = [(b"link".as_slice(), b"</a>; rel=preload".as_slice())];
+    let bad = [(b"a".as_slice(), b"\r\n".as_slice())];
+    assert_eq!(connection.offer(id, 1, false, out), Err(SendError::OutOfOrder));
+    assert_eq!(
+        connection.finish_with_trailers(id, field, out),
+        Err(SendError::OutOfOrder)
+    );
+    assert_eq!(
+        connection.inform(id, Status::OK, field, out),
+        Err(SendError::OutOfOrder)
+    );
+    assert_eq!(
+        connection.inform(id, Status::SWITCHING_PROTOCOLS, field, out),
+        Err(SendError::OutOfOrder)
+    );
+    assert_eq!(
+        connection.respond(id, Status::CONTINUE, None, [], true, out),
+        Err(SendError::OutOfOrder)
+    );
+    assert_eq!(
+        connection.respond(id, Status::OK, None, bad, true, out),
+        Err(SendError::Field(EncodeError::FieldValue))
+    );
+    assert!(out.is_empty(), "nothing of what failed is written");
+    assert_eq!(connection.inform(id, Status::CONTINUE, [], out), Ok(()));
+    assert_eq!(connection.inform(id, Status::EARLY_HINTS, field, out), Ok(()));
+    assert_eq!(connection.respond(id, Status::OK, Some(3), [], false, out), Ok(()));
+    assert_eq!(
+        connection.respond(id, Status::OK, Some(3), [], false, out),
+        Err(SendError::OutOfOrder)
+    );
+    assert_eq!(
+        connection.inform(id, Status::EARLY_HINTS, field, out),
+        Err(SendError::OutOfOrder)
+    );
+    assert_eq!(connection.offer(id, 3, false, out), Ok(()));
+    assert_eq!(
+        connection.finish_with_trailers(id, field, out),
+        Err(SendError::OutOfOrder)
+    );
+    assert_eq!(
+        connection.next_data(9, out).map(|grant| (grant.length, grant.end)),
+        Some((3, false))
+    );
+    assert_eq!(
+        connection.finish_with_trailers(id, bad, out),
+        Err(SendError::Field(EncodeError::FieldValue))
+    );
+    assert_eq!(connection.finish_with_trailers(id, field, out), Ok(()));
+    for gone in [
+        connection.offer(id, 1, true, out),
+        connection.finish_with_trailers(id, [], out),
+    ] {
+        assert_eq!(gone, Err(SendError::Gone));
+    }
+    assert!(connection.is_idle() && !connection.owes_answer(id));
+}
+
+#[test]
+fn an_end_of_its_own_is_written_at_once() {
+    let mut server = Server::new();
+    let id = server.request(&get(1));
+    assert_eq!(server.respond(id, false), Ok(()));
+    server.sent();
+    assert_eq!(server.connection.offer(id, 0, true, &mut server.out), Ok(()));
+    assert_eq!(server.sent(), last_data(1, ""));
+    // Behind content that waits it waits, too.
+    let id = server.request(&get(3));
+    assert_eq!(server.respond(id, false), Ok(()));
+    assert_eq!(server.connection.offer(id, 10, false, &mut server.out), Ok(()));
+    assert_eq!(server.connection.offer(id, 0, true, &mut server.out), Ok(()));
+    assert_eq!(
+        server.connection.next_data(100, &mut server.out).map(|grant| grant.end),
+        Some(true)
+    );
+}
+
+#[test]
+fn prepared_answers_leave_whole_if_windows_allow() {
+    let head =
+        PreparedHead::new(Status::OK, Some(13), [(b"Vary".as_slice(), b"Origin".as_slice())]).expect("good fields");
+    let mut server = Server::new();
+    let first = server.request(&get(1));
+    let sending = server
+        .connection
+        .respond_prepared(first, &head, DATE, 13, &mut server.out);
+    assert_eq!(sending, Ok(Sending::Now));
+    let sent = server.sent();
+    assert!(sent.ends_with(&last_data(1, "0123456789abc")[..9]));
+    // The same bytes on any stream, but for its number.
+    let second = server.request(&get(3));
+    assert_eq!(
+        server
+            .connection
+            .respond_prepared(second, &head, DATE, 13, &mut server.out),
+        Ok(Sending::Now)
+    );
+    let again = server.sent();
+    assert_eq!(again[9..again.len() - 9], sent[9..sent.len() - 9]);
+    // Without content the head is all of it.
+    let third = server.request(&get(5));
+    assert_eq!(
+        server
+            .connection
+            .respond_prepared(third, &head, DATE, 0, &mut server.out),
+        Ok(Sending::Done)
+    );
+    assert_eq!(server.sent()[4], END_STREAM | END_HEADERS);
+    assert_eq!(
+        server
+            .connection
+            .respond_prepared(third, &head, DATE, 0, &mut server.out),
+        Err(SendError::Gone)
+    );
+    // What does not fit a window, or a frame, waits for its turn.
+    for (stream, size) in [(7, 16_385), (9, 70_000)] {
+        let id = server.request(&get(stream));
+        assert_eq!(
+            server
+                .connection
+                .respond_prepared(id, &head, DATE, size, &mut server.out),
+            Ok(Sending::Later)
+        );
+        assert_eq!(server.connection.offered(id), size);
+    }
+    // And a change of the table's size stands in front of a head, wherever that came from.
+    server.receive(&settings(&[(1, 0)]));
+    server.sent();
+    let id = server.request(&get(11));
+    assert!(
+        server
+            .connection
+            .respond_prepared(id, &head, DATE, 0, &mut server.out)
+            .is_ok()
+    );
+    assert_eq!(server.sent()[9..11], [0x20, 0x88]);
+}
+
+/// RFC 9218: the more urgent first, incremental ones by turns, the others one after the other.
+#[test]
+fn content_takes_turns_by_priority() {
+    let with = |stream, priority: &str| get_with(stream, &[("priority", priority)]);
+    let order = |requests: &[Vec<u8>], between: &[u8]| {
+        let mut server = Server::new();
+        for request in requests {
+            let id = server.request(request);
+            assert_eq!(server.respond(id, false), Ok(()));
+            assert_eq!(server.connection.offer(id, 2000, true, &mut server.out), Ok(()));
+        }
+        server.receive(between);
+        server
+            .grants()
+            .into_iter()
+            .map(|(stream, _)| stream)
+            .collect::<Vec<_>>()
+    };
+    // Who says nothing shares.
+    assert_eq!(order(&[get(1), get(3)], &[]), [1, 3, 1, 3]);
+    assert_eq!(order(&[with(1, "u=3"), with(3, "u=3")], &[]), [1, 1, 3, 3]);
+    assert_eq!(order(&[with(1, "u=3, i"), with(3, "i")], &[]), [1, 3, 1, 3]);
+    assert_eq!(
+        order(&[with(1, "u=7"), with(3, "u=1"), get(5)], &[]),
+        [3, 3, 5, 5, 1, 1]
+    );
+    // PRIORITY_UPDATE, of an open stream and ahead of one.
+    let update = |stream: u32, field: &str| {
+        frame(
+            PRIORITY_UPDATE,
+            0,
+            0,
+            [&stream.to_be_bytes()[..], field.as_bytes()].concat(),
+        )
+    };
+    assert_eq!(order(&[get(1), get(3)], &update(3, "u=0")), [3, 3, 1, 1]);
+    let ahead = [update(3, "u=0"), get(1)].concat();
+    assert_eq!(order(&[ahead, with(3, "u=7")], &[]), [3, 3, 1, 1]);
+}
+
+#[test]
+fn a_prepared_answer_does_not_overtake_a_more_urgent_one() {
+    let head = PreparedHead::new(Status::OK, Some(5), []).expect("good fields");
+    for (priority, expected) in [("u=0", Sending::Now), ("u=3", Sending::Now), ("u=7", Sending::Later)] {
+        let mut server = Server::new();
+        let id = server.request(&get(1));
+        assert_eq!(server.respond(id, false), Ok(()));
+        assert_eq!(server.connection.offer(id, 2000, true, &mut server.out), Ok(()));
+        let id = server.request(&get_with(3, &[("priority", priority)]));
+        let sending = server.connection.respond_prepared(id, &head, DATE, 5, &mut server.out);
+        assert_eq!(sending, Ok(expected), "{priority}");
+    }
+}
+
+const STYLE: PushRequest<'_> = PushRequest {
+    scheme: b"https",
+    authority: b"a",
+    path: b"/style.css",
+};
+
+#[test]
+fn promises() {
+    let mut server = Server::new();
+    let page = server.request(&get(1));
+    assert_eq!(server.respond(page, false), Ok(()));
+    server.sent();
+    let Server { connection, out, .. } = &mut server;
+    let bad = PushRequest { path: b"/a b", ..STYLE };
+    assert_eq!(
+        connection.promise(page, &bad, [], out),
+        Err(SendError::Field(EncodeError::RequestLine))
+    );
+    assert!(out.is_empty());
+    let pushed = connection
+        .promise(page, &STYLE, [], out)
+        .expect("the client takes promises");
+    assert_eq!(pushed.number(), 2);
+    assert_eq!(out[3..13], [PUSH_PROMISE, END_HEADERS, 0, 0, 0, 1, 0, 0, 0, 2]);
+    assert!(!connection.may_push(pushed), "no promise on a promised stream");
+    out.clear();
+    assert_eq!(connection.respond(pushed, Status::OK, Some(5), [], false, out), Ok(()));
+    assert_eq!(connection.offer(pushed, 5, true, out), Ok(()));
+    assert_eq!(
+        connection.next_data(100, out).map(|grant| (grant.stream, grant.end)),
+        Some((pushed, true))
+    );
+    // One that the client does not want.
+    let other = connection
+        .promise(page, &STYLE, [], out)
+        .expect("the client takes promises");
+    assert_eq!(other.number(), 4);
+    let events = server.receive(&rst(4, ErrorCode::Cancel as u32));
+    assert!(matches!(events[..], [Event::Reset { stream, .. }] if stream == other));
+    assert_eq!(server.respond(other, true), Err(SendError::Gone));
+    // The client may not speak on it.
+    let third = server
+        .connection
+        .promise(page, &STYLE, [], &mut server.out)
+        .expect("still");
+    assert!(server.connection.owes_answer(third));
+    let events = server.receive(&data(6, "x"));
+    assert!(
+        matches!(
+            events[..],
+            [Event::Reset {
+                code: ErrorCode::StreamClosed,
+                ..
+            }]
+        ),
+        "{events:?}"
+    );
+}
+
+#[test]
+fn promises_that_are_not_wanted() {
+    for (setting, goes) in [((2, 0), false), ((3, 0), false), ((3, 100), true)] {
+        let mut server = Server::new();
+        server.receive(&settings(&[setting]));
+        let page = server.request(&get(1));
+        assert_eq!(server.connection.may_push(page), goes, "{setting:?}");
+        if goes {
+            server.receive(&frame(GOAWAY, 0, 0, [0; 8]));
+        }
+        assert_eq!(
+            server.connection.promise(page, &STYLE, [], &mut server.out).err(),
+            Some(SendError::OutOfOrder)
+        );
+    }
+    let mut server = Server::new();
+    server.receive(&settings(&[(3, 1)]));
+    let page = server.request(&get(1));
+    assert!(server.connection.promise(page, &STYLE, [], &mut server.out).is_ok());
+    assert!(!server.connection.may_push(page), "one at once");
+}
+
+/// RFC 9113 §6.8: leaving in two steps, so that no request under way is lost.
+#[test]
+fn leaving() {
+    let mut server = Server::new();
+    let first = server.request(&get(1));
+    server.connection.begin_drain(&mut server.out);
+    server.connection.begin_drain(&mut server.out);
+    let any = [&[0x7f, 0xff, 0xff, 0xff][..], &[0; 4]].concat();
+    assert_eq!(
+        server.sent(),
+        [frame(GOAWAY, 0, 0, any), frame(PING, 0, 0, "farewell")].concat()
+    );
+    // Under way when the client heard of it.
+    let second = server.request(&get(3));
+    assert!(server.receive(&frame(PING, ACK, 0, "farewell")).is_empty());
+    assert_eq!(server.sent(), frame(GOAWAY, 0, 0, [0, 0, 0, 3, 0, 0, 0, 0]));
+    assert!(server.connection.is_draining() && !server.connection.is_drained());
+    // Behind it: passed over, but its fields are read.
+    let late = [block(GET_FIELDS), vec![0x40, 1, b'n', 1, b'v']].concat();
+    let late = [
+        frame(HEADERS, END_HEADERS, 5, late),
+        data(5, "x"),
+        window(5, 1),
+        rst(5, 8),
+    ]
+    .concat();
+    assert!(server.receive(&late).is_empty());
+    for id in [first, second] {
+        assert!(!server.connection.is_drained());
+        assert_eq!(server.respond(id, true), Ok(()));
+    }
+    assert!(server.connection.is_drained() && !server.connection.is_closed());
+    server.sent();
+    server.connection.close(ErrorCode::NoError, &mut server.out);
+    assert_eq!(server.sent(), frame(GOAWAY, 0, 0, [0, 0, 0, 3, 0, 0, 0, 0]));
+    assert!(server.receive(&get(7)).is_empty() && server.connection.is_closed());
+}
+
+#[test]
+fn a_ping_of_ours_is_answered() {
+    let mut server = Server::new();
+    server.connection.ping(*b"alive???", &mut server.out);
+    assert_eq!(server.sent(), frame(PING, 0, 0, "alive???"));
+    let events = server.receive(&frame(PING, ACK, 0, "alive???"));
+    assert_eq!(events, [Event::Pong { opaque: *b"alive???" }]);
+}
+
+/// The server's preface, as a client reads it.
+#[test]
+fn what_the_server_begins_with() {
+    let (mut connection, mut out) = (ServerConnection::new(&Config::default()), Vec::new());
+    connection.open(&Limits::default(), &mut out);
+    let expected = settings(&[(3, 128), (4, 262_144), (6, 16_384 + 3200), (9, 1)]);
+    assert_eq!(out, [expected, window(0, (1 << 20) - 65_535)].concat());
+}

@@ -1,0 +1,183 @@
+//! Frames in a few letters, and the check function that all tables run through.
+
+use rocknet_proto::Limits;
+use rocknet_proto::fuzzing::{H2Answering, h2_conversation};
+use rocknet_proto::h2::{Config, PREFACE};
+
+pub const END_STREAM: u8 = 1;
+pub const ACK: u8 = 1;
+pub const END_HEADERS: u8 = 4;
+pub const PADDED: u8 = 8;
+pub const PRIORITY: u8 = 0x20;
+
+pub const DATA: u8 = 0;
+pub const HEADERS: u8 = 1;
+pub const PRIORITY_FRAME: u8 = 2;
+pub const RST_STREAM: u8 = 3;
+pub const SETTINGS: u8 = 4;
+pub const PUSH_PROMISE: u8 = 5;
+pub const PING: u8 = 6;
+pub const GOAWAY: u8 = 7;
+pub const WINDOW_UPDATE: u8 = 8;
+pub const CONTINUATION: u8 = 9;
+pub const PRIORITY_UPDATE: u8 = 16;
+
+pub fn frame(kind: u8, flags: u8, stream: u32, payload: impl AsRef<[u8]>) -> Vec<u8> {
+    let payload = payload.as_ref();
+    let length = (payload.len() as u32).to_be_bytes();
+    let mut bytes = length[1..].to_vec();
+    bytes.extend_from_slice(&[kind, flags]);
+    bytes.extend_from_slice(&stream.to_be_bytes());
+    bytes.extend_from_slice(payload);
+    bytes
+}
+
+/// A field block of literals that enter no table.
+pub fn block(fields: &[(&str, &str)]) -> Vec<u8> {
+    let mut block = Vec::new();
+    for (name, value) in fields {
+        block.push(0);
+        for string in [name, value] {
+            // Lengths below 127 + 128 are enough for tables.
+            if string.len() < 127 {
+                block.push(string.len() as u8);
+            } else {
+                let rest = string.len() - 127;
+                block.extend_from_slice(&[
+                    127,
+                    (rest & 0x7f) as u8 | 0x80,
+                    (rest >> 7) as u8 | 0x80,
+                    (rest >> 14) as u8,
+                ]);
+            }
+            block.extend_from_slice(string.as_bytes());
+        }
+    }
+    block
+}
+
+pub const GET_FIELDS: &[(&str, &str)] = &[
+    (":method", "GET"),
+    (":scheme", "http"),
+    (":path", "/"),
+    (":authority", "a"),
+];
+pub const POST_FIELDS: &[(&str, &str)] = &[
+    (":method", "POST"),
+    (":scheme", "http"),
+    (":path", "/"),
+    (":authority", "a"),
+];
+
+pub fn get(stream: u32) -> Vec<u8> {
+    frame(HEADERS, END_STREAM | END_HEADERS, stream, block(GET_FIELDS))
+}
+
+pub fn get_path(stream: u32, path: &str) -> Vec<u8> {
+    let fields = [
+        (":method", "GET"),
+        (":scheme", "http"),
+        (":path", path),
+        (":authority", "a"),
+    ];
+    frame(HEADERS, END_STREAM | END_HEADERS, stream, block(&fields))
+}
+
+pub fn get_with(stream: u32, fields: &[(&str, &str)]) -> Vec<u8> {
+    frame(
+        HEADERS,
+        END_STREAM | END_HEADERS,
+        stream,
+        block(&[GET_FIELDS, fields].concat()),
+    )
+}
+
+pub fn post(stream: u32) -> Vec<u8> {
+    frame(HEADERS, END_HEADERS, stream, block(POST_FIELDS))
+}
+
+pub fn post_with(stream: u32, fields: &[(&str, &str)]) -> Vec<u8> {
+    frame(HEADERS, END_HEADERS, stream, block(&[POST_FIELDS, fields].concat()))
+}
+
+pub fn data(stream: u32, bytes: &str) -> Vec<u8> {
+    frame(DATA, 0, stream, bytes)
+}
+
+pub fn last_data(stream: u32, bytes: &str) -> Vec<u8> {
+    frame(DATA, END_STREAM, stream, bytes)
+}
+
+pub fn trailers(stream: u32, fields: &[(&str, &str)]) -> Vec<u8> {
+    frame(HEADERS, END_STREAM | END_HEADERS, stream, block(fields))
+}
+
+pub fn rst(stream: u32, code: u32) -> Vec<u8> {
+    frame(RST_STREAM, 0, stream, code.to_be_bytes())
+}
+
+pub fn window(stream: u32, by: u32) -> Vec<u8> {
+    frame(WINDOW_UPDATE, 0, stream, by.to_be_bytes())
+}
+
+pub fn settings(values: &[(u16, u32)]) -> Vec<u8> {
+    let mut payload = Vec::new();
+    for (name, value) in values {
+        payload.extend_from_slice(&name.to_be_bytes());
+        payload.extend_from_slice(&value.to_be_bytes());
+    }
+    frame(SETTINGS, 0, 0, payload)
+}
+
+/// What a client begins with.
+pub fn beginning() -> Vec<u8> {
+    [PREFACE.as_slice(), &settings(&[])].concat()
+}
+
+/// Frames behind a good beginning, answered when complete. Of the expected lines, the acknowledgement of SETTINGS at their
+/// beginning is left out.
+pub fn server(frames: &[Vec<u8>], expected: &[&str]) {
+    server_with(
+        &Limits::default(),
+        &Config::default(),
+        H2Answering::AtEnd,
+        frames,
+        expected,
+    );
+}
+
+pub fn server_with(limits: &Limits, config: &Config, answering: H2Answering, frames: &[Vec<u8>], expected: &[&str]) {
+    let bytes = [beginning(), frames.concat()].concat();
+    let check = |found: Vec<String>, how: &str| {
+        let state = found.iter().position(|line| !line.starts_with('>')).unwrap_or_default();
+        let ack = found.iter().position(|line| line == "> settings ack");
+        let mut found = found;
+        found.remove(ack.expect("the settings were acknowledged"));
+        assert_eq!(state, 0);
+        assert_eq!(found, expected, "{how}: {}", bytes.escape_ascii());
+    };
+    let converse = |pieces: &[&[u8]]| h2_conversation(pieces, limits, config, answering);
+    check(converse(&[&bytes]), "whole");
+    let single: Vec<&[u8]> = bytes.chunks(1).collect();
+    check(converse(&single), "byte by byte");
+    for cut in (1..bytes.len()).step_by(bytes.len() / 60 + 1) {
+        let (front, back) = bytes.split_at(cut);
+        check(converse(&[front, back]), "cut in two");
+    }
+}
+
+/// Frames that end the connection with this fault and code, before anything else is told.
+pub fn faulty(frames: &[Vec<u8>], fault: &str, last: u32, code: &str) {
+    let (fault, go_away) = (format!("fault {fault}"), format!("> go away {last} {code}"));
+    let bytes = [beginning(), frames.concat()].concat();
+    let found = h2_conversation(&[&bytes], &Limits::default(), &Config::default(), H2Answering::Never);
+    assert!(found.contains(&fault), "{fault}: {found:?}");
+    assert_eq!(found.last(), Some(&go_away), "{fault}");
+    let single: Vec<&[u8]> = bytes.chunks(1).collect();
+    let again = h2_conversation(&single, &Limits::default(), &Config::default(), H2Answering::Never);
+    assert_eq!(found, again, "byte by byte");
+    // Whatever follows changes nothing.
+    let followed = [bytes, get(99)].concat();
+    let again = h2_conversation(&[&followed], &Limits::default(), &Config::default(), H2Answering::Never);
+    assert_eq!(found, again, "followed");
+}

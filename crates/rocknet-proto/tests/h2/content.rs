@@ -1,0 +1,326 @@
+//! Content of requests: its pieces, its length, its limit, its windows, and trailers behind it.
+
+use super::check::*;
+use rocknet_proto::Limits;
+use rocknet_proto::fuzzing::H2Answering;
+use rocknet_proto::h2::{Config, ErrorCode, Event, Head, Received, ServerConnection, StreamId};
+
+const POST_1: &str = "request 1 POST / @a";
+const SENT: [&str; 2] = ["> head 1 :status=200 x-a=b", "> data 1 5 end"];
+
+#[test]
+fn content_comes_in_pieces() {
+    server(
+        &[post(1), data(1, "ab"), data(1, "c"), last_data(1, "d")],
+        &[POST_1, "data 1 abcd", "end 1", "idle", SENT[0], SENT[1]],
+    );
+    server(
+        &[post(1), last_data(1, "")],
+        &[POST_1, "data 1 ", "end 1", "idle", SENT[0], SENT[1]],
+    );
+    server(
+        &[post(1), data(1, ""), last_data(1, "x")],
+        &[POST_1, "data 1 x", "end 1", "idle", SENT[0], SENT[1]],
+    );
+    // Two at once.
+    server(
+        &[
+            post(1),
+            post(3),
+            data(1, "a"),
+            data(3, "b"),
+            last_data(1, "c"),
+            rst(3, 8),
+        ],
+        &[
+            POST_1,
+            "request 3 POST / @a",
+            "data 1 a",
+            "data 3 b",
+            "data 1 c",
+            "end 1",
+            "reset 3 CANCEL by client",
+            "idle",
+            SENT[0],
+            SENT[1],
+        ],
+    );
+}
+
+/// RFC 9113 §8.1.1.
+#[test]
+fn lengths_are_kept() {
+    let head = "request 1 POST / @a content-length=3";
+    let post = || post_with(1, &[("content-length", "3")]);
+    let fault = "reset 1 PROTOCOL_ERROR content of another length than announced";
+    server(
+        &[post(), data(1, "ab"), last_data(1, "c")],
+        &[head, "data 1 abc", "end 1", "idle", SENT[0], SENT[1]],
+    );
+    server(
+        &[post(), data(1, "abc"), last_data(1, "")],
+        &[head, "data 1 abc", "end 1", "idle", SENT[0], SENT[1]],
+    );
+    server(
+        &[post(), data(1, "abc"), trailers(1, &[])],
+        &[head, "data 1 abc", "trailers 1", "idle", SENT[0], SENT[1]],
+    );
+    let reset = "> reset 1 PROTOCOL_ERROR";
+    server(&[post(), data(1, "abcd")], &[head, fault, "idle", reset]);
+    server(
+        &[post(), data(1, "ab"), data(1, "cd")],
+        &[head, "data 1 ab", fault, "idle", reset],
+    );
+    server(&[post(), last_data(1, "ab")], &[head, fault, "idle", reset]);
+    server(&[post(), last_data(1, "")], &[head, fault, "idle", reset]);
+    server(
+        &[post(), data(1, "ab"), trailers(1, &[])],
+        &[head, "data 1 ab", fault, "idle", reset],
+    );
+}
+
+/// RFC 9113 §8.1.
+#[test]
+fn trailers_end_the_request() {
+    server(
+        &[post(1), data(1, "x"), trailers(1, &[("digest", "y"), ("a", "b")])],
+        &[POST_1, "data 1 x", "trailers 1 digest=y a=b", "idle", SENT[0], SENT[1]],
+    );
+    let check = |last: Vec<u8>, fault: &str, code: &str| {
+        server(
+            &[post(1), last],
+            &[
+                POST_1,
+                &format!("reset 1 {code} {fault}"),
+                "idle",
+                &format!("> reset 1 {code}"),
+            ],
+        );
+    };
+    let open = frame(HEADERS, END_HEADERS, 1, block(&[("a", "b")]));
+    check(open, "a second head", "PROTOCOL_ERROR");
+    check(post(1), "a second head", "PROTOCOL_ERROR");
+    check(
+        trailers(1, &[(":path", "/")]),
+        "a pseudo field in trailers",
+        "PROTOCOL_ERROR",
+    );
+    check(
+        trailers(1, &[("content-length", "0")]),
+        "a field that may not stand in trailers",
+        "PROTOCOL_ERROR",
+    );
+    check(
+        trailers(1, &[("host", "b")]),
+        "a field that may not stand in trailers",
+        "PROTOCOL_ERROR",
+    );
+    check(
+        trailers(1, &[("upgrade", "x")]),
+        "a field that may not stand in trailers",
+        "PROTOCOL_ERROR",
+    );
+    check(
+        trailers(1, &[("A", "b")]),
+        "a field name that is no token in lower case",
+        "PROTOCOL_ERROR",
+    );
+    let large = "x".repeat(5000);
+    check(
+        trailers(1, &[("a", &large)]),
+        "the trailers are too large",
+        "ENHANCE_YOUR_CALM",
+    );
+}
+
+#[test]
+fn content_above_its_limit_is_refused_once() {
+    let limits = Limits {
+        content_size: 4,
+        ..Limits::default()
+    };
+    let check = |answering, frames: &[Vec<u8>], expected: &[&str]| {
+        server_with(&limits, &Config::default(), answering, frames, expected);
+    };
+    let at_end = H2Answering::AtEnd;
+    check(
+        at_end,
+        &[post(1), data(1, "ab"), last_data(1, "cd")],
+        &[POST_1, "data 1 abcd", "end 1", "idle", SENT[0], SENT[1]],
+    );
+    check(
+        at_end,
+        &[post(1), data(1, "abcd"), data(1, "e"), last_data(1, "f"), get(3)],
+        &[
+            POST_1,
+            "data 1 abcd",
+            "refused 1 ContentTooLarge",
+            "request 3 GET / @a end",
+            "idle",
+            "> head 1 :status=413 content-length=0 end",
+            "> head 3 :status=200 x-a=b",
+            "> data 3 5 end",
+        ],
+    );
+}
+
+/// An answer may come before the content has: the rest of it is passed over, and the stream ends with it.
+#[test]
+fn content_behind_its_answer_is_for_nobody() {
+    server_with(
+        &Limits::default(),
+        &Config::default(),
+        H2Answering::AtOnce,
+        &[post(1), data(1, "ab"), data(1, "cd"), last_data(1, "ef"), get(3)],
+        &[
+            POST_1,
+            "request 3 GET / @a end",
+            "idle",
+            "> head 1 :status=200 content-length=5",
+            "> data 1 5 end",
+            "> head 3 :status=200 content-length=5",
+            "> data 3 5 end",
+        ],
+    );
+}
+
+/// A connection with one request whose content is under way.
+struct Upload {
+    connection: ServerConnection,
+    head: Head,
+    out: Vec<u8>,
+    stream: StreamId,
+}
+
+impl Upload {
+    fn new(config: &Config) -> Upload {
+        let (mut connection, mut head, mut out) = (ServerConnection::new(config), Head::default(), Vec::new());
+        let bytes = [beginning(), post(1)].concat();
+        let received = connection.receive(&Limits::default(), 0, &bytes, &mut head, &mut out);
+        let Event::Request { stream, .. } = received.event else {
+            panic!("{received:?}")
+        };
+        assert_eq!(received.consumed, bytes.len());
+        out.clear();
+        Upload {
+            connection,
+            head,
+            out,
+            stream,
+        }
+    }
+
+    fn receive(&mut self, bytes: &[u8]) -> Received {
+        let Upload {
+            connection, head, out, ..
+        } = self;
+        connection.receive(&Limits::default(), 0, bytes, head, out)
+    }
+
+    fn sent(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.out)
+    }
+}
+
+const NARROW: Config = Config {
+    streams: 8,
+    stream_window: 65_535,
+    connection_window: 65_535,
+    connect_protocol: false,
+};
+
+#[test]
+fn windows_are_granted_again_as_content_is_released() {
+    let mut upload = Upload::new(&NARROW);
+    let (full, stream) = (frame(DATA, 0, 1, vec![b'x'; 16_000]), upload.stream);
+    for round in 0..4 {
+        let received = upload.receive(&full);
+        assert!(matches!(received.event, Event::Data { .. }), "{round}: {received:?}");
+        assert!(upload.sent().is_empty(), "nothing is granted before it is released");
+    }
+    upload.connection.release(stream, 30_000, &mut upload.out);
+    assert!(upload.sent().is_empty(), "less than half a window");
+    upload.connection.release(stream, 3000, &mut upload.out);
+    assert_eq!(upload.sent(), [window(1, 33_000), window(0, 33_000)].concat());
+    for _ in 0..2 {
+        assert!(matches!(upload.receive(&full).event, Event::Data { .. }));
+    }
+    let received = upload.receive(&full);
+    assert!(matches!(received.event, Event::Closed { .. }), "{received:?}");
+    assert!(upload.sent().ends_with(&[0, 0, 0, ErrorCode::FlowControlError as u8]));
+}
+
+#[test]
+fn a_stream_above_its_window_is_reset() {
+    let wide = Config {
+        connection_window: 1 << 20,
+        ..NARROW
+    };
+    let mut upload = Upload::new(&wide);
+    let full = frame(DATA, 0, 1, vec![b'x'; 16_384]);
+    for _ in 0..3 {
+        assert!(matches!(upload.receive(&full).event, Event::Data { .. }));
+    }
+    let Event::Reset { code, .. } = upload.receive(&full).event else {
+        panic!("no reset")
+    };
+    assert_eq!(code, ErrorCode::FlowControlError);
+    assert_eq!(upload.sent(), rst(1, ErrorCode::FlowControlError as u32));
+}
+
+/// What a stream took of the connection's window comes back when the stream goes, however it goes.
+#[test]
+fn the_connection_gets_back_what_streams_took() {
+    for way in 0..4 {
+        let mut upload = Upload::new(&NARROW);
+        let full = frame(DATA, 0, 1, vec![b'x'; 16_000]);
+        for _ in 0..3 {
+            assert!(matches!(upload.receive(&full).event, Event::Data { .. }));
+        }
+        let stream = upload.stream;
+        match way {
+            0 => upload.connection.reset(stream, ErrorCode::Cancel, &mut upload.out),
+            1 => upload.connection.ignore_content(stream, &mut upload.out),
+            2 => {
+                assert!(matches!(upload.receive(&rst(1, 8)).event, Event::Reset { .. }));
+            }
+            _ => {
+                let sent =
+                    upload
+                        .connection
+                        .respond(stream, rocknet_proto::Status::OK, None, [], true, &mut upload.out);
+                assert_eq!(sent, Ok(()));
+            }
+        }
+        let granted = window(0, 48_000);
+        let sent = upload.sent();
+        assert!(
+            sent.windows(granted.len()).any(|part| part == granted),
+            "way {way}: {sent:?}"
+        );
+        // A stale id changes nothing.
+        upload.connection.release(stream, 48_000, &mut upload.out);
+        assert!(upload.sent().is_empty(), "way {way}");
+    }
+}
+
+/// Content that nobody wants is taken up to the end of its window, then the stream is reset without blame.
+#[test]
+fn unwanted_content_has_an_end() {
+    let mut upload = Upload::new(&NARROW);
+    let stream = upload.stream;
+    let sent = upload
+        .connection
+        .respond(stream, rocknet_proto::Status::OK, None, [], true, &mut upload.out);
+    assert_eq!(sent, Ok(()));
+    upload.sent();
+    for size in [16_384, 16_384, 16_384, 16_383] {
+        let received = upload.receive(&frame(DATA, 0, 1, vec![b'x'; size]));
+        assert_eq!(received.event, Event::More);
+    }
+    let sent = upload.sent();
+    assert!(sent.ends_with(&rst(1, 0)), "{sent:?}");
+    // What was under way is passed over.
+    assert_eq!(upload.receive(&data(1, "late")).event, Event::More);
+    assert!(upload.connection.is_idle() && !upload.connection.is_closed());
+}

@@ -1,0 +1,272 @@
+//! Floods: what may come, what ends the connection, and that an account is forgiven as time goes on.
+
+use super::check::*;
+use rocknet_proto::Limits;
+use rocknet_proto::h2::{Config, ConnectionFault, ErrorCode, Event, Flood, Head, ServerConnection};
+
+/// A client that has begun, with a clock.
+struct Attack {
+    connection: ServerConnection,
+    head: Head,
+    out: Vec<u8>,
+    now: u64,
+}
+
+impl Attack {
+    fn new() -> Attack {
+        let mut attack = Attack {
+            connection: ServerConnection::new(&Config::default()),
+            head: Head::default(),
+            out: Vec::new(),
+            now: 1_000_000,
+        };
+        assert_eq!(attack.send(&beginning()), None);
+        attack
+    }
+
+    /// Sends all of it; nothing is answered. Gives the fault that ended the connection.
+    fn send(&mut self, bytes: &[u8]) -> Option<ConnectionFault> {
+        let mut at = 0;
+        loop {
+            let Attack {
+                connection,
+                head,
+                out,
+                now,
+            } = self;
+            let received = connection.receive(&Limits::default(), *now, &bytes[at..], head, out);
+            at += received.consumed;
+            assert!(self.connection.memory() < 256 * 1024);
+            match received.event {
+                Event::More => return None,
+                Event::Closed { fault } => return Some(fault),
+                _ => {}
+            }
+        }
+    }
+
+    /// How many of these it takes until the connection ends, and how.
+    fn count(&mut self, frames: impl Fn(u32) -> Vec<u8>) -> (u32, Option<ConnectionFault>) {
+        for round in 0..10_000 {
+            if let Some(fault) = self.send(&frames(round)) {
+                return (round, Some(fault));
+            }
+        }
+        (10_000, None)
+    }
+}
+
+/// Each flood ends the connection with ENHANCE_YOUR_CALM right behind its burst, and is forgiven in time.
+#[test]
+fn floods_are_met_where_they_are_said_to_be() {
+    type Row = (Flood, fn(u32) -> Vec<u8>, i32);
+    let rows: &[Row] = &[
+        // Rapid reset.
+        (Flood::Resets, |n| [get(2 * n + 1), rst(2 * n + 1, 8)].concat(), 0),
+        // MadeYouReset, in the ways that are known: each makes us reset a stream whose work goes on.
+        (Flood::Resets, |n| [get(2 * n + 1), window(2 * n + 1, 0)].concat(), 0),
+        (
+            Flood::Resets,
+            |n| [get(2 * n + 1), window(2 * n + 1, 0x7fff_ffff)].concat(),
+            0,
+        ),
+        (Flood::Resets, |n| [get(2 * n + 1), data(2 * n + 1, "x")].concat(), 0),
+        (
+            Flood::Resets,
+            |n| [get(2 * n + 1), trailers(2 * n + 1, &[])].concat(),
+            0,
+        ),
+        (
+            Flood::Resets,
+            |n| [post_with(2 * n + 1, &[("content-length", "1")]), data(2 * n + 1, "xx")].concat(),
+            0,
+        ),
+        // Heads that are malformed.
+        (Flood::Resets, |n| get_with(2 * n + 1, &[("connection", "x")]), 0),
+        (
+            Flood::Resets,
+            |n| frame(HEADERS, 5 | PRIORITY, 2 * n + 1, [0, 0, 0, 0, 0]),
+            0,
+        ),
+        // Streams above the limit: the first 128 are open.
+        (Flood::Resets, |n| get(2 * n + 1), 128),
+        (Flood::Pings, |_| frame(PING, 0, 0, [0; 8]), 0),
+        // The one of the beginning is booked, too.
+        (Flood::Settings, |_| settings(&[(4, 100)]), -1),
+        (
+            Flood::Priorities,
+            |n| frame(PRIORITY_FRAME, 0, n + 1, [0, 0, 0, 0, 0]),
+            0,
+        ),
+        (
+            Flood::Priorities,
+            |n| frame(PRIORITY_UPDATE, 0, 0, (2 * n + 1).to_be_bytes()),
+            0,
+        ),
+        (Flood::EmptyData, |n| if n == 0 { post(1) } else { data(1, "") }, 1),
+        (
+            Flood::EmptyData,
+            |n| {
+                if n == 0 {
+                    post(1)
+                } else {
+                    frame(DATA, PADDED, 1, [3, 0, 0, 0])
+                }
+            },
+            1,
+        ),
+        (Flood::WindowUpdates, |_| window(0, 1), 0),
+        (
+            Flood::Stale,
+            |n| {
+                if n == 0 {
+                    [get(1), get(3), rst(1, 8)].concat()
+                } else {
+                    window(1, 1)
+                }
+            },
+            1,
+        ),
+        (
+            Flood::Stale,
+            |n| {
+                if n == 0 {
+                    [get(1), window(1, 0)].concat()
+                } else {
+                    data(1, "x")
+                }
+            },
+            1,
+        ),
+        (Flood::Unknown, |_| frame(0x77, 0, 0, "what"), 0),
+    ];
+    for &(flood, frames, before) in rows {
+        let mut attack = Attack::new();
+        let expected = flood.burst().saturating_add_signed(before);
+        assert_eq!(
+            attack.count(frames),
+            (expected, Some(ConnectionFault::Flood(flood))),
+            "{flood:?}"
+        );
+        assert!(
+            attack.out.ends_with(&[0, 0, 0, ErrorCode::EnhanceYourCalm as u8]),
+            "{flood:?}"
+        );
+        assert!(attack.connection.is_closed());
+        // The same, no faster than it is forgiven.
+        if flood == Flood::Resets && before > 0 {
+            continue;
+        }
+        let mut patient = Attack::new();
+        for round in 0..flood.burst() * 3 {
+            patient.now += 1000 / u64::from(flood.per_second()) + 1;
+            assert_eq!(patient.send(&frames(round)), None, "{flood:?} {round}");
+        }
+    }
+}
+
+/// Frames of data pay for the WINDOW_UPDATEs they are answered with.
+#[test]
+fn windows_may_be_updated_as_content_flows() {
+    let mut attack = Attack::new();
+    assert_eq!(attack.send(&get(1)), None);
+    let (connection, out) = (&mut attack.connection, &mut attack.out);
+    // The stream's id as the event gave it is not at hand: it is found by answering the next request.
+    let bytes = get(3);
+    let received = connection.receive(&Limits::default(), 1_000_000, &bytes, &mut attack.head, out);
+    let Event::Request { stream, .. } = received.event else {
+        panic!("{received:?}")
+    };
+    assert_eq!(
+        connection.respond(stream, rocknet_proto::Status::OK, None, [], false, out),
+        Ok(())
+    );
+    assert_eq!(connection.offer(stream, u64::MAX / 2, false, out), Ok(()));
+    for round in 0..5000 {
+        let grant = attack
+            .connection
+            .next_data(1000, &mut attack.out)
+            .expect("windows are open");
+        assert_eq!(grant.length, 1000);
+        attack.out.clear();
+        assert_eq!(
+            attack.send(&[window(0, 1000), window(3, 1000)].concat()),
+            None,
+            "{round}"
+        );
+    }
+}
+
+/// CONTINUATION: bounded in number and in bytes, whether it says anything or not.
+#[test]
+fn field_blocks_are_bounded() {
+    let calm = [0, 0, 0, ErrorCode::EnhanceYourCalm as u8];
+    for piece in [0, 1, 4000] {
+        let mut attack = Attack::new();
+        assert_eq!(attack.send(&frame(HEADERS, END_STREAM, 1, "")), None);
+        let (count, fault) = attack.count(|_| frame(CONTINUATION, 0, 1, vec![0; piece]));
+        assert_eq!((count, fault), (16, Some(ConnectionFault::BlockTooLarge)), "{piece}");
+        assert!(attack.out.ends_with(&calm));
+    }
+    let mut attack = Attack::new();
+    assert_eq!(attack.send(&frame(HEADERS, END_STREAM, 1, "")), None);
+    let (count, fault) = attack.count(|_| frame(CONTINUATION, 0, 1, vec![0; 16_384]));
+    assert_eq!((count, fault), (4, Some(ConnectionFault::BlockTooLarge)));
+}
+
+/// A block of references of one byte each to a large field of the table: read in time and memory that do not grow with
+/// what they stand for, and ended where no head goes.
+#[test]
+fn references_do_not_unfold() {
+    let mut attack = Attack::new();
+    let mut block = block(GET_FIELDS);
+    block.extend_from_slice(&[0x40, 1, b'n', 0x7f, 0xa1, 0x1e]);
+    block.extend_from_slice(&[b'v'; 4000]);
+    block.extend_from_slice(&[0x80 | 62; 1000]);
+    assert_eq!(attack.send(&frame(HEADERS, 5, 1, &block)), None);
+    assert!(
+        attack.head.bytes().len() <= rocknet_proto::limits::HEAD_SIZE,
+        "{}",
+        attack.head.bytes().len()
+    );
+    let more = [&[0x80 | 62; 3000][..]].concat();
+    let fault = attack.send(&frame(HEADERS, 5, 3, &more));
+    assert_eq!(fault.map(ConnectionFault::code), Some(ErrorCode::EnhanceYourCalm));
+}
+
+/// A client that asks for much and reads nothing is seen as such.
+#[test]
+fn closed_windows_are_told() {
+    let mut attack = Attack::new();
+    let mut streams = Vec::new();
+    assert_eq!(attack.send(&settings(&[(4, 0)])), None);
+    for number in 0..10 {
+        let bytes = get(2 * number + 1);
+        let (connection, out) = (&mut attack.connection, &mut attack.out);
+        let received = connection.receive(&Limits::default(), 0, &bytes, &mut attack.head, out);
+        let Event::Request { stream, .. } = received.event else {
+            panic!("{received:?}")
+        };
+        assert_eq!(
+            connection.respond(stream, rocknet_proto::Status::OK, None, [], false, out),
+            Ok(())
+        );
+        assert_eq!(connection.offer(stream, 1000, true, out), Ok(()));
+        streams.push(stream);
+    }
+    assert_eq!(
+        (attack.connection.stalled(), attack.connection.may_send()),
+        (10_000, false)
+    );
+    assert_eq!(attack.connection.next_data(u64::MAX, &mut attack.out), None);
+    assert_eq!(attack.send(&window(5, 600)), None);
+    assert_eq!((attack.connection.stalled(), attack.connection.may_send()), (0, true));
+    let grant = attack
+        .connection
+        .next_data(u64::MAX, &mut attack.out)
+        .expect("one window is open");
+    assert_eq!((grant.stream, grant.length, grant.end), (streams[2], 600, false));
+    assert_eq!(attack.connection.stalled(), 9400);
+    attack.connection.reset(streams[0], ErrorCode::Cancel, &mut attack.out);
+    assert_eq!(attack.connection.stalled(), 8400);
+}

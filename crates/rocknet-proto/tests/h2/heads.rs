@@ -1,0 +1,291 @@
+//! What RFC 9113 §8 says of requests: which fields make one, which are refused with an answer, and which with a reset.
+
+use super::check::*;
+use rocknet_proto::Limits;
+use rocknet_proto::fuzzing::H2Answering;
+use rocknet_proto::h2::Config;
+
+const CONNECT: &[(&str, &str)] = &[(":method", "CONNECT"), (":authority", "a:1")];
+
+/// One head that is taken, told in this line.
+fn taken(fields: &[(&str, &str)], line: &str) {
+    let expected = format!("request 1 {line} end");
+    let block = frame(HEADERS, END_STREAM | END_HEADERS, 1, block(fields));
+    server(
+        &[block],
+        &[&expected, "idle", "> head 1 :status=200 x-a=b", "> data 1 5 end"],
+    );
+}
+
+/// One head that is answered with a reset; the connection goes on.
+fn reset(fields: &[(&str, &str)], fault: &str) {
+    let block = frame(HEADERS, END_STREAM | END_HEADERS, 1, block(fields));
+    server(
+        &[block, get(3)],
+        &[
+            &format!("rejected Malformed({fault})"),
+            "request 3 GET / @a end",
+            "idle",
+            "> reset 1 PROTOCOL_ERROR",
+            "> head 3 :status=200 x-a=b",
+            "> data 3 5 end",
+        ],
+    );
+}
+
+/// One head that is answered with a status.
+fn refused(fields: &[(&str, &str)], refusal: &str, status: u16) {
+    refused_with(&Limits::default(), fields, refusal, status);
+}
+
+fn refused_with(limits: &Limits, fields: &[(&str, &str)], refusal: &str, status: u16) {
+    let block = frame(HEADERS, END_STREAM | END_HEADERS, 1, block(fields));
+    server_with(
+        limits,
+        &Config::default(),
+        H2Answering::AtEnd,
+        &[block, get(3)],
+        &[
+            &format!("refused 1 {refusal}"),
+            "request 3 GET / @a end",
+            "idle",
+            &format!("> head 1 :status={status} content-length=0 end"),
+            "> head 3 :status=200 x-a=b",
+            "> data 3 5 end",
+        ],
+    );
+}
+
+/// The usual head with one field changed, or left out.
+fn with(name: &'static str, value: Option<&'static str>) -> Vec<(&'static str, &'static str)> {
+    let fields = GET_FIELDS.iter().copied();
+    fields
+        .filter_map(|(known, old)| {
+            if known == name {
+                value.map(|value| (name, value))
+            } else {
+                Some((known, old))
+            }
+        })
+        .collect()
+}
+
+fn and<'a>(fields: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
+    [GET_FIELDS, fields].concat()
+}
+
+#[test]
+fn heads_that_are_taken() {
+    taken(GET_FIELDS, "GET / @a");
+    taken(&with(":path", Some("/a/b?c?d")), "GET /a/b ?c?d @a");
+    taken(&with(":path", Some("/?")), "GET / ? @a");
+    taken(&with(":method", Some("BREW")), "BREW / @a");
+    taken(&with(":scheme", Some("HTTPS")), "GET / @a");
+    taken(
+        &and(&[("x", "1"), ("accept", ""), ("x", "2")]),
+        "GET / @a x=1 accept= x=2",
+    );
+    taken(&and(&[("te", "trailers")]), "GET / @a te=trailers");
+    taken(&and(&[("content-length", "0")]), "GET / @a content-length=0");
+    taken(
+        &[
+            (":method", "OPTIONS"),
+            (":scheme", "http"),
+            (":path", "*"),
+            (":authority", "a"),
+        ],
+        "OPTIONS * @a",
+    );
+    taken(CONNECT, "CONNECT  @a:1");
+}
+
+/// §8.3.1: the authority, and Host where there is none.
+#[test]
+fn hosts() {
+    let without = with(":authority", None);
+    taken(
+        &[&without[..], &[("host", "b:8080")]].concat(),
+        "GET / @b:8080 host=b:8080",
+    );
+    taken(&and(&[("host", "A")]), "GET / @a host=A");
+    taken(&and(&[("host", "a:80")]), "GET / @a host=a:80");
+    refused(&without, "HostMissing", 400);
+    refused(&with(":authority", Some("")), "HostMissing", 400);
+    refused(&and(&[("host", "b")]), "HostMismatch", 400);
+    refused(&and(&[("host", "a:443")]), "HostMismatch", 400);
+    refused(&and(&[("host", "a"), ("host", "a")]), "HostRepeated", 400);
+    refused(&with(":authority", Some("user@a")), "HostInvalid", 400);
+    refused(&with(":authority", Some("a/b")), "HostInvalid", 400);
+}
+
+/// §8.2.3: crumbs of a cookie are one field again, behind the others.
+#[test]
+fn cookies() {
+    taken(
+        &and(&[("cookie", "a=1"), ("x", "y"), ("cookie", "b=2"), ("cookie", "c=3")]),
+        "GET / @a x=y cookie=a=1; b=2; c=3",
+    );
+    taken(&and(&[("cookie", "a=1; b=2")]), "GET / @a cookie=a=1; b=2");
+}
+
+/// §8.2.1: names and values.
+#[test]
+fn fields_that_are_malformed() {
+    for name in ["X-a", "", "a b", "a:b", ":a", "\u{e4}", "a\0", "connectioN", ":Path"] {
+        reset(&and(&[(name, "v")]), "FieldName");
+    }
+    for value in [" a", "a ", "\ta", "a\r", "a\nb: c", "\0", "\x7f", "a\x01"] {
+        reset(&and(&[("x", value)]), "FieldValue");
+    }
+    reset(&with(":path", Some("/ ")), "FieldValue");
+}
+
+/// §8.2.2: fields of HTTP/1 connections.
+#[test]
+fn fields_of_connections() {
+    for name in [
+        "connection",
+        "keep-alive",
+        "proxy-connection",
+        "transfer-encoding",
+        "upgrade",
+    ] {
+        reset(&and(&[(name, "x")]), "ConnectionField");
+    }
+    reset(&and(&[("te", "trailers, deflate")]), "Te");
+    reset(&and(&[("te", "trailers"), ("te", "gzip")]), "Te");
+}
+
+/// §8.3: pseudo fields.
+#[test]
+fn pseudo_fields() {
+    for name in [":method", ":scheme", ":path"] {
+        reset(&with(name, None), "PseudoMissing");
+    }
+    reset(&and(&[(":path", "/")]), "PseudoRepeated");
+    reset(&and(&[(":status", "200")]), "PseudoOfResponse");
+    reset(&[&[("a", "b")][..], GET_FIELDS].concat(), "PseudoBehindFields");
+    reset(
+        &[&GET_FIELDS[..3], &[("cookie", "a"), (":authority", "a")]].concat(),
+        "PseudoBehindFields",
+    );
+    reset(&with(":path", Some("")), "PathEmpty");
+    reset(&with(":method", Some("G T")), "Method");
+    reset(&with(":method", Some("")), "Method");
+    refused(&with(":path", Some("a")), "TargetForm", 400);
+    refused(&with(":path", Some("*")), "TargetForm", 400);
+    refused(&with(":path", Some("/a#b")), "TargetFragment", 400);
+    refused(&with(":path", Some("/a b")), "TargetByte", 400);
+    refused(&with(":path", Some("/\u{e4}")), "TargetByte", 400);
+    refused(&with(":scheme", Some("ftp")), "TargetScheme", 400);
+}
+
+/// §8.5, RFC 8441.
+#[test]
+fn connect() {
+    reset(
+        &[&CONNECT[..1], &[(":authority", "a:1"), (":path", "/")]].concat(),
+        "Connect",
+    );
+    reset(
+        &[&CONNECT[..1], &[(":scheme", "http"), (":authority", "a:1")]].concat(),
+        "Connect",
+    );
+    reset(&CONNECT[..1], "Connect");
+    refused(&[(":method", "CONNECT"), (":authority", "a")], "TargetForm", 400);
+    let extended = [
+        (":method", "CONNECT"),
+        (":protocol", "websocket"),
+        (":scheme", "https"),
+        (":path", "/chat"),
+        (":authority", "a"),
+    ];
+    reset(&extended, "Protocol");
+    reset(&and(&[(":protocol", "websocket")]), "Protocol");
+    let config = Config {
+        connect_protocol: true,
+        ..Config::default()
+    };
+    let open = frame(HEADERS, END_HEADERS, 1, block(&extended));
+    server_with(
+        &Limits::default(),
+        &config,
+        H2Answering::AtEnd,
+        &[open, data(1, "ping")],
+        &["request 1 CONNECT /chat @a :websocket", "data 1 ping", "more"],
+    );
+}
+
+/// §8.1.1: Content-Length.
+#[test]
+fn lengths() {
+    for value in ["1", "x", "-1", "", "1, 1", "+0", "99999999999999999999"] {
+        reset(&and(&[("content-length", value)]), "ContentLength");
+    }
+    reset(
+        &and(&[("content-length", "0"), ("content-length", "0")]),
+        "ContentLength",
+    );
+}
+
+#[test]
+fn expectations() {
+    server(
+        &[post_with(1, &[("expect", "100-continue")])],
+        &["request 1 POST / @a expect=100-continue expects", "more"],
+    );
+    refused(&and(&[("expect", "the unexpected")]), "Expectation", 417);
+}
+
+/// The limits of heads, from both sides; the connection and its table go on.
+#[test]
+fn limits() {
+    let bytes: usize = GET_FIELDS.iter().map(|(name, value)| name.len() + value.len()).sum();
+    let limits = Limits {
+        head_size: bytes + 10,
+        fields: 6,
+        target_size: 4,
+        ..Limits::default()
+    };
+    let fits = |fields: &[(&str, &str)], line: &str| {
+        let block = frame(HEADERS, END_STREAM | END_HEADERS, 1, block(fields));
+        let line = format!("request 1 GET {line} end");
+        server_with(
+            &limits,
+            &Config::default(),
+            H2Answering::AtEnd,
+            &[block],
+            &[&line, "idle", "> head 1 :status=200 x-a=b", "> data 1 5 end"],
+        );
+    };
+    fits(&and(&[("x", "123456789")]), "/ @a x=123456789");
+    refused_with(&limits, &and(&[("x", "1234567890")]), "Field(TooLarge)", 431);
+    fits(&and(&[("x", "1"), ("x", "1")]), "/ @a x=1 x=1");
+    refused_with(
+        &limits,
+        &and(&[("x", "1"), ("x", "1"), ("x", "1")]),
+        "Field(TooMany)",
+        431,
+    );
+    // Crumbs are counted one by one.
+    let wide = Limits {
+        head_size: 1000,
+        ..limits
+    };
+    refused_with(
+        &wide,
+        &and(&[("cookie", ""), ("cookie", ""), ("cookie", "")]),
+        "Field(TooMany)",
+        431,
+    );
+    fits(&with(":path", Some("/abc")), "/abc @a");
+    refused_with(&limits, &with(":path", Some("/abcd")), "TargetTooLong", 414);
+    refused_with(
+        &limits,
+        &with(":path", Some("/far beyond the size of any head")),
+        "TargetTooLong",
+        414,
+    );
+    let many: Vec<(&str, &str)> = std::iter::repeat_n(("x", "y"), 1000).collect();
+    refused(&and(&many), "Field(TooMany)", 431);
+}

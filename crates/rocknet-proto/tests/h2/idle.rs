@@ -1,0 +1,62 @@
+//! What a connection holds while nothing is asked of it.
+
+use super::check::*;
+use rocknet_proto::Limits;
+use rocknet_proto::h2::{Config, Event, Head, PreparedHead, ServerConnection};
+
+/// SPEC: an idle connection has at most 4 KB in the clear, after a browser has filled tables as browsers do.
+#[test]
+fn an_idle_connection_is_small() {
+    let (mut connection, mut head, mut out) = (ServerConnection::new(&Config::default()), Head::default(), Vec::new());
+    let mut bytes = beginning();
+    for stream in 0..100u32 {
+        let mut block = block(GET_FIELDS);
+        // Fields of the size that browsers send, into the table on the first stream and by index from then on.
+        for field in 0..12u8 {
+            if stream == 0 {
+                block.extend_from_slice(&[0x40, 14]);
+                block.extend_from_slice(&[b'a' + field; 14]);
+                block.push(60);
+                block.extend_from_slice(&[b'v'; 60]);
+            } else {
+                block.push(0x80 | (62 + field));
+            }
+        }
+        bytes.extend_from_slice(&frame(HEADERS, 5, 2 * stream + 1, block));
+    }
+    let prepared = PreparedHead::new(rocknet_proto::Status::OK, Some(0), []).expect("good fields");
+    let (mut at, mut requests, mut open) = (0, 0, Vec::new());
+    loop {
+        let received = connection.receive(&Limits::default(), 0, &bytes[at..], &mut head, &mut out);
+        at += received.consumed;
+        match received.event {
+            Event::More => break,
+            Event::Request { stream, .. } => {
+                requests += 1;
+                assert_eq!(head.request().fields.len(), 12);
+                open.push(stream);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(requests, 100);
+    for stream in open {
+        let date = b"Sun, 06 Nov 1994 08:49:37 GMT";
+        assert!(
+            connection
+                .respond_prepared(stream, &prepared, date, 0, &mut out)
+                .is_ok()
+        );
+    }
+    assert!(connection.is_idle());
+    connection.trim();
+    assert!(connection.memory() <= 4096, "{} bytes", connection.memory());
+}
+
+#[test]
+fn a_connection_that_only_began_holds_nothing_beside_itself() {
+    let (mut connection, mut head, mut out) = (ServerConnection::new(&Config::default()), Head::default(), Vec::new());
+    let received = connection.receive(&Limits::default(), 0, &beginning(), &mut head, &mut out);
+    assert_eq!(received.event, Event::More);
+    assert_eq!(connection.memory(), size_of::<ServerConnection>());
+}

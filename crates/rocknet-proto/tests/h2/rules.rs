@@ -1,0 +1,476 @@
+//! What RFC 9113 says of frames and streams, section by section: which frame is a fault where, and with which code.
+
+use super::check::*;
+use rocknet_proto::Limits;
+use rocknet_proto::fuzzing::{H2Answering, h2_conversation};
+use rocknet_proto::h2::{Config, PREFACE};
+
+const GET_1: &str = "request 1 GET / @a end";
+const SENT_1: [&str; 2] = ["> head 1 :status=200 x-a=b", "> data 1 5 end"];
+
+/// §3.4: the preface, and SETTINGS behind it.
+#[test]
+fn the_beginning() {
+    let get = get(1);
+    for (bytes, expected) in [
+        (PREFACE.to_vec(), vec!["idle"]),
+        (PREFACE[..10].to_vec(), vec!["more"]),
+        (
+            b"GET / HTTP/1.1\r\n\r\n".to_vec(),
+            vec!["fault Preface", "closed", "> go away 0 PROTOCOL_ERROR"],
+        ),
+        (
+            b"PRI * HTTP/2.0\r\n\r\nXX".to_vec(),
+            vec!["fault Preface", "closed", "> go away 0 PROTOCOL_ERROR"],
+        ),
+        (
+            [PREFACE.as_slice(), &get].concat(),
+            vec!["fault SettingsMissing", "closed", "> go away 0 PROTOCOL_ERROR"],
+        ),
+        (
+            [PREFACE.as_slice(), &frame(SETTINGS, ACK, 0, "")].concat(),
+            vec!["fault SettingsMissing", "closed", "> go away 0 PROTOCOL_ERROR"],
+        ),
+    ] {
+        for size in [1, 7, 1000] {
+            let pieces: Vec<&[u8]> = bytes.chunks(size).collect();
+            let found = h2_conversation(&pieces, &Limits::default(), &Config::default(), H2Answering::AtEnd);
+            assert_eq!(found, expected, "{}", bytes.escape_ascii());
+        }
+    }
+}
+
+#[test]
+fn a_request_is_answered() {
+    server(&[get(1)], &[GET_1, "idle", SENT_1[0], SENT_1[1]]);
+}
+
+/// §4.1, §5.5: what is not known is passed over.
+#[test]
+fn unknown_frames_and_flags() {
+    let expected = [GET_1, "idle", SENT_1[0], SENT_1[1]];
+    server(&[frame(22, 0, 0, "unknown"), get(1)], &expected);
+    server(&[frame(22, 0xff, 0, [0; 300]), get(1)], &expected);
+    server(
+        &[frame(SETTINGS, 0, 0, [0xff, 0, 0, 0, 0, 1]), get(1)],
+        &[GET_1, "idle", "> settings ack", SENT_1[0], SENT_1[1]],
+    );
+    server(&[frame(PING, 0x16, 0, "12345678")], &["idle", "> pong 12345678"]);
+    let mut reserved = get(1);
+    reserved[5] |= 0x80;
+    server(&[reserved], &expected);
+}
+
+/// §4.2, §6: sizes and streams that a type cannot have.
+#[test]
+fn sizes_and_streams() {
+    let large = vec![0; 16_385];
+    let size = |frames: &[Vec<u8>], fault, last| faulty(frames, fault, last, "FRAME_SIZE_ERROR");
+    size(&[post(1), frame(DATA, 0, 1, &large)], "FrameTooLarge", 1);
+    size(&[frame(HEADERS, 5, 1, &large)], "FrameTooLarge", 0);
+    size(&[frame(SETTINGS, 0, 0, &large)], "FrameTooLarge", 0);
+    size(&[frame(22, 0, 0, &large)], "FrameTooLarge", 0);
+    size(&[frame(PRIORITY_FRAME, 0, 1, [0; 4])], "FrameSize", 0);
+    size(&[get(1), frame(RST_STREAM, 0, 1, [0; 3])], "FrameSize", 1);
+    size(&[frame(SETTINGS, ACK, 0, [0; 6])], "FrameSize", 0);
+    size(&[frame(SETTINGS, 0, 0, [0; 5])], "FrameSize", 0);
+    size(&[frame(PING, 0, 0, [0; 7])], "FrameSize", 0);
+    size(&[frame(GOAWAY, 0, 0, [0; 7])], "FrameSize", 0);
+    size(&[frame(WINDOW_UPDATE, 0, 0, [0; 3])], "FrameSize", 0);
+    size(&[frame(PRIORITY_UPDATE, 0, 0, [0; 3])], "FrameSize", 0);
+    for (kind, stream, length) in [
+        (DATA, 0, 0),
+        (HEADERS, 0, 0),
+        (PRIORITY_FRAME, 0, 5),
+        (RST_STREAM, 0, 4),
+        (CONTINUATION, 0, 0),
+        (SETTINGS, 1, 0),
+        (PING, 1, 8),
+        (GOAWAY, 1, 8),
+        (PRIORITY_UPDATE, 1, 4),
+    ] {
+        let bytes = vec![0; length];
+        faulty(&[frame(kind, 0, stream, bytes)], "WrongStream", 0, "PROTOCOL_ERROR");
+    }
+    faulty(
+        &[frame(PUSH_PROMISE, 4, 1, [0, 0, 0, 2])],
+        "PushFromClient",
+        0,
+        "PROTOCOL_ERROR",
+    );
+}
+
+/// §5.1: streams that are idle.
+#[test]
+fn idle_streams() {
+    for frame in [data(1, "x"), rst(1, 8), window(1, 1), data(2, ""), window(2, 5)] {
+        faulty(&[frame], "IdleStream", 0, "PROTOCOL_ERROR");
+    }
+    faulty(&[frame(CONTINUATION, 4, 1, "")], "Continuation", 0, "PROTOCOL_ERROR");
+    // PRIORITY may come at any time.
+    server(
+        &[frame(PRIORITY_FRAME, 0, 9, [0; 5]), get(1)],
+        &[GET_1, "idle", SENT_1[0], SENT_1[1]],
+    );
+}
+
+/// §5.1: streams that the client has ended.
+#[test]
+fn half_closed_streams() {
+    let config = Config::default();
+    let never = |frames: &[Vec<u8>], expected: &[&str]| {
+        server_with(&Limits::default(), &config, H2Answering::Never, frames, expected);
+    };
+    let closed = "reset 1 STREAM_CLOSED a frame behind the end of its stream";
+    never(
+        &[get(1), data(1, "x")],
+        &[GET_1, closed, "idle", "> reset 1 STREAM_CLOSED"],
+    );
+    never(
+        &[get(1), trailers(1, &[("a", "b")])],
+        &[GET_1, closed, "idle", "> reset 1 STREAM_CLOSED"],
+    );
+    faulty(
+        &[get(1), frame(CONTINUATION, 4, 1, "")],
+        "Continuation",
+        1,
+        "PROTOCOL_ERROR",
+    );
+    // Frames about the stream are still good.
+    never(
+        &[get(1), window(1, 1), frame(PRIORITY_FRAME, 0, 1, [0; 5])],
+        &[GET_1, "more"],
+    );
+    never(&[get(1), rst(1, 8)], &[GET_1, "reset 1 CANCEL by client", "idle"]);
+}
+
+/// §5.1: streams that are closed.
+#[test]
+fn closed_streams() {
+    let check = |last: Vec<u8>, fault: &str, code: &str| {
+        let bytes = [beginning(), get(1), last].concat();
+        let found = h2_conversation(&[&bytes], &Limits::default(), &Config::default(), H2Answering::AtOnce);
+        assert_eq!(found[..3], [GET_1, &format!("fault {fault}"), "closed"], "{fault}");
+        assert_eq!(found.last(), Some(&format!("> go away 1 {code}")), "{fault}");
+    };
+    check(data(1, "x"), "ClosedStream", "STREAM_CLOSED");
+    check(trailers(1, &[]), "ClosedStream", "STREAM_CLOSED");
+    check(frame(CONTINUATION, 4, 1, ""), "Continuation", "PROTOCOL_ERROR");
+    // After RST_STREAM of the client's own.
+    faulty(&[get(1), rst(1, 8), data(1, "x")], "ClosedStream", 1, "STREAM_CLOSED");
+    faulty(&[get(1), rst(1, 8), get(1)], "ClosedStream", 1, "STREAM_CLOSED");
+    // These may be under way.
+    server(
+        &[
+            get(1),
+            rst(1, 8),
+            window(1, 5),
+            rst(1, 8),
+            frame(PRIORITY_FRAME, 0, 1, [0; 5]),
+        ],
+        &[GET_1, "reset 1 CANCEL by client", "idle", SENT_1[0]],
+    );
+}
+
+/// §5.1: frames under way to a stream that we reset are passed over, and its fields are read all the same.
+#[test]
+fn frames_under_way_to_a_stream_we_reset() {
+    let indexed = [block(POST_FIELDS), vec![0x40, 1, b'n', 1, b'v']].concat();
+    let by_index = [block(GET_FIELDS), vec![0x80 | 62]].concat();
+    server(
+        &[
+            post_with(1, &[("content-length", "1")]),
+            data(1, "xx"),
+            data(1, "yy"),
+            window(1, 10),
+            frame(
+                HEADERS,
+                5,
+                1,
+                [&block(&[("t", "u")])[..], &indexed[indexed.len() - 5..]].concat(),
+            ),
+            frame(HEADERS, 5, 3, by_index),
+        ],
+        &[
+            "request 1 POST / @a content-length=1",
+            "reset 1 PROTOCOL_ERROR content of another length than announced",
+            "request 3 GET / @a n=v end",
+            "idle",
+            "> reset 1 PROTOCOL_ERROR",
+            "> head 3 :status=200 x-a=b",
+            "> data 3 5 end",
+        ],
+    );
+}
+
+/// §5.1.1: numbers.
+#[test]
+fn stream_numbers() {
+    faulty(&[get(2)], "StreamNumber", 0, "PROTOCOL_ERROR");
+    faulty(&[get(5), get(3)], "StreamNumber", 5, "PROTOCOL_ERROR");
+}
+
+/// §5.1.2: more streams at once than allowed.
+#[test]
+fn streams_at_once() {
+    let config = Config {
+        streams: 1,
+        ..Config::default()
+    };
+    server_with(
+        &Limits::default(),
+        &config,
+        H2Answering::Never,
+        &[get(1), get(3), rst(1, 8), get(5)],
+        &[
+            GET_1,
+            "rejected Refused",
+            "reset 1 CANCEL by client",
+            "request 5 GET / @a end",
+            "more",
+            "> reset 3 REFUSED_STREAM",
+        ],
+    );
+}
+
+/// §6.1, §6.2: padding.
+#[test]
+fn padding() {
+    let padded = |kind, flags, stream, payload: &[u8]| frame(kind, flags | PADDED, stream, payload);
+    let head = [&[3][..], &block(POST_FIELDS), &[0; 3]].concat();
+    server(
+        &[
+            padded(HEADERS, END_HEADERS, 1, &head),
+            padded(DATA, 0, 1, b"\x02ab\0\0"),
+            padded(DATA, 0, 1, b"\x00c"),
+            padded(DATA, END_STREAM, 1, b"\x01\0"),
+        ],
+        &[
+            "request 1 POST / @a",
+            "data 1 abc",
+            "end 1",
+            "idle",
+            SENT_1[0],
+            SENT_1[1],
+        ],
+    );
+    for payload in [&b"\x01"[..], b"\x03ab", b"\xffabc"] {
+        faulty(&[post(1), padded(DATA, 0, 1, payload)], "Padding", 1, "PROTOCOL_ERROR");
+        faulty(
+            &[padded(HEADERS, END_HEADERS, 1, payload)],
+            "Padding",
+            0,
+            "PROTOCOL_ERROR",
+        );
+    }
+    faulty(&[post(1), padded(DATA, 0, 1, b"")], "FrameSize", 1, "FRAME_SIZE_ERROR");
+}
+
+/// RFC 7540 §5.3.1: the one rule of the old priorities that is left.
+#[test]
+fn dependencies() {
+    let on = |stream: u8| [&[0, 0, 0, stream, 16][..], &block(GET_FIELDS)].concat();
+    server(
+        &[frame(HEADERS, 5 | PRIORITY, 1, on(3))],
+        &[GET_1, "idle", SENT_1[0], SENT_1[1]],
+    );
+    server(
+        &[frame(HEADERS, 5 | PRIORITY, 1, on(1))],
+        &["rejected SelfDependency", "idle", "> reset 1 PROTOCOL_ERROR"],
+    );
+    faulty(
+        &[frame(PRIORITY_FRAME, 0, 5, [0x80, 0, 0, 5, 1])],
+        "SelfDependency",
+        0,
+        "PROTOCOL_ERROR",
+    );
+}
+
+/// §6.5: settings.
+#[test]
+fn settings_of_the_client() {
+    server(&[settings(&[(1, 0), (3, 5), (99, 1)])], &["idle", "> settings ack"]);
+    server(&[frame(SETTINGS, ACK, 0, "")], &["idle"]);
+    for (name, value, fault, code) in [
+        (2, 2, "Setting", "PROTOCOL_ERROR"),
+        (4, 1 << 31, "WindowSetting", "FLOW_CONTROL_ERROR"),
+        (5, 16_383, "Setting", "PROTOCOL_ERROR"),
+        (5, 1 << 24, "Setting", "PROTOCOL_ERROR"),
+        (8, 2, "Setting", "PROTOCOL_ERROR"),
+        (9, 2, "Setting", "PROTOCOL_ERROR"),
+    ] {
+        faulty(&[settings(&[(name, value)])], fault, 0, code);
+    }
+}
+
+/// §6.7, §6.8.
+#[test]
+fn pings_and_farewells() {
+    server(
+        &[frame(PING, 0, 0, "12345678"), frame(PING, ACK, 0, "abcdefgh")],
+        &["pong abcdefgh", "idle", "> pong 12345678"],
+    );
+    server(
+        &[frame(GOAWAY, 0, 0, [0, 0, 0, 0, 0, 0, 0, 2, b'w', b'h', b'y']), get(1)],
+        &["client goes INTERNAL_ERROR", GET_1, "idle", SENT_1[0], SENT_1[1]],
+    );
+}
+
+/// §6.9: windows of what we send.
+#[test]
+fn windows() {
+    faulty(&[window(0, 0)], "WindowByNothing", 0, "PROTOCOL_ERROR");
+    faulty(&[window(0, 0x7fff_ffff)], "WindowTooLarge", 0, "FLOW_CONTROL_ERROR");
+    let never = |frames: &[Vec<u8>], expected: &[&str]| {
+        server_with(
+            &Limits::default(),
+            &Config::default(),
+            H2Answering::Never,
+            frames,
+            expected,
+        );
+    };
+    never(
+        &[get(1), window(1, 0)],
+        &[
+            GET_1,
+            "reset 1 PROTOCOL_ERROR a stream's window that grows by nothing",
+            "idle",
+            "> reset 1 PROTOCOL_ERROR",
+        ],
+    );
+    never(
+        &[get(1), window(1, 0x7fff_ffff)],
+        &[
+            GET_1,
+            "reset 1 FLOW_CONTROL_ERROR a stream's window above 2^31-1",
+            "idle",
+            "> reset 1 FLOW_CONTROL_ERROR",
+        ],
+    );
+    faulty(
+        &[get(1), window(1, 1), settings(&[(4, 0x7fff_ffff)])],
+        "WindowSetting",
+        1,
+        "FLOW_CONTROL_ERROR",
+    );
+}
+
+/// §6.9.1, §6.9.2: content leaves as far as windows go, which may be negative.
+#[test]
+fn content_is_held_by_windows() {
+    let big = "request 1 GET /big @a end";
+    let head = "> head 1 :status=200 x-a=b";
+    // The connection's window is the narrower one.
+    server(
+        &[settings(&[(4, 200_000)]), get_path(1, "/big")],
+        &[
+            big,
+            "more",
+            "> settings ack",
+            head,
+            "> data 1 16384",
+            "> data 1 16384",
+            "> data 1 16384",
+            "> data 1 16383",
+        ],
+    );
+    // The stream's is.
+    server(
+        &[settings(&[(4, 10)]), window(0, 100_000), get_path(1, "/big")],
+        &[big, "more", "> settings ack", head, "> data 1 10"],
+    );
+    // It shrinks below nothing, and what is granted makes up for that first.
+    server(
+        &[
+            settings(&[(4, 100)]),
+            get_path(1, "/big"),
+            settings(&[(4, 50)]),
+            window(1, 7),
+            settings(&[(4, 0)]),
+        ],
+        &[
+            big,
+            "more",
+            "> settings ack",
+            head,
+            "> settings ack",
+            "> settings ack",
+            "> data 1 7",
+        ],
+    );
+    server(
+        &[settings(&[(4, 0)]), get(1)],
+        &[GET_1, "more", "> settings ack", SENT_1[0]],
+    );
+    server(
+        &[settings(&[(4, 0)]), get(1), window(1, 3), window(1, 2)],
+        &[GET_1, "idle", "> settings ack", SENT_1[0], SENT_1[1]],
+    );
+    // Frames are as large as the client takes them.
+    server(
+        &[settings(&[(5, 20_000)]), get_path(1, "/big")],
+        &[
+            big,
+            "more",
+            "> settings ack",
+            head,
+            "> data 1 20000",
+            "> data 1 20000",
+            "> data 1 20000",
+            "> data 1 5535",
+        ],
+    );
+}
+
+/// §4.3, §6.10: field blocks in several frames.
+#[test]
+fn continuations() {
+    let block = block(GET_FIELDS);
+    let (front, back) = block.split_at(7);
+    let expected = [GET_1, "idle", SENT_1[0], SENT_1[1]];
+    server(
+        &[
+            frame(HEADERS, END_STREAM, 1, front),
+            frame(CONTINUATION, END_HEADERS, 1, back),
+        ],
+        &expected,
+    );
+    let pieces: Vec<Vec<u8>> = std::iter::once(frame(HEADERS, END_STREAM, 1, ""))
+        .chain(block.chunks(8).map(|piece| frame(CONTINUATION, 0, 1, piece)))
+        .chain([frame(CONTINUATION, END_HEADERS, 1, "")])
+        .collect();
+    server(&pieces, &expected);
+    let open = frame(HEADERS, END_STREAM, 1, front);
+    for other in [
+        get(1),
+        get(3),
+        frame(PING, 0, 0, [0; 8]),
+        data(1, ""),
+        frame(CONTINUATION, 4, 3, back),
+        frame(22, 0, 0, ""),
+    ] {
+        faulty(&[open.clone(), other], "Continuation", 0, "PROTOCOL_ERROR");
+    }
+    faulty(
+        &[get(1), frame(CONTINUATION, 4, 1, back)],
+        "Continuation",
+        1,
+        "PROTOCOL_ERROR",
+    );
+}
+
+/// §4.3, RFC 7541: blocks that cannot be read.
+#[test]
+fn blocks_that_cannot_be_read() {
+    for (block, fault) in [
+        (&[0x80][..], "Compression(Index)"),
+        (&[0xbe], "Compression(Index)"),
+        (&[0x82, 0x20], "Compression(TableSizePlace)"),
+        (&[0x3f, 0xe2, 0x1f], "Compression(TableSize)"),
+        (&[0x00, 0x81, 0xff], "Compression(HuffmanPadding)"),
+        (&[0x40, 5, b'a'], "Compression(Truncated)"),
+    ] {
+        faulty(&[frame(HEADERS, 5, 1, block)], fault, 1, "COMPRESSION_ERROR");
+    }
+}

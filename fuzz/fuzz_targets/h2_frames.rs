@@ -1,0 +1,6 @@
+//! Any bytes as HTTP/2 frames to a server: no panic, and the same events in every split.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| rocknet_proto::fuzzing::h2_frames(data));
