@@ -25,6 +25,7 @@ impl Default for Server {
             mode: Mode::Prod,
             workers: Workers::Auto,
             backend: Backend::Auto,
+            h2c: false,
             user: None,
             blocking_threads: 4,
             events: Events::default(),

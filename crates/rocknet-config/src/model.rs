@@ -30,6 +30,8 @@ pub struct Server {
     pub mode: Mode,
     pub workers: Workers,
     pub backend: Backend,
+    /// HTTP/2 by prior knowledge in the clear.
+    pub h2c: bool,
     /// The user whose rights the server keeps after binding, when started as root.
     pub user: Option<String>,
     pub blocking_threads: usize,

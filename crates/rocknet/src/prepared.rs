@@ -1,8 +1,9 @@
 //! The head of an answer rendered once, so that sending it again is a copy.
 
+use rocknet_proto::h2::PreparedHead;
 use rocknet_proto::status::Status;
 
-use crate::protocol::h1;
+use crate::protocol::{h1, h2};
 use crate::response::FieldList;
 
 /// A head that needs nothing more but the date. Each protocol renders its own form of it here, when the answer is
@@ -13,6 +14,7 @@ pub struct Prepared {
     /// Bytes of the content that belongs to it.
     pub length: u64,
     pub h1: h1::Block,
+    pub h2: PreparedHead,
 }
 
 impl Prepared {
@@ -21,11 +23,12 @@ impl Prepared {
             status,
             length,
             h1: h1::Block::render(status, fields, length),
+            h2: h2::render(status, fields, length),
         }
     }
 
     /// Memory it takes, roughly.
     pub fn size(&self) -> usize {
-        size_of::<Prepared>() + self.h1.size()
+        size_of::<Prepared>() + self.h1.size() + self.h2.size()
     }
 }

@@ -1,9 +1,12 @@
 //! From an accepted socket to a connection that speaks a protocol.
 
+mod sniff;
+
 use std::io;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
+use rocknet_io::runtime::spawn;
 use rocknet_io::socket::{Peer, local_address};
 use rocknet_io::stream::Stream;
 
@@ -11,7 +14,8 @@ use crate::exchange::Client;
 use crate::protocol::h1;
 use crate::worker::Worker;
 
-pub fn connection(worker: &Rc<Worker>, socket: OwnedFd, peer: Peer) -> io::Result<h1::Connection<Stream>> {
+/// Serves a socket for as long as it lasts.
+pub fn serve(worker: &Rc<Worker>, socket: OwnedFd, peer: Peer) -> io::Result<()> {
     let client = match peer {
         Peer::Ip(address) => Client::Ip {
             address: address.ip(),
@@ -24,5 +28,11 @@ pub fn connection(worker: &Rc<Worker>, socket: OwnedFd, peer: Peer) -> io::Resul
     } else {
         None
     };
-    Ok(h1::Connection::new(worker, Stream::new(socket)?, client, local))
+    let link = Stream::new(socket)?;
+    if worker.view().h2c {
+        spawn(sniff::serve(Rc::clone(worker), link, client, local));
+    } else {
+        spawn(h1::Connection::new(worker, link, client, local));
+    }
+    Ok(())
 }

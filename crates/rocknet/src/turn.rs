@@ -5,7 +5,6 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use rocknet_io::runtime::spawn;
 use rocknet_io::socket::{AcceptTrouble, accept_trouble};
 use rocknet_io::tcp::Acceptor;
 use rocknet_io::ticker::Ticker;
@@ -142,9 +141,8 @@ impl<'w> Turn<'w> {
                 Poll::Pending => return None,
                 Poll::Ready(Ok((socket, peer))) => {
                     self.start_ticking();
-                    match transport::connection(self.worker, socket, peer) {
-                        Ok(connection) => spawn(connection),
-                        Err(error) => tracing::debug!("a connection was lost before it began: {error}"),
+                    if let Err(error) = transport::serve(self.worker, socket, peer) {
+                        tracing::debug!("a connection was lost before it began: {error}");
                     }
                 }
                 Poll::Ready(Err(error)) => match accept_trouble(&error) {

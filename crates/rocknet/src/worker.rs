@@ -13,6 +13,7 @@ use rocknet_io::queue::SendQueue;
 use rocknet_io::runtime::{hear, spawn};
 use rocknet_io::socket::Address;
 use rocknet_io::wheel::Wheel;
+use rocknet_proto::h2::Head;
 use rocknet_proto::limits::Limits as HeadLimits;
 use rocknet_proto::request::RequestIndex;
 use rocknet_proto::semantics::authority::{Authority, HOST_BUFFER};
@@ -69,6 +70,8 @@ pub struct View {
     /// The first of all that listen here.
     first: Option<u32>,
     pub head_limits: HeadLimits,
+    /// Whether clients may speak HTTP/2 in the clear.
+    pub h2c: bool,
     pub ticks: Ticks,
 }
 
@@ -90,6 +93,8 @@ pub struct Buffers {
     pub input: Box<[u8]>,
     pub output: SendQueue,
     pub request: RequestIndex,
+    /// Where heads of HTTP/2 are decoded.
+    pub head: Head,
 }
 
 /// After the last answer, time for the client to take it before the connection is cut.
@@ -118,6 +123,7 @@ impl Worker {
                 input: vec![0; INPUT].into_boxed_slice(),
                 output: SendQueue::with_capacity(OUTPUT),
                 request: RequestIndex::default(),
+                head: Head::default(),
             }),
             front: RefCell::new(Front::default()),
             view: RefCell::new(Rc::new(view)),
@@ -193,6 +199,7 @@ impl View {
             by_ip: names.map_or_else(Vec::new, |names| names.by_ip.clone().into_iter().collect()),
             first: names.and_then(Names::first),
             head_limits: head_limits(limits),
+            h2c: snapshot.config.server.h2c,
             ticks: Ticks {
                 header: wheel.ticks(limits.header_timeout),
                 body: wheel.ticks(limits.body_idle),

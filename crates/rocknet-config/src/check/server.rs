@@ -42,6 +42,7 @@ fn server(check: &mut Check<'_>, table: Option<&Table>) -> Server {
             Some("io_uring") => Backend::IoUring,
             _ => Backend::Auto,
         },
+        h2c: value::boolean(table, "h2c").unwrap_or(base.h2c),
         user,
         blocking_threads: value::integer(table, "blocking_threads").unwrap_or(base.blocking_threads),
         events: Events {

@@ -17,7 +17,6 @@ pub(super) const KEYS: &[Key] = &[
     ),
     later("tls", &[Scope::Top], "Certificates for the whole server.", "TLS"),
     later("state", &[Scope::Server], "Folder for certificates and history.", "TLS"),
-    later("h2c", &[Scope::Server], "HTTP/2 in the clear.", "HTTP/2"),
     Key::new("php", BOTH, Kind::Any, "PHP by FastCGI. `false` is accepted already.")
         .available(Availability::Only {
             value: Literal::False,

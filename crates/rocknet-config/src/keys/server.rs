@@ -69,6 +69,14 @@ pub(super) const KEYS: &[Key] = &[
     .example("user = \"www-data\"")
     .elsewhere(&["User", "server.username", "run-as"]),
     Key::new(
+        "h2c",
+        &[Scope::Server],
+        Kind::Boolean,
+        "HTTP/2 without TLS, for clients that begin with it (prior knowledge): proxies and tools. Browsers do not.",
+    )
+    .default("false")
+    .example("h2c = true"),
+    Key::new(
         "blocking_threads",
         &[Scope::Server],
         // As many as the pool starts; disks answer no faster to more.

@@ -419,6 +419,11 @@ impl ServerConnection {
         self.streams.owing() == 0 && self.block.is_none() && !self.content.is_under_way()
     }
 
+    /// A field block has begun and goes on in frames that have not come.
+    pub fn is_mid_block(&self) -> bool {
+        self.block.is_some()
+    }
+
     /// Streams whose answers are not yet ended.
     pub fn answers_owed(&self) -> usize {
         self.streams.owing()

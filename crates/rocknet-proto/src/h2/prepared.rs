@@ -42,6 +42,19 @@ impl PreparedHead {
         })
     }
 
+    /// A head without fields of its own.
+    pub fn bare(status: Status, length: Option<u64>) -> PreparedHead {
+        let mut block = Vec::with_capacity(32);
+        encode_status(status, &mut block);
+        if let Some(length) = length {
+            encode_field(b"content-length", &digits(length), &mut block);
+        }
+        block.extend_from_slice(&DATE_PREFIX);
+        PreparedHead {
+            block: block.into_boxed_slice(),
+        }
+    }
+
     /// Bytes of the whole block.
     #[inline]
     pub(crate) fn length(&self) -> usize {

@@ -12,6 +12,13 @@ pub struct StreamId {
 }
 
 impl StreamId {
+    /// A small number of its own among the streams that are open now.
+    pub fn place(self) -> usize {
+        usize::from(self.place)
+    }
+}
+
+impl StreamId {
     /// The number on the wire.
     pub const fn number(self) -> u32 {
         self.number

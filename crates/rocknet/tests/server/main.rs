@@ -9,6 +9,7 @@ mod content;
 mod encoding;
 mod files;
 mod framing;
+mod http2;
 mod limits;
 mod paths;
 mod ranges;

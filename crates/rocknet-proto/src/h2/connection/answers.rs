@@ -155,6 +155,30 @@ impl ServerConnection {
         Ok(Sending::Later)
     }
 
+    /// Begins an answer with a head that was rendered beforehand; with `end` that is all of it. Content is to be offered.
+    pub fn respond_prepared_head(
+        &mut self,
+        id: StreamId,
+        head: &PreparedHead,
+        date: &[u8; DATE_SIZE],
+        end: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<(), SendError> {
+        let stream = self.streams.get(id).ok_or(SendError::Gone)?;
+        if stream.answered {
+            return Err(SendError::OutOfOrder);
+        }
+        let frame = BlockFrame::headers(id.number, end, out);
+        self.encoder.begin_block(out);
+        head.write(date, out);
+        frame.finish(self.client.max_frame_size, out);
+        self.head_sent(id);
+        if end {
+            self.end_sent(id, out);
+        }
+        Ok(())
+    }
+
     /// Ends the answer with trailers; all content that was offered must have left.
     pub fn finish_with_trailers<'a>(
         &mut self,

@@ -1,6 +1,5 @@
 //! Answering: from one request to its answer in the send queue, and what becomes of the connection after it.
 
-use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
@@ -10,16 +9,16 @@ use rocknet_proto::h1::{self, Content, Length, Next, Refusal};
 use rocknet_proto::request::{OwnedRequest, RequestIndex};
 use rocknet_proto::status::Status;
 
-use super::connection::{Connection, Facts, Feeding, State, Waiting};
-use super::deadlines::Phase;
+use super::connection::{Connection, Feeding, State, Waiting};
 use super::feed::Feed;
-use super::record;
 use super::reply::{H1Reply, Written};
 use crate::dispatch::{self, Dispatched};
 use crate::exchange::{Pipe, RequestContent};
 use crate::filter;
 use crate::handler::fixed;
-use crate::log::SinkId;
+use crate::protocol::deadlines::Phase;
+use crate::protocol::facts::{Facts, access};
+use crate::protocol::record;
 use crate::response::Response;
 use crate::worker::{View, Worker};
 
@@ -264,27 +263,3 @@ impl<L: Link> Connection<L> {
 
 /// What goes out when an answer turns out to be unspeakable.
 const BROKEN_ANSWER: &[u8] = b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-
-impl Facts {
-    /// What is known of bytes that are no request: who will want to hear of them.
-    pub(super) fn of_nothing(view: &View, local: Option<IpAddr>) -> Facts {
-        Facts {
-            access: access(view, view.stand_in(local)),
-            request: None,
-        }
-    }
-
-    pub(super) fn new(view: &View, site: Option<u32>, owned: impl FnOnce() -> Rc<OwnedRequest>) -> Facts {
-        let access = access(view, site);
-        Facts {
-            access,
-            request: access.map(|_| owned()),
-        }
-    }
-}
-
-/// The log that a site's answers go to.
-#[inline]
-fn access(view: &View, site: Option<u32>) -> Option<SinkId> {
-    view.snapshot.sites.get(site? as usize)?.access
-}

@@ -8,11 +8,12 @@ use rocknet_io::link::Link;
 use rocknet_io::queue::SendQueue;
 use rocknet_proto::status::Status;
 
-use super::connection::{Connection, Facts, State};
-use super::deadlines::Phase;
+use super::connection::{Connection, State};
 use crate::exchange::ContentError;
 use crate::filter;
 use crate::handler::fixed;
+use crate::protocol::deadlines::Phase;
+use crate::protocol::facts::Facts;
 use crate::told::Told;
 
 /// After our last answer this much is read, so that closing does not reset what is still on its way.

@@ -18,15 +18,14 @@ use rocknet_io::link::Link;
 use rocknet_io::queue::SendQueue;
 use rocknet_io::wheel::Tick;
 use rocknet_proto::h1::ServerConnection;
-use rocknet_proto::request::OwnedRequest;
 use rocknet_proto::status::Status;
 
-use super::deadlines::{Deadlines, Phase};
 use super::feed::Feed;
-use super::record;
 use crate::dispatch::Outcome;
 use crate::exchange::{Client, Pipe};
-use crate::log::SinkId;
+use crate::protocol::deadlines::{Deadlines, Phase};
+use crate::protocol::facts::Facts;
+use crate::protocol::record;
 use crate::worker::{OpenConnection, View, Worker};
 
 /// Pieces of an answer queued before others get their turn: a client that takes a large file as fast as it comes would
@@ -86,30 +85,35 @@ pub(super) struct Feeding {
     pub(super) facts: Facts,
 }
 
-/// What the access log will want to know.
-pub(super) struct Facts {
-    /// The log of the site that was asked, which a reload in between does not change.
-    pub(super) access: Option<SinkId>,
-    /// Kept only where there is a log; nothing where what came was no request.
-    pub(super) request: Option<Rc<OwnedRequest>>,
-}
-
 impl<L: Link> Connection<L> {
     pub fn new(worker: &Rc<Worker>, link: L, client: Client, local: Option<IpAddr>) -> Connection<L> {
+        let local = local.map(Box::new);
+        Connection::take_over(OpenConnection::new(worker), link, client, local, Vec::new())
+    }
+
+    /// Goes on with what turned out to be HTTP/1; `unread` is what has been received.
+    pub fn take_over(
+        open: OpenConnection,
+        link: L,
+        client: Client,
+        local: Option<Box<IpAddr>>,
+        unread: Vec<u8>,
+    ) -> Connection<L> {
+        let worker = Rc::clone(open.worker());
         let mut deadlines = Deadlines::new(&worker.wheel);
         deadlines.begin(Phase::First, worker.view().ticks.header);
         Connection {
             link,
             engine: ServerConnection::new(),
-            open: OpenConnection::new(worker),
+            open,
             deadlines,
             client,
-            local: local.map(Box::new),
+            local,
             client_text: None,
             born: worker.wheel.now(),
             state: State::Reading,
-            unread: Vec::new(),
-            stalled: false,
+            stalled: !unread.is_empty(),
+            unread,
             ended: false,
             open_ended: false,
             backlog: None,

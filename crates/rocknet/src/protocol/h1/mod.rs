@@ -5,10 +5,8 @@ mod block;
 mod closing;
 mod connection;
 mod content;
-mod deadlines;
 mod feed;
 mod reading;
-mod record;
 mod reply;
 mod waiting;
 

@@ -9,8 +9,9 @@ use rocknet_io::queue::SendQueue;
 use rocknet_proto::h1::{Content, Received};
 use rocknet_proto::request::RequestIndex;
 
-use super::connection::{Connection, Facts, State};
-use super::deadlines::Phase;
+use super::connection::{Connection, State};
+use crate::protocol::deadlines::Phase;
+use crate::protocol::facts::Facts;
 use crate::worker::{Buffers, View, Worker};
 
 /// Answers rendered before they are sent, so that a client that pipelines without reading cannot fill memory.
@@ -25,7 +26,9 @@ impl<L: Link> Connection<L> {
         let worker = Rc::clone(self.open.worker());
         let view = worker.view();
         let buffers = &mut *worker.buffers.borrow_mut();
-        let Buffers { input, output, request } = buffers;
+        let Buffers {
+            input, output, request, ..
+        } = buffers;
         // Empty, unless a panic somewhere unforeseen left another connection's answer behind.
         output.clear();
         if self.stalled {

@@ -10,13 +10,14 @@ use rocknet_io::link::Link;
 use rocknet_io::queue::SendQueue;
 use rocknet_proto::h1::{self, Refusal};
 
-use super::connection::{Connection, Facts, State, Waiting};
+use super::connection::{Connection, State, Waiting};
 use super::content::{Pulled, pull};
-use super::deadlines::Phase;
 use super::feed::Fed;
 use super::reply::H1Reply;
 use crate::dispatch::{self, Outcome};
 use crate::exchange::{ContentError, Pipe};
+use crate::protocol::deadlines::Phase;
+use crate::protocol::facts::Facts;
 use crate::worker::{Buffers, View, Worker};
 
 impl<L: Link> Connection<L> {
@@ -73,7 +74,9 @@ impl<L: Link> Connection<L> {
         view: &View,
         pipe: &Pipe,
     ) -> Poll<io::Result<()>> {
-        let Buffers { input, output, request } = &mut *worker.buffers.borrow_mut();
+        let Buffers {
+            input, output, request, ..
+        } = &mut *worker.buffers.borrow_mut();
         if self.engine.wants_continue() {
             self.engine.continue_sent();
             output.buffer().extend_from_slice(h1::CONTINUE);

@@ -3,6 +3,7 @@
 pub mod client;
 pub mod folder;
 pub mod handlers;
+pub mod http2;
 pub mod running;
 
 use std::time::Duration;

@@ -1,0 +1,156 @@
+//! Answers that could not be given at once, each on its stream, and the content that still comes for them.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+
+use bytes::Bytes;
+use rocknet_io::queue::SendQueue;
+use rocknet_proto::h2::{ServerConnection, StreamId};
+use rocknet_proto::status::Status;
+
+use super::supply::Supply;
+use crate::dispatch::Outcome;
+use crate::exchange::{ContentError, Pipe};
+use crate::protocol::deadlines::Deadlines;
+use crate::protocol::facts::Facts;
+
+/// One answer under way.
+pub struct Answer {
+    pub id: StreamId,
+    pub state: State,
+    pub deadlines: Deadlines,
+    pub facts: Facts,
+    /// The request was HEAD: its answer has no content.
+    pub head_only: bool,
+    pub content: Option<Incoming>,
+}
+
+pub enum State {
+    /// A handler makes it.
+    Waiting(Pin<Box<dyn Future<Output = Outcome>>>),
+    /// Its head has been written.
+    Feeding { supply: Supply, status: Status, sent: u64 },
+}
+
+/// Content of the request on its way to the handler. The stream's window bounds it.
+pub struct Incoming {
+    pipe: Rc<Pipe>,
+    chunks: VecDeque<Bytes>,
+    ended: bool,
+    /// The client waits for 100 before it sends.
+    expects_continue: bool,
+}
+
+impl Incoming {
+    pub fn new(pipe: Rc<Pipe>, expects_continue: bool) -> Incoming {
+        Incoming {
+            pipe,
+            chunks: VecDeque::new(),
+            ended: false,
+            expects_continue,
+        }
+    }
+
+    /// A piece came.
+    pub fn add(&mut self, piece: &[u8], last: bool) {
+        if !piece.is_empty() {
+            self.chunks.push_back(Bytes::copy_from_slice(piece));
+        }
+        self.ended |= last;
+        // Who sends has seen that it may.
+        self.expects_continue = false;
+    }
+
+    /// Ends it for the handler before its time.
+    pub fn fail(&self, error: ContentError) {
+        self.pipe.end(Err(error));
+    }
+
+    /// Hands on what the handler asks for.
+    pub fn give(&mut self, id: StreamId, engine: &mut ServerConnection, output: &mut SendQueue) -> Demand {
+        if !self.pipe.is_wanted() {
+            return Demand::None;
+        }
+        if let Some(chunk) = self.chunks.pop_front() {
+            engine.release(id, chunk.len() as u32, output.buffer());
+            self.pipe.put(chunk);
+            return Demand::Met;
+        }
+        if self.ended {
+            self.pipe.end(Ok(()));
+            return Demand::Met;
+        }
+        if std::mem::take(&mut self.expects_continue) {
+            // On a stream that has gone nobody waits for it.
+            let _ = engine.inform(id, Status::CONTINUE, [], output.buffer());
+        }
+        Demand::Open
+    }
+}
+
+/// What a handler wants of its request's content.
+pub enum Demand {
+    /// Nothing now.
+    None,
+    /// It has got what it asked for.
+    Met,
+    /// The client is waited for.
+    Open,
+}
+
+/// The answers under way on one connection, by the place of their stream.
+#[derive(Default)]
+pub struct Answers {
+    places: Vec<Option<Box<Answer>>>,
+    count: usize,
+}
+
+impl Answers {
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Places to look at.
+    pub fn places(&self) -> usize {
+        self.places.len()
+    }
+
+    pub fn insert(&mut self, answer: Box<Answer>) {
+        let place = answer.id.place();
+        if place >= self.places.len() {
+            self.places.resize_with(place + 1, || None);
+        }
+        self.count += usize::from(self.places[place].is_none());
+        self.places[place] = Some(answer);
+    }
+
+    pub fn get_mut(&mut self, id: StreamId) -> Option<&mut Answer> {
+        let answer = self.places.get_mut(id.place())?.as_deref_mut()?;
+        (answer.id == id).then_some(answer)
+    }
+
+    pub fn take(&mut self, id: StreamId) -> Option<Box<Answer>> {
+        let place = self.places.get_mut(id.place())?;
+        if place.as_ref()?.id != id {
+            return None;
+        }
+        self.count -= 1;
+        place.take()
+    }
+
+    /// What stands at a place, out of the table.
+    pub fn take_at(&mut self, place: usize) -> Option<Box<Answer>> {
+        let answer = self.places.get_mut(place)?.take()?;
+        self.count -= 1;
+        Some(answer)
+    }
+
+    /// Gives memory back when nothing is under way.
+    pub fn trim(&mut self) {
+        if self.count == 0 {
+            self.places = Vec::new();
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! Answering: from one request to its answer in the send queue, or to its place among those under way.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+
+use rocknet_io::link::Link;
+use rocknet_io::queue::SendQueue;
+use rocknet_proto::h1::Refusal;
+use rocknet_proto::h2::{ErrorCode, Head, SendError, StreamId};
+use rocknet_proto::method::Method;
+use rocknet_proto::request::{OwnedRequest, Request};
+use rocknet_proto::status::Status;
+
+use super::answer::{Answer, Incoming, State};
+use super::connection::Connection;
+use super::reply::{H2Reply, Written};
+use super::supply::Supply;
+use crate::dispatch::{self, Dispatched};
+use crate::exchange::{ContentError, RequestContent};
+use crate::filter;
+use crate::handler::fixed;
+use crate::protocol::deadlines::Deadlines;
+use crate::protocol::facts::{Facts, access};
+use crate::protocol::record;
+use crate::response::Response;
+use crate::worker::{View, Worker};
+
+/// A request on its stream, while its answer is being found.
+pub(super) struct Asked {
+    pub id: StreamId,
+    pub head_only: bool,
+    pub facts: Facts,
+    pub content: Option<Incoming>,
+}
+
+impl<L: Link> Connection<L> {
+    #[inline]
+    pub(super) fn answer(
+        &mut self,
+        worker: &Rc<Worker>,
+        view: &View,
+        head: &Head,
+        id: StreamId,
+        end: bool,
+        expects_continue: bool,
+        output: &mut SendQueue,
+    ) {
+        let request = head.request();
+        let site = view.site(self.local.as_deref().copied(), request.authority);
+        let head_only = request.method == Method::Head;
+        let owned = || Rc::new(OwnedRequest::copy(head.bytes(), head.index()));
+        if let (true, Some(number)) = (end, site) {
+            let mut reply = H2Reply::new(&mut self.engine, output, worker, id, head_only);
+            let dispatched = catch_unwind(AssertUnwindSafe(|| {
+                dispatch::ready(worker, number, &request, owned, &mut reply)
+            }));
+            let written = reply.written;
+            match dispatched {
+                Ok(Some(Dispatched::Sent(status))) if written.supply.is_none() => {
+                    let sent = written.content_bytes;
+                    return self.answered(worker, access(view, site), Some(&request), status, sent);
+                }
+                Ok(None) => {}
+                dispatched => {
+                    let asked = Asked {
+                        id,
+                        head_only,
+                        facts: Facts::new(view, site, owned),
+                        content: None,
+                    };
+                    return match dispatched {
+                        Ok(Some(dispatched)) => self.dispatched(worker, dispatched, written, asked, output),
+                        _ => self.panicked(worker, asked, output),
+                    };
+                }
+            }
+        }
+        let facts = Facts::new(view, site, owned);
+        let asked = Asked {
+            id,
+            head_only,
+            facts,
+            content: None,
+        };
+        self.answer_slowly(worker, view, head, asked, site, end, expects_continue, output);
+    }
+
+    #[inline(never)]
+    fn answer_slowly(
+        &mut self,
+        worker: &Rc<Worker>,
+        view: &View,
+        head: &Head,
+        mut asked: Asked,
+        site: Option<u32>,
+        end: bool,
+        expects_continue: bool,
+        output: &mut SendQueue,
+    ) {
+        if !end {
+            let limit = site.map_or(0, |site| view.snapshot.sites[site as usize].body_size);
+            if let Err(refusal) = self.engine.set_content_limit(asked.id, limit) {
+                return self.respond_refusal(worker, refusal, asked, output);
+            }
+        }
+        let (content, pipe) = RequestContent::piped();
+        if end {
+            pipe.end(Ok(()));
+        } else {
+            asked.content = Some(Incoming::new(pipe, expects_continue));
+        }
+        let kept = asked.facts.request.clone();
+        let owned = || kept.unwrap_or_else(|| Rc::new(OwnedRequest::copy(head.bytes(), head.index())));
+        let request = head.request();
+        let dispatched = catch_unwind(AssertUnwindSafe(|| {
+            dispatch::slow(worker, site, &request, owned, content, self.client)
+        }));
+        match dispatched {
+            Ok(dispatched) => self.dispatched(worker, dispatched, Written::default(), asked, output),
+            Err(_) => self.panicked(worker, asked, output),
+        }
+    }
+
+    pub(super) fn dispatched(
+        &mut self,
+        worker: &Rc<Worker>,
+        dispatched: Dispatched,
+        written: Written,
+        asked: Asked,
+        output: &mut SendQueue,
+    ) {
+        match dispatched {
+            Dispatched::Sent(status) => match written.supply {
+                Some(supply) => self.keep(
+                    worker,
+                    asked,
+                    State::Feeding {
+                        supply,
+                        status,
+                        sent: 0,
+                    },
+                ),
+                None => self.answered_asked(worker, &asked, status, written.content_bytes),
+            },
+            Dispatched::Respond(response) => self.respond(worker, *response, asked, output),
+            Dispatched::Later(answer) => self.keep(worker, asked, State::Waiting(answer)),
+        }
+    }
+
+    fn keep(&mut self, worker: &Worker, asked: Asked, state: State) {
+        let Asked {
+            id,
+            head_only,
+            facts,
+            content,
+        } = asked;
+        self.answers.insert(Box::new(Answer {
+            id,
+            state,
+            deadlines: Deadlines::new(&worker.wheel),
+            facts,
+            head_only,
+            content,
+        }));
+    }
+
+    /// Writes an answer that was not prepared.
+    pub(super) fn respond(&mut self, worker: &Rc<Worker>, response: Response, asked: Asked, output: &mut SendQueue) {
+        let Response { status, fields, body } = response;
+        let length = body.length().filter(|_| status.allows_content());
+        let end = asked.head_only || !status.allows_content() || length == Some(0);
+        let date = worker.clock.date();
+        let all = std::iter::once((&b"date"[..], &date[..])).chain(
+            fields
+                .iter()
+                .map(|(name, value)| (name.as_bytes(), value.as_bytes()))
+                .filter(|(name, _)| !is_of_connection(name)),
+        );
+        match self.engine.respond(asked.id, status, length, all, end, output.buffer()) {
+            Ok(()) => {}
+            Err(SendError::Field(error)) => {
+                tracing::error!("an answer was not sent: {error}");
+                let status = Status::INTERNAL_SERVER_ERROR;
+                let _ = self
+                    .engine
+                    .respond(asked.id, status, Some(0), [], true, output.buffer());
+                return self.answered_asked(worker, &asked, status, 0);
+            }
+            // The client does not want it any more.
+            Err(_) => return,
+        }
+        if end {
+            return self.answered_asked(worker, &asked, status, 0);
+        }
+        let supply = Supply::new(body);
+        if supply.ready() > 0 {
+            let _ = self
+                .engine
+                .offer(asked.id, supply.ready(), supply.is_last(), output.buffer());
+        }
+        self.keep(
+            worker,
+            asked,
+            State::Feeding {
+                supply,
+                status,
+                sent: 0,
+            },
+        );
+    }
+
+    fn answered_asked(&mut self, worker: &Worker, asked: &Asked, status: Status, sent: u64) {
+        let request = asked.facts.request.clone();
+        let view = request.as_ref().map(|request| request.view());
+        self.answered(worker, asked.facts.access, view.as_ref(), status, sent);
+    }
+
+    #[inline]
+    pub(super) fn answered(
+        &mut self,
+        worker: &Worker,
+        access: Option<crate::log::SinkId>,
+        request: Option<&Request<'_>>,
+        status: Status,
+        sent: u64,
+    ) {
+        worker.counters.answered(status);
+        record::write(
+            worker,
+            access,
+            self.client,
+            &mut self.client_text,
+            request,
+            status,
+            sent,
+        );
+    }
+
+    /// A request that is not taken, or content that is not.
+    #[cold]
+    pub(super) fn refuse(
+        &mut self,
+        worker: &Rc<Worker>,
+        view: &View,
+        id: StreamId,
+        refusal: Refusal,
+        output: &mut SendQueue,
+    ) {
+        let facts = match self.answers.take(id) {
+            Some(answer) => {
+                if let Some(content) = &answer.content {
+                    content.fail(ContentError::TooLarge);
+                }
+                answer.facts
+            }
+            None => Facts::of_nothing(view, self.local.as_deref().copied()),
+        };
+        let asked = Asked {
+            id,
+            head_only: false,
+            facts,
+            content: None,
+        };
+        self.respond_refusal(worker, refusal, asked, output);
+    }
+
+    fn respond_refusal(&mut self, worker: &Rc<Worker>, refusal: Refusal, asked: Asked, output: &mut SendQueue) {
+        tracing::debug!(client = %self.client, "refused: {}", refusal.reason());
+        let mut response = fixed::error_with_hint(refusal.status(), Some(refusal.reason()));
+        filter::headers::apply_server(&mut response.fields);
+        self.respond(worker, response, asked, output);
+    }
+
+    #[cold]
+    pub(super) fn panicked(&mut self, worker: &Rc<Worker>, asked: Asked, output: &mut SendQueue) {
+        worker.counters.panics.add(1);
+        tracing::error!("a request was ended by a panic");
+        if !self.engine.owes_answer(asked.id) {
+            return;
+        }
+        let id = asked.id;
+        let mut response = fixed::error(Status::INTERNAL_SERVER_ERROR);
+        filter::headers::apply_server(&mut response.fields);
+        self.respond(worker, response, asked, output);
+        if self.engine.owes_answer(id) && self.answers.get_mut(id).is_none() {
+            // Its head had been written.
+            self.engine.reset(id, ErrorCode::InternalError, output.buffer());
+        }
+    }
+}
+
+/// Fields that rule a connection in HTTP/1 have no place here (RFC 9113 §8.2.2), and the length is told by the engine.
+fn is_of_connection(name: &[u8]) -> bool {
+    [
+        &b"connection"[..],
+        b"keep-alive",
+        b"proxy-connection",
+        b"transfer-encoding",
+        b"upgrade",
+        b"content-length",
+    ]
+    .iter()
+    .any(|known| name.eq_ignore_ascii_case(known))
+}

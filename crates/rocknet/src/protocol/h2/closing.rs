@@ -1,0 +1,182 @@
+//! Closing: the end of a connection or of one answer, polite where the client still listens, and what a passed deadline
+//! means.
+
+use std::io;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+
+use rocknet_io::link::Link;
+use rocknet_proto::h2::ErrorCode;
+use rocknet_proto::status::Status;
+
+use super::answer::{Answer, State as Stage};
+use super::answering::Asked;
+use super::connection::{Connection, State};
+use crate::exchange::ContentError;
+use crate::filter;
+use crate::handler::fixed;
+use crate::protocol::deadlines::Phase;
+use crate::worker::Worker;
+
+/// After GOAWAY this much is read, so that closing does not reset what is still on its way.
+const LINGER_BOUND: u32 = 1 << 20;
+
+impl<L: Link> Connection<L> {
+    /// All has been sent.
+    pub(super) fn end(&mut self) -> Poll<io::Result<()>> {
+        self.record_cuts();
+        self.unread = Vec::new();
+        self.link.shut_down()?;
+        self.deadlines
+            .begin(Phase::Linger, self.open.worker().view().ticks.linger);
+        self.dropped = 0;
+        self.state = State::Lingering;
+        Poll::Ready(Ok(()))
+    }
+
+    pub(super) fn linger(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let worker = Rc::clone(self.open.worker());
+        let input = &mut worker.buffers.borrow_mut().input;
+        let received = ready!(self.link.poll_recv(context, input))?;
+        self.dropped = self.dropped.saturating_add(received.len() as u32);
+        if received.is_empty() || self.dropped > LINGER_BOUND {
+            self.state = State::Closed;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Says until when this connection may stay as it is; true if something was done because that is past.
+    pub(super) fn look_at_deadlines(&mut self, context: &mut Context<'_>) -> bool {
+        let worker = Rc::clone(self.open.worker());
+        let view = worker.view();
+        let mut acted = false;
+        for place in 0..self.answers.places() {
+            let Some(mut answer) = self.answers.take_at(place) else {
+                continue;
+            };
+            let (window, ticks) = match answer.deadlines.phase() {
+                Phase::Content => (view.content_window(), view.ticks.body),
+                _ => (view.send_window(), view.ticks.send),
+            };
+            if answer.deadlines.poll_past(context.waker(), window, ticks, || 0) {
+                self.expire_answer(&worker, *answer);
+                acted = true;
+            } else {
+                self.answers.insert(answer);
+            }
+        }
+        if matches!(self.state, State::New | State::Serving) && self.backlog.is_none() {
+            if !self.answers.is_empty() {
+                // Each of them has a deadline of its own.
+                self.deadlines.enter(Phase::Handler, view.ticks.age.max(1));
+            } else if !self.unread.is_empty() || self.engine.is_mid_block() {
+                // The time for a head is hard: the first one's began with the connection.
+                if self.deadlines.phase() == Phase::First {
+                    self.deadlines.go_on_as(Phase::Header);
+                }
+                self.deadlines.enter(Phase::Header, view.ticks.header);
+            } else if self.deadlines.phase() != Phase::First {
+                self.answers.trim();
+                self.engine.trim();
+                self.deadlines.enter(Phase::KeepAlive, view.ticks.keep_alive);
+            }
+        }
+        let ticks = view.ticks.send;
+        if self
+            .deadlines
+            .poll_past(context.waker(), view.send_window(), ticks, || self.link.in_flight())
+        {
+            self.expire();
+            acted = true;
+        }
+        acted
+    }
+
+    /// The deadline of the connection has passed.
+    #[cold]
+    fn expire(&mut self) {
+        let phase = self.deadlines.phase();
+        tracing::debug!(client = %self.client, ?phase, "a deadline passed");
+        match phase {
+            Phase::KeepAlive => self.last_words(ErrorCode::NoError),
+            Phase::First | Phase::Header => self.last_words(ErrorCode::EnhanceYourCalm),
+            // The next round finds that it is old.
+            Phase::Handler => {}
+            _ => {
+                // Nothing acts before the backlog has left, and this one never will.
+                self.backlog = None;
+                self.state = State::Closed;
+            }
+        }
+    }
+
+    /// Says why, and closes.
+    fn last_words(&mut self, code: ErrorCode) {
+        let mut queue = self.backlog.take().unwrap_or_default();
+        self.engine.close(code, queue.buffer());
+        self.deadlines
+            .begin_send(self.open.worker().view().ticks.send, self.link.in_flight());
+        self.backlog = Some(queue);
+        self.state = State::Closing;
+    }
+
+    /// The deadline of one answer has passed.
+    #[cold]
+    fn expire_answer(&mut self, worker: &Rc<Worker>, answer: Answer) {
+        let phase = answer.deadlines.phase();
+        tracing::debug!(client = %self.client, ?phase, "a deadline of an answer passed");
+        let is_first = self.backlog.is_none();
+        let mut queue = self.backlog.take().unwrap_or_default();
+        let status = match phase {
+            Phase::Content => Status::REQUEST_TIMEOUT,
+            _ => Status::SERVICE_UNAVAILABLE,
+        };
+        if let (Phase::Content, Some(content)) = (phase, &answer.content) {
+            content.fail(ContentError::TooSlow);
+        }
+        if matches!(answer.state, Stage::Waiting(_)) {
+            let mut response = fixed::error(status);
+            filter::headers::apply_server(&mut response.fields);
+            let Answer {
+                id, head_only, facts, ..
+            } = answer;
+            let asked = Asked {
+                id,
+                head_only,
+                facts,
+                content: None,
+            };
+            self.respond(worker, response, asked, &mut queue);
+        } else {
+            self.engine.reset(answer.id, ErrorCode::Cancel, queue.buffer());
+            self.record_cut(worker, &answer);
+        }
+        if is_first {
+            self.deadlines
+                .begin_send(worker.view().ticks.send, self.link.in_flight());
+        }
+        self.backlog = Some(queue);
+    }
+
+    /// The client left, or was left, before it had all of an answer: the log tells how much of it went out.
+    #[cold]
+    pub(super) fn record_cut(&mut self, worker: &Worker, answer: &Answer) {
+        let Stage::Feeding { status, sent, .. } = answer.state else {
+            return;
+        };
+        let request = answer.facts.request.as_ref().map(|request| request.view());
+        self.answered(worker, answer.facts.access, request.as_ref(), status, sent);
+    }
+
+    pub(super) fn record_cuts(&mut self) {
+        let worker = Rc::clone(self.open.worker());
+        for place in 0..self.answers.places() {
+            if let Some(answer) = self.answers.take_at(place) {
+                if let Some(content) = &answer.content {
+                    content.fail(ContentError::Cut);
+                }
+                self.record_cut(&worker, &answer);
+            }
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! One HTTP/2 connection: a future that ends with it.
+//!
+//! ```text
+//! Serving ──fault, drained, or nobody there──▶ Closing ──all sent──▶ Lingering ──client closed──▶ Closed
+//! ```
+//! Serving goes in rounds: answers that are being made are looked at, what came in is read and answered where it can be
+//! at once, what windows allow is framed, and all of it leaves in one go. Before any round, what is queued must have
+//! left: that is all the back-pressure there is.
+
+use std::future::Future;
+use std::io;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+
+use rocknet_io::link::Link;
+use rocknet_io::queue::SendQueue;
+use rocknet_io::wheel::Tick;
+use rocknet_proto::h2::{Config, ServerConnection};
+
+use super::answer::Answers;
+use crate::exchange::Client;
+use crate::protocol::deadlines::{Deadlines, Phase};
+use crate::worker::{OpenConnection, View, Worker};
+
+/// Rounds before others get their turn: a client that takes large answers as fast as they come would else have the
+/// worker for itself.
+const ROUNDS_PER_TURN: u32 = 8;
+
+pub struct Connection<L> {
+    pub(super) link: L,
+    pub(super) engine: ServerConnection,
+    pub(super) open: OpenConnection,
+    pub(super) deadlines: Deadlines,
+    pub(super) client: Client,
+    /// The address it came in on, where that matters.
+    pub(super) local: Option<Box<IpAddr>>,
+    /// The client's address as text, once it has been logged.
+    pub(super) client_text: Option<Box<str>>,
+    /// The wheel's tick at its beginning.
+    pub(super) born: Tick,
+    pub(super) state: State,
+    /// What was received and not yet understood: empty for an idle connection.
+    pub(super) unread: Vec<u8>,
+    /// `unread` may hold whole frames.
+    pub(super) stalled: bool,
+    /// What did not fit into the socket.
+    pub(super) backlog: Option<Box<SendQueue>>,
+    /// Answers that could not be given at once.
+    pub(super) answers: Answers,
+    /// Bytes thrown away while lingering.
+    pub(super) dropped: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    /// Our preface has not been sent.
+    New,
+    Serving,
+    Closing,
+    Lingering,
+    Closed,
+}
+
+impl<L: Link> Connection<L> {
+    pub fn new(worker: &Rc<Worker>, link: L, client: Client, local: Option<IpAddr>) -> Connection<L> {
+        let local = local.map(Box::new);
+        Connection::take_over(OpenConnection::new(worker), link, client, local, Vec::new())
+    }
+
+    /// Goes on with what turned out to be HTTP/2; `unread` is what has been received.
+    pub fn take_over(
+        open: OpenConnection,
+        link: L,
+        client: Client,
+        local: Option<Box<IpAddr>>,
+        unread: Vec<u8>,
+    ) -> Connection<L> {
+        let worker = Rc::clone(open.worker());
+        let mut deadlines = Deadlines::new(&worker.wheel);
+        deadlines.begin(Phase::First, worker.view().ticks.header);
+        Connection {
+            link,
+            engine: ServerConnection::new(&Config::default()),
+            open,
+            deadlines,
+            client,
+            local,
+            client_text: None,
+            born: worker.wheel.now(),
+            state: State::New,
+            stalled: !unread.is_empty(),
+            unread,
+            backlog: None,
+            answers: Answers::default(),
+            dropped: 0,
+        }
+    }
+
+    fn drive(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let mut rounds = 0;
+        loop {
+            let progress = match self.send_backlog(context) {
+                Poll::Pending => Poll::Pending,
+                Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+                Poll::Ready(Ok(())) => match self.state {
+                    State::New | State::Serving if rounds == ROUNDS_PER_TURN => {
+                        context.waker().wake_by_ref();
+                        return Poll::Pending;
+                    }
+                    State::New | State::Serving => {
+                        rounds += 1;
+                        self.serve(context)
+                    }
+                    State::Closing => self.end(),
+                    State::Lingering => self.linger(context),
+                    State::Closed => {
+                        self.record_cuts();
+                        return Poll::Ready(());
+                    }
+                },
+            };
+            match progress {
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(_)) => {
+                    // Mostly a client that has gone: nobody is left to tell.
+                    self.record_cuts();
+                    return Poll::Ready(());
+                }
+                Poll::Pending if !self.look_at_deadlines(context) => return Poll::Pending,
+                Poll::Pending => {}
+            }
+        }
+    }
+
+    fn send_backlog(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Some(backlog) = &mut self.backlog else {
+            return Poll::Ready(Ok(()));
+        };
+        let before = backlog.len();
+        let sent = self.link.poll_send(context, backlog);
+        let moved = before - backlog.len();
+        self.open.worker().counters.bytes_sent.add(moved);
+        self.deadlines.moved(moved);
+        ready!(sent)?;
+        self.backlog = None;
+        self.deadlines.leave();
+        Poll::Ready(Ok(()))
+    }
+
+    /// Sends what has been rendered into the worker's buffer; what does not fit becomes this connection's own.
+    #[inline]
+    pub(super) fn send(&mut self, context: &mut Context<'_>, output: &mut SendQueue, view: &View) -> io::Result<()> {
+        if output.is_empty() {
+            return Ok(());
+        }
+        let before = output.len();
+        let sent = self.link.poll_send(context, output);
+        self.open.worker().counters.bytes_sent.add(before - output.len());
+        match sent {
+            Poll::Ready(result) => {
+                output.clear();
+                result
+            }
+            Poll::Pending => {
+                self.deadlines.begin_send(view.ticks.send, self.link.in_flight());
+                self.backlog = Some(Box::new(output.take_rest()));
+                Ok(())
+            }
+        }
+    }
+}
+
+impl<L: Link + Unpin> Future for Connection<L> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        self.get_mut().drive(context)
+    }
+}

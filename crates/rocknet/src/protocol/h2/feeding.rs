@@ -1,0 +1,54 @@
+//! Feeding: content of answers into frames, as windows and priorities allow.
+
+use std::rc::Rc;
+
+use rocknet_io::link::Link;
+use rocknet_io::queue::SendQueue;
+
+use super::answer::State;
+use super::connection::{self, Connection};
+use crate::worker::Worker;
+
+/// Answers rendered before they are sent, so that a client that asks without reading cannot fill memory.
+pub(super) const OUTPUT_BOUND: u64 = 256 * 1024;
+
+impl<L: Link> Connection<L> {
+    /// Frames what may be sent; true if an answer has nothing ready any more and more to come.
+    #[inline]
+    pub(super) fn frame(&mut self, worker: &Rc<Worker>, output: &mut SendQueue) -> bool {
+        let mut drained = false;
+        while output.len() < OUTPUT_BOUND {
+            let Some(grant) = self.engine.next_data(OUTPUT_BOUND - output.len(), output.buffer()) else {
+                break;
+            };
+            let Some(answer) = self.answers.get_mut(grant.stream) else {
+                return self.lose(output);
+            };
+            let State::Feeding { supply, sent, status } = &mut answer.state else {
+                return self.lose(output);
+            };
+            supply.put(grant.length, output);
+            *sent += grant.length;
+            answer.deadlines.moved(grant.length);
+            if grant.end {
+                let (status, sent) = (*status, *sent);
+                if let Some(answer) = self.answers.take(grant.stream) {
+                    let request = answer.facts.request.as_ref().map(|request| request.view());
+                    self.answered(worker, answer.facts.access, request.as_ref(), status, sent);
+                }
+            } else if supply.ready() == 0 {
+                drained = true;
+            }
+        }
+        drained
+    }
+
+    /// A frame was begun that nothing belongs into: a mistake of ours, which only the end of the connection mends.
+    #[cold]
+    fn lose(&mut self, output: &mut SendQueue) -> bool {
+        tracing::error!("content of an answer was lost; its connection is cut");
+        output.clear();
+        self.state = connection::State::Closed;
+        true
+    }
+}

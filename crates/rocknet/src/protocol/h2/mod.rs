@@ -1,0 +1,15 @@
+//! HTTP/2 connections: the engine's events on one side, exchanges on the other.
+
+mod answer;
+mod answering;
+mod block;
+mod closing;
+mod connection;
+mod feeding;
+mod reading;
+mod reply;
+mod supply;
+mod waiting;
+
+pub use block::render;
+pub use connection::Connection;

@@ -1,0 +1,173 @@
+//! Reading: what one receive brought, answered in one go where it can be; and the round that this is a part of.
+
+use std::io;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use rocknet_io::link::Link;
+use rocknet_io::queue::SendQueue;
+use rocknet_proto::h2::{Event, Head};
+
+use super::connection::{Connection, State};
+use super::feeding::OUTPUT_BOUND;
+use crate::exchange::ContentError;
+use crate::worker::{Buffers, View, Worker};
+
+impl<L: Link> Connection<L> {
+    /// One round: looks after answers under way, receives, answers, frames, and sends all that came of it.
+    pub(super) fn serve(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let worker = Rc::clone(self.open.worker());
+        let view = worker.view();
+        self.begin_round(&worker, &view);
+        let mut moved = self.look_after(context, &worker, &view);
+        let buffers = &mut *worker.buffers.borrow_mut();
+        moved |= self.receive(context, &worker, &view, buffers)?;
+        let output = &mut buffers.output;
+        moved |= self.frame(&worker, output);
+        if self.engine.is_closed() || self.engine.is_drained() && self.answers.is_empty() {
+            self.state = State::Closing;
+            moved = true;
+        }
+        if !output.is_empty() {
+            self.send(context, output, &view)?;
+            moved = true;
+        }
+        if moved { Poll::Ready(Ok(())) } else { Poll::Pending }
+    }
+
+    fn begin_round(&mut self, worker: &Worker, view: &View) {
+        let output = &mut worker.buffers.borrow_mut().output;
+        // Empty, unless a panic somewhere unforeseen left another connection's answer behind.
+        output.clear();
+        if self.state == State::New {
+            self.state = State::Serving;
+            self.engine.open(&view.head_limits, output.buffer());
+        }
+        let aged = worker.wheel.now().since(self.born) >= view.ticks.age;
+        if (worker.is_stopping() || aged) && !self.engine.is_draining() {
+            self.engine.begin_drain(output.buffer());
+            if worker.is_stopping() && self.engine.is_idle() {
+                // What is under way to us now is not answered, and the client is told so: it can be asked again.
+                self.engine.finish_drain(output.buffer());
+            }
+        }
+    }
+
+    /// Receives and answers; false when nothing has come.
+    fn receive(
+        &mut self,
+        context: &mut Context<'_>,
+        worker: &Rc<Worker>,
+        view: &View,
+        buffers: &mut Buffers,
+    ) -> io::Result<bool> {
+        let Buffers {
+            input, output, head, ..
+        } = buffers;
+        if self.stalled {
+            self.stalled = false;
+            self.work_off(worker, view, head, output);
+            return Ok(true);
+        }
+        let Poll::Ready(received) = self.link.poll_recv(context, input) else {
+            return Ok(false);
+        };
+        let received = received?;
+        if received.is_empty() {
+            // The client has gone; nothing that is being made has a reader.
+            return Err(io::ErrorKind::ConnectionReset.into());
+        }
+        if self.unread.is_empty() {
+            let used = self.take_in(worker, view, &received, head, output);
+            self.unread.extend_from_slice(&received[used..]);
+        } else {
+            self.unread.extend_from_slice(&received);
+            self.work_off(worker, view, head, output);
+        }
+        Ok(true)
+    }
+
+    fn work_off(&mut self, worker: &Rc<Worker>, view: &View, head: &mut Head, output: &mut SendQueue) {
+        let mut unread = std::mem::take(&mut self.unread);
+        let used = self.take_in(worker, view, &unread, head, output);
+        if used < unread.len() {
+            unread.drain(..used);
+            self.unread = unread;
+        }
+    }
+
+    /// Acts on the events in `bytes`; returns how many bytes are done with.
+    #[inline]
+    fn take_in(
+        &mut self,
+        worker: &Rc<Worker>,
+        view: &View,
+        bytes: &[u8],
+        head: &mut Head,
+        output: &mut SendQueue,
+    ) -> usize {
+        let now = worker.clock.uptime_ms();
+        let mut at = 0;
+        loop {
+            let rest = &bytes[at..];
+            let received = self.engine.receive(&view.head_limits, now, rest, head, output.buffer());
+            at += received.consumed;
+            match received.event {
+                Event::More => return at,
+                Event::Request {
+                    stream,
+                    end,
+                    expects_continue,
+                } => {
+                    // Whatever is waited for next, its time begins anew.
+                    self.deadlines.leave();
+                    self.answer(worker, view, head, stream, end, expects_continue, output);
+                }
+                Event::Refused { stream, refusal } => self.refuse(worker, view, stream, refusal, output),
+                Event::Data {
+                    stream,
+                    start,
+                    end,
+                    last,
+                } => {
+                    let piece = &rest[start..end];
+                    match self.answers.get_mut(stream) {
+                        Some(answer) if answer.content.is_some() => {
+                            answer.deadlines.moved(piece.len() as u64);
+                            if let Some(content) = &mut answer.content {
+                                content.add(piece, last);
+                            }
+                        }
+                        _ => self.engine.release(stream, piece.len() as u32, output.buffer()),
+                    }
+                }
+                Event::Trailers { stream } => {
+                    if let Some(content) = self.answers.get_mut(stream).and_then(|answer| answer.content.as_mut()) {
+                        content.add(&[], true);
+                    }
+                }
+                Event::Reset { stream, code, fault } => {
+                    tracing::debug!(client = %self.client, ?code, ?fault, "a stream was reset");
+                    if let Some(answer) = self.answers.take(stream) {
+                        if let Some(content) = &answer.content {
+                            content.fail(ContentError::Cut);
+                        }
+                        self.record_cut(worker, &answer);
+                    }
+                }
+                Event::Rejected { fault } => {
+                    tracing::debug!(client = %self.client, ?fault, "a request was turned away")
+                }
+                Event::GoAway { .. } | Event::Pong { .. } => {}
+                Event::Closed { fault } => {
+                    tracing::debug!(client = %self.client, ?fault, "a connection was ended");
+                    return bytes.len();
+                }
+            }
+            if output.len() >= OUTPUT_BOUND {
+                self.stalled = at < bytes.len();
+                return at;
+            }
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Prepared answers on their way into the send queue, as frames.
+
+use rocknet_io::queue::SendQueue;
+use rocknet_proto::h2::{SendError, Sending, ServerConnection, StreamId};
+
+use super::supply::Supply;
+use crate::cache::entry::{Content, Variant};
+use crate::cache::front::Known;
+use crate::dispatch::Reply;
+use crate::prepared::Prepared;
+use crate::response::{Body, FilePart};
+use crate::worker::Worker;
+
+/// Writes one answer.
+pub struct H2Reply<'a> {
+    pub engine: &'a mut ServerConnection,
+    pub output: &'a mut SendQueue,
+    pub id: StreamId,
+    pub date: [u8; 29],
+    /// The request was HEAD.
+    pub head_only: bool,
+    pub written: Written,
+}
+
+/// What became of it.
+#[derive(Default)]
+pub struct Written {
+    /// Content that could not leave at once.
+    pub supply: Option<Supply>,
+    pub content_bytes: u64,
+}
+
+impl<'a> H2Reply<'a> {
+    pub fn new(
+        engine: &'a mut ServerConnection,
+        output: &'a mut SendQueue,
+        worker: &Worker,
+        id: StreamId,
+        head_only: bool,
+    ) -> H2Reply<'a> {
+        H2Reply {
+            engine,
+            output,
+            id,
+            date: worker.clock.date(),
+            head_only,
+            written: Written::default(),
+        }
+    }
+
+    #[inline]
+    fn prepared(&mut self, head: &Prepared, content: u64) -> Result<Sending, SendError> {
+        self.engine
+            .respond_prepared(self.id, &head.h2, &self.date, content, self.output.buffer())
+    }
+}
+
+impl Reply for H2Reply<'_> {
+    #[inline]
+    fn send(&mut self, head: &Prepared, content: Option<(&Known, &Variant)>) {
+        let Some((known, variant)) = content.filter(|_| !self.head_only && head.length > 0) else {
+            // A stream that has gone needs no answer.
+            let _ = self.prepared(head, 0);
+            return;
+        };
+        match (&variant.content, known.content(variant)) {
+            (Content::Memory(_), Some(bytes)) => {
+                let length = head.length as usize;
+                match self.prepared(head, head.length) {
+                    Ok(Sending::Now) => self.output.push_shared(bytes, 0, length),
+                    Ok(Sending::Later) => self.written.supply = Some(Supply::shared(bytes, length)),
+                    Ok(Sending::Done) | Err(_) => return,
+                }
+                self.written.content_bytes = head.length;
+            }
+            (Content::File(file), _) => {
+                let begun =
+                    self.engine
+                        .respond_prepared_head(self.id, &head.h2, &self.date, false, self.output.buffer());
+                if begun.is_ok() {
+                    self.written.supply = Some(Supply::new(Body::File(FilePart {
+                        file: file.clone(),
+                        offset: 0,
+                        length: file.length,
+                    })));
+                    self.written.content_bytes = file.length;
+                }
+            }
+            (Content::Memory(_), None) => {}
+        }
+    }
+}

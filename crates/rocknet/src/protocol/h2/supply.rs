@@ -1,0 +1,260 @@
+//! The content of an answer on its way into frames: what is ready to be framed, and where the next of it comes from.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use rocknet_config::model::Priority;
+use rocknet_io::file;
+use rocknet_io::queue::{SendQueue, SharedBytes};
+
+use crate::blocking::{Job, Pool};
+use crate::response::{Body, FilePart, Part, Stream};
+
+/// Files are read in pieces of this size, and the next when the last has been framed: a frame cannot be taken back, so
+/// what it holds must be there before it begins, and streams whose client does not read hold no more than this.
+const PIECE: u64 = 64 * 1024;
+
+/// What is still to be framed of an answer.
+pub struct Supply {
+    ready: Piece,
+    source: Option<Source>,
+}
+
+/// Content at hand.
+enum Piece {
+    None,
+    Owned(Bytes),
+    Shared {
+        bytes: SharedBytes,
+        start: usize,
+        end: usize,
+    },
+}
+
+/// Where more comes from.
+enum Source {
+    File(FileSource),
+    Parts(VecDeque<Part>, Option<FileSource>),
+    Stream(StreamSource),
+}
+
+struct FileSource {
+    part: FilePart,
+    /// Reads the next piece where that has to wait for a disk.
+    reading: Option<Job<io::Result<Bytes>>>,
+}
+
+/// A stream is asked through a future that borrows it, so both move together between polls.
+struct StreamSource {
+    stream: Option<Box<dyn Stream>>,
+    asking: Option<Asking>,
+}
+
+type Asking = Pin<Box<dyn Future<Output = (Box<dyn Stream>, Option<io::Result<Bytes>>)>>>;
+
+impl Supply {
+    /// Content of the cache, whole.
+    pub fn shared(bytes: &SharedBytes, length: usize) -> Supply {
+        let piece = Piece::Shared {
+            bytes: Rc::clone(bytes),
+            start: 0,
+            end: length,
+        };
+        Supply {
+            ready: piece,
+            source: None,
+        }
+    }
+
+    pub fn new(body: Body) -> Supply {
+        let (ready, source) = match body {
+            Body::Empty => (Piece::None, None),
+            Body::Bytes(bytes) => (Piece::Owned(bytes), None),
+            Body::File(part) => (Piece::None, Some(Source::File(FileSource::new(part)))),
+            Body::Parts(parts) => (Piece::None, Some(Source::Parts(parts.into(), None))),
+            Body::Stream(stream) => {
+                let stream = StreamSource {
+                    stream: Some(stream),
+                    asking: None,
+                };
+                (Piece::None, Some(Source::Stream(stream)))
+            }
+        };
+        Supply { ready, source }
+    }
+
+    /// Bytes ready to be framed.
+    pub fn ready(&self) -> u64 {
+        match &self.ready {
+            Piece::None => 0,
+            Piece::Owned(bytes) => bytes.len() as u64,
+            Piece::Shared { start, end, .. } => (end - start) as u64,
+        }
+    }
+
+    /// Nothing comes behind what is ready.
+    pub fn is_last(&self) -> bool {
+        self.source.is_none()
+    }
+
+    /// Takes `length` of the ready bytes into the queue.
+    pub fn put(&mut self, length: u64, out: &mut SendQueue) {
+        let length = length as usize;
+        match &mut self.ready {
+            Piece::None => {}
+            Piece::Owned(bytes) => out.push_owned(bytes.split_to(length)),
+            Piece::Shared { bytes, start, .. } => {
+                out.push_shared(bytes, *start, *start + length);
+                *start += length;
+            }
+        }
+        if self.ready() == 0 {
+            self.ready = Piece::None;
+        }
+    }
+
+    /// Gets more ready; `None` at the end. To be called when nothing is ready.
+    pub fn poll(&mut self, context: &mut Context<'_>, pool: &Pool) -> Poll<Option<io::Result<()>>> {
+        let piece = match &mut self.source {
+            None => return Poll::Ready(None),
+            Some(source) => ready!(source.poll(context, pool)),
+        };
+        Poll::Ready(match piece {
+            None => {
+                self.source = None;
+                None
+            }
+            Some(Err(error)) => Some(Err(error)),
+            Some(Ok(bytes)) => {
+                self.ready = Piece::Owned(bytes);
+                if self.source.as_ref().is_some_and(Source::is_empty) {
+                    self.source = None;
+                }
+                Some(Ok(()))
+            }
+        })
+    }
+}
+
+impl Source {
+    /// Nothing more comes, as far as is known.
+    fn is_empty(&self) -> bool {
+        match self {
+            Source::File(file) => file.part.length == 0,
+            Source::Parts(parts, current) => {
+                parts.is_empty() && current.as_ref().is_none_or(|file| file.part.length == 0)
+            }
+            Source::Stream(_) => false,
+        }
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>, pool: &Pool) -> Poll<Option<io::Result<Bytes>>> {
+        match self {
+            Source::File(file) => file.poll(context, pool),
+            Source::Parts(parts, current) => loop {
+                if let Some(file) = current {
+                    if let Some(piece) = ready!(file.poll(context, pool)) {
+                        return Poll::Ready(Some(piece));
+                    }
+                    *current = None;
+                }
+                match parts.pop_front() {
+                    None => return Poll::Ready(None),
+                    Some(Part::Bytes(bytes)) => return Poll::Ready(Some(Ok(bytes))),
+                    Some(Part::File(part)) => *current = Some(FileSource::new(part)),
+                }
+            },
+            Source::Stream(stream) => stream.poll(context),
+        }
+    }
+}
+
+impl FileSource {
+    fn new(part: FilePart) -> FileSource {
+        FileSource { part, reading: None }
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>, pool: &Pool) -> Poll<Option<io::Result<Bytes>>> {
+        if self.part.length == 0 {
+            return Poll::Ready(None);
+        }
+        let piece = match &mut self.reading {
+            Some(reading) => {
+                let read = ready!(Pin::new(reading).poll(context));
+                self.reading = None;
+                // Without a pool to wait in, the loop has to wait for the disk itself.
+                read.unwrap_or_else(|_| read_piece(&self.part))
+            }
+            None => match self.read_resident() {
+                Ok(Some(piece)) => Ok(piece),
+                Ok(None) => {
+                    let part = self.part.clone();
+                    self.reading = Some(pool.spawn(Priority::Normal, move || read_piece(&part)));
+                    return self.poll(context, pool);
+                }
+                Err(error) => Err(error),
+            },
+        };
+        if let Ok(bytes) = &piece {
+            self.part.offset += bytes.len() as u64;
+            self.part.length -= bytes.len() as u64;
+        }
+        Poll::Ready(Some(piece))
+    }
+
+    /// What is in memory of the next piece; `None` if its beginning is not.
+    fn read_resident(&self) -> io::Result<Option<Bytes>> {
+        let mut buffer = vec![0; self.part.length.min(PIECE) as usize];
+        Ok(
+            match file::read_resident(&self.part.file.file, self.part.offset, &mut buffer)? {
+                Some(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Some(read) => {
+                    buffer.truncate(read);
+                    Some(buffer.into())
+                }
+                None => None,
+            },
+        )
+    }
+}
+
+fn read_piece(part: &FilePart) -> io::Result<Bytes> {
+    let mut buffer = vec![0; part.length.min(PIECE) as usize];
+    file::read_range(&part.file.file, part.offset, &mut buffer)?;
+    Ok(buffer.into())
+}
+
+impl StreamSource {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
+        loop {
+            if self.asking.is_none() {
+                let Some(mut stream) = self.stream.take() else {
+                    return Poll::Ready(None);
+                };
+                self.asking = Some(Box::pin(async move {
+                    let piece = stream.next().await;
+                    (stream, piece)
+                }));
+            }
+            let Some(asking) = &mut self.asking else {
+                return Poll::Ready(None);
+            };
+            let (stream, piece) = ready!(asking.as_mut().poll(context));
+            self.asking = None;
+            match piece {
+                // A piece of nothing is not the end.
+                Some(Ok(bytes)) if bytes.is_empty() => self.stream = Some(stream),
+                Some(Ok(bytes)) => {
+                    self.stream = Some(stream);
+                    return Poll::Ready(Some(Ok(bytes)));
+                }
+                end => return Poll::Ready(end),
+            }
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Waiting: for handlers, for the content of their requests, for the next pieces of their answers.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use rocknet_io::link::Link;
+use rocknet_proto::h2::ErrorCode;
+
+use super::answer::{Answer, Demand, State};
+use super::answering::Asked;
+use super::connection::Connection;
+use super::reply::H2Reply;
+use crate::dispatch::{self, Outcome};
+use crate::protocol::deadlines::Phase;
+use crate::worker::{View, Worker};
+
+/// What became of an answer that was looked at.
+enum Look {
+    /// It waits on.
+    Same(Box<Answer>),
+    /// It has come further, or to its end.
+    Moved,
+}
+
+impl<L: Link> Connection<L> {
+    /// Looks at all answers under way; true if one has come further.
+    #[inline]
+    pub(super) fn look_after(&mut self, context: &mut Context<'_>, worker: &Rc<Worker>, view: &View) -> bool {
+        if self.answers.is_empty() {
+            return false;
+        }
+        let mut moved = false;
+        for place in 0..self.answers.places() {
+            let Some(answer) = self.answers.take_at(place) else {
+                continue;
+            };
+            match self.look_at(context, worker, view, answer) {
+                Look::Same(answer) => self.answers.insert(answer),
+                Look::Moved => moved = true,
+            }
+        }
+        moved
+    }
+
+    fn look_at(
+        &mut self,
+        context: &mut Context<'_>,
+        worker: &Rc<Worker>,
+        view: &View,
+        mut answer: Box<Answer>,
+    ) -> Look {
+        loop {
+            match &mut answer.state {
+                State::Waiting(future) => match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
+                    Ok(Poll::Pending) => {}
+                    Ok(Poll::Ready(outcome)) => {
+                        self.outcome(worker, outcome, asked(*answer));
+                        return Look::Moved;
+                    }
+                    Err(_) => {
+                        let output = &mut worker.buffers.borrow_mut().output;
+                        self.panicked(worker, asked(*answer), output);
+                        return Look::Moved;
+                    }
+                },
+                State::Feeding { supply, .. } if supply.ready() > 0 => {
+                    answer.deadlines.enter(Phase::Send, view.ticks.send);
+                }
+                State::Feeding { supply, status, sent } => {
+                    match catch_unwind(AssertUnwindSafe(|| supply.poll(context, &worker.shared.pool))) {
+                        Ok(Poll::Pending) => {}
+                        Ok(Poll::Ready(Some(Ok(())))) => {
+                            let (ready, last) = (supply.ready(), supply.is_last());
+                            let output = &mut worker.buffers.borrow_mut().output;
+                            if self.engine.offer(answer.id, ready, last, output.buffer()).is_ok() {
+                                answer.deadlines.leave();
+                                self.answers.insert(answer);
+                            }
+                            return Look::Moved;
+                        }
+                        Ok(Poll::Ready(None)) => {
+                            let output = &mut worker.buffers.borrow_mut().output;
+                            let _ = self.engine.offer(answer.id, 0, true, output.buffer());
+                            let (status, sent) = (*status, *sent);
+                            let request = answer.facts.request.as_ref().map(|request| request.view());
+                            self.answered(worker, answer.facts.access, request.as_ref(), status, sent);
+                            return Look::Moved;
+                        }
+                        failed => {
+                            match failed {
+                                Ok(Poll::Ready(Some(Err(error)))) => {
+                                    tracing::warn!("an answer was cut short: {error}");
+                                }
+                                _ => worker.counters.panics.add(1),
+                            }
+                            let output = &mut worker.buffers.borrow_mut().output;
+                            self.engine.reset(answer.id, ErrorCode::InternalError, output.buffer());
+                            self.record_cut(worker, &answer);
+                            return Look::Moved;
+                        }
+                    }
+                }
+            }
+            let demand = match &mut answer.content {
+                Some(content) => {
+                    let output = &mut worker.buffers.borrow_mut().output;
+                    content.give(answer.id, &mut self.engine, output)
+                }
+                None => Demand::None,
+            };
+            let is_making = match &answer.state {
+                State::Waiting(_) => true,
+                State::Feeding { supply, .. } => supply.ready() == 0,
+            };
+            match demand {
+                Demand::Met if is_making => continue,
+                Demand::Open if is_making => answer.deadlines.enter_content(view.ticks.body),
+                _ if is_making => answer.deadlines.enter_handler(view.ticks.answer),
+                _ => {}
+            }
+            return Look::Same(answer);
+        }
+    }
+
+    fn outcome(&mut self, worker: &Rc<Worker>, outcome: Outcome, asked: Asked) {
+        let output = &mut worker.buffers.borrow_mut().output;
+        match outcome {
+            Outcome::Response(response) => self.respond(worker, *response, asked, output),
+            Outcome::Known(known, request) => {
+                let mut reply = H2Reply::new(&mut self.engine, output, worker, asked.id, asked.head_only);
+                let view_of = Rc::clone(&request);
+                let dispatched = catch_unwind(AssertUnwindSafe(|| {
+                    dispatch::from_known(worker, &known, &view_of.view(), || request, &mut reply)
+                }));
+                let written = reply.written;
+                match dispatched {
+                    Ok(dispatched) => self.dispatched(worker, dispatched, written, asked, output),
+                    Err(_) => self.panicked(worker, asked, output),
+                }
+            }
+        }
+    }
+}
+
+fn asked(answer: Answer) -> Asked {
+    let Answer {
+        id,
+        head_only,
+        facts,
+        content,
+        ..
+    } = answer;
+    Asked {
+        id,
+        head_only,
+        facts,
+        content,
+    }
+}

@@ -1,0 +1,47 @@
+//! Which version a client speaks in the clear: one that begins with the preface of HTTP/2 means it.
+
+use std::future::poll_fn;
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::task::Poll;
+
+use rocknet_io::link::Link;
+use rocknet_proto::h2::PREFACE;
+
+use crate::exchange::Client;
+use crate::protocol::deadlines::{Deadlines, Phase};
+use crate::protocol::{h1, h2};
+use crate::worker::{OpenConnection, Worker};
+
+/// Serves a connection by the version it turns out to be of.
+pub async fn serve<L: Link + Unpin>(worker: Rc<Worker>, mut link: L, client: Client, local: Option<IpAddr>) {
+    let open = OpenConnection::new(&worker);
+    let mut unread = Vec::new();
+    let mut deadlines = Deadlines::new(&worker.wheel);
+    deadlines.begin(Phase::First, worker.view().ticks.header);
+    while unread.len() < PREFACE.len() && PREFACE.starts_with(&unread) {
+        let begun = poll_fn(|context| {
+            let input = &mut worker.buffers.borrow_mut().input;
+            if let Poll::Ready(received) = link.poll_recv(context, input) {
+                let received = received.ok().filter(|received| !received.is_empty());
+                return Poll::Ready(received.map(|received| unread.extend_from_slice(&received)));
+            }
+            if worker.is_stopping() && unread.is_empty() {
+                return Poll::Ready(None);
+            }
+            let past = deadlines.poll_past(context.waker(), 1, 0, || 0);
+            if past { Poll::Ready(None) } else { Poll::Pending }
+        });
+        if begun.await.is_none() {
+            return;
+        }
+    }
+    drop(deadlines);
+    let local = local.map(Box::new);
+    // Apart, so that this task is no larger than the connection it becomes.
+    if unread.starts_with(PREFACE) {
+        Box::pin(h2::Connection::take_over(open, link, client, local, unread)).await;
+    } else {
+        Box::pin(h1::Connection::take_over(open, link, client, local, unread)).await;
+    }
+}

@@ -1,0 +1,214 @@
+//! HTTP/2 in the clear: the same sites and handlers, many streams on one connection.
+
+use http::StatusCode;
+
+use super::support::handlers::{Echo, Panics, Waits};
+use super::support::http2::Http2;
+use super::support::running::{mount, site};
+use super::support::{Folder, Running};
+use rocknet::snapshot::Mount;
+
+const SERVER: &str =
+    "[server]\nworkers = 1\nblocking_threads = 2\nh2c = true\nevents = { wait = \"20ms\", connections = 16 }\n";
+
+fn start(limits: &str, mounts: Vec<Mount>) -> Running {
+    let folder = Folder::with(&[("www/a.txt", "a"), ("www/empty", ""), ("www/sub/index.html", "sub")]);
+    folder.write("www/large", content(300_000));
+    folder.write("www/cached", content(40_000));
+    Running::start_with(folder, &format!("{SERVER}{limits}\n{}", site("")), mounts)
+}
+
+fn content(length: usize) -> Vec<u8> {
+    (0..length).map(|place| (place % 251) as u8).collect()
+}
+
+#[test]
+fn files_are_answered_as_over_http_1() {
+    let server = start("", Vec::new());
+    let mut client = Http2::to(server.address());
+    for (path, status, expected) in [
+        ("/a.txt", 200, &b"a"[..]),
+        ("/a.txt", 200, b"a"),
+        ("/empty", 200, b""),
+        ("/cached", 200, &content(40_000)),
+        ("/large", 200, &content(300_000)),
+        ("/sub/", 200, b"sub"),
+        ("/sub", 308, b""),
+        ("/%00", 400, b""),
+        ("/none", 404, b""),
+    ] {
+        let found = client.get(path);
+        assert_eq!(found.status, StatusCode::from_u16(status).expect("a status"), "{path}");
+        if status == 200 {
+            assert!(found.content == expected, "{path}: {} bytes", found.content.len());
+            assert_eq!(
+                found.fields["content-length"],
+                expected.len().to_string().as_str(),
+                "{path}"
+            );
+        }
+        assert_eq!(found.fields["server"], "RockNet", "{path}");
+        assert_eq!(found.fields["date"].len(), 29, "{path}");
+        assert!(!found.fields.contains_key("connection"), "{path}");
+    }
+}
+
+#[test]
+fn heads_conditions_and_ranges_hold() {
+    let server = start("", Vec::new());
+    let mut client = Http2::to(server.address());
+    let tag = client.get("/large").fields["etag"].clone();
+    for (method, fields, status, length) in [
+        ("HEAD", &[][..], 200, 0),
+        ("GET", &[("if-none-match", tag.to_str().expect("a tag"))], 304, 0),
+        ("GET", &[("range", "bytes=5-104")], 206, 100),
+        ("GET", &[("range", "bytes=400000-")], 416, usize::MAX),
+        ("POST", &[], 405, usize::MAX),
+    ] {
+        let mut request = client.request(method, "/large");
+        for (name, value) in fields {
+            request = request.header(*name, *value);
+        }
+        let (answer, _) = client.ask(request, true);
+        let answer = client.answer(answer).expect("an answer");
+        assert_eq!(answer.status.as_u16(), status, "{method} {fields:?}");
+        if length != usize::MAX {
+            assert_eq!(answer.content.len(), length, "{method} {fields:?}");
+        }
+    }
+}
+
+#[test]
+fn content_goes_both_ways() {
+    let server = start("", vec![mount("/echo/", Echo)]);
+    let mut client = Http2::to(server.address());
+    for length in [0, 1, 16_384, 70_000, 1_500_000] {
+        let sent = content(length);
+        let request = client.request("POST", "/echo/x");
+        let answer = client.send(request, &sent).expect("an answer");
+        assert_eq!(answer.status, StatusCode::OK, "{length}");
+        assert!(answer.content == sent, "{length}: {}", answer.content.len());
+    }
+}
+
+#[test]
+fn streams_do_not_wait_for_each_other() {
+    let (waits, mut waiting) = Waits::new();
+    let server = start("", vec![mount("/wait/", waits)]);
+    // Windows for all of them: this client reads one after the other.
+    let mut windows = h2::client::Builder::new();
+    windows
+        .initial_window_size(1 << 20)
+        .initial_connection_window_size(1 << 25);
+    let mut client = Http2::with(server.address(), &windows);
+    let (slow, _) = client.ask(client.request("GET", "/wait/1"), true);
+    let asked: Vec<_> = (0..100)
+        .map(|number| {
+            let path = if number % 2 == 0 { "/cached" } else { "/large" };
+            (path, client.ask(client.request("GET", path), true).0)
+        })
+        .collect();
+    for (path, answer) in asked {
+        let length = if path == "/cached" { 40_000 } else { 300_000 };
+        assert_eq!(
+            client.answer(answer).expect("an answer").content.len(),
+            length,
+            "{path}"
+        );
+    }
+    assert!(waiting.next().answer("at last"));
+    assert_eq!(client.answer(slow).expect("an answer").content, b"at last");
+}
+
+#[test]
+fn too_much_content_is_refused_on_its_stream_alone() {
+    let server = start("[limits]\nbody_size = \"100KB\"", vec![mount("/echo/", Echo)]);
+    let mut client = Http2::to(server.address());
+    let announced = client.request("POST", "/echo/x").header("content-length", "200000");
+    for request in [client.request("POST", "/echo/x"), announced] {
+        let answer = client.send(request, &content(200_000)).expect("an answer");
+        assert_eq!(answer.status, StatusCode::PAYLOAD_TOO_LARGE);
+    }
+    assert_eq!(client.get("/a.txt").content, b"a");
+}
+
+#[test]
+fn a_panic_ends_its_stream_alone() {
+    let server = start("", vec![mount("/panic/", Panics)]);
+    let mut client = Http2::to(server.address());
+    for path in ["/panic/now", "/panic/later"] {
+        assert_eq!(client.get(path).status, StatusCode::INTERNAL_SERVER_ERROR, "{path}");
+        assert_eq!(client.get("/a.txt").content, b"a", "after {path}");
+    }
+}
+
+#[test]
+fn a_client_that_gives_up_is_not_waited_for() {
+    let (waits, mut waiting) = Waits::new();
+    let server = start("", vec![mount("/wait/", waits)]);
+    let mut client = Http2::to(server.address());
+    let (answer, mut stream) = client.ask(client.request("POST", "/wait/1"), false);
+    let asked = waiting.next();
+    stream.send_reset(h2::Reason::CANCEL);
+    drop(answer);
+    // The connection goes on, and by its answer the reset has been read.
+    assert_eq!(client.get("/a.txt").content, b"a");
+    assert!(!asked.answer("nobody"), "the handler was told");
+}
+
+#[test]
+fn an_answer_that_takes_too_long_is_503_on_its_stream() {
+    let (waits, mut waiting) = Waits::new();
+    let server = start("[limits]\nanswer_timeout = \"100ms\"", vec![mount("/wait/", waits)]);
+    let mut client = Http2::to(server.address());
+    let (answer, _) = client.ask(client.request("GET", "/wait/1"), true);
+    let _asked = waiting.next();
+    let answer = client.answer(answer).expect("an answer");
+    assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(client.get("/a.txt").content, b"a");
+}
+
+#[test]
+fn idle_connections_are_told_to_go() {
+    let server = start("[limits]\nkeep_alive = \"100ms\"", Vec::new());
+    let mut client = Http2::to(server.address());
+    assert_eq!(client.get("/a.txt").content, b"a");
+    assert_eq!(client.end(), None, "GOAWAY with NO_ERROR, then the end");
+}
+
+#[test]
+fn a_stop_lets_answers_finish() {
+    let (waits, mut waiting) = Waits::new();
+    let server = start("", vec![mount("/wait/", waits)]);
+    let mut client = Http2::to(server.address());
+    let (answer, _) = client.ask(client.request("GET", "/wait/1"), true);
+    let asked = waiting.next();
+    let stopping = std::thread::spawn(move || server.stop());
+    assert!(asked.answer("in time"));
+    assert_eq!(client.answer(answer).expect("an answer").content, b"in time");
+    assert!(stopping.join().expect("no panic"), "nobody was cut off");
+}
+
+#[test]
+fn http_1_is_spoken_beside_it() {
+    let server = start("", Vec::new());
+    assert_eq!(server.get("/a.txt").text(), "a");
+    let mut client = server.connect();
+    client.send("PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n");
+    client.assert_closed("a preface that is none");
+}
+
+#[test]
+fn garbage_behind_the_preface_is_told_and_closed() {
+    let server = start("", Vec::new());
+    for garbage in [&[0u8; 64][..], b"GET / HTTP/1.1\r\n\r\n", &[0xff; 200]] {
+        let mut client = server.connect();
+        client.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+        client.send(garbage);
+        let said = client.rest();
+        assert!(
+            said.windows(9).any(|frame| frame[3] == 7 && frame[5..9] == [0; 4]),
+            "a GOAWAY in {said:?}"
+        );
+    }
+}

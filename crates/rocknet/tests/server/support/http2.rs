@@ -1,0 +1,144 @@
+//! A client that speaks HTTP/2: the `h2` crate on a runtime in a thread of its own.
+
+use std::future::Future;
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use h2::client::{Builder, ResponseFuture, SendRequest};
+use h2::{Reason, RecvStream, SendStream};
+use http::{HeaderMap, Request, StatusCode};
+use tokio::net::TcpStream;
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use super::DEADLINE;
+
+pub struct Http2 {
+    runtime: Handle,
+    /// Dropped, it ends the thread.
+    _stop: oneshot::Sender<()>,
+    send: SendRequest<Bytes>,
+    /// Ends with the connection.
+    ended: Option<tokio::task::JoinHandle<Result<(), h2::Error>>>,
+    authority: String,
+}
+
+/// An answer, or why there is none.
+pub struct Response {
+    pub status: StatusCode,
+    pub fields: HeaderMap,
+    pub content: Vec<u8>,
+}
+
+impl Http2 {
+    pub fn to(address: SocketAddr) -> Http2 {
+        Http2::with(address, &Builder::new())
+    }
+
+    pub fn with(address: SocketAddr, builder: &Builder) -> Http2 {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        let (stop, stopped) = oneshot::channel::<()>();
+        let handle = runtime.handle().clone();
+        std::thread::spawn(move || runtime.block_on(stopped));
+        let runtime = handle;
+        let (send, ended) = runtime.block_on(async {
+            let stream = TcpStream::connect(address).await.expect("a server that listens");
+            let (send, connection) = builder.handshake(stream).await.expect("a preface");
+            (send, tokio::spawn(connection))
+        });
+        Http2 {
+            runtime,
+            _stop: stop,
+            send,
+            ended: Some(ended),
+            authority: address.to_string(),
+        }
+    }
+
+    pub fn wait<F: Future>(&self, future: F) -> F::Output {
+        self.runtime
+            .block_on(async { timeout(DEADLINE, future).await })
+            .expect("nothing came in time")
+    }
+
+    pub fn request(&self, method: &str, path: &str) -> http::request::Builder {
+        Request::builder()
+            .method(method)
+            .uri(format!("http://{}{path}", self.authority))
+    }
+
+    /// Sends a head; with `end` it is the whole request.
+    pub fn ask(&mut self, request: http::request::Builder, end: bool) -> (ResponseFuture, SendStream<Bytes>) {
+        let request = request.body(()).expect("a request");
+        let mut send = self.send.clone();
+        self.wait(async { std::future::poll_fn(|context| send.poll_ready(context)).await })
+            .expect("room for a stream");
+        send.send_request(request, end).expect("a stream")
+    }
+
+    pub fn answer(&self, answer: ResponseFuture) -> Result<Response, h2::Error> {
+        self.wait(whole(answer))
+    }
+
+    pub fn get(&mut self, path: &str) -> Response {
+        let (answer, _) = self.ask(self.request("GET", path), true);
+        self.answer(answer).expect("an answer")
+    }
+
+    /// A request with content, and its answer.
+    pub fn send(&mut self, request: http::request::Builder, content: &[u8]) -> Result<Response, h2::Error> {
+        let (answer, stream) = self.ask(request, false);
+        let content = Bytes::copy_from_slice(content);
+        self.wait(async move {
+            let sending = tokio::spawn(upload(stream, content));
+            let answer = whole(answer).await;
+            sending.abort();
+            answer
+        })
+    }
+
+    /// How the connection ended: the reason that the server gave.
+    pub fn end(&mut self) -> Option<Reason> {
+        let ended = self.ended.take().expect("an end that nobody waited for");
+        match self.wait(ended).expect("a connection that does not panic") {
+            Ok(()) => None,
+            Err(error) => error.reason(),
+        }
+    }
+}
+
+async fn whole(answer: ResponseFuture) -> Result<Response, h2::Error> {
+    let (head, content) = answer.await?.into_parts();
+    Ok(Response {
+        status: head.status,
+        fields: head.headers,
+        content: read(content).await?,
+    })
+}
+
+async fn read(mut stream: RecvStream) -> Result<Vec<u8>, h2::Error> {
+    let mut content = Vec::new();
+    while let Some(piece) = stream.data().await {
+        let piece = piece?;
+        stream.flow_control().release_capacity(piece.len())?;
+        content.extend_from_slice(&piece);
+    }
+    Ok(content)
+}
+
+/// Sends content as the server's windows allow.
+async fn upload(mut stream: SendStream<Bytes>, mut content: Bytes) -> Result<(), h2::Error> {
+    while !content.is_empty() {
+        stream.reserve_capacity(content.len());
+        let Some(room) = std::future::poll_fn(|context| stream.poll_capacity(context)).await else {
+            return Ok(());
+        };
+        let piece = content.split_to(room?.min(content.len()));
+        stream.send_data(piece, false)?;
+    }
+    stream.send_data(Bytes::new(), true)
+}
