@@ -24,6 +24,9 @@ const LINGER_BOUND: u32 = 1 << 20;
 impl<L: Link> Connection<L> {
     /// All has been sent.
     pub(super) fn end(&mut self) -> Poll<io::Result<()>> {
+        if !self.has_sent_all() {
+            return Poll::Ready(Ok(()));
+        }
         self.record_cuts();
         self.unread = Vec::new();
         self.link.shut_down()?;

@@ -135,6 +135,7 @@ impl<L: Link> Connection<L> {
     }
 
     fn send_backlog(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.take_back();
         let Some(backlog) = &mut self.backlog else {
             return Poll::Ready(Ok(()));
         };
@@ -147,6 +148,26 @@ impl<L: Link> Connection<L> {
         self.backlog = None;
         self.deadlines.leave();
         Poll::Ready(Ok(()))
+    }
+
+    /// What the link took and could not send is backlog after all; true if there was any.
+    #[inline]
+    fn take_back(&mut self) -> bool {
+        let Some(unsent) = self.link.take_unsent() else {
+            return false;
+        };
+        let worker = self.open.worker();
+        worker.counters.bytes_sent.take_back(unsent.len() as u64);
+        self.deadlines
+            .begin_send(worker.view().ticks.send, self.link.in_flight());
+        self.backlog.get_or_insert_default().put_back(unsent);
+        true
+    }
+
+    /// Whether all that was sent has truly left, so that the link may be let go.
+    pub(super) fn has_sent_all(&mut self) -> bool {
+        self.link.flush();
+        !self.take_back()
     }
 
     /// Sends what has been rendered into the worker's buffer; what does not fit becomes this connection's own.

@@ -156,7 +156,7 @@ impl<L: Link> Connection<L> {
                     }
                 }
                 Event::Rejected { fault } => {
-                    tracing::debug!(client = %self.client, ?fault, "a request was turned away")
+                    tracing::debug!(client = %self.client, ?fault, "a request was turned away");
                 }
                 Event::GoAway { .. } | Event::Pong { .. } => {}
                 Event::Closed { fault } => {
