@@ -257,7 +257,8 @@ mod tests {
         #[test]
         fn agrees_with_a_plain_list(steps in prop::collection::vec((0usize..120, 0usize..300, any::<u8>(), 0usize..40), 0..200)) {
             let mut table = DynamicTable::new(600);
-            let (mut list, mut max): (Vec<(Vec<u8>, Vec<u8>)>, usize) = (Vec::new(), 600);
+            let mut list: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+            let mut max = 600;
             let size = |list: &[(Vec<u8>, Vec<u8>)]| list.iter().map(|(n, v)| n.len() + v.len() + 32).sum::<usize>();
             for (name, value, byte, change) in steps {
                 if change < 3 {
