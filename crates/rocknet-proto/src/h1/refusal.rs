@@ -229,6 +229,12 @@ impl Refusal {
     pub const fn may_answer(self) -> bool {
         !matches!(self, Self::Http2Preface)
     }
+
+    /// The line may as well be a preface of HTTP/2 that is broken: it names no version of HTTP. Where both are spoken, such
+    /// a client is left without an answer in either (RFC 9113 §3.4).
+    pub const fn may_be_preface(self) -> bool {
+        matches!(self, Self::Http2Preface | Self::VersionSyntax)
+    }
 }
 
 impl From<FieldFault> for Refusal {

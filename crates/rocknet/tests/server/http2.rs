@@ -193,9 +193,18 @@ fn a_stop_lets_answers_finish() {
 fn http_1_is_spoken_beside_it() {
     let server = start("", Vec::new());
     assert_eq!(server.get("/a.txt").text(), "a");
+    for preface in ["PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n", "GARBAGE INSTEAD OF-IT\r\n\r\n"] {
+        let mut client = server.connect();
+        client.send(preface);
+        client.assert_closed("a preface that is none");
+    }
     let mut client = server.connect();
-    client.send("PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n");
-    client.assert_closed("a preface that is none");
+    client.send("GET / HTTP/7.0\r\n\r\n");
+    assert_eq!(
+        client.answer().status,
+        505,
+        "a version that is none of ours, of a client that may read HTTP/1"
+    );
 }
 
 #[test]

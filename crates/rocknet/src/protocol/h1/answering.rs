@@ -238,7 +238,8 @@ impl<L: Link> Connection<L> {
         output: &mut SendQueue,
     ) {
         tracing::debug!(client = %self.client, "refused: {}", refusal.reason());
-        if refusal.may_answer() && self.engine.may_answer() {
+        let is_preface = view.h2c && refusal.may_be_preface();
+        if refusal.may_answer() && !is_preface && self.engine.may_answer() {
             let mut response = fixed::error_with_hint(refusal.status(), Some(refusal.reason()));
             filter::headers::apply_server(&mut response.fields);
             self.respond(worker, view, response, true, facts, output);
