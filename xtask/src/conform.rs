@@ -2,6 +2,7 @@
 
 mod browser;
 mod clients;
+mod h2spec;
 mod server;
 mod slow;
 
@@ -37,6 +38,8 @@ enum Step {
     Wrk,
     /// A connection per request, then keep-alive, by HTTP/1.0
     Ab,
+    /// The rules of HTTP/2, broken one by one
+    H2spec,
     /// slowhttptest: slow heads, bodies, ranges and readers; takes minutes
     Slow,
 }
@@ -44,11 +47,12 @@ enum Step {
 type Work = fn(&Path) -> Result<(), Failure>;
 
 /// The steps that take seconds; `cargo xtask test` runs them too.
-pub const CLIENTS: [(&str, Work); 4] = [
+pub const CLIENTS: [(&str, Work); 5] = [
     ("browser", browser::run),
     ("curl", clients::curl),
     ("wrk", clients::wrk),
     ("ab", clients::ab),
+    ("h2spec", h2spec::clear),
 ];
 
 pub fn run(options: &Options) -> Result<(), Failure> {
@@ -64,7 +68,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let mut steps = Steps::default();
     for ((name, work), step) in CLIENTS
         .into_iter()
-        .zip([Step::Browser, Step::Curl, Step::Wrk, Step::Ab])
+        .zip([Step::Browser, Step::Curl, Step::Wrk, Step::Ab, Step::H2spec])
     {
         if wanted(step) {
             steps.step(name, || work(&program));

@@ -9,6 +9,7 @@ mod repository;
 mod steps;
 mod test;
 mod tidy;
+mod tools;
 
 #[cfg(target_os = "linux")]
 mod bench;

@@ -58,6 +58,16 @@ impl Server {
         Self::start(program, &["serve", ".", "--listen", "127.0.0.1:0"], folder)
     }
 
+    /// The port that the kernel chose.
+    pub fn port(&self) -> Result<u16, Failure> {
+        let rest = self.url.trim_start_matches(SCHEME);
+        let port = rest
+            .split('/')
+            .next()
+            .and_then(|host| host.rsplit(':').next()?.parse().ok());
+        port.ok_or_else(|| format!("no port in {}", self.url).into())
+    }
+
     /// The whole URL of a path that begins with a slash.
     pub fn url(&self, path: &str) -> String {
         format!("{}{path}", self.url.trim_end_matches('/'))

@@ -1,0 +1,82 @@
+//! A program with RockNet inside: the sites of a configuration, and at `/echo` of each a handler of the program's own,
+//! which says back what it is sent.
+//!
+//! `cargo run --example echo -- rocknet.toml`, then `curl -d hello http://localhost:8080/echo`.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use rocknet::exchange::{ContentError, Exchange};
+use rocknet::handler::{Answering, Handler};
+use rocknet::response::Response;
+use rocknet::server::Server;
+use rocknet::snapshot::Mount;
+use rocknet_config::System;
+use rocknet_config::model::Pattern;
+use rocknet_io::socket::Address;
+use rocknet_proto::status::Status;
+
+/// Where the handler stands.
+const PATH: &str = "/echo";
+/// What it says to those who send nothing.
+const GREETING: &str = "Send me something.\n";
+
+struct Echo;
+
+impl Handler for Echo {
+    fn answer(&self, mut exchange: Exchange) -> Answering {
+        Box::pin(async move {
+            let mut content = Vec::new();
+            loop {
+                match exchange.content.chunk().await {
+                    Ok(Some(chunk)) => content.extend_from_slice(&chunk),
+                    Ok(None) if content.is_empty() => return Response::new(Status::OK).body(GREETING),
+                    Ok(None) => return Response::new(Status::OK).body(content),
+                    Err(ContentError::TooLarge) => return Response::new(Status::CONTENT_TOO_LARGE),
+                    Err(ContentError::Cut | ContentError::TooSlow) => return Response::new(Status::BAD_REQUEST),
+                }
+            }
+        })
+    }
+}
+
+fn main() -> ExitCode {
+    let Some(file) = std::env::args_os().nth(1) else {
+        eprintln!("name a configuration: echo rocknet.toml");
+        return ExitCode::from(2);
+    };
+    let loaded = match rocknet_config::load(Path::new(&file), &System) {
+        Ok(loaded) => loaded,
+        Err(report) => {
+            eprintln!("{report:?}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let mount = |site: &rocknet_config::model::Site| Mount {
+        site: site.name.clone(),
+        pattern: Pattern::Exact(PATH.to_owned()),
+        handler: Arc::new(Echo),
+    };
+    let mounts = loaded.config.sites.iter().map(mount).collect();
+    let server = match Server::start(loaded.config, mounts, &mut || Ok(())) {
+        Ok(server) => server,
+        Err(error) => {
+            eprintln!("{error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    for (_, bound, _) in server.listeners() {
+        match bound {
+            Address::Tcp { ip, port } => {
+                let host = ip.map_or_else(|| "localhost".to_owned(), |ip| ip.to_string());
+                println!("http://{host}:{port}{PATH}");
+            }
+            Address::Unix(path) => println!("unix:{}", path.display()),
+        }
+    }
+    // It serves until the process ends.
+    loop {
+        std::thread::park();
+    }
+}

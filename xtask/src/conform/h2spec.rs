@@ -1,0 +1,90 @@
+//! h2spec: the rules of HTTP/2 broken one by one, each answer judged.
+
+use super::server::Server;
+use crate::command::{cargo, command, run as run_command};
+use crate::tools::H2SPEC;
+use crate::{Failure, repository};
+use std::fs;
+use std::path::Path;
+
+/// Seconds that h2spec waits for an answer before it calls the case failed: more than a busy machine takes.
+const PATIENCE: &str = "4";
+/// Its cases need a path that takes content and reads it, and that answers GET with content: the example's handler does.
+const CONFIGURATION: &str = "\
+[server]
+workers = 1
+h2c = true
+[site.default]
+listen = \"127.0.0.1:0\"
+root = \".\"
+";
+
+/// All cases, in the clear. The program to test is the one around the same library that has a handler.
+pub fn clear(_: &Path) -> Result<(), Failure> {
+    let h2spec = H2SPEC.path()?;
+    run_command(cargo().args(["build", "--locked", "--quiet", "-p", "rocknet", "--example", "echo"]))?;
+    let program = repository::target().join("debug/examples/echo");
+    let folder = tempfile::tempdir()?;
+    fs::write(folder.path().join("rocknet.toml"), CONFIGURATION)?;
+    let server = Server::start(&program, &["rocknet.toml"], folder.path())?;
+    let port = server.port()?.to_string();
+    let mut run = command(h2spec);
+    run.args([
+        "--strict",
+        "-h",
+        "127.0.0.1",
+        "-P",
+        "/echo",
+        "-o",
+        PATIENCE,
+        "-p",
+        &port,
+    ]);
+    let said = run.output()?;
+    let said = String::from_utf8_lossy(&said.stdout);
+    // Those that failed are told again at the end, with what was expected.
+    let told = said.rsplit_once("Failures:").map_or(&*said, |(_, failures)| failures);
+    judge(&said).map_err(|wrong| format!("{wrong}\n{told}").into())
+}
+
+/// Every case has to pass: one that was skipped found no way to be tried.
+fn judge(said: &str) -> Result<(), String> {
+    let last = said.lines().rev().map(str::trim).find(|line| line.contains(" tests, "));
+    let Some(summary) = last else {
+        return Err("it told no result".to_owned());
+    };
+    let count = |word: &str| {
+        let part = summary.split(", ").find(|part| part.ends_with(word))?;
+        part.split(' ').next()?.parse::<u32>().ok()
+    };
+    match (count("tests"), count("passed")) {
+        (Some(all), Some(passed)) if all > 0 && all == passed => {
+            println!("{summary}");
+            Ok(())
+        }
+        _ => Err(summary.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_case_has_to_pass() {
+        let rows = [
+            (
+                "Finished in 1.2 seconds\n146 tests, 146 passed, 0 skipped, 0 failed\n",
+                true,
+            ),
+            ("146 tests, 145 passed, 0 skipped, 1 failed", false),
+            ("146 tests, 145 passed, 1 skipped, 0 failed", false),
+            ("0 tests, 0 passed, 0 skipped, 0 failed", false),
+            ("Error: connection refused", false),
+            ("", false),
+        ];
+        for (said, expected) in rows {
+            assert_eq!(judge(said).is_ok(), expected, "{said:?}");
+        }
+    }
+}

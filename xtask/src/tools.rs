@@ -1,0 +1,49 @@
+//! Programs of others that tests run and no system packages: built from source, once, into the target folder.
+
+use crate::command::{command, find, output};
+use crate::{Failure, repository};
+use std::path::PathBuf;
+
+/// A program written in Go, of one version for everybody.
+pub struct Tool {
+    program: &'static str,
+    module: &'static str,
+    version: &'static str,
+}
+
+const fn tool(program: &'static str, module: &'static str, version: &'static str) -> Tool {
+    Tool {
+        program,
+        module,
+        version,
+    }
+}
+
+/// A client that breaks the rules of HTTP/2 one by one, and judges the answers.
+pub const H2SPEC: Tool = tool(
+    "h2spec",
+    "github.com/summerwind/h2spec/cmd/h2spec",
+    "v2.2.1+incompatible",
+);
+
+impl Tool {
+    /// Where it lies; built if it is not there yet. Without Go that is an error: no test skips itself.
+    pub fn path(&self) -> Result<PathBuf, Failure> {
+        let folder = repository::target().join("tools/bin");
+        let path = folder.join(self.program);
+        if path.is_file() {
+            return Ok(path);
+        }
+        let Some(go) = find("go") else {
+            return Err(format!(
+                "{} is built by Go: install Go 1.24 or newer (https://go.dev/dl), then try again",
+                self.program
+            )
+            .into());
+        };
+        let module = format!("{}@{}", self.module, self.version);
+        println!("building {module}");
+        output(command(go).args(["install", &module]).env("GOBIN", &folder))?;
+        Ok(path)
+    }
+}
