@@ -9,6 +9,7 @@ use crate::log::SinkId;
 use crate::worker::View;
 
 /// What the access log will want to know.
+#[derive(Default)]
 pub struct Facts {
     /// The log of the site that was asked, which a reload in between does not change.
     pub access: Option<SinkId>,

@@ -1,9 +1,13 @@
-//! HTTP/1 connections without a socket: in every split of the bytes they answer the same, and time passes when told to.
+//! Connections without a socket: in every split of the bytes they answer the same, and time passes when told to.
 
 mod deadlines;
+mod http2;
 mod life;
 mod limits;
 mod splits;
+#[allow(dead_code)] // shared with tests that use more of it
+#[path = "../wire/mod.rs"]
+mod wire;
 mod world;
 
 /// What a client asks that wants nothing unusual.

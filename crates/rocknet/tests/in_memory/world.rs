@@ -17,7 +17,7 @@ use rocknet::exchange::{Client, Exchange};
 use rocknet::handler::{Answering, Handler};
 use rocknet::log::Logger;
 use rocknet::metrics::Metrics;
-use rocknet::protocol::h1::Connection;
+use rocknet::protocol::{h1, h2};
 use rocknet::response::{Body, Response, Stream};
 use rocknet::snapshot::{Mount, Snapshot};
 use rocknet::worker::{Shared, Worker};
@@ -184,14 +184,21 @@ impl World {
     }
 
     pub fn connect(&self) -> Conversation {
+        self.converse(|link| Box::pin(h1::Connection::new(&self.worker, link, Client::Local, None)))
+    }
+
+    pub fn connect_http2(&self) -> Conversation {
+        self.converse(|link| Box::pin(h2::Connection::new(&self.worker, link, Client::Local, None)))
+    }
+
+    fn converse(&self, connect: impl FnOnce(Sim) -> Pin<Box<dyn Future<Output = ()>>>) -> Conversation {
         let (link, peer) = sim::pipe();
         let woken = Arc::new(Woken {
             flag: AtomicBool::new(true),
             thread: thread::current(),
         });
-        let connection = Connection::new(&self.worker, link, Client::Local, None);
         Conversation {
-            connection: Some(Box::pin(connection)),
+            connection: Some(connect(link)),
             peer,
             waker: Waker::from(Arc::clone(&woken)),
             woken,
@@ -222,7 +229,7 @@ impl World {
 
 /// One connection and its client.
 pub struct Conversation {
-    connection: Option<Pin<Box<Connection<Sim>>>>,
+    connection: Option<Pin<Box<dyn Future<Output = ()>>>>,
     pub peer: Peer,
     waker: Waker,
     pub woken: Arc<Woken>,
@@ -242,12 +249,17 @@ impl Conversation {
 
     /// Runs until the connection is over, however long the disk takes.
     pub fn run_to_end(&mut self) {
+        self.run_until(Conversation::is_over);
+    }
+
+    /// Runs until it is as wanted, however long the disk takes.
+    pub fn run_until(&mut self, wanted: impl Fn(&Conversation) -> bool) {
         let deadline = Instant::now() + PATIENCE;
-        while !self.settle().is_over() {
+        while !wanted(self.settle()) {
             let left = deadline.saturating_duration_since(Instant::now());
             assert!(
                 !left.is_zero(),
-                "still open: {:?}",
+                "not there yet: {:?}",
                 String::from_utf8_lossy(&self.peer.heard())
             );
             thread::park_timeout(left);

@@ -87,6 +87,17 @@ impl ServerConnection {
         !self.streams.ready.is_empty() && self.send_window.available() > 0
     }
 
+    /// What the client's windows let this stream send now.
+    pub fn allowance(&self, id: StreamId) -> u64 {
+        let stream = self.streams.get(id);
+        stream.map_or(0, |stream| stream.send_window.available().min(self.send_window.available()))
+    }
+
+    /// What the client's windows let all streams together send now.
+    pub fn connection_allowance(&self) -> u64 {
+        self.send_window.available()
+    }
+
     /// Content that is ready and held back by the client's windows alone: to be given a deadline by the server, as memory
     /// that a client pins by not reading (CVE-2019-9517). 0 while something may be sent.
     pub fn stalled(&self) -> u64 {

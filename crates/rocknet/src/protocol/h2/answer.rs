@@ -5,16 +5,21 @@ use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 
-use bytes::Bytes;
+use bytes::BytesMut;
 use rocknet_io::queue::SendQueue;
+use rocknet_proto::h1::Refusal;
 use rocknet_proto::h2::{ServerConnection, StreamId};
+use rocknet_proto::request::OwnedRequest;
 use rocknet_proto::status::Status;
 
 use super::supply::Supply;
 use crate::dispatch::Outcome;
-use crate::exchange::{ContentError, Pipe};
+use crate::exchange::{ContentError, Pipe, RequestContent};
 use crate::protocol::deadlines::Deadlines;
 use crate::protocol::facts::Facts;
+
+/// Room for content that comes in small pieces; larger pieces have a chunk of their own.
+const CHUNK: usize = 4096;
 
 /// One answer under way.
 pub struct Answer {
@@ -28,16 +33,27 @@ pub struct Answer {
 }
 
 pub enum State {
+    /// It came while nothing could be sent, and is answered when that is over.
+    Held(Held),
     /// A handler makes it.
     Waiting(Pin<Box<dyn Future<Output = Outcome>>>),
     /// Its head has been written.
     Feeding { supply: Supply, status: Status, sent: u64 },
 }
 
+/// What waits to be answered.
+pub enum Held {
+    Request {
+        request: Rc<OwnedRequest>,
+        content: RequestContent,
+    },
+    Refusal(Refusal),
+}
+
 /// Content of the request on its way to the handler. The stream's window bounds it.
 pub struct Incoming {
     pipe: Rc<Pipe>,
-    chunks: VecDeque<Bytes>,
+    chunks: VecDeque<BytesMut>,
     ended: bool,
     /// The client waits for 100 before it sends.
     expects_continue: bool,
@@ -56,11 +72,23 @@ impl Incoming {
     /// A piece came.
     pub fn add(&mut self, piece: &[u8], last: bool) {
         if !piece.is_empty() {
-            self.chunks.push_back(Bytes::copy_from_slice(piece));
+            self.push(piece);
         }
         self.ended |= last;
         // Who sends has seen that it may.
         self.expects_continue = false;
+    }
+
+    /// Small pieces share a chunk: the window counts bytes, and a piece of one takes much more memory than that.
+    fn push(&mut self, piece: &[u8]) {
+        if let Some(last) = self.chunks.back_mut()
+            && last.len() + piece.len() <= last.capacity()
+        {
+            return last.extend_from_slice(piece);
+        }
+        let mut chunk = BytesMut::with_capacity(piece.len().max(CHUNK));
+        chunk.extend_from_slice(piece);
+        self.chunks.push_back(chunk);
     }
 
     /// Ends it for the handler before its time.
@@ -75,7 +103,7 @@ impl Incoming {
         }
         if let Some(chunk) = self.chunks.pop_front() {
             engine.release(id, chunk.len() as u32, output.buffer());
-            self.pipe.put(chunk);
+            self.pipe.put(chunk.freeze());
             return Demand::Met;
         }
         if self.ended {
@@ -152,5 +180,24 @@ impl Answers {
         if self.count == 0 {
             self.places = Vec::new();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_pieces_share_chunks() {
+        let (_content, pipe) = RequestContent::piped();
+        let mut incoming = Incoming::new(pipe, false);
+        for _ in 0..3 * CHUNK {
+            incoming.add(b"x", false);
+        }
+        assert_eq!(incoming.chunks.len(), 3);
+        incoming.add(&[b'y'; 2 * CHUNK], false);
+        incoming.add(b"z", true);
+        let sizes: Vec<_> = incoming.chunks.iter().map(|chunk| chunk.len()).collect();
+        assert_eq!(sizes, [CHUNK, CHUNK, CHUNK, 2 * CHUNK, 1]);
     }
 }

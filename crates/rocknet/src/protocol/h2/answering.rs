@@ -111,9 +111,22 @@ impl<L: Link> Connection<L> {
         }
         let kept = asked.facts.request.clone();
         let owned = || kept.unwrap_or_else(|| Rc::new(OwnedRequest::copy(head.bytes(), head.index())));
-        let request = head.request();
+        self.answer_by_handler(worker, &head.request(), owned, content, asked, site, output);
+    }
+
+    /// Answers what nobody knows the answer of.
+    pub(super) fn answer_by_handler(
+        &mut self,
+        worker: &Rc<Worker>,
+        request: &Request<'_>,
+        owned: impl FnOnce() -> Rc<OwnedRequest>,
+        content: RequestContent,
+        asked: Asked,
+        site: Option<u32>,
+        output: &mut SendQueue,
+    ) {
         let dispatched = catch_unwind(AssertUnwindSafe(|| {
-            dispatch::slow(worker, site, &request, owned, content, self.client)
+            dispatch::slow(worker, site, request, owned, content, self.client)
         }));
         match dispatched {
             Ok(dispatched) => self.dispatched(worker, dispatched, Written::default(), asked, output),
@@ -264,7 +277,13 @@ impl<L: Link> Connection<L> {
         self.respond_refusal(worker, refusal, asked, output);
     }
 
-    fn respond_refusal(&mut self, worker: &Rc<Worker>, refusal: Refusal, asked: Asked, output: &mut SendQueue) {
+    pub(super) fn respond_refusal(
+        &mut self,
+        worker: &Rc<Worker>,
+        refusal: Refusal,
+        asked: Asked,
+        output: &mut SendQueue,
+    ) {
         tracing::debug!(client = %self.client, "refused: {}", refusal.reason());
         let mut response = fixed::error_with_hint(refusal.status(), Some(refusal.reason()));
         filter::headers::apply_server(&mut response.fields);

@@ -5,7 +5,7 @@
 //! ```
 //! Serving goes in rounds: answers that are being made are looked at, what came in is read and answered where it can be
 //! at once, what windows allow is framed, and all of it leaves in one go. Before any round, what is queued must have
-//! left: that is all the back-pressure there is.
+//! left: that is all the back-pressure there is. Until it has, what comes is read and held.
 
 use std::future::Future;
 use std::io;
@@ -47,6 +47,12 @@ pub struct Connection<L> {
     pub(super) stalled: bool,
     /// What did not fit into the socket.
     pub(super) backlog: Option<Box<SendQueue>>,
+    /// Heads of requests that came while nothing could be sent, in bytes.
+    pub(super) held: usize,
+    /// What is received now is acted on without beginning answers.
+    pub(super) is_holding: bool,
+    /// The place of an answer that is looked at first.
+    pub(super) first_place: usize,
     /// Answers that could not be given at once.
     pub(super) answers: Answers,
     /// Bytes thrown away while lingering.
@@ -93,6 +99,9 @@ impl<L: Link> Connection<L> {
             stalled: !unread.is_empty(),
             unread,
             backlog: None,
+            held: 0,
+            is_holding: false,
+            first_place: 0,
             answers: Answers::default(),
             dropped: 0,
         }
@@ -102,6 +111,14 @@ impl<L: Link> Connection<L> {
         let mut rounds = 0;
         loop {
             let progress = match self.send_backlog(context) {
+                Poll::Pending if self.state == State::Serving => {
+                    if rounds == ROUNDS_PER_TURN {
+                        context.waker().wake_by_ref();
+                        return Poll::Pending;
+                    }
+                    rounds += 1;
+                    self.hold(context)
+                }
                 Poll::Pending => Poll::Pending,
                 Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
                 Poll::Ready(Ok(())) => match self.state {
@@ -146,6 +163,7 @@ impl<L: Link> Connection<L> {
         self.deadlines.moved(moved);
         ready!(sent)?;
         self.backlog = None;
+        self.held = 0;
         self.deadlines.leave();
         Poll::Ready(Ok(()))
     }

@@ -6,6 +6,7 @@ mod block;
 mod closing;
 mod connection;
 mod feeding;
+mod holding;
 mod reading;
 mod reply;
 mod supply;

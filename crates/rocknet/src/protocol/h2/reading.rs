@@ -87,7 +87,7 @@ impl<L: Link> Connection<L> {
         Ok(true)
     }
 
-    fn work_off(&mut self, worker: &Rc<Worker>, view: &View, head: &mut Head, output: &mut SendQueue) {
+    pub(super) fn work_off(&mut self, worker: &Rc<Worker>, view: &View, head: &mut Head, output: &mut SendQueue) {
         let mut unread = std::mem::take(&mut self.unread);
         let used = self.take_in(worker, view, &unread, head, output);
         if used < unread.len() {
@@ -119,9 +119,16 @@ impl<L: Link> Connection<L> {
                     end,
                     expects_continue,
                 } => {
+                    if self.is_holding {
+                        self.hold_request(worker, view, head, stream, end, expects_continue);
+                        continue;
+                    }
                     // Whatever is waited for next, its time begins anew.
                     self.deadlines.leave();
                     self.answer(worker, view, head, stream, end, expects_continue, output);
+                }
+                Event::Refused { stream, refusal } if self.is_holding => {
+                    self.hold_refusal(worker, view, stream, refusal);
                 }
                 Event::Refused { stream, refusal } => self.refuse(worker, view, stream, refusal, output),
                 Event::Data {
@@ -164,7 +171,7 @@ impl<L: Link> Connection<L> {
                     return bytes.len();
                 }
             }
-            if output.len() >= OUTPUT_BOUND {
+            if output.len() >= OUTPUT_BOUND && !self.is_holding {
                 self.stalled = at < bytes.len();
                 return at;
             }

@@ -15,8 +15,8 @@ use rocknet_io::queue::{SendQueue, SharedBytes};
 use crate::blocking::{Job, Pool};
 use crate::response::{Body, FilePart, Part, Stream};
 
-/// Files are read in pieces of this size, and the next when the last has been framed: a frame cannot be taken back, so
-/// what it holds must be there before it begins, and streams whose client does not read hold no more than this.
+/// Files are read in pieces of this size at most, and the next when the last has been framed: a frame cannot be taken
+/// back, so what it holds must be there before it begins.
 const PIECE: u64 = 64 * 1024;
 
 /// What is still to be framed of an answer.
@@ -102,6 +102,11 @@ impl Supply {
         self.source.is_none()
     }
 
+    /// More comes out of files: as much as is asked for, when it is asked for, and the last of it is known to be that.
+    pub fn is_file(&self) -> bool {
+        matches!(self.source, Some(Source::File(_) | Source::Parts(..)))
+    }
+
     /// Takes `length` of the ready bytes into the queue.
     pub fn put(&mut self, length: u64, out: &mut SendQueue) {
         let length = length as usize;
@@ -118,11 +123,11 @@ impl Supply {
         }
     }
 
-    /// Gets more ready; `None` at the end. To be called when nothing is ready.
-    pub fn poll(&mut self, context: &mut Context<'_>, pool: &Pool) -> Poll<Option<io::Result<()>>> {
+    /// Gets more ready, of a file not more than `most`; `None` at the end. To be called when nothing is ready.
+    pub fn poll(&mut self, context: &mut Context<'_>, pool: &Pool, most: u64) -> Poll<Option<io::Result<()>>> {
         let piece = match &mut self.source {
             None => return Poll::Ready(None),
-            Some(source) => ready!(source.poll(context, pool)),
+            Some(source) => ready!(source.poll(context, pool, most)),
         };
         Poll::Ready(match piece {
             None => {
@@ -153,12 +158,12 @@ impl Source {
         }
     }
 
-    fn poll(&mut self, context: &mut Context<'_>, pool: &Pool) -> Poll<Option<io::Result<Bytes>>> {
+    fn poll(&mut self, context: &mut Context<'_>, pool: &Pool, most: u64) -> Poll<Option<io::Result<Bytes>>> {
         match self {
-            Source::File(file) => file.poll(context, pool),
+            Source::File(file) => file.poll(context, pool, most),
             Source::Parts(parts, current) => loop {
                 if let Some(file) = current {
-                    if let Some(piece) = ready!(file.poll(context, pool)) {
+                    if let Some(piece) = ready!(file.poll(context, pool, most)) {
                         return Poll::Ready(Some(piece));
                     }
                     *current = None;
@@ -179,7 +184,7 @@ impl FileSource {
         FileSource { part, reading: None }
     }
 
-    fn poll(&mut self, context: &mut Context<'_>, pool: &Pool) -> Poll<Option<io::Result<Bytes>>> {
+    fn poll(&mut self, context: &mut Context<'_>, pool: &Pool, most: u64) -> Poll<Option<io::Result<Bytes>>> {
         if self.part.length == 0 {
             return Poll::Ready(None);
         }
@@ -188,14 +193,14 @@ impl FileSource {
                 let read = ready!(Pin::new(reading).poll(context));
                 self.reading = None;
                 // Without a pool to wait in, the loop has to wait for the disk itself.
-                read.unwrap_or_else(|_| read_piece(&self.part))
+                read.unwrap_or_else(|_| read_piece(&self.part, most))
             }
-            None => match self.read_resident() {
+            None => match self.read_resident(most) {
                 Ok(Some(piece)) => Ok(piece),
                 Ok(None) => {
                     let part = self.part.clone();
-                    self.reading = Some(pool.spawn(Priority::Normal, move || read_piece(&part)));
-                    return self.poll(context, pool);
+                    self.reading = Some(pool.spawn(Priority::Normal, move || read_piece(&part, most)));
+                    return self.poll(context, pool, most);
                 }
                 Err(error) => Err(error),
             },
@@ -208,8 +213,8 @@ impl FileSource {
     }
 
     /// What is in memory of the next piece; `None` if its beginning is not.
-    fn read_resident(&self) -> io::Result<Option<Bytes>> {
-        let mut buffer = vec![0; self.part.length.min(PIECE) as usize];
+    fn read_resident(&self, most: u64) -> io::Result<Option<Bytes>> {
+        let mut buffer = vec![0; self.part.length.min(PIECE).min(most) as usize];
         Ok(
             match file::read_resident(&self.part.file.file, self.part.offset, &mut buffer)? {
                 Some(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
@@ -223,8 +228,8 @@ impl FileSource {
     }
 }
 
-fn read_piece(part: &FilePart) -> io::Result<Bytes> {
-    let mut buffer = vec![0; part.length.min(PIECE) as usize];
+fn read_piece(part: &FilePart, most: u64) -> io::Result<Bytes> {
+    let mut buffer = vec![0; part.length.min(PIECE).min(most) as usize];
     file::read_range(&part.file.file, part.offset, &mut buffer)?;
     Ok(buffer.into())
 }

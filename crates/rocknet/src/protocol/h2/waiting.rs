@@ -10,6 +10,7 @@ use rocknet_proto::h2::ErrorCode;
 use super::answer::{Answer, Demand, State};
 use super::answering::Asked;
 use super::connection::Connection;
+use super::feeding::OUTPUT_BOUND;
 use super::reply::H2Reply;
 use crate::dispatch::{self, Outcome};
 use crate::protocol::deadlines::Phase;
@@ -31,13 +32,22 @@ impl<L: Link> Connection<L> {
             return false;
         }
         let mut moved = false;
-        for place in 0..self.answers.places() {
+        // What one round may send is read for it and no more, whoever asks for how much: what is ready while windows are
+        // closed is memory that a client pins for nothing.
+        let mut room = self.engine.connection_allowance().min(OUTPUT_BOUND);
+        let (places, first) = (self.answers.places(), self.first_place.min(self.answers.places()));
+        for place in (first..places).chain(0..first) {
             let Some(answer) = self.answers.take_at(place) else {
                 continue;
             };
-            match self.look_at(context, worker, view, answer) {
+            let had_room = room > 0;
+            match self.look_at(context, worker, view, answer, &mut room) {
                 Look::Same(answer) => self.answers.insert(answer),
                 Look::Moved => moved = true,
+            }
+            if had_room && room == 0 {
+                // The next round begins with those that got nothing in this one.
+                self.first_place = place + 1;
             }
         }
         moved
@@ -49,9 +59,31 @@ impl<L: Link> Connection<L> {
         worker: &Rc<Worker>,
         view: &View,
         mut answer: Box<Answer>,
+        room: &mut u64,
     ) -> Look {
+        if let State::Held(_) = answer.state {
+            let Answer {
+                id,
+                state,
+                head_only,
+                facts,
+                content,
+                ..
+            } = *answer;
+            let asked = Asked {
+                id,
+                head_only,
+                facts,
+                content,
+            };
+            if let State::Held(held) = state {
+                self.release(worker, view, held, asked);
+            }
+            return Look::Moved;
+        }
         loop {
             match &mut answer.state {
+                State::Held(_) => {}
                 State::Waiting(future) => match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
                     Ok(Poll::Pending) => {}
                     Ok(Poll::Ready(outcome)) => {
@@ -67,11 +99,20 @@ impl<L: Link> Connection<L> {
                 State::Feeding { supply, .. } if supply.ready() > 0 => {
                     answer.deadlines.enter(Phase::Send, view.ticks.send);
                 }
+                State::Feeding { supply, .. } if supply.is_file() && self.engine.allowance(answer.id) == 0 => {
+                    answer.deadlines.enter(Phase::Send, view.ticks.send);
+                }
+                State::Feeding { supply, .. } if supply.is_file() && *room == 0 => {}
                 State::Feeding { supply, status, sent } => {
-                    match catch_unwind(AssertUnwindSafe(|| supply.poll(context, &worker.shared.pool))) {
+                    let most = self.engine.allowance(answer.id).min(*room);
+                    match catch_unwind(AssertUnwindSafe(|| supply.poll(context, &worker.shared.pool, most))) {
+                        Ok(Poll::Pending) if supply.is_file() => {
+                            answer.deadlines.enter_handler(view.ticks.answer);
+                        }
                         Ok(Poll::Pending) => {}
                         Ok(Poll::Ready(Some(Ok(())))) => {
                             let (ready, last) = (supply.ready(), supply.is_last());
+                            *room = room.saturating_sub(ready);
                             let output = &mut worker.buffers.borrow_mut().output;
                             if self.engine.offer(answer.id, ready, last, output.buffer()).is_ok() {
                                 answer.deadlines.leave();
@@ -110,8 +151,9 @@ impl<L: Link> Connection<L> {
                 None => Demand::None,
             };
             let is_making = match &answer.state {
+                State::Held(_) => false,
                 State::Waiting(_) => true,
-                State::Feeding { supply, .. } => supply.ready() == 0,
+                State::Feeding { supply, .. } => supply.ready() == 0 && !supply.is_file(),
             };
             match demand {
                 Demand::Met if is_making => continue,

@@ -1,0 +1,151 @@
+//! Holding: while the socket takes nothing, what comes is still read, and requests wait for their turn.
+//!
+//! A client may write before it reads. Were nothing received until it had taken what is queued, both sides could wait for
+//! each other's room until a deadline cuts them off. So frames are acted on: windows move, content gets to its handler,
+//! resets end what nobody wants. Only answers are not begun, so that the queue grows by control frames alone, whose
+//! number the engine bounds.
+
+use std::io;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use rocknet_io::link::Link;
+use rocknet_io::queue::SendQueue;
+use rocknet_proto::h1::Refusal;
+use rocknet_proto::h2::{Head, StreamId};
+use rocknet_proto::method::Method;
+use rocknet_proto::request::OwnedRequest;
+
+use super::answer::{Answer, Held, Incoming, State};
+use super::answering::Asked;
+use super::connection::Connection;
+use crate::exchange::{ContentError, RequestContent};
+use crate::protocol::deadlines::Deadlines;
+use crate::protocol::facts::Facts;
+use crate::worker::{Buffers, View, Worker};
+
+/// Heads kept for requests that wait: as many streams as a client may open, each with 2 KiB, which is more than browsers
+/// send. Beyond it the socket fills, and the client has to take what it asked for first.
+const HEADS_BOUND: usize = 256 * 1024;
+
+/// Bytes queued beyond which nothing more is received: answers of a full round, and as much of control frames, which is
+/// far more than their accounts allow.
+const QUEUE_BOUND: u64 = 512 * 1024;
+
+impl<L: Link> Connection<L> {
+    /// Receives once while the backlog waits for room; pending when nothing has come, or nothing more may.
+    pub(super) fn hold(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Some(mut backlog) = self.backlog.take_if(|backlog| backlog.len() < QUEUE_BOUND) else {
+            return Poll::Pending;
+        };
+        let worker = Rc::clone(self.open.worker());
+        let received = if self.held < HEADS_BOUND {
+            self.receive_held(context, &worker, &mut backlog)
+        } else {
+            Poll::Pending
+        };
+        self.backlog = Some(backlog);
+        received
+    }
+
+    fn receive_held(
+        &mut self,
+        context: &mut Context<'_>,
+        worker: &Rc<Worker>,
+        backlog: &mut SendQueue,
+    ) -> Poll<io::Result<()>> {
+        let Buffers { input, head, .. } = &mut *worker.buffers.borrow_mut();
+        let Poll::Ready(received) = self.link.poll_recv(context, input) else {
+            return Poll::Pending;
+        };
+        let received = received?;
+        if received.is_empty() {
+            // It may still take what is queued; when that has left, the next look finds the end again.
+            return Poll::Pending;
+        }
+        self.unread.extend_from_slice(&received);
+        self.is_holding = true;
+        self.work_off(worker, &worker.view(), head, backlog);
+        self.is_holding = false;
+        Poll::Ready(Ok(()))
+    }
+
+    /// Keeps a request until answers may be begun again.
+    #[cold]
+    pub(super) fn hold_request(
+        &mut self,
+        worker: &Worker,
+        view: &View,
+        head: &Head,
+        id: StreamId,
+        end: bool,
+        expects_continue: bool,
+    ) {
+        let request = head.request();
+        let head_only = request.method == Method::Head;
+        let site = view.site(self.local.as_deref().copied(), request.authority);
+        let (content, pipe) = RequestContent::piped();
+        let mut incoming = None;
+        let held = if end {
+            pipe.end(Ok(()));
+            None
+        } else {
+            let limit = site.map_or(0, |site| view.snapshot.sites[site as usize].body_size);
+            let refused = self.engine.set_content_limit(id, limit).err();
+            if refused.is_none() {
+                incoming = Some(Incoming::new(pipe, expects_continue));
+            }
+            refused.map(Held::Refusal)
+        };
+        let request = Rc::new(OwnedRequest::copy(head.bytes(), head.index()));
+        self.held += head.bytes().len() + size_of::<OwnedRequest>();
+        self.answers.insert(Box::new(Answer {
+            id,
+            state: State::Held(held.unwrap_or(Held::Request { request, content })),
+            deadlines: Deadlines::new(&worker.wheel),
+            // Made when it is answered, by the configuration of that time.
+            facts: Facts::default(),
+            head_only,
+            content: incoming,
+        }));
+    }
+
+    /// Keeps the answer to what is not taken, as `refuse` would give it.
+    #[cold]
+    pub(super) fn hold_refusal(&mut self, worker: &Worker, view: &View, id: StreamId, refusal: Refusal) {
+        let mut facts = Facts::of_nothing(view, self.local.as_deref().copied());
+        if let Some(answer) = self.answers.take(id) {
+            if let Some(content) = &answer.content {
+                content.fail(ContentError::TooLarge);
+            }
+            if !matches!(answer.state, State::Held(_)) {
+                facts = answer.facts;
+            }
+        }
+        self.held += size_of::<Answer>();
+        self.answers.insert(Box::new(Answer {
+            id,
+            state: State::Held(Held::Refusal(refusal)),
+            deadlines: Deadlines::new(&worker.wheel),
+            facts,
+            head_only: false,
+            content: None,
+        }));
+    }
+
+    /// Answers what was held.
+    #[cold]
+    pub(super) fn release(&mut self, worker: &Rc<Worker>, view: &View, held: Held, mut asked: Asked) {
+        let output = &mut worker.buffers.borrow_mut().output;
+        match held {
+            Held::Refusal(refusal) => self.respond_refusal(worker, refusal, asked, output),
+            Held::Request { request, content } => {
+                let asked_for = request.view();
+                let site = view.site(self.local.as_deref().copied(), asked_for.authority);
+                asked.facts = Facts::new(view, site, || Rc::clone(&request));
+                let owned = || Rc::clone(&request);
+                self.answer_by_handler(worker, &asked_for, owned, content, asked, site, output);
+            }
+        }
+    }
+}

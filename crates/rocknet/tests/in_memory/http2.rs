@@ -1,0 +1,177 @@
+//! HTTP/2 with a client that writes and does not read: it is heard, answered when it listens, and fills no memory.
+
+use crate::wire::{self, DATA, END_HEADERS, END_STREAM, Frame, HEADERS, PING, RST_STREAM};
+use crate::world::{Conversation, World};
+
+/// What a client may send of one stream before it has to read.
+const STREAM_WINDOW: usize = 256 * 1024;
+
+fn answered(client: &Conversation) -> Vec<Frame> {
+    wire::frames(&client.peer.heard()).0
+}
+
+fn has_end(client: &Conversation, stream: u32) -> bool {
+    answered(client)
+        .iter()
+        .any(|frame| frame.stream == stream && frame.ends_stream())
+}
+
+/// A client that has asked for more than it takes: what is heard of it stays as it is until it takes more.
+fn blocked(world: &World) -> Conversation {
+    let mut client = world.connect_http2();
+    client.peer.say(&wire::open_beginning());
+    client.settle();
+    client.peer.take(0);
+    client.peer.say(&wire::get(1, "/large.bin"));
+    client.settle();
+    client
+}
+
+#[test]
+fn a_client_that_only_writes_is_heard() {
+    let world = World::new("").warm();
+    let mut client = blocked(&world);
+    let before = client.peer.heard().len();
+    let content: Vec<u8> = (0..STREAM_WINDOW).map(|at| at as u8).collect();
+    client.peer.say(&wire::post(3, "/echo"));
+    for piece in wire::content(3, &content).chunks(10_000) {
+        client.peer.say(piece);
+        client.settle();
+    }
+    let streams: Vec<u32> = (0..100).map(|number| 5 + 2 * number).collect();
+    for &stream in &streams {
+        client.peer.say(&wire::get(stream, "/small.txt"));
+    }
+    client.peer.say(&wire::frame(PING, 0, 0, "whatever"));
+    // One that is given up while it waits needs no answer.
+    client.peer.say(&wire::rst(streams[50]));
+    client.settle();
+    assert_eq!(client.peer.unreceived(), 0, "all of it is read");
+    assert_eq!(client.peer.heard().len(), before, "and nothing could be said");
+    client.peer.take_all();
+    client.run_until(|client| {
+        [1, 3]
+            .iter()
+            .chain(&streams)
+            .all(|&stream| stream == streams[50] || has_end(client, stream))
+    });
+    let frames = answered(&client);
+    assert_eq!(wire::content_of(&frames, 1).len(), 70_000);
+    assert!(wire::content_of(&frames, 3) == content);
+    for stream in streams.iter().filter(|&&stream| stream != streams[50]) {
+        assert_eq!(wire::content_of(&frames, *stream), b"Hello, world!", "{stream}");
+    }
+    assert!(frames.iter().all(|frame| frame.stream != streams[50]));
+    assert!(
+        frames
+            .iter()
+            .any(|frame| frame.kind == PING && frame.payload == b"whatever")
+    );
+}
+
+#[test]
+fn what_is_refused_waits_as_well() {
+    let world = World::new("body_size = \"10KB\"").warm();
+    let mut client = blocked(&world);
+    let long = wire::request(3, "POST", "/echo", &[("content-length", "10241")], false);
+    client
+        .peer
+        .say(&long)
+        .say(&wire::post(5, "/echo"))
+        .say(&wire::content(5, &[b'x'; 10_241]));
+    let field = "x".repeat(20_000);
+    let pieces = wire::block(&[
+        (":method", "GET"),
+        (":scheme", "http"),
+        (":path", "/"),
+        (":authority", "h"),
+        ("a", &field),
+    ]);
+    let (first, rest) = pieces.split_at(16_384);
+    client
+        .peer
+        .say(&wire::frame(HEADERS, END_STREAM, 7, first))
+        .say(&wire::frame(wire::CONTINUATION, END_HEADERS, 7, rest));
+    client.settle();
+    assert_eq!(client.peer.unreceived(), 0);
+    client.peer.take_all();
+    client.run_until(|client| [1, 3, 5, 7].iter().all(|&stream| has_end(client, stream)));
+    let frames = answered(&client);
+    // 413, 413 and 431, none of which is in the static table.
+    for (stream, status) in [(3, "413"), (5, "413"), (7, "431")] {
+        let head = frames
+            .iter()
+            .find(|frame| frame.kind == HEADERS && frame.stream == stream);
+        let head = head.map(|frame| frame.payload.clone()).unwrap_or_default();
+        assert!(
+            head.windows(3).any(|part| part == status.as_bytes()),
+            "{stream}: {head:?}"
+        );
+    }
+}
+
+#[test]
+fn heads_that_wait_are_bounded() {
+    let world = World::new("").warm();
+    let mut client = blocked(&world);
+    let field = "x".repeat(4000);
+    let asked: Vec<u32> = (0..120).map(|number| 3 + 2 * number).collect();
+    for &stream in &asked {
+        client
+            .peer
+            .say(&wire::request(stream, "GET", "/small.txt", &[("a", &field)], true));
+    }
+    client.settle();
+    let unread = client.peer.unreceived();
+    assert!(
+        (120_000..=360_000).contains(&unread),
+        "256 KiB are kept, the rest is left: {unread}"
+    );
+    client.peer.take_all();
+    client.run_until(|client| asked.iter().all(|&stream| has_end(client, stream)));
+}
+
+#[test]
+fn one_that_never_reads_is_cut() {
+    let world = World::new("send_stall = \"1s\"").warm();
+    let mut client = blocked(&world);
+    client.peer.say(&wire::get(3, "/small.txt"));
+    client.settle();
+    assert!(!client.is_over());
+    world.pass(5);
+    assert!(client.settle().is_over());
+}
+
+#[test]
+fn one_that_ends_its_side_gets_what_was_queued() {
+    let world = World::new("").warm();
+    let mut client = world.connect_http2();
+    client.peer.say(&wire::open_beginning());
+    client.settle();
+    client.peer.take(0);
+    client.peer.say(&wire::get(1, "/small.txt"));
+    client.settle();
+    client.peer.end();
+    client.settle();
+    assert!(!client.is_over());
+    client.peer.take_all();
+    client.run_to_end();
+    assert_eq!(wire::content_of(&answered(&client), 1), b"Hello, world!");
+}
+
+#[test]
+fn content_in_small_pieces_arrives_whole() {
+    let world = World::new("").warm();
+    let mut client = world.connect_http2();
+    client.peer.say(&wire::open_beginning()).say(&wire::post(1, "/echo"));
+    client.settle();
+    let pieces: Vec<u8> = (0..50_000).flat_map(|at| wire::frame(DATA, 0, 1, [at as u8])).collect();
+    for piece in pieces.chunks(60_000) {
+        client.peer.say(piece);
+    }
+    client.peer.say(&wire::frame(DATA, END_STREAM, 1, ""));
+    client.run_until(|client| has_end(client, 1));
+    let frames = answered(&client);
+    assert!(wire::content_of(&frames, 1) == (0..50_000).map(|at| at as u8).collect::<Vec<_>>());
+    assert!(frames.iter().all(|frame| frame.kind != RST_STREAM));
+}
