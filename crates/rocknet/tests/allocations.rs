@@ -20,6 +20,9 @@ use rocknet_config::model::Pattern;
 use rocknet_io::socket::Address;
 use rocknet_proto::status::Status;
 
+#[allow(dead_code)] // shared with tests that use more of it
+mod wire;
+
 thread_local!(static WATCHED: Cell<bool> = const { Cell::new(false) });
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 /// The sizes of the latest ones: often enough to tell what they are.
@@ -115,6 +118,22 @@ impl Client {
         self.0.read_exact(&mut body).expect("content");
         head.len() + body.len()
     }
+
+    /// Reads frames until so many streams have been ended.
+    fn end_of_streams(&mut self, count: usize) {
+        let mut ended = 0;
+        let mut header = [0; 9];
+        let mut payload = Vec::new();
+        while ended < count {
+            self.0.read_exact(&mut header).expect("a frame");
+            let [a, b, c, kind, flags, ..] = header;
+            payload.resize(usize::from(a) << 16 | usize::from(b) << 8 | usize::from(c), 0);
+            self.0.read_exact(&mut payload).expect("its payload");
+            assert!(!matches!(kind, wire::RST_STREAM | wire::GOAWAY), "{kind} {payload:?}");
+            let ends = matches!(kind, wire::DATA | wire::HEADERS) && flags & wire::END_STREAM != 0;
+            ended += usize::from(ends);
+        }
+    }
 }
 
 #[test]
@@ -123,7 +142,7 @@ fn ready_answers_allocate_nothing() {
     std::fs::write(folder.path().join("small.txt"), "Hello, world!").expect("a file");
     std::fs::write(folder.path().join("page.html"), vec![b'x'; 10_000]).expect("a file");
     let text = format!(
-        "[server]\nworkers = 1\n[log]\naccess = \"{0}/access.log\"\n[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"{0}\"\n",
+        "[server]\nworkers = 1\nh2c = true\n[log]\naccess = \"{0}/access.log\"\n[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"{0}\"\n",
         folder.path().display()
     );
     let config = rocknet_config::parse(&text, &folder.path().join("rocknet.toml"), &rocknet_config::System)
@@ -171,6 +190,44 @@ fn ready_answers_allocate_nothing() {
             let _ = writeln!(wrong, "{name}: {told}");
         }
     }
+    // HTTP/2: the same, each on a stream of its own.
+    let mut client = Client::to(SocketAddr::from(([127, 0, 0, 1], port)));
+    client.0.write_all(&wire::open_beginning()).expect("sent");
+    let if_any: &[(&str, &str)] = &[("if-none-match", "*")];
+    let browser: &[(&str, &str)] = &[
+        ("user-agent", "Mozilla/5.0 (X11; Linux x86_64)"),
+        ("accept", "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8"),
+        ("accept-encoding", "gzip, deflate, br, zstd"),
+        ("cookie", "a=b"),
+        ("cookie", "c=d"),
+        ("priority", "u=0, i"),
+    ];
+    let mut stream = 1;
+    for (name, method, path, fields, at_once) in [
+        ("a stream", "GET", "/small.txt", &[][..], 1),
+        ("HEAD on a stream", "HEAD", "/small.txt", &[], 1),
+        ("not modified on a stream", "GET", "/small.txt", if_any, 1),
+        ("missing on a stream", "GET", "/missing", &[], 1),
+        ("ten streams", "GET", "/small.txt", &[], 10),
+        ("a page on a stream", "GET", "/page.html", &[], 1),
+        ("ten pages", "GET", "/page.html", &[], 10),
+        ("a stream as a browser asks", "GET", "/page.html?a=b", browser, 1),
+    ] {
+        let mut ask = |times: usize| {
+            for _ in 0..times / at_once {
+                let numbers = (0..at_once as u32).map(|number| stream + 2 * number);
+                let requests: Vec<u8> = numbers
+                    .flat_map(|stream| wire::request(stream, method, path, fields, true))
+                    .collect();
+                stream += 2 * at_once as u32;
+                client.0.write_all(&requests).expect("sent");
+                client.end_of_streams(at_once);
+            }
+        };
+        if let Some(told) = counted(&mut ask) {
+            let _ = writeln!(wrong, "{name}: {told}");
+        }
+    }
     server.stop();
     assert!(wrong.is_empty(), "\n{wrong}");
 }
@@ -186,6 +243,13 @@ fn allocations(client: &mut Client, request: &str, status: &str, at_once: usize)
             client.0.read_exact(&mut answers).expect("answers");
         }
     };
+    let told = counted(&mut ask);
+    assert!(answers.starts_with(format!("HTTP/1.1 {status} ").as_bytes()));
+    told
+}
+
+/// Asks in rounds; `None` if all is well.
+fn counted(ask: &mut dyn FnMut(usize)) -> Option<String> {
     // The first ones fill the worker's memory of the path, and let its buffers grow.
     ask(ROUND);
     let began = Instant::now();
@@ -197,7 +261,6 @@ fn allocations(client: &mut Client, request: &str, status: &str, at_once: usize)
         all += round;
         least = least.min(round);
     }
-    assert!(answers.starts_with(format!("HTTP/1.1 {status} ").as_bytes()));
     let ticks = (began.elapsed().as_millis() / TICK.as_millis()) as usize + 1;
     let sizes: Vec<_> = SIZES.iter().map(|size| size.load(Relaxed)).collect();
     let told = format!(

@@ -252,12 +252,18 @@ impl Server {
 
     /// Resident memory in KiB.
     pub fn memory(&self) -> u64 {
+        self.status_line("VmRSS:")
+    }
+
+    /// The most of it that there ever was.
+    pub fn peak(&self) -> u64 {
+        self.status_line("VmHWM:")
+    }
+
+    fn status_line(&self, name: &str) -> u64 {
         let status = self.proc("status");
-        let line = status
-            .lines()
-            .find(|line| line.starts_with("VmRSS:"))
-            .expect("the memory of a process");
-        number(line)
+        let line = status.lines().find(|line| line.starts_with(name));
+        number(line.expect("the memory of a process"))
     }
 
     fn proc(&self, name: &str) -> String {

@@ -5,7 +5,11 @@ mod child;
 mod descriptors;
 mod files;
 mod garbage;
+mod http2;
 mod slow;
+#[allow(dead_code)] // shared with tests that use more of it
+#[path = "../wire/mod.rs"]
+mod wire;
 
 /// What `/small.txt` holds.
 const SMALL: &[u8] = b"Hello, world!";

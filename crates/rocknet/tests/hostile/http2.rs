@@ -1,0 +1,288 @@
+//! Floods of HTTP/2 over real sockets: each ends its own connection with the code that is due, costs little memory, and
+//! hurts nobody beside it.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::thread;
+
+use crate::SMALL;
+use crate::child::{DEADLINE, Server, Setup};
+use crate::wire::{
+    self, CONTINUATION, DATA, END_STREAM, Frame, GOAWAY, HEADERS, INITIAL_WINDOW_SIZE, PING, PRIORITY, SETTINGS,
+    beginning, content, frame, get, open_beginning, post, rst, settings, window,
+};
+
+const ENHANCE_YOUR_CALM: u32 = 11;
+/// Frames that are sent of a flood unless it is ended before: far more than any account allows.
+const FRAMES: u32 = 20_000;
+/// Frames in one write.
+const BATCH: u32 = 100;
+/// Less than what a server reads behind its last word.
+const LINGERED: usize = 900_000;
+/// Attackers at once, for what one of them costs to be seen in the memory of the server.
+const ATTACKERS: usize = 20;
+/// Resident memory that all of them together may take at any time: about a megabyte each.
+const MEMORY_KIB: u64 = 24 * 1024;
+
+/// A flood: its name, what stands before it, and its frames by number.
+type Flood = (&'static str, fn() -> Vec<u8>, fn(u32) -> Vec<u8>);
+
+/// The number of the stream that the client opens next after so many.
+fn stream(number: u32) -> u32 {
+    2 * number + 1
+}
+
+const FLOODS: &[Flood] = &[
+    ("rapid reset", open_beginning, |n| {
+        [get(stream(n), "/page.bin"), rst(stream(n))].concat()
+    }),
+    ("made to reset by a window of nothing", open_beginning, |n| {
+        [get(stream(n), "/large.bin"), window(stream(n), 0)].concat()
+    }),
+    ("made to reset by a window too large", open_beginning, |n| {
+        [get(stream(n), "/large.bin"), window(stream(n), wire::WINDOW_MAX)].concat()
+    }),
+    ("made to reset by content behind the end", open_beginning, |n| {
+        [get(stream(n), "/large.bin"), frame(DATA, 0, stream(n), "x")].concat()
+    }),
+    ("malformed requests", open_beginning, |n| {
+        wire::request(stream(n), "GET", "/", &[("connection", "close")], true)
+    }),
+    (
+        "CONTINUATION of nothing",
+        || [open_beginning(), frame(HEADERS, END_STREAM, 1, "")].concat(),
+        |_| frame(CONTINUATION, 0, 1, ""),
+    ),
+    (
+        "CONTINUATION without end",
+        || [open_beginning(), frame(HEADERS, END_STREAM, 1, "")].concat(),
+        |_| frame(CONTINUATION, 0, 1, vec![0; 4000]),
+    ),
+    ("PING", open_beginning, |_| frame(PING, 0, 0, [0; 8])),
+    ("SETTINGS", open_beginning, |_| settings(&[])),
+    ("SETTINGS that move every window", open_beginning, |n| {
+        settings(&[(INITIAL_WINDOW_SIZE, n)])
+    }),
+    (
+        "empty DATA",
+        || [open_beginning(), post(1, "/small.txt")].concat(),
+        |_| frame(DATA, 0, 1, ""),
+    ),
+    ("empty HEADERS", open_beginning, |n| {
+        frame(HEADERS, END_STREAM | wire::END_HEADERS, stream(n), "")
+    }),
+    ("PRIORITY", open_beginning, |n| {
+        frame(PRIORITY, 0, stream(n) + 2, [0, 0, 0, 1, 16])
+    }),
+    ("windows byte by byte", || beginning(&[]), |_| window(0, 1)),
+    ("unknown frames", open_beginning, |_| frame(0x77, 0, 0, "what")),
+];
+
+/// One that sends all it can, hears what comes, and tells how it ended.
+fn attack(address: SocketAddr, flood: &Flood) -> Vec<Frame> {
+    let (_, before, frames) = flood;
+    let mut stream = TcpStream::connect(address).expect("a connection");
+    stream.set_read_timeout(Some(DEADLINE)).expect("an option");
+    let mut writing = stream.try_clone().expect("another handle");
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            let _ = writing.write_all(&before());
+            for batch in 0..FRAMES / BATCH {
+                let bytes: Vec<u8> = (batch * BATCH..(batch + 1) * BATCH).flat_map(frames).collect();
+                // The server may have closed: then this was enough.
+                if writing.write_all(&bytes).is_err() {
+                    return;
+                }
+            }
+            let _ = writing.shutdown(std::net::Shutdown::Write);
+        });
+        let mut heard = Vec::new();
+        let mut last = Vec::new();
+        let mut buffer = vec![0; 64 * 1024];
+        loop {
+            match stream.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(size) => heard.extend_from_slice(&buffer[..size]),
+                // Closed with bytes of the flood unread.
+                Err(error) if error.kind() == ErrorKind::ConnectionReset => break,
+                Err(error) => panic!("{}: {error}", flood.0),
+            }
+            let (frames, used) = wire::frames(&heard);
+            heard.drain(..used);
+            last.extend(frames.into_iter().filter(|frame| frame.kind == GOAWAY));
+        }
+        last
+    })
+}
+
+fn start(limits: &str) -> Server {
+    let setup = Setup::new().tables(&format!("h2c = true\n[limits]\n{limits}"));
+    setup.file("page.bin", vec![b'x'; 10_000]);
+    setup.file("large.bin", vec![b'x'; 300_000]);
+    setup.start()
+}
+
+/// Asks as long as the attack lasts.
+fn innocent(server: &Server, attack: impl FnOnce() + Send) {
+    thread::scope(|scope| {
+        let attack = scope.spawn(attack);
+        let mut innocent = server.connect();
+        while !attack.is_finished() {
+            match innocent.try_get("/small.txt") {
+                Ok(answer) => assert_eq!(answer.body, SMALL),
+                Err(error) => panic!("an innocent client was hurt: {error}"),
+            }
+        }
+    });
+}
+
+#[test]
+fn floods_end_their_own_connections() {
+    let mut server = start("keep_alive = \"2s\"");
+    let address = server.address();
+    server.get("/page.bin");
+    server.get("/large.bin");
+    for flood in FLOODS {
+        attack(address, flood);
+    }
+    let before = server.memory();
+    for flood in FLOODS {
+        let name = flood.0;
+        innocent(&server, || {
+            thread::scope(|scope| {
+                for _ in 0..ATTACKERS {
+                    scope.spawn(|| {
+                        let last = attack(address, flood);
+                        let code = last.last().and_then(Frame::code);
+                        // A reset that overtakes it may take the word away; another word must not be heard.
+                        assert!(code.is_none_or(|code| code == ENHANCE_YOUR_CALM), "{name}: {last:?}");
+                    });
+                }
+            });
+        });
+        let after = server.peak();
+        assert!(
+            after <= before + MEMORY_KIB,
+            "{name}: memory grew from {before} KiB, to {after} at the most"
+        );
+    }
+    server.wait_for("connections close", |status| status.open == 0);
+    let (status, errors) = server.stop();
+    assert!(status.success(), "{status}");
+    assert!(!errors.contains("panic"), "{errors}");
+}
+
+#[test]
+fn a_flood_is_told_why_it_is_ended() {
+    let server = start("");
+    for flood in FLOODS {
+        // Little enough to be read to its end behind what ends it, so that no reset takes the word away.
+        let mut stream = TcpStream::connect(server.address()).expect("a connection");
+        stream.set_read_timeout(Some(DEADLINE)).expect("an option");
+        let (name, before, frames) = flood;
+        let mut bytes = before();
+        let frames = (0..1_200).map(frames).take_while(|frame| {
+            bytes.extend_from_slice(frame);
+            bytes.len() < LINGERED
+        });
+        assert!(frames.count() > 100, "{name}");
+        stream.write_all(&bytes).expect("sent");
+        stream.shutdown(std::net::Shutdown::Write).expect("an open connection");
+        let mut heard = Vec::new();
+        let ended = stream.read_to_end(&mut heard);
+        assert!(ended.is_ok(), "{name}: {ended:?}");
+        let (frames, _) = wire::frames(&heard);
+        let last = frames.iter().rev().find(|frame| frame.kind == GOAWAY);
+        assert_eq!(last.and_then(Frame::code), Some(ENHANCE_YOUR_CALM), "{name}");
+    }
+}
+
+/// Streams whose windows stay closed: they pin no memory but their places, and are ended in time.
+#[test]
+fn closed_windows_pin_little_and_not_for_long() {
+    let mut server = start("send_stall = \"1s\"\nkeep_alive = \"1s\"");
+    let address = server.address();
+    server.get("/page.bin");
+    server.get("/large.bin");
+    let before = server.memory();
+    let mut clients = Vec::new();
+    for path in ["/page.bin", "/large.bin"] {
+        for _ in 0..ATTACKERS {
+            let mut stream = TcpStream::connect(address).expect("a connection");
+            stream.set_read_timeout(Some(DEADLINE)).expect("an option");
+            let asked: Vec<u8> = (0..128).flat_map(|number| get(self::stream(number), path)).collect();
+            stream.write_all(&beginning(&[(INITIAL_WINDOW_SIZE, 0)])).expect("sent");
+            stream.write_all(&asked).expect("sent");
+            clients.push(stream);
+        }
+    }
+    let all = clients.len() as u64;
+    server.wait_for("all are there", |status| status.total >= all);
+    innocent(&server, || {
+        for client in &mut clients {
+            let mut heard = Vec::new();
+            client.read_to_end(&mut heard).expect("an end");
+            let (frames, _) = wire::frames(&heard);
+            let reset = frames.iter().filter(|frame| frame.kind == wire::RST_STREAM).count();
+            assert_eq!(reset, 128, "every stream is ended");
+            assert!(
+                frames
+                    .iter()
+                    .all(|frame| frame.kind != DATA || frame.payload.is_empty())
+            );
+        }
+    });
+    // 5,120 streams, half of them of a file that is read piece by piece.
+    let after = server.peak();
+    assert!(
+        after <= before + MEMORY_KIB,
+        "memory grew from {before} KiB, to {after} at the most"
+    );
+    server.wait_for("connections close", |status| status.open == 0);
+}
+
+/// A client that writes for ever and never reads: nothing is taken of it beyond a bound.
+#[test]
+fn one_that_never_reads_fills_no_memory() {
+    const MOST: usize = 32 << 20;
+    let server = start("send_stall = \"2s\"");
+    server.get("/page.bin");
+    let before = server.memory();
+    let address = server.address();
+    type Kind = (&'static str, fn(u32) -> Vec<u8>);
+    let kinds: &[Kind] = &[
+        ("requests", |n| get(stream(n), "/page.bin")),
+        ("content that nobody wants", |n| {
+            [post(stream(n), "/small.txt"), content(stream(n), &[b'x'; 100])].concat()
+        }),
+        ("pings", |_| frame(PING, 0, 0, [0; 8])),
+        ("settings", |_| frame(SETTINGS, 0, 0, "")),
+    ];
+    thread::scope(|scope| {
+        for (name, frames) in kinds {
+            scope.spawn(move || {
+                let mut stream = TcpStream::connect(address).expect("a connection");
+                stream.set_write_timeout(Some(DEADLINE)).expect("an option");
+                let mut sent = open_beginning();
+                let mut number = 0;
+                let mut all = 0;
+                // Until the server has waited long enough for it to read.
+                while stream.write_all(&sent).is_ok() {
+                    all += sent.len();
+                    assert!(
+                        all < MOST,
+                        "{name}: the server reads on, though nobody takes its answers"
+                    );
+                    sent = (number..number + BATCH).flat_map(frames).collect();
+                    number += BATCH;
+                }
+            });
+        }
+    });
+    let after = server.peak();
+    assert!(
+        after <= before + MEMORY_KIB,
+        "memory grew from {before} KiB, to {after} at the most"
+    );
+    assert_eq!(server.get("/small.txt").body, SMALL);
+}
