@@ -1,6 +1,6 @@
 //! A request whatever wire it came on: an index of places, and the view that joins it with the bytes.
 
-use crate::fields::{FieldIndex, Fields, Span};
+use crate::fields::{FieldIndex, Fields, Known, Span};
 use crate::method::Method;
 
 /// The protocol version a message was written in.
@@ -127,7 +127,60 @@ impl OwnedRequest {
         }
     }
 
+    /// A GET that nobody sent, of a target in origin form: what a server asks itself on a client's behalf.
+    pub fn get(version: Version, authority: &[u8], target: &[u8], fields: &[(Known, &[u8])]) -> Self {
+        let mut bytes = Vec::new();
+        let mut put = |part: &[u8]| {
+            let start = bytes.len();
+            bytes.extend_from_slice(part);
+            Span::new(start, bytes.len())
+        };
+        let mut index = RequestIndex {
+            version,
+            method_name: put(b"GET"),
+            authority: put(authority),
+            target: put(target),
+            ..RequestIndex::default()
+        };
+        let (start, end) = (index.target.start as usize, index.target.end as usize);
+        let mark = target.iter().position(|&byte| byte == b'?');
+        index.path = Span::new(start, mark.map_or(end, |mark| start + mark));
+        index.query = mark.map(|mark| Span::new(start + mark + 1, end));
+        for (name, value) in fields {
+            let (written, value) = (put(name.as_str().as_bytes()), put(value));
+            index.fields.push(written, Some(*name), value);
+        }
+        index.head_size = bytes.len() as u32;
+        Self {
+            bytes: bytes.into(),
+            index,
+        }
+    }
+
     pub fn view(&self) -> Request<'_> {
         self.index.view(&self.bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_that_nobody_sent() {
+        for (target, path, query) in [
+            ("/a/b", "/a/b", None),
+            ("/a?b?c", "/a", Some("b?c")),
+            ("/?", "/", Some("")),
+        ] {
+            let fields = [(Known::AcceptEncoding, &b"br"[..])];
+            let request = OwnedRequest::get(Version::Http2, b"h:1", target.as_bytes(), &fields);
+            let request = request.view();
+            assert_eq!((request.method, request.method_name), (Method::Get, &b"GET"[..]));
+            assert_eq!((request.authority, request.target), (&b"h:1"[..], target.as_bytes()));
+            assert_eq!((request.path, request.query), (path.as_bytes(), query.map(str::as_bytes)));
+            assert_eq!(request.fields.get(Known::AcceptEncoding), Some(&b"br"[..]));
+            assert_eq!((request.fields.len(), request.form), (1, TargetForm::Origin));
+        }
     }
 }

@@ -23,6 +23,11 @@ impl StreamId {
     pub const fn number(self) -> u32 {
         self.number
     }
+
+    /// We opened it, by a promise.
+    pub const fn is_promised(self) -> bool {
+        self.number & 1 == 0
+    }
 }
 
 /// Streams of a connection at once, whatever the configuration says: places are kept in 16 bits, and nobody needs more.

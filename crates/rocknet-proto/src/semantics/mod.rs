@@ -10,6 +10,7 @@ pub mod etag;
 pub mod fields;
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod link;
 mod list;
 pub mod media_type;
 pub mod multipart;

@@ -1,0 +1,77 @@
+//! The Link field (RFC 8288), as far as it names what a page needs: `rel=preload`.
+
+use super::list::{parts, skip_whitespace, trim};
+
+/// The targets that a Link field wants to be loaded ahead, those left out that are not to be pushed (`nopush`).
+pub fn preloads(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    parts(value, b',').filter_map(preload)
+}
+
+/// `<target>; rel="preload"; as=style`. A comma within the target ends it for `parts`: such a target is passed over.
+fn preload(link: &[u8]) -> Option<&[u8]> {
+    let rest = link.strip_prefix(b"<")?;
+    let end = rest.iter().position(|&byte| byte == b'>')?;
+    let (target, parameters) = (&rest[..end], skip_whitespace(&rest[end + 1..]));
+    if !parameters.is_empty() && parameters[0] != b';' {
+        return None;
+    }
+    let mut wanted = None;
+    for parameter in parts(parameters, b';') {
+        let mark = parameter.iter().position(|&byte| byte == b'=');
+        let (name, value) = parameter.split_at(mark.unwrap_or(parameter.len()));
+        let name = trim(name);
+        if name.eq_ignore_ascii_case(b"nopush") {
+            return None;
+        }
+        // The first counts (RFC 8288 §3.3).
+        if name.eq_ignore_ascii_case(b"rel") && wanted.is_none() {
+            let relations = unquoted(trim(value.get(1..).unwrap_or_default()));
+            let mut relations = relations.split(|&byte| byte == b' ');
+            wanted = Some(relations.any(|relation| relation.eq_ignore_ascii_case(b"preload")));
+        }
+    }
+    (wanted == Some(true)).then_some(target)
+}
+
+/// Relation types hold nothing that would have to be escaped.
+fn unquoted(value: &[u8]) -> &[u8] {
+    value
+        .strip_prefix(b"\"")
+        .and_then(|value| value.strip_suffix(b"\""))
+        .unwrap_or(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_to_be_loaded_ahead() {
+        let rows: &[(&str, &[&str])] = &[
+            ("</a.css>; rel=preload", &["/a.css"]),
+            ("</a.css>;rel=\"preload\";as=style", &["/a.css"]),
+            ("</a.css> ; REL=PreLoad", &["/a.css"]),
+            ("</a>; rel=\"prefetch preload\"", &["/a"]),
+            ("</a>; rel=preload, <b>; rel=next, </c>; as=x; rel=preload", &["/a", "/c"]),
+            ("</a>; rel=preload; nopush", &[]),
+            ("</a>; nopush; rel=preload, </b>; rel=preload", &["/b"]),
+            ("</a>; rel=next; rel=preload", &[]),
+            ("</a>; title=\"x; rel=preload\"", &[]),
+            ("</a>; title=\"a, b\"; rel=preload", &["/a"]),
+            ("<>; rel=preload", &[""]),
+            ("</a", &[]),
+            ("/a; rel=preload", &[]),
+            ("</a> rel=preload", &[]),
+            ("</a>; rel", &[]),
+            ("</a>; rel=", &[]),
+            ("</a>; rel=\"", &[]),
+            ("", &[]),
+            (",,;", &[]),
+        ];
+        for (value, expected) in rows {
+            let found: Vec<_> = preloads(value.as_bytes()).collect();
+            let expected: Vec<_> = expected.iter().map(|target| target.as_bytes()).collect();
+            assert_eq!(found, expected, "{value}");
+        }
+    }
+}
