@@ -106,6 +106,7 @@ impl Default for Settings {
             headers: BTreeMap::new(),
             errors: BTreeMap::new(),
             redirects: Vec::new(),
+            push: BTreeMap::new(),
             priority: Priority::Normal,
             places: BTreeMap::new(),
         }

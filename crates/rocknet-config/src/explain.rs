@@ -137,6 +137,10 @@ fn each_setting(settings: &Settings, add: &mut dyn FnMut(&str, String)) {
         let value = format!("{{ to = {}, status = {} }}", quoted(&redirect.to), redirect.status);
         add(&format!("redirects.{from}"), value);
     }
+    for (page, files) in &settings.push {
+        let value = list(files.iter().map(|path| quoted(path)));
+        add(&format!("push.{}", pattern(page)), value);
+    }
 }
 
 /// A pattern as it is written.

@@ -236,6 +236,8 @@ pub struct Settings {
     /// Status to a path within the site, or a file.
     pub errors: BTreeMap<u16, String>,
     pub redirects: Vec<Redirect>,
+    /// What is sent along with a page: decoded paths.
+    pub push: BTreeMap<Pattern, Vec<String>>,
     pub priority: Priority,
     /// Where each of them was written, for `explain`: `root`, `headers.X-A`, `redirects./old`.
     pub places: BTreeMap<String, Place>,

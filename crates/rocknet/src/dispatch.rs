@@ -17,6 +17,7 @@ use crate::filter;
 use crate::handler::files::answer::{self, Choice};
 use crate::handler::files::{encode, listing, load};
 use crate::handler::{Answering, fixed};
+use crate::preload::{self, Preloads};
 use crate::prepared::Prepared;
 use crate::response::{Body, Response};
 use crate::routing::Asked;
@@ -27,6 +28,10 @@ use crate::worker::Worker;
 pub trait Reply {
     /// A whole answer; `None`: its head is all of it.
     fn send(&mut self, head: &Prepared, content: Option<(&Known, &Variant)>);
+
+    /// The answer that is sent next is a page that needs these: they are sent along with it, or told of ahead, where the
+    /// protocol has a way to.
+    fn lead(&mut self, _request: &Request<'_>, _preloads: &Preloads) {}
 }
 
 /// What became of a request.
@@ -36,7 +41,14 @@ pub enum Dispatched {
     /// Answered without waiting, but not prepared.
     Respond(Box<Response>),
     /// Something has to be waited for.
-    Later(Pin<Box<dyn Future<Output = Outcome>>>),
+    Later(Later),
+}
+
+/// An answer that takes its time.
+pub struct Later {
+    pub answer: Pin<Box<dyn Future<Output = Outcome>>>,
+    /// What the page needs that it most likely is: known already, and clients can be told.
+    pub preloads: Option<Arc<Preloads>>,
 }
 
 /// What the waiting was for.
@@ -74,12 +86,23 @@ pub fn ready(
     if let Found::Asset(asset) = &known.entry.found
         && let Choice::Send(head, variant) = answer::choose(asset, request)
     {
+        lead(known, request, head, reply);
         reply.send(head, variant.map(|variant| (&**known, variant)));
         return Some(Dispatched::Sent(head.status));
     }
     let known = Rc::clone(known);
     drop(front);
     Some(from_known(worker, &known, request, owned, reply))
+}
+
+#[inline]
+fn lead(known: &Known, request: &Request<'_>, head: &Prepared, reply: &mut impl Reply) {
+    if let Some(preloads) = &known.preloads
+        && preload::is_page(head.status)
+        && preload::is_first_look(request)
+    {
+        reply.lead(request, preloads);
+    }
 }
 
 #[cold]
@@ -100,6 +123,7 @@ pub fn from_known(
     let response = match &known.entry.found {
         Found::Asset(asset) => match answer::choose(asset, request) {
             Choice::Send(head, variant) => {
+                lead(known, request, head, reply);
                 reply.send(head, variant.map(|variant| (&**known, variant)));
                 return Dispatched::Sent(head.status);
             }
@@ -176,7 +200,7 @@ pub fn slow(
                 let path = if is_file_path { path.into() } else { NAMELESS.into() };
                 let (worker, scope, request) = (Rc::clone(worker), Arc::clone(scope), owned());
                 let generation = view.snapshot.generation;
-                Dispatched::Later(Box::pin(look_up(worker, number, generation, scope, path, request)))
+                later(look_up(worker, number, generation, scope, path, request))
             }
             Method::Options => respond(worker, Some(scope), fixed::options()),
             _ => respond(worker, Some(scope), fixed::method_not_allowed()),
@@ -187,6 +211,10 @@ pub fn slow(
             fixed::welcome(&view.snapshot, &worker.address, &path, request.method),
         ),
         Action::Custom(handler) => {
+            let preloads = scope
+                .preloads(&path)
+                .filter(|_| preload::is_first_look(request))
+                .cloned();
             let exchange = Exchange {
                 request: owned(),
                 content,
@@ -196,7 +224,7 @@ pub fn slow(
             };
             let answering: Answering = handler.answer(exchange);
             let (cache, scope) = (worker.shared.cache.clone(), Arc::clone(scope));
-            Dispatched::Later(Box::pin(async move {
+            let answer = Box::pin(async move {
                 let mut response = answering.await;
                 // What a handler says for itself is not replaced.
                 if matches!(response.body, Body::Empty) {
@@ -205,20 +233,28 @@ pub fn slow(
                 filter::errors::fill(&mut response);
                 filter::headers::apply(&scope, &mut response.fields);
                 Outcome::Response(Box::new(response))
-            }))
+            });
+            Dispatched::Later(Later { answer, preloads })
         }
     }
+}
+
+fn later(answer: impl Future<Output = Outcome> + 'static) -> Dispatched {
+    Dispatched::Later(Later {
+        answer: Box::pin(answer),
+        preloads: None,
+    })
 }
 
 /// A response made on the spot, with the filters of its scope applied.
 fn respond(worker: &Rc<Worker>, scope: Option<&Arc<Scope>>, mut response: Response) -> Dispatched {
     if let Some(scope) = scope.filter(|scope| filter::errors::has_page(scope, &response)) {
         let (cache, scope) = (worker.shared.cache.clone(), Arc::clone(scope));
-        return Dispatched::Later(Box::pin(async move {
+        return later(async move {
             filter::errors::page(&cache, &scope, &mut response).await;
             filter::headers::apply(&scope, &mut response.fields);
             Outcome::Response(Box::new(response))
-        }));
+        });
     }
     match scope {
         Some(scope) => filter::headers::apply(scope, &mut response.fields),
@@ -280,7 +316,7 @@ fn list(worker: &Rc<Worker>, known: &Known, relative: &[u8], request: &Request<'
     let job = worker.shared.pool.spawn(scope.priority, move || {
         listing::list(&job_scope, &path, &relative, &query, accept.as_deref())
     });
-    Dispatched::Later(Box::pin(async move {
+    later(async move {
         let mut response = match job.await {
             Ok(Ok(page)) => page.into_response(),
             Ok(Err(status)) => fixed::error(status),
@@ -288,7 +324,7 @@ fn list(worker: &Rc<Worker>, known: &Known, relative: &[u8], request: &Request<'
         };
         filter::headers::apply(&scope, &mut response.fields);
         Outcome::Response(Box::new(response))
-    }))
+    })
 }
 
 /// Makes a coded form: kept, where the plain one is in memory; while it is sent, where it is not. `None`: there is too
@@ -318,7 +354,7 @@ fn encode_form(
                 }
             });
             let known = Rc::clone(known);
-            Some(Dispatched::Later(Box::pin(async move {
+            Some(later(async move {
                 let (Err(error), Found::Asset(asset)) = (job.await, &known.entry.found) else {
                     return Outcome::Known(known, request);
                 };
@@ -330,7 +366,7 @@ fn encode_form(
                 let mut response = answer::plain(asset);
                 filter::headers::apply(&known.scope, &mut response.fields);
                 Outcome::Response(Box::new(response))
-            })))
+            }))
         }
         Content::File(file) => {
             let pool = worker.shared.pool.clone();

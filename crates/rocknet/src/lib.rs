@@ -17,6 +17,7 @@ pub mod metrics;
 pub mod open_file;
 pub mod open_folder;
 pub mod pages;
+pub mod preload;
 pub mod prepared;
 pub mod protocol;
 pub mod report;

@@ -11,7 +11,8 @@ use rocknet_io::beneath::{self, Root};
 
 use crate::handler::Handler;
 use crate::open_folder::Folder;
-use crate::routing::{BadRedirect, Redirects};
+use crate::preload::Preloads;
+use crate::routing::{BadRedirect, Redirects, RouteTrie};
 
 /// Settings made ready for use.
 pub struct Scope {
@@ -21,6 +22,8 @@ pub struct Scope {
     pub headers: BTreeMap<String, String>,
     pub errors: BTreeMap<u16, String>,
     pub redirects: Redirects,
+    /// What pages need; empty where a route takes back what its site says.
+    preloads: RouteTrie<Option<Arc<Preloads>>>,
     pub priority: Priority,
     pub compress: bool,
     /// Largest file whose content is kept in memory.
@@ -75,11 +78,21 @@ impl Scope {
             headers: settings.headers.clone(),
             errors: settings.errors.clone(),
             redirects: Redirects::default(),
+            preloads: preloads(settings),
             priority: settings.priority,
             compress: settings.compress && !forbids_transforming(&settings.headers),
             max_cached_file,
         }
     }
+}
+
+/// The patterns of a map differ from each other, so all of them find a place.
+fn preloads(settings: &Settings) -> RouteTrie<Option<Arc<Preloads>>> {
+    let mut trie = RouteTrie::new();
+    for (page, paths) in &settings.push {
+        let _ = trie.insert(page, Preloads::new(paths).map(Arc::new));
+    }
+    trie
 }
 
 /// Whether the operator's own `Cache-Control` says that content is to stay as it is (RFC 9111 §5.2.2.6).
@@ -93,6 +106,13 @@ fn forbids_transforming(headers: &BTreeMap<String, String>) -> bool {
             .split(',')
             .any(|directive| directive.trim().eq_ignore_ascii_case("no-transform"))
     })
+}
+
+impl Scope {
+    /// What the page at a decoded path needs.
+    pub fn preloads(&self, path: &str) -> Option<&Arc<Preloads>> {
+        self.preloads.find(path)?.0.as_ref()
+    }
 }
 
 impl FileTree {

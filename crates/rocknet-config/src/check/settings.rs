@@ -21,6 +21,9 @@ const OWN_FIELDS: &[&str] = &[
     "upgrade",
 ];
 
+/// Files sent along with one page: what a page cannot be shown without is less, and each takes a stream of its own.
+const MAX_PUSH: usize = 32;
+
 /// Keys whose place `explain` tells, beside those of maps, which are told one by one.
 const SCALARS: &[&str] = &[
     "root", "index", "browse", "fallback", "try", "tls", "compress", "symlinks", "priority", "php",
@@ -67,6 +70,7 @@ pub(super) fn build(check: &mut Check<'_>, table: &Table, base: &Settings) -> Se
     headers(check, table, &mut settings);
     errors(check, table, &mut settings);
     redirects(check, table, &mut settings);
+    push(check, table, &mut settings);
     settings
 }
 
@@ -264,6 +268,42 @@ fn redirect(check: &mut Check<'_>, from: Pattern, entry: &Entry) -> Option<Redir
         to: written.value.clone(),
         status,
     })
+}
+
+fn push(check: &mut Check<'_>, table: &Table, settings: &mut Settings) {
+    let Some(written) = table.table("push") else { return };
+    for (name, entry) in written.in_order() {
+        let page = match pattern::parse(name) {
+            Ok(page) => page,
+            Err((message, help)) => {
+                check.error(Code::BadValue, entry.key, message, help);
+                continue;
+            }
+        };
+        let mut files = Vec::new();
+        for (text, span) in value::texts(&entry.node) {
+            if let Some((message, help)) = path::site_path_fault(&text.value) {
+                check.bad_text(text, span, format!("`push`: {message}"), help);
+                continue;
+            }
+            if page == Pattern::Exact(text.value.clone()) {
+                let message = format!("`push`: \"{}\" is the page itself", short(&text.value));
+                check.bad_text(text, span, message, "remove it");
+                continue;
+            }
+            if !files.contains(&text.value) {
+                files.push(text.value.clone());
+            }
+        }
+        if files.len() > MAX_PUSH {
+            let message = format!("`push`: more than {MAX_PUSH} files for one page");
+            let help = "name what the page cannot be shown without: style sheets, scripts, fonts";
+            check.error(Code::BadValue, entry.node.span, message, help);
+            continue;
+        }
+        settings.push.insert(page, files);
+        settings.places.insert(format!("push.{name}"), check.place(entry.key));
+    }
 }
 
 /// The entries of a map of strings, in the order they were written.

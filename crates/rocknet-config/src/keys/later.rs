@@ -31,7 +31,6 @@ pub(super) const KEYS: &[Key] = &[
     ]),
     later("cgi", BOTH, "Runs programs for requests.", "CGI"),
     later("fastcgi", BOTH, "Passes requests on by FastCGI.", "FastCGI").elsewhere(&["fastcgi_pass"]),
-    later("push", BOTH, "Files sent along with a page.", "HTTP/2"),
     later(
         "controller",
         BOTH,

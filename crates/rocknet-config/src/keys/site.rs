@@ -114,6 +114,19 @@ pub(super) const KEYS: &[Key] = &[
     .example("headers = { \"X-Frame-Options\" = \"DENY\", \"Cache-Control\" = \"max-age=3600\" }")
     .elsewhere(&["add_header", "header", "Header", "response_headers", "setenv.add-response-header"]),
     Key::new(
+        "push",
+        BOTH,
+        Kind::Map { name: "page", value: &Kind::Several(&Kind::Text("path below the site")) },
+        "What a page needs, so that nobody has to read the page before asking for it: a path, or a pattern as in \
+         `redirects`, and up to 32 paths. Over HTTP/2 these are pushed with the page to clients that take pushes; all \
+         others are told of them by 103 (Early Hints). Each is pushed or told of once a connection, and not to clients \
+         that ask whether a page has changed. A handler's own `Link: <…>; rel=preload` is pushed too, unless it says \
+         `nopush`.",
+    )
+    .default("{}")
+    .example("push = { \"/\" = [\"/style.css\", \"/app.js\"], \"/blog/*\" = \"/blog.css\" }")
+    .elsewhere(&["http2_push", "http2_push_preload", "http2-push-preload", "H2Push", "H2PushResource", "early_hints"]),
+    Key::new(
         "errors",
         BOTH,
         Kind::Map { name: "status from 400 to 599", value: &Kind::Text("path below the site") },

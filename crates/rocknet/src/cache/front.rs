@@ -11,6 +11,7 @@ use hashbrown::HashTable;
 use rocknet_io::queue::SharedBytes;
 
 use super::entry::{Content, ENCODED, Entry, Variant};
+use crate::preload::Preloads;
 use crate::scope::Scope;
 
 /// Paths one worker remembers. A path costs about 200 bytes beside the entry it leads to, so this is about 1.6 MB.
@@ -39,6 +40,8 @@ pub struct Known {
     pub scope: Arc<Scope>,
     /// Decoded and normalised.
     pub path: Box<str>,
+    /// What goes along with it.
+    pub preloads: Option<Arc<Preloads>>,
     /// Of the plain form and each coded one, in the order of `ENCODED`.
     contents: [OnceCell<SharedBytes>; 1 + ENCODED.len()],
 }
@@ -54,6 +57,7 @@ impl AsRef<[u8]> for VariantContent {
 impl Known {
     pub fn new(entry: Arc<Entry>, scope: Arc<Scope>, path: Box<str>) -> Known {
         Known {
+            preloads: scope.preloads(&path).cloned(),
             entry,
             scope,
             path,

@@ -12,6 +12,7 @@ mod framing;
 mod http2;
 mod limits;
 mod paths;
+mod push;
 mod ranges;
 mod reload;
 mod routes;

@@ -12,7 +12,7 @@ use rocknet_proto::status::Status;
 use super::connection::{Connection, Feeding, State, Waiting};
 use super::feed::Feed;
 use super::reply::{H1Reply, Written};
-use crate::dispatch::{self, Dispatched};
+use crate::dispatch::{self, Dispatched, Later};
 use crate::exchange::{Pipe, RequestContent};
 use crate::filter;
 use crate::handler::fixed;
@@ -137,7 +137,7 @@ impl<L: Link> Connection<L> {
                 }
             },
             Dispatched::Respond(response) => self.respond(worker, view, *response, false, facts, output),
-            Dispatched::Later(answer) => {
+            Dispatched::Later(Later { answer, .. }) => {
                 self.deadlines.begin(Phase::Handler, self.answer_ticks(view));
                 self.state = State::Waiting(Box::new(Waiting { answer, pipe, facts }));
             }

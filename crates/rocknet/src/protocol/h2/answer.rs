@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use bytes::BytesMut;
 use rocknet_io::queue::SendQueue;
@@ -15,6 +16,7 @@ use rocknet_proto::status::Status;
 use super::supply::Supply;
 use crate::dispatch::Outcome;
 use crate::exchange::{ContentError, Pipe, RequestContent};
+use crate::preload::Preloads;
 use crate::protocol::deadlines::Deadlines;
 use crate::protocol::facts::Facts;
 
@@ -30,6 +32,13 @@ pub struct Answer {
     /// The request was HEAD: its answer has no content.
     pub head_only: bool,
     pub content: Option<Incoming>,
+    pub page: Option<Box<Page>>,
+}
+
+/// What may be pushed with an answer that is still being made.
+pub struct Page {
+    pub request: Rc<OwnedRequest>,
+    pub preloads: Option<Arc<Preloads>>,
 }
 
 pub enum State {

@@ -1,5 +1,6 @@
 //! Answering: from one request to its answer in the send queue, or to its place among those under way.
 
+use std::cell::OnceCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
@@ -11,14 +12,15 @@ use rocknet_proto::method::Method;
 use rocknet_proto::request::{OwnedRequest, Request};
 use rocknet_proto::status::Status;
 
-use super::answer::{Answer, Incoming, State};
+use super::answer::{Answer, Incoming, Page, State};
 use super::connection::Connection;
 use super::reply::{H2Reply, Written};
 use super::supply::Supply;
-use crate::dispatch::{self, Dispatched};
+use crate::dispatch::{self, Dispatched, Later};
 use crate::exchange::{ContentError, RequestContent};
 use crate::filter;
 use crate::handler::fixed;
+use crate::preload;
 use crate::protocol::deadlines::Deadlines;
 use crate::protocol::facts::{Facts, access};
 use crate::protocol::record;
@@ -31,6 +33,19 @@ pub(super) struct Asked {
     pub head_only: bool,
     pub facts: Facts,
     pub content: Option<Incoming>,
+    pub page: Option<Box<Page>>,
+}
+
+impl Asked {
+    pub(super) fn new(id: StreamId, head_only: bool, facts: Facts) -> Asked {
+        Asked {
+            id,
+            head_only,
+            facts,
+            content: None,
+            page: None,
+        }
+    }
 }
 
 impl<L: Link> Connection<L> {
@@ -47,42 +62,60 @@ impl<L: Link> Connection<L> {
     ) {
         let request = head.request();
         let site = view.site(self.local.as_deref().copied(), request.authority);
-        let head_only = request.method == Method::Head;
         let owned = || Rc::new(OwnedRequest::copy(head.bytes(), head.index()));
-        if let (true, Some(number)) = (end, site) {
-            let mut reply = H2Reply::new(&mut self.engine, output, worker, id, head_only);
-            let dispatched = catch_unwind(AssertUnwindSafe(|| {
-                dispatch::ready(worker, number, &request, owned, &mut reply)
-            }));
-            let written = reply.written;
-            match dispatched {
-                Ok(Some(Dispatched::Sent(status))) if written.supply.is_none() => {
-                    let sent = written.content_bytes;
-                    return self.answered(worker, access(view, site), Some(&request), status, sent);
-                }
-                Ok(None) => {}
-                dispatched => {
-                    let asked = Asked {
-                        id,
-                        head_only,
-                        facts: Facts::new(view, site, owned),
-                        content: None,
-                    };
-                    return match dispatched {
-                        Ok(Some(dispatched)) => self.dispatched(worker, dispatched, written, asked, output),
-                        _ => self.panicked(worker, asked, output),
-                    };
-                }
-            }
+        self.pushes.note(&request);
+        if end && self.answer_ready(worker, view, &request, owned, id, site, output) {
+            return;
         }
-        let facts = Facts::new(view, site, owned);
-        let asked = Asked {
+        let asked = Asked::new(id, request.method == Method::Head, Facts::new(view, site, owned));
+        self.answer_slowly(worker, view, head, asked, site, end, expects_continue, output);
+    }
+
+    /// Answers a request without content from what is known of its path; false if that is nothing, or not enough.
+    #[inline]
+    pub(super) fn answer_ready(
+        &mut self,
+        worker: &Rc<Worker>,
+        view: &View,
+        request: &Request<'_>,
+        owned: impl Fn() -> Rc<OwnedRequest>,
+        id: StreamId,
+        site: Option<u32>,
+        output: &mut SendQueue,
+    ) -> bool {
+        let Some(number) = site else { return false };
+        let head_only = request.method == Method::Head;
+        let scheme = self.scheme();
+        let mut reply = H2Reply::new(
+            &mut self.engine,
+            &mut self.pushes,
+            scheme,
+            output,
+            worker,
             id,
             head_only,
-            facts,
-            content: None,
-        };
-        self.answer_slowly(worker, view, head, asked, site, end, expects_continue, output);
+        );
+        let dispatched = catch_unwind(AssertUnwindSafe(|| {
+            dispatch::ready(worker, number, request, &owned, &mut reply)
+        }));
+        let written = reply.written;
+        match dispatched {
+            Ok(Some(Dispatched::Sent(status))) if written.supply.is_none() && written.promised.is_empty() => {
+                let sent = written.content_bytes;
+                self.answered(worker, access(view, site), Some(request), status, sent);
+            }
+            Ok(None) => return false,
+            Ok(Some(dispatched)) => {
+                let asked = Asked::new(id, head_only, Facts::new(view, site, owned));
+                self.dispatched(worker, dispatched, written, asked, output);
+            }
+            Err(_) => {
+                self.give_up_promised(written.promised, output);
+                let asked = Asked::new(id, head_only, Facts::new(view, site, owned));
+                self.panicked(worker, asked, output);
+            }
+        }
+        true
     }
 
     #[inline(never)]
@@ -121,14 +154,26 @@ impl<L: Link> Connection<L> {
         request: &Request<'_>,
         owned: impl FnOnce() -> Rc<OwnedRequest>,
         content: RequestContent,
-        asked: Asked,
+        mut asked: Asked,
         site: Option<u32>,
         output: &mut SendQueue,
     ) {
+        let kept = OnceCell::new();
+        let owned = || Rc::clone(kept.get_or_init(owned));
         let dispatched = catch_unwind(AssertUnwindSafe(|| {
             dispatch::slow(worker, site, request, owned, content, self.client)
         }));
         match dispatched {
+            Ok(Dispatched::Later(Later { answer, preloads })) => {
+                if self.engine.may_push(asked.id) && preload::is_first_look(request) {
+                    asked.page = kept.into_inner().map(|request| Box::new(Page { request, preloads }));
+                } else if let Some(preloads) = preloads.filter(|_| !asked.id.is_promised()) {
+                    // The handler takes its time, in which the client can ask for what it will need.
+                    self.pushes
+                        .hint(&mut self.engine, asked.id, request, &preloads, output.buffer());
+                }
+                self.keep(worker, asked, State::Waiting(answer));
+            }
             Ok(dispatched) => self.dispatched(worker, dispatched, Written::default(), asked, output),
             Err(_) => self.panicked(worker, asked, output),
         }
@@ -156,7 +201,10 @@ impl<L: Link> Connection<L> {
                 None => self.answered_asked(worker, &asked, status, written.content_bytes),
             },
             Dispatched::Respond(response) => self.respond(worker, *response, asked, output),
-            Dispatched::Later(answer) => self.keep(worker, asked, State::Waiting(answer)),
+            Dispatched::Later(Later { answer, .. }) => self.keep(worker, asked, State::Waiting(answer)),
+        }
+        if !written.promised.is_empty() {
+            self.answer_promised(worker, written.promised, output);
         }
     }
 
@@ -166,6 +214,7 @@ impl<L: Link> Connection<L> {
             head_only,
             facts,
             content,
+            page,
         } = asked;
         self.answers.insert(Box::new(Answer {
             id,
@@ -174,11 +223,29 @@ impl<L: Link> Connection<L> {
             facts,
             head_only,
             content,
+            page,
         }));
     }
 
     /// Writes an answer that was not prepared.
     pub(super) fn respond(&mut self, worker: &Rc<Worker>, response: Response, asked: Asked, output: &mut SendQueue) {
+        if asked.id.is_promised() && !self.pushes.takes(response.status, response.body.length()) {
+            self.engine.reset(asked.id, ErrorCode::Cancel, output.buffer());
+            return self.answered_asked(worker, &asked, response.status, 0);
+        }
+        let mut promised = Vec::new();
+        if let Some(page) = &asked.page
+            && preload::is_page(response.status)
+        {
+            self.promise_with(page, asked.id, &response, &mut promised, output);
+        }
+        self.respond_alone(worker, response, asked, output);
+        if !promised.is_empty() {
+            self.answer_promised(worker, promised, output);
+        }
+    }
+
+    fn respond_alone(&mut self, worker: &Rc<Worker>, response: Response, asked: Asked, output: &mut SendQueue) {
         let Response { status, fields, body } = response;
         let length = body.length().filter(|_| status.allows_content());
         let end = asked.head_only || !status.allows_content() || length == Some(0);
@@ -268,12 +335,7 @@ impl<L: Link> Connection<L> {
             }
             None => Facts::of_nothing(view, self.local.as_deref().copied()),
         };
-        let asked = Asked {
-            id,
-            head_only: false,
-            facts,
-            content: None,
-        };
+        let asked = Asked::new(id, false, facts);
         self.respond_refusal(worker, refusal, asked, output);
     }
 

@@ -140,15 +140,7 @@ impl<L: Link> Connection<L> {
         if matches!(answer.state, Stage::Waiting(_)) {
             let mut response = fixed::error(status);
             filter::headers::apply_server(&mut response.fields);
-            let Answer {
-                id, head_only, facts, ..
-            } = answer;
-            let asked = Asked {
-                id,
-                head_only,
-                facts,
-                content: None,
-            };
+            let asked = Asked::new(answer.id, answer.head_only, answer.facts);
             self.respond(worker, response, asked, &mut queue);
         } else {
             self.engine.reset(answer.id, ErrorCode::Cancel, queue.buffer());

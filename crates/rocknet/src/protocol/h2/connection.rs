@@ -20,6 +20,7 @@ use rocknet_io::wheel::Tick;
 use rocknet_proto::h2::{Config, ServerConnection};
 
 use super::answer::Answers;
+use super::pushing::Pushes;
 use crate::exchange::Client;
 use crate::protocol::deadlines::{Deadlines, Phase};
 use crate::worker::{OpenConnection, View, Worker};
@@ -53,6 +54,7 @@ pub struct Connection<L> {
     pub(super) is_holding: bool,
     /// The place of an answer that is looked at first.
     pub(super) first_place: usize,
+    pub(super) pushes: Pushes,
     /// Answers that could not be given at once.
     pub(super) answers: Answers,
     /// Bytes thrown away while lingering.
@@ -102,9 +104,15 @@ impl<L: Link> Connection<L> {
             held: 0,
             is_holding: false,
             first_place: 0,
+            pushes: Pushes::default(),
             answers: Answers::default(),
             dropped: 0,
         }
+    }
+
+    /// The scheme of what is asked for over this connection.
+    pub(super) fn scheme(&self) -> &'static [u8] {
+        b"http"
     }
 
     fn drive(&mut self, context: &mut Context<'_>) -> Poll<()> {

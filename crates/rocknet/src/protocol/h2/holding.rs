@@ -107,6 +107,7 @@ impl<L: Link> Connection<L> {
             facts: Facts::default(),
             head_only,
             content: incoming,
+            page: None,
         }));
     }
 
@@ -130,6 +131,7 @@ impl<L: Link> Connection<L> {
             facts,
             head_only: false,
             content: None,
+            page: None,
         }));
     }
 
@@ -142,6 +144,7 @@ impl<L: Link> Connection<L> {
             Held::Request { request, content } => {
                 let asked_for = request.view();
                 let site = view.site(self.local.as_deref().copied(), asked_for.authority);
+                self.pushes.note(&asked_for);
                 asked.facts = Facts::new(view, site, || Rc::clone(&request));
                 let owned = || Rc::clone(&request);
                 self.answer_by_handler(worker, &asked_for, owned, content, asked, site, output);

@@ -7,6 +7,7 @@ mod closing;
 mod connection;
 mod feeding;
 mod holding;
+mod pushing;
 mod reading;
 mod reply;
 mod supply;

@@ -1,12 +1,15 @@
 //! Prepared answers on their way into the send queue, as frames.
 
 use rocknet_io::queue::SendQueue;
-use rocknet_proto::h2::{SendError, Sending, ServerConnection, StreamId};
+use rocknet_proto::h2::{ErrorCode, SendError, Sending, ServerConnection, StreamId};
+use rocknet_proto::request::Request;
 
+use super::pushing::{Promised, Pushes};
 use super::supply::Supply;
 use crate::cache::entry::{Content, Variant};
 use crate::cache::front::Known;
 use crate::dispatch::Reply;
+use crate::preload::Preloads;
 use crate::prepared::Prepared;
 use crate::response::{Body, FilePart};
 use crate::worker::Worker;
@@ -14,6 +17,8 @@ use crate::worker::Worker;
 /// Writes one answer.
 pub struct H2Reply<'a> {
     pub engine: &'a mut ServerConnection,
+    pub pushes: &'a mut Pushes,
+    pub scheme: &'static [u8],
     pub output: &'a mut SendQueue,
     pub id: StreamId,
     pub date: [u8; 29],
@@ -28,11 +33,15 @@ pub struct Written {
     /// Content that could not leave at once.
     pub supply: Option<Supply>,
     pub content_bytes: u64,
+    /// What was promised with it.
+    pub promised: Vec<Promised>,
 }
 
 impl<'a> H2Reply<'a> {
     pub fn new(
         engine: &'a mut ServerConnection,
+        pushes: &'a mut Pushes,
+        scheme: &'static [u8],
         output: &'a mut SendQueue,
         worker: &Worker,
         id: StreamId,
@@ -40,6 +49,8 @@ impl<'a> H2Reply<'a> {
     ) -> H2Reply<'a> {
         H2Reply {
             engine,
+            pushes,
+            scheme,
             output,
             id,
             date: worker.clock.date(),
@@ -58,6 +69,9 @@ impl<'a> H2Reply<'a> {
 impl Reply for H2Reply<'_> {
     #[inline]
     fn send(&mut self, head: &Prepared, content: Option<(&Known, &Variant)>) {
+        if self.id.is_promised() && !self.pushes.takes(head.status, Some(head.length)) {
+            return self.engine.reset(self.id, ErrorCode::Cancel, self.output.buffer());
+        }
         let Some((known, variant)) = content.filter(|_| !self.head_only && head.length > 0) else {
             // A stream that has gone needs no answer.
             let _ = self.prepared(head, 0);
@@ -87,6 +101,25 @@ impl Reply for H2Reply<'_> {
                 }
             }
             (Content::Memory(_), None) => {}
+        }
+    }
+
+    #[cold]
+    fn lead(&mut self, request: &Request<'_>, preloads: &Preloads) {
+        let out = self.output.buffer();
+        if self.engine.may_push(self.id) {
+            let targets = preloads.targets.iter().map(|target| &**target);
+            self.pushes.promise(
+                self.engine,
+                self.id,
+                request,
+                self.scheme,
+                targets,
+                &mut self.written.promised,
+                out,
+            );
+        } else if !self.id.is_promised() {
+            self.pushes.hint(self.engine, self.id, request, preloads, out);
         }
     }
 }

@@ -68,6 +68,7 @@ impl<L: Link> Connection<L> {
                 head_only,
                 facts,
                 content,
+                page,
                 ..
             } = *answer;
             let asked = Asked {
@@ -75,6 +76,7 @@ impl<L: Link> Connection<L> {
                 head_only,
                 facts,
                 content,
+                page,
             };
             if let State::Held(held) = state {
                 self.release(worker, view, held, asked);
@@ -170,7 +172,16 @@ impl<L: Link> Connection<L> {
         match outcome {
             Outcome::Response(response) => self.respond(worker, *response, asked, output),
             Outcome::Known(known, request) => {
-                let mut reply = H2Reply::new(&mut self.engine, output, worker, asked.id, asked.head_only);
+                let scheme = self.scheme();
+                let mut reply = H2Reply::new(
+                    &mut self.engine,
+                    &mut self.pushes,
+                    scheme,
+                    output,
+                    worker,
+                    asked.id,
+                    asked.head_only,
+                );
                 let view_of = Rc::clone(&request);
                 let dispatched = catch_unwind(AssertUnwindSafe(|| {
                     dispatch::from_known(worker, &known, &view_of.view(), || request, &mut reply)
@@ -178,7 +189,10 @@ impl<L: Link> Connection<L> {
                 let written = reply.written;
                 match dispatched {
                     Ok(dispatched) => self.dispatched(worker, dispatched, written, asked, output),
-                    Err(_) => self.panicked(worker, asked, output),
+                    Err(_) => {
+                        self.give_up_promised(written.promised, output);
+                        self.panicked(worker, asked, output);
+                    }
                 }
             }
         }
@@ -191,6 +205,7 @@ fn asked(answer: Answer) -> Asked {
         head_only,
         facts,
         content,
+        page,
         ..
     } = answer;
     Asked {
@@ -198,5 +213,6 @@ fn asked(answer: Answer) -> Asked {
         head_only,
         facts,
         content,
+        page,
     }
 }

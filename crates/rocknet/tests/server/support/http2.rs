@@ -1,10 +1,10 @@
 //! A client that speaks HTTP/2: the `h2` crate on a runtime in a thread of its own.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
 
 use bytes::Bytes;
-use h2::client::{Builder, ResponseFuture, SendRequest};
+use h2::client::{Builder, PushedResponseFuture, ResponseFuture, SendRequest};
 use h2::{Reason, RecvStream, SendStream};
 use http::{HeaderMap, Request, StatusCode};
 use tokio::net::TcpStream;
@@ -13,6 +13,27 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::DEADLINE;
+
+/// An answer with what came before it and beside it.
+pub struct Page {
+    pub answer: Response,
+    /// Status and Link of interim answers.
+    pub hints: Vec<(u16, String)>,
+    pub pushed: Vec<Pushed>,
+}
+
+pub struct Pushed {
+    pub request: Request<()>,
+    pub answer: Result<Response, h2::Error>,
+}
+
+impl Page {
+    /// The paths that were promised, in their order.
+    pub fn promised(&self) -> Vec<&str> {
+        let paths = self.pushed.iter().map(|pushed| pushed.request.uri().path_and_query());
+        paths.map(|path| path.map_or("", |path| path.as_str())).collect()
+    }
+}
 
 pub struct Http2 {
     runtime: Handle,
@@ -89,6 +110,31 @@ impl Http2 {
         self.answer(answer).expect("an answer")
     }
 
+    /// A page with all that comes along with it.
+    pub fn page(&mut self, request: http::request::Builder) -> Page {
+        let (mut answer, _) = self.ask(request, true);
+        let mut promises = answer.push_promises();
+        self.wait(async move {
+            let mut hints = Vec::new();
+            while let Some(interim) = poll_fn(|context| answer.poll_informational(context)).await {
+                let interim = interim.expect("an interim answer");
+                let links = interim.headers().get_all("link").iter();
+                let links = links.map(|link| link.to_str().expect("text").to_owned());
+                hints.push((interim.status().as_u16(), links.collect::<Vec<_>>().join(", ")));
+            }
+            let answer = whole(answer).await.expect("an answer");
+            let mut pushed = Vec::new();
+            while let Some(promise) = promises.push_promise().await {
+                let (request, answer) = promise.expect("a promise").into_parts();
+                pushed.push(Pushed {
+                    request,
+                    answer: pushed_whole(answer).await,
+                });
+            }
+            Page { answer, hints, pushed }
+        })
+    }
+
     /// A request with content, and its answer.
     pub fn send(&mut self, request: http::request::Builder, content: &[u8]) -> Result<Response, h2::Error> {
         let (answer, stream) = self.ask(request, false);
@@ -109,6 +155,15 @@ impl Http2 {
             Err(error) => error.reason(),
         }
     }
+}
+
+async fn pushed_whole(answer: PushedResponseFuture) -> Result<Response, h2::Error> {
+    let (head, content) = answer.await?.into_parts();
+    Ok(Response {
+        status: head.status,
+        fields: head.headers,
+        content: read(content).await?,
+    })
 }
 
 async fn whole(answer: ResponseFuture) -> Result<Response, h2::Error> {

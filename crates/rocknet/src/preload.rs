@@ -1,0 +1,132 @@
+//! What a page needs: files that are pushed with it, or told of ahead of it by 103 (Early Hints).
+
+use std::fmt::Write as _;
+
+use rocknet_proto::fields::{Known, KnownSet};
+use rocknet_proto::method::Method;
+use rocknet_proto::request::Request;
+use rocknet_proto::semantics::{escape, link};
+use rocknet_proto::status::Status;
+
+use crate::response::FieldList;
+
+/// Files that go along with one page.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Preloads {
+    /// As they stand in a request: percent-encoded.
+    pub targets: Box<[Box<[u8]>]>,
+    /// The same as a value of Link.
+    pub link: Box<str>,
+}
+
+/// A client that asks in these ways has the page already, and most likely what belongs to it.
+const CONDITIONS: KnownSet = KnownSet::of(&[
+    Known::IfMatch,
+    Known::IfNoneMatch,
+    Known::IfModifiedSince,
+    Known::IfUnmodifiedSince,
+    Known::IfRange,
+    Known::Range,
+]);
+
+/// Most files that are taken out of the Link fields of one answer.
+const LINKS_MAX: usize = 32;
+
+/// Whether this may be a client's first look at a page.
+#[inline]
+pub fn is_first_look(request: &Request<'_>) -> bool {
+    request.method == Method::Get && !request.fields.any(CONDITIONS)
+}
+
+/// Whether an answer is a page, and not a word about one.
+#[inline]
+pub fn is_page(status: Status) -> bool {
+    status == Status::OK
+}
+
+impl Preloads {
+    /// Of decoded paths, as the configuration has them; `None` of none.
+    pub fn new(paths: &[String]) -> Option<Preloads> {
+        if paths.is_empty() {
+            return None;
+        }
+        let mut link_value = String::new();
+        let mut targets = Vec::with_capacity(paths.len());
+        for path in paths {
+            let mut target = Vec::with_capacity(path.len());
+            escape::path(path.as_bytes(), &mut target);
+            let separator = if targets.is_empty() { "" } else { ", " };
+            let (text, kind) = (String::from_utf8_lossy(&target), destination(path));
+            let _ = write!(link_value, "{separator}<{text}>; rel=preload; as={kind}");
+            if matches!(kind, "font" | "fetch") {
+                // Browsers load these in the mode of CORS, and take no other for the same.
+                link_value.push_str("; crossorigin");
+            }
+            targets.push(target.into_boxed_slice());
+        }
+        Some(Preloads {
+            targets: targets.into(),
+            link: link_value.into(),
+        })
+    }
+}
+
+/// The targets that an answer's own Link fields want pushed. Only those on the same host, written from its root.
+pub fn linked(fields: &FieldList) -> impl Iterator<Item = &[u8]> {
+    fields
+        .iter()
+        .filter(|(name, _)| name.eq_ignore_ascii_case("link"))
+        .flat_map(|(_, value)| link::preloads(value.as_bytes()))
+        .filter(|target| target.starts_with(b"/") && !target.starts_with(b"//"))
+        .take(LINKS_MAX)
+}
+
+/// What a browser will use a file for (the `as` of preload), by the end of its name.
+fn destination(path: &str) -> &'static str {
+    let end = path.rsplit_once('.').map_or("", |(_, end)| end).to_ascii_lowercase();
+    match end.as_str() {
+        "css" => "style",
+        "js" | "mjs" => "script",
+        "woff2" | "woff" | "ttf" | "otf" => "font",
+        "png" | "jpg" | "jpeg" | "gif" | "webp" | "avif" | "svg" | "ico" | "bmp" => "image",
+        "vtt" => "track",
+        "html" | "htm" => "document",
+        _ => "fetch",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_tell_what_files_are_for() {
+        let paths = ["/a b.css", "/x/app.MJS", "/f.woff2", "/data", "/p.html"].map(str::to_owned);
+        let preloads = Preloads::new(&paths).expect("some");
+        assert_eq!(
+            &*preloads.link,
+            "</a%20b.css>; rel=preload; as=style, </x/app.MJS>; rel=preload; as=script, \
+             </f.woff2>; rel=preload; as=font; crossorigin, </data>; rel=preload; as=fetch; crossorigin, \
+             </p.html>; rel=preload; as=document"
+        );
+        let targets: Vec<&[u8]> = preloads.targets.iter().map(|target| &**target).collect();
+        assert_eq!(targets[..2], [&b"/a%20b.css"[..], b"/x/app.MJS"]);
+        assert_eq!(Preloads::new(&[]), None);
+    }
+
+    #[test]
+    fn links_of_answers_lead_to_this_host_alone() {
+        let mut fields = FieldList::default();
+        fields.add("link", "</a.css>; rel=preload; as=style, <//evil.test/b>; rel=preload");
+        fields.add(
+            "Link",
+            "<https://evil.test/c>; rel=preload, <d.js>; rel=preload, </e?f>; rel=preload",
+        );
+        fields.add("LINK", "</g>; rel=preload; nopush");
+        let found: Vec<&[u8]> = linked(&fields).collect();
+        assert_eq!(found, [&b"/a.css"[..], b"/e?f"]);
+        let many = (0..100).fold(String::new(), |all, number| format!("{all}</{number}>; rel=preload,"));
+        fields.add("Link", many);
+        assert_eq!(linked(&fields).count(), LINKS_MAX);
+    }
+}

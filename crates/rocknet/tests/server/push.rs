@@ -1,0 +1,240 @@
+//! Server push and Early Hints: what a page needs comes with it, once, and never to those who do not want it.
+
+use h2::Reason;
+use h2::client::Builder;
+use http::StatusCode;
+
+use super::support::handlers::Waits;
+use super::support::http2::Http2;
+use super::support::running::{mount, site};
+use super::support::{Folder, Running};
+use rocknet::exchange::Exchange;
+use rocknet::handler::{Answering, Handler};
+use rocknet::response::Response;
+use rocknet::snapshot::Mount;
+use rocknet_proto::status::Status;
+
+const SERVER: &str = "[server]\nworkers = 1\nh2c = true\nevents = { wait = \"20ms\", connections = 16 }\n";
+const PUSH: &str = "push = { \"/\" = [\"/style.css\", \"/app.js\"], \"/blog/*\" = [\"/style.css\", \"/blog.css\"], \
+                    \"/odd.html\" = [\"/missing.css\", \"/huge.bin\", \"/a b.js\"], \"/waits/*\" = \"/app.js\" }";
+
+fn text(push: &str) -> String {
+    format!("{SERVER}{}", site(push))
+}
+
+fn start(mounts: Vec<Mount>) -> Running {
+    let folder = Folder::with(&[
+        ("www/index.html", "page"),
+        ("www/blog/index.html", "blog"),
+        ("www/odd.html", "odd"),
+        ("www/app.js", "app"),
+        ("www/blog.css", "blog style"),
+        ("www/a b.js", "ab"),
+    ]);
+    folder.write("www/style.css", "body { color: black }\n".repeat(100));
+    folder.write("www/huge.bin", vec![0; 600 * 1024]);
+    Running::start_with(folder, &text(PUSH), mounts)
+}
+
+fn without_push() -> Builder {
+    let mut builder = Builder::new();
+    builder.enable_push(false);
+    builder
+}
+
+/// Asks one after the other on one connection, and looks at what is promised with each.
+fn check(server: &Running, builder: &Builder, asked: &[(&str, &[&str])]) {
+    let mut client = Http2::with(server.address(), builder);
+    for (path, promised) in asked {
+        let page = client.page(client.request("GET", path));
+        assert_eq!(page.promised(), *promised, "{path} of {asked:?}");
+        assert_eq!(page.hints, [], "{path}");
+        assert!(page.answer.status.is_success(), "{path}: {}", page.answer.status);
+    }
+}
+
+#[test]
+fn a_page_comes_with_what_it_needs() {
+    let server = start(Vec::new());
+    // The first time nothing is in memory, the second time everything.
+    for _ in 0..2 {
+        let mut client = Http2::to(server.address());
+        let page = client.page(client.request("GET", "/"));
+        assert_eq!(page.answer.content, b"page");
+        assert_eq!(page.promised(), ["/style.css", "/app.js"]);
+        for (pushed, expected) in page
+            .pushed
+            .iter()
+            .zip(["body { color: black }\n".repeat(100), "app".into()])
+        {
+            let uri = pushed.request.uri();
+            assert_eq!(
+                uri.authority().map(|authority| authority.as_str()),
+                Some(&*server.address().to_string())
+            );
+            assert_eq!(
+                (uri.scheme_str(), pushed.request.method().as_str()),
+                (Some("http"), "GET")
+            );
+            let answer = pushed.answer.as_ref().expect("an answer");
+            assert_eq!((answer.status, &*answer.content), (StatusCode::OK, expected.as_bytes()));
+            assert!(answer.fields.contains_key("etag"));
+        }
+    }
+}
+
+#[test]
+fn nothing_is_pushed_twice_or_to_those_who_have_it() {
+    let server = start(Vec::new());
+    let default = Builder::new();
+    for asked in [
+        &[
+            ("/", &["/style.css", "/app.js"][..]),
+            ("/", &[]),
+            ("/blog/", &["/blog.css"]),
+            ("/blog/x/../", &[]),
+        ][..],
+        // What the client asks for itself counts, from the first page on.
+        &[("/blog/", &["/style.css", "/blog.css"]), ("/app.js", &[]), ("/", &[])],
+        &[("/?query", &["/style.css", "/app.js"])],
+    ] {
+        check(&server, &default, asked);
+    }
+    let tag = server.get("/").field("ETag").expect("a tag").to_owned();
+    for (method, field, value) in [
+        ("GET", "if-none-match", &*tag),
+        ("GET", "if-none-match", "\"other\""),
+        ("GET", "if-modified-since", "Sun, 06 Nov 1994 08:49:37 GMT"),
+        ("GET", "range", "bytes=0-1"),
+        ("HEAD", "accept", "*/*"),
+    ] {
+        for builder in [Builder::new(), without_push()] {
+            let mut client = Http2::with(server.address(), &builder);
+            let page = client.page(client.request(method, "/").header(field, value));
+            assert_eq!(
+                (page.pushed.len(), page.hints.len()),
+                (0, 0),
+                "{method} {field}: {value}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_client_without_pushes_is_told_of_them_once() {
+    let server = start(Vec::new());
+    let link = "</style.css>; rel=preload; as=style, </app.js>; rel=preload; as=script";
+    for _ in 0..2 {
+        let mut client = Http2::with(server.address(), &without_push());
+        for hints in [vec![(103, link.to_owned())], vec![]] {
+            let page = client.page(client.request("GET", "/"));
+            assert_eq!((page.hints, page.pushed.len()), (hints, 0));
+            assert_eq!(page.answer.content, b"page");
+        }
+        let page = client.page(client.request("GET", "/blog/"));
+        assert_eq!(page.hints.len(), 1, "one of the two files is new");
+    }
+}
+
+#[test]
+fn what_is_missing_or_large_is_taken_back() {
+    let server = start(Vec::new());
+    let mut client = Http2::to(server.address());
+    let page = client.page(client.request("GET", "/odd.html"));
+    assert_eq!(page.answer.content, b"odd");
+    assert_eq!(page.promised(), ["/missing.css", "/huge.bin", "/a%20b.js"]);
+    let reasons: Vec<_> = page
+        .pushed
+        .iter()
+        .map(|pushed| pushed.answer.as_ref().err().and_then(h2::Error::reason))
+        .collect();
+    assert_eq!(reasons, [Some(Reason::CANCEL), Some(Reason::CANCEL), None]);
+    assert_eq!(client.get("/app.js").content, b"app");
+}
+
+#[test]
+fn a_client_says_how_many_it_takes() {
+    let server = start(Vec::new());
+    let mut one = Builder::new();
+    one.max_concurrent_streams(1);
+    check(&server, &one, &[("/", &["/style.css"])]);
+    let mut none = Builder::new();
+    none.max_concurrent_streams(0);
+    let mut client = Http2::with(server.address(), &none);
+    let page = client.page(client.request("GET", "/"));
+    assert_eq!((page.pushed.len(), page.hints.len()), (0, 1), "it is told at least");
+}
+
+/// Answers with fields of Link.
+struct Links(&'static [&'static str], Status);
+
+impl Handler for Links {
+    fn answer(&self, _: Exchange) -> Answering {
+        let response = Response::new(self.1).body("made");
+        let response = self
+            .0
+            .iter()
+            .fold(response, |response, link| response.with("Link", *link));
+        Box::pin(async move { response })
+    }
+}
+
+#[test]
+fn handlers_say_what_their_pages_need() {
+    let links = &[
+        "</app.js>; rel=preload; as=script, </style.css>; rel=preload; nopush",
+        "</blog.css>; rel=preload, <//evil.test/x>; rel=preload, <https://evil.test/>; rel=preload, </x>; rel=next",
+        "</bad path>; rel=preload, </odd.html?a=b>; rel=preload",
+    ];
+    let server = start(vec![
+        mount("/made/", Links(links, Status::OK)),
+        mount("/blog/made/", Links(links, Status::OK)),
+        mount("/failed/", Links(links, Status::NOT_FOUND)),
+    ]);
+    let default = Builder::new();
+    check(
+        &server,
+        &default,
+        &[("/made/", &["/app.js", "/blog.css", "/odd.html?a=b"]), ("/made/", &[])],
+    );
+    check(
+        &server,
+        &default,
+        &[("/blog/made/", &["/style.css", "/blog.css", "/app.js", "/odd.html?a=b"])],
+    );
+    let mut client = Http2::to(server.address());
+    assert_eq!(client.page(client.request("GET", "/failed/")).pushed.len(), 0);
+    // Who takes no pushes reads the fields, which come at the same time.
+    let mut client = Http2::with(server.address(), &without_push());
+    let page = client.page(client.request("GET", "/made/"));
+    assert_eq!((page.hints.len(), page.pushed.len()), (0, 0));
+    assert_eq!(page.answer.fields.get_all("link").iter().count(), 3);
+}
+
+#[test]
+fn hints_come_while_a_handler_works() {
+    let (waits, mut waiting) = Waits::new();
+    let server = start(vec![mount("/waits/", waits)]);
+    let mut client = Http2::with(server.address(), &without_push());
+    let (mut answer, _) = client.ask(client.request("GET", "/waits/1"), true);
+    let asked = waiting.next();
+    let interim = client.wait(std::future::poll_fn(|context| answer.poll_informational(context)));
+    let interim = interim.expect("a hint").expect("no error");
+    assert_eq!(interim.status().as_u16(), 103);
+    assert_eq!(interim.headers()["link"], "</app.js>; rel=preload; as=script");
+    assert!(asked.answer("at last"));
+    assert_eq!(client.answer(answer).expect("an answer").content, b"at last");
+}
+
+#[test]
+fn a_reload_changes_what_is_pushed() {
+    let server = start(Vec::new());
+    let default = Builder::new();
+    check(&server, &default, &[("/", &["/style.css", "/app.js"])]);
+    server
+        .reload(&text("push = { \"/\" = \"/blog.css\" }"))
+        .expect("a good configuration");
+    check(&server, &default, &[("/", &["/blog.css"]), ("/blog/", &[])]);
+    server.reload(&text("")).expect("a good configuration");
+    check(&server, &default, &[("/", &[])]);
+}
