@@ -3,6 +3,7 @@
 mod browser;
 mod clients;
 mod h2spec;
+mod push;
 mod server;
 mod slow;
 
@@ -40,6 +41,8 @@ enum Step {
     Ab,
     /// The rules of HTTP/2, broken one by one
     H2spec,
+    /// nghttp is pushed to, curl is told
+    Push,
     /// slowhttptest: slow heads, bodies, ranges and readers; takes minutes
     Slow,
 }
@@ -47,12 +50,13 @@ enum Step {
 type Work = fn(&Path) -> Result<(), Failure>;
 
 /// The steps that take seconds; `cargo xtask test` runs them too.
-pub const CLIENTS: [(&str, Work); 5] = [
+pub const CLIENTS: [(&str, Work); 6] = [
     ("browser", browser::run),
     ("curl", clients::curl),
     ("wrk", clients::wrk),
     ("ab", clients::ab),
     ("h2spec", h2spec::clear),
+    ("push", push::run),
 ];
 
 pub fn run(options: &Options) -> Result<(), Failure> {
@@ -66,9 +70,10 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     };
     let wanted = |step| options.steps.is_empty() || options.steps.contains(&step);
     let mut steps = Steps::default();
-    for ((name, work), step) in CLIENTS
-        .into_iter()
-        .zip([Step::Browser, Step::Curl, Step::Wrk, Step::Ab, Step::H2spec])
+    for ((name, work), step) in
+        CLIENTS
+            .into_iter()
+            .zip([Step::Browser, Step::Curl, Step::Wrk, Step::Ab, Step::H2spec, Step::Push])
     {
         if wanted(step) {
             steps.step(name, || work(&program));

@@ -56,6 +56,12 @@ const PACKAGES: &[Package] = &[
         &[Test, Bench, Conform],
         "a connection per request, by HTTP/1.0",
     ),
+    package(
+        "nghttp",
+        "nghttp2-client",
+        &[Test, Bench, Conform],
+        "the client that takes pushes, and h2load beside it",
+    ),
     package("strace", "strace", &[Test, Bench], "counts system calls per request"),
     package(
         "chromium",

@@ -1,0 +1,80 @@
+//! Server push and Early Hints with clients of others: a page and five files in one round trip, and 103 for the rest.
+
+use super::server::Server;
+use crate::Failure;
+use crate::command::{command, output};
+use std::fs;
+use std::path::Path;
+
+const CONFIGURATION: &str = "\
+[server]
+workers = 1
+h2c = true
+[site.default]
+listen = \"127.0.0.1:0\"
+root = \".\"
+push = { \"/\" = [\"/1.css\", \"/2.css\", \"/3.css\", \"/4.css\", \"/5.css\"] }
+";
+
+const FILES: usize = 5;
+
+pub fn run(program: &Path) -> Result<(), Failure> {
+    let folder = tempfile::tempdir()?;
+    let mut page = "<!doctype html><title>Page</title>\n".to_owned();
+    for number in 1..=FILES {
+        fs::write(folder.path().join(format!("{number}.css")), "body { color: black }\n")?;
+        page.push_str(&format!("<link rel=\"stylesheet\" href=\"/{number}.css\">\n"));
+    }
+    fs::write(folder.path().join("index.html"), page)?;
+    fs::write(folder.path().join("rocknet.toml"), CONFIGURATION)?;
+    let server = Server::start(program, &["run", "-c", "rocknet.toml"], folder.path())?;
+    let url = server.url("/");
+
+    // A client that reads the page, and asks for what it names, has nothing left to ask for: that is one round trip.
+    for (options, pushed) in [(&["-ans"][..], FILES), (&["-ans", "--no-push"], 0)] {
+        let said = output(command("nghttp").args(options).arg(&url))?;
+        let streams = streams(&said);
+        let promised = streams.iter().filter(|number| *number % 2 == 0).count();
+        if (streams.len(), promised) != (1 + FILES, pushed) {
+            return Err(format!("nghttp {}: {promised} pushed of {streams:?}\n{said}", options.join(" ")).into());
+        }
+        println!("nghttp {}: {promised} of {FILES} files pushed", options.join(" "));
+    }
+
+    let said = output(command("curl").args(["-sS", "-o", "/dev/null", "-D", "-", "--http2-prior-knowledge", &url]))?;
+    let told: Vec<_> = said.lines().map(str::trim_end).collect();
+    let at = |start: &str| told.iter().position(|line| line.starts_with(start));
+    match (
+        at("HTTP/2 103"),
+        at("link: </1.css>; rel=preload; as=style"),
+        at("HTTP/2 200"),
+    ) {
+        (Some(hints), Some(link), Some(answer)) if hints < link && link < answer => {
+            println!("curl was told of them by 103");
+            Ok(())
+        }
+        _ => Err(format!("curl saw no 103:\n{said}").into()),
+    }
+}
+
+/// The numbers of the streams in the table that nghttp prints; those of pushed ones are even.
+fn streams(said: &str) -> Vec<u32> {
+    let rows = said.lines().skip_while(|line| !line.starts_with("id ")).skip(1);
+    rows.filter_map(|row| row.split_whitespace().next()?.parse().ok())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_are_read_from_the_table() {
+        let said = "\
+Request timing: 12\nid  responseEnd requestStart  process code size request path
+ 13     +9.22ms       +480us   8.74ms  200   41 /
+  4    +11.32ms *    +8.82ms   2.50ms  200   38 /a2.css\n";
+        assert_eq!(streams(said), [13, 4]);
+        assert!(streams("nothing").is_empty());
+    }
+}
