@@ -93,6 +93,9 @@ struct Inner {
     _witness: AsyncFd<OwnedFd>,
     keeper: Option<Waker>,
     watching: bool,
+    /// System calls of the ring.
+    #[cfg(test)]
+    calls: usize,
 }
 
 /// What an operation is, in the lower bits of what comes back with its completion; above them the place.
@@ -140,6 +143,8 @@ impl Driver {
                 _witness: witness,
                 keeper: None,
                 watching: false,
+                #[cfg(test)]
+                calls: 0,
             }),
             failed: Cell::new(false),
             looks: Cell::new(0),
@@ -349,6 +354,11 @@ impl Driver {
         (inner.places.len(), inner.operations - usize::from(inner.watching))
     }
 
+    #[cfg(test)]
+    pub(super) fn calls(&self) -> usize {
+        self.inner.borrow().calls
+    }
+
     /// As if the kernel had refused to go on.
     #[cfg(test)]
     pub(super) fn fail(&self) {
@@ -403,6 +413,10 @@ impl Inner {
                 break;
             }
             drop(queue);
+            #[cfg(test)]
+            {
+                self.calls += 1;
+            }
             match self.ring.submit_and_wait(usize::from(wait && all)) {
                 Ok(_) if all => break,
                 Ok(_) => {}

@@ -117,6 +117,53 @@ fn all_arrives_in_order_whatever_is_offered() {
 }
 
 #[test]
+fn many_answers_share_a_few_calls() {
+    const LINKS: usize = 32;
+    const ROUNDS: usize = 10;
+    /// Some twenty completions are brought by a call, and a few calls find nothing.
+    const CALLS_A_ROUND: usize = 8;
+    on_ring(async |driver| {
+        let mut peers = Vec::new();
+        for _ in 0..LINKS {
+            let (mut link, mut peer) = pair(&driver);
+            spawn(async move {
+                while receive(&mut link, 100).await.is_ok_and(|question| !question.is_empty()) {
+                    let mut answer = queue_of(b"answer");
+                    let _ = poll_fn(|context| link.poll_send(context, &mut answer)).await;
+                }
+            });
+            // The first is received by a call of its own.
+            peer.write_all(b"question").expect("sent");
+            peers.push(peer);
+        }
+        let mut before = 0;
+        for round in 0..=ROUNDS {
+            for peer in &mut peers {
+                if round > 0 {
+                    peer.write_all(b"question").expect("sent");
+                }
+            }
+            hear().await;
+            hear().await;
+            for peer in &mut peers {
+                let mut answer = [0; 6];
+                peer.read_exact(&mut answer).expect("an answer");
+                assert_eq!(&answer, b"answer");
+            }
+            if round == 0 {
+                before = driver.calls();
+            }
+        }
+        let calls = driver.calls() - before;
+        assert!(
+            calls <= ROUNDS * CALLS_A_ROUND,
+            "{calls} calls for {} answers",
+            ROUNDS * LINKS
+        );
+    });
+}
+
+#[test]
 fn more_than_all_buffers_hold_arrives_nevertheless() {
     const LINKS: usize = 150;
     const EACH: usize = 100_000;
