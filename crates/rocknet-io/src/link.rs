@@ -36,18 +36,23 @@ pub trait Link {
     fn poll_recv<'b>(&mut self, context: &mut Context<'_>, buffer: &'b mut [u8]) -> Poll<io::Result<Received<'b>>>;
 
     /// Sends from the front of the queue. Ready when the queue is empty; while pending, some of it may have left.
-    ///
-    /// A link that sends together with others may take bytes before it knows whether there is room for them: see
-    /// [`Link::take_unsent`].
     fn poll_send(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> Poll<io::Result<()>>;
 
-    /// What `poll_send` took and there was no room for. The task is woken when there is such; nothing is received or sent
-    /// before it was taken. It is the front of all that is still to be sent.
+    /// Takes the whole queue, to be sent with what others send in this turn; or nothing of it, and `false`.
+    ///
+    /// Whether there is room is not known yet: whoever sends like this asks [`Link::take_unsent`] each time before it does
+    /// anything else, and calls [`Link::flush`] before it lets the link go.
+    fn send_together(&mut self, _: &mut SendQueue) -> bool {
+        false
+    }
+
+    /// What `send_together` took and there was no room for. The task is woken when there is such; nothing is received or
+    /// sent before it was taken. It is the front of all that is still to be sent.
     fn take_unsent(&mut self) -> Option<Vec<u8>> {
         None
     }
 
-    /// Has all that `poll_send` took leave now, or come back. To be called before a link is let go.
+    /// Has all that `send_together` took leave now, or come back.
     fn flush(&mut self) {}
 
     /// Tells the peer that nothing more will come; receiving goes on.

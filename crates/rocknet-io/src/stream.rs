@@ -73,6 +73,15 @@ impl Link for Stream {
     }
 
     #[inline]
+    fn send_together(&mut self, queue: &mut SendQueue) -> bool {
+        match self {
+            Stream::Tcp(_) => false,
+            #[cfg(target_os = "linux")]
+            Stream::Ring(ring) => ring.send_together(queue),
+        }
+    }
+
+    #[inline]
     fn take_unsent(&mut self) -> Option<Vec<u8>> {
         match self {
             Stream::Tcp(_) => None,

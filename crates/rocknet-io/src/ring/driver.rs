@@ -232,7 +232,7 @@ impl Driver {
         known.stash.is_empty() && known.filled.is_empty() && known.end.is_none() && known.refused.is_none()
     }
 
-    /// Takes bytes to be sent with all others of this turn; false if they have to be sent at once.
+    /// Takes bytes to be sent with all others of this turn; false if it does not.
     #[inline]
     pub(super) fn send(&self, place: usize, bytes: &[u8]) -> bool {
         if bytes.len() > LARGEST || self.failed.get() {
@@ -241,6 +241,9 @@ impl Driver {
         let mut inner = self.inner.borrow_mut();
         let Inner { places, outbox, .. } = &mut *inner;
         let known = &mut places[place];
+        if !known.unsent.is_empty() || known.refused.is_some() {
+            return false;
+        }
         match outbox.put(place, known.letter, bytes) {
             Some(number) => {
                 known.letter = Some(number);

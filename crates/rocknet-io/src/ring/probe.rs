@@ -32,7 +32,9 @@ fn attempt() -> io::Result<()> {
         for _ in 0..2 {
             let mut queue = SendQueue::default();
             queue.buffer().extend_from_slice(WORD);
-            poll_fn(|context| ours.poll_send(context, &mut queue)).await?;
+            if !ours.send_together(&mut queue) {
+                poll_fn(|context| ours.poll_send(context, &mut queue)).await?;
+            }
             let mut buffer = [0; WORD.len()];
             let heard = poll_fn(|context| theirs.poll_recv(context, &mut buffer).map_ok(|got| *got == *WORD)).await?;
             if !heard {

@@ -76,14 +76,6 @@ impl Link for RingStream {
 
     #[inline]
     fn poll_send(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> Poll<io::Result<()>> {
-        ready!(self.driver.poll_sendable(context, self.place))?;
-        if let Some(plain) = queue.plain() {
-            let length = plain.len();
-            if length == 0 || self.driver.send(self.place, plain) {
-                queue.advance(length);
-                return Poll::Ready(Ok(()));
-            }
-        }
         // In order: what was taken before leaves first.
         self.driver.flush(self.place);
         ready!(self.driver.poll_sendable(context, self.place))?;
@@ -107,6 +99,17 @@ impl Link for RingStream {
                 },
             }
         }
+    }
+
+    #[inline]
+    fn send_together(&mut self, queue: &mut SendQueue) -> bool {
+        let Some(plain) = queue.plain() else { return false };
+        let length = plain.len();
+        let taken = self.driver.send(self.place, plain);
+        if taken {
+            queue.advance(length);
+        }
+        taken
     }
 
     #[inline]

@@ -69,8 +69,7 @@ async fn send(link: &mut impl Link, queue: &mut SendQueue) -> std::io::Result<()
             if let Some(unsent) = link.take_unsent() {
                 queue.put_back(unsent);
             }
-            let sent = link.poll_send(context, queue)?;
-            if sent.is_pending() {
+            if !link.send_together(queue) && link.poll_send(context, queue)?.is_pending() {
                 return Poll::Pending;
             }
             link.flush();
@@ -128,8 +127,7 @@ fn many_answers_share_a_few_calls() {
             let (mut link, mut peer) = pair(&driver);
             spawn(async move {
                 while receive(&mut link, 100).await.is_ok_and(|question| !question.is_empty()) {
-                    let mut answer = queue_of(b"answer");
-                    let _ = poll_fn(|context| link.poll_send(context, &mut answer)).await;
+                    assert!(link.send_together(&mut queue_of(b"answer")));
                 }
             });
             // The first is received by a call of its own.
@@ -239,7 +237,10 @@ fn what_finds_no_room_comes_back_and_leaves_in_order() {
                         returned += 1;
                         queue.put_back(unsent);
                     }
-                    link.poll_send(context, &mut queue)
+                    match link.send_together(&mut queue) {
+                        true => Poll::Ready(Ok(())),
+                        false => link.poll_send(context, &mut queue),
+                    }
                 })
                 .await
                 .expect("sent");
@@ -340,7 +341,7 @@ fn a_peer_that_goes_away_is_an_end_or_an_error() {
         assert_eq!(receive(&mut link, 100).await.expect("bytes"), b"question");
         drop(peer);
         let mut context = Context::from_waker(Waker::noop());
-        assert!(link.poll_send(&mut context, &mut queue_of(b"answer")).is_ready());
+        assert!(link.send_together(&mut queue_of(b"answer")));
         link.flush();
         let told = receive(&mut link, 100).await;
         assert_eq!(told.expect_err("nobody took it").kind(), ErrorKind::BrokenPipe);

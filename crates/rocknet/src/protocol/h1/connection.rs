@@ -248,7 +248,11 @@ impl<L: Link> Connection<L> {
             return Ok(());
         }
         let before = output.len();
-        let sent = self.link.poll_send(context, output);
+        let sent = if self.link.send_together(output) {
+            Poll::Ready(Ok(()))
+        } else {
+            self.link.poll_send(context, output)
+        };
         self.open.worker().counters.bytes_sent.add(before - output.len());
         match sent {
             Poll::Ready(Ok(())) => {
