@@ -116,7 +116,7 @@ fn tag(kind: Kind, place: usize) -> u64 {
 
 impl Driver {
     fn new() -> io::Result<Rc<Driver>> {
-        let witness = crate::tcp::register(rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC)?)?;
+        let witness = crate::tcp::register(epoll::witness()?)?;
         let epoll = epoll::watching(witness.get_ref().as_fd())?;
         let ring = IoUring::builder()
             .dontfork()

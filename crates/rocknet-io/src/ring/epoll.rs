@@ -3,10 +3,20 @@
 use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::os::unix::net::UnixDatagram;
+
+use rustix::fs::{fstat, major, minor};
+
+/// A socket that nobody speaks to. Unlike an event descriptor it has an inode of its own, by which it is known.
+pub(super) fn witness() -> io::Result<std::os::fd::OwnedFd> {
+    let socket = UnixDatagram::unbound()?;
+    socket.set_nonblocking(true)?;
+    Ok(socket.into())
+}
 
 /// The epoll of this process that watches `witness`. The runtime does not tell, the kernel does.
 pub(super) fn watching(witness: BorrowedFd<'_>) -> io::Result<RawFd> {
-    let wanted = witness.as_raw_fd();
+    let wanted = Target::of(witness)?;
     for entry in fs::read_dir("/proc/self/fd")? {
         let Some(descriptor) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else {
             continue;
@@ -21,7 +31,7 @@ pub(super) fn watching(witness: BorrowedFd<'_>) -> io::Result<RawFd> {
         let Ok(told) = fs::read_to_string(format!("/proc/self/fdinfo/{descriptor}")) else {
             continue;
         };
-        if watched(&told).any(|target| target == wanted) {
+        if told.lines().filter_map(Target::parse).any(|target| target == wanted) {
             return Ok(descriptor);
         }
     }
@@ -31,21 +41,97 @@ pub(super) fn watching(witness: BorrowedFd<'_>) -> io::Result<RawFd> {
     ))
 }
 
-/// The targets that `fdinfo` of an epoll lists, one a line.
-fn watched(told: &str) -> impl Iterator<Item = RawFd> + '_ {
-    told.lines()
-        .filter_map(|line| line.strip_prefix("tfd:")?.split_whitespace().next()?.parse().ok())
+/// What an epoll watches. The number alone would not do: an epoll goes on listing it when the number has been closed and
+/// given to another file, as long as the first file is open under any other; runtimes that end leave such behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Target {
+    descriptor: RawFd,
+    inode: u64,
+    /// As the kernel writes it: twelve bits and twenty.
+    device: u64,
+}
+
+impl Target {
+    fn of(descriptor: BorrowedFd<'_>) -> io::Result<Target> {
+        let stat = fstat(descriptor)?;
+        Ok(Target {
+            descriptor: descriptor.as_raw_fd(),
+            inode: stat.st_ino,
+            device: u64::from(major(stat.st_dev)) << 20 | u64::from(minor(stat.st_dev)),
+        })
+    }
+
+    /// One line of what `fdinfo` tells of an epoll.
+    fn parse(line: &str) -> Option<Target> {
+        let after = |name| line.split_once(name)?.1.split_whitespace().next();
+        Some(Target {
+            descriptor: line.strip_prefix("tfd:")?.split_whitespace().next()?.parse().ok()?,
+            inode: u64::from_str_radix(after(" ino:")?, 16).ok()?,
+            device: u64::from_str_radix(after(" sdev:")?, 16).ok()?,
+        })
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::{AsFd, FromRawFd, IntoRawFd, OwnedFd};
+
+    use rustix::event::epoll;
+
     use super::*;
 
     #[test]
     fn targets_are_read() {
-        let told = "pos:\t0\nflags:\t02000002\nmnt_id:\t16\nino:\t12\n\
-                    tfd:        8 events:       19 data: 1  pos:0 ino:1 sdev:9\n\
-                    tfd:      123 events: 8000001d data: ff pos:0 ino:1 sdev:9\nother: 5\ntfd: x\n";
-        assert_eq!(watched(told).collect::<Vec<_>>(), [8, 123]);
+        let target = |descriptor, inode, device| {
+            Some(Target {
+                descriptor,
+                inode,
+                device,
+            })
+        };
+        for (line, expected) in [
+            (
+                "tfd:        8 events:       19 data: 1  pos:0 ino:12 sdev:9",
+                target(8, 0x12, 9),
+            ),
+            (
+                "tfd:      123 events: 8000001d data: ff pos:0 ino:42c4a78 sdev:800002",
+                target(123, 0x42c_4a78, 0x80_0002),
+            ),
+            ("pos:\t0", None),
+            ("ino:\t12", None),
+            ("other: 5 ino:1 sdev:9", None),
+            ("tfd: x ino:1 sdev:9", None),
+            ("tfd: 1 events: 1", None),
+        ] {
+            assert_eq!(Target::parse(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn what_was_closed_is_not_taken_for_what_has_its_number_now() {
+        let new_epoll = || epoll::create(epoll::CreateFlags::CLOEXEC).expect("an epoll");
+        let watch = |by: &OwnedFd, what: BorrowedFd<'_>| {
+            epoll::add(by, what, epoll::EventData::new_u64(0), epoll::EventFlags::IN).expect("watched");
+        };
+        // Looked at first and last, so that neither place in the list decides.
+        let (early, right) = (new_epoll(), new_epoll());
+        let old = witness().expect("a socket");
+        let still_open = old.try_clone().expect("another number for it");
+        watch(&early, old.as_fd());
+        let late = new_epoll();
+        watch(&late, old.as_fd());
+        let number = old.into_raw_fd();
+        let new = witness().expect("a socket");
+        // Closes the old one and takes its number, in one step: other tests open files meanwhile.
+        #[allow(unsafe_code)]
+        // SAFETY: `number` was given up above and nobody else owns it; it is closed here and open again as a copy of `new`.
+        let new = unsafe {
+            assert_eq!(libc::dup3(new.as_raw_fd(), number, libc::O_CLOEXEC), number);
+            OwnedFd::from_raw_fd(number)
+        };
+        watch(&right, new.as_fd());
+        assert_eq!(watching(new.as_fd()).expect("an epoll"), right.as_raw_fd());
+        drop((still_open, early, late));
     }
 }
