@@ -1,5 +1,6 @@
 //! Sockets, files and time: the one home of system calls and of `unsafe`. Knows nothing of HTTP.
 
+pub mod ahead;
 #[cfg(test)]
 mod alone;
 #[cfg(unix)]

@@ -8,11 +8,15 @@
 //! may be dropped at any time.
 
 mod buffers;
+mod completions;
 mod driver;
 mod epoll;
+mod operation;
 mod outbox;
 mod place;
 mod probe;
+mod reads;
+mod state;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -20,4 +24,5 @@ mod tests;
 pub use driver::{Driver, current};
 pub(crate) use driver::{Installed, install, park};
 pub use probe::trouble;
+pub use reads::read_ahead;
 pub use stream::RingStream;

@@ -134,7 +134,7 @@ impl Drop for Buffers {
 }
 
 #[allow(unsafe_code)]
-fn map(length: usize) -> io::Result<NonNull<u8>> {
+pub(super) fn map(length: usize) -> io::Result<NonNull<u8>> {
     // SAFETY: a new mapping where the kernel likes it: nothing that exists is touched.
     let address = unsafe {
         mmap_anonymous(

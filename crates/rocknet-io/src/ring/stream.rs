@@ -77,7 +77,7 @@ impl Link for RingStream {
     #[inline]
     fn poll_send(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> Poll<io::Result<()>> {
         // In order: what was taken before leaves first.
-        self.driver.flush(self.place);
+        self.driver.step_aside(self.place);
         ready!(self.driver.poll_sendable(context, self.place))?;
         let socket = self.socket()?;
         let mut file_budget = FILE_TURN;

@@ -1,16 +1,20 @@
 //! Links on a ring between real sockets: order, back-pressure, letting go at any moment, and rings that fail.
 
+use std::cell::Cell;
+use std::fs::File;
 use std::future::{Future, poll_fn};
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::process::Command;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
+use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::thread;
 use std::time::Duration;
 
-use super::{Driver, RingStream, current, trouble};
+use super::{Driver, RingStream, current, read_ahead, trouble};
+use crate::file;
 use crate::link::Link;
 use crate::queue::SendQueue;
 use crate::runtime::{Runtime, hear, spawn};
@@ -340,7 +344,6 @@ fn a_peer_that_goes_away_is_an_end_or_an_error() {
         peer.write_all(b"question").expect("sent");
         assert_eq!(receive(&mut link, 100).await.expect("bytes"), b"question");
         drop(peer);
-        let mut context = Context::from_waker(Waker::noop());
         assert!(link.send_together(&mut queue_of(b"answer")));
         link.flush();
         let told = receive(&mut link, 100).await;
@@ -352,6 +355,38 @@ fn a_peer_that_goes_away_is_an_end_or_an_error() {
         assert!(once(|context| receiving.as_mut().poll(context)).await.is_pending());
         drop(peer);
         assert!(receiving.await.is_empty());
+    });
+}
+
+#[test]
+fn who_is_always_busy_does_not_keep_others_waiting() {
+    on_ring(async |driver| {
+        let (mut waiting, mut peer) = pair(&driver);
+        let (mut busy, mut drain) = pair(&driver);
+        let heard = Rc::new(Cell::new(false));
+        let hearing = Rc::clone(&heard);
+        spawn(async move {
+            hearing.set(receive(&mut waiting, 100).await.is_ok_and(|word| word == b"word"));
+        });
+        hear().await;
+        let drain = thread::spawn(move || drain.read_to_end(&mut Vec::new()));
+        peer.write_all(b"word").expect("sent");
+        // The runtime never gets to the point where it would sleep.
+        let mut sends = 0;
+        poll_fn(|context| {
+            if heard.get() || sends == 10_000 {
+                return Poll::Ready(());
+            }
+            sends += 1;
+            context.waker().wake_by_ref();
+            let sent = busy.poll_send(context, &mut queue_of(&pattern(100)));
+            assert!(!matches!(sent, Poll::Ready(Err(_))), "{sent:?}");
+            Poll::Pending
+        })
+        .await;
+        assert!(heard.get(), "not heard in {sends} sends");
+        drop(busy);
+        drain.join().expect("a reader").expect("an end");
     });
 }
 
@@ -390,6 +425,85 @@ fn the_runtimes_own_events_are_heard_too() {
             assert_eq!(hear.recv().await, Some(number));
         }
         talker.join().expect("a talker");
+    });
+}
+
+/// A file on a disk, none of it in memory, as far as the kernel obeys.
+fn cold_file(length: usize) -> Arc<File> {
+    let mut file = tempfile::tempfile().expect("a file");
+    file.write_all(&pattern(length)).expect("written");
+    file.sync_all().expect("on the disk");
+    rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).expect("advised");
+    Arc::new(file)
+}
+
+#[test]
+fn files_are_read_ahead() {
+    on_ring(async |driver| {
+        let before = driver.counts();
+        for (length, offset, wanted) in [
+            (10, 0, 10),
+            (3_000_000, 0, 3_000_000),
+            (3_000_000, 1_048_576, 1_048_576),
+            // Cut short since it was asked how long it is.
+            (300_000, 200_000, 1_000_000),
+            (300_000, 400_000, 10),
+        ] {
+            let file = cold_file(length);
+            read_ahead(&file, offset, wanted).expect("room").await;
+            let end = (offset + wanted).min(length as u64);
+            for at in (offset..end)
+                .step_by(4096)
+                .chain(end.checked_sub(1).filter(|at| *at >= offset))
+            {
+                assert!(file::is_resident(&file, at), "byte {at} of {length}");
+            }
+        }
+        // What cannot be read is met when it is sent.
+        let folder = Arc::new(File::open(".").expect("a folder"));
+        read_ahead(&folder, 0, 10).expect("room").await;
+        assert_eq!(driver.counts(), before);
+    });
+}
+
+#[test]
+fn reads_may_be_let_go_and_are_bounded() {
+    on_ring(async |driver| {
+        let before = driver.counts();
+        let file = cold_file(1_000_000);
+        let mut all: Vec<_> = std::iter::from_fn(|| read_ahead(&file, 0, 1_000_000))
+            .take(10_000)
+            .collect();
+        assert!((2..10_000).contains(&all.len()), "{} reads at once", all.len());
+        // Before they are handed over, when they have begun, and when they have ended unheard.
+        all.truncate(all.len() / 2);
+        assert!(once(|context| Pin::new(&mut all[0]).poll(context)).await.is_pending());
+        hear().await;
+        all.truncate(all.len() / 2);
+        for one in all.drain(1..) {
+            one.await;
+        }
+        drop(all);
+        while driver.counts().1 > 0 {
+            hear().await;
+            thread::yield_now();
+        }
+        read_ahead(&file, 0, 1_000_000).expect("room again").await;
+        assert_eq!(driver.counts(), before);
+    });
+}
+
+#[test]
+fn a_ring_that_fails_ends_its_reads() {
+    on_ring(async |driver| {
+        let file = cold_file(1_000_000);
+        let mut waiting = read_ahead(&file, 0, 1_000_000).expect("room");
+        let idle = read_ahead(&file, 0, 1_000_000).expect("room");
+        assert!(once(|context| Pin::new(&mut waiting).poll(context)).await.is_pending());
+        driver.fail();
+        waiting.await;
+        idle.await;
+        assert!(read_ahead(&file, 0, 1).is_none(), "it is offered to others");
     });
 }
 

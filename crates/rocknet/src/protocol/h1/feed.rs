@@ -8,6 +8,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use rocknet_config::model::Priority;
+use rocknet_io::ahead::{Ahead, read_ahead};
 use rocknet_io::file;
 use rocknet_io::queue::SendQueue;
 
@@ -29,11 +30,18 @@ pub enum Feed {
 pub struct FileFeed {
     part: FilePart,
     /// Brings the next piece into memory.
-    warming: Option<Job<()>>,
+    warming: Option<Warming>,
     /// The next piece has been brought into memory just now; if it is gone again, sending it will have to wait.
     warmed: bool,
     /// If it turns out to be in memory whole, that is noted in the file, with this time.
     note: Option<u64>,
+}
+
+enum Warming {
+    /// By the worker's own loop.
+    Ahead(Ahead),
+    /// By a thread of the pool.
+    Job(Job<()>),
 }
 
 /// A stream is asked through a future that borrows it, so both move together between polls.
@@ -142,7 +150,10 @@ impl FileFeed {
         }
         let piece = self.part.length.min(FILE_PIECE);
         if let Some(warming) = &mut self.warming {
-            let warmed = ready!(std::pin::Pin::new(warming).poll(context));
+            let warmed = match warming {
+                Warming::Ahead(ahead) => Ok(ready!(ahead.as_mut().poll(context))),
+                Warming::Job(job) => ready!(std::pin::Pin::new(job).poll(context)),
+            };
             self.warming = None;
             // With thousands waiting for the disk already, one more is cut: were the loop to wait in its place, all its
             // clients would hang with the disk.
@@ -154,8 +165,13 @@ impl FileFeed {
         if !self.warmed {
             if !file::is_resident(&self.part.file.file, self.part.offset + piece - 1) {
                 let part = self.part.clone();
-                self.warming =
-                    Some(pool.spawn(Priority::Normal, move || bring_in(&part.file.file, part.offset, piece)));
+                self.warming = Some(match read_ahead(&part.file.file, part.offset, piece) {
+                    Some(ahead) => Warming::Ahead(ahead),
+                    None => {
+                        let bring_in = move || bring_in(&part.file.file, part.offset, piece);
+                        Warming::Job(pool.spawn(Priority::Normal, bring_in))
+                    }
+                });
                 return self.poll(context, pool, out);
             }
             if let Some(now_ms) = self.note {
