@@ -178,7 +178,10 @@ mod tests {
             let request = request.view();
             assert_eq!((request.method, request.method_name), (Method::Get, &b"GET"[..]));
             assert_eq!((request.authority, request.target), (&b"h:1"[..], target.as_bytes()));
-            assert_eq!((request.path, request.query), (path.as_bytes(), query.map(str::as_bytes)));
+            assert_eq!(
+                (request.path, request.query),
+                (path.as_bytes(), query.map(str::as_bytes))
+            );
             assert_eq!(request.fields.get(Known::AcceptEncoding), Some(&b"br"[..]));
             assert_eq!((request.fields.len(), request.form), (1, TargetForm::Origin));
         }

@@ -52,7 +52,10 @@ mod tests {
             ("</a.css>;rel=\"preload\";as=style", &["/a.css"]),
             ("</a.css> ; REL=PreLoad", &["/a.css"]),
             ("</a>; rel=\"prefetch preload\"", &["/a"]),
-            ("</a>; rel=preload, <b>; rel=next, </c>; as=x; rel=preload", &["/a", "/c"]),
+            (
+                "</a>; rel=preload, <b>; rel=next, </c>; as=x; rel=preload",
+                &["/a", "/c"],
+            ),
             ("</a>; rel=preload; nopush", &[]),
             ("</a>; nopush; rel=preload, </b>; rel=preload", &["/b"]),
             ("</a>; rel=next; rel=preload", &[]),

@@ -90,7 +90,9 @@ impl ServerConnection {
     /// What the client's windows let this stream send now.
     pub fn allowance(&self, id: StreamId) -> u64 {
         let stream = self.streams.get(id);
-        stream.map_or(0, |stream| stream.send_window.available().min(self.send_window.available()))
+        stream.map_or(0, |stream| {
+            stream.send_window.available().min(self.send_window.available())
+        })
     }
 
     /// What the client's windows let all streams together send now.
