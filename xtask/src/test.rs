@@ -11,9 +11,6 @@ pub struct Options {
     /// Run only the steps that need no compiler beyond the one run of the tests
     #[arg(long)]
     fast: bool,
-    /// Run the server's tests on io_uring as well; now and then one fails there, see docs/decisions/0009-two-backends.md
-    #[arg(long)]
-    io_uring: bool,
 }
 
 /// The target without operating system that proves the protocol crate asks for nothing.
@@ -55,11 +52,11 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     steps.step("tests on epoll", || {
         run_tests("epoll", &["test", "--workspace", "--locked"])
     });
-    if options.io_uring && has_io_uring() {
+    if has_io_uring() {
         steps.step("tests on io_uring", || {
             run_tests("io_uring", &["test", "-p", "rocknet", "--locked"])
         });
-    } else if options.io_uring {
+    } else {
         steps.skip(
             "tests on io_uring",
             "a kernel with io_uring, and kernel.io_uring_disabled = 0",

@@ -54,7 +54,7 @@ pub(super) const KEYS: &[Key] = &[
         Kind::Choice(&[
             Word::new("auto", "the best over all loads: epoll, for now; the log tells it, and whether io_uring would work"),
             Word::new("epoll", "readiness: on any system"),
-            Word::new("io_uring", "completion: Linux 6.1 and newer, where the kernel and the container allow it; on trial, not yet for production"),
+            Word::new("io_uring", "completion: Linux 6.1 and newer, where the kernel and the container allow it"),
         ]),
         "How sockets are driven. The environment variable ROCKNET_BACKEND overrides it.",
     )
