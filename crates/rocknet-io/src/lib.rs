@@ -27,4 +27,6 @@ pub mod stream;
 pub mod tcp;
 pub mod terminal;
 pub mod ticker;
+#[cfg(unix)]
+pub mod tls;
 pub mod wheel;

@@ -62,6 +62,10 @@ pub trait Link {
     /// end is no polite one.
     fn reset(&mut self);
 
+    /// All that was to be said has been said, and the link will be dropped: a link that tells its peer of such an end, as
+    /// TLS does, tells it now. Without this call a peer takes the end for a cut.
+    fn finish(&mut self) {}
+
     /// Bytes handed to the kernel that the peer has not acknowledged, where that can be told. A slow peer is seen to
     /// take these long before the socket has room again.
     fn in_flight(&self) -> u64;

@@ -8,6 +8,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+#[cfg(unix)]
+use crate::file::{FileError, read_range, read_resident};
+
 /// Bytes that many answers of one worker send at once; counted without atomics.
 pub type SharedBytes = Rc<dyn AsRef<[u8]>>;
 
@@ -111,6 +114,9 @@ impl SendQueue {
 
     /// Puts bytes in front of all others: they were taken to be sent, and did not leave.
     pub fn put_back(&mut self, bytes: Vec<u8>) {
+        if bytes.is_empty() {
+            return;
+        }
         self.name_written();
         self.queued += bytes.len() as u64;
         self.segments.push_front(Segment::Owned(bytes.into()));
@@ -180,6 +186,61 @@ impl SendQueue {
             count += 1;
         }
         (count, false)
+    }
+
+    /// The memory at the front that lies in one piece; `None` where the queue is empty or begins with a file.
+    pub(crate) fn front(&self) -> Option<&[u8]> {
+        let bytes = match self.segments.front() {
+            None => &self.written[self.sent..],
+            Some(Segment::Written { start, end }) => &self.written[*start..*end],
+            Some(Segment::Owned(bytes)) => bytes,
+            Some(Segment::Shared { bytes, start, end }) => &(**bytes).as_ref()[*start..*end],
+            Some(Segment::File { .. }) => return None,
+        };
+        (!bytes.is_empty()).then_some(bytes)
+    }
+
+    /// Moves what is in front into `room`, for links that have to see what they send: memory, and files as far as
+    /// `file_budget` allows. What of a file is not in memory has to be waited for, as with `sendfile`.
+    #[cfg(unix)]
+    pub(crate) fn take_front(&mut self, room: &mut [u8], file_budget: &mut u64) -> std::io::Result<usize> {
+        let mut filled = 0;
+        while filled < room.len() {
+            let left = &mut room[filled..];
+            let taken = if let Some(front) = self.front() {
+                let taken = front.len().min(left.len());
+                left[..taken].copy_from_slice(&front[..taken]);
+                taken
+            } else if let Some((file, offset, length)) = self.file() {
+                let wanted = (*length).min(*file_budget).min(left.len() as u64) as usize;
+                if wanted == 0 {
+                    break;
+                }
+                let taken = match read_resident(file, *offset, &mut left[..wanted])? {
+                    Some(0) => return Err(FileError::Truncated { at: *offset }.into()),
+                    Some(taken) => taken,
+                    None => {
+                        read_range(file, *offset, &mut left[..wanted])?;
+                        wanted
+                    }
+                };
+                *file_budget -= taken as u64;
+                taken
+            } else {
+                break;
+            };
+            self.advance(taken);
+            filled += taken;
+        }
+        Ok(filled)
+    }
+
+    /// Puts another queue behind this one; only memory of its own buffer may be in it.
+    pub(crate) fn append_written(&mut self, other: &mut SendQueue) {
+        if let Some(plain) = other.plain() {
+            self.written.extend_from_slice(plain);
+        }
+        other.clear();
     }
 
     pub(crate) fn file(&mut self) -> Option<(&File, &mut u64, &mut u64)> {

@@ -1,0 +1,326 @@
+//! TLS as a Link over any Link: plain text goes in and comes out, records go over the inner link.
+//!
+//! ```text
+//! Greeting ──whole ClientHello──▶ (the server chooses a configuration) ──▶ Tls: handshake ──▶ Tls: a Link
+//!     └──first byte is no TLS──▶ Plain: the inner link and what it said
+//! ```
+//! An idle connection keeps the keys and nothing else: records are read, opened and written in the worker's
+//! [`Buffers`]. Only the part of a record that has not come whole, and records that the socket did not take, are its own.
+
+mod buffers;
+mod greeting;
+mod record_size;
+mod session;
+
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker, ready};
+
+use rustls::ServerConfig;
+
+use crate::link::{Link, Received};
+use crate::queue::SendQueue;
+
+pub use buffers::Buffers;
+pub use greeting::{Greeted, Greeting};
+pub use session::Agreed;
+
+use record_size::RecordSize;
+use session::Session;
+
+/// Records made before they are handed to the inner link: enough for a send window, little enough that they are still in
+/// the processor's cache when the kernel copies them.
+const FLIGHT: usize = 64 * 1024;
+/// Most plain text of a file sent before other connections get their turn.
+const FILE_TURN: u64 = 1 << 20;
+/// What a peer may leave incomplete: a record (18 KiB under TLS 1.2), or a handshake message over several, such as a
+/// client's chain of certificates.
+const HELD_BOUND: usize = 40 * 1024;
+
+pub struct Tls<L> {
+    link: L,
+    session: Session,
+    buffers: Rc<Buffers>,
+    /// Records that have not come whole; empty for an idle connection.
+    held: Vec<u8>,
+    /// Plain text that found no room in the buffer that was offered.
+    unread: Vec<u8>,
+    /// Records that the inner link did not take.
+    backlog: Option<Box<SendQueue>>,
+    record_size: RecordSize,
+    /// Nothing more may be sent: the end was told, or something went wrong.
+    ended: bool,
+}
+
+impl<L: Link> Tls<L> {
+    fn new(link: L, config: Arc<ServerConfig>, buffers: Rc<Buffers>, held: Vec<u8>) -> io::Result<Tls<L>> {
+        Ok(Tls {
+            link,
+            session: Session::new(config).map_err(session::broken)?,
+            buffers,
+            held,
+            unread: Vec::new(),
+            backlog: None,
+            record_size: RecordSize::default(),
+            ended: false,
+        })
+    }
+
+    /// Drives the handshake to its end. A peer that has done something wrong is sent the alert that says so.
+    pub fn poll_handshake(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        loop {
+            // What lies there may be the whole hello, or the rest of the handshake behind it.
+            if !self.held.is_empty() {
+                let buffers = Rc::clone(&self.buffers);
+                let filled = std::mem::take(&mut self.held);
+                let incoming = &mut buffers.incoming.borrow_mut()[..];
+                incoming[..filled.len()].copy_from_slice(&filled);
+                self.open(context, incoming, filled.len(), &mut [])?;
+            }
+            if !self.session.is_handshaking() {
+                return Poll::Ready(Ok(()));
+            }
+            if self.backlog.is_some() {
+                ready!(self.send_backlog(context))?;
+            }
+            if self.session.peer_has_ended() || ready!(self.receive(context, &mut []))?.is_none() {
+                return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+            }
+            if !self.session.is_handshaking() {
+                return Poll::Ready(Ok(()));
+            }
+        }
+    }
+
+    /// What the handshake has settled; of meaning once it is over.
+    pub fn agreed(&self) -> Agreed<'_> {
+        self.session.agreed()
+    }
+
+    /// Receives once and opens what came. `None`: the inner link has ended. Else the bytes put into `plain`; what found
+    /// no room there is `unread`.
+    fn receive(&mut self, context: &mut Context<'_>, plain: &mut [u8]) -> Poll<io::Result<Option<usize>>> {
+        let buffers = Rc::clone(&self.buffers);
+        let incoming = &mut buffers.incoming.borrow_mut()[..];
+        let at = self.held.len();
+        let got = match ready!(self.link.poll_recv(context, &mut incoming[at..]))? {
+            Received::Lent(bytes) => bytes.len(),
+            Received::Held(bytes) => {
+                let room = incoming.len() - at;
+                if bytes.len() > room {
+                    return Poll::Ready(Err(io::ErrorKind::InvalidData.into()));
+                }
+                incoming[at..at + bytes.len()].copy_from_slice(&bytes);
+                bytes.len()
+            }
+        };
+        if got == 0 {
+            return Poll::Ready(Ok(None));
+        }
+        incoming[..at].copy_from_slice(&self.held);
+        self.held = Vec::new();
+        Poll::Ready(self.open(context, incoming, at + got, plain).map(Some))
+    }
+
+    /// Opens the records in `incoming[..filled]`, keeps what is not whole, and sends what they call for.
+    fn open(
+        &mut self,
+        context: &mut Context<'_>,
+        incoming: &mut [u8],
+        filled: usize,
+        plain: &mut [u8],
+    ) -> io::Result<usize> {
+        let buffers = Rc::clone(&self.buffers);
+        let outgoing = &mut *buffers.outgoing.borrow_mut();
+        outgoing.clear();
+        let (mut put, unread) = (0, &mut self.unread);
+        let opened = self.session.open(&mut incoming[..filled], outgoing.buffer(), |bytes| {
+            let room = bytes.len().min(plain.len() - put);
+            plain[put..put + room].copy_from_slice(&bytes[..room]);
+            put += room;
+            unread.extend_from_slice(&bytes[room..]);
+        });
+        let sent = self.send_records(context, outgoing);
+        let used = opened.inspect_err(|_| self.ended = true).map_err(session::broken)?;
+        sent?;
+        self.held = incoming[used..filled].to_vec();
+        if self.held.len() > HELD_BOUND {
+            self.ended = true;
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        Ok(put)
+    }
+
+    /// What the inner link took and could not send is backlog after all; true if there was any.
+    fn take_back(&mut self) -> bool {
+        let unsent = self.link.take_unsent();
+        unsent.is_some_and(|unsent| {
+            self.backlog.get_or_insert_default().put_back(unsent);
+            true
+        })
+    }
+
+    fn send_backlog(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.take_back();
+        if let Some(backlog) = &mut self.backlog {
+            let sent = ready!(self.link.poll_send(context, backlog));
+            self.ended |= sent.is_err();
+            sent?;
+            self.backlog = None;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Sends records that have been made, behind those that wait already. True if all have left.
+    fn send_records(&mut self, context: &mut Context<'_>, records: &mut SendQueue) -> io::Result<bool> {
+        if records.is_empty() {
+            return Ok(self.backlog.is_none());
+        }
+        if let Some(backlog) = &mut self.backlog {
+            backlog.append_written(records);
+            return Ok(false);
+        }
+        match self.link.poll_send(context, records) {
+            Poll::Ready(Ok(())) => Ok(true),
+            Poll::Ready(Err(error)) => {
+                records.clear();
+                self.ended = true;
+                Err(error)
+            }
+            Poll::Pending => {
+                self.backlog = Some(Box::new(records.take_rest()));
+                Ok(false)
+            }
+        }
+    }
+
+    /// Tells the peer that nothing more will come, as far as that can be done without waiting.
+    fn send_end(&mut self) -> io::Result<()> {
+        if std::mem::replace(&mut self.ended, true) || self.session.is_handshaking() {
+            return Ok(());
+        }
+        let mut records = SendQueue::default();
+        self.session
+            .close(&mut self.held, records.buffer())
+            .map_err(session::broken)?;
+        self.send_records(&mut Context::from_waker(Waker::noop()), &mut records)?;
+        Ok(())
+    }
+}
+
+impl<L: Link> Link for Tls<L> {
+    fn poll_recv<'b>(&mut self, context: &mut Context<'_>, buffer: &'b mut [u8]) -> Poll<io::Result<Received<'b>>> {
+        if !self.unread.is_empty() {
+            let room = self.unread.len().min(buffer.len());
+            buffer[..room].copy_from_slice(&self.unread[..room]);
+            if room == self.unread.len() {
+                self.unread = Vec::new();
+            } else {
+                self.unread.drain(..room);
+            }
+            return Poll::Ready(Ok(Received::Lent(&buffer[..room])));
+        }
+        // Tickets, or the answer to a change of keys: nothing else may come along to take them out.
+        if self.backlog.is_some()
+            && let Poll::Ready(Err(error)) = self.send_backlog(context)
+        {
+            return Poll::Ready(Err(error));
+        }
+        loop {
+            if self.session.peer_has_ended() {
+                return Poll::Ready(Ok(Received::Lent(&buffer[..0])));
+            }
+            // A client may end without saying so in TLS: where a request is cut off, its framing shows it.
+            let Some(got) = ready!(self.receive(context, buffer))? else {
+                return Poll::Ready(Ok(Received::Lent(&buffer[..0])));
+            };
+            if got > 0 {
+                return Poll::Ready(Ok(Received::Lent(&buffer[..got])));
+            }
+        }
+    }
+
+    fn poll_send(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> Poll<io::Result<()>> {
+        ready!(self.send_backlog(context))?;
+        if self.ended && !queue.is_empty() {
+            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+        }
+        let buffers = Rc::clone(&self.buffers);
+        let mut file_budget = FILE_TURN;
+        while !queue.is_empty() {
+            if file_budget == 0 {
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            let outgoing = &mut *buffers.outgoing.borrow_mut();
+            let scratch = &mut buffers.scratch.borrow_mut()[..];
+            outgoing.clear();
+            self.record_size.begin(buffers.now());
+            while !queue.is_empty() && outgoing.buffer().len() < FLIGHT && file_budget > 0 {
+                let size = self.record_size.next(queue.len());
+                let whole = size.min(usize::try_from(queue.len()).unwrap_or(size));
+                // Sealed where it lies, if a whole record's worth lies together.
+                let sealed = match queue.front().filter(|front| front.len() >= whole) {
+                    Some(front) => {
+                        let sealed = self.session.seal(&mut self.held, &front[..whole], outgoing.buffer());
+                        queue.advance(whole);
+                        sealed.map(|()| whole)
+                    }
+                    None => {
+                        let taken = queue.take_front(&mut scratch[..whole], &mut file_budget);
+                        let taken = taken.inspect_err(|_| self.ended = true)?;
+                        let sealed = self.session.seal(&mut self.held, &scratch[..taken], outgoing.buffer());
+                        sealed.map(|()| taken)
+                    }
+                };
+                let taken = sealed.inspect_err(|_| self.ended = true).map_err(session::broken)?;
+                self.record_size.sent(taken);
+            }
+            if !self.send_records(context, outgoing)? {
+                return Poll::Pending;
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Records that came back are ours to send again. That there are some is told by nothing at all: what is queued above
+    /// was taken for good, and yet not all has left.
+    fn take_unsent(&mut self) -> Option<Vec<u8>> {
+        self.take_back().then(Vec::new)
+    }
+
+    fn flush(&mut self) {
+        self.link.flush();
+    }
+
+    fn shut_down(&mut self) -> io::Result<()> {
+        self.send_end()?;
+        self.link.flush();
+        self.link.shut_down()
+    }
+
+    fn reset(&mut self) {
+        self.ended = true;
+        self.backlog = None;
+        self.link.reset();
+    }
+
+    fn finish(&mut self) {
+        // Whether the peer hears of it or not, this was all.
+        let _ = self.send_end();
+        self.link.flush();
+        self.link.finish();
+    }
+
+    fn in_flight(&self) -> u64 {
+        self.link.in_flight() + self.backlog.as_ref().map_or(0, |backlog| backlog.len())
+    }
+
+    fn sends_files(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,40 @@
+//! What the TLS connections of one worker use while they are served, one at a time.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use crate::queue::SendQueue;
+use crate::wheel::{Tick, Wheel};
+
+use super::FLIGHT;
+use super::record_size::LARGEST;
+
+/// Records received at once: three of the largest, and what was held before them.
+const INCOMING: usize = 64 * 1024 + super::HELD_BOUND;
+/// What sealing adds to plain text: header, nonce, tag, content type.
+const OVERHEAD: usize = 64;
+
+pub struct Buffers {
+    pub(super) incoming: RefCell<Box<[u8]>>,
+    /// Plain text of one record, where it does not lie in one piece.
+    pub(super) scratch: RefCell<Box<[u8]>>,
+    /// Records on their way out.
+    pub(super) outgoing: RefCell<SendQueue>,
+    wheel: Rc<Wheel>,
+}
+
+impl Buffers {
+    pub fn new(wheel: &Rc<Wheel>) -> Rc<Buffers> {
+        Rc::new(Buffers {
+            incoming: RefCell::new(vec![0; INCOMING].into_boxed_slice()),
+            scratch: RefCell::new(vec![0; LARGEST].into_boxed_slice()),
+            outgoing: RefCell::new(SendQueue::with_capacity(FLIGHT + LARGEST + 8 * OVERHEAD)),
+            wheel: Rc::clone(wheel),
+        })
+    }
+
+    /// The wheel's tick: the time as far as record sizes have to know it.
+    pub(super) fn now(&self) -> Tick {
+        self.wheel.now()
+    }
+}

@@ -1,0 +1,169 @@
+//! The session: records to plain text and back, by rustls, in buffers that others hold.
+
+use std::io;
+use std::sync::Arc;
+
+use rustls::pki_types::CertificateDer;
+use rustls::server::UnbufferedServerConnection;
+use rustls::unbuffered::{ConnectionState, EncodeError, EncryptError, InsufficientSizeError, UnbufferedStatus};
+use rustls::{Error, ProtocolVersion, ServerConfig, SupportedCipherSuite};
+
+/// Most that sealing adds to a record's plain text: header (5), explicit nonce (8), content type (1), tag (16 to 32).
+const OVERHEAD: usize = 64;
+
+pub(super) struct Session {
+    connection: UnbufferedServerConnection,
+    peer_ended: bool,
+}
+
+/// What both sides have settled in the handshake.
+#[derive(Debug, Clone, Copy)]
+pub struct Agreed<'s> {
+    /// The protocol above, if the client offered any.
+    pub alpn: Option<&'s [u8]>,
+    pub version: Option<ProtocolVersion>,
+    pub suite: Option<SupportedCipherSuite>,
+    /// The client's certificate and what signed it.
+    pub client: Option<&'s [CertificateDer<'static>]>,
+    /// Whether an earlier session went on.
+    pub resumed: bool,
+}
+
+impl Session {
+    pub fn new(config: Arc<ServerConfig>) -> Result<Session, Error> {
+        Ok(Session {
+            connection: UnbufferedServerConnection::new(config)?,
+            peer_ended: false,
+        })
+    }
+
+    pub fn is_handshaking(&self) -> bool {
+        self.connection.is_handshaking()
+    }
+
+    /// Whether the peer has said that it sends nothing more.
+    pub fn peer_has_ended(&self) -> bool {
+        self.peer_ended
+    }
+
+    pub fn agreed(&self) -> Agreed<'_> {
+        let connection = &self.connection;
+        Agreed {
+            alpn: connection.alpn_protocol(),
+            version: connection.protocol_version(),
+            suite: connection.negotiated_cipher_suite(),
+            client: connection.peer_certificates(),
+            resumed: connection.handshake_kind() == Some(rustls::HandshakeKind::Resumed),
+        }
+    }
+
+    /// Opens the records in `incoming`: what was in them goes to `plain`, what they call for to the end of `outgoing`.
+    /// Returns how many bytes are done with; the rest belongs to a record that has not come whole, and has to stand at
+    /// the front next time. After an error, `outgoing` holds the alert for the peer.
+    pub fn open(
+        &mut self,
+        incoming: &mut [u8],
+        outgoing: &mut Vec<u8>,
+        mut plain: impl FnMut(&[u8]),
+    ) -> Result<usize, Error> {
+        let mut used = 0;
+        loop {
+            let UnbufferedStatus { mut discard, state } = self.connection.process_tls_records(&mut incoming[used..]);
+            let mut done = false;
+            match state {
+                Ok(ConnectionState::ReadTraffic(mut traffic)) => {
+                    while let Some(record) = traffic.next_record() {
+                        let record = record?;
+                        plain(record.payload);
+                        discard += record.discard;
+                    }
+                }
+                Ok(ConnectionState::EncodeTlsData(mut data)) => encode(|room| data.encode(room), outgoing)?,
+                Ok(ConnectionState::TransmitTlsData(data)) => data.done(),
+                Ok(ConnectionState::PeerClosed) => self.peer_ended = true,
+                Ok(ConnectionState::Closed) => {
+                    self.peer_ended = true;
+                    done = true;
+                }
+                Ok(ConnectionState::BlockedHandshake | ConnectionState::WriteTraffic(_)) => done = true,
+                // Data before the handshake is over was never allowed.
+                Ok(_) => return Err(Error::General("early data".to_owned())),
+                Err(error) => {
+                    // The alert is handed out before anything else is looked at.
+                    let next = self.connection.process_tls_records(&mut incoming[used..]);
+                    if let Ok(ConnectionState::EncodeTlsData(mut data)) = next.state {
+                        encode(|room| data.encode(room), outgoing)?;
+                    }
+                    return Err(error);
+                }
+            }
+            used += discard;
+            if done {
+                return Ok(used);
+            }
+        }
+    }
+
+    /// Seals plain text, no more than one record holds, at the end of `outgoing`. `held`: what `open` has left over.
+    pub fn seal(&mut self, held: &mut [u8], plain: &[u8], outgoing: &mut Vec<u8>) -> Result<(), Error> {
+        self.write(held, plain.len(), outgoing, |traffic, room| {
+            traffic.encrypt(plain, room)
+        })
+    }
+
+    /// Tells the peer that nothing more will come.
+    pub fn close(&mut self, held: &mut [u8], outgoing: &mut Vec<u8>) -> Result<(), Error> {
+        self.write(held, 0, outgoing, |traffic, room| traffic.queue_close_notify(room))
+    }
+
+    fn write(
+        &mut self,
+        held: &mut [u8],
+        length: usize,
+        outgoing: &mut Vec<u8>,
+        write: impl FnOnce(&mut WriteTraffic<'_>, &mut [u8]) -> Result<usize, EncryptError>,
+    ) -> Result<(), Error> {
+        loop {
+            // What is held is no whole record, so nothing of it is used up here.
+            let UnbufferedStatus { state, .. } = self.connection.process_tls_records(held);
+            match state? {
+                ConnectionState::WriteTraffic(mut traffic) => {
+                    let at = outgoing.len();
+                    outgoing.resize(at + length + OVERHEAD, 0);
+                    let written = write(&mut traffic, &mut outgoing[at..]);
+                    outgoing.truncate(at + written.as_ref().map_or(0, |written| *written));
+                    return written.map(drop).map_err(|error| Error::General(error.to_string()));
+                }
+                ConnectionState::EncodeTlsData(mut data) => encode(|room| data.encode(room), outgoing)?,
+                ConnectionState::TransmitTlsData(data) => data.done(),
+                ConnectionState::PeerClosed => self.peer_ended = true,
+                _ => return Err(Error::HandshakeNotComplete),
+            }
+        }
+    }
+}
+
+type WriteTraffic<'c> = rustls::unbuffered::WriteTraffic<'c, rustls::server::ServerConnectionData>;
+
+/// Appends what was made ready; it tells how much room it needs.
+fn encode(
+    mut encode: impl FnMut(&mut [u8]) -> Result<usize, EncodeError>,
+    outgoing: &mut Vec<u8>,
+) -> Result<(), Error> {
+    let at = outgoing.len();
+    match encode(&mut []) {
+        Ok(_) => return Ok(()),
+        Err(EncodeError::InsufficientSize(InsufficientSizeError { required_size })) => {
+            outgoing.resize(at + required_size, 0);
+        }
+        Err(error) => return Err(Error::General(error.to_string())),
+    }
+    let written = encode(&mut outgoing[at..]).map_err(|error| Error::General(error.to_string()))?;
+    outgoing.truncate(at + written);
+    Ok(())
+}
+
+/// What the peer, or we, did wrong.
+pub(super) fn broken(error: Error) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, error)
+}
