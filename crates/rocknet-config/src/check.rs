@@ -1,5 +1,6 @@
 //! From the configuration as written to the configuration as meant: every finding with its place, in one pass.
 
+mod acme;
 mod clash;
 mod host;
 mod keys;
@@ -9,6 +10,7 @@ mod pattern;
 mod server;
 mod settings;
 mod site;
+mod tls;
 mod value;
 mod words;
 
@@ -43,12 +45,20 @@ pub(crate) struct Check<'a> {
 pub(crate) fn check(root: &Table, check: &mut Check<'_>) -> Config {
     keys::check(check, root);
     let (server, limits, log, cache) = server::build(check, root);
-    let sites = site::build(check, root, server.mode, &limits, &log);
+    let tls = tls::build(check, root.table("tls"));
+    let common = site::Common {
+        mode: server.mode,
+        limits: &limits,
+        log: &log,
+        tls: &tls,
+    };
+    let sites = site::build(check, root, &common);
     let mut config = Config {
         server,
         limits,
         log,
         cache,
+        tls,
         sites: Vec::new(),
         files: check.sources.paths(),
     };

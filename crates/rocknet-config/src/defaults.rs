@@ -5,17 +5,21 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::model::{
-    AccessLog, Backend, Cache, Config, Events, Level, Limits, Listen, Log, LogTarget, Mode, Place, Priority, Rotate,
-    Server, Settings, Site, Symlinks, Workers,
+    AccessLog, Acme, AcmeCa, Backend, Cache, Challenge, Config, Events, Level, Limits, Listen, Log, LogTarget, Mode,
+    Place, Priority, Rotate, Server, Settings, Site, Symlinks, Tls, TlsVersion, Workers,
 };
 
-/// Port of a site that says nothing else: the web's own in `prod`, one a plain user may open in `dev`.
-pub(crate) fn port(mode: Mode) -> u16 {
+/// Ports of a site that says nothing else, in the clear and under TLS: the web's own in `prod`, those that a plain user
+/// may open in `dev`.
+pub(crate) fn ports(mode: Mode) -> (u16, u16) {
     match mode {
-        Mode::Prod => 80,
-        Mode::Dev => 8080,
+        Mode::Prod => (80, 443),
+        Mode::Dev => (8080, 8443),
     }
 }
+
+/// The directory of Let's Encrypt.
+pub(crate) const LETS_ENCRYPT: &str = "https://acme-v02.api.letsencrypt.org/directory";
 
 // Each number below stands in the table of keys too, as text; a test holds the two together.
 
@@ -23,6 +27,7 @@ impl Default for Server {
     fn default() -> Server {
         Server {
             mode: Mode::Prod,
+            state: None,
             workers: Workers::Auto,
             backend: Backend::Auto,
             h2c: false,
@@ -93,6 +98,34 @@ impl Default for Cache {
     }
 }
 
+impl Default for Tls {
+    fn default() -> Tls {
+        Tls {
+            min: TlsVersion::V12,
+            redirect: true,
+            // Long enough to close the gap between two visits, short enough to be forgiven.
+            hsts: Duration::from_secs(30 * 86_400),
+            acme: Acme::default(),
+        }
+    }
+}
+
+impl Default for Acme {
+    fn default() -> Acme {
+        Acme {
+            email: None,
+            cas: vec![AcmeCa {
+                url: LETS_ENCRYPT.to_owned(),
+                binding: None,
+            }],
+            ca_root: None,
+            challenges: vec![Challenge::Http, Challenge::TlsAlpn],
+            dns: None,
+            ask: None,
+        }
+    }
+}
+
 impl Default for Settings {
     fn default() -> Settings {
         Settings {
@@ -121,6 +154,7 @@ impl Default for Config {
             limits: Limits::default(),
             log: Log::default(),
             cache: Cache::default(),
+            tls: Tls::default(),
             sites: Vec::new(),
             files: Vec::new(),
         }
@@ -153,6 +187,8 @@ impl Config {
             name,
             names: Vec::new(),
             listen: vec![listen],
+            secure: Vec::new(),
+            tls: None,
             listen_given: true,
             body_size: limits.body_size,
             access: AccessLog::default(),

@@ -1,8 +1,8 @@
 //! Which settings hold for a URL, and in which file and line each was written: what `rocknet explain` shows.
 
 use crate::check::matches;
-use crate::model::{AccessFormat, Config, HostPattern, Listen, LogTarget, Pattern, Place, Priority};
-use crate::model::{Route, Settings, Site, Symlinks};
+use crate::model::{AccessFormat, CertificateSource, Config, HostPattern, Listen, LogTarget, Pattern, Place, Priority};
+use crate::model::{Route, Settings, Site, SiteTls, Symlinks};
 use crate::units;
 
 /// One setting as it applies.
@@ -92,6 +92,7 @@ pub fn applied(site: &Site, route: Option<&Route>) -> Vec<Applied> {
     if !site.names.is_empty() {
         add("aliases", list(site.names.iter().skip(1).map(host)));
     }
+    add("tls", tls(site.tls.as_ref()));
     add(
         "limits",
         format!("{{ body_size = {} }}", quoted(&units::show_size(site.body_size))),
@@ -99,6 +100,23 @@ pub fn applied(site: &Site, route: Option<&Route>) -> Vec<Applied> {
     add("log", access_log(site));
     each_setting(settings, &mut add);
     all
+}
+
+/// The short form where it says all, else what differs between sites most.
+fn tls(tls: Option<&SiteTls>) -> String {
+    let Some(tls) = tls else { return quoted("off") };
+    let file = |path: &std::path::Path| quoted(&path.to_string_lossy());
+    match &tls.source {
+        CertificateSource::Auto => quoted("auto"),
+        CertificateSource::Local => quoted("local"),
+        CertificateSource::Files(all) => {
+            let (certs, keys) = (
+                all.iter().map(|one| file(&one.cert)),
+                all.iter().map(|one| file(&one.key)),
+            );
+            format!("{{ cert = {}, key = {} }}", list(certs), list(keys))
+        }
+    }
 }
 
 fn each_setting(settings: &Settings, add: &mut dyn FnMut(&str, String)) {
@@ -274,7 +292,7 @@ root = "/w"
             ("headers.A", "\"1\"", Some(7)),
             ("headers.B", "\"2\"", Some(9)),
             ("browse", "false", None),
-            ("listen", "[80]", None),
+            ("listen", "[80, 443]", None),
             ("aliases", "[\"*.a.test\"]", Some(5)),
             ("log", "{ access = \"stdout\", format = \"combined\" }", Some(3)),
             ("limits", "{ body_size = \"100MiB\" }", None),

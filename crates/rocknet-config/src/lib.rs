@@ -20,6 +20,7 @@ mod file;
 mod format;
 mod glob;
 mod include;
+mod local_name;
 mod source;
 mod syntax;
 mod units;
@@ -34,6 +35,7 @@ use source::Sources;
 pub use environment::{Environment, System};
 pub use finding::{Code, Finding, Location, Report, Severity};
 pub use format::format;
+pub use local_name::is_local_name;
 pub use model::Config;
 
 /// A configuration that may act, and what its writer should know all the same.

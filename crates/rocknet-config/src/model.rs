@@ -1,9 +1,13 @@
 //! The configuration as meant: what the server acts on, every default filled in, every reference resolved.
 
+mod acme;
+
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
+
+pub use acme::{Acme, AcmeCa, Challenge, Dns, DnsZone, Secret, SharedKey};
 
 /// A whole, checked configuration. Nothing in it needs a further look at the file it came from.
 #[derive(Debug, Clone, PartialEq)]
@@ -12,6 +16,7 @@ pub struct Config {
     pub limits: Limits,
     pub log: Log,
     pub cache: Cache,
+    pub tls: Tls,
     /// In the order of their names, so that two equal files give two equal configurations.
     pub sites: Vec<Site>,
     /// The file it was read from and all files it includes, in reading order; empty when built in memory.
@@ -28,6 +33,8 @@ pub enum Mode {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Server {
     pub mode: Mode,
+    /// Where things that the server makes are kept; `None`: where such things are kept on this system.
+    pub state: Option<PathBuf>,
     pub workers: Workers,
     pub backend: Backend,
     /// HTTP/2 by prior knowledge in the clear.
@@ -165,8 +172,12 @@ pub struct Site {
     /// Empty for a port-based site: it answers to every name on its listeners.
     pub names: Vec<HostPattern>,
     pub listen: Vec<Listen>,
+    /// Those of `listen` that speak TLS.
+    pub secure: Vec<Listen>,
     /// Whether the listeners were written, or are the default for its kind.
     pub listen_given: bool,
+    /// `None`: in the clear.
+    pub tls: Option<SiteTls>,
     pub body_size: u64,
     pub access: AccessLog,
     /// What applies where no route says otherwise.
@@ -190,6 +201,62 @@ pub enum Listen {
         port: u16,
     },
     Unix(PathBuf),
+}
+
+/// Encryption, for all sites that have it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tls {
+    pub min: TlsVersion,
+    /// Whether requests in the clear are sent to https://.
+    pub redirect: bool,
+    /// How long browsers are to use https:// alone; zero: nothing is said.
+    pub hsts: Duration,
+    /// Where certificates come from that are had by themselves.
+    pub acme: Acme,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum TlsVersion {
+    #[default]
+    V12,
+    V13,
+}
+
+/// Encryption of one site.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SiteTls {
+    pub source: CertificateSource,
+    pub min: TlsVersion,
+    pub client: Option<ClientAuth>,
+    pub redirect: bool,
+    /// As it is said: what the mode and the issuer make of it is in here.
+    pub hsts: Duration,
+}
+
+/// Where a site's certificate comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CertificateSource {
+    /// A public CA, or the machine's own: what the name asks for.
+    Auto,
+    /// The machine's own CA.
+    Local,
+    /// One for each kind of key.
+    Files(Vec<CertificateFiles>),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct CertificateFiles {
+    pub cert: PathBuf,
+    /// The same as `cert` where both stand in one file.
+    pub key: PathBuf,
+    pub ocsp: Option<PathBuf>,
+}
+
+/// What a client has to prove.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ClientAuth {
+    pub ca: Vec<PathBuf>,
+    pub required: bool,
 }
 
 /// Where in the files something was written.

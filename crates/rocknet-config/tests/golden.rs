@@ -87,6 +87,9 @@ fn accepted(loaded: &Loaded) -> String {
     if config.log != base.log {
         writeln!(text, "{:#?}", config.log).unwrap();
     }
+    if config.tls != base.tls {
+        writeln!(text, "{:?}", config.tls).unwrap();
+    }
     if config.cache != base.cache {
         writeln!(text, "{:#?}", config.cache).unwrap();
     }
@@ -109,6 +112,12 @@ fn write_site(text: &mut String, site: &Site, config: &Config) {
     .unwrap();
     writeln!(text, "  names {:?}", site.names).unwrap();
     writeln!(text, "  listen{given} {:?}", site.listen).unwrap();
+    if !site.secure.is_empty() {
+        writeln!(text, "  secure {:?}", site.secure).unwrap();
+    }
+    if let Some(tls) = &site.tls {
+        writeln!(text, "  {tls:?}").unwrap();
+    }
     if site.body_size != config.limits.body_size {
         writeln!(text, "  body_size {}", site.body_size).unwrap();
     }

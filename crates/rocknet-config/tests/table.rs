@@ -22,6 +22,10 @@ fn placed(scope: Scope, line: &str) -> String {
         Scope::SiteLimits => format!("{site}limits = {{ {line} }}\n"),
         Scope::SiteLog => format!("{site}log = {{ {line} }}\n"),
         Scope::Route => format!("{site}[site.\"example.com\".route.\"/x/*\"]\n{line}\n"),
+        Scope::Tls => format!("[tls]\n{line}\n{site}"),
+        Scope::SiteTls => format!("{site}tls = {{ {} }}\n", line.replace('\n', ", ")),
+        Scope::Ca => format!("[tls]\nca = {{ url = \"https://a.example/d\", {line} }}\n{site}"),
+        Scope::TlsDns => format!("[tls]\ndns = {{ server = \"10.0.0.53\", {line} }}\n{site}"),
         Scope::Redirect => format!("{site}redirects = {{ \"/a\" = {{ to = \"/b\", {line} }} }}\n"),
     }
 }
@@ -112,7 +116,15 @@ fn every_key_is_known_once_and_documented() {
             assert!(!same, "{}: `{name}` is a key of RockNet itself", key.name);
         }
         if key.availability == Availability::Now && !matches!(key.kind, Kind::Table(_) | Kind::Tables { .. }) {
-            let small = [Scope::Events, Scope::Rotate, Scope::Redirect].contains(&key.scopes[0]);
+            let small = [
+                Scope::Events,
+                Scope::Rotate,
+                Scope::Redirect,
+                Scope::SiteTls,
+                Scope::Ca,
+                Scope::TlsDns,
+            ];
+            let small = small.contains(&key.scopes[0]);
             assert!(small || !key.example.is_empty(), "{} has no example", key.name);
         }
     }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 
 use crate::check::Check;
+use crate::check::listen::Place;
 use crate::check::site::Built;
 use crate::model::{HostPattern, Listen};
 use crate::source::Span;
@@ -11,13 +12,14 @@ use crate::source::Span;
 pub(super) fn check(check: &mut Check<'_>, sites: &[Built]) {
     same_names(check, sites);
     overlapping(check, sites);
+    mixed(check, sites);
 }
 
 /// One name, or the part of those that answer to all, belongs to one site on each listener.
 fn same_names(check: &mut Check<'_>, sites: &[Built]) {
     let mut taken: HashMap<(&Listen, Option<&HostPattern>), (&Built, Span)> = HashMap::new();
     for site in sites {
-        for (listen, _) in &site.listen {
+        for Place { listen, .. } in &site.listen {
             let names: Vec<_> = if site.names.is_empty() {
                 vec![(None, site.header)]
             } else {
@@ -56,7 +58,7 @@ fn same_names(check: &mut Check<'_>, sites: &[Built]) {
 /// A port on every address, and the same port on every IPv4 address, cannot both be opened.
 fn overlapping(check: &mut Check<'_>, sites: &[Built]) {
     let mut whole: HashMap<u16, Span> = HashMap::new();
-    for (listen, span) in sites.iter().flat_map(|site| &site.listen) {
+    for Place { listen, span, .. } in sites.iter().flat_map(|site| &site.listen) {
         if let Listen::Tcp { address: None, port } = listen
             && *port != 0
         {
@@ -64,7 +66,7 @@ fn overlapping(check: &mut Check<'_>, sites: &[Built]) {
         }
     }
     let mut told: Vec<&Listen> = Vec::new();
-    for (listen, span) in sites.iter().flat_map(|site| &site.listen) {
+    for Place { listen, span, .. } in sites.iter().flat_map(|site| &site.listen) {
         let Listen::Tcp {
             address: Some(address),
             port,
@@ -84,6 +86,50 @@ fn overlapping(check: &mut Check<'_>, sites: &[Built]) {
         let help = format!("write {port} in both places, or name the addresses in both");
         check.conflict(*span, ("which is here", *there), message, &help);
     }
+}
+
+/// What a socket speaks is known before anything is said on it, so all sites at one port have to agree.
+fn mixed(check: &mut Check<'_>, sites: &[Built]) {
+    // The first that speaks in either way: at an address, at any address of a port, and at the port as a whole. Port 0 is
+    // another port for every address that asks for it.
+    let mut seen: HashMap<(u16, Reach, bool), &Place> = HashMap::new();
+    for place in sites.iter().flat_map(|site| &site.listen) {
+        let Listen::Tcp { address, port } = place.listen else {
+            continue;
+        };
+        let other = |reach| seen.get(&(port, reach, !place.secure));
+        let met = match address {
+            Some(address) => other(Reach::One(address)).or_else(|| other(Reach::Whole).filter(|_| port != 0)),
+            None => other(Reach::Whole).or_else(|| other(Reach::Any).filter(|_| port != 0)),
+        };
+        if let Some(other) = met {
+            let (here, there) = match place.secure {
+                true => ("TLS", "in the clear here"),
+                false => ("clear HTTP", "under TLS here"),
+            };
+            let message = format!(
+                "{} cannot speak {here} for one site and not for another",
+                shown(&place.listen)
+            );
+            let help = "let them agree, by `tls` or by http:// and https:// in `listen`, or use another port";
+            check.conflict(place.span, (there, other.span), message, help);
+            return;
+        }
+        let own = address.map_or([Reach::Whole, Reach::Whole], |address| {
+            [Reach::One(address), Reach::Any]
+        });
+        for reach in own {
+            seen.entry((port, reach, place.secure)).or_insert(place);
+        }
+    }
+}
+
+/// How much of a port a listener takes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Reach {
+    Whole,
+    Any,
+    One(IpAddr),
 }
 
 fn host(name: &HostPattern) -> String {

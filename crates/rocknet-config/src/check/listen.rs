@@ -3,11 +3,10 @@
 use std::net::{IpAddr, SocketAddr};
 
 use crate::check::host::SiteName;
-use crate::check::keys::not_yet;
 use crate::check::words::short;
 use crate::check::{Check, value};
 use crate::defaults;
-use crate::file::{Node, Value};
+use crate::file::{Node, Text, Value};
 use crate::finding::Code;
 use crate::model::{Listen, Mode};
 use crate::source::Span;
@@ -15,30 +14,50 @@ use crate::source::Span;
 /// Longest path of a Unix socket: `sun_path` has 108 bytes on Linux, one of them the end.
 const MAX_SOCKET_PATH_BYTES: usize = 107;
 
-/// The listeners of a site, each with its place, and whether they were written.
+/// A listener with its place in the file.
+pub(super) struct Place {
+    pub listen: Listen,
+    pub span: Span,
+    /// Whether it speaks TLS.
+    pub secure: bool,
+}
+
+/// What stands before a listener.
+#[derive(Clone, Copy, PartialEq)]
+enum Scheme {
+    Unsaid,
+    Http,
+    Https,
+}
+
+/// The listeners of a site, and whether they were written. `tls`: the site has it.
 pub(super) fn build(
     check: &mut Check<'_>,
     name: &SiteName,
     header: Span,
     written: Option<&Node>,
     mode: Mode,
-) -> (Vec<(Listen, Span)>, bool) {
+    tls: bool,
+) -> (Vec<Place>, bool) {
     let address = match name {
         SiteName::Address(address) => Some(*address),
         _ => None,
     };
     let Some(node) = written else {
-        let listen = match name {
-            SiteName::Port(address, port) => Listen::Tcp {
-                address: *address,
-                port: *port,
-            },
-            _ => Listen::Tcp {
-                address,
-                port: defaults::port(mode),
-            },
+        let place = |address: Option<IpAddr>, port, secure| Place {
+            listen: Listen::Tcp { address, port },
+            span: header,
+            secure,
         };
-        return (vec![(listen, header)], false);
+        if let SiteName::Port(address, port) = name {
+            return (vec![place(*address, *port, tls)], false);
+        }
+        let (clear, secure) = defaults::ports(mode);
+        let mut places = vec![place(address, clear, false)];
+        if tls {
+            places.push(place(address, secure, true));
+        }
+        return (places, false);
     };
     if let SiteName::Port(..) = name {
         let help = "remove `listen`, or give the site a name: [site.\"example.com\"]";
@@ -59,65 +78,72 @@ pub(super) fn build(
             "write listen = [80], or leave it off",
         );
     }
-    let mut listeners: Vec<(Listen, Span)> = Vec::new();
+    let mut places: Vec<Place> = Vec::new();
     for item in items {
-        let Some(listen) = one(check, item, address) else {
+        let Some((listen, scheme)) = one(check, item, address) else {
             continue;
         };
-        if listeners.iter().any(|(other, _)| *other == listen) {
+        if scheme == Scheme::Https && !tls {
+            let help = "write tls = \"auto\" below the site, or leave https:// off";
+            check.error(Code::Conflict, item.span, "the site has no TLS", help);
+            continue;
+        }
+        if places.iter().any(|other| other.listen == listen) {
             check.warning(Code::Useless, item.span, "this listener is written twice", "remove one");
             continue;
         }
-        listeners.push((listen, item.span));
+        let clear = match &listen {
+            Listen::Tcp { port, .. } => *port == CLEAR_PORT,
+            Listen::Unix(_) => true,
+        };
+        places.push(Place {
+            listen,
+            span: item.span,
+            secure: tls && (scheme == Scheme::Https || scheme == Scheme::Unsaid && !clear),
+        });
     }
-    (listeners, true)
+    (places, true)
 }
 
-fn one(check: &mut Check<'_>, item: &Node, address: Option<IpAddr>) -> Option<Listen> {
+/// The port that everybody speaks clear HTTP on.
+const CLEAR_PORT: u16 = 80;
+
+fn one(check: &mut Check<'_>, item: &Node, address: Option<IpAddr>) -> Option<(Listen, Scheme)> {
     let span = item.span;
     let written = match &item.value {
-        Value::Integer(443) => {
-            let help = "write 80 until then, or \"http://443\" if it shall speak clear HTTP";
-            not_yet(check, "443", "TLS", span, help);
-            return None;
-        }
         Value::Integer(port) => {
-            return Some(Listen::Tcp {
-                address,
-                port: u16::try_from(*port).ok()?,
-            });
+            let port = u16::try_from(*port).ok()?;
+            return Some((Listen::Tcp { address, port }, Scheme::Unsaid));
         }
         Value::Text(text) => text,
         _ => return None,
     };
     let text = written.value.as_str();
-    let (place, clear) = match text.split_once("://") {
-        None => (text, false),
-        Some(("http", place)) => (place.trim_end_matches('/'), true),
-        Some(("https", _)) => {
-            not_yet(check, "https://", "TLS", span, "write 80 or \"http://…\" until then");
-            return None;
-        }
-        Some((scheme, _)) => {
-            let message = format!("`listen` knows no {}://", short(scheme));
-            let help = "write \"http://…\", or leave the scheme off";
+    let (place, scheme) = match text.split_once("://") {
+        None => (text, Scheme::Unsaid),
+        Some(("http", place)) => (place.trim_end_matches('/'), Scheme::Http),
+        Some(("https", place)) => (place.trim_end_matches('/'), Scheme::Https),
+        Some((other, _)) => {
+            let message = format!("`listen` knows no {}://", short(other));
+            let help = "write \"http://…\" or \"https://…\", or leave the scheme off";
             check.bad_text(written, span, message, help);
             return None;
         }
     };
-    if let Some(path) = place.strip_prefix("unix:") {
-        return unix(check, path, span);
-    }
+    let listen = if let Some(path) = place.strip_prefix("unix:") {
+        unix(check, path, span)?
+    } else {
+        tcp(check, written, place, address, span)?
+    };
+    Some((listen, scheme))
+}
+
+fn tcp(check: &mut Check<'_>, written: &Text, place: &str, address: Option<IpAddr>, span: Span) -> Option<Listen> {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     // `:80`, `*:80`, and `80` in quotes all mean the port; only the number itself is the form to learn.
     let port_alone = place.strip_prefix("*:").or(place.strip_prefix(':')).unwrap_or(place);
     if digits(port_alone) {
         return match port_alone.parse::<u16>() {
-            Ok(443) if !clear => {
-                let help = "write 80 until then, or \"http://443\" if it shall speak clear HTTP";
-                not_yet(check, "443", "TLS", span, help);
-                None
-            }
             Ok(port) => Some(Listen::Tcp { address, port }),
             Err(_) => {
                 let message = format!("{} is no port", short(port_alone));
@@ -127,11 +153,6 @@ fn one(check: &mut Check<'_>, item: &Node, address: Option<IpAddr>) -> Option<Li
         };
     }
     match place.parse::<SocketAddr>() {
-        Ok(socket) if socket.port() == 443 && !clear => {
-            let help = format!("write \"http://{socket}\" if it shall speak clear HTTP");
-            not_yet(check, "443", "TLS", span, &help);
-            None
-        }
         Ok(socket) => Some(Listen::Tcp {
             address: Some(socket.ip()),
             port: socket.port(),

@@ -50,6 +50,33 @@ pub(super) fn root(check: &mut Check<'_>, node: &Node) -> Option<PathBuf> {
     Some(path)
 }
 
+/// A file to read when the server starts. That it is not there stops only a check; see [`Purpose`].
+pub(super) fn file(check: &mut Check<'_>, key: &str, node: &Node) -> Option<PathBuf> {
+    let text = node.as_text()?;
+    disk(check, key, text, node.span)?;
+    let path = check.resolve(node.span, text);
+    let fault = match check.env.kind(&path) {
+        Some(Kind::File | Kind::Other) => return Some(path),
+        Some(Kind::Directory) => "is a folder",
+        None => "is not there",
+    };
+    let severity = match check.purpose {
+        Purpose::Check => Severity::Error,
+        Purpose::Run => Severity::Warning,
+    };
+    let message = format!("`{key}`: the file {} {fault}", path.display());
+    let help = "correct the path; a relative path begins at the file it is written in".to_owned();
+    check.tell(severity, Code::Missing, node.span, message, help);
+    Some(path)
+}
+
+/// A folder that the server makes if it is not there.
+pub(super) fn folder(check: &mut Check<'_>, key: &str, node: &Node) -> Option<PathBuf> {
+    let text = node.as_text()?;
+    disk(check, key, text, node.span)?;
+    Some(check.resolve(node.span, text))
+}
+
 /// A word for a stream, or a file.
 pub(super) fn log_target(check: &mut Check<'_>, key: &str, node: &Node) -> Option<LogTarget> {
     let text = node.as_text()?;

@@ -31,7 +31,9 @@ fn server(check: &mut Check<'_>, table: Option<&Table>) -> Server {
             "write user = \"www-data\"",
         );
     }
+    let state = table.and_then(|t| t.node("state"));
     Server {
+        state: state.and_then(|node| path::folder(check, "state", node)),
         mode: match value::text(table, "mode") {
             Some("dev") => Mode::Dev,
             _ => Mode::Prod,

@@ -1,10 +1,11 @@
 //! The sites, as meant: names, listeners, settings, routes.
 
 use crate::check::host::{self, SiteName};
-use crate::check::{Check, listen, path, pattern, server, settings, value};
+use crate::check::listen::Place;
+use crate::check::{Check, listen, path, pattern, server, settings, tls, value};
 use crate::file::{Entry, Node, Table, Value};
 use crate::finding::Code;
-use crate::model::{AccessLog, HostPattern, Limits, Listen, Log, Mode, Route, Settings, Site};
+use crate::model::{AccessLog, HostPattern, Limits, Log, Mode, Route, Settings, Site, Tls};
 use crate::source::Span;
 
 /// Most names of one site: no certificate holds more, and no person reads more.
@@ -14,11 +15,19 @@ const MAX_ALIASES: usize = 1_000;
 pub(super) struct Built {
     pub site: Site,
     pub names: Vec<(HostPattern, Span)>,
-    pub listen: Vec<(Listen, Span)>,
+    pub listen: Vec<Place>,
     pub header: Span,
 }
 
-pub(super) fn build(check: &mut Check<'_>, root: &Table, mode: Mode, limits: &Limits, log: &Log) -> Vec<Built> {
+/// What is said for all sites.
+pub(super) struct Common<'c> {
+    pub mode: Mode,
+    pub limits: &'c Limits,
+    pub log: &'c Log,
+    pub tls: &'c Tls,
+}
+
+pub(super) fn build(check: &mut Check<'_>, root: &Table, common: &Common<'_>) -> Vec<Built> {
     let Some(sites) = root.table("site") else {
         return Vec::new();
     };
@@ -36,7 +45,7 @@ pub(super) fn build(check: &mut Check<'_>, root: &Table, mode: Mode, limits: &Li
         let Some(table) = entry.node.as_table() else { continue };
         match host::site_name(name) {
             Ok(kind) => {
-                let mut built = site(check, (name, &kind), (entry, table), mode, limits, log);
+                let mut built = site(check, (name, &kind), (entry, table), common);
                 for (key, place) in &inherited {
                     // What the site does not say itself was said for all sites.
                     if let (Some(place), false) = (place, table.entries.contains_key(*key)) {
@@ -58,11 +67,15 @@ fn site(
     check: &mut Check<'_>,
     (name, kind): (&str, &SiteName),
     (entry, table): (&Entry, &Table),
-    mode: Mode,
-    limits: &Limits,
-    log: &Log,
+    common: &Common<'_>,
 ) -> Built {
-    let (listen, listen_given) = listen::build(check, kind, entry.key, table.node("listen"), mode);
+    let host = match kind {
+        SiteName::Host(HostPattern::Exact(name) | HostPattern::Wildcard(name)) => Some(name.as_str()),
+        _ => None,
+    };
+    let tls = tls::site(check, table.node("tls"), host, common.mode, common.tls);
+    let written = table.node("listen");
+    let (listen, listen_given) = listen::build(check, kind, entry.key, written, common.mode, tls.is_some());
     let names = names(check, kind, entry.key, table.node("aliases"));
     let base = Settings::default();
     let mut settings = settings::build(check, table, &base);
@@ -90,10 +103,16 @@ fn site(
     let site = Site {
         name: name.to_owned(),
         names: names.iter().map(|(name, _)| name.clone()).collect(),
-        listen: listen.iter().map(|(listen, _)| listen.clone()).collect(),
+        listen: listen.iter().map(|place| place.listen.clone()).collect(),
+        secure: listen
+            .iter()
+            .filter(|place| place.secure)
+            .map(|place| place.listen.clone())
+            .collect(),
+        tls,
         listen_given,
-        body_size: value::size(table.table("limits"), "body_size").unwrap_or(limits.body_size),
-        access: access(check, table.node("log"), &log.access),
+        body_size: value::size(table.table("limits"), "body_size").unwrap_or(common.limits.body_size),
+        access: access(check, table.node("log"), &common.log.access),
         settings,
         routes,
         place: check.place(entry.key),

@@ -15,8 +15,6 @@ pub(super) const KEYS: &[Key] = &[
         "Dashboard, interface for programs, metrics.",
         "the dashboard",
     ),
-    later("tls", &[Scope::Top], "Certificates for the whole server.", "TLS"),
-    later("state", &[Scope::Server], "Folder for certificates and history.", "TLS"),
     Key::new("php", BOTH, Kind::Any, "PHP by FastCGI. `false` is accepted already.")
         .available(Availability::Only {
             value: Literal::False,

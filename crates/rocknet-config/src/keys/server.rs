@@ -35,6 +35,15 @@ pub(super) const KEYS: &[Key] = &[
     .default("\"prod\"")
     .example("mode = \"dev\""),
     Key::new(
+        "state",
+        &[Scope::Server],
+        Kind::Text("folder"),
+        "Where certificates, the keys of this machine's own CA and other things that RockNet makes are kept. Without the \
+         key: /var/lib/rocknet for root, else `rocknet` below $XDG_STATE_HOME or ~/.local/state.",
+    )
+    .example("state = \"/var/lib/rocknet\"")
+    .elsewhere(&["storage", "data_dir"]),
+    Key::new(
         "workers",
         &[Scope::Server],
         Kind::Either(&[

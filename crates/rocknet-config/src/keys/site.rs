@@ -1,6 +1,6 @@
 //! Keys of a site and of its routes: names, listeners, actions and filters.
 
-use super::{Availability, Key, Kind, Literal, Scope, Word};
+use super::{Key, Kind, Scope, Word};
 
 const BOTH: &[Scope] = &[Scope::Site, Scope::Route];
 
@@ -24,12 +24,13 @@ pub(super) const KEYS: &[Key] = &[
             Kind::Text("\"IP:port\", \"[IPv6]:port\" or \"unix:/path\""),
         ])),
         "Where the site is reached: ports (on every address of the machine), `\"IP:port\"`, `\"[IPv6]:port\"` or \
-         `\"unix:/path\"`, each with `http://` before it if need be. On a site that is named by an address a port alone \
+         `\"unix:/path\"`, each with `http://` or `https://` before it if need be: without, port 80 and sockets are in \
+         the clear, and any other port has TLS where the site has. On a site that is named by an address a port alone \
          means that port of that address. Port 0 lets the kernel choose one, told at start. Without the key: what the \
-         site's name says, else port 80 (8080 in `dev` mode).",
+         site's name says, else 80 and, where the site has TLS, 443 (8080 and 8443 in `dev` mode).",
     )
-    .default("[80]")
-    .example("listen = [80, \"127.0.0.1:8080\", \"unix:/run/rocknet/site.sock\"]")
+    .default("[80, 443]")
+    .example("listen = [80, 443, \"http://127.0.0.1:8080\", \"unix:/run/rocknet/site.sock\"]")
     .elsewhere(&["port", "ports", "bind", "Listen", "server.port", "address"]),
     Key::new(
         "root",
@@ -75,23 +76,6 @@ pub(super) const KEYS: &[Key] = &[
     .default("[]")
     .example("try = [\"{path}\", \"{path}.html\", \"/index.html\"]")
     .elsewhere(&["try_files", "try-files"]),
-    Key::new(
-        "tls",
-        &[Scope::Site],
-        Kind::Either(&[
-            Kind::Choice(&[
-                Word::new("off", "in the clear"),
-                Word::later("auto", "a certificate by itself", "TLS"),
-                Word::later("local", "a certificate for this machine", "TLS"),
-            ]),
-            Kind::Any,
-        ]),
-        "Encryption of the site.",
-    )
-    .default("\"off\"")
-    .example("tls = \"off\"")
-    .available(Availability::Only { value: Literal::Text("off"), feature: "TLS" })
-    .elsewhere(&["ssl", "https", "ssl_certificate", "SSLEngine", "certificate"]),
     Key::new(
         "compress",
         BOTH,

@@ -50,7 +50,7 @@ A request reaches a site by the place it came in at, then by its name.
 
 | table | listens at | answers to |
 |---|---|---|
-| `[site."example.com"]` | port 80 (8080 in `dev` mode), or what `listen` says | its name and its `aliases` |
+| `[site."example.com"]` | ports 80 and, under TLS, 443 (8080 and 8443 in `dev` mode), or what `listen` says | its name and its `aliases` |
 | `[site."*.example.com"]` | the same | every name below example.com that no other site has |
 | `[site.":8081"]` | port 8081, which has threads of its own | every name no other site has there |
 | `[site."10.0.0.1"]` | port 80 of that address, or what `listen` says | every name no other site has there |
@@ -78,12 +78,18 @@ pub fn markdown() -> String {
         &[Scope::Log, Scope::Rotate],
     );
     section(&mut page, "`[cache]`: files kept in memory", "", &[Scope::Cache]);
+    section(
+        &mut page,
+        "`[tls]`: encryption",
+        "",
+        &[Scope::Tls, Scope::Ca, Scope::TlsDns],
+    );
     let intro = "Keys marked *site and route* may also stand in a route, `[site.\"example.com\".route.\"/path/*\"]`.\n";
     section(
         &mut page,
         "`[site.\"example.com\"]`: a website",
         intro,
-        &[Scope::Site, Scope::Redirect],
+        &[Scope::Site, Scope::SiteTls, Scope::Redirect],
     );
     later(&mut page);
     page
@@ -132,6 +138,9 @@ fn qualified(scope: Scope, key: &Key) -> String {
         Scope::Log => format!("log.{}", key.name),
         Scope::Rotate => format!("log.rotate.{}", key.name),
         Scope::Cache => format!("cache.{}", key.name),
+        Scope::Tls | Scope::SiteTls => format!("tls.{}", key.name),
+        Scope::Ca => format!("tls.ca.{}", key.name),
+        Scope::TlsDns => format!("tls.dns.{}", key.name),
         Scope::Redirect => format!("redirects.….{}", key.name),
         _ => key.name.to_owned(),
     }

@@ -111,5 +111,9 @@ fn name(scope: Scope) -> &'static str {
         Scope::SiteLog => "site_log",
         Scope::Route => "route",
         Scope::Redirect => "redirect",
+        Scope::Tls => "tls",
+        Scope::SiteTls => "site_tls",
+        Scope::Ca => "ca",
+        Scope::TlsDns => "tls_dns",
     }
 }

@@ -119,7 +119,7 @@ fn explain_names_site_route_line_and_goal() {
         ("www/gone.html", "a page"),
         (
             "rocknet.toml",
-            "[site.\"example.test\"]\nlisten = 8080\nroot = \"www\"\nerrors = { 404 = \"/gone.html\" }\n\
+            "[site.\"example.test\"]\nlisten = \"http://8080\"\nroot = \"www\"\nerrors = { 404 = \"/gone.html\" }\n\
              redirects = { \"/old/*\" = \"/new/{*}\" }\n[site.\"example.test\".route.\"/list/*\"]\nbrowse = true\n\
              [site.\":8081\"]\nroot = \"missing\"\n",
         ),

@@ -227,7 +227,7 @@ fn a_missing_folder_is_told_and_the_others_are_served() {
     let place = home();
     place.write(
         "rocknet.toml",
-        &format!("{ANY_PORT}[site.\"other.test\"]\nlisten = \"127.0.0.1:0\"\nroot = \"gone\"\n"),
+        &format!("{ANY_PORT}[site.\"other.test\"]\nlisten = \"http://127.0.0.1:0\"\nroot = \"gone\"\n"),
     );
     let server = place.serve(&[]);
     server.logged("warning");

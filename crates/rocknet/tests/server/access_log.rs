@@ -131,7 +131,7 @@ fn who_asks_for_no_site_is_in_the_log_of_the_first() {
     let log = folder.path("access.log");
     let site = |name: &str| {
         format!(
-            "[site.\"{name}\"]\nroot = \"www\"\nlisten = \"127.0.0.1:0\"\nlog = {{ access = \"{}\", format = \"common\" }}\n",
+            "[site.\"{name}\"]\nroot = \"www\"\nlisten = \"http://127.0.0.1:0\"\nlog = {{ access = \"{}\", format = \"common\" }}\n",
             log.display()
         )
     };

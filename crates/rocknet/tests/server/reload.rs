@@ -59,7 +59,7 @@ fn an_open_connection_gets_the_new_configuration_at_its_next_request() {
     check("a field", "yes", || {
         client.get("/").field("X-New").unwrap_or_default().to_owned()
     });
-    let named = "[site.\"named.example\"]\nroot = \"a\"\nlisten = \"127.0.0.1:0\"\n";
+    let named = "[site.\"named.example\"]\nroot = \"a\"\nlisten = \"http://127.0.0.1:0\"\n";
     server
         .reload(&format!("{named}{}", text("b", &[HERE])))
         .expect("a good configuration");

@@ -36,14 +36,14 @@ fn check(client: &mut Client, rows: &[(&str, Result<&str, u16>)]) {
 const NAMED: &str = "
 [site.\"a.example\"]
 aliases = [\"www.a.example\", \"A2.Example\"]
-listen = \"127.0.0.1:0\"
+listen = \"http://127.0.0.1:0\"
 root = \"a\"
 [site.\"b.example\"]
 aliases = [\"*.b.example\", \"*.deep.x.b.example\"]
-listen = \"127.0.0.1:0\"
+listen = \"http://127.0.0.1:0\"
 root = \"b\"
 [site.\"exact.b.example\"]
-listen = \"127.0.0.1:0\"
+listen = \"http://127.0.0.1:0\"
 root = \"c\"
 ";
 const DEFAULT: &str = "[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"d\"\n";
@@ -127,7 +127,7 @@ fn by_absolute_form() {
 
 #[test]
 fn a_site_alone_answers_to_every_name() {
-    let text = "[site.\"a.example\"]\nlisten = \"127.0.0.1:0\"\nroot = \"a\"\n[site.\"b.example\"]\nlisten = \"127.0.0.2:0\"\nroot = \"b\"";
+    let text = "[site.\"a.example\"]\nlisten = \"http://127.0.0.1:0\"\nroot = \"a\"\n[site.\"b.example\"]\nlisten = \"http://127.0.0.2:0\"\nroot = \"b\"";
     let server = Running::start(folders(&["a", "b"]), text);
     for (address, site) in server.addresses().into_iter().zip(["a", "b"]) {
         check(
@@ -166,8 +166,8 @@ fn by_address() {
     let (server, port) = loop {
         let port = free_port();
         let text = format!(
-            "[site.\"a.example\"]\nlisten = {port}\nroot = \"a\"\n[site.\"b.example\"]\nlisten = \"127.0.0.2:{port}\"\nroot = \"b\"\n\
-             [site.\"127.0.0.3:{port}\"]\nroot = \"c\"\n[site.default]\nlisten = {port}\nroot = \"d\""
+            "[site.\"a.example\"]\nlisten = \"http://{port}\"\nroot = \"a\"\n[site.\"b.example\"]\nlisten = \"http://127.0.0.2:{port}\"\nroot = \"b\"\n\
+             [site.\"127.0.0.3:{port}\"]\nroot = \"c\"\n[site.default]\nlisten = \"http://{port}\"\nroot = \"d\""
         );
         match Running::try_start(folders(&["a", "b", "c", "d"]), &text, Vec::new()) {
             Ok(server) => break (server, port),
@@ -207,7 +207,7 @@ fn many_sites_are_told_apart() {
     let text: String = (0..SITES)
         .map(|number| {
             let root = if number % 2 == 0 { "a" } else { "b" };
-            format!("[site.\"s{number}.example\"]\nlisten = \"127.0.0.1:0\"\nroot = \"{root}\"\n")
+            format!("[site.\"s{number}.example\"]\nlisten = \"http://127.0.0.1:0\"\nroot = \"{root}\"\n")
         })
         .collect();
     let server = Running::start(folder, &text);

@@ -128,7 +128,8 @@ fn a_socket_file_goes_with_its_server_and_a_stale_one_is_no_obstacle() {
 
 #[test]
 fn ipv6() {
-    let text = "[site.\"[::1]:0\"]\nroot = \"www\"\n[site.\"six.example\"]\nroot = \"other\"\nlisten = \"[::1]:0\"\n";
+    let text =
+        "[site.\"[::1]:0\"]\nroot = \"www\"\n[site.\"six.example\"]\nroot = \"other\"\nlisten = \"http://[::1]:0\"\n";
     let server = Running::start(folder(), text);
     let address = server.address();
     assert!(address.is_ipv6());

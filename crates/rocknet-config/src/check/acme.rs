@@ -1,0 +1,291 @@
+//! Certificates from public CAs: what `[tls]` says of them.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use crate::check::{Check, path, value};
+use crate::defaults::LETS_ENCRYPT;
+use crate::file::{Node, Table};
+use crate::finding::Code;
+use crate::model::{Acme, AcmeCa, Challenge, Dns, DnsZone, Secret, SharedKey};
+
+/// More than exist.
+const MAX_CAS: usize = 16;
+
+pub(super) fn build(check: &mut Check<'_>, table: Option<&Table>) -> Acme {
+    let base = Acme::default();
+    let Some(table) = table else { return base };
+    let dns = table.table("dns").and_then(|dns| self::dns(check, table, dns));
+    let cas = table.node("ca").map(|node| cas(check, node)).unwrap_or_default();
+    let ask = table.node("ask").and_then(|node| ask(check, node));
+    Acme {
+        email: table.node("email").and_then(|node| email(check, node)),
+        cas: if cas.is_empty() { base.cas } else { cas },
+        ca_root: table
+            .node("ca_root")
+            .and_then(|node| path::file(check, "ca_root", node)),
+        challenges: challenges(check, table, dns.is_some()).unwrap_or(base.challenges),
+        dns,
+        ask,
+    }
+}
+
+fn email(check: &mut Check<'_>, node: &Node) -> Option<String> {
+    let text = node.as_text()?;
+    let good = text
+        .split_once('@')
+        .is_some_and(|(user, host)| !user.is_empty() && host.contains('.'))
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_graphic() && byte != b',' && byte != b':');
+    if !good {
+        check.error(
+            Code::BadValue,
+            node.span,
+            "`email` takes one address",
+            "for example: email = \"me@example.com\"",
+        );
+        return None;
+    }
+    Some(text.to_owned())
+}
+
+fn cas(check: &mut Check<'_>, node: &Node) -> Vec<AcmeCa> {
+    let items = value::several(node);
+    if items.len() > MAX_CAS {
+        check.error(
+            Code::BadValue,
+            node.span,
+            format!("more than {MAX_CAS} authorities"),
+            "write a few",
+        );
+        return Vec::new();
+    }
+    items.iter().filter_map(|item| ca(check, item)).collect()
+}
+
+fn ca(check: &mut Check<'_>, item: &Node) -> Option<AcmeCa> {
+    let Some(table) = item.as_table() else {
+        let url = url(check, item)?;
+        return Some(AcmeCa { url, binding: None });
+    };
+    let Some(node) = table.node("url") else {
+        let help = "write { url = \"https://…\", account = \"…\", secret = \"…\" }";
+        check.error(Code::Missing, item.span, "the authority has no `url`", help);
+        return None;
+    };
+    let url = url(check, node)?;
+    let binding = shared_key(check, table, "account")?;
+    Some(AcmeCa { url, binding })
+}
+
+/// A directory, by the name of its CA or as it is.
+fn url(check: &mut Check<'_>, node: &Node) -> Option<String> {
+    let text = node.as_text()?;
+    if let Some((_, url)) = KNOWN.iter().find(|(name, _)| *name == text) {
+        return Some((*url).to_owned());
+    }
+    let good = text
+        .strip_prefix("https://")
+        .is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/'))
+        && text.bytes().all(|byte| byte.is_ascii_graphic());
+    if !good {
+        let help = "write \"letsencrypt\", or the URL of a directory, https://…";
+        check.error(
+            Code::BadValue,
+            node.span,
+            "`ca` takes a name or the URL of a directory",
+            help,
+        );
+        return None;
+    }
+    Some(text.to_owned())
+}
+
+/// A name and its secret: both, or neither. None: something is wrong, and told.
+fn shared_key(check: &mut Check<'_>, table: &Table, name: &str) -> Option<Option<SharedKey>> {
+    let (own, secret) = (table.node(name), table.node("secret"));
+    match (own, secret) {
+        (None, None) => Some(None),
+        (Some(own), Some(secret)) => {
+            let Some(bytes) = base64(secret.as_text()?) else {
+                check.error(
+                    Code::BadValue,
+                    secret.span,
+                    "`secret` is no Base64",
+                    "write it as it was given",
+                );
+                return None;
+            };
+            Some(Some(SharedKey {
+                name: own.as_text()?.to_owned(),
+                secret: Secret::new(bytes),
+            }))
+        }
+        (Some(node), None) | (None, Some(node)) => {
+            let message = format!("`{name}` and `secret` belong together");
+            check.error(Code::Missing, node.span, message, "write both, or neither");
+            None
+        }
+    }
+}
+
+fn challenges(check: &mut Check<'_>, table: &Table, has_dns: bool) -> Option<Vec<Challenge>> {
+    let Some(node) = table.node("challenge") else {
+        return has_dns.then(|| vec![Challenge::Dns]);
+    };
+    let mut all = Vec::new();
+    for (text, span) in value::texts(node) {
+        let kind = match text.value.as_str() {
+            "http-01" => Challenge::Http,
+            "tls-alpn-01" => Challenge::TlsAlpn,
+            "dns-01" => Challenge::Dns,
+            _ => continue,
+        };
+        if kind == Challenge::Dns && !has_dns && table.node("dns").is_none() {
+            let help = "write dns = { hook = \"…\" } or dns = { server = \"…\" } beside it";
+            check.error(Code::Missing, span, "`dns-01` needs a way to change the zone", help);
+        }
+        if !all.contains(&kind) {
+            all.push(kind);
+        }
+    }
+    if all.is_empty() {
+        check.error(
+            Code::BadValue,
+            node.span,
+            "`challenge` names none",
+            "leave it off, or name one",
+        );
+    }
+    Some(all)
+}
+
+fn dns(check: &mut Check<'_>, tls: &Table, table: &Table) -> Option<Dns> {
+    let wait = value::duration(Some(table), "wait").unwrap_or(WAIT);
+    match (table.node("hook"), table.node("server")) {
+        (Some(hook), None) => {
+            let program = path::file(check, "hook", hook)?;
+            for key in ["zone", "key", "secret"] {
+                if let Some(entry) = table.entries.get(key) {
+                    check.error(
+                        Code::Conflict,
+                        entry.key,
+                        format!("`{key}` is of no use with `hook`"),
+                        "remove it",
+                    );
+                }
+            }
+            Some(Dns::Hook { program, wait })
+        }
+        (None, Some(server)) => {
+            let text = server.as_text()?;
+            let address = text.parse::<SocketAddr>().ok();
+            let address = address.or_else(|| Some(SocketAddr::new(text.parse::<IpAddr>().ok()?, DNS_PORT)));
+            let Some(address) = address else {
+                let help = "write server = \"10.0.0.53\", with a port if it is not 53: \"10.0.0.53:5353\"";
+                check.error(Code::BadValue, server.span, "`server` takes an address", help);
+                return None;
+            };
+            let key = shared_key(check, table, "key")?;
+            let name = value::text(Some(table), "zone").map(|zone| zone.trim_end_matches('.').to_ascii_lowercase());
+            let zone = DnsZone {
+                server: address,
+                name,
+                key,
+            };
+            Some(Dns::Update { zone, wait })
+        }
+        (hook, _) => {
+            let what = if hook.is_some() {
+                "`dns` has both `hook` and `server`"
+            } else {
+                "`dns` says no way"
+            };
+            let span = tls.node("dns")?.span;
+            check.error(Code::Missing, span, what, "write one of `hook` and `server`");
+            None
+        }
+    }
+}
+
+fn ask(check: &mut Check<'_>, node: &Node) -> Option<String> {
+    let text = node.as_text()?;
+    let host = text
+        .strip_prefix("http://")
+        .map(|rest| rest.split('/').next().unwrap_or_default());
+    let good = host.is_some_and(|host| !host.is_empty() && !host.starts_with(':') && !host.contains('@'))
+        && !text.contains('#')
+        && text.bytes().all(|byte| byte.is_ascii_graphic());
+    if !good {
+        let help = "for example: ask = \"http://127.0.0.1:9123/may-have\"";
+        check.error(Code::BadValue, node.span, "`ask` takes an http:// URL", help);
+        return None;
+    }
+    Some(text.to_owned())
+}
+
+/// RFC 4648 §4 and §5, with padding or without: keys are handed out in both alphabets.
+fn base64(text: &str) -> Option<Vec<u8>> {
+    let text = text.trim().trim_end_matches('=');
+    if text.is_empty() || text.len() % 4 == 1 {
+        return None;
+    }
+    let mut bytes = Vec::with_capacity(text.len() / 4 * 3 + 2);
+    let (mut held, mut bits) = (0u32, 0);
+    for byte in text.bytes() {
+        let value = match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'+' | b'-' => 62,
+            b'/' | b'_' => 63,
+            _ => return None,
+        };
+        held = held << 6 | u32::from(value);
+        bits += 6;
+        if bits >= 8 {
+            bits -= 8;
+            bytes.push((held >> bits) as u8);
+            held &= (1 << bits) - 1;
+        }
+    }
+    Some(bytes)
+}
+
+const KNOWN: [(&str, &str); 2] = [
+    ("letsencrypt", LETS_ENCRYPT),
+    (
+        "letsencrypt-staging",
+        "https://acme-staging-v02.api.letsencrypt.org/directory",
+    ),
+];
+
+/// RFC 1035 §4.2.
+const DNS_PORT: u16 = 53;
+
+/// NOTIFY reaches the zone's other servers in a second or two.
+const WAIT: Duration = Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_read_in_both_alphabets() {
+        for (text, expected) in [
+            ("Zm9v", Some(&b"foo"[..])),
+            ("Zm8=", Some(b"fo")),
+            ("Zm8", Some(b"fo")),
+            ("Zg==", Some(b"f")),
+            ("+/+/", Some(&[0xfb, 0xff, 0xbf])),
+            ("-_-_", Some(&[0xfb, 0xff, 0xbf])),
+            ("", None),
+            ("Z", None),
+            ("Zm9vY", None),
+            ("Zm 9v", None),
+        ] {
+            assert_eq!(base64(text).as_deref(), expected, "{text:?}");
+        }
+    }
+}

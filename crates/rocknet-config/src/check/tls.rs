@@ -1,0 +1,143 @@
+//! Encryption: what `[tls]` says for all, and what a site makes of it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::check::{Check, acme, path, value};
+use crate::file::{Node, Table, Value};
+use crate::finding::Code;
+use crate::local_name::is_local_name;
+use crate::model::{CertificateFiles, CertificateSource, ClientAuth, Mode, SiteTls, Tls, TlsVersion};
+
+/// Most certificates of one site: there are fewer kinds of keys.
+const MAX_CERTIFICATES: usize = 8;
+
+pub(super) fn build(check: &mut Check<'_>, table: Option<&Table>) -> Tls {
+    let base = Tls::default();
+    Tls {
+        min: version(table).unwrap_or(base.min),
+        redirect: value::boolean(table, "redirect").unwrap_or(base.redirect),
+        hsts: value::duration(table, "hsts").unwrap_or(base.hsts),
+        acme: acme::build(check, table),
+    }
+}
+
+/// The encryption of a site; `name`: its host name, with which it has TLS unless it says otherwise.
+pub(super) fn site(
+    check: &mut Check<'_>,
+    written: Option<&Node>,
+    name: Option<&str>,
+    mode: Mode,
+    all: &Tls,
+) -> Option<SiteTls> {
+    let table = written.and_then(Node::as_table);
+    let source = match (written.map(|node| &node.value), table) {
+        (_, Some(table)) => source(check, table)?,
+        (Some(Value::Text(text)), _) => match text.value.as_str() {
+            "auto" => CertificateSource::Auto,
+            "local" => CertificateSource::Local,
+            _ => return None,
+        },
+        (None, _) if name.is_some() => CertificateSource::Auto,
+        _ => return None,
+    };
+    let redirect = value::boolean(table, "redirect").unwrap_or(all.redirect);
+    // What a browser once heard it keeps: a name of a developer's machine, or one whose certificate nobody else trusts,
+    // would be out of reach the day it is served in another way.
+    let local = match source {
+        CertificateSource::Auto => mode == Mode::Dev || name.is_none_or(is_local_name),
+        CertificateSource::Local => true,
+        CertificateSource::Files(_) => mode == Mode::Dev,
+    };
+    let cautious = local || !redirect;
+    let inherited = if cautious { Duration::ZERO } else { all.hsts };
+    Some(SiteTls {
+        min: version(table).unwrap_or(all.min),
+        client: client(check, table),
+        redirect,
+        hsts: value::duration(table, "hsts").unwrap_or(inherited),
+        source,
+    })
+}
+
+fn version(table: Option<&Table>) -> Option<TlsVersion> {
+    match value::text(table, "min")? {
+        "1.2" => Some(TlsVersion::V12),
+        "1.3" => Some(TlsVersion::V13),
+        _ => None,
+    }
+}
+
+fn source(check: &mut Check<'_>, table: &Table) -> Option<CertificateSource> {
+    let Some(cert) = table.node("cert") else {
+        for key in ["key", "ocsp"] {
+            if let Some(entry) = table.entries.get(key) {
+                let message = format!("`{key}` is of no use without `cert`");
+                check.error(Code::Missing, entry.key, message, "write cert = \"…\" beside it");
+            }
+        }
+        return Some(match value::text(Some(table), "issuer") {
+            Some("local") => CertificateSource::Local,
+            _ => CertificateSource::Auto,
+        });
+    };
+    if let Some(entry) = table.entries.get("issuer") {
+        let help = "remove one of the two";
+        check.error(
+            Code::Conflict,
+            entry.key,
+            "a certificate in a file needs no `issuer`",
+            help,
+        );
+    }
+    let certs = files(check, "cert", cert);
+    if certs.len() > MAX_CERTIFICATES {
+        let message = format!("more than {MAX_CERTIFICATES} certificates for one site");
+        check.error(Code::BadValue, cert.span, message, "write one for each kind of key");
+        return None;
+    }
+    let mut beside = |key: &str| -> Option<Option<Vec<PathBuf>>> {
+        let Some(node) = table.node(key) else { return Some(None) };
+        let found = files(check, key, node);
+        if found.len() == certs.len() {
+            return Some(Some(found));
+        }
+        let message = format!("`cert` names {} files, and `{key}` {}", certs.len(), found.len());
+        check.error(
+            Code::Conflict,
+            node.span,
+            message,
+            "write one for each, in the same order",
+        );
+        None
+    };
+    let (keys, ocsp) = (beside("key")?, beside("ocsp")?);
+    let pair = |at: usize| CertificateFiles {
+        cert: certs[at].clone(),
+        key: keys.as_ref().map_or(&certs[at], |keys| &keys[at]).clone(),
+        ocsp: ocsp.as_ref().map(|all| all[at].clone()),
+    };
+    if certs.is_empty() {
+        check.error(
+            Code::BadValue,
+            cert.span,
+            "`cert` names no file",
+            "write cert = \"example.pem\"",
+        );
+        return None;
+    }
+    Some(CertificateSource::Files((0..certs.len()).map(pair).collect()))
+}
+
+fn client(check: &mut Check<'_>, table: Option<&Table>) -> Option<ClientAuth> {
+    let ca = files(check, "client_ca", table?.node("client_ca")?);
+    Some(ClientAuth {
+        ca,
+        required: value::text(table, "client") != Some("optional"),
+    })
+}
+
+fn files(check: &mut Check<'_>, key: &str, node: &Node) -> Vec<PathBuf> {
+    let items = value::several(node).iter();
+    items.filter_map(|item| path::file(check, key, item)).collect()
+}

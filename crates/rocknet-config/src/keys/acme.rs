@@ -1,0 +1,118 @@
+//! Keys of `[tls]` that say how certificates are had from public CAs.
+
+use super::{Key, Kind, Scope, Word};
+
+pub(super) const KEYS: &[Key] = &[
+    Key::new(
+        "email",
+        &[Scope::Tls],
+        Kind::Text("address"),
+        "Where a certificate authority may write to the operator; some want one.",
+    )
+    .example("email = \"me@example.com\""),
+    Key::new(
+        "ca",
+        &[Scope::Tls],
+        Kind::Several(&Kind::Either(&[
+            Kind::Choice(&[
+                Word::new("letsencrypt", "Let's Encrypt"),
+                Word::new("letsencrypt-staging", "its certificates for trying out, which nobody trusts"),
+            ]),
+            Kind::Text("URL of a directory"),
+            Kind::Table(Scope::Ca),
+        ])),
+        "The public authorities that sign certificates, by ACME. They are asked in this order until one does.",
+    )
+    .default("\"letsencrypt\"")
+    .example("ca = [\"letsencrypt\", \"https://acme.example.org/directory\"]")
+    .elsewhere(&["acme_ca", "acme_issuer", "cert_issuer"]),
+    Key::new(
+        "url",
+        &[Scope::Ca],
+        Kind::Text("URL of a directory"),
+        "The directory of the authority, `https://…`.",
+    ),
+    Key::new(
+        "account",
+        &[Scope::Ca],
+        Kind::Text("name of a key"),
+        "With `secret`: what the authority gave to tie an account had with it to this server (external account binding).",
+    )
+    .elsewhere(&["eab", "acme_eab"]),
+    Key::new(
+        "secret",
+        &[Scope::Ca, Scope::TlsDns],
+        Kind::Text("Base64"),
+        "The key itself, in Base64. `\"${file:PATH}\"` keeps it out of this file.",
+    ),
+    Key::new(
+        "ca_root",
+        &[Scope::Tls],
+        Kind::Text("PEM file"),
+        "The roots by which authorities are known, instead of those of the system: for one of your own.",
+    )
+    .example("ca_root = \"/etc/rocknet/ca.pem\"")
+    .elsewhere(&["acme_ca_root"]),
+    Key::new(
+        "challenge",
+        &[Scope::Tls],
+        Kind::Several(&Kind::Choice(&[
+            Word::new("http-01", "a text on port 80"),
+            Word::new("tls-alpn-01", "a certificate on port 443"),
+            Word::new("dns-01", "a record in the zone, by `dns`; it alone proves wildcards"),
+        ])),
+        "How names are proven to be ours. With each failure the next one has its turn. Without the key: the first two, \
+         or `dns-01` where `dns` is given.",
+    )
+    .example("challenge = \"tls-alpn-01\""),
+    Key::new(
+        "dns",
+        &[Scope::Tls],
+        Kind::Table(Scope::TlsDns),
+        "How records of the zone are changed for `dns-01`: by a program, or by an update of the zone at its server \
+         (RFC 2136), signed with a TSIG key.",
+    )
+    .example("dns = { hook = \"/etc/rocknet/dns-hook\" }")
+    .elsewhere(&["acme_dns"]),
+    Key::new(
+        "hook",
+        &[Scope::TlsDns],
+        Kind::Text("program"),
+        "Called as `PROGRAM present|cleanup NAME VALUE`. It has to be back within five minutes; anything but 0 is a \
+         failure.",
+    ),
+    Key::new(
+        "server",
+        &[Scope::TlsDns],
+        Kind::Text("\"IP\" or \"IP:port\""),
+        "The server of the zone that takes updates; port 53 where none is written.",
+    ),
+    Key::new(
+        "zone",
+        &[Scope::TlsDns],
+        Kind::Text("name"),
+        "The zone that is changed. Without it the server is asked for it.",
+    ),
+    Key::new(
+        "key",
+        &[Scope::TlsDns],
+        Kind::Text("name of a key"),
+        "The name of the key that signs updates, by HMAC-SHA256.",
+    ),
+    Key::new(
+        "wait",
+        &[Scope::TlsDns],
+        // Longer than authorities wait for the whole proof would be no use.
+        Kind::Duration { min_ms: 0, max_ms: 600_000 },
+        "How long the zone's other servers need to have a new record: `\"5s\"` where nothing is said.",
+    ),
+    Key::new(
+        "ask",
+        &[Scope::Tls],
+        Kind::Text("http:// URL"),
+        "Certificates on demand: a name below a wildcard of a site gets one of its own when the first client comes for \
+         it, if a GET of this URL with `domain=NAME` is answered with 200. Without the key nothing is had on demand.",
+    )
+    .example("ask = \"http://127.0.0.1:9123/may-have\"")
+    .elsewhere(&["on_demand_tls"]),
+];

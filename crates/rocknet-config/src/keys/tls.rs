@@ -1,0 +1,116 @@
+//! Keys of `[tls]` and of a site's own `tls`: encryption and certificates.
+
+use super::{Key, Kind, Scope, Word};
+
+const BOTH: &[Scope] = &[Scope::Tls, Scope::SiteTls];
+const DAY_MS: u64 = 86_400_000;
+
+const FILE: Kind = Kind::Text("PEM file");
+
+pub(super) const KEYS: &[Key] = &[
+    Key::new("tls", &[Scope::Top], Kind::Table(Scope::Tls), "Encryption, for all sites that have it."),
+    Key::new(
+        "tls",
+        &[Scope::Site],
+        Kind::Either(&[
+            Kind::Choice(&[
+                Word::new(
+                    "auto",
+                    "a certificate by itself: of a public CA, or of this machine's own for names that only it knows \
+                     (`localhost`, `*.test`, `*.internal`, addresses) and for every name in `dev` mode",
+                ),
+                Word::new("local", "a certificate of this machine's own CA"),
+                Word::new("off", "in the clear"),
+            ]),
+            Kind::Table(Scope::SiteTls),
+        ]),
+        "Encryption of the site. Sites without a host name are in the clear unless they say otherwise.",
+    )
+    .default("\"auto\"")
+    .example("tls = { cert = \"/etc/ssl/example.pem\", key = \"/etc/ssl/example.key\", min = \"1.3\" }")
+    .elsewhere(&["ssl", "https", "SSLEngine", "certificate"]),
+    Key::new(
+        "cert",
+        &[Scope::SiteTls],
+        Kind::Several(&FILE),
+        "The site's certificate with its chain. A list holds one file for each kind of key, ECDSA and RSA; what a client \
+         understands is chosen for it. A file that changes is taken up within seconds; one that is broken is told, and \
+         the old stays.",
+    )
+    .example("cert = [\"ecdsa.pem\", \"rsa.pem\"]\nkey = [\"ecdsa.key\", \"rsa.key\"]")
+    .elsewhere(&["ssl_certificate", "SSLCertificateFile", "certificate-file", "ssl.pemfile"]),
+    Key::new(
+        "key",
+        &[Scope::SiteTls],
+        Kind::Several(&FILE),
+        "The private key, PKCS#8, PKCS#1 or SEC1; a list in the order of `cert`. Without it the key is looked for in the \
+         file of the certificate. A key that others may read is refused with a warning.",
+    )
+    .elsewhere(&["ssl_certificate_key", "SSLCertificateKeyFile", "key-file", "ssl.privkey"]),
+    Key::new(
+        "ocsp",
+        &[Scope::SiteTls],
+        Kind::Several(&Kind::Text("DER file")),
+        "An OCSP response to staple to the certificate; a list in the order of `cert`.",
+    )
+    .elsewhere(&["ssl_stapling_file", "SSLStaplingForceURL"]),
+    Key::new(
+        "issuer",
+        &[Scope::SiteTls],
+        Kind::Choice(&[
+            Word::new("auto", "a public CA, or this machine's own where no public one can help"),
+            Word::new("local", "this machine's own CA"),
+        ]),
+        "Who makes the certificate, where no file is named.",
+    )
+    .default("\"auto\""),
+    Key::new(
+        "min",
+        BOTH,
+        Kind::Choice(&[Word::new("1.2", "and newer"), Word::new("1.3", "alone")]),
+        "The oldest version of TLS that is spoken.",
+    )
+    .default("\"1.2\"")
+    .example("min = \"1.3\"")
+    .elsewhere(&["ssl_protocols", "SSLProtocol", "minimum-version", "protocols"]),
+    Key::new(
+        "redirect",
+        BOTH,
+        Kind::Boolean,
+        "Whether requests in the clear are sent to the same place under https:// (308), where the site listens there too. \
+         Challenges of certificate authorities are answered in the clear all the same.",
+    )
+    .default("true")
+    .example("redirect = false")
+    .elsewhere(&["auto_https", "HTTPSRedirect", "https_redirect"]),
+    Key::new(
+        "hsts",
+        BOTH,
+        // Two years is what the preload lists ask for.
+        Kind::Duration { min_ms: 0, max_ms: 730 * DAY_MS },
+        "How long a browser is to remember that the site is reached by https:// alone (`Strict-Transport-Security`). \
+         `\"0s\"` says nothing. In `dev` mode, with the machine's own CA, and without `redirect` nothing is said unless \
+         the site asks for it.",
+    )
+    .default("\"30d\"")
+    .example("hsts = \"365d\"")
+    .elsewhere(&["strict_transport_security", "Strict-Transport-Security"]),
+    Key::new(
+        "client_ca",
+        &[Scope::SiteTls],
+        Kind::Several(&FILE),
+        "Clients have to show a certificate of one of these authorities.",
+    )
+    .elsewhere(&["ssl_client_certificate", "SSLCACertificateFile", "client_auth", "trust_pool"]),
+    Key::new(
+        "client",
+        &[Scope::SiteTls],
+        Kind::Choice(&[
+            Word::new("required", "nobody enters without"),
+            Word::new("optional", "who has none enters too, and is known to have none"),
+        ]),
+        "Whether a client has to have a certificate, where `client_ca` is given.",
+    )
+    .default("\"required\"")
+    .elsewhere(&["ssl_verify_client", "SSLVerifyClient"]),
+];

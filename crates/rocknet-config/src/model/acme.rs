@@ -1,0 +1,84 @@
+//! How certificates are had from public CAs, as meant.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Acme {
+    /// Where a CA may write to the operator.
+    pub email: Option<String>,
+    /// Asked in this order until one signs; never empty.
+    pub cas: Vec<AcmeCa>,
+    /// Roots that CAs are known by, instead of those of the system.
+    pub ca_root: Option<PathBuf>,
+    /// How names are proven, the first one first.
+    pub challenges: Vec<Challenge>,
+    pub dns: Option<Dns>,
+    /// `http://…`: who says whether a name below a wildcard may have a certificate.
+    pub ask: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AcmeCa {
+    /// Its directory, `https://…`.
+    pub url: String,
+    /// What ties our account to one that was had elsewhere (external account binding).
+    pub binding: Option<SharedKey>,
+}
+
+/// A secret and the name by which the other side knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SharedKey {
+    pub name: String,
+    pub secret: Secret,
+}
+
+/// Bytes that no message shows.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(Vec<u8>);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Challenge {
+    /// `http-01`: a text on port 80.
+    Http,
+    /// `tls-alpn-01`: a certificate on port 443.
+    TlsAlpn,
+    /// `dns-01`: a record in the zone.
+    Dns,
+}
+
+/// How records of a zone are changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Dns {
+    /// By a program: `program present|cleanup NAME VALUE`.
+    Hook { program: PathBuf, wait: Duration },
+    /// By an update of the zone (RFC 2136).
+    Update { zone: DnsZone, wait: Duration },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DnsZone {
+    pub server: SocketAddr,
+    /// None: the server is asked for it.
+    pub name: Option<String>,
+    /// What signs updates (TSIG); without it the server has to take them from this address.
+    pub key: Option<SharedKey>,
+}
+
+impl Secret {
+    pub fn new(bytes: Vec<u8>) -> Secret {
+        Secret(bytes)
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("…")
+    }
+}
