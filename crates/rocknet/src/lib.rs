@@ -6,6 +6,7 @@
 pub mod backend;
 pub mod blocking;
 pub mod cache;
+pub mod certificates;
 pub mod clock;
 pub mod dispatch;
 pub mod exchange;
@@ -19,6 +20,7 @@ pub mod open_folder;
 pub mod pages;
 pub mod preload;
 pub mod prepared;
+pub mod program;
 pub mod protocol;
 pub mod report;
 pub mod response;

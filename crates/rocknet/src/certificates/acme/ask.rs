@@ -1,0 +1,93 @@
+//! The question whether a certificate may be had for a name that a client came with: put to a program of the operator's.
+
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// `http://host[:port]/path[?query]`; anything else was refused when the configuration was read.
+pub async fn may_have(url: &str, name: &str) -> Result<bool, String> {
+    let asked = async {
+        let (host, port, target) = parts(url).ok_or_else(|| format!("{url} is no address to ask at"))?;
+        let joint = if target.contains('?') { '&' } else { '?' };
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        let failed = |error: std::io::Error| format!("{url}: {error}");
+        let mut stream = TcpStream::connect((bare, port)).await.map_err(failed)?;
+        // A name came through the handshake, where it was held to letters, digits, dots, `-` and `_`.
+        let request = format!(
+            "GET {target}{joint}domain={name} HTTP/1.1\r\nHost: {host}:{port}\r\nUser-Agent: RockNet\r\nConnection: close\r\n\r\n"
+        );
+        stream.write_all(request.as_bytes()).await.map_err(failed)?;
+        let mut head = [0; STATUS_LINE];
+        let mut read = 0;
+        while read < head.len() {
+            match stream.read(&mut head[read..]).await.map_err(failed)? {
+                0 => break,
+                more => read += more,
+            }
+        }
+        status(&head[..read]).ok_or_else(|| format!("{url} does not answer in HTTP"))
+    };
+    let status = tokio::time::timeout(PATIENCE, asked)
+        .await
+        .map_err(|_| format!("{url} does not answer"))??;
+    Ok((200..300).contains(&status))
+}
+
+fn parts(url: &str) -> Option<(&str, u16, &str)> {
+    let rest = url.strip_prefix("http://")?;
+    let (authority, target) = match rest.find('/') {
+        Some(at) => rest.split_at(at),
+        None => (rest, "/"),
+    };
+    match authority.rsplit_once(':') {
+        Some((host, port)) if !host.is_empty() && !port.contains(']') => Some((host, port.parse().ok()?, target)),
+        _ if authority.is_empty() || authority.starts_with(':') => None,
+        _ => Some((authority, 80, target)),
+    }
+}
+
+fn status(head: &[u8]) -> Option<u16> {
+    let rest = head.strip_prefix(b"HTTP/1.")?;
+    std::str::from_utf8(rest.get(2..5)?).ok()?.parse().ok()
+}
+
+/// `HTTP/1.1 200` and the space behind it.
+const STATUS_LINE: usize = 13;
+
+/// It looks into a table; nobody waits for the answer but the next client.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_have_parts() {
+        for (url, expected) in [
+            ("http://localhost:9123/ask", Some(("localhost", 9123, "/ask"))),
+            ("http://10.0.0.1", Some(("10.0.0.1", 80, "/"))),
+            ("http://[::1]:80/a?b=c", Some(("[::1]", 80, "/a?b=c"))),
+            ("http://[::1]/", Some(("[::1]", 80, "/"))),
+            ("https://localhost/", None),
+            ("http://", None),
+            ("http://:80/", None),
+            ("http://a:x/", None),
+        ] {
+            assert_eq!(parts(url), expected, "{url}");
+        }
+    }
+
+    #[test]
+    fn answers_have_a_status() {
+        for (head, expected) in [
+            (&b"HTTP/1.1 200 "[..], Some(200)),
+            (b"HTTP/1.0 404\r", Some(404)),
+            (b"HTTP/1.1 2", None),
+            (b"SSH-2.0-x", None),
+            (b"", None),
+        ] {
+            assert_eq!(status(head), expected);
+        }
+    }
+}

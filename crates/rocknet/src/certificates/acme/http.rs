@@ -1,0 +1,155 @@
+//! The way to a CA: HTTPS with a deadline and a bound on answers, and a memory for when it said to come back.
+
+use std::future::Future;
+use std::path::Path;
+use std::pin::Pin;
+use std::str::FromStr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, RETRY_AFTER};
+use http::{Request, StatusCode};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper_rustls::{ConfigBuilderExt, HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use instant_acme::{BodyWrapper, BytesResponse, Error, HttpClient};
+use rustls::{ClientConfig, RootCertStore};
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject;
+
+type Hyper = Client<HttpsConnector<HttpConnector>, BodyWrapper<Bytes>>;
+
+/// A client for one CA.
+#[derive(Clone)]
+pub struct Http {
+    client: Hyper,
+    /// How long the last refusal said to stay away.
+    said: Arc<Mutex<Option<Duration>>>,
+}
+
+impl Http {
+    /// `root`: a PEM file with the roots of a private CA; without one, what the system trusts.
+    pub fn new(root: Option<&Path>) -> Result<Http, String> {
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let builder = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| error.to_string())?;
+        let config = match root {
+            Some(path) => builder.with_root_certificates(roots(path)?).with_no_client_auth(),
+            None => builder
+                .with_native_roots()
+                .map_err(|error| format!("the system's roots cannot be read: {error}"))?
+                .with_no_client_auth(),
+        };
+        let connector = HttpsConnectorBuilder::new()
+            .with_tls_config(config)
+            .https_only()
+            .enable_http1()
+            .build();
+        Ok(Http {
+            client: Client::builder(TokioExecutor::new()).build(connector),
+            said: Arc::default(),
+        })
+    }
+
+    /// What the CA said about coming back, since this was last asked.
+    pub fn take_said(&self) -> Option<Duration> {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+fn roots(path: &Path) -> Result<RootCertStore, String> {
+    let shown = path.display();
+    let mut roots = RootCertStore::empty();
+    for der in CertificateDer::pem_file_iter(path).map_err(|error| format!("{shown}: {error}"))? {
+        let der = der.map_err(|error| format!("{shown}: {error}"))?;
+        roots.add(der).map_err(|error| format!("{shown}: {error}"))?;
+    }
+    if roots.is_empty() {
+        return Err(format!("{shown} holds no certificate"));
+    }
+    Ok(roots)
+}
+
+impl HttpClient for Http {
+    fn request(
+        &self,
+        request: Request<BodyWrapper<Bytes>>,
+    ) -> Pin<Box<dyn Future<Output = Result<BytesResponse, Error>> + Send>> {
+        let (sent, said) = (self.client.request(request), Arc::clone(&self.said));
+        Box::pin(async move {
+            let answer = tokio::time::timeout(PATIENCE, async {
+                let (parts, body) = sent.await.map_err(|error| other(&error))?.into_parts();
+                let body = Limited::new(body, MAX_ANSWER).collect().await;
+                let body = body.map_err(Error::Other)?.to_bytes();
+                Ok::<_, Error>((parts, body))
+            });
+            let (mut parts, body) = answer.await.map_err(|_| Error::Str("the CA does not answer"))??;
+            if matches!(
+                parts.status,
+                StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
+            ) {
+                let value = parts.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
+                let after = value.and_then(|value| retry_after(value, SystemTime::now()));
+                *said.lock().unwrap_or_else(PoisonError::into_inner) = after;
+            }
+            parts.headers.remove(CONTENT_LENGTH);
+            Ok(BytesResponse::from(http::Response::from_parts(parts, Full::new(body))))
+        })
+    }
+}
+
+/// With the causes behind it: the outermost says no more than "client error".
+fn other(error: &dyn std::error::Error) -> Error {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        text = format!("{text}: {inner}");
+        cause = inner.source();
+    }
+    Error::Other(text.into())
+}
+
+/// RFC 9110 §10.2.3: seconds, or a date.
+fn retry_after(value: &str, now: SystemTime) -> Option<Duration> {
+    let value = value.trim();
+    u64::from_str(value).map(Duration::from_secs).ok().or_else(|| {
+        let unix = rocknet_proto::semantics::date::parse(value.as_bytes())?;
+        let then = SystemTime::UNIX_EPOCH + Duration::from_secs(unix);
+        Some(then.duration_since(now).unwrap_or_default())
+    })
+}
+
+/// One request: CAs that sign within an answer take a few seconds.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Chains and problem documents take some kilobytes.
+const MAX_ANSWER: usize = 1 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ca_says_when_to_come_back_in_seconds_or_as_a_date() {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
+        for (value, expected) in [
+            ("120", Some(120)),
+            (" 0 ", Some(0)),
+            ("Sun, 06 Nov 1994 08:50:37 GMT", Some(60)),
+            ("Sun, 06 Nov 1994 08:00:00 GMT", Some(0)),
+            ("", None),
+            ("-1", None),
+            ("soon", None),
+        ] {
+            assert_eq!(
+                retry_after(value, now).map(|after| after.as_secs()),
+                expected,
+                "{value:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! Certificates in PEM files that the configuration names: read whole, checked, and read again when they change.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use arc_swap::ArcSwapOption;
+use rocknet_config::model::CertificateFiles;
+use rustls_pki_types::pem::{PemObject, SectionKind};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs1KeyDer, PrivatePkcs8KeyDer, PrivateSec1KeyDer};
+use zeroize::{Zeroize, Zeroizing};
+
+use super::{Certified, KeyError, KeySet};
+
+/// Largest file read: a chain with its key has a few kilobytes, a bundle of all public roots about 250.
+const MAX_FILE: u64 = 1 << 20;
+/// Rights of others than the owner and the group: a key with any of these is everybody's.
+const OTHERS: u32 = 0o007;
+
+/// The certificates of one site, as they stand in its files.
+#[derive(Debug)]
+pub struct FileSet {
+    files: Vec<CertificateFiles>,
+    set: ArcSwapOption<KeySet>,
+    read: Mutex<LastRead>,
+}
+
+#[derive(Debug, Default)]
+struct LastRead {
+    /// What tells one state of the files from another.
+    stamps: Vec<Option<Stamp>>,
+    fault: Option<String>,
+}
+
+/// A file that was replaced or written has another one of these.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    inode: u64,
+    size: u64,
+    changed: (i64, i64),
+    mode: u32,
+}
+
+/// What is wrong with a file.
+#[derive(Debug)]
+pub struct FileFault {
+    path: PathBuf,
+    kind: FaultKind,
+}
+
+#[derive(Debug)]
+enum FaultKind {
+    Io(io::Error),
+    TooLarge,
+    /// Others than its owner and group may read it.
+    Open,
+    NoKey,
+    Encrypted,
+    Key(KeyError),
+}
+
+impl FileSet {
+    /// Reads the files. What is wrong with them is a fault of the set, which then has no certificates.
+    pub fn new(files: Vec<CertificateFiles>) -> FileSet {
+        let set = FileSet {
+            files,
+            set: ArcSwapOption::empty(),
+            read: Mutex::default(),
+        };
+        set.look_again(SystemTime::now());
+        set
+    }
+
+    pub fn set(&self) -> Option<Arc<KeySet>> {
+        self.set.load_full()
+    }
+
+    /// What was wrong at the last reading.
+    pub fn fault(&self) -> Option<String> {
+        self.read().fault.clone()
+    }
+
+    /// Reads the files again if one of them has changed; those that are broken leave the old set where it is. Tells what
+    /// is new: a fault, or that there is none any more.
+    pub fn look_again(&self, now: SystemTime) -> Option<Result<(), String>> {
+        let mut read = self.read();
+        let stamps: Vec<_> = self.paths().map(stamp).collect();
+        if read.stamps == stamps {
+            return None;
+        }
+        read.stamps = stamps;
+        let loaded: Result<Vec<_>, _> = self.files.iter().map(load).collect();
+        match loaded {
+            Ok(all) => {
+                read.fault = all
+                    .iter()
+                    .zip(&self.files)
+                    .find_map(|(one, files)| expired(one, files, now));
+                self.set.store(Some(Arc::new(KeySet::new(all))));
+            }
+            Err(fault) => read.fault = Some(fault.to_string()),
+        }
+        Some(read.fault.clone().map_or(Ok(()), Err))
+    }
+
+    fn paths(&self) -> impl Iterator<Item = &Path> {
+        let all = self.files.iter().flat_map(|files| {
+            [
+                Some(files.cert.as_path()),
+                Some(files.key.as_path()),
+                files.ocsp.as_deref(),
+            ]
+        });
+        all.flatten()
+    }
+
+    fn read(&self) -> MutexGuard<'_, LastRead> {
+        self.read.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn stamp(path: &Path) -> Option<Stamp> {
+    let meta = fs::metadata(path).ok()?;
+    Some(Stamp {
+        inode: meta.ino(),
+        size: meta.size(),
+        changed: (meta.ctime(), meta.ctime_nsec()),
+        mode: meta.mode(),
+    })
+}
+
+fn expired(certified: &Certified, files: &CertificateFiles, now: SystemTime) -> Option<String> {
+    let path = files.cert.display();
+    if certified.not_after() < now {
+        return Some(format!("{path}: the certificate has expired; browsers will refuse it"));
+    }
+    (certified.not_before() > now).then(|| format!("{path}: the certificate is not valid yet; is the clock right?"))
+}
+
+fn load(files: &CertificateFiles) -> Result<Certified, FileFault> {
+    let fault = |path: &Path, kind| FileFault {
+        path: path.to_owned(),
+        kind,
+    };
+    let chain = read(&files.cert)
+        .map_err(FaultKind::from)
+        .and_then(|bytes| chain(&bytes))
+        .map_err(|kind| fault(&files.cert, kind))?;
+    let key_file = read_key(&files.key).map_err(|kind| fault(&files.key, kind))?;
+    let mut key = key(&key_file).map_err(|kind| fault(&files.key, kind))?;
+    let certified = Certified::new(chain, &key);
+    // The library has made its own of it.
+    key.zeroize();
+    let certified = certified.map_err(|error| match error {
+        KeyError::Key(_) | KeyError::Mismatch => fault(&files.key, FaultKind::Key(error)),
+        error => fault(&files.cert, FaultKind::Key(error)),
+    })?;
+    let ocsp = match &files.ocsp {
+        None => None,
+        Some(path) => Some(read(path).map_err(|error| fault(path, error.into()))?),
+    };
+    Ok(certified.with_ocsp(ocsp))
+}
+
+/// The certificates of a text, the leaf first: some tools write the chain the other way round.
+fn chain(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, FaultKind> {
+    let mut all = Vec::new();
+    for item in CertificateDer::pem_slice_iter(pem) {
+        all.push(item.map_err(|error| FaultKind::Key(KeyError::Certificate(error.to_string())))?);
+    }
+    if all.is_empty() {
+        return Err(FaultKind::Key(KeyError::NoCertificate));
+    }
+    super::keyset::leaf_first(&mut all);
+    Ok(all)
+}
+
+/// The first private key of a text.
+fn key(pem: &[u8]) -> Result<PrivateKeyDer<'static>, FaultKind> {
+    for item in <(SectionKind, Vec<u8>)>::pem_slice_iter(pem) {
+        let (kind, mut bytes) = item.map_err(|error| FaultKind::Key(KeyError::Key(error.to_string())))?;
+        match kind {
+            SectionKind::PrivateKey => return Ok(PrivatePkcs8KeyDer::from(bytes).into()),
+            SectionKind::RsaPrivateKey => return Ok(PrivatePkcs1KeyDer::from(bytes).into()),
+            SectionKind::EcPrivateKey => return Ok(PrivateSec1KeyDer::from(bytes).into()),
+            _ => bytes.zeroize(),
+        }
+    }
+    let encrypted = memchr::memmem::find(pem, b"ENCRYPTED").is_some();
+    Err(if encrypted {
+        FaultKind::Encrypted
+    } else {
+        FaultKind::NoKey
+    })
+}
+
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(path)?.take(MAX_FILE).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Wiped when it is dropped.
+fn read_key(path: &Path) -> Result<Zeroizing<Vec<u8>>, FaultKind> {
+    let file = open(path)?;
+    let meta = file.metadata()?;
+    if meta.permissions().mode() & OTHERS != 0 {
+        return Err(FaultKind::Open);
+    }
+    if meta.len() > MAX_FILE {
+        return Err(FaultKind::TooLarge);
+    }
+    // All of it at once: a buffer that grows would leave copies behind.
+    let mut bytes = Zeroizing::new(vec![0; meta.len() as usize]);
+    (&file).read_exact(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Only regular files: a FIFO would be waited for without end.
+fn open(path: &Path) -> io::Result<File> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
+    }
+    File::open(path)
+}
+
+impl From<io::Error> for FaultKind {
+    fn from(error: io::Error) -> FaultKind {
+        FaultKind::Io(error)
+    }
+}
+
+impl fmt::Display for FileFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.path.display())?;
+        match &self.kind {
+            FaultKind::Io(error) => write!(f, "cannot be read: {error}"),
+            FaultKind::TooLarge => f.write_str("is larger than any key"),
+            FaultKind::Open => f.write_str("holds a private key that every user may read, and is refused: chmod 600"),
+            FaultKind::NoKey => f.write_str("holds no private key; name the file that does with `key`"),
+            FaultKind::Encrypted => f.write_str("holds an encrypted key; RockNet has nobody to ask for its password"),
+            FaultKind::Key(error) => error.fmt(f),
+        }
+    }
+}
+
+/// For fuzzing: whatever a file holds, it is a key, a chain or a fault.
+#[doc(hidden)]
+pub fn read_any(bytes: &[u8]) -> bool {
+    let (chain, key) = (chain(bytes), key(bytes));
+    match (chain, key) {
+        (Ok(chain), Ok(key)) => Certified::new(chain, &key).is_ok(),
+        _ => false,
+    }
+}

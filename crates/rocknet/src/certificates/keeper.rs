@@ -1,0 +1,235 @@
+//! The keeper: owns the issuers and the files, and looks after both while the server runs.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread;
+use std::time::{Duration, SystemTime};
+
+use rocknet_config::is_local_name;
+use rocknet_config::model::{CertificateFiles, CertificateSource, Config, HostPattern, Listen, Mode, Site};
+use rustls::ServerConfig;
+
+use super::acme::AcmeIssuer;
+use super::files::FileSet;
+use super::local::LocalIssuer;
+use super::secure_site::{SecureSite, Source};
+use super::settings::SettingsMaker;
+use super::{Authority, Issuer, Shelf, Wanted};
+
+/// Between two looks at files and at what is due: a certificate that was replaced is shown within this time.
+const TICK: Duration = Duration::from_secs(5);
+
+/// All that has to do with certificates in one server.
+pub struct Keeper {
+    pub shelf: Arc<Shelf>,
+    settings: SettingsMaker,
+    /// For the answers to challenges.
+    pub challenge: Arc<ServerConfig>,
+    care: Arc<Mutex<Care>>,
+    /// Its thread, once there is anything to look after; it ends when this goes.
+    keeping: Mutex<Option<SyncSender<()>>>,
+}
+
+/// What is looked after.
+#[derive(Default)]
+struct Care {
+    issuers: Vec<Box<dyn Issuer>>,
+    files: HashMap<Vec<CertificateFiles>, Weak<FileSet>>,
+}
+
+impl Keeper {
+    /// With the issuers there are: this machine's own CA, and public ones by ACME.
+    pub fn start(config: &Config) -> Result<Arc<Keeper>, String> {
+        let state = state_folder(config);
+        let told = |error: std::io::Error| format!("{}: {error}", state.display());
+        let local = LocalIssuer::open(&state).map_err(told)?;
+        let acme = AcmeIssuer::start(&state, &config.tls).map_err(told)?;
+        Keeper::new(vec![Box::new(local), Box::new(acme)])
+    }
+
+    pub fn new(issuers: Vec<Box<dyn Issuer>>) -> Result<Arc<Keeper>, String> {
+        let settings = SettingsMaker::new();
+        let challenge = Arc::new(settings.challenge()?);
+        let care = Care {
+            issuers,
+            ..Care::default()
+        };
+        Ok(Arc::new(Keeper {
+            shelf: Arc::default(),
+            settings,
+            challenge,
+            care: Arc::new(Mutex::new(care)),
+            keeping: Mutex::default(),
+        }))
+    }
+
+    /// The files of a configuration, read while the process may: it may have fewer rights later. They stay for as long
+    /// as anybody holds what is returned.
+    pub fn read_files(&self, config: &Config) -> Vec<Arc<FileSet>> {
+        let sources = config.sites.iter().filter_map(|site| Some(&site.tls.as_ref()?.source));
+        sources
+            .filter_map(|source| match source {
+                CertificateSource::Files(files) => Some(self.files(files)),
+                CertificateSource::Auto | CertificateSource::Local => None,
+            })
+            .collect()
+    }
+
+    fn files(&self, files: &[CertificateFiles]) -> Arc<FileSet> {
+        let mut care = lock(&self.care);
+        if let Some(set) = care.files.get(files).and_then(Weak::upgrade) {
+            set.look_again(SystemTime::now());
+            return set;
+        }
+        let set = Arc::new(FileSet::new(files.to_vec()));
+        care.files.insert(files.to_vec(), Arc::downgrade(&set));
+        set
+    }
+
+    /// A site made ready; `None` if it is in the clear.
+    pub fn secure(&self, site: &Site) -> Result<Option<SecureSite>, String> {
+        let Some(tls) = &site.tls else { return Ok(None) };
+        let source = match &tls.source {
+            CertificateSource::Files(files) => Source::Files(self.files(files)),
+            CertificateSource::Auto | CertificateSource::Local => Source::Shelf {
+                first: names(site).swap_remove(0),
+            },
+        };
+        let settings = self.settings.make(tls.min, tls.client.as_ref())?;
+        Ok(Some(SecureSite::new(site, tls, source, Arc::new(settings))))
+    }
+
+    /// Tells the issuers what a configuration wants, and begins to look after it.
+    pub fn want(&self, config: &Config) -> std::io::Result<()> {
+        let wanted = wanted(config);
+        let mut care = lock(&self.care);
+        for issuer in &mut care.issuers {
+            issuer.configure(&config.tls);
+            let authority = issuer.authority();
+            let own: Vec<_> = wanted
+                .iter()
+                .filter(|one| one.authority == authority)
+                .cloned()
+                .collect();
+            issuer.want(&own, &self.shelf);
+        }
+        drop(care);
+        if config.sites.iter().any(|site| site.tls.is_some()) {
+            self.keep()?;
+        }
+        Ok(())
+    }
+
+    fn keep(&self) -> std::io::Result<()> {
+        let mut running = lock(&self.keeping);
+        if running.is_some() {
+            return Ok(());
+        }
+        let (stop, stopped) = sync_channel(0);
+        let (care, shelf) = (Arc::clone(&self.care), Arc::clone(&self.shelf));
+        thread::Builder::new().name("rn-certs".to_owned()).spawn(move || {
+            while stopped.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
+                lock(&care).tick(SystemTime::now(), &shelf);
+            }
+        })?;
+        *running = Some(stop);
+        Ok(())
+    }
+
+    /// What the thread does every few seconds, at once: for tests.
+    #[doc(hidden)]
+    pub fn tick(&self) {
+        lock(&self.care).tick(SystemTime::now(), &self.shelf);
+    }
+}
+
+impl Care {
+    fn tick(&mut self, now: SystemTime, shelf: &Arc<Shelf>) {
+        for issuer in &mut self.issuers {
+            issuer.tick(now, shelf);
+        }
+        self.files.retain(|_, set| match set.upgrade() {
+            None => false,
+            Some(set) => {
+                match set.look_again(now) {
+                    Some(Ok(())) => tracing::info!("a certificate was replaced, and is shown from now on"),
+                    Some(Err(fault)) => tracing::warn!("{fault}"),
+                    None => {}
+                }
+                true
+            }
+        });
+    }
+}
+
+/// Where the server keeps what it makes.
+pub fn state_folder(config: &Config) -> PathBuf {
+    let below = |variable: &str, path: &str| {
+        let base = std::env::var_os(variable).filter(|value| !value.is_empty())?;
+        Some(PathBuf::from(base).join(path))
+    };
+    let system = || PathBuf::from("/var/lib/rocknet");
+    config.server.state.clone().unwrap_or_else(|| {
+        if rocknet_io::rights::is_root() {
+            return system();
+        }
+        below("XDG_STATE_HOME", "rocknet")
+            .or_else(|| below("HOME", ".local/state/rocknet"))
+            .unwrap_or_else(system)
+    })
+}
+
+/// Each site's names, by who is to vouch for them.
+fn wanted(config: &Config) -> Vec<Wanted> {
+    let mut all = Vec::new();
+    for site in &config.sites {
+        let Some(tls) = &site.tls else { continue };
+        let always_local = match &tls.source {
+            CertificateSource::Files(_) => continue,
+            CertificateSource::Local => true,
+            CertificateSource::Auto => config.server.mode == Mode::Dev,
+        };
+        let (local, public): (Vec<_>, Vec<_>) = names(site)
+            .into_iter()
+            .partition(|name| always_local || is_local_name(name));
+        for (authority, names) in [(Authority::Local, local), (Authority::Acme, public)] {
+            if !names.is_empty() {
+                all.push(Wanted {
+                    site: site.name.clone(),
+                    authority,
+                    names,
+                });
+            }
+        }
+    }
+    all
+}
+
+/// What a certificate for the site has to name: its names, or where there are none the addresses it is reached by.
+fn names(site: &Site) -> Vec<String> {
+    let text = |name: &HostPattern| match name {
+        HostPattern::Exact(name) => name.clone(),
+        HostPattern::Wildcard(name) => format!("*.{name}"),
+    };
+    if !site.names.is_empty() {
+        return site.names.iter().map(text).collect();
+    }
+    let mut names: Vec<String> = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).into();
+    for listen in &site.secure {
+        if let Listen::Tcp {
+            address: Some(address), ..
+        } = listen
+            && !address.is_unspecified()
+            && !names.contains(&address.to_string())
+        {
+            names.push(address.to_string());
+        }
+    }
+    names
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

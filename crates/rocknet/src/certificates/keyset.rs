@@ -1,0 +1,203 @@
+//! A set of certificates for the same names, one for each kind of key: the client's signature schemes choose.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustls::crypto::aws_lc_rs::sign::any_supported_type;
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use rustls::{SignatureAlgorithm, SignatureScheme};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
+
+/// Most names read from one certificate; CAs put a hundred into one at most.
+const MAX_NAMES: usize = 1_000;
+
+/// A certificate with its chain and key, looked at once.
+#[derive(Debug, Clone)]
+pub struct Certified {
+    key: Arc<CertifiedKey>,
+    algorithm: SignatureAlgorithm,
+    names: Vec<String>,
+    not_before: SystemTime,
+    not_after: SystemTime,
+}
+
+/// Why a certificate and a key cannot serve.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeyError {
+    NoCertificate,
+    /// The certificate cannot be read.
+    Certificate(String),
+    /// The key cannot be read, or is of a kind that TLS does not use.
+    Key(String),
+    /// The key belongs to another certificate.
+    Mismatch,
+}
+
+impl Certified {
+    /// `chain`: the leaf first, then what signed it, up to but without the root.
+    pub fn new(chain: Vec<CertificateDer<'static>>, key: &PrivateKeyDer<'static>) -> Result<Certified, KeyError> {
+        let leaf = chain.first().ok_or(KeyError::NoCertificate)?;
+        let (_, parsed) = X509Certificate::from_der(leaf).map_err(|error| KeyError::Certificate(error.to_string()))?;
+        let names = names(&parsed);
+        let validity = parsed.validity();
+        let (not_before, not_after) = (
+            time(validity.not_before.timestamp()),
+            time(validity.not_after.timestamp()),
+        );
+        let signing = any_supported_type(key).map_err(|error| KeyError::Key(error.to_string()))?;
+        let algorithm = signing.algorithm();
+        let key = CertifiedKey::new(chain, signing);
+        match key.keys_match() {
+            // Unknown: a key that does not tell its public half; the handshake will.
+            Ok(()) | Err(rustls::Error::InconsistentKeys(rustls::InconsistentKeys::Unknown)) => {}
+            Err(rustls::Error::InconsistentKeys(_)) => return Err(KeyError::Mismatch),
+            Err(error) => return Err(KeyError::Certificate(error.to_string())),
+        }
+        Ok(Certified {
+            key: Arc::new(key),
+            algorithm,
+            names,
+            not_before,
+            not_after,
+        })
+    }
+
+    /// With a stapled OCSP response, which goes out with the certificate as it is.
+    pub fn with_ocsp(mut self, response: Option<Vec<u8>>) -> Certified {
+        let mut key = CertifiedKey::clone(&self.key);
+        key.ocsp = response;
+        self.key = Arc::new(key);
+        self
+    }
+
+    pub fn key(&self) -> &Arc<CertifiedKey> {
+        &self.key
+    }
+
+    /// The DNS names and addresses it vouches for, lower case.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    pub fn not_before(&self) -> SystemTime {
+        self.not_before
+    }
+
+    pub fn not_after(&self) -> SystemTime {
+        self.not_after
+    }
+}
+
+/// One certificate for each kind of key, the most wished for first.
+#[derive(Debug, Clone)]
+pub struct KeySet(Vec<Certified>);
+
+impl KeySet {
+    pub fn new(mut all: Vec<Certified>) -> KeySet {
+        // ECDSA signs many times faster than RSA, and its chains are shorter: whoever can takes it.
+        all.sort_by_key(|certified| rank(certified.algorithm));
+        KeySet(all)
+    }
+
+    pub fn certificates(&self) -> &[Certified] {
+        &self.0
+    }
+
+    /// The certificate whose key can sign in one of these schemes.
+    pub fn choose(&self, offered: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        self.0
+            .iter()
+            .find(|certified| certified.key.key.choose_scheme(offered).is_some())
+            .map(|certified| Arc::clone(&certified.key))
+    }
+}
+
+impl From<Certified> for KeySet {
+    fn from(certified: Certified) -> KeySet {
+        KeySet(vec![certified])
+    }
+}
+
+impl ResolvesServerCert for KeySet {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        self.choose(hello.signature_schemes())
+    }
+}
+
+/// The answer to a challenge: one certificate, whoever asks.
+#[derive(Debug)]
+pub struct Answer(pub Arc<CertifiedKey>);
+
+impl ResolvesServerCert for Answer {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(Arc::clone(&self.0))
+    }
+}
+
+fn rank(algorithm: SignatureAlgorithm) -> u8 {
+    match algorithm {
+        SignatureAlgorithm::ECDSA => 0,
+        SignatureAlgorithm::ED25519 | SignatureAlgorithm::ED448 => 1,
+        _ => 2,
+    }
+}
+
+/// Whom a certificate names.
+pub fn subject(der: &[u8]) -> Option<String> {
+    let (_, certificate) = X509Certificate::from_der(der).ok()?;
+    Some(certificate.subject().to_string())
+}
+
+/// Puts the leaf to the front: the one certificate that signed none of the others.
+pub(super) fn leaf_first(chain: &mut [CertificateDer<'static>]) {
+    let parsed: Vec<_> = chain.iter().map(|der| X509Certificate::from_der(der).ok()).collect();
+    let signed_none = |at: usize| {
+        let own = parsed[at].as_ref().map(|(_, one)| one.subject().as_raw());
+        let others = parsed.iter().enumerate().filter(|(other, _)| *other != at);
+        own.is_some()
+            && others
+                .flat_map(|(_, one)| one)
+                .all(|(_, one)| Some(one.issuer().as_raw()) != own)
+    };
+    if let Some(leaf) = (0..chain.len()).find(|at| signed_none(*at)) {
+        chain[..=leaf].rotate_right(1);
+    }
+}
+
+fn names(certificate: &X509Certificate<'_>) -> Vec<String> {
+    let Ok(Some(alternatives)) = certificate.subject_alternative_name() else {
+        return Vec::new();
+    };
+    let text = |name: &GeneralName<'_>| match name {
+        GeneralName::DNSName(name) => Some(name.to_ascii_lowercase()),
+        GeneralName::IPAddress(bytes) => match <[u8; 4]>::try_from(*bytes) {
+            Ok(v4) => Some(std::net::Ipv4Addr::from(v4).to_string()),
+            Err(_) => <[u8; 16]>::try_from(*bytes)
+                .ok()
+                .map(|v6| std::net::Ipv6Addr::from(v6).to_string()),
+        },
+        _ => None,
+    };
+    let all = alternatives.value.general_names.iter();
+    all.filter_map(text).take(MAX_NAMES).collect()
+}
+
+fn time(unix: i64) -> SystemTime {
+    UNIX_EPOCH + Duration::from_secs(u64::try_from(unix).unwrap_or(0))
+}
+
+impl fmt::Display for KeyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            KeyError::NoCertificate => f.write_str("there is no certificate"),
+            KeyError::Certificate(error) => write!(f, "the certificate cannot be read: {error}"),
+            KeyError::Key(error) => write!(f, "the key cannot be used: {error}"),
+            KeyError::Mismatch => f.write_str("the key belongs to another certificate"),
+        }
+    }
+}
+
+impl std::error::Error for KeyError {}

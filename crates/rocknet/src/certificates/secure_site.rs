@@ -1,0 +1,107 @@
+//! A site under TLS: which certificates it shows, and whom it trusts.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
+use rocknet_config::model::{self, CertificateFiles, ClientAuth};
+use rustls::ServerConfig;
+
+use super::files::FileSet;
+use super::{KeySet, Shelf};
+
+pub struct SecureSite {
+    source: Source,
+    /// Everything but the certificates.
+    settings: Arc<ServerConfig>,
+    /// The last set that was asked for, with the configuration made for it: mostly there is only one.
+    ready: ArcSwapOption<(Arc<KeySet>, Arc<ServerConfig>)>,
+    pub trust: Arc<Trust>,
+}
+
+/// Where the certificates come from.
+pub enum Source {
+    Files(Arc<FileSet>),
+    /// From the shelf; the first of the site's names stands in where a client says none.
+    Shelf {
+        first: String,
+    },
+}
+
+/// What a connection was told, and what it has proved: equal for sites that may share connections.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Trust {
+    shown: Shown,
+    client: Option<ClientAuth>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Shown {
+    Files(Vec<CertificateFiles>),
+    /// The site's own, from an issuer.
+    Site(String),
+}
+
+impl SecureSite {
+    pub fn new(site: &model::Site, tls: &model::SiteTls, source: Source, settings: Arc<ServerConfig>) -> SecureSite {
+        let shown = match &tls.source {
+            model::CertificateSource::Files(files) => Shown::Files(files.clone()),
+            _ => Shown::Site(site.name.clone()),
+        };
+        SecureSite {
+            source,
+            settings,
+            ready: ArcSwapOption::empty(),
+            trust: Arc::new(Trust {
+                shown,
+                client: tls.client.clone(),
+            }),
+        }
+    }
+
+    /// The configuration for a handshake; `name`: the client's SNI in lower case, if it is a name of this site. `None`:
+    /// there is no certificate.
+    pub fn settings(&self, shelf: &Shelf, name: Option<&str>) -> Option<Arc<ServerConfig>> {
+        let set = self.set(shelf, name)?;
+        if let Some(ready) = &*self.ready.load()
+            && Arc::ptr_eq(&ready.0, &set)
+        {
+            return Some(Arc::clone(&ready.1));
+        }
+        let mut settings = ServerConfig::clone(&self.settings);
+        settings.cert_resolver = Arc::<KeySet>::clone(&set);
+        let settings = Arc::new(settings);
+        self.ready.store(Some(Arc::new((set, Arc::clone(&settings)))));
+        Some(settings)
+    }
+
+    /// Whether there is any certificate to show.
+    pub fn has_certificate(&self, shelf: &Shelf) -> bool {
+        match &self.source {
+            Source::Files(files) => files.set().is_some(),
+            Source::Shelf { first } => shelf.find(first).is_some(),
+        }
+    }
+
+    /// What is wrong with its files.
+    pub fn fault(&self) -> Option<String> {
+        match &self.source {
+            Source::Files(files) => files.fault(),
+            Source::Shelf { .. } => None,
+        }
+    }
+
+    fn set(&self, shelf: &Shelf, name: Option<&str>) -> Option<Arc<KeySet>> {
+        let first = match &self.source {
+            Source::Files(files) => return files.set(),
+            Source::Shelf { first } => first,
+        };
+        let own = name.and_then(|name| {
+            shelf.find(name).or_else(|| {
+                shelf.is_missing(name);
+                // An issuer of this machine has made one by now.
+                shelf.find(name)
+            })
+        });
+        own.or_else(|| shelf.find(first))
+    }
+}

@@ -1,0 +1,350 @@
+//! What certificates must outlive a process: named pieces of bytes, each written whole or not at all.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use rustix::fs::{FlockOperation, flock};
+
+/// Who may read a piece.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Keys, and whatever tells of them.
+    Owner,
+    /// What anybody may be shown, such as the certificate of the local CA.
+    Everyone,
+}
+
+/// Pieces by name; `/` in a name parts folders. Names are made by [`file_name`] and constants, never taken from a client.
+pub trait Store: Send + Sync {
+    /// None where there is no such piece.
+    fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>>;
+
+    /// Replaces a piece. Whoever reads it, also after a crash, finds the old bytes or the new ones.
+    fn write(&self, name: &str, bytes: &[u8], access: Access) -> io::Result<()>;
+
+    /// A piece that is not there is removed already.
+    fn remove(&self, name: &str) -> io::Result<()>;
+
+    /// What lies in a folder, in no order; nothing where there is no such folder.
+    fn names(&self, folder: &str) -> io::Result<Vec<String>>;
+
+    /// Keeps other processes out of what `name` stands for, as long as the guard lives. None: another one has it.
+    fn lock(&self, name: &str) -> io::Result<Option<Lock>>;
+}
+
+/// Held by one process at a time; the system takes it back when that one dies.
+#[derive(Debug)]
+pub struct Lock(#[allow(dead_code, reason = "closing the file gives the lock back")] Option<File>);
+
+impl Lock {
+    /// One that keeps nobody out, for stores that nobody shares.
+    pub fn alone() -> Lock {
+        Lock(None)
+    }
+}
+
+/// The name of the piece that belongs to a host name, a wildcard or an address: a file name on every system.
+pub fn file_name(name: &str) -> String {
+    match name.parse::<std::net::IpAddr>() {
+        // `+` stands in no host name, so nothing else is called so.
+        Ok(address) => format!("+{}", address.to_string().replace(':', "-")),
+        Err(_) => name.replace('*', "+"),
+    }
+}
+
+/// A store in a folder of the file system.
+#[derive(Debug, Clone)]
+pub struct Folder {
+    path: PathBuf,
+}
+
+impl Folder {
+    /// Nothing is made before something is written.
+    pub fn new(path: impl Into<PathBuf>) -> Folder {
+        Folder { path: path.into() }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Makes our folders in it and gives them to a user: to be called as root, by whoever is about to become that user.
+    /// What else lies in the folder stays whose it is, for it may be one of the system's.
+    pub fn hand_over(&self, uid: u32, gid: u32) -> io::Result<()> {
+        if !self.path.exists() {
+            make_folder(&self.path)?;
+            std::os::unix::fs::lchown(&self.path, Some(uid), Some(gid))?;
+        }
+        let mut left: Vec<_> = OWN_FOLDERS.iter().map(|own| self.path.join(own)).collect();
+        for own in &left {
+            make_folder(own)?;
+        }
+        while let Some(path) = left.pop() {
+            let found = path.symlink_metadata()?;
+            // Links, soft and hard, would give away what they lead to.
+            if found.is_symlink() || found.is_file() && found.nlink() > 1 {
+                continue;
+            }
+            if (found.uid(), found.gid()) != (uid, gid) {
+                std::os::unix::fs::lchown(&path, Some(uid), Some(gid))?;
+            }
+            if found.is_dir() {
+                for entry in fs::read_dir(&path)? {
+                    left.push(entry?.path());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Says whether this process could keep something here, and leaves nothing behind.
+    pub fn is_writable(&self) -> io::Result<()> {
+        make_folder(&self.path)?;
+        let probe = self.path.join(format!(".probe.{}.tmp", std::process::id()));
+        OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&probe)?;
+        fs::remove_file(probe)
+    }
+}
+
+impl Store for Folder {
+    fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
+        let file = match File::open(self.path.join(name)) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let mut bytes = Vec::new();
+        let read = file.take(MAX_PIECE + 1).read_to_end(&mut bytes)?;
+        if read as u64 > MAX_PIECE {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "the file is larger than any of ours",
+            ));
+        }
+        Ok(Some(bytes))
+    }
+
+    fn write(&self, name: &str, bytes: &[u8], access: Access) -> io::Result<()> {
+        let target = self.path.join(name);
+        let (Some(folder), Some(file)) = (target.parent(), target.file_name()) else {
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
+        make_folder(folder)?;
+        let temporary = folder.join(format!(".{}.{}.tmp", file.to_string_lossy(), std::process::id()));
+        let written = write_whole(&temporary, bytes, access).and_then(|()| fs::rename(&temporary, &target));
+        if let Err(error) = written {
+            let _ = fs::remove_file(&temporary);
+            return Err(error);
+        }
+        // The name is in the folder, and the folder is a file too.
+        File::open(folder)?.sync_all()?;
+        remove_leftovers(folder);
+        Ok(())
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        match fs::remove_file(self.path.join(name)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            done => done,
+        }
+    }
+
+    fn names(&self, folder: &str) -> io::Result<Vec<String>> {
+        let entries = match fs::read_dir(self.path.join(folder)) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            // Anything not of our making is left alone.
+            if let Ok(name) = entry?.file_name().into_string()
+                && !name.starts_with('.')
+            {
+                names.push(name);
+            }
+        }
+        Ok(names)
+    }
+
+    fn lock(&self, name: &str) -> io::Result<Option<Lock>> {
+        let path = self.path.join(format!("{name}.lock"));
+        if let Some(folder) = path.parent() {
+            make_folder(folder)?;
+        }
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(path)?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(Lock(Some(file)))),
+            Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// Others may enter and look, so that anybody can be shown the CA's certificate; every secret is closed by itself.
+fn make_folder(path: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o755).create(path)
+}
+
+fn write_whole(path: &Path, bytes: &[u8], access: Access) -> io::Result<()> {
+    let mode = match access {
+        Access::Owner => 0o600,
+        Access::Everyone => 0o644,
+    };
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)?;
+    // Neither a umask nor a file that was here before decides.
+    file.set_permissions(fs::Permissions::from_mode(mode))?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+/// What a process that was killed in the middle of a write has left.
+fn remove_leftovers(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let old = |found: fs::Metadata| {
+            let age = found
+                .modified()
+                .ok()
+                .and_then(|at| SystemTime::now().duration_since(at).ok());
+            age.is_some_and(|age| age > LEFTOVER_AGE)
+        };
+        if name.starts_with('.') && name.ends_with(".tmp") && entry.metadata().is_ok_and(old) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// What we make in a state folder.
+const OWN_FOLDERS: [&str; 2] = ["acme", "local"];
+
+/// A chain with its key takes a few KiB; more is no piece of ours.
+const MAX_PIECE: u64 = 1 << 20;
+
+/// No write takes that long: whoever began it is gone.
+const LEFTOVER_AGE: Duration = Duration::from_secs(3600);
+
+#[cfg(test)]
+pub mod memory;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_become_names_of_files() {
+        for (name, expected) in [
+            ("example.com", "example.com"),
+            ("*.example.com", "+.example.com"),
+            ("127.0.0.1", "+127.0.0.1"),
+            ("::1", "+--1"),
+        ] {
+            assert_eq!(file_name(name), expected);
+        }
+    }
+
+    #[test]
+    fn a_piece_is_replaced_whole_and_closed_to_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Folder::new(folder.path().join("state"));
+        assert_eq!(store.read("a/b").unwrap(), None);
+        assert!(store.names("a").unwrap().is_empty());
+        store.write("a/b", b"one", Access::Owner).unwrap();
+        store.write("a/b", b"two", Access::Owner).unwrap();
+        store.write("a/c", b"three", Access::Everyone).unwrap();
+        assert_eq!(store.read("a/b").unwrap().as_deref(), Some(&b"two"[..]));
+        let mode = |name: &str| fs::metadata(store.path().join(name)).unwrap().mode() & 0o777;
+        assert_eq!((mode("a/b"), mode("a/c")), (0o600, 0o644));
+        let mut names = store.names("a").unwrap();
+        names.sort();
+        assert_eq!(names, ["b", "c"]);
+        store.remove("a/b").unwrap();
+        store.remove("a/b").unwrap();
+        assert_eq!(store.read("a/b").unwrap(), None);
+    }
+
+    #[test]
+    fn what_a_killed_writer_left_is_no_piece_and_goes_in_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Folder::new(folder.path());
+        let (old, new) = (folder.path().join(".b.1.tmp"), folder.path().join(".b.2.tmp"));
+        fs::write(&old, "torn").unwrap();
+        fs::write(&new, "torn").unwrap();
+        let long_ago = SystemTime::now() - 2 * LEFTOVER_AGE;
+        File::options()
+            .write(true)
+            .open(&old)
+            .unwrap()
+            .set_modified(long_ago)
+            .unwrap();
+        assert!(store.names("").unwrap().is_empty());
+        store.write("b", b"whole", Access::Owner).unwrap();
+        assert!(!old.exists() && new.exists());
+    }
+
+    #[test]
+    fn one_holder_of_a_lock() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Folder::new(folder.path());
+        let first = store.lock("x").unwrap();
+        assert!(first.is_some() && store.lock("x").unwrap().is_none());
+        drop(first);
+        assert!(store.lock("x").unwrap().is_some());
+    }
+
+    #[test]
+    fn only_our_folders_are_handed_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let owner = |name: &str| {
+            folder
+                .path()
+                .join(name)
+                .symlink_metadata()
+                .map(|found| found.uid())
+                .unwrap()
+        };
+        let store = Folder::new(folder.path());
+        store.write("local/ca.pem", b"x", Access::Everyone).unwrap();
+        store.write("other/file", b"x", Access::Owner).unwrap();
+        fs::hard_link(folder.path().join("other/file"), folder.path().join("local/hard")).unwrap();
+        std::os::unix::fs::symlink("../other/file", folder.path().join("local/soft")).unwrap();
+        let me = owner("other");
+        // Only root can give anything to somebody else.
+        let to = if rustix::process::geteuid().is_root() { 4242 } else { me };
+        store.hand_over(to, rustix::process::getegid().as_raw()).unwrap();
+        for name in ["local", "local/ca.pem", "acme"] {
+            assert_eq!(owner(name), to, "{name}");
+        }
+        for name in [".", "other", "other/file", "local/hard", "local/soft"] {
+            assert_eq!(owner(name), me, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_file_too_large_is_none_of_ours() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Folder::new(folder.path());
+        for (size, good) in [(MAX_PIECE, true), (MAX_PIECE + 1, false)] {
+            fs::write(folder.path().join("x"), vec![0; usize::try_from(size).unwrap()]).unwrap();
+            assert_eq!(store.read("x").is_ok(), good, "{size}");
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Programs of others that are run to their end: with a deadline, and what they say taken up to a bound.
+
+use std::io::{self, Read};
+use std::process::{Child, Output};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// What a program said, when it has ended in time; it is killed when it has not. To be called where waiting is allowed.
+pub fn wait(mut child: Child, patience: Duration) -> io::Result<Output> {
+    let deadline = Instant::now() + patience;
+    // Read beside the wait: a program whose output nobody takes never ends.
+    let out = child.stdout.take().map(reader);
+    let err = child.stderr.take().map(reader);
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        if Instant::now() > deadline {
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(io::Error::new(
+                io::ErrorKind::TimedOut,
+                "it took too long and was ended",
+            ));
+        }
+        thread::sleep(PAUSE);
+    };
+    // A child of the child may hold the pipe for ever; what it says is not waited for.
+    let said = |reader: Option<Receiver<Vec<u8>>>| reader.and_then(|reader| reader.recv_timeout(LAST_WORDS).ok());
+    Ok(Output {
+        status,
+        stdout: said(out).unwrap_or_default(),
+        stderr: said(err).unwrap_or_default(),
+    })
+}
+
+fn reader(stream: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
+    let (sender, receiver) = channel();
+    thread::spawn(move || drop(sender.send(read(stream))));
+    receiver
+}
+
+/// The first [`MAX_OUTPUT`] bytes; the rest is taken and dropped, so that the program can go on.
+fn read(mut stream: impl Read) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let _ = stream.by_ref().take(MAX_OUTPUT).read_to_end(&mut bytes);
+    let _ = io::copy(&mut stream, &mut io::sink());
+    bytes
+}
+
+/// Between two looks whether a program has ended: most run for tens of milliseconds.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// After the end of a program its pipes hold at most 64 KiB that are not read yet.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// Listings and messages take some kilobytes.
+const MAX_OUTPUT: u64 = 4 << 20;
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    fn shell(script: &str) -> Child {
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", script])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command.spawn().unwrap()
+    }
+
+    #[test]
+    fn what_it_says_is_taken_whole_or_to_the_bound() {
+        let output = wait(shell("echo out; echo err >&2; exit 3"), Duration::from_secs(60)).unwrap();
+        assert_eq!((&output.stdout[..], &output.stderr[..]), (&b"out\n"[..], &b"err\n"[..]));
+        assert_eq!(output.status.code(), Some(3));
+        let output = wait(shell("head -c 5000000 /dev/zero"), Duration::from_secs(60)).unwrap();
+        assert_eq!(output.stdout.len() as u64, MAX_OUTPUT);
+        assert!(output.status.success());
+    }
+
+    #[test]
+    fn one_that_does_not_end_is_ended() {
+        let error = wait(shell("exec sleep 1000"), Duration::from_millis(50)).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+}
