@@ -12,7 +12,7 @@ use rocknet_proto::status::Status;
 use crate::blocking::JobError;
 use crate::cache::entry::{Asset, Content, Found, REFRESH_AFTER_MS, STALE_AFTER_MS, Variant};
 use crate::cache::front::Known;
-use crate::exchange::{Client, Exchange, RequestContent};
+use crate::exchange::{Client, Exchange, RequestContent, Secure};
 use crate::filter;
 use crate::handler::files::answer::{self, Choice};
 use crate::handler::files::{encode, listing, load};
@@ -153,6 +153,7 @@ pub fn slow(
     owned: impl FnOnce() -> Rc<OwnedRequest>,
     content: RequestContent,
     client: Client,
+    secure: Option<&Rc<Secure>>,
 ) -> Dispatched {
     let view = worker.view();
     let Some(number) = site else {
@@ -221,6 +222,7 @@ pub fn slow(
                 path: path.into(),
                 scope: Arc::clone(scope),
                 client,
+                secure: secure.map(Rc::clone),
             };
             let answering: Answering = handler.answer(exchange);
             let (cache, scope) = (worker.shared.cache.clone(), Arc::clone(scope));

@@ -10,6 +10,11 @@ use std::task::{Poll, Waker};
 use bytes::Bytes;
 use rocknet_proto::request::OwnedRequest;
 
+use rocknet_io::tls::Agreed;
+use rustls::ProtocolVersion;
+use rustls::pki_types::CertificateDer;
+
+use crate::certificates::{Trust, subject};
 use crate::scope::Scope;
 
 /// What a handler is given.
@@ -20,6 +25,8 @@ pub struct Exchange {
     pub path: Box<str>,
     pub scope: Arc<Scope>,
     pub client: Client,
+    /// `None`: it came in the clear.
+    pub secure: Option<Rc<Secure>>,
 }
 
 /// Who asks.
@@ -39,6 +46,43 @@ impl std::fmt::Display for Client {
             Client::Ip { address, .. } => address.fmt(f),
             Client::Local => f.write_str("unix:"),
         }
+    }
+}
+
+/// What the handshake of a connection has settled.
+#[derive(Debug)]
+pub struct Secure {
+    trust: Arc<Trust>,
+    pub version: Option<ProtocolVersion>,
+    /// The certificate that the client has proved to be its own.
+    pub client: Option<ClientCertificate>,
+}
+
+#[derive(Debug)]
+pub struct ClientCertificate {
+    /// Whom it names: `CN=bob, O=Example`.
+    pub subject: String,
+    pub der: CertificateDer<'static>,
+}
+
+impl Secure {
+    pub fn new(trust: Arc<Trust>, agreed: &Agreed<'_>) -> Secure {
+        let leaf = agreed.client.and_then(<[_]>::first);
+        Secure {
+            trust,
+            version: agreed.version,
+            client: leaf.map(|der| ClientCertificate {
+                subject: subject(der).unwrap_or_default(),
+                der: der.clone(),
+            }),
+        }
+    }
+
+    /// Whether a site may be asked over this connection: one that shows the same certificate and trusts the same.
+    #[inline]
+    pub fn may_ask(&self, trust: &Arc<Trust>) -> bool {
+        // A reload makes new ones that are equal.
+        Arc::ptr_eq(&self.trust, trust) || *self.trust == **trust
     }
 }
 

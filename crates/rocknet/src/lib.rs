@@ -12,6 +12,7 @@ pub mod dispatch;
 pub mod exchange;
 pub mod filter;
 pub mod group;
+pub mod guard;
 pub mod handler;
 pub mod log;
 pub mod metrics;

@@ -22,8 +22,12 @@ pub fn status(snapshot: &Snapshot, bound: &[Bound], metrics: &Metrics, cache: &C
     // Opened is read after closed, and closing follows opening: the difference is never below nothing.
     let closed = sum(|worker| worker.connections_closed.get());
     let opened = sum(|worker| worker.connections_total.get());
-    let mut listeners: Vec<_> = bound.iter().map(|(_, address, _)| address).collect();
-    listeners.sort_by_key(|address| (address.port().is_none(), address.port()));
+    let secure = |asked: &Address| snapshot.listeners.get(asked).is_some_and(|names| names.secure);
+    let mut listeners: Vec<_> = bound
+        .iter()
+        .map(|(asked, address, _)| (address, secure(asked)))
+        .collect();
+    listeners.sort_by_key(|(address, _)| (address.port().is_none(), address.port()));
     Status {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         pid: std::process::id(),
@@ -32,7 +36,10 @@ pub fn status(snapshot: &Snapshot, bound: &[Bound], metrics: &Metrics, cache: &C
             model::Mode::Prod => Mode::Prod,
             model::Mode::Dev => Mode::Dev,
         },
-        listeners: listeners.into_iter().map(place).collect(),
+        listeners: listeners
+            .into_iter()
+            .map(|(address, secure)| place(address, secure))
+            .collect(),
         workers: bound.iter().map(|(.., workers)| workers).sum(),
         connections_open: opened.saturating_sub(closed),
         connections_total: opened,
@@ -85,7 +92,8 @@ fn urls(site: &model::Site, bound: &[Bound]) -> Vec<String> {
                 continue;
             };
             let port = if *port == 0 { chosen(*address, bound) } else { *port };
-            urls.push(url(&name.clone().unwrap_or_else(|| machine(*address)), port));
+            let host = name.clone().unwrap_or_else(|| machine(*address));
+            urls.push(url(&host, port, site.secure.contains(listen)));
         }
     }
     urls.extend(sockets.filter_map(|listen| match listen {
@@ -114,17 +122,19 @@ fn machine(address: Option<IpAddr>) -> String {
     }
 }
 
-fn place(address: &Address) -> String {
+fn place(address: &Address, secure: bool) -> String {
     match address {
-        Address::Tcp { ip, port } => url(&machine(*ip), *port),
+        Address::Tcp { ip, port } => url(&machine(*ip), *port, secure),
         Address::Unix(_) => address.to_string(),
     }
 }
 
-fn url(host: &str, port: u16) -> String {
-    match port {
-        80 => format!("http://{host}/"),
-        port => format!("http://{host}:{port}/"),
+fn url(host: &str, port: u16, secure: bool) -> String {
+    match (secure, port) {
+        (false, 80) => format!("http://{host}/"),
+        (true, 443) => format!("https://{host}/"),
+        (false, port) => format!("http://{host}:{port}/"),
+        (true, port) => format!("https://{host}:{port}/"),
     }
 }
 
@@ -170,9 +180,9 @@ mod tests {
             "[site.\"a.test\"]\naliases = [\"*.a.test\"]\nlisten = [80, \"unix:/run/x\", 8080]",
             &[
                 "http://a.test/",
-                "http://a.test:8080/",
+                "https://a.test:8080/",
                 "http://*.a.test/",
-                "http://*.a.test:8080/",
+                "https://*.a.test:8080/",
                 "unix:/run/x",
             ],
         );

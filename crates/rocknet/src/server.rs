@@ -15,6 +15,7 @@ use rocknet_io::socket::{Address, BindError, Listener, Options};
 use crate::backend::Choice;
 use crate::blocking::Pool;
 use crate::cache::{Cache, most_open_files};
+use crate::certificates::Keeper;
 use crate::clock::uptime_ms;
 use crate::group::{Group, join_all};
 use crate::log::Logger;
@@ -71,22 +72,27 @@ impl Server {
         descriptors::raise();
         let wanted = crate::snapshot::addresses(&config);
         let mut listeners = bind_all(&wanted, worker_count(&config, wanted.len()), &[])?;
+        let keeper = Keeper::start(&config).map_err(StartError::Setup)?;
+        // Keys are read while the rights for it are there.
+        let _files = keeper.read_files(&config);
         before_threads().map_err(StartError::Setup)?;
         // Asked with the rights that the workers will have.
         let backend = Choice::new(config.server.backend).map_err(StartError::Setup)?;
 
         let logger =
             Logger::start(&config.log).map_err(|error| StartError::Setup(format!("cannot open the log: {error}")))?;
-        let snapshot = Arc::new(Snapshot::new(config, &mounts, &logger).map_err(StartError::Setup)?);
+        let snapshot = Arc::new(Snapshot::new(config, &mounts, &logger, &keeper).map_err(StartError::Setup)?);
         let config = &snapshot.config;
         // Files are opened and read there, and a later configuration may bring some.
         let pool = Pool::new(config.server.blocking_threads.max(1));
         let cache = Cache::start(config.cache.memory.max(NEGATIVE_CACHE), pool.clone()).map_err(StartError::Io)?;
+        keeper.want(config).map_err(StartError::Io)?;
         let shared = Shared {
             backend: backend.backend,
             pool,
             cache,
             logger,
+            keeper,
         };
         let workers = worker_count(config, listeners.len());
         let threads = workers * listeners.len().max(1);
@@ -144,6 +150,11 @@ impl Server {
         &self.backend
     }
 
+    /// Who looks after certificates.
+    pub fn keeper(&self) -> &Arc<Keeper> {
+        &self.shared.keeper
+    }
+
     pub fn logger(&self) -> &Logger {
         &self.shared.logger
     }
@@ -179,7 +190,8 @@ impl Server {
 
     fn swap(&self, state: &mut State, config: Config) -> Result<(), StartError> {
         let setup = |error| StartError::Setup(error);
-        let snapshot = Arc::new(Snapshot::new(config, &self.mounts, &self.shared.logger).map_err(setup)?);
+        let snapshot =
+            Arc::new(Snapshot::new(config, &self.mounts, &self.shared.logger, &self.shared.keeper).map_err(setup)?);
         let wanted: Vec<Address> = snapshot.listeners.keys().cloned().collect();
         let new: Vec<Address> = wanted
             .iter()
@@ -205,6 +217,8 @@ impl Server {
             let _ = self.take_log(&state.snapshot);
             StartError::Io(error)
         })?;
+
+        self.shared.keeper.want(&snapshot.config).map_err(StartError::Io)?;
 
         // Nothing fails from here on.
         state.groups.extend(started);

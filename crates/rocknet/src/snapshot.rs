@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rocknet_config::model::{Config, Listen, Pattern};
 use rocknet_io::socket::Address;
 
+use crate::certificates::Keeper;
 use crate::handler::Handler;
 use crate::log::Logger;
 use crate::routing::HostTable;
@@ -34,7 +35,7 @@ pub struct Mount {
 
 impl Snapshot {
     /// Everything that can fail about a configuration fails here, before any of it acts.
-    pub fn new(config: Config, mounts: &[Mount], logger: &Logger) -> Result<Snapshot, String> {
+    pub fn new(config: Config, mounts: &[Mount], logger: &Logger, keeper: &Keeper) -> Result<Snapshot, String> {
         static GENERATIONS: AtomicU64 = AtomicU64::new(0);
         let mut sites = Vec::with_capacity(config.sites.len());
         let mut listeners: BTreeMap<Address, Names> = BTreeMap::new();
@@ -45,7 +46,10 @@ impl Snapshot {
             let access = logger
                 .sink(&site.access.target, site.access.format)
                 .map_err(|error| format!("site {}: cannot open its access log: {error}", site.name))?;
-            let mut ready = Site::new(site, &config.cache, access)?;
+            let secure = keeper
+                .secure(site)
+                .map_err(|error| format!("site {}: {error}", site.name))?;
+            let mut ready = Site::new(site, &config.cache, access, secure)?;
             for mount in mounts.iter().filter(|mount| mount.site == site.name) {
                 ready.mount(&mount.pattern, &site.settings, Arc::clone(&mount.handler))?;
             }
@@ -53,6 +57,8 @@ impl Snapshot {
                 let (bound, ip) = bound(listen, &any);
                 let names = listeners.entry(bound).or_default();
                 names.sites.insert(number);
+                // All sites of a socket agree: the check has seen to it.
+                names.secure |= site.secure.contains(listen);
                 let table = match ip {
                     Some(ip) => names.by_ip.entry(ip).or_default(),
                     None => &mut names.any,
@@ -98,6 +104,13 @@ impl Snapshot {
             .count()
     }
 
+    /// What is wrong with files of certificates, to be told at start.
+    pub fn certificate_faults(&self) -> impl Iterator<Item = (&str, String)> {
+        self.sites
+            .iter()
+            .filter_map(|site| Some((site.name.as_str(), site.secure.as_ref()?.fault()?)))
+    }
+
     /// Folders of sites that cannot be opened now, to be told at start.
     pub fn missing_folders(&self) -> Vec<(&str, &Path, io::Error)> {
         let trees = self.sites.iter().flat_map(|site| {
@@ -139,7 +152,9 @@ pub struct Names {
     pub any: HostTable<u32>,
     /// Sites that want one address of the machine, where the socket is bound to all.
     pub by_ip: BTreeMap<IpAddr, HostTable<u32>>,
-    sites: BTreeSet<u32>,
+    /// Whether TLS is spoken here.
+    pub secure: bool,
+    pub sites: BTreeSet<u32>,
 }
 
 impl Names {

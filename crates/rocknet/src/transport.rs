@@ -1,5 +1,7 @@
 //! From an accepted socket to a connection that speaks a protocol.
 
+mod gate;
+mod secure;
 mod sniff;
 
 use std::io;
@@ -14,6 +16,9 @@ use crate::exchange::Client;
 use crate::protocol::h1;
 use crate::worker::Worker;
 
+pub use gate::Gate;
+pub use secure::Opening;
+
 /// Serves a socket for as long as it lasts.
 pub fn serve(worker: &Rc<Worker>, socket: OwnedFd, peer: Peer) -> io::Result<()> {
     let client = match peer {
@@ -23,13 +28,16 @@ pub fn serve(worker: &Rc<Worker>, socket: OwnedFd, peer: Peer) -> io::Result<()>
         },
         Peer::Unix => Client::Local,
     };
-    let local = if worker.view().has_addresses() {
+    let view = worker.view();
+    let local = if view.has_addresses() {
         local_address(&socket)?.map(|address| address.ip())
     } else {
         None
     };
     let link = Stream::new(socket)?;
-    if worker.view().h2c {
+    if view.is_secure {
+        spawn(Opening::new(worker, link, client, local).run());
+    } else if view.h2c {
         spawn(sniff::serve(Rc::clone(worker), link, client, local));
     } else {
         spawn(h1::Connection::new(worker, link, client, local));

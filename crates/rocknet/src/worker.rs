@@ -1,7 +1,7 @@
 //! A worker: one thread, one event loop, one listening port. It shares nothing that changes with other workers but
 //! counters.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -12,6 +12,7 @@ use rocknet_config::model::{Events, Limits};
 use rocknet_io::queue::SendQueue;
 use rocknet_io::runtime::{hear, spawn};
 use rocknet_io::socket::Address;
+use rocknet_io::tls::Buffers as TlsBuffers;
 use rocknet_io::wheel::Wheel;
 use rocknet_proto::h2::Head;
 use rocknet_proto::limits::Limits as HeadLimits;
@@ -22,11 +23,13 @@ use crate::backend::Backend;
 use crate::blocking::Pool;
 use crate::cache::Cache;
 use crate::cache::front::Front;
+use crate::certificates::Keeper;
 use crate::clock::{Clock, LONGEST_TICK};
 use crate::log::{AccessWriter, Logger};
 use crate::metrics::WorkerCounters;
 use crate::routing::HostTable;
 use crate::snapshot::{Names, Snapshot};
+use crate::transport::Gate;
 
 /// Bytes received at once. Larger than a send window on loopback fills, so that one read finds all that is there.
 const INPUT: usize = 64 * 1024;
@@ -41,6 +44,7 @@ pub struct Shared {
     pub pool: Pool,
     pub cache: Cache,
     pub logger: Logger,
+    pub keeper: Arc<Keeper>,
 }
 
 /// What all connections of one worker have in common.
@@ -57,6 +61,9 @@ pub struct Worker {
     /// No new requests are taken: connections end when they have answered.
     stopping: Cell<bool>,
     connections: Cell<usize>,
+    /// What TLS connections use while they are served; made when the first one comes.
+    tls: OnceCell<Rc<TlsBuffers>>,
+    pub handshakes: Gate,
     /// Woken when a connection closes: whoever waits for room, or for the end.
     closing: RefCell<Option<Waker>>,
 }
@@ -69,6 +76,10 @@ pub struct View {
     by_ip: Vec<(IpAddr, HostTable<u32>)>,
     /// The first of all that listen here.
     first: Option<u32>,
+    /// Whether TLS is spoken here.
+    pub is_secure: bool,
+    /// Whether requests have to be looked at before they are dispatched: whether they came the right way.
+    pub is_guarded: bool,
     pub head_limits: HeadLimits,
     /// Whether clients may speak HTTP/2 in the clear.
     pub h2c: bool,
@@ -130,12 +141,18 @@ impl Worker {
             wheel,
             stopping: Cell::new(false),
             connections: Cell::new(0),
+            tls: OnceCell::new(),
+            handshakes: Gate::default(),
             closing: RefCell::new(None),
         })
     }
 
     pub fn view(&self) -> Rc<View> {
         Rc::clone(&self.view.borrow())
+    }
+
+    pub fn tls_buffers(&self) -> &Rc<TlsBuffers> {
+        self.tls.get_or_init(|| TlsBuffers::new(&self.wheel))
     }
 
     /// Requests from now on are answered by `snapshot`.
@@ -198,6 +215,8 @@ impl View {
             hosts: names.map_or_else(HostTable::new, |names| names.any.clone()),
             by_ip: names.map_or_else(Vec::new, |names| names.by_ip.clone().into_iter().collect()),
             first: names.and_then(Names::first),
+            is_secure: names.is_some_and(|names| names.secure),
+            is_guarded: names.is_some_and(|names| is_guarded(snapshot, names)),
             head_limits: head_limits(limits),
             h2c: snapshot.config.server.h2c,
             ticks: Ticks {
@@ -235,6 +254,17 @@ impl View {
         !self.by_ip.is_empty()
     }
 
+    /// The site that a handshake is for, and whether the name is one of its own.
+    pub fn site_of_name(&self, local: Option<IpAddr>, name: Option<&str>) -> Option<(u32, bool)> {
+        let own = local.and_then(|local| self.by_ip.iter().find(|(ip, _)| *ip == local));
+        let tables = own.map(|(_, hosts)| hosts).into_iter().chain([&self.hosts]);
+        let named = name.and_then(|name| tables.clone().find_map(|hosts| hosts.named(name)));
+        let default = || tables.clone().find_map(HostTable::default_value);
+        named
+            .map(|site| (site, true))
+            .or_else(|| default().map(|site| (site, false)))
+    }
+
     /// The site that answers for an authority (`Host`, `:authority`), if any does.
     #[inline]
     pub fn site(&self, local: Option<IpAddr>, authority: &[u8]) -> Option<u32> {
@@ -255,6 +285,12 @@ impl View {
             .or_else(|| self.hosts.default_value())
             .or(self.first)
     }
+}
+
+/// Under TLS, the site that is asked has to be one that the handshake was for. In the clear, a site may have its requests
+/// sent to https://, and anybody's challenge may be asked for while there are sites with certificates at all.
+fn is_guarded(snapshot: &Snapshot, names: &Names) -> bool {
+    names.secure || snapshot.sites.iter().any(|site| site.secure.is_some())
 }
 
 #[inline]

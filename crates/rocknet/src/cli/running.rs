@@ -1,10 +1,12 @@
 //! A server that runs in the foreground: started, told about, and led by signals and commands to its end.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::thread;
 
+use rocknet::certificates::state_folder;
+use rocknet::certificates::store::Folder;
 use rocknet::log::init_errors;
 use rocknet::server::{Server, StartError};
 use rocknet_config::model::LogTarget;
@@ -85,7 +87,13 @@ pub fn start(config: Config, plan: Plan) -> Result<Running, NotStarted> {
 
     let in_force = InForce::new(&config);
     let user = config.server.user.clone();
-    let mut give_up_rights = || become_user(user.as_deref());
+    // What certificates need is kept by the user that the server becomes.
+    let state = config
+        .sites
+        .iter()
+        .any(|site| site.tls.is_some())
+        .then(|| state_folder(&config));
+    let mut give_up_rights = || become_user(user.as_deref(), state.as_deref());
     let server = Server::start(config, Vec::new(), &mut give_up_rights).map_err(NotStarted::Start)?;
     let _ = init_errors(&server.snapshot().config.log, server.logger());
     tracing::info!("{}", server.backend());
@@ -170,6 +178,9 @@ impl Running {
             ),
             (None, true) => warnings.push("running as root: a plain user will do for this".to_owned()),
             _ => {}
+        }
+        for (site, fault) in snapshot.certificate_faults() {
+            warnings.push(format!("site {site}: {fault}"));
         }
         if snapshot.sites.len() <= MAX_FOLDERS_TRIED {
             let told_by_check = |error: &io::Error| {
@@ -268,13 +279,16 @@ impl Shop {
     }
 }
 
-fn become_user(user: Option<&str>) -> Result<(), String> {
+fn become_user(user: Option<&str>, state: Option<&Path>) -> Result<(), String> {
     let Some(user) = user.filter(|_| rights::is_root()) else {
         return Ok(());
     };
-    User::find(user)
-        .and_then(|user| rights::drop_to(&user))
-        .map_err(|error| error.to_string())
+    let user = User::find(user).map_err(|error| error.to_string())?;
+    if let Some(state) = state {
+        let handed = Folder::new(state).hand_over(user.uid, user.gid);
+        handed.map_err(|error| format!("the state folder {}: {error}", state.display()))?;
+    }
+    rights::drop_to(&user).map_err(|error| error.to_string())
 }
 
 fn catch_signals(runtime: &Runtime, wishes: &Sender<Wish>) -> io::Result<()> {

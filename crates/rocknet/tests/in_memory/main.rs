@@ -5,6 +5,7 @@ mod http2;
 mod life;
 mod limits;
 mod splits;
+mod to_https;
 #[allow(dead_code)] // shared with tests that use more of it
 #[path = "../wire/mod.rs"]
 mod wire;

@@ -1,6 +1,5 @@
 //! A worker on the thread of the test, with files and handlers, and connections to it that have no socket.
 
-use std::path::Path;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -13,6 +12,7 @@ use bytes::Bytes;
 use rocknet::backend::Backend;
 use rocknet::blocking::Pool;
 use rocknet::cache::Cache;
+use rocknet::certificates::Keeper;
 use rocknet::exchange::{Client, Exchange};
 use rocknet::handler::{Answering, Handler};
 use rocknet::log::Logger;
@@ -134,15 +134,25 @@ pub struct World {
 
 impl World {
     pub fn new(limits: &str) -> World {
+        World::of(&format!("[limits]\n{limits}\n"), "[site.\":0\"]\n", &[])
+    }
+
+    /// One site, by its header and keys, with more files beside the configuration.
+    pub fn of(before: &str, site: &str, files: &[(&str, &str)]) -> World {
         let folder = tempfile::tempdir().expect("a folder");
+        for (name, content) in files {
+            std::fs::write(folder.path().join(name), content).expect("written");
+            let rights = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+            std::fs::set_permissions(folder.path().join(name), rights).expect("rights");
+        }
         std::fs::write(folder.path().join("small.txt"), "Hello, world!").expect("written");
         let large: Vec<u8> = (0..LARGE).map(|at| b'a' + (at % 23) as u8).collect();
         std::fs::write(folder.path().join("large.bin"), large).expect("written");
         let text = format!(
-            "[server]\nworkers = 1\n[limits]\n{limits}\n[site.\":0\"]\nroot = \"{}\"\n",
+            "[server]\nworkers = 1\n{before}{site}root = \"{}\"\n",
             folder.path().display()
         );
-        let config = rocknet_config::parse(&text, Path::new("rocknet.toml"), &System)
+        let config = rocknet_config::parse(&text, &folder.path().join("rocknet.toml"), &System)
             .unwrap_or_else(|report| panic!("{report:?}"))
             .config;
         let mount = |path: &str, handler: Arc<dyn Handler>| Mount {
@@ -166,7 +176,8 @@ impl World {
             mount("/panic", Arc::new(Panics { at_once: false })),
         ];
         let logger = Logger::start(&config.log).expect("a log");
-        let snapshot = Arc::new(Snapshot::new(config, &mounts, &logger).expect("a snapshot"));
+        let keeper = Keeper::new(Vec::new()).expect("a keeper");
+        let snapshot = Arc::new(Snapshot::new(config, &mounts, &logger, &keeper).expect("a snapshot"));
         let pool = Pool::new(2);
         let cache = Cache::start(64 << 20, pool.clone()).expect("a cache");
         let address = snapshot.listeners.keys().next().expect("an address").clone();
@@ -175,6 +186,7 @@ impl World {
             pool,
             cache,
             logger,
+            keeper,
         };
         let worker = Worker::new(address, shared, Metrics::default().enrol(), &snapshot);
         World {

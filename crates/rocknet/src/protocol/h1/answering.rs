@@ -15,6 +15,7 @@ use super::reply::{H1Reply, Written};
 use crate::dispatch::{self, Dispatched, Later};
 use crate::exchange::{Pipe, RequestContent};
 use crate::filter;
+use crate::guard;
 use crate::handler::fixed;
 use crate::protocol::deadlines::Phase;
 use crate::protocol::facts::{Facts, access};
@@ -37,6 +38,12 @@ impl<L: Link> Connection<L> {
         let site = view.site(self.local.as_deref().copied(), request.authority);
         let close = worker.is_stopping() || worker.wheel.now().since(self.born) >= view.ticks.age;
         let owned = || Rc::new(OwnedRequest::copy(head, index));
+        if view.is_guarded
+            && let Some(response) = guard::stop(worker, view, self.secure.as_deref(), site, &request)
+        {
+            let facts = Facts::new(view, site, owned);
+            return self.answer_stopped(worker, view, content, site, response, facts, output);
+        }
         if let (Content::None, Some(number)) = (content, site) {
             let mut reply = H1Reply::new(&mut self.engine, output, worker, close);
             let dispatched = catch_unwind(AssertUnwindSafe(|| {
@@ -70,6 +77,33 @@ impl<L: Link> Connection<L> {
         self.answer_slowly(worker, view, head, index, content, site, facts, output);
     }
 
+    /// Answers a request that came the wrong way.
+    #[inline(never)]
+    fn answer_stopped(
+        &mut self,
+        worker: &Rc<Worker>,
+        view: &View,
+        content: Content,
+        site: Option<u32>,
+        response: Response,
+        facts: Facts,
+        output: &mut SendQueue,
+    ) {
+        if let Err(refusal) = self.limit_content(view, content, site) {
+            return self.refuse(worker, view, refusal, facts, output);
+        }
+        let dispatched = Dispatched::Respond(Box::new(response));
+        self.dispatched(worker, view, dispatched, Written::default(), facts, None, output);
+    }
+
+    fn limit_content(&mut self, view: &View, content: Content, site: Option<u32>) -> Result<(), Refusal> {
+        if content == Content::None {
+            return Ok(());
+        }
+        let limit = site.map_or(0, |site| view.snapshot.sites[site as usize].body_size);
+        self.engine.set_content_limit(limit)
+    }
+
     #[inline(never)]
     pub(super) fn answer_slowly(
         &mut self,
@@ -82,11 +116,8 @@ impl<L: Link> Connection<L> {
         facts: Facts,
         output: &mut SendQueue,
     ) {
-        if content != Content::None {
-            let limit = site.map_or(0, |site| view.snapshot.sites[site as usize].body_size);
-            if let Err(refusal) = self.engine.set_content_limit(limit) {
-                return self.refuse(worker, view, refusal, facts, output);
-            }
+        if let Err(refusal) = self.limit_content(view, content, site) {
+            return self.refuse(worker, view, refusal, facts, output);
         }
         let (request_content, pipe) = RequestContent::piped();
         if content == Content::None {
@@ -101,7 +132,15 @@ impl<L: Link> Connection<L> {
         };
         let request = index.view(head);
         let dispatched = catch_unwind(AssertUnwindSafe(|| {
-            dispatch::slow(worker, site, &request, owned, request_content, self.client)
+            dispatch::slow(
+                worker,
+                site,
+                &request,
+                owned,
+                request_content,
+                self.client,
+                self.secure.as_ref(),
+            )
         }));
         match dispatched {
             Ok(dispatched) => self.dispatched(worker, view, dispatched, Written::default(), facts, pipe, output),

@@ -38,6 +38,7 @@ impl<L: Link> Connection<L> {
         let linger = linger || ours || meanwhile || !self.unread.is_empty();
         self.unread = Vec::new();
         if !linger {
+            self.link.finish();
             self.state = State::Closed;
             return Poll::Ready(Ok(()));
         }

@@ -22,7 +22,7 @@ use rocknet_proto::status::Status;
 
 use super::feed::Feed;
 use crate::dispatch::Outcome;
-use crate::exchange::{Client, Pipe};
+use crate::exchange::{Client, Pipe, Secure};
 use crate::protocol::deadlines::{Deadlines, Phase};
 use crate::protocol::facts::Facts;
 use crate::protocol::record;
@@ -38,6 +38,8 @@ pub struct Connection<L: Link> {
     pub(super) open: OpenConnection,
     pub(super) deadlines: Deadlines,
     pub(super) client: Client,
+    /// `None`: in the clear.
+    pub(super) secure: Option<Rc<Secure>>,
     /// The address it came in on, where that matters. Boxed, as the next field is: every byte here is paid for by each
     /// idle connection.
     pub(super) local: Option<Box<IpAddr>>,
@@ -105,12 +107,13 @@ impl<L: Link> Connection<L> {
         Connection {
             link,
             engine: ServerConnection::new(),
-            open,
             deadlines,
             client,
+            secure: None,
             local,
             client_text: None,
             born: worker.wheel.now(),
+            open,
             state: State::Reading,
             stalled: !unread.is_empty(),
             unread,
@@ -119,6 +122,12 @@ impl<L: Link> Connection<L> {
             backlog: None,
             dropped: 0,
         }
+    }
+
+    /// Under TLS: what the handshake has settled.
+    pub fn secured(mut self, secure: Rc<Secure>) -> Connection<L> {
+        self.secure = Some(secure);
+        self
     }
 
     fn drive(&mut self, context: &mut Context<'_>) -> Poll<()> {

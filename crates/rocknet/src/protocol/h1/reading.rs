@@ -39,6 +39,7 @@ impl<L: Link> Connection<L> {
                 // All that had come before the stop is answered.
                 Poll::Pending if worker.is_stopping() && self.unread.is_empty() && self.engine.is_idle() => {
                     if self.has_sent_all() {
+                        self.link.finish();
                         self.state = State::Closed;
                     }
                     return Poll::Ready(Ok(()));
@@ -50,6 +51,7 @@ impl<L: Link> Connection<L> {
                 Poll::Ready(received) => received?,
             };
             if received.is_empty() {
+                self.link.finish();
                 self.state = State::Closed;
                 return Poll::Ready(Ok(()));
             }

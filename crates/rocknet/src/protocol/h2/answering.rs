@@ -19,6 +19,7 @@ use super::supply::Supply;
 use crate::dispatch::{self, Dispatched, Later};
 use crate::exchange::{ContentError, RequestContent};
 use crate::filter;
+use crate::guard;
 use crate::handler::fixed;
 use crate::preload;
 use crate::protocol::deadlines::Deadlines;
@@ -63,6 +64,12 @@ impl<L: Link> Connection<L> {
         let request = head.request();
         let site = view.site(self.local.as_deref().copied(), request.authority);
         let owned = || Rc::new(OwnedRequest::copy(head.bytes(), head.index()));
+        if view.is_guarded
+            && let Some(response) = guard::stop(worker, view, self.secure.as_deref(), site, &request)
+        {
+            let asked = Asked::new(id, request.method == Method::Head, Facts::new(view, site, owned));
+            return self.answer_stopped(worker, view, site, end, response, asked, output);
+        }
         self.pushes.note(&request);
         if end && self.answer_ready(worker, view, &request, owned, id, site, output) {
             return;
@@ -118,6 +125,33 @@ impl<L: Link> Connection<L> {
         true
     }
 
+    /// Answers a request that came the wrong way.
+    #[inline(never)]
+    fn answer_stopped(
+        &mut self,
+        worker: &Rc<Worker>,
+        view: &View,
+        site: Option<u32>,
+        end: bool,
+        response: Response,
+        asked: Asked,
+        output: &mut SendQueue,
+    ) {
+        if let Err(refusal) = self.limit_content(view, asked.id, site, end) {
+            return self.respond_refusal(worker, refusal, asked, output);
+        }
+        let dispatched = Dispatched::Respond(Box::new(response));
+        self.dispatched(worker, dispatched, Written::default(), asked, output);
+    }
+
+    fn limit_content(&mut self, view: &View, id: StreamId, site: Option<u32>, end: bool) -> Result<(), Refusal> {
+        if end {
+            return Ok(());
+        }
+        let limit = site.map_or(0, |site| view.snapshot.sites[site as usize].body_size);
+        self.engine.set_content_limit(id, limit)
+    }
+
     #[inline(never)]
     fn answer_slowly(
         &mut self,
@@ -130,11 +164,8 @@ impl<L: Link> Connection<L> {
         expects_continue: bool,
         output: &mut SendQueue,
     ) {
-        if !end {
-            let limit = site.map_or(0, |site| view.snapshot.sites[site as usize].body_size);
-            if let Err(refusal) = self.engine.set_content_limit(asked.id, limit) {
-                return self.respond_refusal(worker, refusal, asked, output);
-            }
+        if let Err(refusal) = self.limit_content(view, asked.id, site, end) {
+            return self.respond_refusal(worker, refusal, asked, output);
         }
         let (content, pipe) = RequestContent::piped();
         if end {
@@ -161,7 +192,7 @@ impl<L: Link> Connection<L> {
         let kept = OnceCell::new();
         let owned = || Rc::clone(kept.get_or_init(owned));
         let dispatched = catch_unwind(AssertUnwindSafe(|| {
-            dispatch::slow(worker, site, request, owned, content, self.client)
+            dispatch::slow(worker, site, request, owned, content, self.client, self.secure.as_ref())
         }));
         match dispatched {
             Ok(Dispatched::Later(Later { answer, preloads })) => {

@@ -21,7 +21,7 @@ use rocknet_proto::h2::{Config, ServerConnection};
 
 use super::answer::Answers;
 use super::pushing::Pushes;
-use crate::exchange::Client;
+use crate::exchange::{Client, Secure};
 use crate::protocol::deadlines::{Deadlines, Phase};
 use crate::worker::{OpenConnection, View, Worker};
 
@@ -35,6 +35,8 @@ pub struct Connection<L> {
     pub(super) open: OpenConnection,
     pub(super) deadlines: Deadlines,
     pub(super) client: Client,
+    /// `None`: in the clear.
+    pub(super) secure: Option<Rc<Secure>>,
     /// The address it came in on, where that matters.
     pub(super) local: Option<Box<IpAddr>>,
     /// The client's address as text, once it has been logged.
@@ -94,6 +96,7 @@ impl<L: Link> Connection<L> {
             open,
             deadlines,
             client,
+            secure: None,
             local,
             client_text: None,
             born: worker.wheel.now(),
@@ -112,7 +115,13 @@ impl<L: Link> Connection<L> {
 
     /// The scheme of what is asked for over this connection.
     pub(super) fn scheme(&self) -> &'static [u8] {
-        b"http"
+        if self.secure.is_some() { b"https" } else { b"http" }
+    }
+
+    /// Under TLS: what the handshake has settled.
+    pub fn secured(mut self, secure: Rc<Secure>) -> Connection<L> {
+        self.secure = Some(secure);
+        self
     }
 
     fn drive(&mut self, context: &mut Context<'_>) -> Poll<()> {

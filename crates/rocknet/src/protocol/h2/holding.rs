@@ -20,6 +20,7 @@ use super::answer::{Answer, Held, Incoming, State};
 use super::answering::Asked;
 use super::connection::Connection;
 use crate::exchange::{ContentError, RequestContent};
+use crate::guard;
 use crate::protocol::deadlines::Deadlines;
 use crate::protocol::facts::Facts;
 use crate::worker::{Buffers, View, Worker};
@@ -144,8 +145,13 @@ impl<L: Link> Connection<L> {
             Held::Request { request, content } => {
                 let asked_for = request.view();
                 let site = view.site(self.local.as_deref().copied(), asked_for.authority);
-                self.pushes.note(&asked_for);
                 asked.facts = Facts::new(view, site, || Rc::clone(&request));
+                if view.is_guarded
+                    && let Some(response) = guard::stop(worker, view, self.secure.as_deref(), site, &asked_for)
+                {
+                    return self.respond(worker, response, asked, output);
+                }
+                self.pushes.note(&asked_for);
                 let owned = || Rc::clone(&request);
                 self.answer_by_handler(worker, &asked_for, owned, content, asked, site, output);
             }

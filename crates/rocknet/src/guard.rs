@@ -1,0 +1,82 @@
+//! The guard: whether a request came the right way, before anything else is looked at.
+//!
+//! Under TLS the site that is asked must be one that the handshake was for. In the clear a site with TLS sends its
+//! visitors to https://, but for challenges, which certificate authorities ask for in the clear.
+
+use rocknet_proto::method::Method;
+use rocknet_proto::request::{Request, TargetForm};
+use rocknet_proto::semantics::authority::{Authority, HOST_BUFFER};
+use rocknet_proto::status::Status;
+
+use crate::exchange::Secure;
+use crate::filter;
+use crate::handler::fixed;
+use crate::response::Response;
+use crate::site::{HTTPS_PORT, Site};
+use crate::worker::{View, Worker};
+
+/// RFC 8555 §8.3.
+const CHALLENGES: &[u8] = b"/.well-known/acme-challenge/";
+
+/// What a request that came the wrong way is answered; `None`: it goes on.
+pub fn stop(
+    worker: &Worker,
+    view: &View,
+    secure: Option<&Secure>,
+    site: Option<u32>,
+    request: &Request<'_>,
+) -> Option<Response> {
+    let site = site.and_then(|number| view.snapshot.sites.get(number as usize));
+    let mut response = match secure {
+        Some(secure) => {
+            let trust = site.and_then(|site| site.secure.as_ref()).map(|site| &site.trust);
+            if trust.is_some_and(|trust| secure.may_ask(trust)) {
+                return None;
+            }
+            fixed::error(Status::MISDIRECTED_REQUEST)
+        }
+        None => challenge(worker, request).or_else(|| to_https(worker, site?, request))?,
+    };
+    filter::headers::apply_server(&mut response.fields);
+    Some(response)
+}
+
+fn challenge(worker: &Worker, request: &Request<'_>) -> Option<Response> {
+    let token = request.path.strip_prefix(CHALLENGES)?;
+    if !matches!(request.method, Method::Get | Method::Head) {
+        return None;
+    }
+    let answer = worker.shared.keeper.shelf.token(std::str::from_utf8(token).ok()?)?;
+    let content = answer.as_bytes().to_vec();
+    Some(
+        Response::new(Status::OK)
+            .with("Content-Type", "application/octet-stream")
+            .with("Cache-Control", "no-store")
+            .body(content),
+    )
+}
+
+fn to_https(worker: &Worker, site: &Site, request: &Request<'_>) -> Option<Response> {
+    let port = site.redirect?;
+    // Without a certificate there is nothing to be sent to: better served in the clear than not at all.
+    let has_certificate = site.secure.as_ref()?.has_certificate(&worker.shared.keeper.shelf);
+    if !has_certificate || !matches!(request.form, TargetForm::Origin | TargetForm::Absolute) {
+        return None;
+    }
+    // Only what is a host is repeated: nothing else of the field comes back.
+    let mut lower = [0; HOST_BUFFER];
+    let host = Authority::parse(request.authority)?.lower_host(&mut lower).to_owned();
+    if host.is_empty() {
+        return None;
+    }
+    let mut location = format!("https://{host}");
+    if port != HTTPS_PORT {
+        location.push_str(&format!(":{port}"));
+    }
+    location.push_str(&String::from_utf8_lossy(request.path));
+    if let Some(query) = request.query {
+        location.push('?');
+        location.push_str(&String::from_utf8_lossy(query));
+    }
+    Some(fixed::redirect(Status::PERMANENT_REDIRECT, location))
+}

@@ -1,0 +1,113 @@
+//! Requests in the clear for a site that has TLS: on to https://, but for challenges.
+
+use crate::wire;
+use crate::world::{Conversation, World};
+
+/// The status and the `Location` that a request leads to.
+#[track_caller]
+fn check(world: &World, request: &str, expected: &str) {
+    let mut client = world.connect();
+    client.peer.say(request.as_bytes()).end();
+    client.run_to_end();
+    let heard = client.heard();
+    let status = heard.get(9..12).unwrap_or_default();
+    let location = heard.split("\r\n").find_map(|line| line.strip_prefix("Location: "));
+    let found = format!("{status} {}", location.unwrap_or_default());
+    assert_eq!(found.trim_end(), expected, "{request:?}");
+}
+
+fn world(keys: &str, with_certificate: bool) -> World {
+    let made = rcgen::generate_simple_self_signed(["a.test".to_owned()]).expect("a certificate");
+    let cert = if with_certificate {
+        made.cert.pem()
+    } else {
+        String::new()
+    };
+    let site = format!(
+        "[site.\"a.test\"]\nlisten = [\"http://127.0.0.1:81\", \"127.0.0.1:8443\"]\n\
+         tls = {{ cert = \"a.pem\", key = \"a.key\"{keys} }}\n"
+    );
+    World::of(
+        "",
+        &site,
+        &[("a.pem", &cert), ("a.key", &made.signing_key.serialize_pem())],
+    )
+}
+
+#[test]
+fn visitors_are_sent_to_the_same_place_under_https() {
+    let world = world("", true);
+    world.worker.shared.keeper.shelf.put_token("token", "token.thumb");
+    for (request, expected) in [
+        (
+            "GET /small.txt HTTP/1.1\r\nHost: a.test\r\n\r\n",
+            "308 https://a.test:8443/small.txt",
+        ),
+        (
+            "GET /x?y=%20 HTTP/1.1\r\nHost: A.Test:81\r\n\r\n",
+            "308 https://a.test:8443/x?y=%20",
+        ),
+        ("HEAD / HTTP/1.1\r\nHost: [::1]:81\r\n\r\n", "308 https://[::1]:8443/"),
+        (
+            "GET //evil.test/ HTTP/1.1\r\nHost: a.test\r\n\r\n",
+            "308 https://a.test:8443//evil.test/",
+        ),
+        (
+            "GET http://a.test/q HTTP/1.1\r\nHost: a.test\r\n\r\n",
+            "308 https://a.test:8443/q",
+        ),
+        (
+            "POST /f HTTP/1.1\r\nHost: a.test\r\nContent-Length: 3\r\n\r\nabc",
+            "308 https://a.test:8443/f",
+        ),
+        ("OPTIONS * HTTP/1.1\r\nHost: a.test\r\n\r\n", "204"),
+        ("GET / HTTP/1.1\r\nHost: a.test/evil\r\n\r\n", "400"),
+        (
+            "GET /.well-known/acme-challenge/token HTTP/1.1\r\nHost: a.test\r\n\r\n",
+            "200",
+        ),
+        (
+            "GET /.well-known/acme-challenge/other HTTP/1.1\r\nHost: a.test\r\n\r\n",
+            "308 https://a.test:8443/.well-known/acme-challenge/other",
+        ),
+    ] {
+        check(&world, request, expected);
+    }
+}
+
+#[test]
+fn nobody_is_sent_where_nobody_answers_or_against_the_configuration() {
+    for (keys, with_certificate) in [(", redirect = false", true), ("", false)] {
+        let world = world(keys, with_certificate);
+        check(&world, "GET /small.txt HTTP/1.1\r\nHost: a.test\r\n\r\n", "200");
+    }
+}
+
+/// Over HTTP/2 requests may have to wait until the client takes what is queued: they are looked at all the same.
+#[test]
+fn who_waits_for_his_turn_is_sent_on_too() {
+    let world = world("", true);
+    let mut client = world.connect_http2();
+    client.peer.say(&wire::open_beginning());
+    client.settle();
+    client.peer.take(0);
+    for stream in [1, 3] {
+        client.peer.say(&wire::get(stream, "/small.txt"));
+        client.settle();
+    }
+    client.peer.take_all();
+    let answers = |client: &Conversation| wire::frames(&client.peer.heard()).0;
+    let ended = |client: &Conversation, stream| {
+        let is_end = |frame: &wire::Frame| frame.stream == stream && frame.ends_stream();
+        answers(client).iter().any(is_end)
+    };
+    client.run_until(|client| ended(client, 1) && ended(client, 3));
+    for stream in [1, 3] {
+        let frames = answers(&client);
+        let head = frames
+            .iter()
+            .find(|frame| frame.kind == wire::HEADERS && frame.stream == stream)
+            .expect("a head");
+        assert!(head.payload.windows(3).any(|part| part == b"308"), "{stream}: {head:?}");
+    }
+}

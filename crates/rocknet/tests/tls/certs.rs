@@ -1,0 +1,91 @@
+//! Authorities and certificates for the tests, made when they are asked for.
+
+use std::os::unix::fs::PermissionsExt;
+
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_RSA_SHA256,
+};
+use rustls::RootCertStore;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+use super::support::Folder;
+
+pub struct Authority {
+    pub pem: String,
+    der: CertificateDer<'static>,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+pub struct Leaf {
+    pub cert: String,
+    pub key: String,
+    pub der: CertificateDer<'static>,
+    key_der: Vec<u8>,
+}
+
+#[derive(Clone, Copy)]
+pub enum Kind {
+    Ecdsa,
+    Rsa,
+}
+
+impl Authority {
+    pub fn new(name: &str) -> Authority {
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.distinguished_name.push(DnType::CommonName, name);
+        let key = KeyPair::generate().expect("a key");
+        let cert = params.self_signed(&key).expect("a certificate");
+        Authority {
+            pem: cert.pem(),
+            der: cert.der().clone(),
+            issuer: Issuer::new(params, key),
+        }
+    }
+
+    pub fn leaf(&self, kind: Kind, names: &[&str]) -> Leaf {
+        let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+        let mut params = CertificateParams::new(names.clone()).expect("names");
+        params.distinguished_name.push(DnType::CommonName, names[0].clone());
+        let key = KeyPair::generate_for(match kind {
+            Kind::Ecdsa => &PKCS_ECDSA_P256_SHA256,
+            Kind::Rsa => &PKCS_RSA_SHA256,
+        })
+        .expect("a key");
+        let cert = params.signed_by(&key, &self.issuer).expect("a certificate");
+        Leaf {
+            cert: cert.pem(),
+            key: key.serialize_pem(),
+            der: cert.der().clone(),
+            key_der: key.serialize_der(),
+        }
+    }
+
+    pub fn roots(&self) -> RootCertStore {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.der.clone()).expect("a root");
+        roots
+    }
+}
+
+impl Leaf {
+    /// Writes `NAME.pem` and `NAME.key`, the key for its owner alone.
+    pub fn write(&self, folder: &Folder, name: &str) {
+        folder.write(&format!("{name}.pem"), &self.cert);
+        write_key(folder, &format!("{name}.key"), &self.key);
+    }
+
+    pub fn private_key(&self) -> PrivateKeyDer<'static> {
+        PrivateKeyDer::try_from(self.key_der.clone()).expect("a key")
+    }
+}
+
+pub fn write_key(folder: &Folder, name: &str, content: &str) {
+    folder.write(name, content);
+    set_mode(folder, name, 0o600);
+}
+
+pub fn set_mode(folder: &Folder, name: &str, mode: u32) {
+    let rights = std::fs::Permissions::from_mode(mode);
+    std::fs::set_permissions(folder.path(name), rights).expect("rights");
+}

@@ -1,0 +1,211 @@
+//! Certificates in files: their orders and kinds, what is wrong with them, and what happens when they change.
+
+use rocknet::certificates::Certified;
+use rocknet::certificates::files::FileSet;
+use rocknet_config::model::CertificateFiles;
+use std::time::SystemTime;
+
+use super::certs::{Authority, Kind, set_mode, write_key};
+use super::client::Wish;
+use super::support::{Folder, Running};
+
+fn set(folder: &Folder, cert: &str, key: &str) -> FileSet {
+    FileSet::new(vec![CertificateFiles {
+        cert: folder.path(cert),
+        key: folder.path(key),
+        ocsp: None,
+    }])
+}
+
+/// What a pair of files gives: the names of the certificate, or a part of what is told.
+#[track_caller]
+fn check(what: &str, cert: &str, key: &str, expected: Result<&[&str], &str>) {
+    let folder = Folder::with(&[("x.pem", cert)]);
+    write_key(&folder, "x.key", key);
+    let set = set(&folder, "x.pem", "x.key");
+    match (set.set(), expected) {
+        (Some(found), Ok(names)) => {
+            let found = found.certificates().first().map(Certified::names).unwrap_or_default();
+            assert_eq!(found, names, "{what}");
+            assert_eq!(set.fault(), None, "{what}");
+        }
+        (None, Err(part)) => {
+            let fault = set.fault().unwrap_or_default();
+            assert!(fault.contains(part), "{what}: {fault}");
+            let path = folder.path("x.").display().to_string();
+            assert!(fault.contains(&path), "{what}: no file is named in {fault}");
+        }
+        (found, _) => panic!("{what}: {found:?}, {:?}", set.fault()),
+    }
+}
+
+#[test]
+fn the_usual_orders_are_understood_and_the_rest_is_told() {
+    let authority = Authority::new("root");
+    let (leaf, other) = (
+        authority.leaf(Kind::Ecdsa, &["a.test", "127.0.0.1"]),
+        authority.leaf(Kind::Rsa, &["b.test"]),
+    );
+    let names: Result<&[&str], &str> = Ok(&["a.test", "127.0.0.1"]);
+    let (root, cert, key) = (&authority.pem, &leaf.cert, &leaf.key);
+    check("alone", cert, key, names);
+    check("with its chain", &format!("{cert}{root}"), key, names);
+    check("the wrong way round", &format!("{root}{cert}"), key, names);
+    check(
+        "text around",
+        &format!("Bag Attributes\n  a: b\n{cert}\n\n# end"),
+        key,
+        names,
+    );
+    check(
+        "with line ends of DOS",
+        &cert.replace('\n', "\r\n"),
+        &key.replace('\n', "\r\n"),
+        names,
+    );
+    check("key behind a certificate", cert, &format!("{cert}{key}"), names);
+    check(
+        "key and certificate in both",
+        &format!("{key}{cert}"),
+        &format!("{key}{cert}"),
+        names,
+    );
+    check("an RSA key", &other.cert, &other.key, Ok(&["b.test"]));
+    check(
+        "the key of another",
+        cert,
+        &other.key,
+        Err("the key belongs to another certificate"),
+    );
+    check("no certificate", "", key, Err("there is no certificate"));
+    check("no key", cert, "", Err("holds no private key"));
+    check("key for certificate", key, key, Err("there is no certificate"));
+    check("half a file", &cert[..cert.len() / 2], key, Err("cannot be read"));
+    check("rubbish in it", &cert.replacen('M', "A", 1), key, Err("cannot be read"));
+    let locked = key.replace("PRIVATE KEY", "ENCRYPTED PRIVATE KEY");
+    check("an encrypted key", cert, &locked, Err("encrypted"));
+}
+
+#[test]
+fn keys_of_older_forms_are_read() {
+    let authority = Authority::new("root");
+    for (kind, form, label) in [
+        (Kind::Ecdsa, &["ec"][..], "EC PRIVATE KEY"),
+        (Kind::Rsa, &["rsa", "-traditional"], "RSA PRIVATE KEY"),
+    ] {
+        let leaf = authority.leaf(kind, &["a.test"]);
+        let old = super::client::tool("openssl", form, &leaf.key);
+        let start = old.find("-----BEGIN").unwrap_or_default();
+        assert!(old.contains(label), "{old}");
+        check(label, &leaf.cert, &old[start..], Ok(&["a.test"]));
+    }
+}
+
+#[test]
+fn keys_that_all_may_read_are_refused_until_they_may_not() {
+    let authority = Authority::new("root");
+    let folder = Folder::with(&[]);
+    authority.leaf(Kind::Ecdsa, &["a.test"]).write(&folder, "x");
+    for (mode, works) in [
+        (0o644, false),
+        (0o604, false),
+        (0o600, true),
+        (0o640, true),
+        (0o400, true),
+    ] {
+        set_mode(&folder, "x.key", mode);
+        let set = set(&folder, "x.pem", "x.key");
+        assert_eq!(set.set().is_some(), works, "{mode:o}");
+        assert_eq!(
+            set.fault().is_none_or(|fault| !fault.contains("chmod 600")),
+            works,
+            "{mode:o}"
+        );
+        set_mode(&folder, "x.key", 0o600);
+        set.look_again(SystemTime::now());
+        assert!(set.set().is_some(), "{mode:o}: {:?}", set.fault());
+    }
+}
+
+#[test]
+fn a_folder_a_fifo_and_nothing_are_no_certificates() {
+    let authority = Authority::new("root");
+    let folder = Folder::with(&[("folder/x", "")]);
+    authority.leaf(Kind::Ecdsa, &["a.test"]).write(&folder, "x");
+    let fifo = std::process::Command::new("mkfifo").arg(folder.path("fifo")).status();
+    assert!(fifo.is_ok_and(|status| status.success()));
+    for name in ["folder", "fifo", "missing"] {
+        for (cert, key) in [(name, "x.key"), ("x.pem", name)] {
+            let set = set(&folder, cert, key);
+            assert!(set.set().is_none(), "{cert} {key}");
+            assert!(
+                set.fault().is_some_and(|fault| fault.contains(name)),
+                "{cert} {key}: {:?}",
+                set.fault()
+            );
+        }
+    }
+}
+
+#[test]
+fn a_changed_file_is_taken_up_and_a_broken_one_is_not() {
+    let authority = Authority::new("root");
+    let folder = Folder::with(&[("www/index.html", "hello")]);
+    let first = authority.leaf(Kind::Ecdsa, &["a.test"]);
+    first.write(&folder, "x");
+    let server = Running::start(
+        folder,
+        "[site.\"a.test\"]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\ntls = { cert = \"x.pem\", key = \"x.key\" }",
+    );
+    let keeper = std::sync::Arc::clone(server.server().keeper());
+    let shown = || {
+        Wish::new(authority.roots(), "a.test")
+            .open(server.address())
+            .expect("a handshake")
+            .shown()
+    };
+    assert_eq!(shown(), first.der);
+    // A connection that is open goes on.
+    let mut old = Wish::new(authority.roots(), "a.test").client(server.address());
+    old.get("/").expect("before", 200, &[]);
+
+    let second = authority.leaf(Kind::Rsa, &["a.test"]);
+    second.write(&server.folder, "x");
+    keeper.tick();
+    assert_eq!(shown(), second.der);
+    old.get("/").expect("meanwhile", 200, &[]);
+
+    for broken in [
+        "",
+        "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+        &first.cert,
+    ] {
+        server.folder.write("x.pem", broken);
+        keeper.tick();
+        assert_eq!(shown(), second.der, "{broken:?}");
+        let snapshot = server.server().snapshot();
+        assert_eq!(snapshot.certificate_faults().count(), 1, "{broken:?}");
+    }
+    server.folder.remove("x.pem");
+    keeper.tick();
+    assert_eq!(shown(), second.der);
+    first.write(&server.folder, "x");
+    keeper.tick();
+    assert_eq!(shown(), first.der);
+    assert_eq!(server.server().snapshot().certificate_faults().count(), 0);
+}
+
+#[test]
+fn fuzz_seeds_pass() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/pem");
+    let mut whole = 0;
+    for entry in std::fs::read_dir(folder).expect("the seeds") {
+        let bytes = std::fs::read(entry.expect("a seed").path()).expect("a seed");
+        whole += usize::from(rocknet::certificates::files::read_any(&bytes));
+        // Cut anywhere, it is a fault or a smaller pair.
+        for at in (0..bytes.len()).step_by(37) {
+            rocknet::certificates::files::read_any(&bytes[..at]);
+        }
+    }
+    assert_eq!(whole, 4, "seeds that hold a pair");
+}

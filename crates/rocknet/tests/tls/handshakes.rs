@@ -1,0 +1,290 @@
+//! Handshakes: versions, resumption, keys of two kinds, certificates of clients, and what common tools make of them.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use rocknet::exchange::Exchange;
+use rocknet::handler::{Answering, Handler};
+use rocknet::response::Response;
+use rocknet_proto::status::Status;
+use rustls::version::{TLS12, TLS13};
+use rustls::{HandshakeKind, ProtocolVersion};
+
+use super::certs::{Authority, Kind, Leaf};
+use super::client::{Wish, open, tool};
+use super::support::running::mount;
+use super::support::{Client, Folder, Running};
+
+/// A site `default` with certificates of both kinds and more keys of its `tls`.
+fn site(authority: &Authority, keys: &str) -> (Folder, String) {
+    let folder = Folder::with(&[("www/index.html", "hello under TLS")]);
+    authority
+        .leaf(Kind::Ecdsa, &["a.test", "localhost"])
+        .write(&folder, "ecdsa");
+    authority
+        .leaf(Kind::Rsa, &["a.test", "localhost"])
+        .write(&folder, "rsa");
+    let text = format!(
+        "[site.default]\nlisten = \"https://127.0.0.1:0\"\nroot = \"www\"\n\
+         tls = {{ cert = [\"rsa.pem\", \"ecdsa.pem\"], key = [\"rsa.key\", \"ecdsa.key\"]{keys} }}\n"
+    );
+    (folder, text)
+}
+
+fn start(authority: &Authority, keys: &str) -> Running {
+    let (folder, text) = site(authority, keys);
+    Running::start(folder, &text)
+}
+
+#[test]
+fn both_versions_answer_and_the_oldest_can_be_left_out() {
+    let authority = Authority::new("root");
+    for (keys, version, expected) in [
+        ("", &TLS13, Some(ProtocolVersion::TLSv1_3)),
+        ("", &TLS12, Some(ProtocolVersion::TLSv1_2)),
+        (", min = \"1.3\"", &TLS13, Some(ProtocolVersion::TLSv1_3)),
+        (", min = \"1.3\"", &TLS12, None),
+    ] {
+        let server = start(&authority, keys);
+        let wish = Wish {
+            only: Some(version),
+            ..Wish::new(authority.roots(), "a.test")
+        };
+        let opened = wish.open(server.address());
+        let found = opened.as_ref().ok().and_then(|tls| tls.0.conn.protocol_version());
+        assert_eq!(found, expected, "{keys}");
+        if let Ok(tls) = opened {
+            assert_eq!(tls.0.conn.alpn_protocol(), Some(&b"http/1.1"[..]));
+            let mut client = Client::over(tls);
+            for _ in 0..3 {
+                client.get("/").expect(
+                    "over TLS",
+                    200,
+                    &["Content-Length: 15", "Strict-Transport-Security: max-age=2592000"],
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn the_hybrid_key_share_comes_first() {
+    let authority = Authority::new("root");
+    let server = start(&authority, "");
+    let tls = Wish::new(authority.roots(), "a.test").open(server.address()).unwrap();
+    let group = tls.0.conn.negotiated_key_exchange_group().map(|group| group.name());
+    assert_eq!(group, Some(rustls::NamedGroup::X25519MLKEM768));
+}
+
+#[test]
+fn a_client_without_a_protocol_in_common_is_refused() {
+    let authority = Authority::new("root");
+    let server = start(&authority, "");
+    for (alpn, works) in [(&[][..], true), (&[&b"http/1.1"[..]], true), (&[&b"spdy/3"[..]], false)] {
+        let wish = Wish {
+            alpn,
+            ..Wish::new(authority.roots(), "a.test")
+        };
+        assert_eq!(wish.open(server.address()).is_ok(), works, "{alpn:?}");
+    }
+}
+
+/// The second handshake of a client that keeps its tickets.
+fn second(address: SocketAddr, wish: &Wish<'_>, name: &str) -> Option<HandshakeKind> {
+    let config = Arc::new(wish.config());
+    let first = open(address, &config, wish.name).expect("a handshake");
+    // Tickets come with the first answer at the latest.
+    Client::over(first).get("/").expect("first", 200, &[]);
+    open(address, &config, name).ok()?.0.conn.handshake_kind()
+}
+
+#[test]
+fn sessions_go_on_on_any_worker() {
+    let authority = Authority::new("root");
+    let (folder, text) = site(&authority, "");
+    let server = Running::start(folder, &format!("[server]\nworkers = 3\n{text}"));
+    for version in [&TLS13, &TLS12] {
+        for _ in 0..6 {
+            let wish = Wish {
+                only: Some(version),
+                ..Wish::new(authority.roots(), "a.test")
+            };
+            assert_eq!(second(server.address(), &wish, "a.test"), Some(HandshakeKind::Resumed));
+        }
+    }
+}
+
+#[test]
+fn keys_are_chosen_for_the_client() {
+    let authority = Authority::new("root");
+    let server = start(&authority, "");
+    let place = server.address().to_string();
+    for (schemes, expected) in [
+        ("ecdsa_secp256r1_sha256", "ECDSA"),
+        ("rsa_pss_rsae_sha256", "RSA-PSS"),
+        ("ecdsa_secp256r1_sha256:rsa_pss_rsae_sha256", "ECDSA"),
+    ] {
+        let said = tool(
+            "openssl",
+            &[
+                "s_client",
+                "-connect",
+                &place,
+                "-servername",
+                "a.test",
+                "-sigalgs",
+                schemes,
+            ],
+            "",
+        );
+        assert!(
+            said.contains(&format!("Peer signature type: {expected}")),
+            "{schemes}: {said}"
+        );
+    }
+}
+
+#[test]
+fn common_tools_get_along() {
+    let authority = Authority::new("root");
+    let server = start(&authority, "");
+    server.folder.write("root.pem", &authority.pem);
+    let (root, port) = (server.folder.path("root.pem"), server.address().port());
+    let root = root.to_str().unwrap();
+    let url = format!("https://a.test:{port}/");
+    let resolve = format!("a.test:{port}:127.0.0.1");
+    for version in ["--tlsv1.2", "--tlsv1.3"] {
+        for (http, spoken) in [("--http1.1", "1.1"), ("--http2", "2")] {
+            let arguments = [
+                "-sS",
+                "--cacert",
+                root,
+                "--resolve",
+                &resolve,
+                version,
+                http,
+                "-w",
+                " %{http_version}",
+                &url,
+            ];
+            let expected = format!("hello under TLS {spoken}");
+            assert_eq!(tool("curl", &arguments, ""), expected, "{version} {http}");
+        }
+    }
+    let place = server.address().to_string();
+    for version in ["-tls1_2", "-tls1_3"] {
+        let arguments = [
+            "s_client",
+            "-connect",
+            &place,
+            "-servername",
+            "a.test",
+            "-CAfile",
+            root,
+            version,
+            "-ign_eof",
+        ];
+        let said = tool("openssl", &arguments, "GET / HTTP/1.0\r\n\r\n");
+        for expected in [
+            "Verification: OK",
+            "hello under TLS",
+            "Secure Renegotiation IS supported",
+        ] {
+            let expected = if version == "-tls1_3" && expected.starts_with("Secure") {
+                "TLSv1.3"
+            } else {
+                expected
+            };
+            assert!(said.contains(expected), "{version}: no {expected:?} in {said}");
+        }
+        // The end was told: else OpenSSL complains.
+        assert!(!said.contains("unexpected eof"), "{version}: {said}");
+    }
+    let old = tool(
+        "openssl",
+        &["s_client", "-connect", &place, "-tls1_1", "-cipher", "ALL:@SECLEVEL=0"],
+        "",
+    );
+    assert!(
+        old.contains("SSL alert number") && old.contains("Cipher is (NONE)"),
+        "{old}"
+    );
+}
+
+#[test]
+fn renegotiation_is_refused() {
+    let authority = Authority::new("root");
+    let server = start(&authority, "");
+    let place = server.address().to_string();
+    let said = tool(
+        "openssl",
+        &["s_client", "-connect", &place, "-tls1_2"],
+        "R\nGET / HTTP/1.0\n\n",
+    );
+    assert!(said.contains("RENEGOTIATING"), "{said}");
+    assert!(!said.contains("hello under TLS"), "{said}");
+}
+
+/// Says who the client is.
+struct Who;
+
+impl Handler for Who {
+    fn answer(&self, exchange: Exchange) -> Answering {
+        let client = exchange.secure.as_ref().and_then(|secure| secure.client.as_ref());
+        let name = client.map_or("nobody".to_owned(), |client| client.subject.clone());
+        Box::pin(async move { Response::new(Status::OK).body(name.into_bytes()) })
+    }
+}
+
+#[test]
+fn clients_prove_who_they_are() {
+    let (authority, clients, others) = (
+        Authority::new("root"),
+        Authority::new("clients"),
+        Authority::new("others"),
+    );
+    let known = clients.leaf(Kind::Ecdsa, &["bob"]);
+    let unknown = others.leaf(Kind::Ecdsa, &["eve"]);
+    for (rule, rows) in [
+        (
+            "required",
+            [(Some(&known), Some("CN=bob")), (None, None), (Some(&unknown), None)],
+        ),
+        (
+            "optional",
+            [
+                (Some(&known), Some("CN=bob")),
+                (None, Some("nobody")),
+                (Some(&unknown), None),
+            ],
+        ),
+    ] {
+        let (folder, text) = site(
+            &authority,
+            &format!(", client_ca = \"clients.pem\", client = \"{rule}\""),
+        );
+        folder.write("clients.pem", &clients.pem);
+        let server = Running::start_with(folder, &text, vec![mount("/who/", Who)]);
+        for (own, expected) in rows {
+            for version in [&TLS13, &TLS12] {
+                let wish = Wish {
+                    only: Some(version),
+                    own: own.map(|leaf: &Leaf| leaf),
+                    ..Wish::new(authority.roots(), "a.test")
+                };
+                let found = ask_who(&wish, server.address());
+                assert_eq!(found.as_deref(), expected, "{rule} {version:?}");
+            }
+        }
+    }
+}
+
+/// Under TLS 1.3 the client learns that it is refused when it wants an answer.
+fn ask_who(wish: &Wish<'_>, address: SocketAddr) -> Option<String> {
+    use std::io::{Read, Write};
+    let mut tls = wish.open(address).ok()?;
+    tls.write_all(b"GET /who/ HTTP/1.0\r\n\r\n").ok()?;
+    let mut answer = String::new();
+    tls.read_to_string(&mut answer).ok()?;
+    Some(answer.split_once("\r\n\r\n")?.1.to_owned())
+}

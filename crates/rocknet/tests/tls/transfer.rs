@@ -1,0 +1,133 @@
+//! Content of every size under TLS, in both directions, and how a transfer ends.
+
+use rocknet::exchange::Exchange;
+use rocknet::handler::{Answering, Handler};
+use rocknet::response::Response;
+use rocknet_proto::status::Status;
+use rustls::version::{TLS12, TLS13};
+
+use super::certs::{Authority, Kind};
+use super::client::Wish;
+use super::support::running::mount;
+use super::support::{Client, Folder, Running};
+
+/// Says back what it was sent.
+struct Echo;
+
+impl Handler for Echo {
+    fn answer(&self, mut exchange: Exchange) -> Answering {
+        Box::pin(async move {
+            let mut content = Vec::new();
+            while let Ok(Some(chunk)) = exchange.content.chunk().await {
+                content.extend_from_slice(&chunk);
+            }
+            Response::new(Status::OK).body(content)
+        })
+    }
+}
+
+fn start(authority: &Authority, keys: &str) -> Running {
+    let folder = Folder::with(&[("www/index.html", "hello")]);
+    authority.leaf(Kind::Ecdsa, &["a.test"]).write(&folder, "a");
+    Running::start_with(
+        folder,
+        &format!(
+            "{keys}[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\ncompress = false\n\
+             tls = {{ cert = \"a.pem\", key = \"a.key\" }}"
+        ),
+        vec![mount("/echo/", Echo)],
+    )
+}
+
+fn pattern(length: usize) -> Vec<u8> {
+    (0..length).map(|at| (at % 251) as u8).collect()
+}
+
+#[test]
+fn files_of_every_size_arrive_whole() {
+    let authority = Authority::new("root");
+    let server = start(&authority, "");
+    for version in [&TLS13, &TLS12] {
+        let wish = Wish {
+            only: Some(version),
+            ..Wish::new(authority.roots(), "a.test")
+        };
+        let mut client: Client = wish.client(server.address());
+        // Around the sizes of records, of what is kept in memory, of a flight and of a file's piece.
+        for length in [
+            0,
+            1,
+            4_229,
+            13_900,
+            14_100,
+            16_384,
+            16_385,
+            51_200,
+            51_201,
+            65_536,
+            262_144,
+            1 << 20,
+            5_000_001,
+        ] {
+            let content = pattern(length);
+            let name = format!("www/{length}");
+            server.folder.write(&name, &content);
+            let answer = client.get(&name[3..]);
+            answer.expect(&name, 200, &[]);
+            assert!(answer.body == content, "{length} bytes under {version:?}");
+        }
+        let range = client.ask("GET /5000001", &["Range: bytes=1000000-1999999"]);
+        assert!(range.status == 206 && range.body == pattern(5_000_001)[1_000_000..2_000_000]);
+    }
+}
+
+#[test]
+fn uploads_arrive_whole_and_many_requests_at_once_are_answered_in_order() {
+    let authority = Authority::new("root");
+    let server = start(&authority, "");
+    let mut client = Wish::new(authority.roots(), "a.test").client(server.address());
+    for length in [0, 1, 16_384, 16_385, 300_000, 2_000_000] {
+        let content = pattern(length);
+        client.send(format!(
+            "POST /echo/ HTTP/1.1\r\nHost: h\r\nContent-Length: {length}\r\n\r\n"
+        ));
+        client.send(&content);
+        let answer = client.answer();
+        assert!(
+            answer.status == 200 && answer.body == content,
+            "{length} bytes: {answer:?}"
+        );
+    }
+    client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n".repeat(500));
+    for number in 0..500 {
+        assert_eq!(client.answer().text(), "hello", "answer {number}");
+    }
+}
+
+#[test]
+fn a_client_that_takes_nothing_is_cut_and_the_others_go_on() {
+    let authority = Authority::new("root");
+    let server = start(&authority, "[limits]\nsend_stall = \"300ms\"\n");
+    server.folder.sparse("www/large", 256 << 20);
+    let mut greedy = Wish::new(authority.roots(), "a.test").client(server.address());
+    greedy.send("GET /large HTTP/1.1\r\nHost: h\r\n\r\n");
+    let mut other = Wish::new(authority.roots(), "a.test").client(server.address());
+    while server.server().status().connections_open > 1 {
+        other.get("/").expect("beside", 200, &[]);
+    }
+}
+
+#[test]
+fn a_file_cut_short_is_seen_to_be_cut() {
+    let authority = Authority::new("root");
+    let server = start(&authority, "");
+    server.folder.sparse("www/large", 64 << 20);
+    let mut client = Wish::new(authority.roots(), "a.test").client(server.address());
+    client.send("GET /large HTTP/1.1\r\nHost: h\r\n\r\n");
+    client.head();
+    client.bytes(1000);
+    server.folder.write("www/large", "short");
+    let rest = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| client.rest()));
+    // An end without being told is an error to the client, or the bytes are too few: never a whole file.
+    assert!(rest.is_err() || rest.is_ok_and(|rest| rest.len() < (64 << 20) - 1000));
+}
