@@ -6,6 +6,7 @@ mod h2spec;
 mod push;
 mod server;
 mod slow;
+mod trusted;
 
 use crate::Failure;
 use crate::command::{cargo, run as run_command};
@@ -33,6 +34,8 @@ pub struct Options {
 enum Step {
     /// Headless Chromium loads the pages that people see
     Browser,
+    /// Headless Chromium on a site of the local CA, before `rocknet trust` and after it
+    Trusted,
     /// What newcomers try first
     Curl,
     /// Two seconds of keep-alive load, no answer lost
@@ -50,8 +53,9 @@ enum Step {
 type Work = fn(&Path) -> Result<(), Failure>;
 
 /// The steps that take seconds; `cargo xtask test` runs them too.
-pub const CLIENTS: [(&str, Work); 6] = [
+pub const CLIENTS: [(&str, Work); 7] = [
     ("browser", browser::run),
+    ("trusted", trusted::run),
     ("curl", clients::curl),
     ("wrk", clients::wrk),
     ("ab", clients::ab),
@@ -70,11 +74,16 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     };
     let wanted = |step| options.steps.is_empty() || options.steps.contains(&step);
     let mut steps = Steps::default();
-    for ((name, work), step) in
-        CLIENTS
-            .into_iter()
-            .zip([Step::Browser, Step::Curl, Step::Wrk, Step::Ab, Step::H2spec, Step::Push])
-    {
+    let steps_in_order = [
+        Step::Browser,
+        Step::Trusted,
+        Step::Curl,
+        Step::Wrk,
+        Step::Ab,
+        Step::H2spec,
+        Step::Push,
+    ];
+    for ((name, work), step) in CLIENTS.into_iter().zip(steps_in_order) {
         if wanted(step) {
             steps.step(name, || work(&program));
         }

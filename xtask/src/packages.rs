@@ -62,6 +62,12 @@ const PACKAGES: &[Package] = &[
         &[Test, Bench, Conform],
         "the client that takes pushes, and h2load beside it",
     ),
+    package(
+        "certutil",
+        "libnss3-tools",
+        &[Test],
+        "changes the stores of browsers, which `rocknet trust` does",
+    ),
     package("strace", "strace", &[Test, Bench], "counts system calls per request"),
     package(
         "chromium",

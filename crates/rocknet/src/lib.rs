@@ -32,5 +32,6 @@ pub mod site;
 pub mod snapshot;
 pub mod told;
 pub mod transport;
+pub mod trust;
 pub mod turn;
 pub mod worker;

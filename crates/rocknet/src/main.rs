@@ -34,6 +34,9 @@ fn main() -> ExitCode {
         Command::Check(options) => cli::check::run(&options),
         Command::Fmt(options) => cli::fmt::run(&options),
         Command::Explain(options) => cli::explain::run(&options),
+        Command::Trust(options) => cli::trust::run(&options),
+        Command::Untrust(options) => cli::trust::run_untrust(&options),
+        Command::Doctor(options) => cli::doctor::run(&options),
         Command::Completions(options) => cli::completions::run(&options),
         Command::Man(options) => cli::man::run(&options),
     };

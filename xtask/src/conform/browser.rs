@@ -71,13 +71,24 @@ pub fn run(program: &Path) -> Result<(), Failure> {
 /// Loads a page: its DOM, once scripts have run, must hold `parts` in this order, and the browser must not complain.
 fn check(server: &Server, path: &str, parts: &[&str]) -> Result<(), Failure> {
     let url = server.url(path);
+    let (dom, log) = load(&url, None)?;
+    judge(&dom, &log, parts).map_err(|wrong| format!("{url}: {wrong}"))?;
+    println!("{path} is as it should be");
+    Ok(())
+}
+
+/// What a browser that has never run makes of a URL, and what it says meanwhile. `home`: whose roots it trusts.
+pub fn load(url: &str, home: Option<&Path>) -> Result<(String, String), Failure> {
     let profile = tempfile::tempdir()?;
     let mut command = Command::new("timeout");
     command.args([PATIENCE, "chromium"]).args(OPTIONS);
     command
         .arg(format!("--user-data-dir={}", profile.path().display()))
-        .arg(&url)
+        .arg(url)
         .stdin(Stdio::null());
+    if let Some(home) = home {
+        command.env("HOME", home);
+    }
     let output = command
         .output()
         .map_err(|error| format!("{}: {error}", shown(&command)))?;
@@ -88,9 +99,7 @@ fn check(server: &Server, path: &str, parts: &[&str]) -> Result<(), Failure> {
     if !output.status.success() {
         return Err(format!("{url}: {} ended with {}\n{log}", shown(&command), output.status).into());
     }
-    judge(&dom, &log, parts).map_err(|wrong| format!("{url}: {wrong}"))?;
-    println!("{path} is as it should be");
-    Ok(())
+    Ok((dom.into_owned(), log.into_owned()))
 }
 
 fn judge(dom: &str, log: &str, parts: &[&str]) -> Result<(), String> {

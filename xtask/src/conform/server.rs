@@ -18,7 +18,7 @@ pub struct Server {
 /// The longest a server may take to tell its URL: far more than it takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// What begins the URL in the lines of start-up.
-const SCHEME: &str = "http://";
+const SCHEMES: [&str; 2] = ["http://", "https://"];
 
 impl Server {
     /// Starts `program` with `arguments` in `folder`, and waits for the line with its URL.
@@ -60,7 +60,7 @@ impl Server {
 
     /// The port that the kernel chose.
     pub fn port(&self) -> Result<u16, Failure> {
-        let rest = self.url.trim_start_matches(SCHEME);
+        let (_, rest) = self.url.split_once("://").unwrap_or_default();
         let port = rest
             .split('/')
             .next()
@@ -83,7 +83,8 @@ impl Drop for Server {
 
 /// The URL in a line of start-up.
 fn url(line: &str) -> Option<&str> {
-    line.split_whitespace().find(|word| word.starts_with(SCHEME))
+    line.split_whitespace()
+        .find(|word| SCHEMES.iter().any(|scheme| word.starts_with(scheme)))
 }
 
 #[cfg(test)]
@@ -97,6 +98,7 @@ mod tests {
                 "  http://127.0.0.1:41417/  →  /srv/www",
                 Some("http://127.0.0.1:41417/"),
             ),
+            ("  https://localhost:8443/", Some("https://localhost:8443/")),
             ("RockNet 0.1.0", None),
             ("", None),
         ];

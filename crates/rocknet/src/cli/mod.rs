@@ -2,6 +2,7 @@
 
 pub mod check;
 pub mod completions;
+pub mod doctor;
 pub mod explain;
 pub mod fmt;
 pub mod man;
@@ -10,6 +11,7 @@ pub mod run;
 mod running;
 mod search;
 pub mod serve;
+pub mod trust;
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -35,6 +37,9 @@ pub enum Command {
     Check(check::Options),
     Fmt(fmt::Options),
     Explain(explain::Options),
+    Trust(trust::Options),
+    Untrust(trust::UntrustOptions),
+    Doctor(doctor::Options),
     Completions(completions::Options),
     Man(man::Options),
 }

@@ -3,3 +3,4 @@
 mod commands;
 mod program;
 mod running;
+mod trust;

@@ -55,6 +55,8 @@ impl Place {
         command
             .args(arguments)
             .current_dir(self.path())
+            .env("HOME", self.path())
+            .env_remove("SUDO_USER")
             .env_remove("ROCKNET_LOG")
             .env_remove("NO_COLOR");
         command

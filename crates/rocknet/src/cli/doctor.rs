@@ -1,0 +1,230 @@
+//! `rocknet doctor`: looks at what a server needs here, and says what to do about what is missing.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use rocknet::backend::Choice;
+use rocknet::certificates::state_folder;
+use rocknet::certificates::store::Folder;
+use rocknet::trust::Found;
+use rocknet_config::environment::System;
+use rocknet_config::model::{Config, Listen};
+use rocknet_config::{Finding, Loaded};
+use rocknet_io::descriptors;
+use rocknet_io::socket::{Address, BindErrorKind, Listener, Options as SocketOptions};
+use serde_json::json;
+
+use super::{Exit, Failure, say, search, trust};
+
+/// Look at what the server needs on this machine, and say what is missing
+#[derive(Debug, clap::Args)]
+pub struct Options {
+    /// The configuration; by default the one that `rocknet run` would serve
+    #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub config: Option<PathBuf>,
+    /// Print what was found as JSON, for programs
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Good,
+    /// It will do, but not as it could.
+    Fair,
+    Bad,
+}
+
+/// What was looked at, what was found, and what helps.
+struct Check {
+    what: &'static str,
+    verdict: Verdict,
+    found: String,
+}
+
+pub fn run(options: &Options) -> Result<(), Failure> {
+    let mut checks = Vec::new();
+    let file = options.config.clone().or_else(search::find);
+    let config = configuration(file.as_deref(), &mut checks);
+    if let Some(config) = &config {
+        ports(config, &mut checks);
+        state(config, &mut checks);
+        local_ca(config, &mut checks);
+        checks.push(backend(config));
+    }
+    checks.push(files());
+    tell(&checks, options.json);
+    if checks.iter().any(|check| check.verdict == Verdict::Bad) {
+        return Err(Failure::Told(Exit::Failed));
+    }
+    Ok(())
+}
+
+fn configuration(file: Option<&Path>, checks: &mut Vec<Check>) -> Option<Config> {
+    const WHAT: &str = "configuration";
+    let Some(file) = file else {
+        checks.push(Check::fair(
+            WHAT,
+            "there is none yet: `rocknet serve DIR` needs none, `rocknet run` shows the default page",
+        ));
+        return Some(Config::default());
+    };
+    match rocknet_config::check(file, &System) {
+        Ok(Loaded { config, warnings }) if warnings.is_empty() => {
+            checks.push(Check::good(
+                WHAT,
+                format!("{}, sites: {}", file.display(), config.sites.len()),
+            ));
+            Some(config)
+        }
+        Ok(Loaded { config, warnings }) => {
+            let first = warnings
+                .first()
+                .map_or("", |finding: &Finding| finding.message.as_str());
+            let found = format!("{}: {first}; `rocknet check` tells all", file.display());
+            checks.push(Check::fair(WHAT, found));
+            Some(config)
+        }
+        Err(report) => {
+            let first = report.findings.iter().find(|finding| finding.is_error());
+            let first = first.map_or("", |finding| finding.message.as_str());
+            checks.push(Check::bad(
+                WHAT,
+                format!("{}: {first}; `rocknet check` tells all", file.display()),
+            ));
+            None
+        }
+    }
+}
+
+/// Each address is bound for a moment: nothing else tells as surely whether it can be.
+fn ports(config: &Config, checks: &mut Vec<Check>) {
+    let all: BTreeSet<&Listen> = config.sites.iter().flat_map(|site| &site.listen).collect();
+    for listen in all.into_iter().take(MAX_PORTS) {
+        let Listen::Tcp { address, port } = listen else {
+            continue;
+        };
+        let address = Address::Tcp {
+            ip: *address,
+            port: *port,
+        };
+        checks.push(match Listener::bind(&address, SocketOptions::default()) {
+            Ok(_) => Check::good("port", format!("{address} can be bound")),
+            Err(error) => match &error.kind {
+                // Most likely it is we who serve there.
+                BindErrorKind::InUse(_) => Check::fair("port", error.to_string()),
+                _ => Check::bad("port", error.to_string()),
+            },
+        });
+    }
+}
+
+fn state(config: &Config, checks: &mut Vec<Check>) {
+    let path = state_folder(config);
+    checks.push(match Folder::new(&path).is_writable() {
+        Ok(()) => Check::good("state", format!("{} can be written", path.display())),
+        Err(error) => {
+            let found = format!(
+                "{} cannot be written: {error}; write state = \"FOLDER\" below [server], or make it this user's",
+                path.display()
+            );
+            Check::bad("state", found)
+        }
+    });
+}
+
+fn local_ca(config: &Config, checks: &mut Vec<Check>) {
+    const WHAT: &str = "local CA";
+    match trust::look(&state_folder(config)) {
+        Ok(None) => checks.push(Check::good(
+            WHAT,
+            "there is none, and no site here has needed one".to_owned(),
+        )),
+        Ok(Some(stores)) if stores.is_empty() => {
+            checks.push(Check::fair(WHAT, "this machine has no store that could trust it"));
+        }
+        Ok(Some(stores)) => checks.extend(stores.into_iter().map(|(store, found)| match found {
+            Found::Trusted => Check::good(WHAT, format!("trusted by {store}")),
+            Found::NotTrusted => Check::fair(WHAT, format!("not trusted by {store}: type `rocknet trust`")),
+            Found::Unknown(why) => Check::fair(WHAT, format!("not known whether {store} trusts it: {why}")),
+        })),
+        Err(Failure::Failed(why)) => checks.push(Check::bad(WHAT, why)),
+        Err(_) => {}
+    }
+}
+
+fn backend(config: &Config) -> Check {
+    match Choice::new(config.server.backend) {
+        Ok(choice) => Check::good("sockets", choice.to_string()),
+        Err(trouble) => Check::bad("sockets", trouble),
+    }
+}
+
+fn files() -> Check {
+    descriptors::raise();
+    let limit = descriptors::limit();
+    if limit < FEW_DESCRIPTORS {
+        let found = format!("{limit} at most: `ulimit -n {FEW_DESCRIPTORS}`, or LimitNOFILE= in the unit, gives more");
+        return Check::fair("open files", &found);
+    }
+    Check::good("open files", format!("{limit} at most"))
+}
+
+fn tell(checks: &[Check], json: bool) {
+    if json {
+        let check = |check: &Check| {
+            let verdict = check.verdict.word();
+            json!({ "check": check.what, "verdict": verdict, "found": check.found })
+        };
+        let checks: Vec<_> = checks.iter().map(check).collect();
+        return say(format_args!("{:#}\n", json!({ "checks": checks })));
+    }
+    let mut out = String::new();
+    for check in checks {
+        let _ = writeln!(out, "{:4}  {:14} {}", check.verdict.word(), check.what, check.found);
+    }
+    say(out);
+}
+
+impl Verdict {
+    fn word(self) -> &'static str {
+        match self {
+            Verdict::Good => "good",
+            Verdict::Fair => "fair",
+            Verdict::Bad => "bad",
+        }
+    }
+}
+
+impl Check {
+    fn good(what: &'static str, found: String) -> Check {
+        Check {
+            what,
+            verdict: Verdict::Good,
+            found,
+        }
+    }
+
+    fn fair(what: &'static str, found: impl Into<String>) -> Check {
+        Check {
+            what,
+            verdict: Verdict::Fair,
+            found: found.into(),
+        }
+    }
+
+    fn bad(what: &'static str, found: String) -> Check {
+        Check {
+            what,
+            verdict: Verdict::Bad,
+            found,
+        }
+    }
+}
+
+/// Ports that are tried: who has more sees them at start.
+const MAX_PORTS: usize = 64;
+
+/// Fewer than a few thousand connections with their files need.
+const FEW_DESCRIPTORS: u64 = 8_192;

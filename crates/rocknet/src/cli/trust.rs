@@ -1,0 +1,263 @@
+//! `rocknet trust` and `rocknet untrust`: puts the local CA into the stores of the system and the browsers, or takes it
+//! out, then looks in each whether it is trusted.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use rocknet::certificates::local::{LocalCa, Reach, Root as LocalRoot};
+use rocknet::certificates::store::Folder;
+use rocknet::trust::{Found, Home, Root, Tools, TrustStore, browser_stores, system_store};
+use rocknet_config::Loaded;
+use rocknet_config::environment::System;
+use serde_json::json;
+
+use super::{Exit, Failure, say, search};
+
+/// Let this system and its browsers trust the local CA
+///
+/// Sites with `tls = "local"` get their certificates from a CA of this machine. Until it is trusted, browsers warn. It can
+/// vouch for private names alone: localhost, *.test, *.internal, *.local, private addresses.
+#[derive(Debug, clap::Args)]
+pub struct Options {
+    #[command(flatten)]
+    pub which: Which,
+    /// Change nothing, and say for each store whether it trusts
+    #[arg(long)]
+    pub look: bool,
+    /// Trust the CA for any name too, which signs for public names on this machine. Whoever takes its key can pose as any
+    /// site
+    #[arg(long)]
+    pub dangerous_any_name: bool,
+}
+
+/// Take the local CA out of every store that trusts it
+#[derive(Debug, clap::Args)]
+pub struct UntrustOptions {
+    #[command(flatten)]
+    pub which: Which,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct Which {
+    /// The configuration whose state folder holds the CA; by default the one that `rocknet run` would serve
+    #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub config: Option<PathBuf>,
+    /// Leave the store of the system alone: those of browsers need no special rights
+    #[arg(long)]
+    pub browsers: bool,
+    /// Print what was found as JSON, for programs
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What is to be done to each store.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Deed {
+    Install,
+    Remove,
+    Look,
+}
+
+/// A store after the deed.
+struct Row {
+    reader: &'static str,
+    path: PathBuf,
+    root: String,
+    found: Found,
+    /// Why the deed was not done.
+    trouble: Option<String>,
+}
+
+pub fn run(options: &Options) -> Result<(), Failure> {
+    let deed = if options.look { Deed::Look } else { Deed::Install };
+    let wide = options.dangerous_any_name.then_some(Reach::AnyName);
+    let reaches: Vec<_> = [Some(Reach::Private), wide].into_iter().flatten().collect();
+    let state = state_folder(options.which.config.as_deref())?;
+    let roots = roots(&state, &reaches, deed == Deed::Install)?;
+    let rows = go(&roots, deed, options.which.browsers);
+    tell(&rows, &roots, options.which.json);
+    let good = !rows.is_empty() && rows.iter().all(|row| row.found == Found::Trusted);
+    if good { Ok(()) } else { Err(Failure::Told(Exit::Failed)) }
+}
+
+pub fn run_untrust(options: &UntrustOptions) -> Result<(), Failure> {
+    let state = state_folder(options.which.config.as_deref())?;
+    let roots = roots(&state, &Reach::ALL, false)?;
+    let rows = go(&roots, Deed::Remove, options.which.browsers);
+    tell(&rows, &roots, options.which.json);
+    let good = rows.iter().all(|row| row.found == Found::NotTrusted);
+    if good { Ok(()) } else { Err(Failure::Told(Exit::Failed)) }
+}
+
+/// The state folder of the configuration that is named or found, else that of this user.
+pub fn state_folder(config: Option<&Path>) -> Result<PathBuf, Failure> {
+    match config.map(Path::to_path_buf).or_else(search::find) {
+        Some(file) => {
+            let Loaded { config, .. } = rocknet_config::load(&file, &System).map_err(Failure::Configuration)?;
+            Ok(rocknet::certificates::state_folder(&config))
+        }
+        None => Ok(rocknet::certificates::state_folder(&rocknet_config::Config::default())),
+    }
+}
+
+/// The CAs of a state folder. Trusting makes the one that is missing; looking and removing leave the folder as it is.
+fn roots(state: &Path, reaches: &[Reach], make: bool) -> Result<Vec<Root>, Failure> {
+    let folder = Folder::new(state);
+    let mut roots = Vec::new();
+    for &reach in reaches {
+        let failed = |error| Failure::Failed(format!("{}: {error}", state.display()));
+        let found = if make {
+            Some(
+                LocalCa::open_or_make(&folder, reach, SystemTime::now())
+                    .map_err(failed)?
+                    .root()
+                    .clone(),
+            )
+        } else {
+            LocalRoot::find(&folder, reach).map_err(failed)?
+        };
+        roots.extend(found.and_then(|found| Root::new(state.join(reach.certificate()), found.der)));
+    }
+    Ok(roots)
+}
+
+fn go(roots: &[Root], deed: Deed, browsers: bool) -> Vec<Row> {
+    let tools = Tools::of_process();
+    // A user without a home has no browsers.
+    let home = Home::of_person(&tools);
+    let mut stores = home.map(|home| browser_stores(&home, &tools)).unwrap_or_default();
+    if !browsers {
+        stores.splice(0..0, system_store(&tools));
+    }
+    let mut rows = Vec::new();
+    for root in roots {
+        rows.extend(stores.iter().map(|store| apply(&**store, root, deed)));
+    }
+    rows
+}
+
+fn apply(store: &dyn TrustStore, root: &Root, deed: Deed) -> Row {
+    let before = store.look(root);
+    let done = match (deed, &before) {
+        (Deed::Install, Found::Trusted) | (Deed::Look, _) => Ok(()),
+        (Deed::Install, _) => store.install(root),
+        (Deed::Remove, _) => store.remove(root),
+    };
+    Row {
+        reader: store.reader(),
+        path: store.path().to_owned(),
+        root: root.name.clone(),
+        found: if deed == Deed::Look { before } else { store.look(root) },
+        trouble: done.err().map(|trouble| trouble.to_string()),
+    }
+}
+
+/// Whether each store of this person trusts the local CA, without changing anything: for `rocknet doctor`.
+pub fn look(state: &Path) -> Result<Option<Vec<(String, Found)>>, Failure> {
+    let roots = roots(state, &[Reach::Private], false)?;
+    if roots.is_empty() {
+        return Ok(None);
+    }
+    let rows = go(&roots, Deed::Look, false);
+    Ok(Some(
+        rows.into_iter()
+            .map(|row| (format!("{} ({})", row.reader, row.path.display()), row.found))
+            .collect(),
+    ))
+}
+
+fn tell(rows: &[Row], roots: &[Root], json: bool) {
+    if json {
+        let state = |found: &Found| match found {
+            Found::Trusted => "trusted",
+            Found::NotTrusted => "not trusted",
+            Found::Unknown(_) => "unknown",
+        };
+        let row = |row: &Row| {
+            let why = match &row.found {
+                Found::Unknown(why) => Some(why),
+                _ => None,
+            };
+            json!({
+                "store": row.reader, "path": row.path, "ca": row.root, "state": state(&row.found),
+                "trouble": row.trouble.as_ref().or(why),
+            })
+        };
+        let cas: Vec<_> = roots
+            .iter()
+            .map(|root| json!({ "name": root.name, "file": root.file }))
+            .collect();
+        let rows: Vec<_> = rows.iter().map(row).collect();
+        return say(format_args!("{:#}\n", json!({ "cas": cas, "stores": rows })));
+    }
+    say(text(rows, roots));
+}
+
+fn text(rows: &[Row], roots: &[Root]) -> String {
+    let mut out = String::new();
+    if roots.is_empty() {
+        out.push_str("There is no local CA yet: `rocknet trust` makes it.\n");
+    }
+    for root in roots {
+        let _ = writeln!(out, "{}, {}", root.name, root.file.display());
+        for row in rows.iter().filter(|row| row.root == root.name) {
+            let verdict = match &row.found {
+                Found::Trusted => "trusted".to_owned(),
+                Found::NotTrusted => "not trusted".to_owned(),
+                Found::Unknown(why) => format!("not known: {why}"),
+            };
+            let _ = writeln!(out, "  {:9} {verdict}  ({})", row.reader, row.path.display());
+            if let Some(trouble) = row.trouble.as_ref().filter(|trouble| !verdict.contains(*trouble)) {
+                let _ = writeln!(out, "            {trouble}");
+            }
+        }
+    }
+    if rows.is_empty() && !roots.is_empty() {
+        out.push_str("  no store was found on this machine: give the file above to your browser yourself\n");
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_told_names_each_store_and_its_trouble() {
+        let der = rcgen::generate_simple_self_signed(["x".to_owned()])
+            .unwrap()
+            .cert
+            .der()
+            .clone();
+        let root = Root {
+            file: "/s/local/ca.pem".into(),
+            der,
+            name: "CA 1".to_owned(),
+        };
+        let row = |found, trouble: Option<&str>| Row {
+            reader: "system",
+            path: "/b".into(),
+            root: "CA 1".to_owned(),
+            found,
+            trouble: trouble.map(str::to_owned),
+        };
+        for (found, trouble, expected) in [
+            (Found::Trusted, None, "  system    trusted  (/b)\n"),
+            (
+                Found::NotTrusted,
+                Some("no sudo"),
+                "  system    not trusted  (/b)\n            no sudo\n",
+            ),
+            (
+                Found::Unknown("locked".to_owned()),
+                Some("locked"),
+                "  system    not known: locked  (/b)\n",
+            ),
+        ] {
+            let told = text(&[row(found, trouble)], std::slice::from_ref(&root));
+            assert_eq!(told, format!("CA 1, /s/local/ca.pem\n{expected}"));
+        }
+        assert!(text(&[], &[]).contains("rocknet trust"));
+    }
+}

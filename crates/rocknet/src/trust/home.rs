@@ -1,0 +1,57 @@
+//! The person whose browsers are meant: the one who types, also behind `sudo`.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::Tools;
+
+/// A home folder.
+#[derive(Debug, Clone)]
+pub struct Home(PathBuf);
+
+impl Home {
+    /// None for users without one, as those of services.
+    pub fn of_person(tools: &Tools) -> Option<Home> {
+        let home = match tools.person() {
+            Some(person) => in_passwd(&fs::read_to_string("/etc/passwd").ok()?, person)?,
+            None => PathBuf::from(env::var_os("HOME").filter(|home| !home.is_empty())?),
+        };
+        Some(Home(home))
+    }
+
+    pub fn at(path: impl Into<PathBuf>) -> Home {
+        Home(path.into())
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+/// The sixth field of `name:password:uid:gid:comment:home:shell`.
+fn in_passwd(table: &str, person: &str) -> Option<PathBuf> {
+    let line = table.lines().find(|line| line.split(':').next() == Some(person))?;
+    line.split(':')
+        .nth(5)
+        .filter(|home| home.starts_with('/'))
+        .map(PathBuf::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn homes_are_found_by_name() {
+        let table = "root:x:0:0:root:/root:/bin/sh\nann:x:1000:1000:Ann,,,:/home/ann:/bin/sh\nbad:x:1\n";
+        for (person, home) in [
+            ("ann", Some("/home/ann")),
+            ("an", None),
+            ("bad", None),
+            ("root", Some("/root")),
+        ] {
+            assert_eq!(in_passwd(table, person).as_deref(), home.map(Path::new), "{person}");
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Stores of NSS, the library whose roots Chromium and Firefox trust on Linux: databases in folders of a person's home.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::command::Rights;
+use super::{Found, Home, Root, Tools, Trouble, TrustStore};
+
+/// A database of one browser.
+pub struct Nss {
+    reader: &'static str,
+    folder: PathBuf,
+    tools: Tools,
+}
+
+/// Folders that are databases of Chromium and its kin, by installation.
+const CHROMIUM: [&str; 3] = [
+    ".pki/nssdb",
+    "snap/chromium/current/.pki/nssdb",
+    ".var/app/org.chromium.Chromium/data/pki/nssdb",
+];
+
+/// Folders that hold profiles of Firefox, each a database.
+const FIREFOX: [&str; 4] = [
+    ".mozilla/firefox",
+    ".config/mozilla/firefox",
+    "snap/firefox/common/.mozilla/firefox",
+    ".var/app/org.mozilla.firefox/.mozilla/firefox",
+];
+
+/// Programs that read the first of [`CHROMIUM`]'s folders, and make it when they first need it.
+const BROWSERS: [&str; 6] = [
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+    "brave-browser",
+    "microsoft-edge",
+];
+
+impl Nss {
+    pub fn find_all(home: &Home, tools: &Tools) -> Vec<Nss> {
+        let store = |reader, folder| Nss {
+            reader,
+            folder,
+            tools: tools.clone(),
+        };
+        let is_database = |folder: &PathBuf| folder.join("cert9.db").is_file();
+        let installed = BROWSERS.iter().any(|browser| tools.find(browser).is_some());
+        let mut all = Vec::new();
+        for (number, place) in CHROMIUM.iter().enumerate() {
+            let folder = home.path().join(place);
+            // A browser that was never started has no database yet, and takes one that is there.
+            if is_database(&folder) || number == 0 && installed {
+                all.push(store("Chromium", folder));
+            }
+        }
+        for place in FIREFOX {
+            let entries = fs::read_dir(home.path().join(place)).into_iter().flatten().flatten();
+            let mut profiles: Vec<_> = entries.map(|entry| entry.path()).filter(is_database).collect();
+            profiles.sort();
+            profiles.truncate(MAX_PROFILES);
+            all.extend(profiles.into_iter().map(|folder| store("Firefox", folder)));
+        }
+        all
+    }
+
+    /// Runs `certutil` on the database. A database with a password is not opened: nobody is asked for it here.
+    fn certutil(&self, arguments: &[&str]) -> Result<Vec<u8>, Trouble> {
+        if self.tools.find("certutil").is_none() {
+            let help = "certutil is missing: install libnss3-tools (Debian, Ubuntu), nss-tools (Fedora) or nss (Arch)";
+            return Err(Trouble(help.to_owned()));
+        }
+        let database = format!("sql:{}", self.folder.display());
+        let mut all = vec!["-d", &database, "-f", "/dev/null"];
+        all.extend(arguments);
+        self.tools
+            .run(Rights::Person, "certutil", &all)
+            .map(|output| output.stdout)
+    }
+
+    fn make(&self) -> Result<(), Trouble> {
+        if !self.folder.join("cert9.db").is_file() {
+            self.tools.run(
+                Rights::Person,
+                "mkdir",
+                &["-p", "-m", "700", &self.folder.to_string_lossy()],
+            )?;
+            self.certutil(&["-N", "--empty-password"])?;
+        }
+        Ok(())
+    }
+
+    /// Whether the certificate under the root's name is this very root.
+    fn holds(&self, root: &Root) -> bool {
+        self.certutil(&["-L", "-n", &root.name, "-r"])
+            .is_ok_and(|der| der == root.der.as_ref())
+    }
+}
+
+impl TrustStore for Nss {
+    fn reader(&self) -> &'static str {
+        self.reader
+    }
+
+    fn path(&self) -> &Path {
+        &self.folder
+    }
+
+    fn look(&self, root: &Root) -> Found {
+        if !self.folder.join("cert9.db").is_file() {
+            return Found::NotTrusted;
+        }
+        match self.certutil(&["-L"]) {
+            Err(Trouble(why)) => Found::Unknown(why),
+            Ok(listing) => {
+                let listing = String::from_utf8_lossy(&listing);
+                if flags(&listing, &root.name).is_some_and(trusts_servers) && self.holds(root) {
+                    Found::Trusted
+                } else {
+                    Found::NotTrusted
+                }
+            }
+        }
+    }
+
+    fn install(&self, root: &Root) -> Result<(), Trouble> {
+        self.make()?;
+        // One of the same name may be there without being trusted.
+        self.remove(root)?;
+        self.certutil(&["-A", "-t", "C,,", "-n", &root.name, "-i", &root.file.to_string_lossy()])
+            .map(drop)
+    }
+
+    fn remove(&self, root: &Root) -> Result<(), Trouble> {
+        if !self.folder.join("cert9.db").is_file() {
+            return Ok(());
+        }
+        let listing = self.certutil(&["-L"])?;
+        match flags(&String::from_utf8_lossy(&listing), &root.name) {
+            Some(_) => self.certutil(&["-D", "-n", &root.name]).map(drop),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The trust of a certificate in `certutil -L`: lines of a name and three groups of flags, for TLS, mail and code.
+fn flags<'l>(listing: &'l str, name: &str) -> Option<&'l str> {
+    listing.lines().find_map(|line| {
+        let (own, flags) = line.trim_end().rsplit_once(char::is_whitespace)?;
+        (own.trim_end() == name).then_some(flags)
+    })
+}
+
+/// `C`: a CA that is trusted to vouch for servers.
+fn trusts_servers(flags: &str) -> bool {
+    flags.split(',').next().is_some_and(|tls| tls.contains('C'))
+}
+
+/// Profiles of Firefox that are looked at; people have a few.
+const MAX_PROFILES: usize = 100;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn listings_tell_who_is_trusted_for_servers() {
+        let listing = "\nCertificate Nickname                                         Trust Attributes\n\
+                       \x20                                                            SSL,S/MIME,JAR/XPI\n\n\
+                       RockNet local CA 01                                          C,,  \n\
+                       RockNet local CA 02                                          ,,   \n\
+                       RockNet local CA                                             p,C,C\n";
+        for (name, expected) in [
+            ("RockNet local CA 01", Some(true)),
+            ("RockNet local CA 02", Some(false)),
+            ("RockNet local CA", Some(false)),
+            ("RockNet", None),
+        ] {
+            assert_eq!(flags(listing, name).map(trusts_servers), expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Who trusts the local CA of a person, and what the doctor says of the machine.
+
+use std::process::Command;
+
+use crate::program::Place;
+
+const SITE: &str = "[server]\nstate = \"state\"\n\
+                    [site.localhost]\nlisten = \"https://127.0.0.1:0\"\nroot = \"www\"\ntls = \"local\"\n";
+
+/// Each line is typed after those before it: the exit code, and a part of what is printed.
+#[track_caller]
+fn type_all(place: &Place, rows: &[(&str, i32, &str)]) {
+    for (line, code, part) in rows {
+        let arguments: Vec<_> = line.split_whitespace().collect();
+        let ended = place.run(&arguments);
+        let said = format!("{}{}", ended.out, ended.err);
+        assert!(
+            ended.code == Some(*code) && said.contains(part),
+            "{line}: {code} and {part:?} were expected: {ended:?}"
+        );
+    }
+}
+
+/// Only the stores of browsers in a home of the test's own: that of the system is everybody's.
+#[test]
+fn a_home_trusts_and_forgets() {
+    let place = Place::new(&[("www/index.html", ""), ("rocknet.toml", SITE), ("bad.toml", "[site\n")]);
+    let database = place.path().join(".pki/nssdb");
+    std::fs::create_dir_all(&database).unwrap();
+    let made = Command::new("certutil")
+        .args(["-N", "--empty-password", "-d"])
+        .arg(&database)
+        .status();
+    assert!(made.expect("certutil: `cargo xtask test` installs it").success());
+    type_all(
+        &place,
+        &[
+            ("trust --look --browsers", 1, "There is no local CA yet"),
+            ("untrust --browsers", 0, "There is no local CA yet"),
+            ("doctor", 0, "no site here has needed one"),
+            ("trust --browsers", 0, "Chromium  trusted"),
+            ("trust --browsers", 0, "Chromium  trusted"),
+            ("trust --look --browsers --json", 0, "\"state\": \"trusted\""),
+            ("doctor", 0, "trusted by Chromium"),
+            ("untrust --browsers", 0, "Chromium  not trusted"),
+            ("trust --look --browsers", 1, "Chromium  not trusted"),
+            ("doctor", 0, "not trusted by Chromium"),
+            ("trust --browsers --dangerous-any-name", 0, "for any name"),
+            ("untrust --browsers --json", 0, "\"state\": \"not trusted\""),
+            ("trust -c bad.toml", 78, "bad.toml:1"),
+        ],
+    );
+}
+
+#[test]
+fn the_doctor_tells_what_is_missing() {
+    let place = Place::new(&[
+        ("www/index.html", ""),
+        ("rocknet.toml", SITE),
+        ("bad.toml", "[site.localhost]\nrot = \"www\"\n"),
+        ("away.toml", &SITE.replace("127.0.0.1:0", "192.0.2.1:443")),
+        ("full.toml", &SITE.replace("\"state\"", "\"www/index.html/state\"")),
+    ]);
+    type_all(
+        &place,
+        &[
+            ("doctor", 0, "127.0.0.1:0 can be bound"),
+            ("doctor --json", 0, "\"verdict\": \"good\""),
+            ("doctor -c bad.toml", 1, "unknown key `rot`"),
+            ("doctor -c away.toml", 1, "192.0.2.1:443"),
+            ("doctor -c full.toml", 1, "cannot be written"),
+            ("doctor -c nowhere.toml", 1, "nowhere.toml"),
+        ],
+    );
+}

@@ -1,0 +1,219 @@
+//! The local CA in stores: put in, found, taken out, and what is said where that cannot be.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::SystemTime;
+
+use rocknet::certificates::local::{LocalCa, Reach};
+use rocknet::certificates::store::Folder;
+use rocknet::trust::{Found, Home, Nss, Root, System, Tools, TrustStore, browser_stores};
+
+/// A root in a folder of its own, as the state folder has it.
+fn root(folder: &Path) -> Root {
+    let state = folder.join("state");
+    let ca = LocalCa::open_or_make(&Folder::new(&state), Reach::Private, SystemTime::now()).unwrap();
+    Root::new(state.join(Reach::Private.certificate()), ca.root().der.clone()).unwrap()
+}
+
+/// The programs of this machine.
+fn tools() -> Tools {
+    let path = std::env::var_os("PATH").unwrap();
+    Tools::within(std::env::split_paths(&path).collect())
+}
+
+/// A folder of programs with these alone.
+fn only(folder: &Path, programs: &[(&str, &str)]) -> Tools {
+    let path = folder.join("bin");
+    fs::create_dir_all(&path).unwrap();
+    for (name, script) in programs {
+        let file = path.join(name);
+        fs::write(&file, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    Tools::within(vec![path])
+}
+
+fn there_and_back(store: &dyn TrustStore, root: &Root) {
+    let reader = store.reader();
+    assert_eq!(store.look(root), Found::NotTrusted, "{reader}");
+    // Twice: whoever types the command again changes nothing.
+    for _ in 0..2 {
+        store.install(root).unwrap();
+        assert_eq!(store.look(root), Found::Trusted, "{reader}");
+    }
+    for _ in 0..2 {
+        store.remove(root).unwrap();
+        assert_eq!(store.look(root), Found::NotTrusted, "{reader}");
+    }
+}
+
+#[test]
+fn browsers() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = root(folder.path());
+    let home = folder.path().join("home");
+    let profile = home.join(".mozilla/firefox/abc.default");
+    fs::create_dir_all(&profile).unwrap();
+    let database = format!("sql:{}", profile.display());
+    let made = Command::new("certutil")
+        .args(["-N", "--empty-password", "-d", &database])
+        .status();
+    assert!(made.expect("certutil: `cargo xtask test` installs it").success());
+    fs::create_dir_all(home.join(".mozilla/firefox/not-a-profile")).unwrap();
+    // Chromium is there and was never started.
+    let bin = folder.path().join("bin");
+    fs::create_dir_all(&bin).unwrap();
+    fs::write(bin.join("chromium"), "").unwrap();
+    let path = std::env::var_os("PATH").unwrap();
+    let tools = Tools::within(std::env::split_paths(&path).chain([bin]).collect());
+    let found = Nss::find_all(&Home::at(&home), &tools);
+    let readers: Vec<_> = found.iter().map(TrustStore::reader).collect();
+    assert_eq!(readers, ["Chromium", "Firefox"]);
+    for store in &found {
+        there_and_back(store, &root);
+    }
+    // A certificate that is known and not trusted is no trust, and neither is another one under our name.
+    let firefox = &found[1];
+    for other in [root.file.clone(), other_certificate(folder.path())] {
+        let add = [
+            "-A",
+            "-t",
+            if other == root.file { ",," } else { "C,," },
+            "-n",
+            &root.name,
+            "-d",
+            &database,
+            "-i",
+        ];
+        assert!(
+            Command::new("certutil")
+                .args(add)
+                .arg(&other)
+                .status()
+                .unwrap()
+                .success()
+        );
+        assert_eq!(firefox.look(&root), Found::NotTrusted);
+        there_and_back_from_odd(firefox, &root);
+    }
+}
+
+fn there_and_back_from_odd(store: &dyn TrustStore, root: &Root) {
+    store.install(root).unwrap();
+    assert_eq!(store.look(root), Found::Trusted);
+    store.remove(root).unwrap();
+}
+
+fn other_certificate(folder: &Path) -> PathBuf {
+    let made = rcgen::generate_simple_self_signed(["other.test".to_owned()]).unwrap();
+    let file = folder.join("other.pem");
+    fs::write(&file, made.cert.pem()).unwrap();
+    file
+}
+
+/// A database with a password is left alone, and nobody is asked for it.
+#[test]
+fn a_browser_behind_a_password() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = root(folder.path());
+    let database = folder.path().join("home/.pki/nssdb");
+    fs::create_dir_all(&database).unwrap();
+    let password = folder.path().join("password");
+    fs::write(&password, "secret\n").unwrap();
+    let made = Command::new("certutil")
+        .arg("-N")
+        .arg("-f")
+        .arg(&password)
+        .arg("-d")
+        .arg(&database)
+        .status()
+        .unwrap();
+    assert!(made.success());
+    let found = Nss::find_all(&Home::at(folder.path().join("home")), &tools());
+    let store = found.iter().find(|store| store.path() == database).unwrap();
+    let trouble = store.install(&root).unwrap_err().to_string();
+    assert!(trouble.contains("certutil failed"), "{trouble}");
+    assert_ne!(store.look(&root), Found::Trusted);
+}
+
+#[test]
+fn without_certutil_it_is_said_what_to_install() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = root(folder.path());
+    let database = folder.path().join("home/.pki/nssdb");
+    fs::create_dir_all(&database).unwrap();
+    fs::write(database.join("cert9.db"), "").unwrap();
+    let home = Home::at(folder.path().join("home"));
+    let all = browser_stores(&home, &only(folder.path(), &[]));
+    let store = all.iter().find(|store| store.path() == database).unwrap();
+    assert!(store.install(&root).unwrap_err().to_string().contains("libnss3-tools"));
+    assert!(matches!(store.look(&root), Found::Unknown(why) if why.contains("libnss3-tools")));
+}
+
+/// Each family of systems, with a command that gathers roots as theirs does.
+#[test]
+fn systems() {
+    for (anchors, command, bundle) in [
+        (
+            "usr/local/share/ca-certificates",
+            "update-ca-certificates",
+            "etc/ssl/certs/ca-certificates.crt",
+        ),
+        (
+            "etc/pki/ca-trust/source/anchors",
+            "update-ca-trust",
+            "etc/pki/tls/certs/ca-bundle.crt",
+        ),
+        (
+            "etc/ca-certificates/trust-source/anchors",
+            "trust",
+            "etc/ssl/certs/ca-certificates.crt",
+        ),
+        (
+            "etc/pki/trust/anchors",
+            "update-ca-certificates",
+            "etc/ssl/ca-bundle.pem",
+        ),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let base = folder.path().join("base");
+        let (anchors, bundle) = (base.join(anchors), base.join(bundle));
+        fs::create_dir_all(&anchors).unwrap();
+        fs::create_dir_all(bundle.parent().unwrap()).unwrap();
+        let other = fs::read_to_string(other_certificate(folder.path())).unwrap();
+        fs::write(&bundle, &other).unwrap();
+        let gather = format!(
+            "cat {} {}/* > {} 2>/dev/null || true",
+            folder.path().join("other.pem").display(),
+            anchors.display(),
+            bundle.display()
+        );
+        let tools = only(
+            folder.path(),
+            &[
+                (command, &gather),
+                ("install", "exec /usr/bin/install \"$@\""),
+                ("rm", "exec /bin/rm \"$@\""),
+            ],
+        );
+        let system = System::find(&base, &tools).unwrap();
+        let root = root(folder.path());
+        there_and_back(&system, &root);
+        assert_eq!(fs::read_dir(&anchors).unwrap().count(), 0);
+        // A command that says it is done and does nothing is not believed.
+        let tools = only(folder.path(), &[(command, "exit 0")]);
+        let system = System::find(&base, &tools).unwrap();
+        system.install(&root).unwrap();
+        assert_eq!(system.look(&root), Found::NotTrusted, "{command}");
+        let tools = only(folder.path(), &[(command, "echo no room >&2; exit 1")]);
+        let system = System::find(&base, &tools).unwrap();
+        assert_eq!(
+            system.install(&root).unwrap_err().to_string(),
+            format!("{command} failed: no room")
+        );
+    }
+    let nothing = tempfile::tempdir().unwrap();
+    assert!(System::find(nothing.path(), &only(nothing.path(), &[])).is_none());
+}

@@ -1,0 +1,53 @@
+//! A site whose certificate the local CA signs, in headless Chromium: refused before `rocknet trust`, loaded without a
+//! warning after it, refused again after `rocknet untrust`.
+
+use super::browser;
+use super::server::Server;
+use crate::Failure;
+use crate::command::{command, output};
+use std::fs;
+use std::path::Path;
+
+const SETTINGS: &str = "[server]\nstate = \"state\"\n\
+                        [site.localhost]\nlisten = \"https://127.0.0.1:0\"\nroot = \"www\"\ntls = \"local\"\n";
+const PAGE: &str = "<p>nobody was warned</p>";
+/// What the browser writes instead, on the page or in its log.
+const WARNING: &str = "ERR_CERT_AUTHORITY_INVALID";
+
+pub fn run(program: &Path) -> Result<(), Failure> {
+    // A home of its own: whom the browsers of whoever runs this trust is no business of ours.
+    let home = tempfile::tempdir()?;
+    fs::create_dir(home.path().join("www"))?;
+    fs::write(home.path().join("www/index.html"), PAGE)?;
+    fs::write(home.path().join("rocknet.toml"), SETTINGS)?;
+    let server = Server::start(program, &["run"], home.path())?;
+    expect(&server, home.path(), WARNING, PAGE)?;
+    rocknet(program, "trust", home.path())?;
+    expect(&server, home.path(), PAGE, WARNING)?;
+    rocknet(program, "untrust", home.path())?;
+    expect(&server, home.path(), WARNING, PAGE)
+}
+
+/// The stores of browsers alone: that of the system is everybody's.
+fn rocknet(program: &Path, verb: &str, home: &Path) -> Result<(), Failure> {
+    let said = output(
+        command(program)
+            .args([verb, "--browsers"])
+            .current_dir(home)
+            .env("HOME", home)
+            .env_remove("SUDO_USER"),
+    )?;
+    print!("{said}");
+    Ok(())
+}
+
+fn expect(server: &Server, home: &Path, seen: &str, unseen: &str) -> Result<(), Failure> {
+    let url = server.url("/");
+    let (dom, log) = browser::load(&url, Some(home))?;
+    let all = dom + &log;
+    if !all.contains(seen) || all.contains(unseen) {
+        return Err(format!("{url}: no {seen:?}, or {unseen:?} beside it, in\n{all}").into());
+    }
+    println!("{url} shows {seen}");
+    Ok(())
+}
