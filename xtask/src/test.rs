@@ -3,7 +3,7 @@
 use crate::command::{cargo, command, find, output, run as run_command};
 use crate::packages::{self, Chore};
 use crate::steps::Steps;
-use crate::{Failure, conform, deny, docs, tidy};
+use crate::{Failure, conform, deny, docs, tidy, tools};
 use std::path::Path;
 
 #[derive(clap::Args)]
@@ -48,6 +48,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
             ])
         });
     }
+    steps.step("test CA", tools::pebble);
     // What drives sockets is chosen when a server starts, so the second run builds nothing.
     steps.step("tests on epoll", || {
         run_tests("epoll", &["test", "--workspace", "--locked"])

@@ -26,6 +26,21 @@ pub const H2SPEC: Tool = tool(
     "v2.2.1+incompatible",
 );
 
+/// The CA that tests get certificates of, and the DNS that it asks.
+const PEBBLE: [Tool; 2] = [
+    tool("pebble", "github.com/letsencrypt/pebble/v2/cmd/pebble", "v2.10.1"),
+    tool(
+        "pebble-challtestsrv",
+        "github.com/letsencrypt/pebble/v2/cmd/pebble-challtestsrv",
+        "v2.10.1",
+    ),
+];
+
+/// Builds Pebble where it is not there yet; its tests look for it in the target folder.
+pub fn pebble() -> Result<(), Failure> {
+    PEBBLE.iter().try_for_each(|tool| tool.path().map(drop))
+}
+
 impl Tool {
     /// Where it lies; built if it is not there yet. Without Go that is an error: no test skips itself.
     pub fn path(&self) -> Result<PathBuf, Failure> {
@@ -34,7 +49,7 @@ impl Tool {
         if path.is_file() {
             return Ok(path);
         }
-        let Some(go) = find("go") else {
+        let Some(go) = go() else {
             return Err(format!(
                 "{} is built by Go: install Go 1.24 or newer (https://go.dev/dl), then try again",
                 self.program
@@ -46,4 +61,10 @@ impl Tool {
         output(command(go).args(["install", &module]).env("GOBIN", &folder))?;
         Ok(path)
     }
+}
+
+/// Where Go lies: on the path, or where its own installation puts it.
+fn go() -> Option<PathBuf> {
+    let installed = PathBuf::from("/usr/local/go/bin/go");
+    find("go").or_else(|| Some(installed).filter(|go| go.is_file()))
 }

@@ -1,0 +1,108 @@
+//! The built server, killed while its order is under way: the next one goes on where it was.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use crate::pebble::{Pebble, TLS_PORT, until};
+
+/// The server with one site, whose log goes to a file.
+fn serve(folder: &Path) -> Child {
+    Command::new(env!("CARGO_BIN_EXE_rocknet"))
+        .args(["run", "-c", "rocknet.toml"])
+        .current_dir(folder)
+        .env_remove("ROCKNET_LOG")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+#[test]
+fn killed_between_order_and_certificate() {
+    let pebble = Pebble::start();
+    let folder = tempfile::tempdir().unwrap();
+    // The first time the proof is to be shown, it takes for ever: that is where the server is killed.
+    let hook = folder.path().join("hook");
+    let script = format!(
+        "#!/bin/sh\nset -e\ncd {}\n[ -e began ] || {{ touch began; exec sleep 60; }}\n\
+         [ $1 = cleanup ] || curl -sf -d '{{\"host\":\"'$2'.\",\"value\":\"'$3'\"}}' http://{}:8055/set-txt\n",
+        folder.path().display(),
+        pebble.ip()
+    );
+    fs::write(&hook, script).unwrap();
+    fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
+    let (ip, root) = (pebble.ip(), pebble.root());
+    let config = format!(
+        "[server]\nstate = \"state\"\n[log]\nerrors = \"errors.log\"\n[tls]\nca = \"{}\"\nca_root = \"{}\"\n\
+         dns = {{ hook = \"hook\", wait = \"0s\" }}\n\
+         [site.\"a.example.com\"]\nroot = \".\"\nlisten = [\"https://{ip}:{TLS_PORT}\"]\n",
+        pebble.ca().url,
+        root.display()
+    );
+    fs::write(folder.path().join("rocknet.toml"), config).unwrap();
+    let order = folder.path().join("state/acme/orders/a.example.com.json");
+    let certificate = folder.path().join("state/acme/certificates/a.example.com.pem");
+
+    let mut first = serve(folder.path());
+    until(|| folder.path().join("began").exists());
+    assert!(order.is_file(), "kept before anything is done with it");
+    first.kill().unwrap();
+    first.wait().unwrap();
+    assert!(!certificate.exists(), "nothing was proven yet");
+    let placed = fs::read_to_string(&order).unwrap();
+    assert!(placed.contains("PRIVATE KEY"));
+
+    let mut second = serve(folder.path());
+    until(|| certificate.is_file());
+    until(|| !order.exists());
+    let log = fs::read_to_string(folder.path().join("errors.log")).unwrap();
+    assert!(log.contains("going on with the order for a.example.com"), "{log}");
+    // The key is the one that the order was placed with.
+    let key: serde_json::Value = serde_json::from_str(&placed).unwrap();
+    let pem = fs::read_to_string(&certificate).unwrap();
+    assert!(pem.starts_with(key["key_pem"].as_str().unwrap()));
+    second.kill().unwrap();
+    second.wait().unwrap();
+
+    // What another kill leaves of a file under way is no certificate, and harms nobody.
+    fs::write(certificate.with_file_name(".a.example.com.pem.1.tmp"), "torn").unwrap();
+    fs::write(&order, "torn").unwrap();
+    let before = fs::metadata(&certificate).unwrap().modified().unwrap();
+    let mut third = serve(folder.path());
+    let out = folder.path().join("chain.pem");
+    until(|| {
+        let fetched = Command::new("curl")
+            .args([
+                "-sk",
+                "--resolve",
+                &format!("a.example.com:{TLS_PORT}:{ip}"),
+                "-w",
+                "%{certs}",
+                "-o",
+                "/dev/null",
+            ])
+            .arg(format!("https://a.example.com:{TLS_PORT}/"))
+            .output()
+            .unwrap();
+        fs::write(&out, &fetched.stdout).unwrap();
+        fetched.status.success()
+    });
+    let served = fs::read_to_string(out).unwrap();
+    let leaf = pem
+        .split("-----BEGIN CERTIFICATE-----")
+        .nth(1)
+        .unwrap()
+        .split("-----END")
+        .next()
+        .unwrap();
+    assert!(
+        served.replace('\n', "").contains(&leaf.replace('\n', "")),
+        "the kept certificate is served"
+    );
+    assert_eq!(fs::metadata(&certificate).unwrap().modified().unwrap(), before);
+    third.kill().unwrap();
+    third.wait().unwrap();
+}

@@ -1,0 +1,10 @@
+//! Automatic HTTPS against Pebble, the test CA of Let's Encrypt, and against CAs that misbehave.
+
+mod crash;
+mod pebble;
+mod proofs;
+mod refusals;
+mod renewal;
+mod scripted;
+mod site;
+mod zone;

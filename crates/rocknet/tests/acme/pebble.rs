@@ -1,0 +1,215 @@
+//! Pebble and its DNS: a CA of one's own for each test, on an address that no other test has.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rocknet_config::model::{Acme, AcmeCa, Challenge};
+
+/// How long anything may take on a busy machine before the test gives up on it.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Where Pebble looks for proofs.
+pub const HTTP_PORT: u16 = 5002;
+pub const TLS_PORT: u16 = 5001;
+
+/// A running CA.
+pub struct Pebble {
+    folder: tempfile::TempDir,
+    ip: Ipv4Addr,
+    programs: Vec<Child>,
+}
+
+/// How a CA is to be.
+#[derive(Clone, Copy, Default)]
+pub struct Manner {
+    /// It refuses a fifth of all nonces, as CAs may at any time.
+    pub forgets_nonces: bool,
+}
+
+impl Pebble {
+    pub fn start() -> Pebble {
+        Pebble::with(Manner::default())
+    }
+
+    pub fn with(manner: Manner) -> Pebble {
+        let ip = own_address();
+        let folder = tempfile::tempdir().unwrap();
+        let made = rcgen::generate_simple_self_signed([ip.to_string()]).unwrap();
+        fs::write(folder.path().join("root.pem"), made.cert.pem()).unwrap();
+        fs::write(folder.path().join("key.pem"), made.signing_key.serialize_pem()).unwrap();
+        let config = serde_json::json!({ "pebble": {
+            "listenAddress": format!("{ip}:14000"),
+            "managementListenAddress": format!("{ip}:15000"),
+            "certificate": folder.path().join("root.pem"),
+            "privateKey": folder.path().join("key.pem"),
+            "httpPort": HTTP_PORT,
+            "tlsPort": TLS_PORT,
+            "domainBlocklist": ["blocked.example.com"],
+            "retryAfter": { "authz": 1, "order": 1 },
+            "profiles": { "default": { "description": "ninety days", "validityPeriod": 90 * 86_400 } },
+        }});
+        fs::write(folder.path().join("pebble.json"), config.to_string()).unwrap();
+        let dns = format!("{ip}:8053");
+        let mut pebble = Pebble {
+            folder,
+            ip,
+            programs: Vec::new(),
+        };
+        let management = format!("{ip}:8055");
+        let address = ip.to_string();
+        let arguments = [
+            "-defaultIPv4",
+            &address,
+            "-defaultIPv6",
+            "",
+            "-dnsserver",
+            &dns,
+            "-management",
+            &management,
+            "-http01",
+            "",
+            "-https01",
+            "",
+            "-tlsalpn01",
+            "",
+            "-doh",
+            "",
+        ];
+        pebble.run("pebble-challtestsrv", &arguments, &[], "Starting management server");
+        let file = pebble.folder.path().join("pebble.json");
+        let nonces = if manner.forgets_nonces { "20" } else { "0" };
+        let environment = [("PEBBLE_VA_NOSLEEP", "1"), ("PEBBLE_WFE_NONCEREJECT", nonces)];
+        let arguments = ["-config", file.to_str().unwrap(), "-dnsserver", &dns];
+        pebble.run("pebble", &arguments, &environment, "ACME directory available at");
+        pebble.wait_for(14000);
+        pebble.wait_for(8055);
+        pebble
+    }
+
+    pub fn ip(&self) -> Ipv4Addr {
+        self.ip
+    }
+
+    pub fn ca(&self) -> AcmeCa {
+        AcmeCa {
+            url: format!("https://{}:14000/dir", self.ip),
+            binding: None,
+        }
+    }
+
+    pub fn root(&self) -> PathBuf {
+        self.folder.path().join("root.pem")
+    }
+
+    /// This CA alone, and these kinds of proof.
+    pub fn settings(&self, challenges: &[Challenge]) -> Acme {
+        Acme {
+            email: Some("ann@example.com".to_owned()),
+            cas: vec![self.ca()],
+            ca_root: Some(self.root()),
+            challenges: challenges.to_vec(),
+            dns: None,
+            ask: None,
+        }
+    }
+
+    fn run(&mut self, program: &str, arguments: &[&str], environment: &[(&str, &str)], ready: &str) {
+        let mut command = Command::new(tool(program));
+        command.args(arguments).envs(environment.iter().copied());
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (sender, lines) = channel();
+        for stream in [
+            Box::new(child.stdout.take().unwrap()) as Box<dyn Read + Send>,
+            Box::new(child.stderr.take().unwrap()),
+        ] {
+            let sender = sender.clone();
+            thread::spawn(move || {
+                for line in BufReader::new(stream).lines().map_while(Result::ok) {
+                    let _ = sender.send(line);
+                }
+            });
+        }
+        drop(sender);
+        self.programs.push(child);
+        let (deadline, mut said) = (Instant::now() + PATIENCE, Vec::new());
+        loop {
+            match lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(line) if line.contains(ready) => return,
+                Ok(line) => said.push(line),
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+                    panic!("{program} did not start:\n{}", said.join("\n"))
+                }
+            }
+        }
+    }
+
+    /// Programs say that they listen a moment before they do.
+    fn wait_for(&self, port: u16) {
+        until(|| TcpStream::connect((self.ip, port)).is_ok());
+    }
+}
+
+impl Drop for Pebble {
+    fn drop(&mut self) {
+        for program in &mut self.programs {
+            let _ = program.kill();
+            let _ = program.wait();
+        }
+    }
+}
+
+/// Sets a record of the DNS that runs on this address.
+pub fn set(ip: Ipv4Addr, what: &str, body: &str) {
+    let mut stream = TcpStream::connect((ip, 8055)).unwrap();
+    let head = format!(
+        "POST /{what} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{what} {body}: {answer}");
+}
+
+/// Looks again and again until something is so.
+pub fn until(mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < deadline, "what was waited for did not come");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// All of 127.0.0.0/8 is this machine: with an address of its own a test can have any port it wants.
+pub fn own_address() -> Ipv4Addr {
+    static NEXT: AtomicU8 = AtomicU8::new(2);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let process = std::process::id();
+    Ipv4Addr::new(127, 64 + (process >> 8 & 0x3f) as u8, process as u8, number)
+}
+
+/// `cargo xtask test` puts these programs where they are looked for.
+fn tool(program: &str) -> PathBuf {
+    let built = Path::new(env!("CARGO_BIN_EXE_rocknet"));
+    let target = built.parent().and_then(Path::parent).unwrap();
+    let file = target.join("tools/bin").join(program);
+    assert!(
+        file.is_file(),
+        "{} is missing: `cargo xtask test` builds it, or type\n  GOBIN={} go install github.com/letsencrypt/pebble/v2/cmd/{program}@latest",
+        file.display(),
+        target.join("tools/bin").display()
+    );
+    file
+}

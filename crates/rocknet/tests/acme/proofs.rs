@@ -1,0 +1,190 @@
+//! Each way to prove a name, up to a certificate that lies on the shelf and on the disk.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use rocknet::certificates::acme::Clock;
+use rocknet_config::model::{Challenge, Dns, DnsZone, Secret, SharedKey};
+
+use crate::pebble::{Manner, Pebble, own_address, until};
+use crate::site::{Site, leaf};
+use crate::zone::Zone;
+
+#[test]
+fn a_text_in_the_clear() {
+    let pebble = Pebble::with(Manner { forgets_nonces: true });
+    let mut site = Site::new(&pebble.settings(&[Challenge::Http]));
+    site.listen(pebble.ip());
+    site.want(&["a.example.com", "b.example.com"]);
+    for name in ["a.example.com", "b.example.com"] {
+        let set = site.wait_for(name);
+        assert_eq!(set.certificates()[0].names(), [name]);
+    }
+    assert_ne!(
+        leaf(&site.wait_for("a.example.com")),
+        leaf(&site.wait_for("b.example.com"))
+    );
+    // What is kept is closed to others, and nothing is left up or under way.
+    let kept = site.folder.path().join("acme/certificates/a.example.com.pem");
+    assert_eq!(fs::metadata(&kept).unwrap().permissions().mode() & 0o777, 0o600);
+    let text = fs::read_to_string(kept).unwrap();
+    assert!(text.contains("PRIVATE KEY") && text.contains("CERTIFICATE"));
+    for target in site.asked.lock().unwrap().iter() {
+        let token = target.rsplit('/').next().unwrap();
+        assert_eq!(site.shelf.token(token), None);
+    }
+    until(|| fs::read_dir(site.folder.path().join("acme/orders")).unwrap().count() == 0);
+    // The next process serves at once what this one got, whether or not there is a CA.
+    let first = leaf(&site.wait_for("a.example.com"));
+    let (folder, settings) = (Arc::clone(&site.folder), pebble.settings(&[Challenge::Http]));
+    drop((site, pebble));
+    let mut next = Site::in_folder(folder, &settings, Clock::default());
+    next.want(&["a.example.com"]);
+    assert_eq!(leaf(&next.shelf.find("a.example.com").unwrap()), first);
+}
+
+#[test]
+fn a_certificate_in_the_handshake() {
+    let pebble = Pebble::start();
+    let mut site = Site::new(&pebble.settings(&[Challenge::TlsAlpn]));
+    site.listen(pebble.ip());
+    site.want(&["a.example.com"]);
+    site.wait_for("a.example.com");
+    assert!(site.shelf.answer("a.example.com").is_none());
+    assert!(site.asked.lock().unwrap().is_empty());
+}
+
+/// An address instead of a name.
+#[test]
+fn an_address() {
+    let pebble = Pebble::start();
+    let mut site = Site::new(&pebble.settings(&[Challenge::Http]));
+    site.listen(pebble.ip());
+    let ip = pebble.ip().to_string();
+    site.want(&[&ip]);
+    assert_eq!(site.wait_for(&ip).certificates()[0].names(), [ip]);
+}
+
+#[test]
+fn a_record_by_a_program() {
+    let pebble = Pebble::start();
+    let folder = tempfile::tempdir().unwrap();
+    let (program, seen) = (folder.path().join("hook"), folder.path().join("seen"));
+    // As a hook of an operator: it knows its DNS and nothing of us.
+    let script = format!(
+        "#!/bin/sh\nset -e\necho \"$1 $2\" >> {seen}\ncase $1 in\n  \
+         present) curl -sf -d '{{\"host\":\"'$2'.\",\"value\":\"'$3'\"}}' http://{ip}:8055/set-txt;;\n  \
+         cleanup) curl -sf -d '{{\"host\":\"'$2'.\"}}' http://{ip}:8055/clear-txt;;\nesac\n",
+        seen = seen.display(),
+        ip = pebble.ip()
+    );
+    fs::write(&program, script).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut settings = pebble.settings(&[Challenge::Dns]);
+    settings.dns = Some(Dns::Hook {
+        program,
+        wait: Duration::ZERO,
+    });
+    let mut site = Site::new(&settings);
+    site.want(&["*.example.com"]);
+    let set = site.wait_for("any.example.com");
+    assert_eq!(set.certificates()[0].names(), ["*.example.com"]);
+    let seen = fs::read_to_string(seen).unwrap();
+    assert_eq!(
+        seen.lines().collect::<Vec<_>>(),
+        [
+            "present _acme-challenge.example.com",
+            "cleanup _acme-challenge.example.com"
+        ]
+    );
+}
+
+#[test]
+fn a_record_by_an_update_of_the_zone() {
+    let pebble = Pebble::start();
+    let secret = b"thirty-two bytes of a TSIG key!!".to_vec();
+    let zone = Zone::serve("example.com", "updates", &secret, pebble.ip());
+    let mut settings = pebble.settings(&[Challenge::Dns]);
+    settings.dns = Some(Dns::Update {
+        zone: DnsZone {
+            server: zone.address,
+            name: None,
+            key: Some(SharedKey {
+                name: "updates".to_owned(),
+                secret: Secret::new(secret),
+            }),
+        },
+        wait: Duration::ZERO,
+    });
+    let mut site = Site::new(&settings);
+    site.want(&["*.deep.example.com"]);
+    site.wait_for("a.deep.example.com");
+    let done = zone.done.lock().unwrap().clone();
+    assert_eq!(
+        done,
+        [
+            "add _acme-challenge.deep.example.com",
+            "delete _acme-challenge.deep.example.com"
+        ]
+    );
+}
+
+#[test]
+fn on_demand_only_what_the_operator_says() {
+    let pebble = Pebble::start();
+    let ask = TcpListener::bind((own_address(), 0)).unwrap();
+    let asked: Arc<Mutex<Vec<String>>> = Arc::default();
+    let mut settings = pebble.settings(&[Challenge::Http]);
+    settings.ask = Some(format!("http://{}/may?from=rocknet", ask.local_addr().unwrap()));
+    let seen = Arc::clone(&asked);
+    thread::spawn(move || {
+        for mut stream in ask.incoming().flatten() {
+            let mut head = [0; 1024];
+            let read = stream.read(&mut head).unwrap_or(0);
+            let line = String::from_utf8_lossy(&head[..read])
+                .lines()
+                .next()
+                .unwrap_or_default()
+                .to_owned();
+            let status = if line.contains("=yes.example.com ") {
+                "200 OK"
+            } else {
+                "403 Forbidden"
+            };
+            seen.lock().unwrap().push(line);
+            let _ = stream.write_all(format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n").as_bytes());
+        }
+    });
+    let mut site = Site::new(&settings);
+    site.listen(pebble.ip());
+    site.want(&["*.example.com"]);
+    for name in [
+        "no.example.com",
+        "other.example.org",
+        "yes.example.com",
+        "yes.example.com",
+        "no.example.com",
+    ] {
+        site.shelf.is_missing(name);
+    }
+    site.wait_for("yes.example.com");
+    let mut lines = asked.lock().unwrap().clone();
+    lines.sort();
+    assert_eq!(
+        lines,
+        [
+            "GET /may?from=rocknet&domain=no.example.com HTTP/1.1",
+            "GET /may?from=rocknet&domain=yes.example.com HTTP/1.1"
+        ]
+    );
+    assert!(site.shelf.find("no.example.com").is_none());
+    // A new process keeps what clients have come for.
+    let mut next = Site::in_folder(Arc::clone(&site.folder), &settings, Clock::default());
+    next.want(&["*.example.com"]);
+    assert!(next.shelf.find("yes.example.com").is_some());
+}

@@ -1,0 +1,139 @@
+//! CAs that fail: the next one is asked, limits are heeded, and nobody is worn out.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rocknet_config::model::{Acme, AcmeCa, Challenge};
+
+use crate::pebble::{Pebble, until};
+use crate::scripted::Scripted;
+use crate::site::Site;
+
+const RATE_LIMITED: &str = "429 Too Many Requests\r\nRetry-After: 7200\r\n\r\n\
+     {\"type\":\"urn:ietf:params:acme:error:rateLimited\",\"detail\":\"too many certificates\",\"status\":429}";
+const BROKEN: &str = "500 Internal Server Error\r\n\r\n<html>sorry</html>";
+
+/// The scripted CA alone.
+fn only(scripted: &Scripted, folder: &tempfile::TempDir) -> Acme {
+    let root = folder.path().join("root.pem");
+    scripted.add_root(&root);
+    Acme {
+        email: None,
+        cas: vec![scripted.ca.clone()],
+        ca_root: Some(root),
+        challenges: vec![Challenge::Http],
+        dns: None,
+        ask: None,
+    }
+}
+
+/// What is kept of the failures of a name.
+fn failures(site: &Site, name: &str) -> Option<serde_json::Value> {
+    let file = site.folder.path().join(format!("acme/failures/{name}.json"));
+    serde_json::from_slice(&std::fs::read(file).ok()?).ok()
+}
+
+#[test]
+fn where_one_ca_fails_the_next_is_asked() {
+    for refusal in [RATE_LIMITED, BROKEN] {
+        let (pebble, scripted) = (Pebble::start(), Scripted::new(refusal));
+        scripted.add_root(&pebble.root());
+        let mut settings = pebble.settings(&[Challenge::Http]);
+        // Nobody listens there at all.
+        let dead = AcmeCa {
+            url: format!("https://{}:1/dir", pebble.ip()),
+            binding: None,
+        };
+        settings.cas = vec![dead, scripted.ca.clone(), pebble.ca()];
+        let mut site = Site::new(&settings);
+        site.listen(pebble.ip());
+        site.want(&["a.example.com"]);
+        site.wait_for("a.example.com");
+        assert_eq!(scripted.orders(), 1);
+        assert!(failures(&site, "a.example.com").is_none());
+    }
+}
+
+#[test]
+fn a_rate_limit_is_heeded_to_the_second() {
+    let (folder, scripted) = (tempfile::tempdir().unwrap(), Scripted::new(RATE_LIMITED));
+    let mut site = Site::new(&only(&scripted, &folder));
+    site.want(&["a.example.com"]);
+    until(|| failures(&site, "a.example.com").is_some());
+    let kept = failures(&site, "a.example.com").unwrap();
+    assert!(
+        kept["last"]
+            .as_str()
+            .unwrap()
+            .contains("too many certificates (rateLimited)"),
+        "{kept}"
+    );
+    assert_eq!((scripted.orders(), &kept["count"]), (1, &1.into()));
+    // Time passes and others are asked for: the CA hears nothing of it.
+    for _ in 0..3 {
+        site.clock.advance(Duration::from_secs(2_200));
+        site.want(&["a.example.com", "b.example.com"]);
+    }
+    until(|| failures(&site, "b.example.com").is_some());
+    assert!(
+        failures(&site, "b.example.com").unwrap()["last"]
+            .as_str()
+            .unwrap()
+            .contains("left alone")
+    );
+    assert_eq!(scripted.orders(), 1);
+    site.clock.advance(Duration::from_secs(700));
+    until(|| scripted.orders() >= 3);
+}
+
+#[test]
+fn pauses_grow_and_a_new_start_does_not_forget() {
+    let (folder, scripted) = (tempfile::tempdir().unwrap(), Scripted::new(BROKEN));
+    let settings = only(&scripted, &folder);
+    let mut site = Site::new(&settings);
+    site.want(&["a.example.com"]);
+    let pause = |site: &Site, count: u32| {
+        until(|| failures(site, "a.example.com").is_some_and(|kept| kept["count"] == count));
+        let next = failures(site, "a.example.com").unwrap()["next_try"].as_u64().unwrap();
+        let now = site
+            .clock
+            .now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .unwrap()
+            .as_secs();
+        next.saturating_sub(now)
+    };
+    let mut last = 0;
+    for count in 1..=4 {
+        let now = pause(&site, count);
+        assert!(now > last, "pause {count}: {now} after {last}");
+        last = now;
+        if count < 4 {
+            site.clock.advance(Duration::from_secs(now + 1));
+        }
+    }
+    let orders = scripted.orders();
+    let mut next = Site::in_folder(Arc::clone(&site.folder), &settings, site.clock.clone());
+    drop(site);
+    next.want(&["a.example.com"]);
+    next.clock.advance(Duration::from_secs(200));
+    next.clock.advance(Duration::from_secs(120));
+    until(|| scripted.orders() > orders);
+    assert!(pause(&next, 5) > last);
+}
+
+#[test]
+fn a_name_that_is_not_ours_is_told_in_the_words_of_the_ca() {
+    let pebble = Pebble::start();
+    // Nobody shows the proof.
+    let mut site = Site::new(&pebble.settings(&[Challenge::Http]));
+    site.want(&["a.example.com", "blocked.example.com"]);
+    for (name, words) in [
+        ("a.example.com", "could not see"),
+        ("blocked.example.com", "rejectedIdentifier"),
+    ] {
+        until(|| failures(&site, name).is_some());
+        let last = failures(&site, name).unwrap()["last"].as_str().unwrap().to_owned();
+        assert!(last.contains(words), "{name}: {last}");
+    }
+}

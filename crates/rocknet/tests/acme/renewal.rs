@@ -1,0 +1,50 @@
+//! Time passes: certificates are renewed before their end, and those near it first of all.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use rocknet::certificates::acme::Clock;
+use rocknet_config::model::Challenge;
+
+use crate::pebble::{Pebble, until};
+use crate::site::{Site, ends, leaf};
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+#[test]
+fn a_certificate_is_renewed_when_its_time_comes_and_not_before() {
+    let pebble = Pebble::start();
+    let mut site = Site::new(&pebble.settings(&[Challenge::Http]));
+    site.listen(pebble.ip());
+    site.want(&["a.example.com"]);
+    let first = leaf(&site.wait_for("a.example.com"));
+    site.clock.advance(20 * DAY);
+    // Another name is had meanwhile: whatever was due is done by then.
+    site.want(&["a.example.com", "b.example.com"]);
+    site.wait_for("b.example.com");
+    assert_eq!(leaf(&site.wait_for("a.example.com")), first);
+    site.clock.advance(55 * DAY);
+    until(|| leaf(&site.wait_for("a.example.com")) != first);
+}
+
+#[test]
+fn one_that_is_nearly_over_is_served_until_the_new_one_is_there() {
+    let pebble = Pebble::start();
+    let settings = pebble.settings(&[Challenge::Http]);
+    let mut site = Site::new(&settings);
+    site.listen(pebble.ip());
+    site.want(&["a.example.com"]);
+    let old = site.wait_for("a.example.com");
+    // The server was off for long: it starts an hour before the end.
+    let clock = Clock::default();
+    let left = ends(&old).duration_since(SystemTime::now()).unwrap();
+    clock.advance(left - Duration::from_secs(3600));
+    let (folder, shelf) = (Arc::clone(&site.folder), Arc::clone(&site.shelf));
+    drop(site);
+    let mut next = Site::in_folder(folder, &settings, clock);
+    // The listeners of the first go on: they show what lies on its shelf.
+    next.shelf = shelf;
+    next.want(&["a.example.com"]);
+    assert!(next.shelf.find("a.example.com").is_some());
+    until(|| leaf(&next.wait_for("a.example.com")) != leaf(&old));
+}

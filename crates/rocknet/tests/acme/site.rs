@@ -1,0 +1,113 @@
+//! A site that waits for its certificate: the issuer with its shelf, and the listeners that show what lies there.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::SystemTime;
+
+use rocknet::certificates::acme::{AcmeIssuer, Clock};
+use rocknet::certificates::store::Folder;
+use rocknet::certificates::{Authority, Issuer, KeySet, Shelf, Wanted};
+use rocknet_config::model::Acme;
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use rustls::{ServerConfig, ServerConnection, Stream};
+
+use crate::pebble::{HTTP_PORT, TLS_PORT, until};
+
+pub struct Site {
+    pub folder: Arc<tempfile::TempDir>,
+    pub clock: Clock,
+    pub shelf: Arc<Shelf>,
+    pub issuer: AcmeIssuer,
+    /// What was asked for by the CA in the clear.
+    pub asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Site {
+    pub fn new(settings: &Acme) -> Site {
+        Site::in_folder(Arc::new(tempfile::tempdir().unwrap()), settings, Clock::default())
+    }
+
+    /// As a process that is started with what another one left.
+    pub fn in_folder(folder: Arc<tempfile::TempDir>, settings: &Acme, clock: Clock) -> Site {
+        let store = Arc::new(Folder::new(folder.path()));
+        Site {
+            issuer: AcmeIssuer::with(store, settings, clock.clone()),
+            folder,
+            clock,
+            shelf: Arc::default(),
+            asked: Arc::default(),
+        }
+    }
+
+    pub fn want(&mut self, names: &[&str]) {
+        let wanted = Wanted {
+            site: names[0].to_owned(),
+            authority: Authority::Acme,
+            names: names.iter().map(|name| (*name).to_owned()).collect(),
+        };
+        self.issuer.want(&[wanted], &self.shelf);
+    }
+
+    /// The certificate of a name, once it is there.
+    pub fn wait_for(&self, name: &str) -> Arc<KeySet> {
+        until(|| self.shelf.find(name).is_some());
+        self.shelf.find(name).unwrap()
+    }
+
+    /// Serves the proofs at this address, as the server does on its ports.
+    pub fn listen(&self, ip: Ipv4Addr) {
+        let (shelf, asked) = (Arc::clone(&self.shelf), Arc::clone(&self.asked));
+        let clear = TcpListener::bind((ip, HTTP_PORT)).unwrap();
+        thread::spawn(move || {
+            for mut stream in clear.incoming().flatten() {
+                let mut head = [0; 4096];
+                let read = stream.read(&mut head).unwrap_or(0);
+                let target = String::from_utf8_lossy(&head[..read]);
+                let target = target.split(' ').nth(1).unwrap_or_default().to_owned();
+                let token = target.strip_prefix("/.well-known/acme-challenge/").unwrap_or_default();
+                let answer = match shelf.token(token) {
+                    Some(text) => format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{text}", text.len()),
+                    None => "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_owned(),
+                };
+                asked.lock().unwrap().push(target);
+                let _ = stream.write_all(answer.as_bytes());
+            }
+        });
+        let secure = TcpListener::bind((ip, TLS_PORT)).unwrap();
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let builder = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap();
+        let resolver = Arc::new(Answers(Arc::clone(&self.shelf)));
+        let mut config = builder.with_no_client_auth().with_cert_resolver(resolver);
+        config.alpn_protocols = vec![b"acme-tls/1".to_vec()];
+        let config = Arc::new(config);
+        thread::spawn(move || {
+            for mut stream in secure.incoming().flatten() {
+                let mut tls = ServerConnection::new(Arc::clone(&config)).unwrap();
+                let _ = Stream::new(&mut tls, &mut stream).read(&mut [0; 16]);
+            }
+        });
+    }
+}
+
+#[derive(Debug)]
+struct Answers(Arc<Shelf>);
+
+impl ResolvesServerCert for Answers {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        self.0.answer(hello.server_name()?)
+    }
+}
+
+/// The leaf of a set, to tell one certificate from another.
+pub fn leaf(set: &KeySet) -> Vec<u8> {
+    set.certificates()[0].key().cert[0].to_vec()
+}
+
+pub fn ends(set: &KeySet) -> SystemTime {
+    set.certificates()[0].not_after()
+}

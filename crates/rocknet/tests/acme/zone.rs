@@ -1,0 +1,115 @@
+//! A DNS server that takes updates: it reads and checks them by itself, and hands records on to Pebble's DNS.
+
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use aws_lc_rs::hmac;
+
+use crate::pebble::{own_address, set};
+
+pub struct Zone {
+    pub address: SocketAddr,
+    /// What was changed, in order.
+    pub done: Arc<Mutex<Vec<String>>>,
+}
+
+impl Zone {
+    /// `dns`: where Pebble's DNS is told of records.
+    pub fn serve(zone: &'static str, key: &'static str, secret: &[u8], dns: Ipv4Addr) -> Zone {
+        let socket = UdpSocket::bind((own_address(), 0)).unwrap();
+        let served = Zone {
+            address: socket.local_addr().unwrap(),
+            done: Arc::default(),
+        };
+        let (done, secret) = (Arc::clone(&served.done), secret.to_vec());
+        thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok((length, from)) = socket.recv_from(&mut bytes) {
+                let message = &bytes[..length];
+                let mut answer = message[..12].to_vec();
+                answer[2] |= 0x80;
+                answer[4..12].fill(0);
+                match message[2] >> 3 & 0xf {
+                    // A question for the SOA of a name: this zone has one.
+                    0 => answer[7] = u8::from(name(message, &mut 12) == zone),
+                    5 => match update(message, zone, key, &secret) {
+                        Ok((deed, record, text)) => {
+                            let host = format!("{record}.");
+                            match deed {
+                                "add" => set(dns, "set-txt", &format!(r#"{{"host":"{host}","value":"{text}"}}"#)),
+                                _ => set(dns, "clear-txt", &format!(r#"{{"host":"{host}"}}"#)),
+                            }
+                            done.lock().unwrap().push(format!("{deed} {record}"));
+                        }
+                        Err(code) => answer[3] = code,
+                    },
+                    _ => answer[3] = 4,
+                }
+                let _ = socket.send_to(&answer, from);
+            }
+        });
+        served
+    }
+}
+
+/// What an update wants, or the code it is refused with.
+fn update(message: &[u8], zone: &str, key: &str, secret: &[u8]) -> Result<(&'static str, String, String), u8> {
+    assert_eq!(
+        message[4..12],
+        [0, 1, 0, 0, 0, 1, 0, 1],
+        "one zone, one change, one signature"
+    );
+    let mut at = 12;
+    if name(message, &mut at) != zone {
+        return Err(9);
+    }
+    at += 4;
+    let record = name(message, &mut at);
+    let class = u16(message, at + 2);
+    let length = usize::from(u16(message, at + 8));
+    let text = String::from_utf8(message[at + 11..at + 10 + length].to_vec()).unwrap();
+    at += 10 + length;
+    let unsigned = at;
+    // RFC 8945: the signature covers the message without it, then the key, its class and TTL, algorithm and times.
+    if name(message, &mut at) != key {
+        return Err(9);
+    }
+    assert_eq!(message[at..at + 8], [0, 250, 0, 255, 0, 0, 0, 0]);
+    at += 10;
+    let algorithm = at;
+    assert_eq!(name(message, &mut at), "hmac-sha256");
+    let times = at;
+    let size = usize::from(u16(message, at + 8));
+    let mac = &message[at + 10..at + 10 + size];
+    let mut signed = message[..unsigned].to_vec();
+    signed[11] = 0;
+    signed.extend(&message[unsigned..unsigned + key.len() + 2]);
+    signed.extend([0, 255, 0, 0, 0, 0]);
+    signed.extend(&message[algorithm..times + 8]);
+    signed.extend([0, 0, 0, 0]);
+    let key = hmac::Key::new(hmac::HMAC_SHA256, secret);
+    hmac::verify(&key, &signed, mac).map_err(|_| 9)?;
+    match class {
+        1 => Ok(("add", record, text)),
+        254 => Ok(("delete", record, text)),
+        _ => Err(1),
+    }
+}
+
+fn name(message: &[u8], at: &mut usize) -> String {
+    let mut labels = Vec::new();
+    loop {
+        let length = usize::from(message[*at]);
+        *at += 1;
+        if length == 0 {
+            return labels.join(".");
+        }
+        labels.push(String::from_utf8(message[*at..*at + length].to_vec()).unwrap());
+        *at += length;
+    }
+}
+
+fn u16(message: &[u8], at: usize) -> u16 {
+    u16::from_be_bytes([message[at], message[at + 1]])
+}
