@@ -155,17 +155,7 @@ impl<L: Link> Tls<L> {
         Ok(put)
     }
 
-    /// What the inner link took and could not send is backlog after all; true if there was any.
-    fn take_back(&mut self) -> bool {
-        let unsent = self.link.take_unsent();
-        unsent.is_some_and(|unsent| {
-            self.backlog.get_or_insert_default().put_back(unsent);
-            true
-        })
-    }
-
     fn send_backlog(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.take_back();
         if let Some(backlog) = &mut self.backlog {
             let sent = ready!(self.link.poll_send(context, backlog));
             self.ended |= sent.is_err();
@@ -287,16 +277,6 @@ impl<L: Link> Link for Tls<L> {
         Poll::Ready(Ok(()))
     }
 
-    /// Records that came back are ours to send again. That there are some is told by nothing at all: what is queued above
-    /// was taken for good, and yet not all has left.
-    fn take_unsent(&mut self) -> Option<Vec<u8>> {
-        self.take_back().then(Vec::new)
-    }
-
-    fn flush(&mut self) {
-        self.link.flush();
-    }
-
     fn shut_down(&mut self) -> io::Result<()> {
         self.send_end()?;
         self.link.flush();
@@ -312,7 +292,6 @@ impl<L: Link> Link for Tls<L> {
     fn finish(&mut self) {
         // Whether the peer hears of it or not, this was all.
         let _ = self.send_end();
-        self.link.flush();
         self.link.finish();
     }
 

@@ -129,7 +129,6 @@ impl<L: Link> Greeting<L> {
     /// Sends a few bytes as far as that can be done without waiting: to a peer that has sent a few itself it can.
     fn send(&mut self, records: &mut SendQueue) {
         let _ = self.link.poll_send(&mut Context::from_waker(Waker::noop()), records);
-        self.link.flush();
         let _ = self.link.shut_down();
     }
 }

@@ -151,7 +151,10 @@ impl FileFeed {
         let piece = self.part.length.min(FILE_PIECE);
         if let Some(warming) = &mut self.warming {
             let warmed = match warming {
-                Warming::Ahead(ahead) => Ok(ready!(ahead.as_mut().poll(context))),
+                Warming::Ahead(ahead) => {
+                    ready!(ahead.as_mut().poll(context));
+                    Ok(())
+                }
                 Warming::Job(job) => ready!(std::pin::Pin::new(job).poll(context)),
             };
             self.warming = None;
