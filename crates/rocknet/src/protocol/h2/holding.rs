@@ -18,7 +18,7 @@ use rocknet_proto::request::OwnedRequest;
 
 use super::answer::{Answer, Held, Incoming, State};
 use super::answering::Asked;
-use super::connection::Connection;
+use super::connection::{Connection, State as Stage};
 use crate::exchange::{ContentError, RequestContent};
 use crate::guard;
 use crate::protocol::deadlines::Deadlines;
@@ -68,6 +68,10 @@ impl<L: Link> Connection<L> {
         self.is_holding = true;
         self.work_off(worker, &worker.view(), head, backlog);
         self.is_holding = false;
+        if self.engine.is_closed() {
+            // The last word is queued: whatever else comes is of no meaning, and is not read before that has left.
+            self.state = Stage::Closing;
+        }
         Poll::Ready(Ok(()))
     }
 
