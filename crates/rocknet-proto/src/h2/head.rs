@@ -1,17 +1,14 @@
 //! The head of a request out of HPACK: decoded behind each other into one buffer, judged, and indexed like any other head.
 
+mod judge;
+
 use super::error::Malformed;
 use super::hpack::{Name, Pseudo, Sink};
 use super::priority::Priority;
-use crate::bytes::{TARGET, all, is_token, target_stop_from};
-use crate::fields::{Known, KnownSet, Span};
-use crate::h1::authority;
-use crate::h1::content::FORBIDDEN_TRAILERS;
-use crate::h1::framing::digits;
+use crate::fields::{Known, Span};
 use crate::h1::{FieldFault, Refusal};
 use crate::limits::Limits;
-use crate::method::Method;
-use crate::request::{Request, RequestIndex, TargetForm, Version};
+use crate::request::{Request, RequestIndex};
 
 /// The buffer heads are decoded into, and the index of the last one. A worker has one for all its connections.
 #[derive(Debug, Default)]
@@ -70,24 +67,6 @@ impl From<Refusal> for HeadFault {
 
 /// Keeps what an unusual head took no longer than to the next one.
 const SPARE_MAX: usize = 64 * 1024;
-
-/// Fields that a request without any of needs no second look.
-const NOTABLE: KnownSet = CONNECTION_FIELDS.union(KnownSet::of(&[
-    Known::ContentLength,
-    Known::Expect,
-    Known::Host,
-    Known::Priority,
-    Known::Te,
-]));
-
-/// Fields of a connection in HTTP/1, which have no meaning here and must not pass (RFC 9113 §8.2.2).
-const CONNECTION_FIELDS: KnownSet = KnownSet::of(&[
-    Known::Connection,
-    Known::KeepAlive,
-    Known::ProxyConnection,
-    Known::TransferEncoding,
-    Known::Upgrade,
-]);
 
 impl Head {
     /// The bytes that the index points into.
@@ -256,190 +235,4 @@ impl HeadSink<'_> {
         parts.seen |= 1 << pseudo as u8;
         parts.pseudo[pseudo as usize] = value;
     }
-
-    /// Judges the whole head and completes its index.
-    #[inline]
-    pub(crate) fn finish_request(self) -> Result<Facts, HeadFault> {
-        let Head {
-            bytes,
-            index,
-            cookie,
-            parts,
-        } = self.head;
-        if let Some(flaw) = parts.flaw {
-            return Err(flaw.into());
-        }
-        index.version = Version::Http2;
-        if let Some(refusal) = parts.excess {
-            (index.method_name, index.target) = (Span::default(), Span::default());
-            return Err(refusal.into());
-        }
-        if parts.has_cookie {
-            let start = bytes.len();
-            bytes.extend_from_slice(b"cookie");
-            let value = bytes.len();
-            bytes.extend_from_slice(cookie);
-            let (name, value) = (Span::new(start, value), Span::new(value, bytes.len()));
-            index.fields.push(name, Some(Known::Cookie), value);
-        }
-        index.head_size = bytes.len() as u32;
-        if !parts.has(Pseudo::Method) {
-            return Err(Malformed::PseudoMissing.into());
-        }
-        index.method_name = parts.pseudo[Pseudo::Method as usize];
-        let method = index.method_name.of(bytes);
-        if method != b"GET" {
-            if !is_token(method) {
-                return Err(Malformed::Method.into());
-            }
-            index.method = Method::from_bytes(method);
-        }
-        index.authority = parts.pseudo[Pseudo::Authority as usize];
-        if index.method == Method::Connect && !parts.has(Pseudo::Protocol) {
-            read_connect(bytes, index, parts)?;
-        } else {
-            read_target(bytes, index, parts, self.limits)?;
-        }
-        let mut facts = Facts::default();
-        if index.fields.any(NOTABLE) {
-            facts = read_notable(bytes, index, parts)?;
-        }
-        let host = index.authority.of(bytes);
-        if host.is_empty() {
-            return Err(Refusal::HostMissing.into());
-        }
-        if !authority::is_valid(host) {
-            return Err(Refusal::HostInvalid.into());
-        }
-        Ok(facts)
-    }
-
-    /// Judges trailers; they are left in the index.
-    pub(crate) fn finish_trailers(self) -> Result<(), Malformed> {
-        let parts = &self.head.parts;
-        if let Some(flaw) = parts.flaw {
-            return Err(flaw);
-        }
-        if parts.excess.is_some() {
-            return Err(Malformed::TrailersTooLarge);
-        }
-        let trailers = &self.head.index.trailers;
-        if trailers.any(FORBIDDEN_TRAILERS) || trailers.any(CONNECTION_FIELDS) {
-            return Err(Malformed::ForbiddenTrailer);
-        }
-        Ok(())
-    }
-}
-
-/// CONNECT names an authority with a port and nothing else (RFC 9113 §8.5).
-#[cold]
-fn read_connect(bytes: &[u8], index: &mut RequestIndex, parts: &Parts) -> Result<(), HeadFault> {
-    if parts.has(Pseudo::Scheme) || parts.has(Pseudo::Path) || !parts.has(Pseudo::Authority) {
-        return Err(Malformed::Connect.into());
-    }
-    index.form = TargetForm::Authority;
-    index.target = index.authority;
-    let target = index.target.of(bytes);
-    let has_port = target.last().is_some_and(u8::is_ascii_digit)
-        && target
-            .iter()
-            .rposition(|&byte| byte == b':' || byte == b']')
-            .is_some_and(|at| target[at] == b':');
-    if has_port && authority::is_valid(target) {
-        Ok(())
-    } else {
-        Err(Refusal::TargetForm.into())
-    }
-}
-
-#[inline]
-fn read_target(bytes: &[u8], index: &mut RequestIndex, parts: &Parts, limits: &Limits) -> Result<(), HeadFault> {
-    if !parts.has(Pseudo::Scheme) || !parts.has(Pseudo::Path) {
-        return Err(Malformed::PseudoMissing.into());
-    }
-    if parts.has(Pseudo::Protocol) && index.method != Method::Connect {
-        return Err(Malformed::Protocol.into());
-    }
-    let scheme = parts.pseudo[Pseudo::Scheme as usize].of(bytes);
-    if !scheme.eq_ignore_ascii_case(b"http") && !scheme.eq_ignore_ascii_case(b"https") {
-        return Err(Refusal::TargetScheme.into());
-    }
-    let place = parts.pseudo[Pseudo::Path as usize];
-    let target = place.of(bytes);
-    if target.len() > limits.target_size {
-        return Err(Refusal::TargetTooLong.into());
-    }
-    index.target = place;
-    if target.first() != Some(&b'/') {
-        return match target {
-            b"" => Err(Malformed::PathEmpty.into()),
-            b"*" if index.method == Method::Options => {
-                (index.form, index.path) = (TargetForm::Asterisk, place);
-                Ok(())
-            }
-            _ => Err(Refusal::TargetForm.into()),
-        };
-    }
-    let mut stop = target_stop_from(target, 0);
-    let mut query = None;
-    while let Some(b'?') = target.get(stop) {
-        query.get_or_insert(stop);
-        stop = target_stop_from(target, stop + 1);
-    }
-    if stop != target.len() {
-        let fragment = target[stop] == b'#' && all(&target[stop..], TARGET);
-        let refusal = if fragment {
-            Refusal::TargetFragment
-        } else {
-            Refusal::TargetByte
-        };
-        return Err(refusal.into());
-    }
-    let start = place.start as usize;
-    index.path = Span::new(start, query.map_or(place.end as usize, |mark| start + mark));
-    index.query = query.map(|mark| Span::new(start + mark + 1, place.end as usize));
-    Ok(())
-}
-
-/// Fields of the connection, Host beside `:authority`, and what Content-Length, Expect, Priority and TE say.
-fn read_notable(bytes: &[u8], index: &mut RequestIndex, parts: &Parts) -> Result<Facts, HeadFault> {
-    let fields = index.fields.view(bytes);
-    if fields.any(CONNECTION_FIELDS) {
-        return Err(Malformed::ConnectionField.into());
-    }
-    if !fields.all(Known::Te).all(|te| te.eq_ignore_ascii_case(b"trailers")) {
-        return Err(Malformed::Te.into());
-    }
-    let mut facts = Facts::default();
-    if let Some(length) = fields.get(Known::ContentLength) {
-        let length = digits(length).filter(|_| !fields.is_repeated(Known::ContentLength));
-        facts.content_length = Some(length.ok_or(Malformed::ContentLength)?);
-    }
-    for expectation in fields.all(Known::Expect) {
-        if !expectation.eq_ignore_ascii_case(b"100-continue") {
-            return Err(Refusal::Expectation.into());
-        }
-        facts.expects_continue = true;
-    }
-    facts.priority = fields.get(Known::Priority).map(Priority::parse);
-    if let Some(host) = index.fields.place(Known::Host) {
-        if index.fields.is_repeated(Known::Host) {
-            return Err(Refusal::HostRepeated.into());
-        }
-        if !parts.has(Pseudo::Authority) {
-            index.authority = host;
-        } else {
-            let scheme = parts.pseudo[Pseudo::Scheme as usize].of(bytes);
-            let port: &[u8] = if scheme.eq_ignore_ascii_case(b"https") {
-                b"443"
-            } else {
-                b"80"
-            };
-            // RFC 9113 §8.3.1: a client that names two hosts wants something of us.
-            if !authority::same(index.authority.of(bytes), host.of(bytes), port) {
-                return Err(Refusal::HostMismatch.into());
-            }
-        }
-    }
-    Ok(facts)
 }
