@@ -1,5 +1,7 @@
 //! From a request to what answers it: host → site, path → scope, then the cache or a handler.
 
+mod encoding;
+
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -10,12 +12,12 @@ use rocknet_proto::semantics::safe_path::{PathError, SafePath};
 use rocknet_proto::status::Status;
 
 use crate::blocking::JobError;
-use crate::cache::entry::{Asset, Content, Found, REFRESH_AFTER_MS, STALE_AFTER_MS, Variant};
+use crate::cache::entry::{Found, REFRESH_AFTER_MS, STALE_AFTER_MS, Variant};
 use crate::cache::front::Known;
 use crate::exchange::{Client, Exchange, RequestContent, Secure};
 use crate::filter;
 use crate::handler::files::answer::{self, Choice};
-use crate::handler::files::{encode, listing, load};
+use crate::handler::files::listing;
 use crate::handler::{Answering, fixed};
 use crate::preload::{self, Preloads};
 use crate::prepared::Prepared;
@@ -129,7 +131,7 @@ pub fn from_known(
             }
             Choice::Respond(response) => *response,
             Choice::Encode(coding) => {
-                return encode_form(worker, known, asset, coding, owned).unwrap_or_else(|| {
+                return encoding::encode_form(worker, known, asset, coding, owned).unwrap_or_else(|| {
                     reply.send(&asset.plain.full, Some((&**known, &asset.plain)));
                     Dispatched::Sent(asset.plain.full.status)
                 });
@@ -327,72 +329,6 @@ fn list(worker: &Rc<Worker>, known: &Known, relative: &[u8], request: &Request<'
         filter::headers::apply(&scope, &mut response.fields);
         Outcome::Response(Box::new(response))
     })
-}
-
-/// Makes a coded form: kept, where the plain one is in memory; while it is sent, where it is not. `None`: there is too
-/// much of that under way, and the plain one does.
-fn encode_form(
-    worker: &Rc<Worker>,
-    known: &Rc<Known>,
-    asset: &Asset,
-    coding: rocknet_proto::semantics::negotiation::Coding,
-    owned: impl FnOnce() -> Rc<OwnedRequest>,
-) -> Option<Dispatched> {
-    match &asset.plain.content {
-        Content::Memory(content) => {
-            let (content, entry, scope) = (content.clone(), Arc::clone(&known.entry), Arc::clone(&known.scope));
-            let (cache, path, request) = (worker.shared.cache.clone(), known.path.clone(), owned());
-            let job = worker.shared.pool.spawn(scope.priority, move || {
-                let Found::Asset(asset) = &entry.found else { return };
-                // Many may have asked for it at once; the first job did it for all.
-                if asset.encoded(coding).is_some() {
-                    return;
-                }
-                let variant = encode::encode(coding, &content)
-                    .map(|encoded| Box::new(load::coded(&scope, asset, coding, encoded)));
-                let grown = variant.as_deref().map_or(0, Variant::size);
-                if asset.keep(coding, variant) {
-                    cache.grew(scope.id, &path, grown);
-                }
-            });
-            let known = Rc::clone(known);
-            Some(later(async move {
-                let (Err(error), Found::Asset(asset)) = (job.await, &known.entry.found) else {
-                    return Outcome::Known(known, request);
-                };
-                // Without a coded form the plain one does; the next request may find more room.
-                tracing::debug!("cannot compress {}: {error}", known.path);
-                if error == JobError::Panicked {
-                    asset.keep(coding, None);
-                }
-                let mut response = answer::plain(asset);
-                filter::headers::apply(&known.scope, &mut response.fields);
-                Outcome::Response(Box::new(response))
-            }))
-        }
-        Content::File(file) => {
-            let pool = worker.shared.pool.clone();
-            let stream = match encode::EncodedFile::new(coding, Arc::clone(file), pool, known.scope.priority) {
-                Ok(stream) => stream?,
-                Err(error) => {
-                    tracing::warn!("cannot compress {}: {error}", known.path);
-                    return None;
-                }
-            };
-            let mut fields = asset.fields.clone();
-            fields.remove("Accept-Ranges");
-            fields.add("Content-Encoding", coding.name());
-            if let Some(etag) = asset.tag(coding) {
-                fields.add("ETag", String::from_utf8_lossy(etag.as_bytes()).into_owned());
-            }
-            filter::headers::apply(&known.scope, &mut fields);
-            Some(Dispatched::Respond(Box::new(Response {
-                status: asset.status,
-                fields,
-                body: Body::Stream(Box::new(stream)),
-            })))
-        }
-    }
 }
 
 /// Too much to do is 503; a job that failed is our fault.
