@@ -3,6 +3,7 @@
 mod browser;
 mod clients;
 mod h2spec;
+mod hpack;
 mod push;
 mod server;
 mod slow;
@@ -46,6 +47,8 @@ enum Step {
     H2spec,
     /// nghttp is pushed to, curl is told
     Push,
+    /// Field blocks to and from the HPACK of Python
+    Hpack,
     /// slowhttptest: slow heads, bodies, ranges and readers; takes minutes
     Slow,
 }
@@ -87,6 +90,9 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         if wanted(step) {
             steps.step(name, || work(&program));
         }
+    }
+    if wanted(Step::Hpack) {
+        steps.step("hpack", hpack::run);
     }
     if wanted(Step::Slow) {
         for (name, option) in slow::ATTACKS {

@@ -84,6 +84,12 @@ const PACKAGES: &[Package] = &[
     package("valgrind", "valgrind", &[Bench], "counts instructions per request"),
     package("taskset", "util-linux", &[Bench], "gives server and load a core each"),
     package(
+        "pip3",
+        "python3-pip",
+        &[Conform],
+        "brings the HPACK of Python, which ours is held against",
+    ),
+    package(
         "slowhttptest",
         "slowhttptest",
         &[Conform],

@@ -4,9 +4,11 @@
 
 mod conversation;
 mod h2;
+mod hpack;
 
 pub use conversation::{Answering, client_conversation, server_conversation};
-pub use h2::{H2Answering, h2_conversation, hpack};
+pub use h2::{H2Answering, h2_conversation};
+pub use hpack::{Hpack, Pair, hpack};
 
 use crate::h2::{Config, PREFACE};
 use crate::limits::Limits;

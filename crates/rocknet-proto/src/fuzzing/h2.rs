@@ -2,7 +2,7 @@
 
 use crate::fields::Fields;
 use crate::h2::frame::{ACK, END_STREAM, FrameHeader, FrameType, HEADER_SIZE, wire_code};
-use crate::h2::hpack::{Decoder, Encoder, Name, Sink};
+use crate::h2::hpack::{Decoder, Name, Sink};
 use crate::h2::{Config, ErrorCode, Event, Head, PreparedHead, Sending, ServerConnection, StreamId};
 use crate::limits::Limits;
 use crate::status::Status;
@@ -276,53 +276,6 @@ fn fields(fields: Fields<'_>) -> String {
 
 fn text(bytes: &[u8]) -> String {
     bytes.escape_ascii().to_string()
-}
-
-/// Any bytes as a field block: no panic, bounded memory, and what is read can be written and read again.
-pub fn hpack(data: &[u8]) {
-    let (first, data) = data.split_first().unwrap_or((&0, data));
-    let size = usize::from(*first) * 32;
-    let (mut decoder, mut encoder, mut again) = (Decoder::new(size), Encoder::new(), Decoder::new(4096));
-    encoder.set_allowed(u32::from(*first) * 32);
-    // Blocks of the bytes' own choosing, one behind the other through the same tables.
-    for block in data.split(|&byte| byte == 0xfe) {
-        let mut found = Pairs::default();
-        let result = decoder.decode(block, &mut found);
-        assert!(decoder.memory() <= 4 * size + 1024, "the table is bounded");
-        let mut out = Vec::new();
-        encoder.begin_block(&mut out);
-        for (name, value) in &found.pairs {
-            encoder.encode(name, value, &mut out);
-        }
-        let mut read = Pairs::default();
-        assert_eq!(again.decode(&out, &mut read), Ok(()));
-        assert_eq!(read.pairs, found.pairs);
-        if result.is_err() {
-            return;
-        }
-    }
-}
-
-#[derive(Default)]
-struct Pairs {
-    buffer: Vec<u8>,
-    pairs: Vec<(Vec<u8>, Vec<u8>)>,
-}
-
-impl Sink for Pairs {
-    fn buffer(&mut self) -> &mut Vec<u8> {
-        &mut self.buffer
-    }
-
-    fn field(&mut self, _: Name, _: bool, start: usize, value: usize) {
-        let pair = (self.buffer[start..value].to_vec(), self.buffer[value..].to_vec());
-        self.pairs.push(pair);
-        self.buffer.truncate(start);
-    }
-
-    fn is_full(&self) -> bool {
-        self.pairs.len() >= 256
-    }
 }
 
 /// Turns any bytes into frames that mostly make sense: a byte chooses the frame, the next ones its parts.

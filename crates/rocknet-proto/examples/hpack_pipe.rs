@@ -1,0 +1,54 @@
+//! Encodes and decodes field blocks line by line, for another implementation to check both ways.
+//!
+//! `read HEX` is answered with the fields of a block as `NAME:VALUE`, `write NAME:VALUE …` with the block, all in hexadecimal;
+//! `allow N` says how large the encoder's table may be.
+
+use std::io::{BufRead, Write};
+
+use rocknet_proto::fuzzing::{Hpack, Pair};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut hpack = Hpack::new(4096);
+    let mut out = std::io::stdout().lock();
+    for line in std::io::stdin().lock().lines() {
+        let line = line?;
+        let (verb, rest) = line.split_once(' ').unwrap_or((&line, ""));
+        match verb {
+            "allow" => hpack.allow(rest.parse()?),
+            "read" => {
+                let (fields, is_good) = hpack.read(&bytes(rest)?);
+                let fields: Vec<String> = fields
+                    .iter()
+                    .map(|(name, value)| format!("{}:{}", hex(name), hex(value)))
+                    .collect();
+                writeln!(out, "{}", if is_good { fields.join(" ") } else { "refused".into() })?;
+            }
+            "write" => {
+                let fields: Vec<Pair> = rest.split_whitespace().map(field).collect::<Result<_, _>>()?;
+                writeln!(out, "{}", hex(&hpack.write(&fields)))?;
+            }
+            _ => return Err(format!("no verb: {verb}").into()),
+        }
+        out.flush()?;
+    }
+    Ok(())
+}
+
+fn field(text: &str) -> Result<Pair, Box<dyn std::error::Error>> {
+    let (name, value) = text.split_once(':').ok_or("a field without a colon")?;
+    Ok((bytes(name)?, bytes(value)?))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn bytes(hex: &str) -> Result<Vec<u8>, Box<dyn std::error::Error>> {
+    let (pairs, []) = hex.as_bytes().as_chunks::<2>() else {
+        return Err("half a byte".into());
+    };
+    pairs
+        .iter()
+        .map(|pair| Ok(u8::from_str_radix(std::str::from_utf8(pair)?, 16)?))
+        .collect()
+}

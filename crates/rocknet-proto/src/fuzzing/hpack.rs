@@ -1,0 +1,87 @@
+//! Field blocks in and out through tables that stay, for fuzz targets and for another implementation to talk to.
+
+use crate::h2::hpack::{Decoder, Encoder, Name, Sink};
+
+/// A field, its name and its value.
+pub type Pair = (Vec<u8>, Vec<u8>);
+
+/// Both directions of one connection.
+#[derive(Debug)]
+pub struct Hpack {
+    decoder: Decoder,
+    encoder: Encoder,
+}
+
+impl Hpack {
+    /// A decoder whose table has at most so many bytes, and an encoder as connections have it.
+    pub fn new(table_size: usize) -> Hpack {
+        Hpack {
+            decoder: Decoder::new(table_size),
+            encoder: Encoder::new(),
+        }
+    }
+
+    /// The other side lets our table be so large.
+    pub fn allow(&mut self, size: u32) {
+        self.encoder.set_allowed(size);
+    }
+
+    /// Reads a block; the fields before what is wrong with it, and whether anything is.
+    pub fn read(&mut self, block: &[u8]) -> (Vec<Pair>, bool) {
+        let mut found = Pairs::default();
+        let is_good = self.decoder.decode(block, &mut found).is_ok();
+        (found.pairs, is_good)
+    }
+
+    pub fn write(&mut self, fields: &[Pair]) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.encoder.begin_block(&mut out);
+        for (name, value) in fields {
+            self.encoder.encode(name, value, &mut out);
+        }
+        out
+    }
+}
+
+/// Most fields that are kept of one block.
+const PAIRS_MAX: usize = 256;
+
+#[derive(Default)]
+struct Pairs {
+    buffer: Vec<u8>,
+    pairs: Vec<Pair>,
+}
+
+impl Sink for Pairs {
+    fn buffer(&mut self) -> &mut Vec<u8> {
+        &mut self.buffer
+    }
+
+    fn field(&mut self, _: Name, _: bool, start: usize, value: usize) {
+        let pair = (self.buffer[start..value].to_vec(), self.buffer[value..].to_vec());
+        self.pairs.push(pair);
+        self.buffer.truncate(start);
+    }
+
+    fn is_full(&self) -> bool {
+        self.pairs.len() >= PAIRS_MAX
+    }
+}
+
+/// Any bytes as field blocks: no panic, bounded memory, and what is read can be written and read again.
+pub fn hpack(data: &[u8]) {
+    let (first, data) = data.split_first().unwrap_or((&0, data));
+    let size = usize::from(*first) * 32;
+    let (mut pipe, mut again) = (Hpack::new(size), Hpack::new(4096));
+    pipe.allow(u32::from(*first) * 32);
+    // Blocks of the bytes' own choosing, one behind the other through the same tables.
+    for block in data.split(|&byte| byte == 0xfe) {
+        let (fields, is_good) = pipe.read(block);
+        assert!(pipe.decoder.memory() <= 4 * size + 1024, "the table is bounded");
+        let out = pipe.write(&fields);
+        assert_eq!(again.read(&out), (fields, true));
+        if !is_good {
+            return;
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! HPACK against another implementation, both ways: thousands of blocks through tables that stay.
+
+use crate::command::{cargo, command, output, run as run_command};
+use crate::{Failure, repository};
+use std::fs;
+
+/// The other implementation, of one version for everybody.
+const PACKAGE: &str = "hpack==4.1.0";
+/// Writes blocks and reads ours.
+const SCRIPT: &str = include_str!("field_blocks.py");
+
+pub fn run() -> Result<(), Failure> {
+    run_command(cargo().args([
+        "build",
+        "--locked",
+        "--quiet",
+        "-p",
+        "rocknet-proto",
+        "--example",
+        "hpack_pipe",
+    ]))?;
+    let packages = repository::target().join("tools/python");
+    if !packages.join("hpack").is_dir() {
+        let mut pip = command("python3");
+        pip.args(["-m", "pip", "install", "--quiet", PACKAGE, "--target"]);
+        output(pip.arg(&packages))?;
+    }
+    let folder = tempfile::tempdir()?;
+    let script = folder.path().join("field_blocks.py");
+    fs::write(&script, SCRIPT)?;
+    let said = output(
+        command("python3")
+            .arg(&script)
+            .arg(repository::target().join("debug/examples/hpack_pipe"))
+            .env("PYTHONPATH", &packages),
+    )?;
+    print!("{said}");
+    Ok(())
+}
