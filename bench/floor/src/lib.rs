@@ -1,4 +1,4 @@
-//! One epoll loop on one thread: accept, read, count whole request heads, hand them to the program that answers.
+//! One epoll loop on one thread: accept, read, find whole requests, hand them to the program that answers.
 //!
 //! A lower bound, not a server: no limits, no deadlines, no routing, no clock, and a client that misbehaves is dropped.
 //! What remains is the work the kernel and the socket ask of any server, so that a server's own share can be told apart.
@@ -17,6 +17,11 @@ pub trait Answer {
     /// Whether the loop should report room in the socket's buffer: answers longer than the buffer need it.
     const WAITS_FOR_ROOM: bool;
 
+    /// Finds the whole requests at the front of what has come: heads of HTTP/1, where a program does not speak otherwise.
+    fn find(&mut self, _state: &mut Self::State, unread: &[u8]) -> io::Result<Found> {
+        Found::heads(unread)
+    }
+
     /// Answers `requests` whole requests that came in one read, and says whether all is sent; an error closes the connection.
     fn answer(&mut self, socket: &OwnedFd, state: &mut Self::State, requests: usize) -> io::Result<bool>;
 
@@ -26,7 +31,7 @@ pub trait Answer {
 
 struct Connection<S> {
     socket: OwnedFd,
-    /// Bytes of a head that has not come whole yet; empty, and so without memory, nearly always.
+    /// Bytes of a request that has not come whole yet; empty, and so without memory, nearly always.
     partial: Vec<u8>,
     /// An HTTP/1.0 client (ab) has asked: it takes the end of the connection for the end of the answer.
     last: bool,
@@ -126,18 +131,18 @@ fn step<A: Answer>(
             Err(rustix::io::Errno::AGAIN) => return Ok(true),
             Err(error) => return Err(error.into()),
         };
-        let heads = if partial.is_empty() {
-            let heads = Heads::count(&input[..length])?;
-            partial.extend_from_slice(&input[heads.bytes..length]);
-            heads
+        let found = if partial.is_empty() {
+            let found = program.find(state, &input[..length])?;
+            partial.extend_from_slice(&input[found.bytes..length]);
+            found
         } else {
             partial.extend_from_slice(&input[..length]);
-            let heads = Heads::count(partial)?;
-            partial.drain(..heads.bytes);
-            heads
+            let found = program.find(state, partial)?;
+            partial.drain(..found.bytes);
+            found
         };
-        *last |= heads.last;
-        if heads.number > 0 && program.answer(socket, state, heads.number)? && *last {
+        *last |= found.last;
+        if found.number > 0 && program.answer(socket, state, found.number)? && *last {
             return Ok(false);
         }
         // Edge-triggered: a full buffer may leave bytes in the socket that no further event would tell of.
@@ -147,17 +152,17 @@ fn step<A: Answer>(
     }
 }
 
-/// The whole heads at the front of some bytes.
+/// The whole requests at the front of some bytes.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Heads {
-    number: usize,
-    bytes: usize,
+pub struct Found {
+    pub number: usize,
+    pub bytes: usize,
     /// One of them is of HTTP/1.0, so the connection ends after its answer.
-    last: bool,
+    pub last: bool,
 }
 
-impl Heads {
-    fn count(bytes: &[u8]) -> io::Result<Self> {
+impl Found {
+    fn heads(bytes: &[u8]) -> io::Result<Self> {
         let mut heads = Self::default();
         while heads.bytes < bytes.len() {
             let mut fields = [httparse::EMPTY_HEADER; FIELDS];
@@ -204,11 +209,11 @@ mod tests {
         ];
         for (text, number, bytes, last) in rows {
             assert_eq!(
-                Heads::count(text.as_bytes()).unwrap(),
-                Heads { number, bytes, last },
+                Found::heads(text.as_bytes()).unwrap(),
+                Found { number, bytes, last },
                 "{text:?}"
             );
         }
-        assert!(Heads::count(b"\0\0\0\0").is_err());
+        assert!(Found::heads(b"\0\0\0\0").is_err());
     }
 }

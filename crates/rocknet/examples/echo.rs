@@ -1,5 +1,5 @@
-//! A program with RockNet inside: the sites of a configuration, and at `/echo` of each a handler of the program's own,
-//! which says back what it is sent.
+//! A program with RockNet inside: the sites of a configuration, and in each of them two handlers of the program's own. `/echo`
+//! says back what it is sent, `/length` how much that is.
 //!
 //! `cargo run --example echo -- rocknet.toml`, then `curl -d hello http://localhost:8080/echo`.
 
@@ -17,9 +17,14 @@ use rocknet_config::model::Pattern;
 use rocknet_io::socket::Address;
 use rocknet_proto::status::Status;
 
-/// Where the handler stands.
-const PATH: &str = "/echo";
-/// What it says to those who send nothing.
+/// The allocator that the `rocknet` program has.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Where the handlers stand.
+const ECHO: &str = "/echo";
+const LENGTH: &str = "/length";
+/// What is said to those who send nothing.
 const GREETING: &str = "Send me something.\n";
 
 struct Echo;
@@ -41,6 +46,23 @@ impl Handler for Echo {
     }
 }
 
+struct Length;
+
+impl Handler for Length {
+    fn answer(&self, mut exchange: Exchange) -> Answering {
+        Box::pin(async move {
+            let mut length = 0;
+            loop {
+                match exchange.content.chunk().await {
+                    Ok(Some(chunk)) => length += chunk.len(),
+                    Ok(None) => return Response::new(Status::OK).body(format!("{length}\n").into_bytes()),
+                    Err(_) => return Response::new(Status::BAD_REQUEST),
+                }
+            }
+        })
+    }
+}
+
 fn main() -> ExitCode {
     let Some(file) = std::env::args_os().nth(1) else {
         eprintln!("name a configuration: echo rocknet.toml");
@@ -53,12 +75,17 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let mount = |site: &rocknet_config::model::Site| Mount {
-        site: site.name.clone(),
-        pattern: Pattern::Exact(PATH.to_owned()),
-        handler: Arc::new(Echo),
-    };
-    let mounts = loaded.config.sites.iter().map(mount).collect();
+    let handlers: [(&str, Arc<dyn Handler>); 2] = [(ECHO, Arc::new(Echo)), (LENGTH, Arc::new(Length))];
+    let mut mounts = Vec::new();
+    for site in &loaded.config.sites {
+        for (path, handler) in &handlers {
+            mounts.push(Mount {
+                site: site.name.clone(),
+                pattern: Pattern::Exact((*path).to_owned()),
+                handler: Arc::clone(handler),
+            });
+        }
+    }
     let server = match Server::start(loaded.config, mounts, &mut || Ok(())) {
         Ok(server) => server,
         Err(error) => {
@@ -70,7 +97,7 @@ fn main() -> ExitCode {
         match bound {
             Address::Tcp { ip, port } => {
                 let host = ip.map_or_else(|| "localhost".to_owned(), |ip| ip.to_string());
-                println!("http://{host}:{port}{PATH}");
+                println!("http://{host}:{port}{ECHO}");
             }
             Address::Unix(path) => println!("unix:{}", path.display()),
         }

@@ -89,12 +89,12 @@ fn parse(head: &str) -> Option<Answer> {
 }
 
 /// Opens `connections`, asks on each once, and hands them over open and idle.
-pub fn idle(port: u16, path: &str, connections: usize) -> io::Result<Vec<Client>> {
+pub fn idle(port: u16, path: &str, connections: usize) -> io::Result<Vec<TcpStream>> {
     (0..connections)
         .map(|_| {
             let mut client = Client::connect(port, path, None)?;
             client.ask()?;
-            Ok(client)
+            Ok(client.stream)
         })
         .collect()
 }

@@ -90,7 +90,7 @@ impl Site {
     /// The file behind `page`, written when it is first asked for.
     pub fn file(&self, page: Page) -> io::Result<PathBuf> {
         let path = self.root().join(name(page));
-        if let Page::File(length) = page
+        if let Page::File(length) | Page::Post(length) = page
             && !path.exists()
         {
             fill(&path, length)?;
@@ -105,15 +105,28 @@ pub fn name(page: Page) -> String {
         Page::Hello => "hello.html".into(),
         Page::File(length) => format!("{length}.bin"),
         Page::Missing => "nothing-here.html".into(),
+        Page::Post(_) => "length".into(),
     }
 }
+
+/// The statuses of right answers.
+pub fn statuses(page: Page) -> &'static [u16] {
+    match page {
+        Page::Hello | Page::File(_) => &[200],
+        Page::Missing => &[404],
+        Page::Post(_) => &[200, 308],
+    }
+}
+
+/// Where a POST is sent on to by servers that have no handler for it.
+pub const POSTED: &str = "/hello.html";
 
 /// The bytes of a right answer's body, where they are known.
 pub fn length(page: Page) -> Option<u64> {
     match page {
         Page::Hello => Some(HELLO.len() as u64),
         Page::File(length) => Some(length),
-        Page::Missing => None,
+        Page::Missing | Page::Post(_) => None,
     }
 }
 

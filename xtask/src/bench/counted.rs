@@ -3,7 +3,8 @@
 use super::Run;
 use super::client::{ask_times, idle as open_idle};
 use super::content;
-use super::lane::Lane;
+use super::http2::idle as open_idle_http2;
+use super::lane::{Lane, Version};
 use super::machine::descriptor_limit;
 use super::measure::{Memory, memory_kib};
 use super::peers::Setting;
@@ -60,6 +61,7 @@ fn start_one(run: &Run, lane: &Lane, wrapper: &[&str]) -> Result<Started, Failur
         page: Page::Hello,
         variant: lane.variant,
         scheme: lane.scheme,
+        version: lane.version,
     };
     let launch = lane.peer.configure(&setting)?;
     let begin = Instant::now();
@@ -147,9 +149,13 @@ pub fn idle(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
         }
         let started = start_one(run, lane, &[])?;
         let pid = started.server.pid();
-        ask_times(started.port, &hello(), 10)?;
+        let ask_idle = |count| match lane.version {
+            Version::Http1 => open_idle(started.port, &hello(), count),
+            Version::Http2 => open_idle_http2(started.port, &hello(), count),
+        };
+        drop(ask_idle(10)?);
         let before = memory_kib(pid, Memory::Resident);
-        let held = open_idle(started.port, &hello(), connections)?;
+        let held = ask_idle(connections)?;
         let after = memory_kib(pid, Memory::Resident);
         let bytes = after.saturating_sub(before) as f64 * 1024.0 / held.len() as f64;
         Ok(vec![bytes, after as f64 / 1024.0])

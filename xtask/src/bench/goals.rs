@@ -12,6 +12,8 @@ pub struct Goal {
 /// Where the figure of a goal is read: rows and lanes by their names.
 #[derive(Clone, Copy)]
 pub enum Figure {
+    /// Microseconds of CPU time of (row, lane).
+    Cost(&'static str, &'static str),
     /// CPU time of (row, lane), as a ratio to the floor.
     Ratio(&'static str, &'static str),
     /// CPU time of (row, lane), as a ratio to another lane's.
@@ -32,6 +34,7 @@ impl Figure {
     /// The figure reached; nothing when its row was not run or a lane is absent.
     pub fn read(self, results: &Results) -> Option<f64> {
         Some(match self {
+            Self::Cost(row, lane) => results.us(row, lane)?,
             Self::Ratio(row, lane) => results.ratio(row, lane)?,
             Self::Beside(row, lane, other) => results.us(row, lane)? / results.us(row, other)?,
             Self::More(row, lane, other) => results.us(row, lane)? - results.us(row, other)?,
@@ -44,7 +47,7 @@ impl Figure {
     /// Every row and lane that it names.
     pub fn sources(self) -> Vec<(&'static str, &'static str)> {
         match self {
-            Self::Ratio(row, lane) | Self::Counted(row, lane, _) => vec![(row, lane)],
+            Self::Cost(row, lane) | Self::Ratio(row, lane) | Self::Counted(row, lane, _) => vec![(row, lane)],
             Self::Beside(row, lane, other) | Self::More(row, lane, other) => vec![(row, lane), (row, other)],
             Self::Rates(one, other) => vec![one, other],
         }

@@ -1,6 +1,7 @@
 //! The groups of rows: each is a file that lists its rows, their lanes and its goals, and writes a page of its own.
 
 pub mod h1;
+pub mod h2;
 pub mod io;
 pub mod tls;
 
@@ -17,7 +18,7 @@ pub struct Group {
 }
 
 /// Every group of the bench.
-pub const ALL: &[Group] = &[h1::GROUP, io::GROUP, tls::GROUP];
+pub const ALL: &[Group] = &[h1::GROUP, h2::GROUP, io::GROUP, tls::GROUP];
 
 #[cfg(test)]
 mod tests {

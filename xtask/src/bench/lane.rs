@@ -10,6 +10,7 @@ pub struct Lane {
     pub peer: &'static Peer,
     pub variant: Variant,
     pub scheme: Scheme,
+    pub version: Version,
     /// Variables it is started with.
     pub environment: &'static [(&'static str, &'static str)],
     /// What one of its descriptors must be: a server that quietly does without what the lane is about has no figures in it.
@@ -33,9 +34,19 @@ pub enum Scheme {
     Https,
 }
 
+/// What is spoken of HTTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Version {
+    Http1,
+    /// By prior knowledge in the clear, by ALPN over TLS.
+    Http2,
+}
+
 pub const FLOOR: Lane = plain(&floor::PEER);
 pub const FLOOR_FILE: Lane = plain(&floor::FILE);
+pub const FLOOR_H2: Lane = http2(plain(&floor::H2));
 pub const ROCKNET: Lane = plain(&rocknet::PEER);
+pub const ROCKNET_HANDLER: Lane = plain(&rocknet::WITH_HANDLER);
 pub const H2O: Lane = plain(&h2o::PEER);
 pub const LIGHTTPD: Lane = plain(&lighttpd::PEER);
 pub const NGINX: Lane = plain(&nginx::TUNED);
@@ -49,8 +60,25 @@ pub const fn plain(peer: &'static Peer) -> Lane {
         peer,
         variant: Variant::Plain,
         scheme: Scheme::Http,
+        version: Version::Http1,
         environment: &[],
         holds: None,
+    }
+}
+
+/// The same server, spoken to in HTTP/2.
+pub const fn http2(lane: Lane) -> Lane {
+    Lane {
+        version: Version::Http2,
+        ..lane
+    }
+}
+
+/// The same server over TLS.
+pub const fn over_tls(lane: Lane) -> Lane {
+    Lane {
+        scheme: Scheme::Https,
+        ..lane
     }
 }
 

@@ -1,5 +1,7 @@
 //! The load generators: how each is called, and what it says of the run.
 
+mod said;
+
 use super::LOAD_CORE;
 use crate::Failure;
 use crate::command::{find, shown};
@@ -17,6 +19,19 @@ pub enum Load {
         requests: u32,
         concurrent: u32,
     },
+    H2load {
+        connections: u32,
+        /// At once on each connection.
+        streams: u32,
+    },
+}
+
+/// What is asked for.
+pub struct Asked<'a> {
+    pub url: &'a str,
+    pub host: Option<&'a str>,
+    /// Content to be posted; without it is asked by GET.
+    pub content: Option<&'a Path>,
 }
 
 /// What a load generator counted.
@@ -84,8 +99,13 @@ impl Load {
         Self::Ab { requests, concurrent }
     }
 
+    pub const fn h2load(connections: u32, streams: u32) -> Self {
+        Self::H2load { connections, streams }
+    }
+
     pub fn connections(&self) -> u32 {
         match self {
+            Self::H2load { connections, .. } => *connections,
             Self::Wrk { connections, .. } => *connections,
             Self::Ab { concurrent, .. } => *concurrent,
         }
@@ -99,13 +119,14 @@ impl Load {
     /// of a hundred thousand, `wrk` counts such an answer and goes on.
     pub fn retries(&self) -> usize {
         match self {
-            Self::Wrk { .. } => 0,
+            Self::Wrk { .. } | Self::H2load { .. } => 0,
             Self::Ab { .. } => 1,
         }
     }
 
-    /// Loads `url` once, from the load's core. A failure tells the command and what it said last.
-    pub fn run(&self, url: &str, host: Option<&str>, scratch: &Path, quick: bool) -> Result<Count, Failure> {
+    /// Asks for a while, from the load's core. A failure tells the command and what it said last.
+    pub fn run(&self, asked: &Asked<'_>, scratch: &Path, quick: bool) -> Result<Count, Failure> {
+        let Asked { url, host, content } = *asked;
         let mut command = Command::new("taskset");
         command.args(["-c", &LOAD_CORE.to_string()]);
         match self {
@@ -128,7 +149,7 @@ impl Load {
                     command.args(["-H", &format!("Host: {host}")]);
                 }
                 command.arg(url);
-                count(&mut command, parse_wrk)
+                count(&mut command, said::wrk)
             }
             Self::Ab { requests, concurrent } => {
                 let requests = if quick { requests / 10 } else { *requests };
@@ -143,7 +164,17 @@ impl Load {
                     &concurrent.to_string(),
                     url,
                 ]);
-                count(&mut command, parse_ab)
+                count(&mut command, said::ab)
+            }
+            Self::H2load { connections, streams } => {
+                let seconds = if quick { SECONDS_QUICK } else { SECONDS };
+                command.args(["h2load", "-t1", &format!("-c{connections}"), &format!("-m{streams}")]);
+                command.args([format!("-D{seconds}"), "--warm-up-time=0".into()]);
+                if let Some(content) = content {
+                    command.arg("-d").arg(content);
+                }
+                command.arg(url);
+                count(&mut command, said::h2load)
             }
         }
     }
@@ -151,7 +182,7 @@ impl Load {
 
 /// The version line of each load generator, for the report.
 pub fn versions() -> Vec<String> {
-    [("wrk", "-v"), ("ab", "-V")]
+    [("wrk", "-v"), ("ab", "-V"), ("h2load", "--version")]
         .iter()
         .filter_map(|(program, option)| {
             // Both end with an error after telling their version, so only what they print counts.
@@ -188,141 +219,9 @@ fn last_lines(said: &str) -> String {
     }
 }
 
-fn parse_wrk(text: &str) -> Result<Count, Failure> {
-    let mut count = Count::default();
-    let mut found = false;
-    for line in text.lines().map(str::trim) {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        if let [number, "requests", "in", time, read, "read"] = words[..] {
-            found = true;
-            count.requests = number.parse()?;
-            count.seconds = milliseconds(time.trim_end_matches(',')).ok_or("wrk: no time")? / 1e3;
-            count.mebibytes = mebibytes(read).ok_or("wrk: no size")?;
-        } else if let ["99%", time] = words[..] {
-            // wrk tells zero when no answer was whole yet.
-            count.p99_ms = milliseconds(time).filter(|time| *time > 0.0);
-        } else if line.starts_with("Socket errors:") {
-            let numbers = line
-                .split(|letter: char| !letter.is_ascii_digit())
-                .filter_map(|word| word.parse::<u64>().ok());
-            count.failures += numbers.sum::<u64>();
-        } else if let Some(number) = line.strip_prefix("Non-2xx or 3xx responses:") {
-            count.refused = number.trim().parse()?;
-        }
-    }
-    if found {
-        Ok(count)
-    } else {
-        Err("counted nothing".into())
-    }
-}
-
-fn parse_ab(text: &str) -> Result<Count, Failure> {
-    let field = |name: &str| {
-        let line = text.lines().find_map(|line| line.trim().strip_prefix(name))?;
-        line.split_whitespace().next()?.parse::<f64>().ok()
-    };
-    let requests = field("Complete requests:").ok_or("counted nothing")?;
-    Ok(Count {
-        requests,
-        mebibytes: field("Total transferred:").unwrap_or(0.0) / f64::from(1 << 20),
-        seconds: field("Time taken for tests:").unwrap_or(0.0),
-        failures: field("Failed requests:").unwrap_or(0.0) as u64,
-        refused: field("Non-2xx responses:").unwrap_or(0.0) as u64,
-        p99_ms: field("99%"),
-    })
-}
-
-/// wrk's times: `870.00us`, `1.20ms`, `3.00s`, `1.50m`.
-fn milliseconds(text: &str) -> Option<f64> {
-    let split = text.find(|letter: char| letter.is_ascii_alphabetic())?;
-    let number: f64 = text[..split].parse().ok()?;
-    let factor = match &text[split..] {
-        "us" => 1e-3,
-        "ms" => 1.0,
-        "s" => 1e3,
-        "m" => 60e3,
-        _ => return None,
-    };
-    Some(number * factor)
-}
-
-/// wrk's sizes, in steps of 1024: `512.00B`, `1.50KB`, `35.20MB`, `9.81GB`.
-fn mebibytes(text: &str) -> Option<f64> {
-    let split = text.find(|letter: char| letter.is_ascii_alphabetic())?;
-    let number: f64 = text[..split].parse().ok()?;
-    let step = 1024.0;
-    let factor = match &text[split..] {
-        "B" => 1.0 / step / step,
-        "KB" => 1.0 / step,
-        "MB" => 1.0,
-        "GB" => step,
-        "TB" => step * step,
-        _ => return None,
-    };
-    Some(number * factor)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const WRK: &str = "\
-Running 3s test @ http://127.0.0.1:1/
-  1 threads and 64 connections
-  Thread Stats   Avg      Stdev     Max   +/- Stdev
-    Latency   409.60us  120.00us   3.50ms   90.12%
-    Req/Sec   150.20k     5.10k  160.00k    80.00%
-  Latency Distribution
-     50%  400.00us
-     99%    1.25ms
-  448000 requests in 3.00s, 1.50GB read
-  Socket errors: connect 1, read 2, write 3, timeout 4
-  Non-2xx or 3xx responses: 7
-Requests/sec: 149333.33
-Transfer/sec:    512.00MB
-";
-    const AB: &str = "\
-Concurrency Level:      10
-Time taken for tests:   4.000 seconds
-Complete requests:      100000
-Failed requests:        2
-   (Connect: 0, Receive: 1, Length: 0, Exceptions: 1)
-Non-2xx responses:      5
-Total transferred:      2097152 bytes
-Requests per second:    25000.00 [#/sec] (mean)
-  50%      1
-  99%      3
- 100%      9 (longest request)
-";
-
-    #[test]
-    fn what_wrk_says() {
-        let expected = Count {
-            requests: 448_000.0,
-            mebibytes: 1536.0,
-            seconds: 3.0,
-            failures: 10,
-            refused: 7,
-            p99_ms: Some(1.25),
-        };
-        assert_eq!(parse_wrk(WRK).unwrap(), expected);
-        assert!(parse_wrk("unable to connect").is_err());
-    }
-
-    #[test]
-    fn what_ab_says() {
-        let expected = Count {
-            requests: 100_000.0,
-            mebibytes: 2.0,
-            seconds: 4.0,
-            failures: 2,
-            refused: 5,
-            p99_ms: Some(3.0),
-        };
-        assert_eq!(parse_ab(AB).unwrap(), expected);
-        assert!(parse_ab("apr_socket_connect(): Connection refused").is_err());
-    }
 
     #[test]
     fn a_failure_tells_the_command_and_what_it_said_last() {
@@ -335,30 +234,14 @@ Requests per second:    25000.00 [#/sec] (mean)
             ("echo 'unable to connect'", "counted nothing: unable to connect"),
         ];
         for (script, expected) in rows {
-            let failure = count(Command::new("sh").args(["-c", script]), parse_wrk)
+            let failure = count(Command::new("sh").args(["-c", script]), said::wrk)
                 .unwrap_err()
                 .to_string();
             assert_eq!(failure, format!("`sh -c {script}` {expected}"));
         }
-        let failure = count(&mut Command::new("/no/such/program"), parse_ab)
+        let failure = count(&mut Command::new("/no/such/program"), said::ab)
             .unwrap_err()
             .to_string();
         assert!(failure.starts_with("`/no/such/program` did not start ("), "{failure}");
-    }
-
-    #[test]
-    fn units() {
-        for (text, expected) in [
-            ("870.00us", 0.87),
-            ("1.20ms", 1.2),
-            ("3.00s", 3000.0),
-            ("1.50m", 90_000.0),
-        ] {
-            assert!((milliseconds(text).unwrap() - expected).abs() < 1e-9, "{text}");
-        }
-        for (text, expected) in [("1024.00KB", 1.0), ("2.00MB", 2.0), ("1.00GB", 1024.0)] {
-            assert!((mebibytes(text).unwrap() - expected).abs() < 1e-9, "{text}");
-        }
-        assert_eq!((milliseconds("fast"), mebibytes("9.0QB")), (None, None));
     }
 }

@@ -9,6 +9,7 @@ mod content;
 mod counted;
 mod goals;
 mod group;
+mod http2;
 mod lane;
 mod load;
 mod machine;
@@ -224,7 +225,16 @@ fn build() -> Result<(), Failure> {
             .arg("--target-dir")
             .arg(peers::floor::target()),
     )?;
-    run_command(cargo().args(["build", "--release", "--locked", "-p", "rocknet"]))
+    run_command(cargo().args([
+        "build",
+        "--release",
+        "--locked",
+        "-p",
+        "rocknet",
+        "--bins",
+        "--example",
+        "echo",
+    ]))
 }
 
 #[cfg(test)]

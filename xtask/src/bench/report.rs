@@ -299,6 +299,7 @@ fn configuration(run: &Run, lane: &Lane) -> String {
         page: Page::Hello,
         variant: lane.variant,
         scheme: lane.scheme,
+        version: lane.version,
     };
     let text = lane
         .peer

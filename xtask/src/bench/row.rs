@@ -42,6 +42,9 @@ pub enum Page {
     File(u64),
     /// What no site has.
     Missing,
+    /// Where content of so many bytes is posted to: answered by a handler, or by a redirect once the content has been read,
+    /// which is the one answer to a POST that servers of files can give.
+    Post(u64),
 }
 
 pub const KIB: u64 = 1 << 10;

@@ -2,7 +2,7 @@
 
 use super::SERVER_CORE;
 use super::client::{Answer, Client};
-use super::lane::{Lane, Scheme};
+use super::lane::{Lane, Scheme, Version};
 use super::measure::tree;
 use super::peers::Launch;
 use crate::Failure;
@@ -104,17 +104,21 @@ impl Drop for Server {
     }
 }
 
-/// Asks once for `path`. Over TLS it is curl that asks: no time is taken of that.
+/// Asks once for `path`. Over TLS and in HTTP/2 it is curl that asks: no time is taken of that.
 fn ask(lane: &Lane, port: u16, path: &str) -> io::Result<Answer> {
     let host = lane.variant.host();
-    if lane.scheme == Scheme::Http {
+    if (lane.scheme, lane.version) == (Scheme::Http, Version::Http1) {
         return Client::connect(port, path, host.as_deref()).and_then(Client::ask_head);
     }
     let mut curl = Command::new("curl");
     curl.args([
         "--insecure",
         "--silent",
-        "--http1.1",
+        match (lane.version, lane.scheme) {
+            (Version::Http1, _) => "--http1.1",
+            (Version::Http2, Scheme::Http) => "--http2-prior-knowledge",
+            (Version::Http2, Scheme::Https) => "--http2",
+        },
         "--max-time",
         "10",
         "--output",

@@ -2,7 +2,7 @@
 
 use super::content;
 use super::lane::Lane;
-use super::load::Count;
+use super::load::{Asked, Count};
 use super::measure::{Memory, cpu_ns, holds, memory_kib, softirq_thread};
 use super::peers::Setting;
 use super::row::{Page, Timed};
@@ -120,14 +120,15 @@ fn start(run: &Run, work: &Timed, lane: Lane) -> Result<Contender, Failure> {
         page: work.page,
         variant: lane.variant,
         scheme: lane.scheme,
+        version: lane.version,
     };
     let launch = lane.peer.configure(&setting)?;
     let mut server = Server::start(&lane, &launch, &[], &scratch)?;
     let path = format!("/{}", content::name(work.page));
     let answer = server.first_answer(&lane, port, &path, &scratch)?;
     // A fast wrong answer must not win. The floors answer what they were made for, whatever is asked.
-    let status = if work.page == Page::Missing { 404 } else { 200 };
-    let right = answer.status == status && (status != 200 || answer.length == content::length(work.page));
+    let length = content::length(work.page);
+    let right = content::statuses(work.page).contains(&answer.status) && (length.is_none() || answer.length == length);
     if !right && !lane.peer.is_floor() {
         return Err(format!("answered {} with {:?} bytes", answer.status, answer.length).into());
     }
@@ -168,7 +169,16 @@ fn measure(run: &Run, work: &Timed, contender: &Contender, softirq: Option<u32>)
     let host = contender.lane.variant.host();
     let pid = contender.server.pid();
     let (before, start) = (cpu_ns(pid, softirq), Instant::now());
-    let count = work.load.run(&url, host.as_deref(), &contender.scratch, run.quick)?;
+    let content = match work.page {
+        Page::Post(_) => Some(run.site.file(work.page)?),
+        _ => None,
+    };
+    let asked = Asked {
+        url: &url,
+        host: host.as_deref(),
+        content: content.as_deref(),
+    };
+    let count = work.load.run(&asked, &contender.scratch, run.quick)?;
     let (spent, wall) = (
         cpu_ns(pid, softirq).saturating_sub(before) as f64,
         start.elapsed().as_secs_f64(),

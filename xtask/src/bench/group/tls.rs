@@ -3,7 +3,7 @@
 use super::Group;
 use crate::bench::goals::Figure::Beside;
 use crate::bench::goals::{Goal, goal};
-use crate::bench::lane::{H2O, Lane, NGINX, ROCKNET, Scheme};
+use crate::bench::lane::{H2O, Lane, NGINX, ROCKNET, over_tls};
 use crate::bench::load::Load;
 use crate::bench::row::Page::{File, Hello};
 use crate::bench::row::{GIB, MIB, Row, load};
@@ -17,13 +17,6 @@ pub const GROUP: Group = Group {
 
 /// No program is the floor of TLS: nginx is the unit.
 const EVERYONE: &[Lane] = &[over_tls(NGINX), over_tls(ROCKNET), over_tls(H2O)];
-
-const fn over_tls(lane: Lane) -> Lane {
-    Lane {
-        scheme: Scheme::Https,
-        ..lane
-    }
-}
 
 const KEPT: &str = "Kept connections";
 const SHAKEN: &str = "Handshakes";

@@ -2,6 +2,7 @@
 
 use super::{CONNECTIONS, Launch, Peer, Setting, user, write};
 use crate::Failure;
+use crate::bench::content::POSTED;
 use crate::command::find;
 
 pub const PEER: Peer = Peer {
@@ -14,13 +15,25 @@ pub const PEER: Peer = Peer {
 };
 
 fn configure(setting: &Setting<'_>) -> Result<Launch, Failure> {
+    let http2 = if setting.is_http2() {
+        "LoadModule http2_module modules/mod_http2.so\nProtocols h2 h2c http/1.1\n"
+    } else {
+        ""
+    };
+    let tls = setting.certificate()?.map_or(String::new(), |certificate| {
+        let (chain, key) = (certificate.chain.display(), certificate.key.display());
+        format!(
+            "LoadModule ssl_module modules/mod_ssl.so\nSSLEngine on\nSSLCertificateFile {chain}\nSSLCertificateKeyFile {key}\n"
+        )
+    });
     // Idle connections need no thread: the factor admits 64 + 160 × 64 of them to each of the two processes.
     let configuration = format!(
         "ServerRoot /usr/lib/apache2
 LoadModule mpm_event_module modules/mod_mpm_event.so
 LoadModule authz_core_module modules/mod_authz_core.so
 LoadModule mime_module modules/mod_mime.so
-ServerName localhost
+LoadModule alias_module modules/mod_alias.so
+{http2}{tls}ServerName localhost
 Listen 127.0.0.1:{port}
 ListenBacklog 4096
 PidFile {scratch}/apache.pid
@@ -40,6 +53,7 @@ KeepAliveTimeout 65
 EnableSendfile On
 TypesConfig /dev/null
 AddType text/html .html
+Redirect 308 /length {POSTED}
 DocumentRoot {root}
 <Directory {root}>
   AllowOverride None

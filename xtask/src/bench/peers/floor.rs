@@ -22,6 +22,15 @@ pub const FILE: Peer = Peer {
     configure: configure_file,
 };
 
+pub const H2: Peer = Peer {
+    name: "floor-h2",
+    settings: "the same loop; frame headers are read, fields are not, HEADERS and DATA encoded beforehand, one write per read",
+    connections: NO_LIMIT,
+    find: || built("floor-h2"),
+    version: None,
+    configure: configure_h2,
+};
+
 /// Where the floor is built: a folder of its own, for it is a workspace of its own.
 pub fn target() -> PathBuf {
     repository::target().join("floor")
@@ -32,7 +41,15 @@ fn built(name: &str) -> Option<PathBuf> {
 }
 
 fn configure(setting: &Setting<'_>) -> Result<Launch, Failure> {
-    let program = built("floor").ok_or("not built")?;
+    with_port("floor", setting)
+}
+
+fn configure_h2(setting: &Setting<'_>) -> Result<Launch, Failure> {
+    with_port("floor-h2", setting)
+}
+
+fn with_port(name: &str, setting: &Setting<'_>) -> Result<Launch, Failure> {
+    let program = built(name).ok_or("not built")?;
     Ok(Launch {
         program,
         arguments: vec![setting.port.to_string().into()],

@@ -2,6 +2,7 @@
 
 use super::{CONNECTIONS, Launch, Peer, Setting, user, write};
 use crate::Failure;
+use crate::bench::content::POSTED;
 use crate::command::find;
 
 pub const PEER: Peer = Peer {
@@ -28,6 +29,10 @@ listen:
 {tls}hosts:
   default:
     paths:
+      /length:
+        redirect:
+          status: 308
+          url: {POSTED}
       /:
         file.dir: {root}
 ",

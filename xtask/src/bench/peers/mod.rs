@@ -8,7 +8,7 @@ pub mod nginx;
 pub mod rocknet;
 
 use super::content::{Certificate, Site};
-use super::lane::{Scheme, Variant};
+use super::lane::{Scheme, Variant, Version};
 use super::row::Page;
 use crate::Failure;
 use std::ffi::OsString;
@@ -40,6 +40,7 @@ pub struct Setting<'a> {
     pub page: Page,
     pub variant: Variant,
     pub scheme: Scheme,
+    pub version: Version,
 }
 
 /// How a server is started.
@@ -94,6 +95,10 @@ impl Peer {
 }
 
 impl Setting<'_> {
+    fn is_http2(&self) -> bool {
+        self.version == Version::Http2
+    }
+
     /// The certificate to answer with, in a lane that speaks TLS.
     fn certificate(&self) -> Result<Option<Certificate>, Failure> {
         match self.scheme {

@@ -56,6 +56,7 @@ fn configure_tuned(setting: &Setting<'_>) -> Result<Launch, Failure> {
             format!("    ssl_certificate {chain};\n    ssl_certificate_key {key};\n"),
         )
     });
+    let http2 = if setting.is_http2() { " http2" } else { "" };
     let text = Text {
         main: &format!(
             "worker_processes 1;
@@ -74,7 +75,7 @@ events {{ worker_connections {CONNECTIONS}; multi_accept on; }}
   access_log off;
 ",
         server: &format!(
-            "    listen {} backlog=4096{ssl};
+            "    listen {} backlog=4096{ssl}{http2};
 {tls}    log_not_found off;
 ",
             setting.port

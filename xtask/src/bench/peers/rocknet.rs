@@ -1,7 +1,7 @@
 //! RockNet itself, built for release from this checkout.
 
 use super::{Launch, NO_LIMIT, Peer, Setting, write};
-use crate::bench::lane::{Variant, site_name};
+use crate::bench::lane::{Scheme, Variant, site_name};
 use crate::{Failure, repository};
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -15,8 +15,35 @@ pub const PEER: Peer = Peer {
     configure,
 };
 
+/// The server within a program that has a handler of its own, for what no folder of files can answer.
+pub const WITH_HANDLER: Peer = Peer {
+    name: "rocknet-handler",
+    settings: "the example `echo`: the same server with a handler that reads content and tells its length",
+    connections: NO_LIMIT,
+    find: find_with_handler,
+    version: None,
+    configure: configure_with_handler,
+};
+
 fn find() -> Option<PathBuf> {
-    Some(repository::target().join("release/rocknet")).filter(|path| path.exists())
+    built("rocknet")
+}
+
+fn find_with_handler() -> Option<PathBuf> {
+    built("examples/echo")
+}
+
+fn built(name: &str) -> Option<PathBuf> {
+    Some(repository::target().join("release").join(name)).filter(|path| path.exists())
+}
+
+fn configure_with_handler(setting: &Setting<'_>) -> Result<Launch, Failure> {
+    let launch = configure(setting)?;
+    Ok(Launch {
+        program: find_with_handler().ok_or("not built: cargo build --release -p rocknet --example echo")?,
+        arguments: launch.arguments.last().cloned().into_iter().collect(),
+        ..launch
+    })
 }
 
 fn configure(setting: &Setting<'_>) -> Result<Launch, Failure> {
@@ -34,6 +61,9 @@ fn configuration(setting: &Setting<'_>) -> Result<String, Failure> {
     let (port, root) = (setting.port, setting.site.root());
     let root = root.display();
     let mut text = String::from("[server]\nworkers = 1\n");
+    if setting.is_http2() && setting.scheme == Scheme::Http {
+        text.push_str("h2c = true\n");
+    }
     if setting.variant == Variant::AccessLog {
         let _ = write!(
             text,
@@ -63,7 +93,7 @@ fn configuration(setting: &Setting<'_>) -> Result<String, Failure> {
 mod tests {
     use super::*;
     use crate::bench::content::Site;
-    use crate::bench::lane::Scheme;
+    use crate::bench::lane::Version;
     use crate::bench::row::Page;
     use rocknet_config::System;
 
@@ -71,17 +101,19 @@ mod tests {
     fn the_servers_parser_accepts_every_variant() {
         let site = Site::create().expect("a site");
         let scratch = site.scratch("test").expect("a folder");
-        for (variant, sites) in [
-            (Variant::Plain, 1),
-            (Variant::AccessLog, 1),
-            (Variant::Sites(1), 1),
-            (Variant::Sites(20), 20),
+        for (variant, version, page, sites) in [
+            (Variant::Plain, Version::Http1, Page::Hello, 1),
+            (Variant::Plain, Version::Http2, Page::Post(1), 1),
+            (Variant::AccessLog, Version::Http1, Page::Hello, 1),
+            (Variant::Sites(1), Version::Http1, Page::Hello, 1),
+            (Variant::Sites(20), Version::Http1, Page::Hello, 20),
         ] {
             let setting = Setting {
                 port: 8080,
                 site: &site,
                 scratch: &scratch,
-                page: Page::Hello,
+                page,
+                version,
                 variant,
                 scheme: Scheme::Http,
             };
