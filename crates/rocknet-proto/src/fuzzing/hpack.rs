@@ -58,8 +58,11 @@ impl Sink for Pairs {
     }
 
     fn field(&mut self, _: Name, _: bool, start: usize, value: usize) {
-        let pair = (self.buffer[start..value].to_vec(), self.buffer[value..].to_vec());
-        self.pairs.push(pair);
+        // What comes when it is full is not written out whole.
+        if !self.is_full() {
+            let pair = (self.buffer[start..value].to_vec(), self.buffer[value..].to_vec());
+            self.pairs.push(pair);
+        }
         self.buffer.truncate(start);
     }
 
