@@ -105,7 +105,18 @@ pub fn read_range(file: &File, offset: u64, buffer: &mut [u8]) -> Result<(), Fil
 ///
 /// `Some(0)` is the end of the file. A part of what was wanted is given where only that part is in memory.
 pub fn read_resident(file: &File, offset: u64, buffer: &mut [u8]) -> io::Result<Option<usize>> {
-    match retry(|| system::read_resident(file.as_fd(), offset, buffer)) {
+    as_far_as_resident(retry(|| system::read_resident(file.as_fd(), offset, buffer)))
+}
+
+/// As `read_resident`, `most` bytes into memory of their own.
+pub fn take_resident(file: &File, offset: u64, most: usize) -> io::Result<Option<Vec<u8>>> {
+    let mut content = Vec::with_capacity(most);
+    let read = retry(|| system::append_resident(file.as_fd(), offset, &mut content));
+    Ok(as_far_as_resident(read)?.map(|()| content))
+}
+
+fn as_far_as_resident<T>(read: Result<T, Errno>) -> io::Result<Option<T>> {
+    match read {
         Ok(read) => Ok(Some(read)),
         // EOPNOTSUPP, ENOSYS, EINVAL: a file system or kernel that cannot say; then the answer is to take no risk.
         Err(Errno::AGAIN | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => Ok(None),

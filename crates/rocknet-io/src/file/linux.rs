@@ -2,13 +2,33 @@
 
 use std::io::IoSliceMut;
 use std::num::NonZeroU64;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 
 use rustix::fs::Advice;
 use rustix::io::{Errno, ReadWriteFlags};
 
 pub(super) fn read_resident(file: BorrowedFd<'_>, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
     rustix::io::preadv2(file, &mut [IoSliceMut::new(buffer)], offset, ReadWriteFlags::NOWAIT)
+}
+
+/// Fills the room that a vector has. To write zeros there first cost 17 µs for each MiB that is sent, a twentieth of all.
+#[allow(unsafe_code)]
+pub(super) fn append_resident(file: BorrowedFd<'_>, offset: u64, content: &mut Vec<u8>) -> Result<(), Errno> {
+    let offset = libc::off_t::try_from(offset).map_err(|_| Errno::INVAL)?;
+    let room = content.spare_capacity_mut();
+    let place = libc::iovec {
+        iov_base: room.as_mut_ptr().cast(),
+        iov_len: room.len(),
+    };
+    // SAFETY: `place` is the room of a vector that is borrowed for the whole call, so the kernel writes where nobody looks,
+    // and no more than its length; the descriptor is borrowed as well.
+    let read = unsafe { libc::preadv2(file.as_raw_fd(), &raw const place, 1, offset, libc::RWF_NOWAIT) };
+    let Ok(read) = usize::try_from(read) else {
+        return Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO));
+    };
+    // SAFETY: the kernel has written so many bytes behind those there were, and there was room for them.
+    unsafe { content.set_len(content.len() + read) };
+    Ok(())
 }
 
 /// Whether it lies on a file system that has no disk. Its pages may be in swap: then the machine is short of memory, and

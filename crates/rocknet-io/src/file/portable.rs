@@ -10,6 +10,10 @@ pub(super) fn read_resident(_file: BorrowedFd<'_>, _offset: u64, _buffer: &mut [
     Err(Errno::NOSYS)
 }
 
+pub(super) fn append_resident(_file: BorrowedFd<'_>, _offset: u64, _content: &mut Vec<u8>) -> Result<(), Errno> {
+    Err(Errno::NOSYS)
+}
+
 /// Nor where they lie.
 pub(super) fn lives_in_memory(_file: BorrowedFd<'_>) -> bool {
     false

@@ -77,13 +77,26 @@ fn tells_other_errors_from_truncation() {
 #[test]
 fn what_was_just_written_is_resident_where_the_file_system_can_tell() {
     let (named, content) = file_of(10_000);
-    let mut buffer = [0; 100];
     // A file system in memory cannot tell, and need not.
+    let mut buffer = [0; 100];
     if let Some(read) = read_resident(named.as_file(), 50, &mut buffer).unwrap() {
         assert_eq!(buffer[..read], content[50..50 + read]);
         assert!(read > 0 && is_resident(named.as_file(), 9_999));
         assert_eq!(read_resident(named.as_file(), 10_000, &mut buffer).unwrap(), Some(0));
     }
+    if let Some(read) = take_resident(named.as_file(), 50, 100).unwrap() {
+        assert_eq!(read, content[50..50 + read.len()]);
+        assert!((1..=100).contains(&read.len()));
+        assert_eq!(
+            take_resident(named.as_file(), 9_990, 100).unwrap(),
+            Some(content[9_990..].to_vec())
+        );
+        assert_eq!(take_resident(named.as_file(), 10_000, 100).unwrap(), Some(Vec::new()));
+    }
+    assert!(
+        take_resident(named.as_file(), u64::MAX, 100).unwrap().is_none(),
+        "no place in any file"
+    );
     advise_will_need(named.as_file(), 0, 10_000);
     advise_will_need(named.as_file(), 0, 0);
 }

@@ -214,17 +214,11 @@ impl FileSource {
 
     /// What is in memory of the next piece; `None` if its beginning is not.
     fn read_resident(&self, most: u64) -> io::Result<Option<Bytes>> {
-        let mut buffer = vec![0; self.part.length.min(PIECE).min(most) as usize];
-        Ok(
-            match file::read_resident(&self.part.file.file, self.part.offset, &mut buffer)? {
-                Some(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Some(read) => {
-                    buffer.truncate(read);
-                    Some(buffer.into())
-                }
-                None => None,
-            },
-        )
+        let most = self.part.length.min(PIECE).min(most) as usize;
+        match file::take_resident(&self.part.file.file, self.part.offset, most)? {
+            Some(read) if read.is_empty() => Err(io::ErrorKind::UnexpectedEof.into()),
+            read => Ok(read.map(Bytes::from)),
+        }
     }
 }
 
