@@ -62,7 +62,7 @@ pub const CLIENTS: [(&str, Work); 7] = [
     ("curl", clients::curl),
     ("wrk", clients::wrk),
     ("ab", clients::ab),
-    ("h2spec", h2spec::clear),
+    ("h2spec", h2spec::run),
     ("push", push::run),
 ];
 

@@ -14,7 +14,6 @@ use rocknet::server::Server;
 use rocknet::snapshot::Mount;
 use rocknet_config::System;
 use rocknet_config::model::Pattern;
-use rocknet_io::socket::Address;
 use rocknet_proto::status::Status;
 
 /// The allocator that the `rocknet` program has.
@@ -93,14 +92,8 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    for (_, bound, _) in server.listeners() {
-        match bound {
-            Address::Tcp { ip, port } => {
-                let host = ip.map_or_else(|| "localhost".to_owned(), |ip| ip.to_string());
-                println!("http://{host}:{port}{ECHO}");
-            }
-            Address::Unix(path) => println!("unix:{}", path.display()),
-        }
+    for url in server.sites().iter().flat_map(|site| &site.urls) {
+        println!("{}{ECHO}", url.trim_end_matches('/'));
     }
     // It serves until the process ends.
     loop {

@@ -9,8 +9,7 @@ use std::path::Path;
 
 /// Seconds that h2spec waits for an answer before it calls the case failed: more than a busy machine takes.
 const PATIENCE: &str = "4";
-/// Its cases need a path that takes content and reads it, and that answers GET with content: the example's handler does.
-const CONFIGURATION: &str = "\
+const CLEAR: &str = "\
 [server]
 workers = 1
 h2c = true
@@ -18,37 +17,51 @@ h2c = true
 listen = \"127.0.0.1:0\"
 root = \".\"
 ";
+const TLS: &str = "\
+[server]
+workers = 1
+state = \"state\"
+[site.localhost]
+listen = \"https://127.0.0.1:0\"
+root = \".\"
+tls = \"local\"
+";
 
-/// All cases, in the clear. The program to test is the one around the same library that has a handler.
-pub fn clear(_: &Path) -> Result<(), Failure> {
+/// All cases, in the clear and over TLS. They need a path that takes content and reads it, and that answers GET with
+/// content: the server of the example has a handler for that, and is otherwise the one to test.
+pub fn run(_: &Path) -> Result<(), Failure> {
     let h2spec = H2SPEC.path()?;
     run_command(cargo().args(["build", "--locked", "--quiet", "-p", "rocknet", "--example", "echo"]))?;
     let program = repository::target().join("debug/examples/echo");
-    let folder = tempfile::tempdir()?;
-    fs::write(folder.path().join("rocknet.toml"), CONFIGURATION)?;
-    let server = Server::start(&program, &["rocknet.toml"], folder.path())?;
-    let port = server.port()?.to_string();
-    let mut run = command(h2spec);
-    run.args([
-        "--strict",
-        "-h",
-        "127.0.0.1",
-        "-P",
-        "/echo",
-        "-o",
-        PATIENCE,
-        "-p",
-        &port,
-    ]);
-    let said = run.output()?;
-    let said = String::from_utf8_lossy(&said.stdout);
-    // Those that failed are told again at the end, with what was expected.
-    let told = said.rsplit_once("Failures:").map_or(&*said, |(_, failures)| failures);
-    judge(&said).map_err(|wrong| format!("{wrong}\n{told}").into())
+    for (name, configuration, options) in [("in the clear", CLEAR, &[][..]), ("over TLS", TLS, &["-t", "-k"])] {
+        let folder = tempfile::tempdir()?;
+        fs::write(folder.path().join("rocknet.toml"), configuration)?;
+        let server = Server::start(&program, &["rocknet.toml"], folder.path())?;
+        let port = server.port()?.to_string();
+        let mut run = command(&h2spec);
+        run.args([
+            "--strict",
+            "-h",
+            "localhost",
+            "-P",
+            "/echo",
+            "-o",
+            PATIENCE,
+            "-p",
+            &port,
+        ]);
+        let said = run.args(options).output()?;
+        let said = String::from_utf8_lossy(&said.stdout);
+        // Those that failed are told again at the end, with what was expected.
+        let told = said.rsplit_once("Failures:").map_or(&*said, |(_, failures)| failures);
+        let summary = judge(&said).map_err(|wrong| format!("{name}: {wrong}\n{told}"))?;
+        println!("{name}: {summary}");
+    }
+    Ok(())
 }
 
 /// Every case has to pass: one that was skipped found no way to be tried.
-fn judge(said: &str) -> Result<(), String> {
+fn judge(said: &str) -> Result<&str, String> {
     let last = said.lines().rev().map(str::trim).find(|line| line.contains(" tests, "));
     let Some(summary) = last else {
         return Err("it told no result".to_owned());
@@ -58,10 +71,7 @@ fn judge(said: &str) -> Result<(), String> {
         part.split(' ').next()?.parse::<u32>().ok()
     };
     match (count("tests"), count("passed")) {
-        (Some(all), Some(passed)) if all > 0 && all == passed => {
-            println!("{summary}");
-            Ok(())
-        }
+        (Some(all), Some(passed)) if all > 0 && all == passed => Ok(summary),
         _ => Err(summary.to_owned()),
     }
 }

@@ -6,13 +6,23 @@ use crate::command::{command, output};
 use std::fs;
 use std::path::Path;
 
-const CONFIGURATION: &str = "\
+const CLEAR: &str = "\
 [server]
 workers = 1
 h2c = true
 [site.default]
 listen = \"127.0.0.1:0\"
-root = \".\"
+";
+const TLS: &str = "\
+[server]
+workers = 1
+state = \"state\"
+[site.localhost]
+listen = \"https://127.0.0.1:0\"
+tls = \"local\"
+";
+const SITE: &str = "\
+root = \"www\"
 push = { \"/\" = [\"/1.css\", \"/2.css\", \"/3.css\", \"/4.css\", \"/5.css\"] }
 ";
 
@@ -20,28 +30,38 @@ const FILES: usize = 5;
 
 pub fn run(program: &Path) -> Result<(), Failure> {
     let folder = tempfile::tempdir()?;
+    fs::create_dir(folder.path().join("www"))?;
     let mut page = "<!doctype html><title>Page</title>\n".to_owned();
     for number in 1..=FILES {
-        fs::write(folder.path().join(format!("{number}.css")), "body { color: black }\n")?;
+        fs::write(
+            folder.path().join(format!("www/{number}.css")),
+            "body { color: black }\n",
+        )?;
         page.push_str(&format!("<link rel=\"stylesheet\" href=\"/{number}.css\">\n"));
     }
-    fs::write(folder.path().join("index.html"), page)?;
-    fs::write(folder.path().join("rocknet.toml"), CONFIGURATION)?;
-    let server = Server::start(program, &["run", "-c", "rocknet.toml"], folder.path())?;
-    let url = server.url("/");
+    fs::write(folder.path().join("www/index.html"), page)?;
+    for (configuration, option) in [(CLEAR, "--http2-prior-knowledge"), (TLS, "--http2")] {
+        fs::write(folder.path().join("rocknet.toml"), format!("{configuration}{SITE}"))?;
+        let server = Server::start(program, &["run", "-c", "rocknet.toml"], folder.path())?;
+        check(&server.url("/"), option)?;
+    }
+    Ok(())
+}
 
+/// `option` has curl speak HTTP/2.
+fn check(url: &str, option: &str) -> Result<(), Failure> {
     // A client that reads the page, and asks for what it names, has nothing left to ask for: that is one round trip.
     for (options, pushed) in [(&["-ans"][..], FILES), (&["-ans", "--no-push"], 0)] {
-        let said = output(command("nghttp").args(options).arg(&url))?;
+        let said = output(command("nghttp").args(options).arg(url))?;
         let streams = streams(&said);
         let promised = streams.iter().filter(|number| *number % 2 == 0).count();
         if (streams.len(), promised) != (1 + FILES, pushed) {
             return Err(format!("nghttp {}: {promised} pushed of {streams:?}\n{said}", options.join(" ")).into());
         }
-        println!("nghttp {}: {promised} of {FILES} files pushed", options.join(" "));
+        println!("nghttp {} {url}: {promised} of {FILES} files pushed", options.join(" "));
     }
 
-    let said = output(command("curl").args(["-sS", "-o", "/dev/null", "-D", "-", "--http2-prior-knowledge", &url]))?;
+    let said = output(command("curl").args(["-sSk", "-o", "/dev/null", "-D", "-", option, url]))?;
     let told: Vec<_> = said.lines().map(str::trim_end).collect();
     let at = |start: &str| told.iter().position(|line| line.starts_with(start));
     match (
@@ -50,7 +70,7 @@ pub fn run(program: &Path) -> Result<(), Failure> {
         at("HTTP/2 200"),
     ) {
         (Some(hints), Some(link), Some(answer)) if hints < link && link < answer => {
-            println!("curl was told of them by 103");
+            println!("curl {url} was told of them by 103");
             Ok(())
         }
         _ => Err(format!("curl saw no 103:\n{said}").into()),
