@@ -114,9 +114,6 @@ impl SendQueue {
 
     /// Puts bytes in front of all others: they were taken to be sent, and did not leave.
     pub fn put_back(&mut self, bytes: Vec<u8>) {
-        if bytes.is_empty() {
-            return;
-        }
         self.name_written();
         self.queued += bytes.len() as u64;
         self.segments.push_front(Segment::Owned(bytes.into()));

@@ -279,7 +279,6 @@ impl<L: Link> Link for Tls<L> {
 
     fn shut_down(&mut self) -> io::Result<()> {
         self.send_end()?;
-        self.link.flush();
         self.link.shut_down()
     }
 

@@ -148,7 +148,6 @@ impl<L: Link + Unpin + 'static> Opening<L> {
         let (mut link, _) = self.greeting.into_plain();
         let mut answer = plain_answer(&worker);
         within(&self.deadline, poll_fn(|context| link.poll_send(context, &mut answer))).await??;
-        link.flush();
         link.shut_down()?;
         worker.counters.answered(Status::BAD_REQUEST);
         self.deadline.set(worker.view().ticks.linger);
