@@ -161,13 +161,13 @@ pub fn slow(
     let Some(number) = site else {
         return respond(worker, None, fixed::error(Status::MISDIRECTED_REQUEST));
     };
-    let site = &view.snapshot.sites[number as usize];
+    let places = view.snapshot.sites[number as usize].places(secure.is_some());
     match (request.form, request.method) {
-        (TargetForm::Asterisk, _) => return respond(worker, Some(&site.scope), fixed::options()),
+        (TargetForm::Asterisk, _) => return respond(worker, Some(&places.scope), fixed::options()),
         (TargetForm::Authority, _) | (_, Method::Connect) => {
-            return respond(worker, Some(&site.scope), fixed::method_not_allowed());
+            return respond(worker, Some(&places.scope), fixed::method_not_allowed());
         }
-        (_, Method::Trace) => return respond(worker, Some(&site.scope), fixed::method_not_allowed()),
+        (_, Method::Trace) => return respond(worker, Some(&places.scope), fixed::method_not_allowed()),
         _ => {}
     }
     let (path, is_file_path) = match SafePath::parse(request.path) {
@@ -179,10 +179,10 @@ pub fn slow(
         ),
         Err(error) => {
             let status = Status::new(error.status()).unwrap_or(Status::BAD_REQUEST);
-            return respond(worker, Some(&site.scope), fixed::error(status));
+            return respond(worker, Some(&places.scope), fixed::error(status));
         }
     };
-    let scope = site.scope(&path);
+    let scope = places.scope(&path);
     let mut location = Vec::new();
     let asked = Asked {
         path: &path,

@@ -1,6 +1,7 @@
 //! A site made ready: its routes, each with the scope that applies there.
 
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::sync::Arc;
 
 use rocknet_config::model;
@@ -17,12 +18,19 @@ pub struct Site {
     pub secure: Option<SecureSite>,
     /// The port that requests in the clear are sent to, under https://.
     pub redirect: Option<u16>,
-    /// What applies where no route says otherwise.
-    pub scope: Arc<Scope>,
-    routes: RouteTrie<Arc<Scope>>,
+    places: Places,
+    /// The same for visitors in the clear, where those under TLS are told what counts under TLS alone.
+    in_clear: Option<Places>,
     /// Largest request content, in bytes.
     pub body_size: u64,
     pub access: Option<SinkId>,
+}
+
+/// What applies where in a site.
+pub struct Places {
+    /// What applies where no route says otherwise.
+    pub scope: Arc<Scope>,
+    routes: RouteTrie<Arc<Scope>>,
 }
 
 impl Site {
@@ -33,25 +41,17 @@ impl Site {
         secure: Option<SecureSite>,
     ) -> Result<Site, String> {
         let max_file = if cache.memory == 0 { 0 } else { cache.max_file };
-        let told = |error: &dyn std::fmt::Display| format!("site {}: {error}", site.name);
-        let ready = |settings: &model::Settings| -> Result<Arc<Scope>, String> {
-            let mut scope = Scope::new(settings, max_file).map_err(|error| told(&error))?;
-            strict_transport(site, &mut scope.headers);
-            Ok(Arc::new(scope))
+        let places = |tls: Option<&model::SiteTls>| {
+            Places::new(site, max_file, tls).map_err(|error| format!("site {}: {error}", site.name))
         };
-        let scope = ready(&site.settings)?;
-        let mut routes = RouteTrie::new();
-        for route in &site.routes {
-            routes
-                .insert(&route.pattern, ready(&route.settings)?)
-                .map_err(|error| told(&error))?;
-        }
+        let strict = site.tls.as_ref().filter(|tls| !tls.hsts.is_zero());
+        let is_in_clear = site.listen.iter().any(|listen| !site.secure.contains(listen));
         Ok(Site {
             name: site.name.clone(),
             secure,
             redirect: redirect(site),
-            scope,
-            routes,
+            in_clear: (strict.is_some() && is_in_clear).then(|| places(None)).transpose()?,
+            places: places(strict)?,
             body_size: site.body_size,
             access,
         })
@@ -60,14 +60,51 @@ impl Site {
     /// Puts a handler of the embedding program at a route.
     pub fn mount(
         &mut self,
+        site: &model::Site,
         pattern: &model::Pattern,
-        settings: &model::Settings,
-        handler: Arc<dyn Handler>,
+        handler: &Arc<dyn Handler>,
     ) -> Result<(), String> {
-        let scope = Arc::new(Scope::custom(settings, handler, 0));
-        self.routes
-            .insert(pattern, scope)
-            .map_err(|error| format!("site {}: {error}", self.name))
+        let told = |error: &dyn std::fmt::Display| format!("site {}: {error}", site.name);
+        let strict = site.tls.as_ref().filter(|tls| !tls.hsts.is_zero());
+        for (places, tls) in self
+            .in_clear
+            .iter_mut()
+            .map(|places| (places, None))
+            .chain([(&mut self.places, strict)])
+        {
+            let mut scope = Scope::custom(&site.settings, Arc::clone(handler), 0);
+            strict_transport(tls, &mut scope.headers);
+            places
+                .routes
+                .insert(pattern, Arc::new(scope))
+                .map_err(|error| told(&error))?;
+        }
+        Ok(())
+    }
+
+    /// What applies to visitors under TLS, or to those in the clear.
+    pub fn places(&self, is_secure: bool) -> &Places {
+        self.in_clear.as_ref().filter(|_| !is_secure).unwrap_or(&self.places)
+    }
+
+    pub fn scopes(&self) -> impl Iterator<Item = &Arc<Scope>> {
+        self.in_clear.iter().chain([&self.places]).flat_map(Places::scopes)
+    }
+}
+
+impl Places {
+    fn new(site: &model::Site, max_file: u64, tls: Option<&model::SiteTls>) -> Result<Places, Box<dyn Error>> {
+        let ready = |settings: &model::Settings| -> Result<Arc<Scope>, Box<dyn Error>> {
+            let mut scope = Scope::new(settings, max_file)?;
+            strict_transport(tls, &mut scope.headers);
+            Ok(Arc::new(scope))
+        };
+        let scope = ready(&site.settings)?;
+        let mut routes = RouteTrie::new();
+        for route in &site.routes {
+            routes.insert(&route.pattern, ready(&route.settings)?)?;
+        }
+        Ok(Places { scope, routes })
     }
 
     /// What applies at a decoded path.
@@ -80,11 +117,10 @@ impl Site {
     }
 }
 
-/// Says that browsers are to come by https:// alone, unless the configuration says something itself.
-fn strict_transport(site: &model::Site, headers: &mut BTreeMap<String, String>) {
-    let Some(tls) = site.tls.as_ref().filter(|tls| !tls.hsts.is_zero()) else {
-        return;
-    };
+/// Says that browsers are to come by https:// alone, unless the configuration says something itself. In the clear, where
+/// anybody could have put it into the answer, it must not be said (RFC 6797 §7.2).
+fn strict_transport(tls: Option<&model::SiteTls>, headers: &mut BTreeMap<String, String>) {
+    let Some(tls) = tls else { return };
     if !headers.keys().any(|name| name.eq_ignore_ascii_case(STRICT_TRANSPORT)) {
         headers.insert(STRICT_TRANSPORT.to_owned(), format!("max-age={}", tls.hsts.as_secs()));
     }

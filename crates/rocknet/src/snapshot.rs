@@ -51,7 +51,7 @@ impl Snapshot {
                 .map_err(|error| format!("site {}: {error}", site.name))?;
             let mut ready = Site::new(site, &config.cache, access, secure)?;
             for mount in mounts.iter().filter(|mount| mount.site == site.name) {
-                ready.mount(&mount.pattern, &site.settings, Arc::clone(&mount.handler))?;
+                ready.mount(site, &mount.pattern, &mount.handler)?;
             }
             for listen in &site.listen {
                 let (bound, ip) = bound(listen, &any);
@@ -114,7 +114,7 @@ impl Snapshot {
     /// Folders of sites that cannot be opened now, to be told at start.
     pub fn missing_folders(&self) -> Vec<(&str, &Path, io::Error)> {
         let trees = self.sites.iter().flat_map(|site| {
-            site.scopes().filter_map(|scope| match &scope.action {
+            site.places(true).scopes().filter_map(|scope| match &scope.action {
                 crate::scope::Action::Files(tree) => Some((site.name.as_str(), tree)),
                 _ => None,
             })

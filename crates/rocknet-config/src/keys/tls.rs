@@ -89,8 +89,8 @@ pub(super) const KEYS: &[Key] = &[
         // Two years is what the preload lists ask for.
         Kind::Duration { min_ms: 0, max_ms: 730 * DAY_MS },
         "How long a browser is to remember that the site is reached by https:// alone (`Strict-Transport-Security`). \
-         `\"0s\"` says nothing. In `dev` mode, with the machine's own CA, and without `redirect` nothing is said unless \
-         the site asks for it.",
+         It is said under TLS alone; `\"0s\"` says nothing. In `dev` mode, with the machine's own CA, and without \
+         `redirect` nothing is said unless the site asks for it.",
     )
     .default("\"30d\"")
     .example("hsts = \"365d\"")

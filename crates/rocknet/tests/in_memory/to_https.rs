@@ -83,6 +83,27 @@ fn nobody_is_sent_where_nobody_answers_or_against_the_configuration() {
     }
 }
 
+/// Anybody on the way could have put it there (RFC 6797 §7.2).
+#[test]
+fn nobody_is_bound_to_https_by_an_answer_in_the_clear() {
+    for (keys, with_certificate) in [
+        ("", false),
+        (", hsts = \"1d\"", false),
+        (", redirect = false, hsts = \"1d\"", true),
+    ] {
+        let world = world(keys, with_certificate);
+        for (target, status) in [("/small.txt", "200"), ("/missing", "404"), ("/%00", "400")] {
+            let mut client = world.connect();
+            let request = format!("GET {target} HTTP/1.1\r\nHost: a.test\r\n\r\n");
+            client.peer.say(request.as_bytes()).end();
+            client.run_to_end();
+            let heard = client.heard();
+            assert_eq!(heard.get(9..12), Some(status), "{keys} {target}");
+            assert!(!heard.contains("Strict-Transport-Security"), "{keys} {target}: {heard}");
+        }
+    }
+}
+
 /// Over HTTP/2 requests may have to wait until the client takes what is queued: they are looked at all the same.
 #[test]
 fn who_waits_for_his_turn_is_sent_on_too() {
