@@ -1,6 +1,6 @@
 //! All sites together: no two may answer to the same name, or to all names, at the same place.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
 use crate::check::Check;
@@ -18,6 +18,8 @@ pub(super) fn check(check: &mut Check<'_>, sites: &[Built]) {
 /// One name, or the part of those that answer to all, belongs to one site on each listener.
 fn same_names(check: &mut Check<'_>, sites: &[Built]) {
     let mut taken: HashMap<(&Listen, Option<&HostPattern>), (&Built, Span)> = HashMap::new();
+    // Told once for each pair of sites: the same two clash on each listener and name.
+    let mut told: HashSet<(&str, &str)> = HashSet::new();
     for site in sites {
         for Place { listen, .. } in &site.listen {
             let names: Vec<_> = if site.names.is_empty() {
@@ -30,6 +32,9 @@ fn same_names(check: &mut Check<'_>, sites: &[Built]) {
                     taken.insert((listen, name), (site, span));
                     continue;
                 };
+                if !told.insert((&other.site.name, &site.site.name)) {
+                    continue;
+                }
                 let at = shown(listen);
                 let message = match name {
                     Some(name) => format!(
@@ -48,8 +53,6 @@ fn same_names(check: &mut Check<'_>, sites: &[Built]) {
                     None => "let one of them listen elsewhere, or give it a host name",
                 };
                 check.conflict(span, ("the other is here", there), message, help);
-                // Told once for each pair of sites: the same two clash on each listener and name.
-                break;
             }
         }
     }
