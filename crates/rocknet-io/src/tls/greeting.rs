@@ -14,6 +14,13 @@ use crate::queue::SendQueue;
 
 /// The content type of a handshake record: the first byte of all who speak TLS.
 const HANDSHAKE: u8 = 22;
+/// Where the first message of a record says its kind, and where a ClientHello says its version (RFC 5246 §7.4).
+const MESSAGE: usize = 5;
+const CLIENT_HELLO: u8 = 1;
+const CLIENT_VERSION: std::ops::Range<usize> = 9..11;
+const TLS_1_2: [u8; 2] = [3, 3];
+/// RFC 5246 §7.2: a version that nobody speaks any more.
+const PROTOCOL_VERSION: u8 = 70;
 /// Largest ClientHello taken, with its record headers. Browsers send about 2 KiB; a hybrid key share is 1.2 KiB.
 const HELLO_BOUND: usize = 16 * 1024;
 
@@ -92,13 +99,24 @@ impl<L: Link> Greeting<L> {
                     return Poll::Ready(Ok(Greeted::Tls));
                 }
                 Err((error, mut alert)) => {
-                    let mut records = SendQueue::default();
-                    alert.write_all(records.buffer())?;
-                    self.send(&mut records);
+                    if self.is_outdated() {
+                        self.refuse(PROTOCOL_VERSION);
+                    } else {
+                        let mut records = SendQueue::default();
+                        alert.write_all(records.buffer())?;
+                        self.send(&mut records);
+                    }
                     return Poll::Ready(Err(session::broken(error)));
                 }
             }
         }
+    }
+
+    /// Whether the newest version of a client is TLS 1.1 or older: what else is amiss with its hello comes of that, and it
+    /// is to hear which of the two it was (RFC 5246 §E.1).
+    fn is_outdated(&self) -> bool {
+        let version = self.bytes.get(CLIENT_VERSION);
+        self.bytes.get(MESSAGE) == Some(&CLIENT_HELLO) && version.is_some_and(|version| version < &TLS_1_2[..])
     }
 
     /// What the client asks for.

@@ -45,6 +45,12 @@ fn rubbish_gets_an_alert_and_the_end() {
     let authority = Authority::new("root");
     let server = start(&authority, "");
     let long = [&[22, 3, 1, 0xff, 0xff][..], &[0; 70_000]].concat();
+    // A hello without any extension: TLS 1.0 and 1.1 know none, of TLS 1.2 it is too little.
+    let bare = |minor| {
+        let head = [22, 3, 1, 0, 45, 1, 0, 0, 41, 3, minor];
+        let rest = [0, 0, 2, 0, 0x2f, 1, 0];
+        [&head[..], &[7; 32], &rest].concat()
+    };
     let rows: &[(&[u8], Option<u8>)] = &[
         (b"\x00\x01\x02", Some(10)),
         (b"get / http/1.1\r\n\r\n", Some(10)),
@@ -54,6 +60,9 @@ fn rubbish_gets_an_alert_and_the_end() {
         (b"\x16\x09\x09\x00\x04abcd", Some(50)),
         (b"\x16\x03\x01\x00\x04\x01\x00\x00\x00", Some(50)),
         (&long, None),
+        (&bare(1), Some(70)),
+        (&bare(2), Some(70)),
+        (&bare(3), Some(40)),
     ];
     for (bytes, alert) in rows {
         let mut socket = TcpStream::connect(server.address()).unwrap();

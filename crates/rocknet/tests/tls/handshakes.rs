@@ -206,7 +206,7 @@ fn common_tools_get_along() {
         "",
     );
     assert!(
-        old.contains("SSL alert number") && old.contains("Cipher is (NONE)"),
+        old.contains("alert protocol version") && old.contains("Cipher is (NONE)"),
         "{old}"
     );
 }
@@ -277,6 +277,17 @@ fn clients_prove_who_they_are() {
             }
         }
     }
+}
+
+#[test]
+fn answers_of_mounted_handlers_bind_to_https_too() {
+    let authority = Authority::new("root");
+    let (folder, text) = site(&authority, "");
+    let server = Running::start_with(folder, &text, vec![mount("/who/", Who)]);
+    let mut client = Wish::new(authority.roots(), "a.test").client(server.address());
+    let field = "Strict-Transport-Security: max-age=2592000";
+    client.get("/who/").expect("mounted", 200, &[field]);
+    client.get("/missing").expect("an error", 404, &[field]);
 }
 
 /// Under TLS 1.3 the client learns that it is refused when it wants an answer.
