@@ -43,7 +43,7 @@ const READ_BYTES: usize = 64 << 10;
 /// Events taken per wait: above the number of busy connections in all but the largest row.
 const EVENTS: usize = 1024;
 /// Connections that may wait to be accepted; the load generators open thousands at once.
-const BACKLOG: i32 = 4096;
+pub const BACKLOG: i32 = 4096;
 /// Fields httparse may meet in a head; browsers send about fifteen.
 const FIELDS: usize = 64;
 
@@ -162,7 +162,7 @@ pub struct Found {
 }
 
 impl Found {
-    fn heads(bytes: &[u8]) -> io::Result<Self> {
+    pub fn heads(bytes: &[u8]) -> io::Result<Self> {
         let mut heads = Self::default();
         while heads.bytes < bytes.len() {
             let mut fields = [httparse::EMPTY_HEADER; FIELDS];

@@ -43,6 +43,10 @@ pub enum Version {
 }
 
 pub const FLOOR: Lane = plain(&floor::PEER);
+pub const FLOOR_URING: Lane = Lane {
+    holds: Some("anon_inode:[io_uring]"),
+    ..plain(&floor::URING)
+};
 pub const FLOOR_FILE: Lane = plain(&floor::FILE);
 pub const FLOOR_H2: Lane = http2(plain(&floor::H2));
 pub const ROCKNET: Lane = plain(&rocknet::PEER);

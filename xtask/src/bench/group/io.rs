@@ -3,7 +3,7 @@
 use super::Group;
 use crate::bench::goals::Figure::{Beside, Ratio};
 use crate::bench::goals::{Goal, goal};
-use crate::bench::lane::{FLOOR, FLOOR_FILE, Lane, ROCKNET};
+use crate::bench::lane::{FLOOR, FLOOR_FILE, FLOOR_URING, Lane, ROCKNET};
 use crate::bench::load::Load;
 use crate::bench::row::Page::{File, Hello};
 use crate::bench::row::{GIB, KIB, MIB, Row, load};
@@ -27,7 +27,7 @@ const RING: Lane = Lane {
     holds: Some("anon_inode:[io_uring]"),
     ..ROCKNET
 };
-const BOTH: &[Lane] = &[FLOOR, EPOLL, RING];
+const BOTH: &[Lane] = &[FLOOR, FLOOR_URING, EPOLL, RING];
 const FILES: &[Lane] = &[FLOOR_FILE, EPOLL, RING];
 
 const SMALL: &str = "Small answers";
@@ -36,6 +36,7 @@ const CONTENT: &str = "Files";
 #[rustfmt::skip] // A table is read by its columns.
 const ROWS: &[Row] = &[
     load(SMALL, BOTH, ("io-keepalive", "13 bytes, 64 keep-alive connections", Load::wrk(64), Hello)),
+    load(SMALL, BOTH, ("io-single", "13 bytes, one connection", Load::wrk(1), Hello)),
     load(SMALL, BOTH, ("io-pipelined", "13 bytes, 64 connections, 16 requests in one write", Load::pipelined(64), Hello)),
     load(SMALL, BOTH, ("io-connections-500", "13 bytes, 500 connections", Load::wrk(500), Hello)),
     load(SMALL, BOTH, ("io-connections-10k", "13 bytes, 10,000 connections", Load::wrk(10_000), Hello)),
@@ -50,6 +51,9 @@ const GOALS: &[Goal] = &[
     goal("io_uring, keep-alive, × floor", 0.98, Ratio("io-keepalive", RING.name)),
     goal("io_uring, 500 connections, × floor", 0.98, Ratio("io-connections-500", RING.name)),
     goal("io_uring, 10,000 connections, × floor", 0.98, Ratio("io-connections-10k", RING.name)),
+    goal("io_uring, keep-alive, × floor of io_uring", 1.1, Beside("io-keepalive", RING.name, FLOOR_URING.name)),
+    goal("io_uring, 500 connections, × floor of io_uring", 1.1, Beside("io-connections-500", RING.name, FLOOR_URING.name)),
+    goal("io_uring, one connection, × epoll", 1.03, Beside("io-single", RING.name, EPOLL.name)),
     goal("io_uring, pipelined, × epoll", 1.0, Beside("io-pipelined", RING.name, EPOLL.name)),
     goal("io_uring, 10 KB file, × epoll", 1.0, Beside("io-file-10k", RING.name, EPOLL.name)),
     goal("io_uring, 80 KB file, × epoll", 1.0, Beside("io-file-80k", RING.name, EPOLL.name)),

@@ -31,6 +31,15 @@ pub const H2: Peer = Peer {
     configure: configure_h2,
 };
 
+pub const URING: Peer = Peer {
+    name: "floor-uring",
+    settings: "one ring; heads are parsed, 13 constant bytes answered with one send per receive",
+    connections: NO_LIMIT,
+    find: || built("floor-uring"),
+    version: None,
+    configure: configure_uring,
+};
+
 /// Where the floor is built: a folder of its own, for it is a workspace of its own.
 pub fn target() -> PathBuf {
     repository::target().join("floor")
@@ -46,6 +55,10 @@ fn configure(setting: &Setting<'_>) -> Result<Launch, Failure> {
 
 fn configure_h2(setting: &Setting<'_>) -> Result<Launch, Failure> {
     with_port("floor-h2", setting)
+}
+
+fn configure_uring(setting: &Setting<'_>) -> Result<Launch, Failure> {
+    with_port("floor-uring", setting)
 }
 
 fn with_port(name: &str, setting: &Setting<'_>) -> Result<Launch, Failure> {
