@@ -10,12 +10,12 @@ use io_uring::types::BufRingEntry;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
 /// Holds most requests whole; larger ones take several.
-pub(super) const BUFFER: usize = 8 * 1024;
-/// Buffers in use at first: half a megabyte, more than one turn of a quiet worker takes.
+pub(super) const BUFFER: usize = 4 * 1024;
+/// Buffers in use at first: a quarter of a megabyte, more than one turn of a quiet worker takes.
 const FIRST: u16 = 64;
-/// Most buffers: what arrives in one turn cannot take more memory than 8 MiB; the rest waits in its sockets.
-/// A power of two, as the kernel wants it.
-const MOST: u16 = 1024;
+/// Most buffers: what arrives in one turn cannot take more memory than 1 MiB, be it all from one client that nobody is
+/// ready to hear; the rest waits in its sockets. A power of two, as the kernel wants it.
+const MOST: u16 = 256;
 /// The one group of buffers of a ring.
 pub(super) const GROUP: u16 = 0;
 

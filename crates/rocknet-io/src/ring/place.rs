@@ -30,6 +30,8 @@ pub(super) struct Place {
     pub socket: RawFd,
     pub waker: Option<Waker>,
     pub receiving: Receiving,
+    /// More came in a turn than was taken: from then on it is received for one buffer at a time.
+    pub pressing: bool,
     /// Waits for room in the socket.
     pub writing: bool,
     /// What arrived in this turn.
@@ -54,6 +56,7 @@ impl Place {
             socket,
             waker: None,
             receiving: Receiving::Idle,
+            pressing: false,
             writing: false,
             filled: VecDeque::new(),
             stash: Vec::new(),

@@ -3,6 +3,7 @@
 use std::io;
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, OwnedFd, RawFd};
+use std::ptr;
 use std::task::Waker;
 
 use io_uring::squeue::{Entry, Flags};
@@ -12,7 +13,7 @@ use rustix::io::Errno;
 use slab::Slab;
 use tokio::io::unix::AsyncFd;
 
-use super::buffers::{Buffers, GROUP};
+use super::buffers::{BUFFER, Buffers, GROUP};
 use super::epoll;
 use super::operation::{Kind, tag};
 use super::outbox::Outbox;
@@ -23,6 +24,8 @@ use super::reads::Reads;
 const SUBMISSIONS: u32 = 256;
 /// Room for completions. They are taken after every call, and one call brings far fewer.
 const COMPLETIONS: u32 = 4096;
+/// Bytes that nobody took in a turn beyond which a client is not read for in one go any more.
+const PRESSING: usize = 64 * 1024;
 /// Time for the kernel to end what it was doing when a ring is closed. It needs microseconds.
 const END_WITHIN: Timespec = Timespec::new().sec(2);
 
@@ -169,7 +172,12 @@ impl State {
         known.receiving = Receiving::Armed;
         let socket = known.socket;
         self.operations += 1;
-        let entry = opcode::RecvMulti::new(Fd(socket), GROUP).build();
+        let entry = if known.pressing {
+            let once = opcode::Recv::new(Fd(socket), ptr::null_mut(), BUFFER as u32).buf_group(GROUP);
+            once.build().flags(Flags::BUFFER_SELECT)
+        } else {
+            opcode::RecvMulti::new(Fd(socket), GROUP).build()
+        };
         self.push(&entry.user_data(tag(Kind::Receive, place)));
     }
 
@@ -194,8 +202,11 @@ impl State {
             let Some(known) = self.places.get_mut(place) else {
                 continue;
             };
-            if known.put_by(&mut self.buffers) && known.receiving == Receiving::Armed {
-                self.cancel_receiving(place);
+            if known.put_by(&mut self.buffers) {
+                known.pressing |= known.stash.len() > PRESSING;
+                if known.receiving == Receiving::Armed {
+                    self.cancel_receiving(place);
+                }
             }
         }
     }
