@@ -78,11 +78,12 @@ impl Secure {
         }
     }
 
-    /// Whether a site may be asked over this connection: one that shows the same certificate and trusts the same.
+    /// Whether a site may be asked over this connection: one that shows the same certificate, trusts the same, and takes
+    /// this version.
     #[inline]
     pub fn may_ask(&self, trust: &Arc<Trust>) -> bool {
         // A reload makes new ones that are equal.
-        Arc::ptr_eq(&self.trust, trust) || *self.trust == **trust
+        Arc::ptr_eq(&self.trust, trust) || self.trust.is_worth(trust) && trust.takes(self.version)
     }
 }
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
-use rocknet_config::model::{self, CertificateFiles, ClientAuth};
-use rustls::ServerConfig;
+use rocknet_config::model::{self, CertificateFiles, ClientAuth, TlsVersion};
+use rustls::{ProtocolVersion, ServerConfig};
 
 use super::files::FileSet;
 use super::{KeySet, Shelf};
@@ -27,11 +27,23 @@ pub enum Source {
     },
 }
 
-/// What a connection was told, and what it has proved: equal for sites that may share connections.
-#[derive(Debug, PartialEq, Eq)]
+/// What a connection was told, and what it has proved.
+#[derive(Debug)]
 pub struct Trust {
     shown: Shown,
     client: Option<ClientAuth>,
+    min: TlsVersion,
+}
+
+impl Trust {
+    /// Whether what a client saw and proved here is what it would have seen and proved there.
+    pub fn is_worth(&self, other: &Trust) -> bool {
+        self.shown == other.shown && self.client == other.client
+    }
+
+    pub fn takes(&self, version: Option<ProtocolVersion>) -> bool {
+        self.min == TlsVersion::V12 || version == Some(ProtocolVersion::TLSv1_3)
+    }
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -54,6 +66,7 @@ impl SecureSite {
             trust: Arc::new(Trust {
                 shown,
                 client: tls.client.clone(),
+                min: tls.min,
             }),
         }
     }

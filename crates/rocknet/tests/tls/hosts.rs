@@ -1,8 +1,12 @@
 //! The name in the handshake and the name in the request, in every combination.
 
+use std::net::SocketAddr;
+
+use rustls::version::{TLS12, TLS13};
+
 use super::certs::{Authority, Kind};
-use super::client::Wish;
-use super::support::{Client, Folder, Running};
+use super::client::{Wish, tool};
+use super::support::{Folder, Running};
 
 /// Three sites on one port: `a` and `both` show the same certificate, `b` its own; `vip` asks for a certificate of the
 /// client's own with the files of `a`.
@@ -23,6 +27,7 @@ fn start(authority: &Authority, with_default: bool) -> Running {
     let site = |name: &str, folder: &str, cert: &str, more: &str| {
         format!(
             "[site.{name}]\nlisten = \"https://127.0.0.1:0\"\nroot = \"{folder}\"\n\
+             headers = {{ X-Site = \"{folder}\" }}\n\
              tls = {{ cert = \"{cert}.pem\", key = \"{cert}.key\"{more} }}\n"
         )
     };
@@ -41,61 +46,157 @@ fn start(authority: &Authority, with_default: bool) -> Running {
     Running::start(folder, &text)
 }
 
+/// What requests ask for, in each row of the table below.
+const HOSTS: [&str; 9] = [
+    "a.test",
+    "A.TEST:443",
+    "both.test",
+    "vip.test",
+    "b.test",
+    "w.b.test",
+    "d.test",
+    "unknown.test",
+    "127.0.0.1",
+];
+
+/// SNI (`""`: none, as for an address), and for each host the site that answers; `-`: 421, `x`: no handshake.
+#[rustfmt::skip] // A table is read by its columns.
+const WITHOUT_DEFAULT: &[(&str, &str)] = &[
+    //               a    A    both  vip  b  w.b  d  unknown  address
+    ("a.test",       "a    a    both  -    -  -    -  -        -"),
+    ("both.test",    "a    a    both  -    -  -    -  -        -"),
+    ("vip.test",     "-    -    -     vip  -  -    -  -        -"),
+    ("b.test",       "-    -    -     -    b  b    -  -        -"),
+    ("w.b.test",     "-    -    -     -    b  b    -  -        -"),
+    ("x.w.b.test",   "-    -    -     -    b  b    -  -        -"),
+    ("unknown.test", "x    x    x     x    x  x    x  x        x"),
+    ("",             "x    x    x     x    x  x    x  x        x"),
+];
+#[rustfmt::skip]
+const WITH_DEFAULT: &[(&str, &str)] = &[
+    ("a.test",       "a    a    both  -    -  -    -  -        -"),
+    ("both.test",    "a    a    both  -    -  -    -  -        -"),
+    ("vip.test",     "-    -    -     vip  -  -    -  -        -"),
+    ("b.test",       "-    -    -     -    b  b    -  -        -"),
+    ("w.b.test",     "-    -    -     -    b  b    -  -        -"),
+    ("x.w.b.test",   "-    -    -     -    b  b    -  -        -"),
+    ("d.test",       "-    -    -     -    -  -    d  d        d"),
+    ("unknown.test", "-    -    -     -    -  -    d  d        d"),
+    ("",             "-    -    -     -    -  -    d  d        d"),
+];
+
 #[test]
 fn a_request_goes_to_a_site_that_the_handshake_was_for() {
     let authority = Authority::new("root");
-    // SNI ("" for none), Host, what answers. With a default site, every other name is its.
-    for (with_default, rows) in [
-        (
-            false,
-            &[
-                ("a.test", "a.test", Ok("a")),
-                ("a.test", "A.TEST", Ok("a")),
-                ("a.test", "a.test:443", Ok("a")),
-                ("a.test", "both.test", Ok("both")),
-                ("both.test", "a.test", Ok("a")),
-                ("a.test", "b.test", Err(421)),
-                ("b.test", "a.test", Err(421)),
-                ("b.test", "w.b.test", Ok("b")),
-                ("w.b.test", "b.test", Ok("b")),
-                ("a.test", "vip.test", Err(421)),
-                ("vip.test", "vip.test", Ok("vip")),
-                ("vip.test", "a.test", Err(421)),
-                ("a.test", "unknown.test", Err(421)),
-            ][..],
-        ),
-        (
-            true,
-            &[
-                ("a.test", "a.test", Ok("a")),
-                ("d.test", "d.test", Ok("d")),
-                ("d.test", "unknown.test", Ok("d")),
-                ("d.test", "a.test", Err(421)),
-                ("a.test", "unknown.test", Err(421)),
-                ("", "d.test", Ok("d")),
-                ("", "b.test", Err(421)),
-            ][..],
-        ),
-    ] {
+    for (with_default, rows) in [(false, WITHOUT_DEFAULT), (true, WITH_DEFAULT)] {
         let server = start(&authority, with_default);
-        for (sni, host, expected) in rows {
-            let wish = Wish {
-                sni: !sni.is_empty(),
-                ..Wish::new(authority.roots(), if sni.is_empty() { "d.test" } else { sni })
-            };
-            let mut client: Client = wish.client(server.address());
-            // A second time from what the worker remembers.
-            for _ in 0..2 {
-                let answer = client.ask("GET /x", &[&format!("Host: {host}")]);
-                let text = answer.text();
-                let found = if answer.status == 200 {
-                    Ok(&*text)
-                } else {
-                    Err(answer.status)
-                };
-                assert_eq!(found, *expected, "SNI {sni:?}, Host {host:?}");
+        for (sni, expected) in rows {
+            for version in ["1.1", "2"] {
+                let expected: Vec<&str> = expected.split_whitespace().collect();
+                assert_eq!(
+                    ask_all(server.address(), sni, version),
+                    expected,
+                    "SNI {sni:?}, HTTP/{version}, default {with_default}"
+                );
             }
         }
+    }
+}
+
+/// Asks for all hosts over one connection, twice: the second time from what the worker remembers.
+fn ask_all(address: SocketAddr, sni: &str, version: &str) -> Vec<String> {
+    let port = address.port();
+    let name = if sni.is_empty() { "127.0.0.1" } else { sni };
+    let (url, resolve) = (format!("https://{name}:{port}/x"), format!("{name}:{port}:127.0.0.1"));
+    let http = format!("--http{version}");
+    let fields = HOSTS.map(|host| format!("Host: {host}"));
+    let mut arguments = Vec::new();
+    for field in fields.iter().chain(&fields) {
+        // The certificate need not be for the name.
+        arguments.extend([
+            "--next",
+            "-sko",
+            "/dev/null",
+            &http,
+            "--resolve",
+            &resolve,
+            "-H",
+            field,
+            &url,
+        ]);
+        arguments.extend(["-w", "%header{x-site} %{http_code} %{http_version} %{num_connects}\n"]);
+    }
+    let said = tool("curl", &arguments[1..], "");
+    let mut connections = 0;
+    let mut found: Vec<String> = said
+        .lines()
+        .map(|line| {
+            let (answer, rest) = line.split_once(' ').unwrap_or_default();
+            let words: Vec<&str> = rest.split(' ').collect();
+            let [status, spoken, connects] = words[..] else {
+                panic!("curl said {line:?} of {said:?}");
+            };
+            connections += connects.parse::<u32>().expect("a number");
+            match status {
+                "000" => "x".to_owned(),
+                "421" if spoken == version => "-".to_owned(),
+                "200" if spoken == version => answer.to_owned(),
+                _ => line.to_owned(),
+            }
+        })
+        .collect();
+    if found.iter().all(|answer| answer != "x") {
+        assert_eq!(connections, 1, "{said}");
+    }
+    assert_eq!(found.len(), 2 * HOSTS.len(), "{said}");
+    let again = found.split_off(HOSTS.len());
+    assert_eq!(found, again, "remembered otherwise");
+    found
+}
+
+/// An address is no name (RFC 6066 §3): who sends one is served as one who sends none.
+#[test]
+fn an_address_in_the_handshake_is_no_name() {
+    let authority = Authority::new("root");
+    for (with_default, expected) in [(true, "\r\n\r\nd"), (false, "alert number 112")] {
+        let server = start(&authority, with_default);
+        let place = server.address().to_string();
+        let said = tool(
+            "openssl",
+            &["s_client", "-connect", &place, "-servername", "127.0.0.1", "-ign_eof"],
+            "GET /x HTTP/1.1\r\nHost: d.test\r\nConnection: close\r\n\r\n",
+        );
+        assert!(said.contains(expected), "{with_default}: {said}");
+    }
+}
+
+/// The oldest version of a site holds for who comes by the handshake of another.
+#[test]
+fn a_site_is_not_asked_in_a_version_that_it_does_not_take() {
+    let authority = Authority::new("root");
+    let folder = Folder::with(&[("a/x", "a"), ("strict/x", "strict")]);
+    let names = ["a.test", "strict.test"];
+    authority.leaf(Kind::Ecdsa, &names).write(&folder, "a");
+    let site = |name: &str, min: &str| {
+        format!(
+            "[site.\"{name}.test\"]\nlisten = \"https://127.0.0.1:0\"\nroot = \"{name}\"\n\
+             tls = {{ cert = \"a.pem\", key = \"a.key\", min = \"{min}\" }}\n"
+        )
+    };
+    let server = Running::start(folder, &(site("a", "1.2") + &site("strict", "1.3")));
+    for (version, sni, host, status) in [
+        (&TLS12, "a.test", "a.test", 200),
+        (&TLS12, "a.test", "strict.test", 421),
+        (&TLS13, "a.test", "strict.test", 200),
+        (&TLS13, "strict.test", "a.test", 200),
+    ] {
+        let wish = Wish {
+            only: Some(version),
+            ..Wish::new(authority.roots(), sni)
+        };
+        let mut client = wish.client(server.address());
+        let answer = client.ask("GET /x", &[&format!("Host: {host}")]);
+        assert_eq!(answer.status, status, "{version:?} {sni} {host}");
     }
 }
 
