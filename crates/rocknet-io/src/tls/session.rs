@@ -89,9 +89,13 @@ impl Session {
                 // Data before the handshake is over was never allowed.
                 Ok(_) => return Err(Error::General("early data".to_owned())),
                 Err(error) => {
-                    // The alert is handed out before anything else is looked at.
-                    let next = self.connection.process_tls_records(&mut incoming[used..]);
-                    if let Ok(ConnectionState::EncodeTlsData(mut data)) = next.state {
+                    // What was made before, and the alert behind it. Not one call more: the record that was wrong would be
+                    // looked at again, and a second alert is a panic.
+                    while self.connection.wants_write() {
+                        let next = self.connection.process_tls_records(&mut incoming[used..]);
+                        let Ok(ConnectionState::EncodeTlsData(mut data)) = next.state else {
+                            break;
+                        };
                         encode(|room| data.encode(room), outgoing)?;
                     }
                     return Err(error);

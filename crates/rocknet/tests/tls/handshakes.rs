@@ -145,6 +145,25 @@ fn keys_are_chosen_for_the_client() {
 }
 
 #[test]
+fn who_has_nothing_in_common_hears_that_the_handshake_failed() {
+    let authority = Authority::new("root");
+    let server = start(&authority, "");
+    let place = server.address().to_string();
+    for offer in [
+        // The key exchange of old, which rustls does not have; curves and signatures that it does not.
+        &["-tls1_2", "-cipher", "AES128-SHA"][..],
+        &["-tls1_2", "-cipher", "DHE-RSA-AES128-GCM-SHA256"],
+        &["-tls1_2", "-sigalgs", "ed448"],
+        &["-tls1_3", "-sigalgs", "ed448"],
+        &["-tls1_3", "-groups", "X448"],
+    ] {
+        let arguments = [&["s_client", "-connect", &place, "-servername", "a.test"][..], offer].concat();
+        let said = tool("openssl", &arguments, "");
+        assert!(said.contains("alert handshake failure"), "{offer:?}: {said}");
+    }
+}
+
+#[test]
 fn common_tools_get_along() {
     let authority = Authority::new("root");
     let server = start(&authority, "");
