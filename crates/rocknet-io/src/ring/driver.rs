@@ -18,7 +18,7 @@ use super::state::State;
 /// another must not keep everybody else waiting.
 const STEPS_PER_TURN: u32 = 256;
 /// What a send that bypasses the ring counts, of up to a megabyte of a file.
-const SEND_STEPS: u32 = 64;
+const SEND_STEPS: u32 = 8;
 
 thread_local!(static CURRENT: RefCell<Option<Rc<Driver>>> = const { RefCell::new(None) });
 
