@@ -50,6 +50,12 @@ pub fn ab(text: &str) -> Result<Count, Failure> {
 
 pub fn h2load(text: &str) -> Result<Count, Failure> {
     let line = |start: &str| text.lines().find_map(|line| line.trim().strip_prefix(start));
+    // A server that offers no HTTP/2 would be loaded with HTTP/1.1, and be counted among those that do.
+    if let Some(protocol) = line("Application protocol:")
+        && !protocol.trim().starts_with("h2")
+    {
+        return Err(format!("spoke {}", protocol.trim()).into());
+    }
     // `1 total, 2 started, …`, each number before its word.
     let number = |line: Option<&str>, word: &str| {
         let part = line?.split(", ").find(|part| part.trim().ends_with(word))?;
@@ -167,6 +173,7 @@ Requests per second:    25000.00 [#/sec] (mean)
     #[test]
     fn what_h2load_says() {
         const SAID: &str = "\
+Application protocol: h2
 finished in 3.01s, 100500.33 req/s, 15.36MB/s
 requests: 301532 total, 302044 started, 301532 done, 301501 succeeded, 31 failed, 0 errored, 2 timeout
 status codes: 301001 2xx, 500 3xx, 31 4xx, 0 5xx
@@ -184,6 +191,7 @@ time for request:      100us      9.31ms      1.22ms       452us    76.99%
         };
         assert_eq!(h2load(SAID).unwrap(), expected);
         assert!(h2load("connection refused").is_err());
+        assert!(h2load(&SAID.replace("protocol: h2", "protocol: http/1.1")).is_err());
     }
 
     #[test]
