@@ -3,6 +3,7 @@
 //! Not part of the interface: names and lines here change without notice.
 
 mod conversation;
+mod fastcgi;
 mod h2;
 mod hpack;
 
@@ -84,6 +85,11 @@ fn h2_in_all_ways(bytes: &[u8]) {
     ] {
         same_in_all_splits(bytes, |pieces| h2_conversation(pieces, &limits, &config, answering));
     }
+}
+
+/// Any bytes as what a FastCGI application answers: no panic, and the same answer, complaints and end in every split.
+pub fn fastcgi(data: &[u8]) {
+    same_in_all_splits(data, fastcgi::conversation);
 }
 
 /// Whole, byte by byte, and cut at places that the bytes themselves choose.

@@ -5,6 +5,7 @@
 
 mod bytes;
 mod decimal;
+pub mod fastcgi;
 pub mod fields;
 #[doc(hidden)]
 pub mod fuzzing;

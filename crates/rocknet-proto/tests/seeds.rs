@@ -14,6 +14,7 @@ const TARGETS: &[(&str, Target)] = &[
     ("h2_frames", fuzzing::h2_frames),
     ("h2_connection", fuzzing::h2_connection),
     ("hpack", fuzzing::hpack),
+    ("fastcgi", fuzzing::fastcgi),
 ];
 
 #[test]

@@ -1,0 +1,199 @@
+//! The head of an answer of CGI (RFC 3875 §6): fields, one of which may be a status, and an empty line.
+
+use std::fmt;
+
+use memchr::memchr;
+
+use crate::bytes::{VALUE, all, is_token, trim};
+use crate::status::Status;
+
+/// Most bytes of a head: applications set cookies by the dozen, and nobody sends a browser more than it takes.
+pub const HEAD_LIMIT: usize = 64 * 1024;
+/// Most fields of a head.
+pub const FIELDS_LIMIT: usize = 256;
+
+/// Where the head ends in what has come of an answer, if it does; nothing before `from` is looked at again but for a
+/// line end that may have begun there.
+pub fn end_of_head(bytes: &[u8], from: usize) -> Option<usize> {
+    // CR LF CR may stand before `from`.
+    let mut at = from.saturating_sub(3);
+    if at == 0 {
+        match bytes {
+            [b'\n', ..] => return Some(1),
+            [b'\r', b'\n', ..] => return Some(2),
+            _ => {}
+        }
+    }
+    while let Some(place) = memchr(b'\n', bytes.get(at..)?) {
+        at += place + 1;
+        match &bytes[at..] {
+            [b'\n', ..] => return Some(at + 1),
+            [b'\r', b'\n', ..] => return Some(at + 2),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// What an application says before its content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Head<'a> {
+    pub status: Status,
+    /// All others, in their order.
+    pub fields: Vec<(&'a [u8], &'a [u8])>,
+}
+
+/// Why a head cannot be passed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeadFault {
+    /// A line that is no field: most often output before the head.
+    Line,
+    /// A control character in a value.
+    Value,
+    /// A status that is no final one, or two of them.
+    Status,
+    TooManyFields,
+}
+
+impl fmt::Display for HeadFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            HeadFault::Line => "a line before the content is no header field",
+            HeadFault::Value => "the value of a header field holds a control character",
+            HeadFault::Status => "`Status` is not one status from 200 to 999",
+            HeadFault::TooManyFields => "there are too many header fields",
+        })
+    }
+}
+
+impl std::error::Error for HeadFault {}
+
+impl<'a> Head<'a> {
+    /// `head` is what [`end_of_head`] says, the empty line included.
+    pub fn parse(head: &'a [u8]) -> Result<Head<'a>, HeadFault> {
+        let mut status = None;
+        let mut has_location = false;
+        let mut fields = Vec::new();
+        let mut rest = head;
+        while let Some(end) = memchr(b'\n', rest) {
+            let line = rest[..end].strip_suffix(b"\r").unwrap_or(&rest[..end]);
+            rest = &rest[end + 1..];
+            if line.is_empty() {
+                break;
+            }
+            let colon = memchr(b':', line).ok_or(HeadFault::Line)?;
+            let (name, value) = (&line[..colon], trim(&line[colon + 1..]));
+            if !is_token(name) {
+                return Err(HeadFault::Line);
+            }
+            if !all(value, VALUE) {
+                return Err(HeadFault::Value);
+            }
+            if name.eq_ignore_ascii_case(b"Status") {
+                if status.replace(final_status(value)?).is_some() {
+                    return Err(HeadFault::Status);
+                }
+                continue;
+            }
+            if fields.len() == FIELDS_LIMIT {
+                return Err(HeadFault::TooManyFields);
+            }
+            has_location |= name.eq_ignore_ascii_case(b"Location");
+            fields.push((name, value));
+        }
+        // RFC 3875 §6.2.3: a location alone is a redirect. One to a path of the site is, too: every client can follow
+        // it, and nothing is run in another's name.
+        let unsaid = if has_location { Status::FOUND } else { Status::OK };
+        Ok(Head {
+            status: status.unwrap_or(unsaid),
+            fields,
+        })
+    }
+}
+
+/// `404 Not Found`; what follows the digits is for people.
+fn final_status(value: &[u8]) -> Result<Status, HeadFault> {
+    let digits = value.split(|&byte| byte == b' ').next().unwrap_or_default();
+    if digits.len() != 3 || !digits.iter().all(u8::is_ascii_digit) {
+        return Err(HeadFault::Status);
+    }
+    let code = digits.iter().fold(0, |code, digit| code * 10 + u16::from(digit - b'0'));
+    Status::new(code)
+        .filter(|status| status.code() >= 200)
+        .ok_or(HeadFault::Status)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A status, and fields by name and value.
+    type Expected<'e> = (u16, &'e [(&'e str, &'e str)]);
+
+    fn check(head: &str, expected: Result<Expected<'_>, HeadFault>) {
+        let parsed = Head::parse(head.as_bytes());
+        let found = parsed.map(|head| {
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            let fields: Vec<_> = head.fields.iter().map(|(n, v)| (text(n), text(v))).collect();
+            (head.status.code(), fields)
+        });
+        let expected = expected.map(|(code, fields)| {
+            let fields: Vec<_> = fields.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
+            (code, fields)
+        });
+        assert_eq!(found, expected, "{head:?}");
+    }
+
+    #[test]
+    fn heads_good_and_bad() {
+        use HeadFault::*;
+        check("\n", Ok((200, &[])));
+        check(
+            "Content-type: text/html\r\n\r\n",
+            Ok((200, &[("Content-type", "text/html")])),
+        );
+        check("A:1\nB: 2 \n\n", Ok((200, &[("A", "1"), ("B", "2")])));
+        check("Status: 404 Not Found\r\nA: b\r\n\r\n", Ok((404, &[("A", "b")])));
+        check("status:503\n\n", Ok((503, &[])));
+        check("Location: /x\r\n\r\n", Ok((302, &[("Location", "/x")])));
+        check(
+            "Location: /x\r\nStatus: 201 Made\r\n\r\n",
+            Ok((201, &[("Location", "/x")])),
+        );
+        check("A: \u{e9}\tb\r\n\r\n", Ok((200, &[("A", "\u{e9}\tb")])));
+        check("<br>Warning\r\n\r\n", Err(Line));
+        check("A: b\r\n c\r\n\r\n", Err(Line));
+        check("A : b\r\n\r\n", Err(Line));
+        check(": b\r\n\r\n", Err(Line));
+        check("A: b\rX: c\r\n\r\n", Err(Value));
+        check("A: b\0\r\n\r\n", Err(Value));
+        check("Status: 100 Continue\r\n\r\n", Err(Status));
+        check("Status: 20\r\n\r\n", Err(Status));
+        check("Status: 2000\r\n\r\n", Err(Status));
+        check("Status: fine\r\n\r\n", Err(Status));
+        check("Status: 200\r\nStatus: 200\r\n\r\n", Err(Status));
+        let most = "A: b\n".repeat(FIELDS_LIMIT);
+        assert!(Head::parse(format!("{most}\n").as_bytes()).is_ok());
+        check(&format!("{most}A: b\n\n"), Err(TooManyFields));
+    }
+
+    #[test]
+    fn the_end_is_found_wherever_the_bytes_were_cut() {
+        for (answer, end) in [
+            ("\nx", Some(1)),
+            ("\r\nx", Some(2)),
+            ("A: b\n\nx", Some(6)),
+            ("A: b\r\n\r\nx\n\n", Some(8)),
+            ("A: b\n\r\nx", Some(7)),
+            ("A: b\r\nB: c\r\n", None),
+            ("A: b\r\n\rx\n", None),
+            ("", None),
+        ] {
+            let bytes = answer.as_bytes();
+            assert_eq!(end_of_head(bytes, 0), end, "{answer:?}");
+            // As it is asked for while bytes come one by one.
+            let found = (0..bytes.len()).find_map(|from| end_of_head(&bytes[..from + 1], from));
+            assert_eq!(found, end, "{answer:?} byte by byte");
+        }
+    }
+}

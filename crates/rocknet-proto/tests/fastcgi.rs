@@ -1,0 +1,237 @@
+//! FastCGI: what is written is what an application reads, and any split of its records gives the same answer.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use rocknet_proto::fastcgi::{self, End, Event, Fault, PairTooLong, Params, Response};
+
+const BEGIN: u8 = 1;
+const END: u8 = 3;
+const PARAMS: u8 = 4;
+const STDIN: u8 = 5;
+const STDOUT: u8 = 6;
+const STDERR: u8 = 7;
+
+/// A record as an application writes it.
+fn record(kind: u8, content: &[u8], padding: u8) -> Vec<u8> {
+    let length = u16::try_from(content.len()).expect("a record's content").to_be_bytes();
+    let mut bytes = vec![1, kind, 0, 1, length[0], length[1], padding, 0];
+    bytes.extend_from_slice(content);
+    bytes.extend(std::iter::repeat_n(0xaa, usize::from(padding)));
+    bytes
+}
+
+fn end(padding: u8) -> Vec<u8> {
+    record(END, &[0, 0, 0, 7, 0, 0, 0, 0], padding)
+}
+
+/// Streams and end of an answer that comes in these pieces.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Heard {
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
+    end: Option<End>,
+    fault: Option<Fault>,
+}
+
+fn hear<'p>(pieces: impl IntoIterator<Item = &'p [u8]>) -> Heard {
+    let (mut records, mut heard) = (Response::new(), Heard::default());
+    for piece in pieces {
+        let mut rest = piece;
+        while !rest.is_empty() && heard.fault.is_none() {
+            match records.receive(rest) {
+                Ok(received) => {
+                    match received.event {
+                        Event::Stdout(place) => heard.stdout.extend_from_slice(&rest[place]),
+                        Event::Stderr(place) => heard.stderr.extend_from_slice(&rest[place]),
+                        Event::End(end) => assert_eq!(heard.end.replace(end), None, "told once"),
+                        Event::More => {}
+                    }
+                    rest = &rest[received.consumed..];
+                }
+                Err(fault) => heard.fault = Some(fault),
+            }
+        }
+    }
+    assert_eq!(records.is_over(), heard.end.is_some());
+    heard
+}
+
+/// The records of a request as an application reads them: types with their contents.
+fn read(mut bytes: &[u8]) -> Vec<(u8, Vec<u8>)> {
+    let mut records = Vec::new();
+    while let [version, kind, id_high, id_low, high, low, padding, _, rest @ ..] = bytes {
+        assert_eq!((*version, *id_high, *id_low), (1, 0, 1));
+        let length = usize::from(u16::from_be_bytes([*high, *low]));
+        records.push((*kind, rest[..length].to_vec()));
+        bytes = &rest[length + usize::from(*padding)..];
+    }
+    assert!(bytes.is_empty(), "half a record");
+    records
+}
+
+/// The pairs of one record of variables, which PHP reads by itself.
+fn pairs(mut bytes: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut pairs = Vec::new();
+    while !bytes.is_empty() {
+        let mut length = || match bytes {
+            [short, rest @ ..] if *short < 0x80 => {
+                bytes = rest;
+                usize::from(*short)
+            }
+            [a, b, c, d, rest @ ..] => {
+                bytes = rest;
+                (u32::from_be_bytes([*a, *b, *c, *d]) & 0x7fff_ffff) as usize
+            }
+            _ => panic!("half a length"),
+        };
+        let (name, value) = (length(), length());
+        let (pair, rest) = bytes.split_at(name + value);
+        pairs.push((pair[..name].to_vec(), pair[name..].to_vec()));
+        bytes = rest;
+    }
+    pairs
+}
+
+fn written(variables: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut params = Params::new(&mut out);
+    for (name, value) in variables {
+        params.push(name, value).expect("a pair that fits");
+    }
+    params.finish();
+    out
+}
+
+#[test]
+fn a_request_is_written_as_applications_read_it() {
+    let mut out = Vec::new();
+    fastcgi::begin(&mut out, true);
+    let mut params = Params::new(&mut out);
+    params.push(b"A", b"b").expect("a pair that fits");
+    params.finish();
+    fastcgi::stdin(&mut out, b"");
+    fastcgi::stdin(&mut out, b"content");
+    fastcgi::stdin_end(&mut out);
+    let expected = [
+        (BEGIN, &[0, 1, 1, 0, 0, 0, 0, 0][..]),
+        (PARAMS, b"\x01\x01Ab"),
+        (PARAMS, b""),
+        (STDIN, b"content"),
+        (STDIN, b""),
+    ];
+    let expected: Vec<_> = expected
+        .iter()
+        .map(|(kind, content)| (*kind, content.to_vec()))
+        .collect();
+    assert_eq!(read(&out), expected);
+
+    let mut out = Vec::new();
+    Params::new(&mut out).finish();
+    assert_eq!(read(&out), [(PARAMS, Vec::new())], "no variables, and their end");
+}
+
+#[test]
+fn long_variables_meet_the_bound_from_both_sides() {
+    // A length of one byte, one of four.
+    let most = 65_535 - 1 - 4 - 1;
+    let mut out = Vec::new();
+    let mut params = Params::new(&mut out);
+    assert_eq!(params.push(b"N", &vec![b'x'; most + 1]), Err(PairTooLong));
+    assert_eq!(params.push(b"N", &vec![b'x'; most]), Ok(()));
+    params.finish();
+    let records = read(&out);
+    assert_eq!((records.len(), records[0].1.len()), (2, 65_535));
+}
+
+#[test]
+fn content_of_any_size_is_cut_into_records() {
+    for size in [1, 65_527, 65_528, 65_529, 65_535, 65_536, 200_000] {
+        let content: Vec<u8> = (0..size).map(|number| number as u8).collect();
+        let mut out = Vec::new();
+        fastcgi::stdin(&mut out, &content);
+        let records = read(&out);
+        assert!(records.iter().all(|(kind, piece)| *kind == STDIN && !piece.is_empty()));
+        assert_eq!(
+            records.into_iter().flat_map(|(_, piece)| piece).collect::<Vec<_>>(),
+            content
+        );
+    }
+}
+
+#[test]
+fn what_no_application_may_send_is_told() {
+    let with = |at: usize, value: u8| {
+        let mut bytes = record(STDOUT, b"x", 0);
+        bytes[at] = value;
+        bytes
+    };
+    let behind = [end(0), vec![1]].concat();
+    for (bytes, fault) in [
+        (with(0, 2), Some(Fault::Version)),
+        (b"HTTP/1.1 400".to_vec(), Some(Fault::Version)),
+        (with(3, 2), Some(Fault::Request)),
+        (with(2, 1), Some(Fault::Request)),
+        (with(1, PARAMS), Some(Fault::Kind)),
+        (with(1, 99), Some(Fault::Kind)),
+        // Of the connection, not of a request: nobody's answer.
+        (with(3, 0), None),
+        (record(END, b"1234567", 0), Some(Fault::EndLength)),
+        (record(END, b"123456789", 0), Some(Fault::EndLength)),
+        (behind, Some(Fault::BehindEnd)),
+        (end(9), None),
+    ] {
+        let single = hear(bytes.chunks(1));
+        assert_eq!((hear([&bytes[..]]), single.fault), (single, fault), "{bytes:?}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_split_gives_the_same_answer(
+        records in vec((any::<bool>(), vec(any::<u8>(), 0..40), any::<u8>()), 0..8),
+        padding in any::<u8>(),
+        cuts in vec(1..60_usize, 1..40),
+    ) {
+        let (mut bytes, mut expected) = (Vec::new(), Heard::default());
+        for (is_answer, content, padding) in &records {
+            let (kind, stream) = match is_answer {
+                true => (STDOUT, &mut expected.stdout),
+                false => (STDERR, &mut expected.stderr),
+            };
+            bytes.extend(record(kind, content, *padding));
+            stream.extend_from_slice(content);
+        }
+        bytes.extend(end(padding));
+        expected.end = Some(End { application: 7, protocol: 0 });
+        prop_assert_eq!(&hear([&bytes[..]]), &expected);
+        prop_assert_eq!(&hear(bytes.chunks(1)), &expected);
+        let (mut pieces, mut rest) = (Vec::new(), &bytes[..]);
+        for cut in cuts.iter().cycle() {
+            let (piece, behind) = rest.split_at(rest.len().min(*cut));
+            pieces.push(piece);
+            rest = behind;
+            if rest.is_empty() {
+                break;
+            }
+        }
+        prop_assert_eq!(&hear(pieces), &expected);
+        // And with any part missing there is no end.
+        prop_assert_eq!(hear([&bytes[..bytes.len() - 1]]).end, None);
+    }
+
+    #[test]
+    fn variables_are_read_as_they_were_written(
+        variables in vec((vec(any::<u8>(), 0..200), vec(any::<u8>(), 0..30_000)), 0..12),
+    ) {
+        let records = read(&written(&variables));
+        prop_assert!(records.iter().all(|(kind, _)| *kind == PARAMS));
+        prop_assert_eq!(records.last().map(|(_, content)| content.len()), Some(0));
+        prop_assert_eq!(records.iter().filter(|(_, content)| content.is_empty()).count(), 1);
+        prop_assert_eq!(records.iter().flat_map(|(_, content)| pairs(content)).collect::<Vec<_>>(), variables);
+    }
+
+    #[test]
+    fn any_bytes_are_taken_or_refused(bytes in vec(any::<u8>(), 0..300)) {
+        rocknet_proto::fuzzing::fastcgi(&bytes);
+    }
+}
