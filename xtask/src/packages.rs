@@ -68,6 +68,12 @@ const PACKAGES: &[Package] = &[
         &[Test],
         "changes the stores of browsers, which `rocknet trust` does",
     ),
+    package(
+        "php-fpm8.2",
+        "php8.2-fpm",
+        &[Test],
+        "runs the scripts that pages by PHP come from",
+    ),
     package("strace", "strace", &[Test, Bench], "counts system calls per request"),
     package(
         "chromium",

@@ -7,6 +7,7 @@ mod keys;
 mod listen;
 mod path;
 mod pattern;
+mod php;
 mod server;
 mod settings;
 mod site;

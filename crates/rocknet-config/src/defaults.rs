@@ -21,6 +21,13 @@ pub(crate) fn ports(mode: Mode) -> (u16, u16) {
 /// The directory of Let's Encrypt.
 pub(crate) const LETS_ENCRYPT: &str = "https://acme-v02.api.letsencrypt.org/directory";
 
+/// What is served for a folder where nobody says it.
+pub(crate) fn index(php: bool) -> Vec<String> {
+    let script = php.then_some("index.php");
+    let names = script.into_iter().chain(["index.html", "index.htm"]);
+    names.map(str::to_owned).collect()
+}
+
 // Each number below stands in the table of keys too, as text; a test holds the two together.
 
 impl Default for Server {
@@ -130,11 +137,12 @@ impl Default for Settings {
     fn default() -> Settings {
         Settings {
             root: None,
-            index: vec!["index.html".to_owned(), "index.htm".to_owned()],
+            index: index(false),
             browse: false,
             fallback: None,
             try_paths: Vec::new(),
             symlinks: Symlinks::Inside,
+            php: None,
             compress: true,
             headers: BTreeMap::new(),
             errors: BTreeMap::new(),

@@ -1,6 +1,7 @@
 //! The configuration as meant: what the server acts on, every default filled in, every reference resolved.
 
 mod acme;
+mod php;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -8,6 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use acme::{Acme, AcmeCa, Challenge, Dns, DnsZone, Secret, SharedKey};
+pub use php::Php;
 
 /// A whole, checked configuration. Nothing in it needs a further look at the file it came from.
 #[derive(Debug, Clone, PartialEq)]
@@ -297,6 +299,8 @@ pub struct Settings {
     /// Tried in order; `{path}` is the request's path. Empty: the path itself.
     pub try_paths: Vec<String>,
     pub symlinks: Symlinks,
+    /// `None`: scripts are files as any other.
+    pub php: Option<Php>,
     pub compress: bool,
     /// Added to every answer; an empty value removes the field.
     pub headers: BTreeMap<String, String>,

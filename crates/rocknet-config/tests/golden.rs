@@ -151,7 +151,7 @@ fn write_settings(text: &mut String, settings: &Settings, base: &Settings, inden
             stringify!($field), format!("{:?}", settings.$field), format!("{:?}", base.$field),
         ); )* };
     }
-    each!(root index browse fallback try_paths symlinks compress headers errors redirects push priority);
+    each!(root index browse fallback try_paths symlinks php compress headers errors redirects push priority);
     let places: Vec<_> = settings
         .places
         .iter()

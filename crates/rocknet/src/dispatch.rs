@@ -1,6 +1,7 @@
 //! From a request to what answers it: host → site, path → scope, then the cache or a handler.
 
 mod encoding;
+mod scripts;
 
 use std::pin::Pin;
 use std::rc::Rc;
@@ -92,6 +93,10 @@ pub fn ready(
         reply.send(head, variant.map(|variant| (&**known, variant)));
         return Some(Dispatched::Sent(head.status));
     }
+    if let Found::Script(_) = known.entry.found {
+        // Its answer is made anew, out of more than is known here.
+        return None;
+    }
     let known = Rc::clone(known);
     drop(front);
     Some(from_known(worker, &known, request, owned, reply))
@@ -139,6 +144,8 @@ pub fn from_known(
         },
         Found::WithoutSlash => with_slash(request),
         Found::Failed(status) => fixed::error(*status),
+        // It has just been found where a file was, and this request was not made ready for it.
+        Found::Script(_) => fixed::error(Status::SERVICE_UNAVAILABLE),
         Found::Directory { relative } => return list(worker, known, relative, request),
     };
     respond(worker, Some(&known.scope), response)
@@ -198,6 +205,24 @@ pub fn slow(
         );
     }
     match &scope.action {
+        Action::Files(tree) if tree.php.is_some() => {
+            let path: Box<str> = match is_file_path {
+                false if SafePath::from_decoded(&path).is_ok() => NAMELESS.into(),
+                _ => path.into(),
+            };
+            let preloads = scope.preloads(&path).filter(|_| preload::is_first_look(request));
+            let preloads = preloads.cloned();
+            let exchange = Exchange {
+                request: owned(),
+                content,
+                path,
+                scope: Arc::clone(scope),
+                client,
+                secure: secure.map(Rc::clone),
+            };
+            let answer = Box::pin(scripts::answer(Rc::clone(worker), number, exchange));
+            Dispatched::Later(Later { answer, preloads })
+        }
         Action::Files(_) => match request.method {
             Method::Get | Method::Head => {
                 let path = if is_file_path { path.into() } else { NAMELESS.into() };

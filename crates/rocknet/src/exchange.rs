@@ -5,7 +5,7 @@ use std::future::poll_fn;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Poll, Waker};
+use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use rocknet_proto::request::OwnedRequest;
@@ -119,18 +119,20 @@ impl RequestContent {
 
     /// The next chunk; `None` at the end.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, ContentError> {
-        poll_fn(|context| {
-            if let Some(chunk) = self.0.chunk.borrow_mut().take() {
-                return Poll::Ready(Ok(Some(chunk)));
-            }
-            if let Some(end) = self.0.end.get() {
-                return Poll::Ready(end.map(|()| None));
-            }
-            self.0.wanted.set(true);
-            *self.0.waker.borrow_mut() = Some(context.waker().clone());
-            Poll::Pending
-        })
-        .await
+        poll_fn(|context| self.poll_chunk(context)).await
+    }
+
+    /// As [`RequestContent::chunk`], for those who do something else meanwhile.
+    pub fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, ContentError>> {
+        if let Some(chunk) = self.0.chunk.borrow_mut().take() {
+            return Poll::Ready(Ok(Some(chunk)));
+        }
+        if let Some(end) = self.0.end.get() {
+            return Poll::Ready(end.map(|()| None));
+        }
+        self.0.wanted.set(true);
+        *self.0.waker.borrow_mut() = Some(context.waker().clone());
+        Poll::Pending
     }
 }
 

@@ -10,6 +10,7 @@ use rocknet_config::model::{Priority, Settings, Symlinks};
 use rocknet_io::beneath::{self, Root};
 
 use crate::handler::Handler;
+use crate::handler::php;
 use crate::open_folder::Folder;
 use crate::preload::Preloads;
 use crate::routing::{BadRedirect, Redirects, RouteTrie};
@@ -47,6 +48,8 @@ pub struct FileTree {
     pub fallback: Option<String>,
     pub try_paths: Vec<String>,
     pub symlinks: beneath::Symlinks,
+    /// Who runs the scripts in it; `None`: they are files as any other.
+    pub php: Option<Arc<php::Backend>>,
 }
 
 impl Scope {
@@ -128,6 +131,7 @@ impl FileTree {
                 Symlinks::Owner => beneath::Symlinks::Owner,
                 Symlinks::All => beneath::Symlinks::All,
             },
+            php: settings.php.as_ref().map(php::Backend::of),
         }
     }
 

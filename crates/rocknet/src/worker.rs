@@ -25,6 +25,7 @@ use crate::cache::Cache;
 use crate::cache::front::Front;
 use crate::certificates::Keeper;
 use crate::clock::{Clock, LONGEST_TICK};
+use crate::handler::php;
 use crate::log::{AccessWriter, Logger};
 use crate::metrics::WorkerCounters;
 use crate::routing::HostTable;
@@ -190,6 +191,7 @@ impl Worker {
     /// The last connection has gone: what this worker remembers will be too old when the next comes, and would keep
     /// memory and open files that the cache has let go.
     pub fn rest(&self) {
+        php::rest();
         self.front.borrow_mut().clear();
     }
 
@@ -202,6 +204,7 @@ impl Worker {
         log.flush();
         drop(log);
         self.front.borrow_mut().drop_gone();
+        php::tick();
         self.buffers.borrow_mut().output.shrink(OUTPUT);
     }
 }

@@ -12,7 +12,7 @@ use crate::model::{Listen, Mode};
 use crate::source::Span;
 
 /// Longest path of a Unix socket: `sun_path` has 108 bytes on Linux, one of them the end.
-const MAX_SOCKET_PATH_BYTES: usize = 107;
+pub(super) const MAX_SOCKET_PATH_BYTES: usize = 107;
 
 /// A listener with its place in the file.
 pub(super) struct Place {

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::check::words::short;
-use crate::check::{Check, path, pattern, value};
+use crate::check::{Check, path, pattern, php, value};
+use crate::defaults;
 use crate::file::{Entry, Node, Table, Value};
 use crate::finding::Code;
 use crate::model::{Pattern, Priority, Redirect, Settings, Symlinks};
@@ -40,8 +41,13 @@ pub(super) fn build(check: &mut Check<'_>, table: &Table, base: &Settings) -> Se
     if let Some(node) = table.node("root") {
         settings.root = path::root(check, node);
     }
+    if let Some(node) = table.node("php") {
+        settings.php = php::build(check, node, settings.root.is_some());
+    }
     if let Some(node) = table.node("index") {
         settings.index = index(check, node);
+    } else if !settings.places.contains_key("index") {
+        settings.index = defaults::index(settings.php.is_some());
     }
     if let Some(browse) = value::boolean(some, "browse") {
         settings.browse = browse;

@@ -1,6 +1,6 @@
 //! Keys whose features come with later versions: known, so that nobody is told they do not exist, and refused.
 
-use super::{Availability, Key, Kind, Literal, Scope};
+use super::{Availability, Key, Kind, Scope};
 
 const BOTH: &[Scope] = &[Scope::Site, Scope::Route];
 
@@ -15,12 +15,6 @@ pub(super) const KEYS: &[Key] = &[
         "Dashboard, interface for programs, metrics.",
         "the dashboard",
     ),
-    Key::new("php", BOTH, Kind::Any, "PHP by FastCGI. `false` is accepted already.")
-        .available(Availability::Only {
-            value: Literal::False,
-            feature: "PHP",
-        })
-        .elsewhere(&["php_fastcgi"]),
     later("proxy", BOTH, "Passes requests on to other servers.", "the proxy").elsewhere(&[
         "proxy_pass",
         "ProxyPass",
@@ -28,7 +22,7 @@ pub(super) const KEYS: &[Key] = &[
         "proxy.reverse.url",
     ]),
     later("cgi", BOTH, "Runs programs for requests.", "CGI"),
-    later("fastcgi", BOTH, "Passes requests on by FastCGI.", "FastCGI").elsewhere(&["fastcgi_pass"]),
+    later("fastcgi", BOTH, "Passes requests on by FastCGI.", "FastCGI"),
     later(
         "controller",
         BOTH,

@@ -45,7 +45,8 @@ pub(super) const KEYS: &[Key] = &[
         "index",
         BOTH,
         Kind::Several(&Kind::Text("file name")),
-        "What is served for a folder: the first of these that exists.",
+        "What is served for a folder: the first of these that exists. Where `php` is set and this is not, `index.php` \
+         comes first.",
     )
     .default("[\"index.html\", \"index.htm\"]")
     .example("index = [\"home.html\"]")
@@ -86,6 +87,22 @@ pub(super) const KEYS: &[Key] = &[
     .default("true")
     .example("compress = false")
     .elsewhere(&["gzip", "brotli", "encode", "deflate", "mod_deflate", "gzip_static"]),
+    Key::new(
+        "php",
+        BOTH,
+        Kind::Either(&[
+            Kind::Boolean,
+            Kind::Text("\"unix:/path\", \"/path\" or \"host:port\""),
+        ]),
+        "Who runs PHP, by FastCGI: the socket file of php-fpm, or its `\"host:port\"`; `false` turns it off for a route. \
+         Files named `*.php` are then run and never sent. `index.php` comes first among the names of `index`, and what \
+         nothing else answers goes to `/index.php` at the root, unless `fallback` says otherwise. A path below a script \
+         that exists is its `PATH_INFO`. Nothing is run from folders named `uploads`, and other files that PHP may hold \
+         (`*.phtml`, `*.phar` and the like) are refused.",
+    )
+    .default("false")
+    .example("php = \"unix:/run/php/php8.2-fpm.sock\"")
+    .elsewhere(&["php_fastcgi", "fastcgi_pass", "php-fpm", "ProxyPassMatch"]),
     Key::new(
         "headers",
         BOTH,

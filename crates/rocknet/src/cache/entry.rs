@@ -8,6 +8,7 @@ use rocknet_proto::semantics::etag::FileTag;
 use rocknet_proto::semantics::negotiation::Coding;
 use rocknet_proto::status::Status;
 
+use crate::handler::php::Script;
 use crate::open_file::OpenFile;
 use crate::prepared::Prepared;
 use crate::response::FieldList;
@@ -53,6 +54,8 @@ pub enum Found {
     Directory {
         relative: Vec<u8>,
     },
+    /// A script, whose answer is made anew for each request.
+    Script(Arc<Script>),
     /// Nothing that can be shown; the scope's error filter makes the answer.
     Failed(Status),
 }
@@ -144,7 +147,7 @@ impl Entry {
                 .variants()
                 .filter(|form| matches!(form.content, Content::File(_)))
                 .count() as u64,
-            Found::WithoutSlash | Found::Directory { .. } | Found::Failed(_) => 0,
+            Found::WithoutSlash | Found::Directory { .. } | Found::Script(_) | Found::Failed(_) => 0,
         }
     }
 
@@ -155,6 +158,7 @@ impl Entry {
             + match &self.found {
                 Found::Asset(asset) => asset.variants().map(Variant::size).sum(),
                 Found::Directory { relative } => relative.len() as u64,
+                Found::Script(script) => script.size() as u64,
                 Found::WithoutSlash | Found::Failed(_) => 0,
             }
     }

@@ -164,6 +164,14 @@ fn leads_to(settings: &Settings, url: &Url<'_>, path: &str) -> Result<String, Fa
     };
     Ok(match resolve::resolve(tree, path) {
         Target::File { relative, .. } => format!("the file {}", place(&relative)),
+        Target::Script(script) => {
+            let script_file = String::from_utf8_lossy(&script.file()).into_owned();
+            match (&settings.php, &*script.path_info) {
+                (Some(php), "") => format!("the script {script_file}, run at {php}"),
+                (Some(php), info) => format!("the script {script_file} with the path {info}, run at {php}"),
+                (None, _) => format!("the script {script_file}"),
+            }
+        }
         Target::Directory { relative } => format!("a list of the folder {}", place(&relative)),
         Target::WithoutSlash => "redirect 308 to the same with a slash: it is a folder".to_owned(),
         Target::Failed(_) if tree.root().is_err() => {

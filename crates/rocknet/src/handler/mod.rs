@@ -2,6 +2,7 @@
 
 pub mod files;
 pub mod fixed;
+pub mod php;
 
 use std::future::Future;
 use std::pin::Pin;

@@ -12,6 +12,8 @@ mod framing;
 mod http2;
 mod limits;
 mod paths;
+mod php;
+mod php_fpm;
 mod push;
 mod ranges;
 mod reload;

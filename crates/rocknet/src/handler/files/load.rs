@@ -35,6 +35,13 @@ pub fn load(scope: &Scope, path: &str, previous: Option<&Entry>) -> Option<Entry
     let (found, identity) = match target {
         Target::WithoutSlash => (Found::WithoutSlash, Vec::new()),
         Target::Directory { relative } => (Found::Directory { relative }, Vec::new()),
+        Target::Script(script) => {
+            let is_known = |entry: &Entry| matches!(&entry.found, Found::Script(known) if **known == script);
+            if previous.is_some_and(is_known) {
+                return None;
+            }
+            (Found::Script(Arc::new(script)), Vec::new())
+        }
         // A shortage says nothing of the file: what was known of it holds until somebody can look again.
         Target::Failed(Status::SERVICE_UNAVAILABLE) if previous.is_some() => return None,
         Target::Failed(status) => match error_page(scope, tree, status) {

@@ -1,9 +1,13 @@
 //! From a path to what is there on disk. May wait for the disk: never called on a worker's loop.
 
+use std::path::{Path, PathBuf};
+
 use rocknet_io::beneath::{Kind, OpenError, Opened, Root};
 use rocknet_proto::semantics::safe_path::SafePath;
 use rocknet_proto::status::Status;
 
+use crate::handler::php::Script;
+use crate::handler::php::script;
 use crate::scope::FileTree;
 use crate::told::Told;
 
@@ -19,6 +23,8 @@ pub enum Target {
     Directory {
         relative: Vec<u8>,
     },
+    /// A script to be run, where somebody runs them.
+    Script(Script),
     Failed(Status),
 }
 
@@ -34,9 +40,11 @@ pub fn resolve(tree: &FileTree, path: &str) -> Target {
         return Target::Failed(Status::NOT_FOUND);
     }
     let found = match first_match(&root, tree, safe.is_ok().then_some(path)) {
-        Err(Status::NOT_FOUND) => match &tree.fallback {
-            Some(fallback) => look_up(&root, tree, fallback),
-            None => Err(Status::NOT_FOUND),
+        Err(Status::NOT_FOUND) => match (script_before(&root, tree, path), &tree.fallback) {
+            (Some(script), _) => Ok(Target::Script(script)),
+            (None, Some(fallback)) => look_up(&root, tree, fallback),
+            (None, None) if tree.php.is_some() => look_up(&root, tree, FRONT_CONTROLLER),
+            (None, None) => Err(Status::NOT_FOUND),
         },
         found => found,
     };
@@ -88,7 +96,7 @@ fn look_up(root: &Root, tree: &FileTree, path: &str) -> Result<Target, Status> {
         for index in &tree.index {
             let relative = join(relative, index.as_bytes());
             match open(root, tree, &relative) {
-                Ok(opened) if opened.meta.kind == Kind::File => return Ok(Target::File { opened, relative }),
+                Ok(opened) if opened.meta.kind == Kind::File => return file(tree, opened, relative),
                 Ok(_) | Err(Status::NOT_FOUND) => {}
                 Err(status) => return Err(status),
             }
@@ -101,12 +109,60 @@ fn look_up(root: &Root, tree: &FileTree, path: &str) -> Result<Target, Status> {
     };
     let opened = open(root, tree, &relative)?;
     match (opened.meta.kind, wants_directory) {
-        (Kind::File, false) => Ok(Target::File { opened, relative }),
+        (Kind::File, false) => file(tree, opened, relative),
         (Kind::Directory, false) => Ok(Target::WithoutSlash),
         (Kind::Directory, true) if tree.browse => Ok(Target::Directory { relative }),
         _ => Err(Status::NOT_FOUND),
     }
 }
+
+/// What is to be done with a file: where scripts are run, they are never sent.
+fn file(tree: &FileTree, opened: Opened, relative: Vec<u8>) -> Result<Target, Status> {
+    if tree.php.is_none() {
+        return Ok(Target::File { opened, relative });
+    }
+    match script::Kind::of(&relative) {
+        script::Kind::File => Ok(Target::File { opened, relative }),
+        script::Kind::Refused => Err(Status::FORBIDDEN),
+        script::Kind::Script => {
+            let name = [b"/", &relative[..]].concat();
+            // Paths and names in the configuration are text.
+            let name = String::from_utf8(name).map_err(|_| Status::NOT_FOUND)?;
+            Ok(Target::Script(Script::new(&whole(tree)?, &name, "")))
+        }
+    }
+}
+
+/// The folder without links in its path.
+fn whole(tree: &FileTree) -> Result<PathBuf, Status> {
+    tree.folder().canonicalize().map_err(|error| {
+        if FAILED_ROOT.is_due() {
+            tracing::error!(folder = %tree.folder().display(), "cannot tell where the folder lies: {error}");
+        }
+        Status::SERVICE_UNAVAILABLE
+    })
+}
+
+/// The script that `path` goes on behind: `/a.php` of `/a.php/b/c`, if there is such a file. What follows it may be
+/// what no file can have as its name.
+fn script_before(root: &Root, tree: &FileTree, path: &str) -> Option<Script> {
+    tree.php.as_ref()?;
+    script::ends(path).take(MAX_ENDS).find_map(|end| {
+        let (name, path_info) = path.split_at(end);
+        if SafePath::from_decoded(name).ok()?.has_dot_segment() {
+            return None;
+        }
+        match look_up(root, tree, name).ok()? {
+            Target::Script(found) => Some(Script::new(Path::new(&found.root), &found.name, path_info)),
+            _ => None,
+        }
+    })
+}
+
+/// What answers where nothing else does, if there is PHP: the one script of most applications.
+const FRONT_CONTROLLER: &str = "/index.php";
+/// Places in a path at which a script is looked for: a path can have a thousand, and each is a look at the disk.
+const MAX_ENDS: usize = 4;
 
 fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
     if directory.is_empty() {

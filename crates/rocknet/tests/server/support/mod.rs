@@ -1,6 +1,7 @@
 //! What the tests share: folders with files, a server started from TOML, and a client that sees every byte.
 
 pub mod client;
+pub mod fastcgi;
 pub mod folder;
 pub mod handlers;
 pub mod http2;

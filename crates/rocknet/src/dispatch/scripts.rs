@@ -1,0 +1,86 @@
+//! Where scripts are run: a path leads to one, or to what else is there.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use rocknet_config::model::Mode;
+use rocknet_proto::method::Method;
+use rocknet_proto::status::Status;
+
+use super::{Outcome, look_up, refresh};
+use crate::cache::entry::{Found, REFRESH_AFTER_MS, STALE_AFTER_MS};
+use crate::exchange::Exchange;
+use crate::filter;
+use crate::handler::php::Script;
+use crate::handler::{fixed, php};
+use crate::response::{Body, Response};
+use crate::scope::{Action, FileTree};
+use crate::worker::Worker;
+
+/// Answers by a script, or by what else the path leads to. Sites have their numbers from the snapshot of now, so what is
+/// asked by a number is asked before anybody waits.
+pub(super) fn answer(worker: Rc<Worker>, site: u32, exchange: Exchange) -> impl Future<Output = Outcome> + use<> {
+    let snapshot = Arc::clone(&worker.view().snapshot);
+    let remembered = remembered(&worker, site, exchange.request.view().path);
+    let around = php::Around {
+        site: snapshot.sites[site as usize].name.as_str().into(),
+        dev: snapshot.config.server.mode == Mode::Dev,
+    };
+    async move {
+        let (scope, request) = (Arc::clone(&exchange.scope), Rc::clone(&exchange.request));
+        let found = match remembered {
+            Some(script) => Ok(script),
+            None => {
+                let (scope, path) = (Arc::clone(&scope), exchange.path.clone());
+                match look_up(Rc::clone(&worker), site, snapshot.generation, scope, path, request).await {
+                    Outcome::Known(known, request) => match &known.entry.found {
+                        Found::Script(script) => Ok(Arc::clone(script)),
+                        _ => Err(Outcome::Known(known, request)),
+                    },
+                    outcome => Err(outcome),
+                }
+            }
+        };
+        let cache = worker.shared.cache.clone();
+        let mut response = match (found, &scope.action) {
+            (Ok(script), Action::Files(FileTree { php: Some(php), .. })) => {
+                php::answer(worker, Arc::clone(php), script, exchange, around).await
+            }
+            (Ok(_), _) => fixed::error(Status::NOT_FOUND),
+            (Err(Outcome::Known(known, request)), _) => match request.view().method {
+                Method::Get | Method::Head => return Outcome::Known(known, request),
+                Method::Options => fixed::options(),
+                // Empty, for the site's own page.
+                _ => Response::new(Status::METHOD_NOT_ALLOWED).with("Allow", fixed::FILE_METHODS),
+            },
+            (Err(outcome), _) => return outcome,
+        };
+        // What a script says for itself is not replaced, though it be nothing.
+        if matches!(response.body, Body::Empty) {
+            filter::errors::page(&cache, &scope, &mut response).await;
+        }
+        filter::errors::fill(&mut response);
+        filter::headers::apply(&scope, &mut response.fields);
+        Outcome::Response(Box::new(response))
+    }
+}
+
+/// The script that a raw path led to so short a time ago that nobody needs to look again.
+fn remembered(worker: &Worker, site: u32, path: &[u8]) -> Option<Arc<Script>> {
+    let mut front = worker.front.borrow_mut();
+    let known = front.find(site, path)?;
+    let Found::Script(script) = &known.entry.found else {
+        return None;
+    };
+    let now = worker.clock.uptime_ms();
+    let age = known.entry.age_ms(now);
+    if known.entry.is_gone() || age >= STALE_AFTER_MS {
+        front.forget(site, path);
+        return None;
+    }
+    if age >= REFRESH_AFTER_MS {
+        refresh(worker, known);
+    }
+    known.entry.touch(now);
+    Some(Arc::clone(script))
+}

@@ -1,0 +1,62 @@
+//! What an application writes to its error stream, on its way to the error log.
+
+use super::Script;
+
+/// Bytes of one request's complaints that are logged: a script that warns in a loop is not to fill the disk.
+const MAX_BYTES: usize = 8 * 1024;
+/// Bytes of one line.
+const MAX_LINE: usize = 2 * 1024;
+
+/// Collects lines, which may come in pieces, and logs them with the site and the script they belong to.
+pub struct Complaints {
+    site: Box<str>,
+    script: Box<str>,
+    line: Vec<u8>,
+    room: usize,
+}
+
+impl Complaints {
+    pub fn new(site: &str, script: &Script) -> Complaints {
+        Complaints {
+            site: site.into(),
+            script: script.name.clone(),
+            line: Vec::new(),
+            room: MAX_BYTES,
+        }
+    }
+
+    pub fn add(&mut self, bytes: &[u8]) {
+        let taken = &bytes[..bytes.len().min(self.room)];
+        let mut rest = taken;
+        while let Some(end) = memchr::memchr(b'\n', rest) {
+            self.line.extend_from_slice(&rest[..end]);
+            self.tell();
+            rest = &rest[end + 1..];
+        }
+        self.line.extend_from_slice(rest);
+        if self.line.len() > MAX_LINE {
+            self.tell();
+        }
+        let was_open = self.room > 0;
+        self.room -= taken.len();
+        if was_open && taken.len() < bytes.len() {
+            self.tell();
+            tracing::warn!(site = %self.site, script = %self.script, "PHP: more than {MAX_BYTES} bytes of messages; the rest is left out");
+            self.room = 0;
+        }
+    }
+
+    fn tell(&mut self) {
+        let line = std::mem::take(&mut self.line);
+        for piece in line.trim_ascii().chunks(MAX_LINE) {
+            let text = String::from_utf8_lossy(piece);
+            tracing::error!(site = %self.site, script = %self.script, "PHP: {text}");
+        }
+    }
+}
+
+impl Drop for Complaints {
+    fn drop(&mut self) {
+        self.tell();
+    }
+}

@@ -1,0 +1,245 @@
+//! One request and its answer over one connection: content goes there as the client sends it, while what comes back is
+//! read, up to the end of its head and from there on as it is asked for.
+
+use std::future::poll_fn;
+use std::io;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use rocknet_io::wheel::Deadline;
+use rocknet_proto::fastcgi::{self, Event, HEAD_LIMIT, end_of_head};
+
+use super::backend::{Backend, Connected};
+use super::complaints::Complaints;
+use super::trouble::Trouble;
+use crate::exchange::RequestContent;
+
+/// Bytes received at once: a page in a few reads, held only while a request is under way.
+const INPUT: usize = 16 * 1024;
+/// Bytes of an answer that are held while its request is still being sent. A script that says more before it has read its
+/// content gets no more of it: the answer has to begin, and behind its beginning no content is taken.
+const MAX_AHEAD: usize = 2 * HEAD_LIMIT;
+
+/// The protocol status of an application that takes no further request.
+const OVERLOADED: u8 = 2;
+
+/// Where content comes from.
+pub enum Source {
+    /// The client sends it, and has told its length.
+    Client(RequestContent),
+    /// All of it is here.
+    Here(Vec<u8>),
+}
+
+pub struct Conversation {
+    /// Taken when it is kept for another.
+    connected: Option<Connected>,
+    backend: Arc<Backend>,
+    /// Records on their way out, and how many bytes of them have left.
+    sending: Vec<u8>,
+    sent: usize,
+    /// Client's content that is still to come.
+    content: Option<RequestContent>,
+    records: fastcgi::Response,
+    input: Box<[u8]>,
+    /// The answer as far as nobody has taken it, its head included until that is complete.
+    answer: Vec<u8>,
+    head: Option<usize>,
+    heard: bool,
+    /// It had no room for the request.
+    overloaded: bool,
+    /// Something went wrong that rules out another request on this connection.
+    spoilt: bool,
+    complaints: Complaints,
+}
+
+/// What sending the request waits for.
+#[derive(PartialEq, Eq)]
+enum Asking {
+    Client,
+    Server,
+    Nothing,
+}
+
+impl Conversation {
+    /// `request`: its records, all but the content.
+    pub fn new(backend: &Arc<Backend>, connected: Connected, request: Vec<u8>, complaints: Complaints) -> Conversation {
+        Conversation {
+            connected: Some(connected),
+            backend: Arc::clone(backend),
+            sending: request,
+            sent: 0,
+            content: None,
+            records: fastcgi::Response::new(),
+            input: vec![0; INPUT].into_boxed_slice(),
+            answer: Vec::new(),
+            head: None,
+            heard: false,
+            overloaded: false,
+            spoilt: false,
+            complaints,
+        }
+    }
+
+    /// Goes on until the head of the answer is there, and the request has been sent. While the client is waited for, the
+    /// time is the client's.
+    pub async fn hold(mut self, source: Source, deadline: &Deadline, ticks: u32) -> Result<Conversation, Trouble> {
+        match source {
+            Source::Client(content) => self.content = Some(content),
+            Source::Here(content) => {
+                fastcgi::stdin(&mut self.sending, &content);
+                fastcgi::stdin_end(&mut self.sending);
+            }
+        }
+        poll_fn(|context| self.poll_head(context, deadline, ticks)).await?;
+        Ok(self)
+    }
+
+    /// Where the head of the answer ends; the content follows it.
+    pub fn head(&self) -> usize {
+        self.head.unwrap_or_default()
+    }
+
+    /// What has come of the answer and was not taken yet.
+    pub fn answer(&mut self) -> &mut Vec<u8> {
+        &mut self.answer
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.records.is_over()
+    }
+
+    fn poll_head(&mut self, context: &mut Context<'_>, deadline: &Deadline, ticks: u32) -> Poll<Result<(), Trouble>> {
+        loop {
+            let asking = match self.ask(context, deadline, ticks) {
+                Ok(asking) => asking,
+                Err(trouble) => return Poll::Ready(Err(trouble)),
+            };
+            if self.head.is_some() && (asking == Asking::Nothing || self.is_over() || self.answer.len() >= MAX_AHEAD) {
+                self.spoilt |= asking != Asking::Nothing;
+                self.content = None;
+                return Poll::Ready(Ok(()));
+            }
+            if self.is_over() {
+                let trouble = if self.overloaded {
+                    Trouble::Full
+                } else {
+                    Trouble::Silent
+                };
+                return Poll::Ready(Err(trouble));
+            }
+            match self.poll_more(context) {
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(trouble)) => return Poll::Ready(Err(trouble)),
+                Poll::Pending if asking != Asking::Client && deadline.poll_past(context.waker()) => {
+                    return Poll::Ready(Err(Trouble::Slow));
+                }
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+
+    /// Sends what there is of the request.
+    fn ask(&mut self, context: &mut Context<'_>, deadline: &Deadline, ticks: u32) -> Result<Asking, Trouble> {
+        loop {
+            while self.sent < self.sending.len() {
+                let Some(connected) = &mut self.connected else {
+                    return Ok(Asking::Nothing);
+                };
+                match connected.socket.poll_write(context, &self.sending[self.sent..]) {
+                    Poll::Ready(Ok(written)) if written > 0 => self.sent += written,
+                    Poll::Pending => return Ok(Asking::Server),
+                    // It listens no more; what it says is still worth hearing, and tells more than this error.
+                    Poll::Ready(_) => {
+                        (self.sending, self.sent) = (Vec::new(), 0);
+                        (self.content, self.spoilt) = (None, true);
+                    }
+                }
+            }
+            self.sending.clear();
+            self.sent = 0;
+            let Some(content) = &mut self.content else {
+                return Ok(Asking::Nothing);
+            };
+            match content.poll_chunk(context) {
+                Poll::Pending => return Ok(Asking::Client),
+                Poll::Ready(Ok(Some(chunk))) => {
+                    fastcgi::stdin(&mut self.sending, &chunk);
+                    deadline.set(ticks);
+                }
+                Poll::Ready(Ok(None)) => {
+                    fastcgi::stdin_end(&mut self.sending);
+                    self.content = None;
+                    deadline.set(ticks);
+                }
+                Poll::Ready(Err(error)) => return Err(Trouble::Content(error)),
+            }
+        }
+    }
+
+    /// Receives once, and reads the records in it.
+    pub fn poll_more(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Trouble>> {
+        let Some(connected) = &mut self.connected else {
+            return Poll::Ready(Err(Trouble::Silent));
+        };
+        let received = match connected.socket.poll_read(context, &mut self.input) {
+            Poll::Pending => return Poll::Pending,
+            Poll::Ready(received) => received,
+        };
+        let is_unheard = !self.heard && !connected.is_new;
+        let length = match received {
+            Ok(0) | Err(_) if is_unheard => return Poll::Ready(Err(Trouble::Unheard)),
+            Ok(0) => return Poll::Ready(Err(Trouble::Silent)),
+            Ok(length) => length,
+            Err(error) => return Poll::Ready(Err(Trouble::Broken(error))),
+        };
+        self.heard = true;
+        let before = self.answer.len();
+        if let Err(trouble) = self.read(length) {
+            self.spoilt = true;
+            // What is complete is passed on: that there is more behind it spoils the connection, not the answer.
+            if !self.is_over() {
+                return Poll::Ready(Err(trouble));
+            }
+        }
+        if self.head.is_none() {
+            self.head = end_of_head(&self.answer, before);
+            if self.head.unwrap_or(self.answer.len()) > HEAD_LIMIT {
+                return Poll::Ready(Err(Trouble::HeadTooLong));
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn read(&mut self, length: usize) -> Result<(), Trouble> {
+        let mut at = 0;
+        while at < length {
+            let rest = &self.input[at..length];
+            let received = self.records.receive(rest).map_err(Trouble::Records)?;
+            match received.event {
+                Event::Stdout(place) => self.answer.extend_from_slice(&rest[place]),
+                Event::Stderr(place) => self.complaints.add(&rest[place]),
+                // What the script returned is nobody's matter here.
+                Event::End(end) => self.overloaded = end.protocol == OVERLOADED,
+                Event::More => {}
+            }
+            at += received.consumed;
+        }
+        Ok(())
+    }
+
+    /// Behind the last of the answer: the connection is kept for another request, if it is fit for one.
+    pub fn finish(&mut self) {
+        let fit = self.is_over() && !self.spoilt && self.content.is_none() && self.sent == self.sending.len();
+        if let Some(connected) = self.connected.take().filter(|_| fit) {
+            self.backend.keep(connected);
+        }
+    }
+}
+
+/// How the streams of bodies tell that an answer was cut.
+impl From<Trouble> for io::Error {
+    fn from(trouble: Trouble) -> io::Error {
+        io::Error::new(io::ErrorKind::ConnectionAborted, format!("PHP: {trouble}"))
+    }
+}

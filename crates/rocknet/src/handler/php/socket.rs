@@ -1,0 +1,75 @@
+//! A connection to an application server, over a socket file or TCP.
+
+use std::io::{self, ErrorKind, Read};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use rocknet_config::model::Php;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
+
+pub enum Socket {
+    Unix(UnixStream),
+    Tcp(TcpStream),
+}
+
+/// One that nobody uses, which belongs to no worker.
+pub enum Idle {
+    Unix(std::os::unix::net::UnixStream),
+    Tcp(std::net::TcpStream),
+}
+
+impl Socket {
+    pub async fn connect(place: &Php) -> io::Result<Socket> {
+        match place {
+            Php::Unix(path) => UnixStream::connect(path).await.map(Socket::Unix),
+            Php::Tcp { host, port } => {
+                let stream = TcpStream::connect((host.as_str(), *port)).await?;
+                // A request is written whole, and its end is not to wait for the other side.
+                stream.set_nodelay(true)?;
+                Ok(Socket::Tcp(stream))
+            }
+        }
+    }
+
+    pub fn poll_read(&mut self, context: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+        let mut buffer = ReadBuf::new(buffer);
+        let read = match self {
+            Socket::Unix(stream) => Pin::new(stream).poll_read(context, &mut buffer),
+            Socket::Tcp(stream) => Pin::new(stream).poll_read(context, &mut buffer),
+        };
+        read.map_ok(|()| buffer.filled().len())
+    }
+
+    pub fn poll_write(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match self {
+            Socket::Unix(stream) => Pin::new(stream).poll_write(context, bytes),
+            Socket::Tcp(stream) => Pin::new(stream).poll_write(context, bytes),
+        }
+    }
+
+    pub fn rest(self) -> io::Result<Idle> {
+        match self {
+            Socket::Unix(stream) => stream.into_std().map(Idle::Unix),
+            Socket::Tcp(stream) => stream.into_std().map(Idle::Tcp),
+        }
+    }
+}
+
+impl Idle {
+    /// On the worker's own loop; `None` where the other side has closed it meanwhile, or said what nobody asked.
+    pub fn wake(mut self) -> Option<Socket> {
+        let mut byte = [0];
+        let read = match &mut self {
+            Idle::Unix(stream) => stream.read(&mut byte),
+            Idle::Tcp(stream) => stream.read(&mut byte),
+        };
+        if read.err()?.kind() != ErrorKind::WouldBlock {
+            return None;
+        }
+        match self {
+            Idle::Unix(stream) => UnixStream::from_std(stream).ok().map(Socket::Unix),
+            Idle::Tcp(stream) => TcpStream::from_std(stream).ok().map(Socket::Tcp),
+        }
+    }
+}

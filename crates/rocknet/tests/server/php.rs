@@ -1,0 +1,552 @@
+//! PHP by FastCGI: which paths are run, what a script is told, and what becomes of its answer, over a scripted peer.
+
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::{Duration, Instant};
+
+use super::support::client::request;
+use super::support::fastcgi::{Asked, Next, Peer, SOCKET, answer, end, record, say, stderr, stdout};
+use super::support::http2::Http2;
+use super::support::{Folder, Running};
+
+const PHP: &str = "php = \"unix:php.sock\"";
+
+fn folder() -> Folder {
+    Folder::with(&[
+        ("www/index.php", "<?php secret"),
+        ("www/a.php", "<?php secret"),
+        ("www/b/index.php", "<?php secret"),
+        ("www/c/index.html", "a page"),
+        ("www/pic.jpg", "a picture"),
+        ("www/code.phtml", "<?php secret"),
+        ("www/UPPER.PHP", "<?php secret"),
+        ("www/uploads/x.php", "<?php secret"),
+        ("www/uploads/x.jpg", "a picture"),
+        ("www/.hidden/x.php", "<?php secret"),
+    ])
+}
+
+/// Tells what it was asked, a variable on each line, and then the content.
+fn mirror(asked: &Asked) -> Vec<u8> {
+    let mut text = String::from("Content-Type: text/plain\r\n\r\n");
+    for (name, value) in &asked.variables {
+        text.push_str(&format!("{name}={value}\n"));
+    }
+    let mut text = text.into_bytes();
+    text.extend_from_slice(&asked.content);
+    text
+}
+
+fn mirrored() -> (Running, Peer) {
+    let folder = folder();
+    let peer = Peer::start(&folder.path(SOCKET), |asked, stream| {
+        say(stream, answer(&mirror(asked)));
+        Next::Keep
+    });
+    (Running::site(folder, PHP), peer)
+}
+
+#[test]
+fn paths_lead_to_scripts_files_and_the_front_controller() {
+    let (server, _peer) = mirrored();
+    let mut client = server.connect();
+    // Twice: what the worker remembers says the same.
+    for _ in 0..2 {
+        for (path, script, path_info) in [
+            ("/", "/index.php", None),
+            ("/index.php", "/index.php", None),
+            ("/a.php", "/a.php", None),
+            ("/a.php?x=1&y=%20", "/a.php", None),
+            ("/a.php/", "/a.php", Some("/")),
+            ("/a.php/b/c", "/a.php", Some("/b/c")),
+            ("/a.php/x.php/y", "/a.php", Some("/x.php/y")),
+            ("/a.php/Special:Search", "/a.php", Some("/Special:Search")),
+            ("/b/", "/b/index.php", None),
+            ("/nothing/here", "/index.php", None),
+            ("/wiki/Special:Search", "/index.php", None),
+            ("/missing.php", "/index.php", None),
+            ("/missing.php/a", "/index.php", None),
+            ("/pic.jpg/x.php", "/index.php", None),
+            ("/pic.jpg%2Fx.php", "/index.php", None),
+            ("/c/x/../../a.php", "/a.php", None),
+            ("//a.php", "/a.php", None),
+        ] {
+            let text = client.get(path).text();
+            let has = |line: String| text.lines().any(|found| found == line);
+            assert!(has(format!("SCRIPT_NAME={script}")), "{path}: {text}");
+            let root = server.folder.path("www").canonicalize().expect("the root");
+            assert!(
+                has(format!("SCRIPT_FILENAME={}{script}", root.display())),
+                "{path}: {text}"
+            );
+            assert!(has(format!("DOCUMENT_ROOT={}", root.display())), "{path}: {text}");
+            assert!(has(format!("REQUEST_URI={path}")), "{path}: {text}");
+            assert!(has(format!(
+                "QUERY_STRING={}",
+                path.split_once('?').map_or("", |(_, query)| query)
+            )));
+            match path_info {
+                Some(info) => assert!(has(format!("PATH_INFO={info}")), "{path}: {text}"),
+                None => assert!(!text.contains("PATH_INFO="), "{path}: {text}"),
+            }
+        }
+        for (path, status, content) in [
+            ("/pic.jpg", 200, "a picture"),
+            ("/uploads/x.jpg", 200, "a picture"),
+            ("/c/", 200, "a page"),
+            ("/c", 308, ""),
+            ("/uploads/x.php", 403, ""),
+            ("/uploads/x.php/y", 403, ""),
+            ("/code.phtml", 403, ""),
+            ("/UPPER.PHP", 403, ""),
+            ("/.hidden/x.php", 404, ""),
+            ("/.hidden/x.php/Special:y", 404, ""),
+        ] {
+            let answer = client.get(path);
+            let status = if path.contains("x.php/") { answer.status } else { status };
+            assert_eq!(answer.status, status, "{path}: {answer:?}");
+            assert!(content.is_empty() || answer.text() == content, "{path}: {answer:?}");
+            assert!(!answer.text().contains("<?php"), "{path}: the source");
+            assert!(!answer.text().contains("SCRIPT_NAME=/uploads"), "{path}: was run");
+            assert!(!answer.text().contains("SCRIPT_NAME=/.hidden"), "{path}: was run");
+        }
+    }
+    for (line, status) in [
+        ("POST /a.php", 200),
+        ("PUT /a.php/x", 200),
+        ("OPTIONS /a.php", 200),
+        ("BREW /nothing", 200),
+        ("POST /pic.jpg", 405),
+        ("OPTIONS /pic.jpg", 204),
+        ("TRACE /a.php", 405),
+    ] {
+        assert_eq!(client.ask(line, &[]).status, status, "{line}");
+    }
+}
+
+#[test]
+fn routes_and_other_keys_have_their_say() {
+    let folder = folder();
+    folder.write("www/app.php", "<?php secret");
+    let _peer = Peer::start(&folder.path(SOCKET), |asked, stream| {
+        say(stream, answer(&mirror(asked)));
+        Next::Keep
+    });
+    let keys = format!(
+        "{PHP}\nfallback = \"/app.php\"\nindex = [\"a.php\"]\nerrors = {{ 403 = \"/a.php\" }}\n\
+         [site.default.route.\"/b/*\"]\nphp = false\n[site.default.route.\"/none/*\"]\ntry = [\"{{path}}\"]\nroot = \"www/c\"\n"
+    );
+    let server = Running::site(folder, &keys);
+    for (path, status, content) in [
+        ("/", 200, "SCRIPT_NAME=/a.php\n"),
+        ("/nothing", 200, "SCRIPT_NAME=/app.php\n"),
+        // Scripts are files where nobody runs them.
+        ("/b/index.php", 200, "<?php secret"),
+        // An error's page is a file, and never the source of a script.
+        ("/UPPER.PHP", 403, "<h1>"),
+        ("/none/x", 404, "<h1>"),
+    ] {
+        let answer = server.get(path);
+        assert_eq!(answer.status, status, "{path}: {answer:?}");
+        assert!(answer.text().contains(content), "{path}: {}", answer.text());
+    }
+    // A script that goes is soon nobody's.
+    server.folder.remove("www/a.php");
+    server.folder.write("www/a.php", "<?php other");
+    assert_eq!(server.get("/a.php").status, 200);
+    server
+        .reload(&super::support::running::site("php = false"))
+        .expect("a reload");
+    assert_eq!(server.get("/a.php").text(), "<?php other");
+}
+
+#[test]
+fn a_script_is_told_of_its_request_and_nothing_else() {
+    let (server, _peer) = mirrored();
+    let fields = [
+        "Host: Example.com:81",
+        "Proxy: http://evil",
+        "X_Real_IP: 10.0.0.1",
+        "X.Real.IP: 10.0.0.1",
+        "X-Real-IP: 192.0.2.1",
+        "Cookie: a=1",
+        "cookie: b=2",
+        "Accept: text/html",
+        "ACCEPT: */*",
+        "Authorization: Basic YTpi",
+        "Connection: x-real-ip",
+        "TE: trailers",
+        "Content-Type: text/x",
+        "Content-Length: 4",
+        "Empty:",
+    ];
+    let mut client = server.connect();
+    client.send(request("POST /a.php/i?q", &fields) + "body");
+    let text = client.answer().text();
+    for line in [
+        "GATEWAY_INTERFACE=CGI/1.1",
+        "SERVER_SOFTWARE=RockNet",
+        "SERVER_PROTOCOL=HTTP/1.1",
+        "SERVER_NAME=example.com",
+        "REQUEST_METHOD=POST",
+        "REQUEST_SCHEME=http",
+        "REMOTE_ADDR=127.0.0.1",
+        "SERVER_ADDR=127.0.0.1",
+        "REDIRECT_STATUS=200",
+        "HTTP_HOST=Example.com:81",
+        "HTTP_X_REAL_IP=192.0.2.1",
+        "HTTP_COOKIE=a=1; b=2",
+        "HTTP_ACCEPT=text/html, */*",
+        "HTTP_AUTHORIZATION=Basic YTpi",
+        "HTTP_EMPTY=",
+        "CONTENT_TYPE=text/x",
+        "CONTENT_LENGTH=4",
+        "DOCUMENT_URI=/a.php/i",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} is not in {text}");
+    }
+    for name in [
+        "HTTP_PROXY",
+        "HTTP_CONNECTION",
+        "HTTP_TE",
+        "HTTP_CONTENT",
+        "HTTPS",
+        "10.0.0.1",
+    ] {
+        assert!(!text.contains(name), "{name} is in {text}");
+    }
+    assert!(text.ends_with("\nbody"), "{text}");
+    // A target as proxies get it.
+    client.send("GET http://h/x/y?z HTTP/1.1\r\nHost: h\r\n\r\n");
+    let text = client.answer().text();
+    assert!(
+        text.contains("\nREQUEST_URI=/x/y?z\n") && text.contains("\nHTTP_HOST=h\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn answers_are_passed_on_or_refused() {
+    let cookies = "Set-Cookie: x\r\n".repeat(256);
+    let long = format!("A: {}\r\n\r\n", "x".repeat(64 * 1024));
+    let large = format!("Content-Type: text/x\r\n\r\n{}", "0123456789".repeat(100_000));
+    // What a script writes, and what a client gets of it.
+    let rows: Vec<(String, u16, Vec<&'static str>, usize)> = vec![
+        (
+            "Content-Type: text/x\r\n\r\nhello".into(),
+            200,
+            vec!["Content-Type: text/x", "Content-Length: 5"],
+            5,
+        ),
+        (
+            "Status: 404 Nope\nX-A: b\n\nhello".into(),
+            404,
+            vec!["X-A: b", "Content-Length: 5", "!Status"],
+            5,
+        ),
+        ("Status: 404\r\n\r\n".into(), 404, vec!["Content-Length: 0"], 0),
+        ("Status: 204\r\n\r\n".into(), 204, vec!["!Content-Length"], 0),
+        ("Location: /x\r\n\r\n".into(), 302, vec!["Location: /x"], 0),
+        (
+            "Location: /x\r\nStatus: 301\r\n\r\n".into(),
+            301,
+            vec!["Location: /x"],
+            0,
+        ),
+        (
+            "Connection: close\r\nTransfer-Encoding: x\r\nContent-Length: 3\r\nKeep-Alive: 9\r\n\r\nhello".into(),
+            200,
+            vec!["Content-Length: 5", "!Connection", "!Transfer-Encoding", "!Keep-Alive"],
+            5,
+        ),
+        (large, 200, vec!["Transfer-Encoding: chunked"], 1_000_000),
+        (
+            format!("{}\r\n", &cookies[..cookies.len()]),
+            200,
+            vec!["Content-Length: 0"],
+            0,
+        ),
+        (format!("{cookies}A: b\r\n\r\n"), 502, vec![], usize::MAX),
+        (long, 502, vec![], usize::MAX),
+        ("no head at all".into(), 502, vec![], usize::MAX),
+        ("Warning\r\n\r\n".into(), 502, vec![], usize::MAX),
+        ("A: b\rSet-Cookie: c\r\n\r\n".into(), 502, vec![], usize::MAX),
+        ("Status: 100\r\n\r\n".into(), 502, vec![], usize::MAX),
+        (String::new(), 502, vec![], usize::MAX),
+    ];
+    let folder = folder();
+    let texts: Vec<String> = rows.iter().map(|(text, ..)| text.clone()).collect();
+    let texts = Arc::new(texts);
+    let _peer = Peer::start(&folder.path(SOCKET), move |asked, stream| {
+        let number: usize = asked.variable("QUERY_STRING").parse().expect("the number of a row");
+        say(stream, stderr(b"PHP message: oops\n"));
+        say(stream, answer(texts[number].as_bytes()));
+        Next::Keep
+    });
+    let server = Running::site(folder, PHP);
+    let mut client = server.connect();
+    for (number, (text, status, fields, length)) in rows.iter().enumerate() {
+        let start: String = text.chars().take(40).collect();
+        let answer = client.get(&format!("/a.php?{number}"));
+        answer.expect(&start, *status, fields);
+        assert!(
+            *length == usize::MAX || answer.body.len() == *length,
+            "{start:?}: {answer:?}"
+        );
+        // To HEAD there is never content, and the connection goes on.
+        assert_eq!(
+            client.ask(&format!("HEAD /a.php?{number}"), &[]).status,
+            *status,
+            "{start:?}"
+        );
+    }
+}
+
+#[test]
+fn content_is_told_by_its_length() {
+    let (server, _peer) = mirrored();
+    let mut client = server.connect();
+    let large = "0123456789".repeat(500_000);
+    client.send(request("POST /a.php", &["Content-Length: 5000000"]) + &large);
+    let answer = client.answer();
+    let text = answer.text();
+    assert!(
+        text.contains("CONTENT_LENGTH=5000000\n") && text.ends_with(&large),
+        "{answer:?}"
+    );
+    // In chunks it is collected, as far as that is little.
+    for (size, status) in [(0, 200), (5, 200), (64 * 1024, 200), (64 * 1024 + 1, 411)] {
+        let content = "x".repeat(size);
+        let chunk = if size == 0 {
+            String::new()
+        } else {
+            format!("{size:x}\r\n{content}\r\n")
+        };
+        let mut client = server.connect();
+        client.send(request("POST /a.php", &["Transfer-Encoding: chunked"]) + &chunk + "0\r\n\r\n");
+        let answer = client.answer();
+        assert_eq!(answer.status, status, "{size}: {answer:?}");
+        let told = answer.text().contains(&format!("CONTENT_LENGTH={size}\n"));
+        assert_eq!(told, status == 200 && size > 0, "{size}");
+    }
+    let mut client = server.connect();
+    client.send(request("POST /a.php", &["Content-Length: 5", "Expect: 100-continue"]));
+    assert_eq!(client.answer().status, 100);
+    client.send("hello");
+    assert!(client.answer().text().ends_with("\nhello"));
+}
+
+#[test]
+fn both_ways_are_streams() {
+    let folder = folder();
+    let (heard, hears) = mpsc::channel();
+    let (go, goes) = mpsc::channel::<()>();
+    let goes = Arc::new(Mutex::new(goes));
+    let _peer = Peer::raw(&folder.path(SOCKET), move |mut stream| {
+        while let Ok(Some((kind, content))) = record(&mut stream) {
+            match (kind, content.len()) {
+                (5, 0) => break,
+                (5, _) => drop(heard.send(content)),
+                _ => {}
+            }
+        }
+        let wait = || goes.lock().expect("a lock").recv().expect("a word from the test");
+        say(&mut stream, stdout(b"A: b\r\n\r\nfirst"));
+        wait();
+        say(&mut stream, stdout(b"second"));
+        wait();
+        say(&mut stream, end(0));
+    });
+    let server = Running::site(folder, PHP);
+    let mut client = server.connect();
+    client.send(request("POST /a.php", &["Content-Length: 10"]) + "01234");
+    // The first half is there before the client has sent the second.
+    assert_eq!(hears.recv().expect("content"), b"01234");
+    client.send("56789");
+    assert_eq!(hears.recv().expect("content"), b"56789");
+    assert!(client.head().starts_with("HTTP/1.1 200"));
+    assert_eq!(client.bytes(10), b"5\r\nfirst\r\n");
+    go.send(()).expect("a peer");
+    assert_eq!(client.bytes(11), b"6\r\nsecond\r\n");
+    go.send(()).expect("a peer");
+    assert_eq!(client.bytes(5), b"0\r\n\r\n");
+}
+
+#[test]
+fn connections_are_kept_and_replaced() {
+    let folder = folder();
+    let peer = Peer::start(&folder.path(SOCKET), |asked, stream| {
+        say(stream, answer(b"A: b\r\n\r\nhello"));
+        if asked.variable("QUERY_STRING") == "close" {
+            Next::Close
+        } else {
+            Next::Keep
+        }
+    });
+    let server = Running::site(folder, PHP);
+    // They are kept for a second: what a busy machine needed longer for says nothing.
+    let found = (0..TRIES).find_map(|_| {
+        let (begun, before) = (Instant::now(), peer.connections());
+        let mut client = server.connect();
+        let counts = [
+            "GET /a.php",
+            "GET /b/",
+            "GET /nothing",
+            // What must not be sent twice gets a connection of its own, which is kept like any other.
+            "POST /a.php",
+            "GET /a.php?close",
+            // The other end has gone, or goes at this moment: nobody gets to know.
+            "GET /a.php?close",
+            "GET /a.php",
+            "GET /a.php?close",
+        ]
+        .map(|line| {
+            assert_eq!(client.ask(line, &[]).text(), "hello", "{line}");
+            peer.connections() - before
+        });
+        (begun.elapsed() < KEPT).then_some(counts)
+    });
+    assert_eq!(found, Some([1, 1, 1, 2, 2, 3, 4, 4]));
+}
+
+const TRIES: usize = 50;
+const KEPT: Duration = Duration::from_millis(900);
+
+#[test]
+fn trouble_has_a_status_and_in_dev_mode_a_cure() {
+    const SERVER: &str = "[server]\nmode = \"MODE\"\nworkers = 1\nevents = { wait = \"20ms\" }\n";
+    for mode in ["dev", "prod"] {
+        let folder = folder();
+        let _peer = Peer::start(&folder.path(SOCKET), |asked, stream| {
+            match asked.variable("QUERY_STRING") {
+                "broken" => say(stream, "HTTP/1.1 400 Bad Request\r\n\r\n"),
+                "full" => say(stream, end(2)),
+                "half" => say(stream, stdout(b"A: b\r\n")),
+                _ => {}
+            }
+            Next::Close
+        });
+        folder.write("www/gone/index.php", "");
+        let text = format!(
+            "{SERVER}{}[site.default.route.\"/gone/*\"]\nphp = \"unix:nobody.sock\"\n\
+             [site.default.route.\"/own/*\"]\nerrors = {{ 502 = \"/pic.jpg\" }}\n",
+            super::support::running::site(PHP)
+        );
+        let server = Running::start(folder, &text.replace("MODE", mode));
+        for (path, status, cure) in [
+            ("/a.php?broken", 502, "does not speak FastCGI"),
+            ("/a.php?full", 503, "pm.max_children"),
+            ("/a.php?half", 502, "ended before"),
+            ("/a.php?silent", 502, "ended before"),
+            ("/gone/", 502, "Start php-fpm"),
+        ] {
+            let answer = server.get(path);
+            assert_eq!(answer.status, status, "{mode} {path}: {answer:?}");
+            let text = answer.text();
+            assert!(text.contains("<h1>"), "{mode} {path}: {text}");
+            assert_eq!(text.contains(cure), mode == "dev", "{mode} {path}: {text}");
+            assert_eq!(
+                text.contains(".sock"),
+                mode == "dev" && (path.contains("gone") || path.contains("broken")),
+                "{mode} {path}"
+            );
+        }
+        let answer = server.get("/own/x?silent");
+        assert_eq!(
+            (answer.status, answer.text() == "a picture"),
+            (502, mode == "prod"),
+            "{mode}"
+        );
+    }
+}
+
+#[test]
+fn an_answer_that_does_not_come_is_not_waited_for() {
+    let folder = folder();
+    let _peer = Peer::start(&folder.path(SOCKET), |asked, stream| {
+        if asked.variable("QUERY_STRING") == "half" {
+            say(stream, stdout(b"A: b\r\n"));
+        }
+        // Says nothing more until the server has gone.
+        let _ = record(stream);
+        Next::Close
+    });
+    let text = format!(
+        "[server]\nmode = \"dev\"\nworkers = 1\nevents = {{ wait = \"20ms\" }}\n[limits]\nanswer_timeout = \"1s\"\n{}",
+        super::support::running::site(PHP)
+    );
+    let server = Running::start(folder, &text);
+    let mut client = server.connect();
+    for (line, content) in [("GET /a.php", ""), ("GET /a.php?half", ""), ("POST /a.php", "hello")] {
+        client.send(request(line, &[&format!("Content-Length: {}", content.len())]) + content);
+        let answer = client.answer();
+        answer.expect(line, 504, &[]);
+        assert!(
+            answer.text().contains("limits.answer_timeout"),
+            "{line}: {}",
+            answer.text()
+        );
+    }
+}
+
+#[test]
+fn an_answer_that_breaks_off_is_cut() {
+    let folder = folder();
+    let _peer = Peer::start(&folder.path(SOCKET), |_, stream| {
+        say(stream, stdout(b"A: b\r\n\r\nhello"));
+        Next::Close
+    });
+    let server = Running::site(folder, PHP);
+    let mut client = server.connect();
+    client.send(request("GET /a.php", &[]));
+    assert!(client.head().starts_with("HTTP/1.1 200"));
+    assert_eq!(client.rest(), b"5\r\nhello\r\n", "without the last chunk");
+}
+
+#[test]
+fn a_client_that_leaves_takes_its_script_along() {
+    let folder = folder();
+    let (told, tells) = mpsc::channel();
+    let _peer = Peer::raw(&folder.path(SOCKET), move |mut stream| {
+        while let Ok(Some((kind, content))) = record(&mut stream) {
+            if kind == 5 && content.is_empty() {
+                let _ = told.send("asked");
+            }
+        }
+        let _ = told.send("left");
+    });
+    let server = Running::site(folder, PHP);
+    let mut client = server.connect();
+    client.send(request("GET /a.php", &[]));
+    assert_eq!(tells.recv().expect("a request"), "asked");
+    drop(client);
+    assert_eq!(tells.recv().expect("an end"), "left");
+}
+
+#[test]
+fn http2_has_it_too() {
+    let folder = folder();
+    let _peer = Peer::start(&folder.path(SOCKET), |asked, stream| {
+        say(stream, answer(&mirror(asked)));
+        Next::Keep
+    });
+    let text = format!(
+        "[server]\nh2c = true\nworkers = 1\n{}",
+        super::support::running::site(PHP)
+    );
+    let server = Running::start(folder, &text);
+    let mut client = Http2::to(server.address());
+    let page = String::from_utf8(client.get("/nothing/here").content).expect("text");
+    assert!(
+        page.contains("SERVER_PROTOCOL=HTTP/2.0\n") && page.contains("SCRIPT_NAME=/index.php\n"),
+        "{page}"
+    );
+    assert!(page.contains(&format!("HTTP_HOST={}\n", server.address())), "{page}");
+    let content = vec![b'x'; 1 << 20];
+    let asked = client.request("POST", "/a.php").header("content-length", content.len());
+    let answer = client.send(asked, &content).expect("an answer");
+    assert!(
+        answer.status == 200 && answer.content.ends_with(&content),
+        "{}",
+        answer.content.len()
+    );
+}

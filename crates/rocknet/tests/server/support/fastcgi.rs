@@ -1,0 +1,162 @@
+//! An application server that tests write: it reads requests by FastCGI, and answers as it is told.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+/// Where it listens, in the folder of a test.
+pub const SOCKET: &str = "php.sock";
+
+pub struct Peer {
+    connections: Arc<AtomicUsize>,
+}
+
+/// A request as it came.
+#[derive(Debug, Default)]
+pub struct Asked {
+    pub variables: BTreeMap<String, String>,
+    pub content: Vec<u8>,
+}
+
+/// What becomes of a connection behind an answer.
+pub enum Next {
+    Keep,
+    Close,
+}
+
+impl Asked {
+    pub fn variable(&self, name: &str) -> &str {
+        self.variables.get(name).map_or("", String::as_str)
+    }
+}
+
+impl Peer {
+    /// Reads each request whole, and has `answer` write what comes back.
+    pub fn start(
+        socket: &Path,
+        answer: impl Fn(&Asked, &mut UnixStream) -> Next + Send + Sync + Clone + 'static,
+    ) -> Peer {
+        Peer::raw(socket, move |mut stream| {
+            while let Ok(Some(asked)) = request(&mut stream) {
+                if let Next::Close = answer(&asked, &mut stream) {
+                    return;
+                }
+            }
+        })
+    }
+
+    /// Does with each connection what `serve` says, in a thread of its own.
+    pub fn raw(socket: &Path, serve: impl Fn(UnixStream) + Send + Sync + Clone + 'static) -> Peer {
+        let _ = std::fs::remove_file(socket);
+        let listener = UnixListener::bind(socket).expect("a socket to listen at");
+        let connections = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&connections);
+        // Both end with the test's process: nobody waits for them.
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                count.fetch_add(1, Ordering::SeqCst);
+                let serve = serve.clone();
+                thread::spawn(move || serve(stream));
+            }
+        });
+        Peer { connections }
+    }
+
+    /// Connections that were made so far.
+    pub fn connections(&self) -> usize {
+        self.connections.load(Ordering::SeqCst)
+    }
+}
+
+/// Type and content of the next record; `None` at the end of the connection.
+pub fn record(stream: &mut UnixStream) -> io::Result<Option<(u8, Vec<u8>)>> {
+    let mut header = [0; 8];
+    if stream.read(&mut header[..1])? == 0 {
+        return Ok(None);
+    }
+    stream.read_exact(&mut header[1..])?;
+    let mut content = vec![0; usize::from(u16::from_be_bytes([header[4], header[5]]))];
+    stream.read_exact(&mut content)?;
+    stream.read_exact(&mut vec![0; usize::from(header[6])])?;
+    Ok(Some((header[1], content)))
+}
+
+/// The next request, through the end of its content.
+fn request(stream: &mut UnixStream) -> io::Result<Option<Asked>> {
+    let mut asked = Asked::default();
+    while let Some((kind, content)) = record(stream)? {
+        match kind {
+            4 => asked.variables.extend(pairs(&content)),
+            5 if content.is_empty() => return Ok(Some(asked)),
+            5 => asked.content.extend(content),
+            _ => {}
+        }
+    }
+    Ok(None)
+}
+
+fn pairs(mut bytes: &[u8]) -> Vec<(String, String)> {
+    let mut all = Vec::new();
+    while !bytes.is_empty() {
+        let mut sizes = [0; 2];
+        for size in &mut sizes {
+            if bytes[0] < 0x80 {
+                *size = usize::from(bytes[0]);
+                bytes = &bytes[1..];
+            } else {
+                *size = u32::from_be_bytes([bytes[0] & 0x7f, bytes[1], bytes[2], bytes[3]]) as usize;
+                bytes = &bytes[4..];
+            }
+        }
+        let (name, rest) = bytes.split_at(sizes[0]);
+        let (value, rest) = rest.split_at(sizes[1]);
+        all.push((
+            String::from_utf8_lossy(name).into_owned(),
+            String::from_utf8_lossy(value).into_owned(),
+        ));
+        bytes = rest;
+    }
+    all
+}
+
+fn push(bytes: &mut Vec<u8>, kind: u8, content: &[u8]) {
+    let [high, low] = u16::try_from(content.len()).expect("a record's content").to_be_bytes();
+    bytes.extend([1, kind, 0, 1, high, low, 0, 0]);
+    bytes.extend(content);
+}
+
+/// Records of one of the streams of an answer.
+fn stream_of(kind: u8, content: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    content.chunks(60_000).for_each(|piece| push(&mut bytes, kind, piece));
+    bytes
+}
+
+pub fn stdout(content: &[u8]) -> Vec<u8> {
+    stream_of(6, content)
+}
+
+pub fn stderr(content: &[u8]) -> Vec<u8> {
+    stream_of(7, content)
+}
+
+/// The end of an answer. `protocol`: 0 where all is well.
+pub fn end(protocol: u8) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    push(&mut bytes, 3, &[0, 0, 0, 0, protocol, 0, 0, 0]);
+    bytes
+}
+
+/// A whole answer.
+pub fn answer(text: &[u8]) -> Vec<u8> {
+    [stdout(text), end(0)].concat()
+}
+
+/// Sends to one that may have gone.
+pub fn say(stream: &mut UnixStream, bytes: impl AsRef<[u8]>) {
+    let _ = stream.write_all(bytes.as_ref());
+}
