@@ -6,7 +6,7 @@ use rocknet_config::model::CertificateFiles;
 use std::time::SystemTime;
 
 use super::certs::{Authority, Kind, set_mode, write_key};
-use super::client::Wish;
+use super::client::{Wish, tool};
 use super::support::{Folder, Running};
 
 fn set(folder: &Folder, cert: &str, key: &str) -> FileSet {
@@ -94,7 +94,7 @@ fn keys_of_older_forms_are_read() {
         (Kind::Rsa, &["rsa", "-traditional"], "RSA PRIVATE KEY"),
     ] {
         let leaf = authority.leaf(kind, &["a.test"]);
-        let old = super::client::tool("openssl", form, &leaf.key);
+        let old = tool("openssl", form, &leaf.key);
         let start = old.find("-----BEGIN").unwrap_or_default();
         assert!(old.contains(label), "{old}");
         check(label, &leaf.cert, &old[start..], Ok(&["a.test"]));
@@ -193,6 +193,47 @@ fn a_changed_file_is_taken_up_and_a_broken_one_is_not() {
     keeper.tick();
     assert_eq!(shown(), first.der);
     assert_eq!(server.server().snapshot().certificate_faults().count(), 0);
+}
+
+#[test]
+fn ocsp_responses_go_with_their_certificates_and_change_with_their_files() {
+    let authority = Authority::new("root");
+    let folder = Folder::with(&[("ecdsa.der", "first of ecdsa"), ("rsa.der", "first of rsa")]);
+    authority.leaf(Kind::Ecdsa, &["a.test"]).write(&folder, "ecdsa");
+    authority.leaf(Kind::Rsa, &["a.test"]).write(&folder, "rsa");
+    let server = Running::start(
+        folder,
+        "[site.\"a.test\"]\nlisten = \"https://127.0.0.1:0\"\n\
+         tls = { cert = [\"rsa.pem\", \"ecdsa.pem\"], key = [\"rsa.key\", \"ecdsa.key\"], ocsp = [\"rsa.der\", \"ecdsa.der\"] }",
+    );
+    let place = server.address().to_string();
+    let check = |expected: [&str; 2]| {
+        for version in ["-tls1_2", "-tls1_3"] {
+            for (scheme, expected) in ["ecdsa_secp256r1_sha256", "rsa_pss_rsae_sha256"].iter().zip(expected) {
+                let client = ["s_client", "-connect", &place, "-servername", "a.test", "-status"];
+                let said = tool("openssl", &[&client[..], &[version, "-sigalgs", scheme]].concat(), "");
+                // What it cannot read it shows as it came, sixteen bytes a line.
+                assert!(said.contains(expected), "{version} {scheme}: {said}");
+            }
+        }
+        let said = tool(
+            "openssl",
+            &["s_client", "-connect", &place, "-servername", "a.test"],
+            "",
+        );
+        assert!(!said.contains("OCSP"), "not asked for: {said}");
+    };
+    check(["first of ecdsa", "first of rsa"]);
+    server.folder.write("ecdsa.der", "then of ecdsa");
+    server.server().keeper().tick();
+    check(["then of ecdsa", "first of rsa"]);
+    // What cannot be read leaves all as it was.
+    server.folder.remove("rsa.der");
+    server.server().keeper().tick();
+    check(["then of ecdsa", "first of rsa"]);
+    let snapshot = server.server().snapshot();
+    let faults: Vec<_> = snapshot.certificate_faults().map(|(_, fault)| fault).collect();
+    assert!(matches!(&faults[..], [one] if one.contains("rsa.der")), "{faults:?}");
 }
 
 #[test]
