@@ -26,6 +26,9 @@ pub const H2SPEC: Tool = tool(
     "v2.2.1+incompatible",
 );
 
+/// A server to be measured against.
+pub const CADDY: Tool = tool("caddy", "github.com/caddyserver/caddy/v2/cmd/caddy", "v2.11.9");
+
 /// The CA that tests get certificates of, and the DNS that it asks.
 const PEBBLE: [Tool; 2] = [
     tool("pebble", "github.com/letsencrypt/pebble/v2/cmd/pebble", "v2.10.1"),
@@ -42,13 +45,25 @@ pub fn pebble() -> Result<(), Failure> {
 }
 
 impl Tool {
+    /// Where it lies, when it was built before.
+    pub fn built(&self) -> Option<PathBuf> {
+        let path = repository::target().join("tools/bin").join(self.program);
+        Some(path).filter(|path| path.is_file())
+    }
+
+    /// Builds it where it is not there yet; what stays missing is told and no failure.
+    pub fn offer(&self) {
+        if let Err(failure) = self.path() {
+            println!("going on without: {failure}");
+        }
+    }
+
     /// Where it lies; built if it is not there yet. Without Go that is an error: no test skips itself.
     pub fn path(&self) -> Result<PathBuf, Failure> {
-        let folder = repository::target().join("tools/bin");
-        let path = folder.join(self.program);
-        if path.is_file() {
+        if let Some(path) = self.built() {
             return Ok(path);
         }
+        let folder = repository::target().join("tools/bin");
         let Some(go) = go() else {
             return Err(format!(
                 "{} is built by Go: install Go 1.24 or newer (https://go.dev/dl), then try again",
@@ -59,7 +74,7 @@ impl Tool {
         let module = format!("{}@{}", self.module, self.version);
         println!("building {module}");
         output(command(go).args(["install", &module]).env("GOBIN", &folder))?;
-        Ok(path)
+        Ok(folder.join(self.program))
     }
 }
 

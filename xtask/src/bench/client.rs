@@ -1,5 +1,8 @@
 //! A small HTTP client for what load generators do not do: first answers, exact numbers of requests, idle connections.
 
+mod tls;
+
+use super::lane::{Lane, Scheme};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
@@ -18,16 +21,25 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A keep-alive connection to a server on this machine.
 pub struct Client {
-    stream: TcpStream,
+    stream: Box<dyn Stream>,
     request: String,
 }
 
+/// A connection of either scheme.
+trait Stream: Read + Write {}
+
+impl<S: Read + Write> Stream for S {}
+
 impl Client {
-    pub fn connect(port: u16, path: &str, host: Option<&str>) -> io::Result<Self> {
+    pub fn connect(lane: &Lane, port: u16, path: &str) -> io::Result<Self> {
         let stream = TcpStream::connect_timeout(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)), PATIENCE)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(PATIENCE))?;
-        let host = host.unwrap_or("localhost");
+        let host = lane.variant.host().unwrap_or_else(|| "localhost".to_owned());
+        let stream: Box<dyn Stream> = match lane.scheme {
+            Scheme::Http => Box::new(stream),
+            Scheme::Https(_) => Box::new(tls::open(stream, &host)?),
+        };
         Ok(Self {
             stream,
             request: format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n"),
@@ -48,7 +60,7 @@ impl Client {
             .length
             .ok_or_else(|| io::Error::new(ErrorKind::InvalidData, "no Content-Length"))?;
         let left = length.saturating_sub(had as u64);
-        let drained = io::copy(&mut (&self.stream).take(left), &mut io::sink())?;
+        let drained = io::copy(&mut (&mut self.stream).take(left), &mut io::sink())?;
         if drained == left {
             Ok(answer)
         } else {
@@ -89,19 +101,19 @@ fn parse(head: &str) -> Option<Answer> {
 }
 
 /// Opens `connections`, asks on each once, and hands them over open and idle.
-pub fn idle(port: u16, path: &str, connections: usize) -> io::Result<Vec<TcpStream>> {
+pub fn idle(lane: &Lane, port: u16, path: &str, connections: usize) -> io::Result<Vec<Client>> {
     (0..connections)
         .map(|_| {
-            let mut client = Client::connect(port, path, None)?;
+            let mut client = Client::connect(lane, port, path)?;
             client.ask()?;
-            Ok(client.stream)
+            Ok(client)
         })
         .collect()
 }
 
 /// Asks exactly `requests` times over one keep-alive connection.
-pub fn ask_times(port: u16, path: &str, requests: usize) -> io::Result<()> {
-    let mut client = Client::connect(port, path, None)?;
+pub fn ask_times(lane: &Lane, port: u16, path: &str, requests: usize) -> io::Result<()> {
+    let mut client = Client::connect(lane, port, path)?;
     for _ in 0..requests {
         client.ask()?;
     }

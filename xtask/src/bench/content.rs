@@ -1,5 +1,6 @@
 //! The site that every server serves: made anew for each run in a temporary folder.
 
+use super::lane::KeyKind;
 use super::row::{GIB, MIB, Page};
 use crate::Failure;
 use crate::command::output;
@@ -52,31 +53,22 @@ impl Site {
         Ok(folder)
     }
 
-    /// A certificate for `localhost` that nobody trusts, made when it is first asked for: ECDSA P-256, as most sites have now.
-    pub fn certificate(&self) -> Result<Certificate, Failure> {
+    /// A certificate for this machine that nobody trusts, made when it is first asked for.
+    pub fn certificate(&self, kind: KeyKind) -> Result<Certificate, Failure> {
+        let (name, form): (_, &[&str]) = match kind {
+            KeyKind::Ecdsa => ("ecdsa", &["ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"]),
+            KeyKind::Rsa => ("rsa", &["rsa:2048"]),
+        };
         let certificate = Certificate {
-            chain: self.folder.path().join("certificate.pem"),
-            key: self.folder.path().join("key.pem"),
+            chain: self.folder.path().join(format!("{name}.pem")),
+            key: self.folder.path().join(format!("{name}.key")),
         };
         if !certificate.chain.exists() {
             let mut openssl = Command::new("openssl");
-            openssl.args([
-                "req",
-                "-x509",
-                "-newkey",
-                "ec",
-                "-pkeyopt",
-                "ec_paramgen_curve:prime256v1",
-                "-nodes",
-            ]);
-            openssl.args([
-                "-days",
-                "2",
-                "-subj",
-                "/CN=localhost",
-                "-addext",
-                "subjectAltName=DNS:localhost",
-            ]);
+            openssl.args(["req", "-x509", "-nodes", "-days", "2", "-subj", "/CN=localhost"]);
+            // The address is for Caddy: it has no certificate for clients that ask for none by name.
+            openssl.args(["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-newkey"]);
+            openssl.args(form);
             openssl
                 .arg("-keyout")
                 .arg(&certificate.key)

@@ -13,8 +13,10 @@ use super::server::{Server, free_port};
 use super::timed::median;
 use crate::Failure;
 use serde::Serialize;
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -149,9 +151,11 @@ pub fn idle(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
         }
         let started = start_one(run, lane, &[])?;
         let pid = started.server.pid();
-        let ask_idle = |count| match lane.version {
-            Version::Http1 => open_idle(started.port, &hello(), count),
-            Version::Http2 => open_idle_http2(started.port, &hello(), count),
+        let ask_idle = |count| -> io::Result<Vec<Box<dyn Any>>> {
+            Ok(match lane.version {
+                Version::Http1 => boxed(open_idle(lane, started.port, &hello(), count)?),
+                Version::Http2 => boxed(open_idle_http2(started.port, &hello(), count)?),
+            })
         };
         drop(ask_idle(10)?);
         let before = memory_kib(pid, Memory::Resident);
@@ -160,6 +164,14 @@ pub fn idle(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
         let bytes = after.saturating_sub(before) as f64 * 1024.0 / held.len() as f64;
         Ok(vec![bytes, after as f64 / 1024.0])
     }))
+}
+
+/// Connections of either version, for nothing but to be held.
+fn boxed<C: 'static>(connections: Vec<C>) -> Vec<Box<dyn Any>> {
+    connections
+        .into_iter()
+        .map(|connection| Box::new(connection) as Box<dyn Any>)
+        .collect()
 }
 
 /// Instructions that one more keep-alive request costs in user space.
@@ -171,7 +183,7 @@ pub fn instructions(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
             let out = run.site.root().with_file_name("callgrind.out");
             let option = format!("--callgrind-out-file={}", out.display());
             let mut started = start_one(run, lane, &["valgrind", "--tool=callgrind", &option])?;
-            ask_times(started.port, &hello(), requests)?;
+            ask_times(lane, started.port, &hello(), requests)?;
             started.server.stop();
             callgrind_total(&fs::read_to_string(&out)?).ok_or_else(|| "callgrind told no total".into())
         };
@@ -228,7 +240,7 @@ fn strace(run: &Run, lane: &Lane, requests: usize) -> Result<BTreeMap<String, f6
     let out = run.site.root().with_file_name("strace.out");
     let path = out.display().to_string();
     let mut started = start_one(run, lane, &["strace", "-f", "-c", "-o", &path])?;
-    ask_times(started.port, &hello(), requests)?;
+    ask_times(lane, started.port, &hello(), requests)?;
     started.server.stop();
     strace_calls(&out).map_err(|failure| format!("{failure} ({})", started.scratch.display()).into())
 }

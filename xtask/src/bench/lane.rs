@@ -1,6 +1,6 @@
 //! A lane: one server in one setting, as it takes part in rows and stands in tables.
 
-use super::peers::{Peer, apache, floor, h2o, lighttpd, nginx, rocknet};
+use super::peers::{Peer, apache, caddy, floor, h2o, lighttpd, nginx, rocknet};
 
 /// A server that takes part in a row.
 #[derive(Clone, Copy)]
@@ -24,14 +24,25 @@ pub enum Variant {
     AccessLog,
     /// So many sites known by name; the middle one is asked for.
     Sites(u32),
+    /// As many with a certificate each.
+    Certificates(u32),
 }
 
 /// What is spoken below HTTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
     Http,
-    /// TLS with the certificate of the run.
-    Https,
+    /// TLS with the certificate of the run for this kind of key.
+    Https(KeyKind),
+}
+
+/// What a certificate is signed by and handshakes are proved with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyKind {
+    /// On P-256, as most sites have now.
+    Ecdsa,
+    /// Of 2048 bits.
+    Rsa,
 }
 
 /// What is spoken of HTTP.
@@ -56,6 +67,7 @@ pub const LIGHTTPD: Lane = plain(&lighttpd::PEER);
 pub const NGINX: Lane = plain(&nginx::TUNED);
 pub const NGINX_STOCK: Lane = plain(&nginx::STOCK);
 pub const APACHE: Lane = plain(&apache::PEER);
+pub const CADDY: Lane = plain(&caddy::PEER);
 
 /// The plainest lane of a server, called as the server is.
 pub const fn plain(peer: &'static Peer) -> Lane {
@@ -81,7 +93,15 @@ pub const fn http2(lane: Lane) -> Lane {
 /// The same server over TLS.
 pub const fn over_tls(lane: Lane) -> Lane {
     Lane {
-        scheme: Scheme::Https,
+        scheme: Scheme::Https(KeyKind::Ecdsa),
+        ..lane
+    }
+}
+
+/// The same server over TLS with a key that is dearer to sign with.
+pub const fn by_rsa(lane: Lane) -> Lane {
+    Lane {
+        scheme: Scheme::Https(KeyKind::Rsa),
         ..lane
     }
 }
@@ -106,7 +126,7 @@ impl Variant {
     /// The name to ask for, where sites are told apart by it.
     pub fn host(self) -> Option<String> {
         match self {
-            Self::Sites(count) => Some(site_name(count / 2)),
+            Self::Sites(count) | Self::Certificates(count) => Some(site_name(count / 2)),
             Self::Plain | Self::AccessLog => None,
         }
     }
@@ -117,7 +137,7 @@ impl Scheme {
     pub fn name(self) -> &'static str {
         match self {
             Self::Http => "http",
-            Self::Https => "https",
+            Self::Https(_) => "https",
         }
     }
 }

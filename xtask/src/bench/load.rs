@@ -7,6 +7,7 @@ use crate::Failure;
 use crate::command::{find, shown};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Instant;
 
 /// One way to load a server.
 pub enum Load {
@@ -24,6 +25,8 @@ pub enum Load {
         /// At once on each connection.
         streams: u32,
     },
+    /// A connection at a time, each going on with the session of the one before, as a browser that comes back.
+    Resume,
 }
 
 /// What is asked for.
@@ -108,6 +111,7 @@ impl Load {
             Self::H2load { connections, .. } => *connections,
             Self::Wrk { connections, .. } => *connections,
             Self::Ab { concurrent, .. } => *concurrent,
+            Self::Resume => 1,
         }
     }
 
@@ -119,7 +123,7 @@ impl Load {
     /// of a hundred thousand, `wrk` counts such an answer and goes on.
     pub fn retries(&self) -> usize {
         match self {
-            Self::Wrk { .. } | Self::H2load { .. } => 0,
+            Self::Wrk { .. } | Self::H2load { .. } | Self::Resume => 0,
             Self::Ab { .. } => 1,
         }
     }
@@ -154,16 +158,13 @@ impl Load {
             Self::Ab { requests, concurrent } => {
                 let requests = if quick { requests / 10 } else { *requests };
                 // -r: a broken connection is a failure to be counted, not the end of the run.
-                command.args([
-                    "ab",
-                    "-q",
-                    "-r",
-                    "-n",
-                    &requests.to_string(),
-                    "-c",
-                    &concurrent.to_string(),
-                    url,
-                ]);
+                command.args(["ab", "-q", "-r"]);
+                command.args(["-n", &requests.to_string(), "-c", &concurrent.to_string()]);
+                if let Some(host) = host {
+                    // Under TLS this is the name that the handshake asks for, too.
+                    command.args(["-H", &format!("Host: {host}")]);
+                }
+                command.arg(url);
                 count(&mut command, said::ab)
             }
             Self::H2load { connections, streams } => {
@@ -176,22 +177,41 @@ impl Load {
                 command.arg(url);
                 count(&mut command, said::h2load)
             }
+            Self::Resume => {
+                let (address, path) = url
+                    .strip_prefix("https://")
+                    .and_then(|rest| rest.split_once('/'))
+                    .ok_or("sessions are those of https:// URLs")?;
+                let seconds = if quick { SECONDS_QUICK } else { SECONDS };
+                command.args(["openssl", "s_time", "-reuse", "-tls1_3", "-connect", address]);
+                command.args(["-www", &format!("/{path}"), "-time", &seconds.to_string()]);
+                let start = Instant::now();
+                let counted = count(&mut command, said::s_time)?;
+                // What it tells of time are whole seconds.
+                let seconds = start.elapsed().as_secs_f64();
+                Ok(Count { seconds, ..counted })
+            }
         }
     }
 }
 
 /// The version line of each load generator, for the report.
 pub fn versions() -> Vec<String> {
-    [("wrk", "-v"), ("ab", "-V"), ("h2load", "--version")]
-        .iter()
-        .filter_map(|(program, option)| {
-            // Both end with an error after telling their version, so only what they print counts.
-            let output = Command::new(find(program)?).arg(option).output().ok()?;
-            let text = String::from_utf8_lossy(&output.stdout).into_owned();
-            let line = text.lines().next()?.replace("This is ApacheBench", "ab");
-            Some(line.split([',', '<', '[']).next()?.trim().to_owned())
-        })
-        .collect()
+    [
+        ("wrk", "-v"),
+        ("ab", "-V"),
+        ("h2load", "--version"),
+        ("openssl", "version"),
+    ]
+    .iter()
+    .filter_map(|(program, option)| {
+        // Both end with an error after telling their version, so only what they print counts.
+        let output = Command::new(find(program)?).arg(option).output().ok()?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let line = text.lines().next()?.replace("This is ApacheBench", "ab");
+        Some(line.split([',', '<', '[', '(']).next()?.trim().to_owned())
+    })
+    .collect()
 }
 
 /// Runs a load generator and reads its count.

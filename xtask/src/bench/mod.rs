@@ -23,6 +23,7 @@ mod timed;
 
 use crate::command::{cargo, run as run_command};
 use crate::packages::{self, Chore};
+use crate::tools::CADDY;
 use crate::{Failure, repository};
 use group::Group;
 use lane::Lane;
@@ -73,6 +74,13 @@ struct Chosen {
     rows: Vec<&'static Row>,
 }
 
+impl Chosen {
+    fn has_caddy(&self) -> bool {
+        let mut lanes = self.rows.iter().flat_map(|row| row.lanes);
+        lanes.any(|lane| lane.peer.name == lane::CADDY.name)
+    }
+}
+
 /// The core that every server runs on, and the one for the load. A server that could use more shows it elsewhere.
 pub const SERVER_CORE: usize = 0;
 pub const LOAD_CORE: usize = 1;
@@ -103,6 +111,9 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         );
     }
     if !options.built {
+        if chosen.iter().any(Chosen::has_caddy) {
+            CADDY.offer();
+        }
         build()?;
     }
     machine::raise_descriptor_limit();
@@ -244,7 +255,7 @@ mod tests {
     #[test]
     fn rows_are_chosen_by_group_and_by_name() {
         let rows: [(&[&str], &[&str], &str); 6] = [
-            (&["tls"], &[], "tls:4"),
+            (&["tls"], &[], "tls:9"),
             (&[], &["keepalive", "io-keepalive"], "h1:1 io:1"),
             (&["h1"], &["keepalive", "missing"], "h1:2"),
             (
@@ -291,6 +302,6 @@ mod tests {
             .find(|lane| lane.name == "rocknet-log");
         assert!(run.wants(log.expect("a lane")));
         assert!(check_lanes(&run.lanes).is_ok());
-        assert!(check_lanes(&["caddy".to_owned()]).is_err());
+        assert!(check_lanes(&["iis".to_owned()]).is_err());
     }
 }

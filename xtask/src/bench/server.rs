@@ -104,20 +104,18 @@ impl Drop for Server {
     }
 }
 
-/// Asks once for `path`. Over TLS and in HTTP/2 it is curl that asks: no time is taken of that.
+/// Asks once for `path`. In HTTP/2 it is curl that asks: no time is taken of that.
 fn ask(lane: &Lane, port: u16, path: &str) -> io::Result<Answer> {
-    let host = lane.variant.host();
-    if (lane.scheme, lane.version) == (Scheme::Http, Version::Http1) {
-        return Client::connect(port, path, host.as_deref()).and_then(Client::ask_head);
+    if lane.version == Version::Http1 {
+        return Client::connect(lane, port, path).and_then(Client::ask_head);
     }
     let mut curl = Command::new("curl");
     curl.args([
         "--insecure",
         "--silent",
-        match (lane.version, lane.scheme) {
-            (Version::Http1, _) => "--http1.1",
-            (Version::Http2, Scheme::Http) => "--http2-prior-knowledge",
-            (Version::Http2, Scheme::Https) => "--http2",
+        match lane.scheme {
+            Scheme::Http => "--http2-prior-knowledge",
+            Scheme::Https(_) => "--http2",
         },
         "--max-time",
         "10",

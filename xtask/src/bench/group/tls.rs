@@ -1,12 +1,13 @@
-//! HTTP/1.1 over TLS, with a certificate made for the run.
+//! HTTP/1.1 over TLS, with certificates made for the run.
 
 use super::Group;
-use crate::bench::goals::Figure::Beside;
+use crate::bench::counted;
+use crate::bench::goals::Figure::{Beside, Counted};
 use crate::bench::goals::{Goal, goal};
-use crate::bench::lane::{H2O, Lane, NGINX, ROCKNET, over_tls};
+use crate::bench::lane::{APACHE, CADDY, H2O, Lane, NGINX, ROCKNET, Variant, by_rsa, over_tls};
 use crate::bench::load::Load;
 use crate::bench::row::Page::{File, Hello};
-use crate::bench::row::{GIB, MIB, Row, load};
+use crate::bench::row::{GIB, MIB, Row, count, load};
 
 pub const GROUP: Group = Group {
     name: "tls",
@@ -16,17 +17,48 @@ pub const GROUP: Group = Group {
 };
 
 /// No program is the floor of TLS: nginx is the unit.
-const EVERYONE: &[Lane] = &[over_tls(NGINX), over_tls(ROCKNET), over_tls(H2O)];
+const EVERYONE: &[Lane] = &[
+    over_tls(NGINX),
+    over_tls(ROCKNET),
+    over_tls(H2O),
+    over_tls(APACHE),
+    over_tls(CADDY),
+];
+const BY_RSA: &[Lane] = &[
+    by_rsa(NGINX),
+    by_rsa(ROCKNET),
+    by_rsa(H2O),
+    by_rsa(APACHE),
+    by_rsa(CADDY),
+];
+const ONE: Lane = certificates("rocknet-1-certificate", 1);
+const MANY: Lane = certificates("rocknet-10000-certificates", 10_000);
+
+const fn certificates(name: &'static str, count: u32) -> Lane {
+    Lane {
+        name,
+        variant: Variant::Certificates(count),
+        ..over_tls(ROCKNET)
+    }
+}
 
 const KEPT: &str = "Kept connections";
 const SHAKEN: &str = "Handshakes";
+const SETTINGS: &str = "Settings";
+const COUNTED: &str = "Counted";
 
 #[rustfmt::skip] // A table is read by its columns.
 const ROWS: &[Row] = &[
     load(KEPT, EVERYONE, ("tls-keepalive", "13 bytes, 64 keep-alive connections", Load::wrk(64), Hello)),
     load(KEPT, EVERYONE, ("tls-file-1m", "1 MB file, 64 connections", Load::wrk(64), File(MIB))),
     load(KEPT, EVERYONE, ("tls-file-1g", "1 GB file, 4 connections, cost per MiB", Load::bulk(4), File(GIB))),
-    load(SHAKEN, EVERYONE, ("tls-full", "ab: 5,000 full handshakes, 10 at once, ECDSA P-256", Load::ab(5_000, 10), Hello)),
+    load(SHAKEN, EVERYONE, ("tls-full-ecdsa", "ab: 5,000 full handshakes, 10 at once, ECDSA P-256", Load::ab(5_000, 10), Hello)),
+    load(SHAKEN, BY_RSA, ("tls-full-rsa", "ab: 5,000 full handshakes, 10 at once, RSA 2048", Load::ab(5_000, 10), Hello)),
+    // The key has no part in it: once is enough.
+    load(SHAKEN, EVERYONE, ("tls-resumed", "openssl s_time: resumed handshakes of TLS 1.3, one after another", Load::Resume, Hello)),
+    load(SETTINGS, &[ONE, MANY], ("tls-certificates", "ab: 5,000 full handshakes by name, 1 and 10,000 certificates", Load::ab(5_000, 10), Hello)),
+    count(COUNTED, EVERYONE, ("tls-start", "From start to the first answer, and memory then", counted::start)),
+    count(COUNTED, EVERYONE, ("tls-idle", "Memory of 10,000 idle keep-alive connections", counted::idle)),
 ];
 
 const US: &str = ROCKNET.name;
@@ -35,7 +67,12 @@ const US: &str = ROCKNET.name;
 const GOALS: &[Goal] = &[
     goal("TLS keep-alive, × nginx", 1.0, Beside("tls-keepalive", US, NGINX.name)),
     goal("TLS keep-alive, × H2O", 1.0, Beside("tls-keepalive", US, H2O.name)),
-    goal("full handshake, × nginx", 1.0, Beside("tls-full", US, NGINX.name)),
+    goal("full handshake by ECDSA, × nginx", 1.0, Beside("tls-full-ecdsa", US, NGINX.name)),
+    goal("full handshake by RSA, × nginx", 1.0, Beside("tls-full-rsa", US, NGINX.name)),
+    goal("resumed handshake, × nginx", 1.0, Beside("tls-resumed", US, NGINX.name)),
     goal("1 MB over TLS, × nginx", 1.0, Beside("tls-file-1m", US, NGINX.name)),
     goal("1 GB over TLS, × nginx", 1.0, Beside("tls-file-1g", US, NGINX.name)),
+    // "Independent of the number of certificates" within what one core and caches of this size can tell apart.
+    goal("10,000 certificates, × one certificate", 1.05, Beside("tls-certificates", MANY.name, ONE.name)),
+    goal("memory of an idle TLS connection, bytes", 12.0 * 1024.0, Counted("tls-idle", US, 0)),
 ];

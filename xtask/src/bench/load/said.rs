@@ -79,6 +79,26 @@ pub fn h2load(text: &str) -> Result<Count, Failure> {
     })
 }
 
+/// What OpenSSL's s_time says: a letter for each connection, `r` where it went on with a session, then their number.
+pub fn s_time(text: &str) -> Result<Count, Failure> {
+    let (_, told) = text.split_once("starting").ok_or("no session to begin with")?;
+    let letters = told.trim_start().lines().next().unwrap_or_default();
+    let summary = told.lines().find(|line| line.contains(" real seconds, "));
+    let words: Vec<&str> = summary.ok_or("counted nothing")?.split_whitespace().collect();
+    let [number, "connections", "in", _, "real", "seconds,", bytes, ..] = words[..] else {
+        return Err("counted nothing".into());
+    };
+    let requests: f64 = number.parse()?;
+    let bytes: f64 = bytes.parse()?;
+    Ok(Count {
+        requests,
+        mebibytes: requests * bytes / f64::from(1 << 20),
+        // A whole handshake is not what was asked for.
+        failures: letters.chars().filter(|letter| *letter != 'r').count() as u64,
+        ..Count::default()
+    })
+}
+
 /// wrk's times: `870.00us`, `1.20ms`, `3.00s`, `1.50m`.
 fn milliseconds(text: &str) -> Option<f64> {
     let split = text.find(|letter: char| letter.is_ascii_alphabetic())?;
@@ -141,6 +161,21 @@ Requests per second:    25000.00 [#/sec] (mean)
   99%      3
  100%      9 (longest request)
 ";
+
+    #[test]
+    fn what_s_time_says() {
+        let text = "\n\nNow timing with session id reuse.\nstarting\nrr*r\n\n4 connections in 0.32s; 12.5 connections/user sec, bytes read 1048576\n4 connections in 2 real seconds, 262144 bytes read per connection\n";
+        let expected = Count {
+            requests: 4.0,
+            mebibytes: 1.0,
+            failures: 1,
+            ..Count::default()
+        };
+        assert_eq!(s_time(text).unwrap(), expected);
+        for broken in ["", "ERROR\nUnable to get connection\n", "starting\nrr\n"] {
+            assert!(s_time(broken).is_err(), "{broken:?}");
+        }
+    }
 
     #[test]
     fn what_wrk_says() {

@@ -1,6 +1,7 @@
 //! The servers of the bench: where each is found, how it is configured, and how it is started.
 
 pub mod apache;
+pub mod caddy;
 pub mod floor;
 pub mod h2o;
 pub mod lighttpd;
@@ -103,7 +104,7 @@ impl Setting<'_> {
     fn certificate(&self) -> Result<Option<Certificate>, Failure> {
         match self.scheme {
             Scheme::Http => Ok(None),
-            Scheme::Https => self.site.certificate().map(Some),
+            Scheme::Https(kind) => self.site.certificate(kind).map(Some),
         }
     }
 }

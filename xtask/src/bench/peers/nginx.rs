@@ -53,7 +53,14 @@ fn configure_tuned(setting: &Setting<'_>) -> Result<Launch, Failure> {
         let (chain, key) = (certificate.chain.display(), certificate.key.display());
         (
             " ssl",
-            format!("    ssl_certificate {chain};\n    ssl_certificate_key {key};\n"),
+            // Debian's 1.22 speaks no TLS 1.3 unless it is told to, and would be compared in another protocol.
+            format!(
+                "    ssl_certificate {chain};
+    ssl_certificate_key {key};
+    ssl_protocols TLSv1.2 TLSv1.3;
+    ssl_session_cache shared:SSL:10m;
+"
+            ),
         )
     });
     let http2 = if setting.is_http2() { " http2" } else { "" };

@@ -4,6 +4,7 @@ use super::{Launch, NO_LIMIT, Peer, Setting, write};
 use crate::bench::lane::{Scheme, Variant, site_name};
 use crate::{Failure, repository};
 use std::fmt::Write as _;
+use std::fs;
 use std::path::PathBuf;
 
 pub const PEER: Peer = Peer {
@@ -71,7 +72,20 @@ fn configuration(setting: &Setting<'_>) -> Result<String, Failure> {
             setting.scratch.join("access.log").display()
         );
     }
-    if let Variant::Sites(count) = setting.variant {
+    if let (Variant::Certificates(count), Some(certificate)) = (setting.variant, setting.certificate()?) {
+        for index in 0..count {
+            let name = site_name(index);
+            // A file of its own for each, as if each had a certificate of its own: nothing is shared but the bytes.
+            let own = |end: &str| setting.scratch.join(format!("{index}.{end}"));
+            fs::copy(&certificate.chain, own("pem"))?;
+            fs::copy(&certificate.key, own("key"))?;
+            let _ = write!(
+                text,
+                "[site.\"{name}\"]\nroot = \"{root}\"\nlisten = \"https://127.0.0.1:{port}\"\n\
+                 tls = {{ cert = \"{index}.pem\", key = \"{index}.key\" }}\n"
+            );
+        }
+    } else if let Variant::Sites(count) = setting.variant {
         for index in 0..count {
             let name = site_name(index);
             let _ = write!(
@@ -93,7 +107,7 @@ fn configuration(setting: &Setting<'_>) -> Result<String, Failure> {
 mod tests {
     use super::*;
     use crate::bench::content::Site;
-    use crate::bench::lane::Version;
+    use crate::bench::lane::{KeyKind, Version};
     use crate::bench::row::Page;
     use rocknet_config::System;
 
@@ -101,12 +115,15 @@ mod tests {
     fn the_servers_parser_accepts_every_variant() {
         let site = Site::create().expect("a site");
         let scratch = site.scratch("test").expect("a folder");
-        for (variant, version, page, sites) in [
-            (Variant::Plain, Version::Http1, Page::Hello, 1),
-            (Variant::Plain, Version::Http2, Page::Post(1), 1),
-            (Variant::AccessLog, Version::Http1, Page::Hello, 1),
-            (Variant::Sites(1), Version::Http1, Page::Hello, 1),
-            (Variant::Sites(20), Version::Http1, Page::Hello, 20),
+        let (ecdsa, rsa) = (Scheme::Https(KeyKind::Ecdsa), Scheme::Https(KeyKind::Rsa));
+        for (variant, scheme, version, page, sites) in [
+            (Variant::Plain, Scheme::Http, Version::Http1, Page::Hello, 1),
+            (Variant::Plain, Scheme::Http, Version::Http2, Page::Post(1), 1),
+            (Variant::Plain, ecdsa, Version::Http1, Page::Hello, 1),
+            (Variant::AccessLog, Scheme::Http, Version::Http1, Page::Hello, 1),
+            (Variant::Sites(1), Scheme::Http, Version::Http1, Page::Hello, 1),
+            (Variant::Sites(20), Scheme::Http, Version::Http1, Page::Hello, 20),
+            (Variant::Certificates(20), rsa, Version::Http1, Page::Hello, 20),
         ] {
             let setting = Setting {
                 port: 8080,
@@ -115,7 +132,7 @@ mod tests {
                 page,
                 version,
                 variant,
-                scheme: Scheme::Http,
+                scheme,
             };
             let text = configuration(&setting).expect("a configuration");
             let loaded = rocknet_config::parse(&text, &scratch.join("rocknet.toml"), &System);

@@ -1,0 +1,54 @@
+//! Caddy, built from source.
+
+use super::{CONNECTIONS, Launch, Peer, Setting, write};
+use crate::Failure;
+use crate::tools::CADDY;
+
+pub const PEER: Peer = Peer {
+    name: "caddy",
+    settings: "HTTP/1.1 and 2, no administration, no access log (its default), as many threads as its core has",
+    connections: CONNECTIONS,
+    find: || CADDY.built(),
+    version: Some("version"),
+    configure,
+};
+
+fn configure(setting: &Setting<'_>) -> Result<Launch, Failure> {
+    let (scheme, tls) = match setting.certificate()? {
+        None => ("http", String::new()),
+        Some(certificate) => {
+            let (chain, key) = (certificate.chain.display(), certificate.key.display());
+            ("https", format!("  tls {chain} {key}\n"))
+        }
+    };
+    // Sockets for HTTP/3 and certificates of its own would be no part of what is asked.
+    let configuration = format!(
+        "{{
+  admin off
+  persist_config off
+  auto_https off
+  storage file_system {scratch}/storage
+  servers {{
+    protocols h1 h2
+  }}
+}}
+{scheme}://:{port} {{
+  bind 127.0.0.1
+{tls}  root * {root}
+  file_server
+}}
+",
+        port = setting.port,
+        root = setting.site.root().display(),
+        scratch = setting.scratch.display(),
+    );
+    let program = CADDY.built().ok_or("not built")?;
+    let file = write(setting, "Caddyfile", &configuration)?;
+    let mut arguments = vec!["run".into(), "--adapter".into(), "caddyfile".into()];
+    arguments.extend(["--config".into(), file.into()]);
+    Ok(Launch {
+        program,
+        arguments,
+        configuration,
+    })
+}
