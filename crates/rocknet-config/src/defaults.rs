@@ -202,6 +202,7 @@ impl Config {
             access: AccessLog::default(),
             settings,
             routes: Vec::new(),
+            rules: Vec::new(),
             place: Place {
                 file: PathBuf::new(),
                 line: 0,

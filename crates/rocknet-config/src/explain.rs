@@ -2,7 +2,7 @@
 
 use crate::check::matches;
 use crate::model::{AccessFormat, CertificateSource, Config, HostPattern, Listen, LogTarget, Pattern, Place, Priority};
-use crate::model::{Route, Settings, Site, SiteTls, Symlinks};
+use crate::model::{Route, Rule, RuleAction, Settings, Site, SiteTls, Symlinks};
 use crate::units;
 
 /// One setting as it applies.
@@ -28,11 +28,9 @@ pub struct Explanation<'c> {
 pub fn explain<'c>(config: &'c Config, host: &str, port: Option<u16>, path: &str) -> Option<Explanation<'c>> {
     let site = site(config, host, port)?;
     let route = route(site, path);
-    Some(Explanation {
-        site,
-        route,
-        settings: applied(site, route),
-    })
+    let mut settings = applied(site, route);
+    settings.extend(rules(site, path));
+    Some(Explanation { site, route, settings })
 }
 
 /// The site for a name: the name itself, then the longest wildcard, then the site that answers to every name.
@@ -74,6 +72,53 @@ pub fn route<'c>(site: &'c Site, path: &str) -> Option<&'c Route> {
     let holds = site.routes.iter().filter(|route| matches(&route.pattern, path));
     // Routes are sorted by pattern, and among equals the first text wins: hence the reverse.
     holds.rev().max_by_key(|route| rank(&route.pattern))
+}
+
+/// The rules that a path may meet: what else they ask of a request is told with each.
+pub fn rules(site: &Site, path: &str) -> impl Iterator<Item = Applied> {
+    let numbered = site.rules.iter().zip(1..);
+    let met = numbered.filter(move |(rule, _)| {
+        let paths = &rule.when.paths;
+        paths.is_empty() || paths.iter().any(|pattern| matches(pattern, path))
+    });
+    met.map(|(rule, number)| Applied {
+        key: format!("rule {number}"),
+        value: told(rule),
+        place: Some(rule.place.clone()),
+    })
+}
+
+/// What a rule does, and under which conditions beside its path.
+fn told(rule: &Rule) -> String {
+    let mut words = match &rule.action {
+        RuleAction::Pass => Vec::new(),
+        RuleAction::Rewrite(to) => vec![format!("rewrite = {}", quoted(to))],
+        RuleAction::Redirect { to, status } => vec![format!("redirect = {}", quoted(to)), format!("status = {status}")],
+        RuleAction::Respond { status, .. } => vec![format!("respond = {status}")],
+    };
+    if rule.last {
+        words.push("last = true".to_owned());
+    }
+    let when = &rule.when;
+    let texts = |all: &[String]| list(all.iter().map(|text| quoted(text)));
+    if !when.hosts.is_empty() {
+        words.push(format!("host = {}", list(when.hosts.iter().map(host))));
+    }
+    if !when.methods.is_empty() {
+        words.push(format!("method = {}", texts(&when.methods)));
+    }
+    for (key, patterns) in [("header", &when.headers), ("query", &when.query)] {
+        let pairs: Vec<_> = (patterns.iter())
+            .map(|(name, pattern)| format!("{} = {}", quoted(name), quoted(pattern)))
+            .collect();
+        if !pairs.is_empty() {
+            words.push(format!("{key} = {{ {} }}", pairs.join(", ")));
+        }
+    }
+    if let Some(secure) = when.secure {
+        words.push(format!("scheme = {}", quoted(if secure { "https" } else { "http" })));
+    }
+    format!("{{ {} }}", words.join(", "))
 }
 
 /// Every setting of a site, or of one of its routes, as it applies.
@@ -236,6 +281,13 @@ compress = false
 root = "/w"
 [site.":8081"]
 root = "/w"
+[[site.":8081".rule]]
+path = "/x/*"
+header = { Cookie = "a*" }
+rewrite = "/y/{*}"
+[[site.":8081".rule]]
+path = "/z"
+respond = 410
 [site."127.0.0.1"]
 root = "/w"
 listen = 8081
@@ -300,5 +352,11 @@ root = "/w"
         for (key, value, line) in rows {
             assert_eq!(find(key), (value, line), "{key}");
         }
+        let got = explain(&config, "other", Some(8081), "/x/1").unwrap();
+        let rules: Vec<_> = got.settings.iter().filter(|a| a.key.starts_with("rule")).collect();
+        let [rule] = rules[..] else { panic!("{rules:?}") };
+        let value = "{ rewrite = \"/y/{*}\", header = { \"Cookie\" = \"a*\" } }";
+        assert_eq!((rule.key.as_str(), rule.value.as_str()), ("rule 1", value));
+        assert_eq!(rule.place.as_ref().map(|place| place.line), Some(20));
     }
 }

@@ -5,6 +5,7 @@ mod cache;
 mod later;
 mod limits;
 mod log;
+mod rule;
 mod server;
 mod site;
 mod tls;
@@ -42,6 +43,7 @@ pub enum Scope {
     SiteLog,
     Route,
     Redirect,
+    Rule,
     Tls,
     SiteTls,
     Ca,
@@ -128,6 +130,7 @@ pub fn all() -> impl Iterator<Item = &'static Key> {
         log::KEYS,
         cache::KEYS,
         site::KEYS,
+        rule::KEYS,
         tls::KEYS,
         acme::KEYS,
         later::KEYS,
@@ -210,6 +213,7 @@ impl Scope {
         Scope::SiteLog,
         Scope::Route,
         Scope::Redirect,
+        Scope::Rule,
         Scope::Tls,
         Scope::SiteTls,
         Scope::Ca,
@@ -231,6 +235,7 @@ impl Scope {
             Scope::SiteLog => "a site's log",
             Scope::Route => "[site.\"example.com\".route.\"/path/*\"]",
             Scope::Redirect => "a redirect",
+            Scope::Rule => "[[site.\"example.com\".rule]]",
             Scope::Tls => "[tls]",
             Scope::SiteTls => "a site's tls",
             Scope::Ca => "[tls] ca",

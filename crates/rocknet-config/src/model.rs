@@ -2,6 +2,7 @@
 
 mod acme;
 mod php;
+mod rule;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -10,6 +11,7 @@ use std::time::Duration;
 
 pub use acme::{Acme, AcmeCa, Challenge, Dns, DnsZone, Secret, SharedKey};
 pub use php::Php;
+pub use rule::{Conditions, Rule, RuleAction};
 
 /// A whole, checked configuration. Nothing in it needs a further look at the file it came from.
 #[derive(Debug, Clone, PartialEq)]
@@ -185,6 +187,8 @@ pub struct Site {
     /// What applies where no route says otherwise.
     pub settings: Settings,
     pub routes: Vec<Route>,
+    /// In the order they were written.
+    pub rules: Vec<Rule>,
     pub place: Place,
 }
 

@@ -125,6 +125,12 @@ fn write_site(text: &mut String, site: &Site, config: &Config) {
         writeln!(text, "  access {:?}", site.access).unwrap();
     }
     write_settings(text, &site.settings, &Settings::default(), "  ");
+    for rule in &site.rules {
+        let last = if rule.last { ", last" } else { "" };
+        writeln!(text, "  rule at line {}{last}", rule.place.line).unwrap();
+        writeln!(text, "    {:?}", rule.when).unwrap();
+        writeln!(text, "    {:?}", rule.action).unwrap();
+    }
     for Route {
         pattern,
         settings,

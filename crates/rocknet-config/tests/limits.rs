@@ -162,6 +162,37 @@ fn lengths_of_names_and_patterns() {
 }
 
 #[test]
+fn rules() {
+    let many = |count: usize| site(&format!("rule = [{}]", "{ respond = 404 },".repeat(count)));
+    check("rules", &many(256), &many(257), "more than 256 rules");
+    let paths = |count: usize| {
+        let paths: Vec<String> = (0..count).map(|number| format!("\"/{number}\"")).collect();
+        site(&format!("rule = [{{ path = [{}], respond = 404 }}]", paths.join(", ")))
+    };
+    check("paths of a rule", &paths(64), &paths(65), "more than 64");
+    let fields = |count: usize| {
+        let fields: Vec<String> = (0..count).map(|number| format!("A{number} = \"*\"")).collect();
+        site(&format!(
+            "rule = [{{ header = {{ {} }}, respond = 404 }}]",
+            fields.join(", ")
+        ))
+    };
+    check("fields of a rule", &fields(64), &fields(65), "more than 64");
+    let body = |length: usize| {
+        site(&format!(
+            "rule = [{{ respond = 404, body = \"{}\" }}]",
+            "a".repeat(length)
+        ))
+    };
+    check(
+        "the text of an answer",
+        &body(64 * 1024),
+        &body(64 * 1024 + 1),
+        "longer than 64 KiB",
+    );
+}
+
+#[test]
 fn depths() {
     // One level within the bound, the key is wrong for another reason: no key needs as many.
     let lists = |count: usize| format!("include = {}{}\n", "[".repeat(count), "]".repeat(count));

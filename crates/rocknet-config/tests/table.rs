@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use rocknet_config::environment::Memory;
 use rocknet_config::keys::{self, Availability, Key, Kind, Scope};
+use rocknet_config::model::RuleAction;
 use rocknet_config::{Config, Report, reference};
 
 /// A whole file with one line in the table of a scope, and how its site is named there.
@@ -26,6 +27,20 @@ fn placed(scope: Scope, line: &str) -> String {
         Scope::SiteTls => format!("{site}tls = {{ {} }}\n", line.replace('\n', ", ")),
         Scope::Ca => format!("[tls]\nca = {{ url = \"https://a.example/d\", {line} }}\n{site}"),
         Scope::TlsDns => format!("[tls]\ndns = {{ server = \"10.0.0.53\", {line} }}\n{site}"),
+        Scope::Rule => {
+            let rest = match line.split_whitespace().next() {
+                Some("status") => "redirect = \"/b\"",
+                Some("body") => "respond = 503",
+                Some("rewrite" | "redirect" | "respond") => "",
+                _ => "rewrite = \"/b\"",
+            };
+            let path = if line.starts_with("path") {
+                ""
+            } else {
+                "path = \"/a/*\""
+            };
+            format!("{site}[[site.\"example.com\".rule]]\n{line}\n{rest}\n{path}\n")
+        }
         Scope::Redirect => format!("{site}redirects = {{ \"/a\" = {{ to = \"/b\", {line} }} }}\n"),
     }
 }
@@ -70,6 +85,11 @@ fn a_default_written_out_changes_nothing() {
             if *scope == Scope::Redirect {
                 expected.sites[0].settings.redirects = config.sites[0].settings.redirects.clone();
                 assert_eq!(config.sites[0].settings.redirects[0].status, 308);
+            }
+            if *scope == Scope::Rule {
+                expected.sites[0].rules = config.sites[0].rules.clone();
+                let rule = &config.sites[0].rules[0];
+                assert!(!rule.last && !matches!(rule.action, RuleAction::Redirect { status, .. } if status != 308));
             }
             assert_eq!(plain(config), expected, "{text}");
             seen += 1;

@@ -110,6 +110,14 @@ pub struct Request<'a> {
     pub fields: Fields<'a>,
 }
 
+impl<'a> Request<'a> {
+    /// As [`OwnedRequest::looked_up_as`].
+    pub fn looked_up_as(&self, target: &'a [u8]) -> Request<'a> {
+        let (path, query) = split_target(target);
+        Request { path, query, ..*self }
+    }
+}
+
 /// A request head copied out of the shared read buffer, for handlers that outlive the read.
 #[derive(Clone, Debug, Default)]
 pub struct OwnedRequest {
@@ -157,14 +165,56 @@ impl OwnedRequest {
         }
     }
 
+    /// The same request, looked up under another path and query; its target stays as it was sent.
+    pub fn looked_up_as(&self, target: &[u8]) -> Self {
+        let (path, query) = split_target(target);
+        let start = self.bytes.len();
+        let mut index = self.index.clone();
+        index.path = Span::new(start, start + path.len());
+        index.query = query.map(|query| Span::new(start + path.len() + 1, start + path.len() + 1 + query.len()));
+        Self {
+            bytes: [&self.bytes, target].concat().into(),
+            index,
+        }
+    }
+
     pub fn view(&self) -> Request<'_> {
         self.index.view(&self.bytes)
+    }
+}
+
+/// The path of a target in origin form, and what follows the first `?`.
+pub fn split_target(target: &[u8]) -> (&[u8], Option<&[u8]>) {
+    match memchr::memchr(b'?', target) {
+        Some(mark) => (&target[..mark], Some(&target[mark + 1..])),
+        None => (target, None),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_request_looked_up_elsewhere() {
+        let request = OwnedRequest::get(Version::Http11, b"h", b"/a?b", &[(Known::Accept, b"*/*")]);
+        for (target, path, query) in [
+            ("/c/d?e?f", "/c/d", Some("e?f")),
+            ("/c", "/c", None),
+            ("/?", "/", Some("")),
+        ] {
+            let other = request.looked_up_as(target.as_bytes());
+            let (kept, view) = (other.view(), request.view().looked_up_as(target.as_bytes()));
+            for request in [kept, view] {
+                assert_eq!((request.target, request.authority), (&b"/a?b"[..], &b"h"[..]));
+                assert_eq!(
+                    (request.path, request.query),
+                    (path.as_bytes(), query.map(str::as_bytes))
+                );
+                assert_eq!(request.fields.get(Known::Accept), Some(&b"*/*"[..]));
+            }
+        }
+    }
 
     #[test]
     fn a_request_that_nobody_sent() {

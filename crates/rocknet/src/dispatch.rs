@@ -1,6 +1,7 @@
 //! From a request to what answers it: host → site, path → scope, then the cache or a handler.
 
 mod encoding;
+mod rules;
 mod scripts;
 
 use std::pin::Pin;
@@ -8,13 +9,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use rocknet_proto::method::Method;
-use rocknet_proto::request::{OwnedRequest, Request, TargetForm};
+use rocknet_proto::request::{OwnedRequest, Request, TargetForm, split_target};
 use rocknet_proto::semantics::safe_path::{PathError, SafePath};
 use rocknet_proto::status::Status;
 
 use crate::blocking::JobError;
 use crate::cache::entry::{Found, REFRESH_AFTER_MS, STALE_AFTER_MS, Variant};
-use crate::cache::front::Known;
+use crate::cache::front::{BEHIND_RULES, Known};
 use crate::exchange::{Client, Exchange, RequestContent, Secure};
 use crate::filter;
 use crate::handler::files::answer::{self, Choice};
@@ -23,8 +24,9 @@ use crate::handler::{Answering, fixed};
 use crate::preload::{self, Preloads};
 use crate::prepared::Prepared;
 use crate::response::{Body, Response};
-use crate::routing::Asked;
+use crate::routing::{Asked, Ruled};
 use crate::scope::{Action, Scope};
+use crate::site::Places;
 use crate::worker::Worker;
 
 /// How a protocol sends what was prepared beforehand.
@@ -67,12 +69,25 @@ pub fn ready(
     worker: &Rc<Worker>,
     site: u32,
     request: &Request<'_>,
-    owned: impl FnOnce() -> Rc<OwnedRequest>,
+    owned: impl FnOnce() -> Rc<OwnedRequest> + Copy,
     reply: &mut impl Reply,
 ) -> Option<Dispatched> {
     if !matches!(request.method, Method::Get | Method::Head) {
         return None;
     }
+    remembered(worker, site, request, owned, reply).or_else(|| rules::ready(worker, site, request, owned, reply))
+}
+
+/// Answers from the front. `site` is the number of the site, with [`BEHIND_RULES`] where it has rules and the request has
+/// met them.
+#[inline]
+fn remembered(
+    worker: &Rc<Worker>,
+    site: u32,
+    request: &Request<'_>,
+    owned: impl FnOnce() -> Rc<OwnedRequest>,
+    reply: &mut impl Reply,
+) -> Option<Dispatched> {
     let mut front = worker.front.borrow_mut();
     let known = front.find(site, request.path)?;
     let now = worker.clock.uptime_ms();
@@ -177,6 +192,36 @@ pub fn slow(
         (_, Method::Trace) => return respond(worker, Some(&places.scope), fixed::method_not_allowed()),
         _ => {}
     }
+    let Some(rules) = &view.snapshot.sites[number as usize].rules else {
+        return find(worker, number, places, request, owned, content, client, secure);
+    };
+    match rules.lead(request, secure.is_some()) {
+        Ruled::Untouched => {
+            let number = number | BEHIND_RULES;
+            find(worker, number, places, request, owned, content, client, secure)
+        }
+        Ruled::Rewritten(target) => {
+            let (number, request) = (number | BEHIND_RULES, request.looked_up_as(&target));
+            let owned = || Rc::new(owned().looked_up_as(&target));
+            find(worker, number, places, &request, owned, content, client, secure)
+        }
+        Ruled::Redirect { status, location } => respond(worker, Some(&places.scope), redirect(status, &location)),
+        Ruled::Respond { status, body } => rules::answer(worker, &places.scope, status, body),
+    }
+}
+
+/// Finds out what answers at a path. `number`: as in [`remembered`].
+fn find(
+    worker: &Rc<Worker>,
+    number: u32,
+    places: &Places,
+    request: &Request<'_>,
+    owned: impl FnOnce() -> Rc<OwnedRequest>,
+    content: RequestContent,
+    client: Client,
+    secure: Option<&Rc<Secure>>,
+) -> Dispatched {
+    let view = worker.view();
     let (path, is_file_path) = match SafePath::parse(request.path) {
         Ok(path) => (path.as_str().to_owned(), true),
         // No file can have that name, but there may be a rule for it, a fallback, or a page for what is missing.
@@ -197,12 +242,7 @@ pub fn slow(
         query: request.query,
     };
     if let Some(status) = scope.redirects.find(&asked, &mut location) {
-        let status = Status::new(status).unwrap_or(Status::PERMANENT_REDIRECT);
-        return respond(
-            worker,
-            Some(scope),
-            fixed::redirect(status, String::from_utf8_lossy(&location).into_owned()),
-        );
+        return respond(worker, Some(scope), redirect(status, &location));
     }
     match &scope.action {
         Action::Files(tree) if tree.php.is_some() => {
@@ -268,6 +308,11 @@ pub fn slow(
     }
 }
 
+fn redirect(status: u16, location: &[u8]) -> Response {
+    let status = Status::new(status).unwrap_or(Status::PERMANENT_REDIRECT);
+    fixed::redirect(status, String::from_utf8_lossy(location).into_owned())
+}
+
 fn later(answer: impl Future<Output = Outcome> + 'static) -> Dispatched {
     Dispatched::Later(Later {
         answer: Box::pin(answer),
@@ -324,9 +369,14 @@ async fn look_up(
 
 /// 308 to the same path with a slash. Relative, so that it is right behind any proxy and any name.
 fn with_slash(request: &Request<'_>) -> Response {
+    let is_as_asked = split_target(request.target).0.ends_with(request.path);
     let last = request.path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
-    // "./" keeps a colon in the name from being taken for a scheme.
-    let mut location = format!("./{}/", String::from_utf8_lossy(last));
+    let mut location = match is_as_asked {
+        // "./" keeps a colon in the name from being taken for a scheme.
+        true => format!("./{}/", String::from_utf8_lossy(last)),
+        // A rule led here from a place that this one does not lie beside.
+        false => format!("{}/", String::from_utf8_lossy(request.path)),
+    };
     if let Some(query) = request.query {
         location.push('?');
         location.push_str(&String::from_utf8_lossy(query));

@@ -9,7 +9,7 @@ use rocknet_config::model;
 use crate::certificates::SecureSite;
 use crate::handler::Handler;
 use crate::log::SinkId;
-use crate::routing::RouteTrie;
+use crate::routing::{RouteTrie, Rules};
 use crate::scope::Scope;
 
 pub struct Site {
@@ -18,6 +18,8 @@ pub struct Site {
     pub secure: Option<SecureSite>,
     /// The port that requests in the clear are sent to, under https://.
     pub redirect: Option<u16>,
+    /// What requests meet before they are looked up; `None`: nothing.
+    pub rules: Option<Rules>,
     places: Places,
     /// The same for visitors in the clear, where those under TLS are told what counts under TLS alone.
     in_clear: Option<Places>,
@@ -50,6 +52,7 @@ impl Site {
             name: site.name.clone(),
             secure,
             redirect: redirect(site),
+            rules: Rules::new(&site.rules).map_err(|error| format!("site {}: {error}", site.name))?,
             in_clear: (strict.is_some() && is_in_clear).then(|| places(None)).transpose()?,
             places: places(strict)?,
             body_size: site.body_size,

@@ -50,6 +50,18 @@ pub(super) fn parse(text: &str) -> Result<Pattern, Fault> {
 
 /// The target of a redirect: a path, or an absolute http or https URL; what `{*}` brings in can change the path only.
 pub(super) fn target(from: &Pattern, text: &str) -> Result<(), Fault> {
+    target_form(from, text)?;
+    if leads_back(from, text) {
+        return Err((
+            format!("\"{}\" matches the path it redirects", short(text)),
+            "clients would go round for ever; name another path".to_owned(),
+        ));
+    }
+    Ok(())
+}
+
+/// The same where it is no matter whether it leads back.
+pub(super) fn target_form(from: &Pattern, text: &str) -> Result<(), Fault> {
     let shown = short(text);
     let fault = |message: &str, help: &str| Err((format!("\"{shown}\" {message}"), help.to_owned()));
     if text.is_empty() {
@@ -117,12 +129,6 @@ pub(super) fn target(from: &Pattern, text: &str) -> Result<(), Fault> {
             return fault("is neither a path nor a URL", "begin it with `/`, https:// or http://");
         }
         None => {}
-    }
-    if leads_back(from, text) {
-        return fault(
-            "matches the path it redirects",
-            "clients would go round for ever; name another path",
-        );
     }
     Ok(())
 }

@@ -189,7 +189,7 @@ fn headers(check: &mut Check<'_>, table: &Table, settings: &mut Settings) {
 }
 
 /// RFC 9110 §5.6.2.
-fn is_token_byte(b: u8) -> bool {
+pub(super) fn is_token_byte(b: u8) -> bool {
     b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b)
 }
 

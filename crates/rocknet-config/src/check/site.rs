@@ -2,7 +2,7 @@
 
 use crate::check::host::{self, SiteName};
 use crate::check::listen::Place;
-use crate::check::{Check, listen, path, pattern, server, settings, tls, value};
+use crate::check::{Check, listen, path, pattern, rule, server, settings, tls, value};
 use crate::file::{Entry, Node, Table, Value};
 use crate::finding::Code;
 use crate::model::{AccessLog, HostPattern, Limits, Log, Mode, Route, Settings, Site, Tls};
@@ -88,8 +88,9 @@ fn site(
         settings.places.insert("listen".to_owned(), check.place(entry.key));
     }
     let routes = routes(check, table, &settings);
+    let rules = rule::build(check, table);
     let serves = |s: &Settings| s.root.is_some() || !s.redirects.is_empty();
-    let idle = !serves(&settings) && !routes.iter().any(|route| serves(&route.settings));
+    let idle = rules.is_empty() && !serves(&settings) && !routes.iter().any(|route| serves(&route.settings));
     // Where something else is wrong, the root may be what was meant by it.
     if idle && check.report.errors() == 0 {
         let help = "write root = \"/var/www\" below it";
@@ -115,6 +116,7 @@ fn site(
         access: access(check, table.node("log"), &common.log.access),
         settings,
         routes,
+        rules,
         place: check.place(entry.key),
     };
     Built {

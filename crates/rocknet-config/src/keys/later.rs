@@ -38,5 +38,4 @@ pub(super) const KEYS: &[Key] = &[
     ]),
     later("allow", BOTH, "Client addresses that may enter.", "address rules").elsewhere(&["Require"]),
     later("deny", BOTH, "Client addresses that may not enter.", "address rules"),
-    later("rule", &[Scope::Site], "Rules by method, field or query.", "rules"),
 ];

@@ -91,6 +91,7 @@ pub fn markdown() -> String {
         intro,
         &[Scope::Site, Scope::SiteTls, Scope::Redirect],
     );
+    section(&mut page, "`[[site.\"example.com\".rule]]`: rules", "", &[Scope::Rule]);
     later(&mut page);
     page
 }
@@ -142,6 +143,7 @@ fn qualified(scope: Scope, key: &Key) -> String {
         Scope::Ca => format!("tls.ca.{}", key.name),
         Scope::TlsDns => format!("tls.dns.{}", key.name),
         Scope::Redirect => format!("redirects.….{}", key.name),
+        Scope::Rule => format!("rule.{}", key.name),
         _ => key.name.to_owned(),
     }
 }

@@ -111,6 +111,7 @@ fn name(scope: Scope) -> &'static str {
         Scope::SiteLog => "site_log",
         Scope::Route => "route",
         Scope::Redirect => "redirect",
+        Scope::Rule => "rule",
         Scope::Tls => "tls",
         Scope::SiteTls => "site_tls",
         Scope::Ca => "ca",

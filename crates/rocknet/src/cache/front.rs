@@ -19,6 +19,10 @@ const MAX_PATHS: usize = 8192;
 /// Longer paths are not remembered: they would let a client fill memory with what nobody asks for again.
 const MAX_PATH_LENGTH: usize = 512;
 
+/// Set in the number of a site that has rules: its paths are those that its rules lead to, and nobody who has not met the
+/// rules finds them.
+pub const BEHIND_RULES: u32 = 1 << 31;
+
 /// What this worker knows of the answers to raw paths.
 #[derive(Default)]
 pub struct Front {

@@ -9,6 +9,7 @@ use rocknet_proto::status::Status;
 
 use super::{Outcome, look_up, refresh};
 use crate::cache::entry::{Found, REFRESH_AFTER_MS, STALE_AFTER_MS};
+use crate::cache::front::BEHIND_RULES;
 use crate::exchange::Exchange;
 use crate::filter;
 use crate::handler::php::Script;
@@ -23,7 +24,7 @@ pub(super) fn answer(worker: Rc<Worker>, site: u32, exchange: Exchange) -> impl 
     let snapshot = Arc::clone(&worker.view().snapshot);
     let remembered = remembered(&worker, site, exchange.request.view().path);
     let around = php::Around {
-        site: snapshot.sites[site as usize].name.as_str().into(),
+        site: snapshot.sites[(site & !BEHIND_RULES) as usize].name.as_str().into(),
         dev: snapshot.config.server.mode == Mode::Dev,
     };
     async move {

@@ -7,9 +7,14 @@
 pub mod glob;
 pub mod hosts;
 pub mod redirects;
+pub mod rules;
+pub mod target;
 pub mod trie;
+mod wildcard;
 
 pub use glob::Glob;
 pub use hosts::{DuplicateHost, HostTable};
-pub use redirects::{Asked, BadRedirect, Problem, Redirects};
+pub use redirects::{BadRedirect, Redirects};
+pub use rules::{BadRule, Ruled, Rules};
+pub use target::{Asked, Problem};
 pub use trie::{DuplicatePattern, Kind, Matched, RouteTrie};

@@ -18,6 +18,7 @@ mod push;
 mod ranges;
 mod reload;
 mod routes;
+mod rules;
 mod sites;
 mod stop;
 mod support;

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use super::super::target::{Problem, is_path, push_encoded, triplet};
 use super::*;
 
 /// As the configuration writes them: `/x`, `/x/*`, and a star elsewhere.

@@ -1,0 +1,241 @@
+//! The rules of a site, in order: their conditions, and the one thing each does.
+
+use crate::check::words::short;
+use crate::check::{Check, host, pattern, settings, value};
+use crate::file::{Node, Table, Value};
+use crate::finding::Code;
+use crate::model::{Conditions, Pattern, Rule, RuleAction};
+use crate::source::Span;
+
+/// Rules of one site: each is looked at for every request that no cached answer is known for.
+const MAX_RULES: usize = 256;
+/// Conditions of one kind in a rule: more are not read any more, and each costs a comparison.
+const MAX_CONDITIONS: usize = 64;
+/// Text of an answer: a sentence or a small page; larger ones are files.
+const MAX_BODY_BYTES: usize = 64 * 1024;
+
+/// What a rule may do; one of them.
+const ACTIONS: [&str; 3] = ["rewrite", "redirect", "respond"];
+
+pub(super) fn build(check: &mut Check<'_>, site: &Table) -> Vec<Rule> {
+    let Some(node) = site.node("rule") else {
+        return Vec::new();
+    };
+    let Value::List(items) = &node.value else {
+        return Vec::new();
+    };
+    if items.len() > MAX_RULES {
+        let help = "put paths that go the same way into one rule; `redirects` takes any number";
+        check.error(Code::BadValue, node.span, format!("more than {MAX_RULES} rules"), help);
+        return Vec::new();
+    }
+    let tables = items.iter().filter_map(|item| Some((item, item.as_table()?)));
+    tables.filter_map(|(item, table)| rule(check, item, table)).collect()
+}
+
+fn rule(check: &mut Check<'_>, node: &Node, table: &Table) -> Option<Rule> {
+    let some = Some(table);
+    let when = conditions(check, table);
+    let last = value::boolean(some, "last").unwrap_or(false);
+    let written: Vec<_> = ACTIONS.iter().filter_map(|key| table.entries.get(*key)).collect();
+    if let [first, second, ..] = written[..] {
+        let message = "a rule does one thing, and this one two".to_owned();
+        check.conflict(second.key, ("first here", first.key), message, "write two rules");
+        return None;
+    }
+    for (key, needs) in [("body", "respond"), ("status", "redirect")] {
+        if let (Some(entry), None) = (table.entries.get(key), table.node(needs)) {
+            let message = format!("`{key}` goes with `{needs}`, and that is not here");
+            check.error(
+                Code::Missing,
+                entry.key,
+                message,
+                format!("write `{needs}`, or remove `{key}`"),
+            );
+            return None;
+        }
+    }
+    let action = if let Some(node) = table.node("rewrite") {
+        RuleAction::Rewrite(rewrite(check, &when, node)?)
+    } else if let Some(node) = table.node("redirect") {
+        redirect(check, &when, table, node)?
+    } else if let Some(node) = table.node("respond") {
+        respond(check, table, node)?
+    } else if last {
+        RuleAction::Pass
+    } else {
+        let help = "write `rewrite`, `redirect` or `respond`, or `last = true` to end the rules here";
+        check.error(Code::Missing, node.span, "the rule does nothing", help);
+        return None;
+    };
+    Some(Rule {
+        when,
+        action,
+        last,
+        place: check.place(node.span),
+    })
+}
+
+fn conditions(check: &mut Check<'_>, table: &Table) -> Conditions {
+    let mut when = Conditions {
+        headers: patterns(check, table, "header"),
+        query: patterns(check, table, "query"),
+        secure: value::text(Some(table), "scheme").map(|scheme| scheme == "https"),
+        ..Conditions::default()
+    };
+    when.paths = each(check, table, "path", pattern::parse);
+    when.hosts = each(check, table, "host", host::host_pattern);
+    when.methods = each(check, table, "method", method);
+    when
+}
+
+/// The texts of a key, each read by `read`.
+fn each<T>(check: &mut Check<'_>, table: &Table, key: &str, read: impl Fn(&str) -> Result<T, host::Fault>) -> Vec<T> {
+    let Some(node) = table.node(key) else {
+        return Vec::new();
+    };
+    bounded(check, key, value::several(node).len(), node.span);
+    let mut all = Vec::new();
+    for (text, span) in value::texts(node) {
+        match read(&text.value) {
+            Ok(one) => all.push(one),
+            Err((message, help)) => check.bad_text(text, span, format!("`{key}`: {message}"), help),
+        }
+    }
+    all
+}
+
+/// An empty list would hold for everything, which is not what a list of nothing says.
+fn bounded(check: &mut Check<'_>, key: &str, length: usize, span: Span) {
+    if length == 0 {
+        let help = format!("leave `{key}` out where it does not matter");
+        check.error(Code::BadValue, span, format!("`{key}` holds nothing"), help);
+    } else if length > MAX_CONDITIONS {
+        let message = format!("`{key}`: more than {MAX_CONDITIONS}");
+        check.error(Code::BadValue, span, message, "write a second rule");
+    }
+}
+
+fn method(text: &str) -> Result<String, host::Fault> {
+    let shown = short(text);
+    if text.is_empty() || !text.bytes().all(settings::is_token_byte) {
+        return Err((format!("\"{shown}\" is no method"), "write \"GET\"".to_owned()));
+    }
+    // Methods are told apart by case (RFC 9110 §9.1), and nobody means one in lower case.
+    if text.bytes().any(|byte| byte.is_ascii_lowercase()) {
+        let help = format!("write \"{}\"", shown.to_ascii_uppercase());
+        return Err((format!("\"{shown}\": methods are upper case"), help));
+    }
+    Ok(text.to_owned())
+}
+
+/// Names with patterns of their values.
+fn patterns(check: &mut Check<'_>, table: &Table, key: &str) -> Vec<(String, String)> {
+    let Some((node, written)) = table.node(key).and_then(|node| Some((node, node.as_table()?))) else {
+        return Vec::new();
+    };
+    bounded(check, key, written.entries.len(), node.span);
+    let mut all = Vec::new();
+    for (name, entry) in written.in_order() {
+        let Some(pattern) = entry.node.as_text() else { continue };
+        if key == "header" && (name.is_empty() || !name.bytes().all(settings::is_token_byte)) {
+            let help = "names hold letters, digits and `-`: \"User-Agent\"";
+            check.error(
+                Code::BadValue,
+                entry.key,
+                format!("\"{}\" is no field name", short(name)),
+                help,
+            );
+            continue;
+        }
+        all.push((name.to_owned(), pattern.to_owned()));
+    }
+    all
+}
+
+/// Where a `{*}` may come from: each of the rule's paths, or all paths.
+fn sources(when: &Conditions) -> Vec<Pattern> {
+    match when.paths.is_empty() {
+        true => vec![Pattern::Prefix("/".to_owned())],
+        false => when.paths.clone(),
+    }
+}
+
+fn rewrite(check: &mut Check<'_>, when: &Conditions, node: &Node) -> Option<String> {
+    let written = node.written()?;
+    let text = written.value.as_str();
+    let fault = if text.starts_with('/') {
+        sources(when)
+            .iter()
+            .find_map(|from| pattern::target_form(from, text).err())
+    } else {
+        let help = "begin it with `/`; another server is asked by `proxy`, another place told by `redirect`";
+        Some((format!("\"{}\" is no path of this site", short(text)), help.to_owned()))
+    };
+    let fault = fault.or_else(|| {
+        let message = format!("\"{}\" has a fragment, which no server sees", short(text));
+        text.contains('#')
+            .then(|| (message, "remove what begins with `#`".to_owned()))
+    });
+    if let Some((message, help)) = fault {
+        check.bad_text(written, node.span, format!("`rewrite`: {message}"), help);
+        return None;
+    }
+    Some(text.to_owned())
+}
+
+fn redirect(check: &mut Check<'_>, when: &Conditions, table: &Table, node: &Node) -> Option<RuleAction> {
+    let written = node.written()?;
+    let only_paths = Conditions {
+        paths: when.paths.clone(),
+        ..Conditions::default()
+    };
+    // What else is asked may be gone when the client comes again, so only a rule of paths alone surely leads back.
+    let read = match *when == only_paths {
+        true => pattern::target,
+        false => pattern::target_form,
+    };
+    let fault = sources(when).iter().find_map(|from| read(from, &written.value).err());
+    if let Some((message, help)) = fault {
+        check.bad_text(written, node.span, format!("`redirect`: {message}"), help);
+        return None;
+    }
+    let status = value::integer::<u16>(Some(table), "status").unwrap_or(308);
+    if !matches!(status, 301 | 302 | 303 | 307 | 308) && (301..=308).contains(&status) {
+        let help = "write 301, 302, 303, 307 or 308";
+        let span = table.node("status").map_or(node.span, |node| node.span);
+        check.error(Code::BadValue, span, format!("{status} is no redirect"), help);
+        return None;
+    }
+    Some(RuleAction::Redirect {
+        to: written.value.clone(),
+        status,
+    })
+}
+
+fn respond(check: &mut Check<'_>, table: &Table, node: &Node) -> Option<RuleAction> {
+    let status = value::integer::<u16>(Some(table), "respond")?;
+    if (300..400).contains(&status) {
+        let message = format!("`respond` cannot be {status}: such an answer leads elsewhere");
+        check.error(Code::BadValue, node.span, message, "write `redirect` and `status`");
+        return None;
+    }
+    let body = value::text(Some(table), "body").map(str::to_owned);
+    if let (Some(body), Some(node)) = (&body, table.node("body")) {
+        if body.len() > MAX_BODY_BYTES {
+            let help = "put it into a file, and write `rewrite` or `errors`";
+            check.error(Code::BadValue, node.span, "`body` is longer than 64 KiB", help);
+            return None;
+        }
+        if matches!(status, 204 | 205) {
+            check.error(
+                Code::BadValue,
+                node.span,
+                format!("a {status} has no content"),
+                "remove `body`",
+            );
+            return None;
+        }
+    }
+    Some(RuleAction::Respond { status, body })
+}

@@ -1,0 +1,46 @@
+//! Rules of a site, as meant: what a request has to be like, and what is done with it then.
+
+use super::{HostPattern, Pattern, Place};
+
+/// Rules are looked at in the order they were written, each once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rule {
+    pub when: Conditions,
+    pub action: RuleAction,
+    /// Whether no further rule is looked at once this one holds.
+    pub last: bool,
+    pub place: Place,
+}
+
+/// All of these have to hold; what is empty holds always.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Conditions {
+    /// One of these is the path.
+    pub paths: Vec<Pattern>,
+    /// One of these is the name that was asked for.
+    pub hosts: Vec<HostPattern>,
+    /// As they are sent: upper case.
+    pub methods: Vec<String>,
+    /// Names of fields, and patterns of their values; an empty one: the field is not there.
+    pub headers: Vec<(String, String)>,
+    /// The same for parameters of the query.
+    pub query: Vec<(String, String)>,
+    /// Under TLS, or in the clear.
+    pub secure: Option<bool>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RuleAction {
+    /// None: what holds is spared the rules that follow.
+    Pass,
+    /// Another path, and query, to be looked up in place of those asked for.
+    Rewrite(String),
+    Redirect {
+        to: String,
+        status: u16,
+    },
+    Respond {
+        status: u16,
+        body: Option<String>,
+    },
+}

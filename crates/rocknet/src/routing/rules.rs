@@ -1,0 +1,289 @@
+//! The rules of a site: what a request has to be like, and where it is led then, in the order they were written.
+
+use std::fmt;
+use std::ops::Range;
+
+use rocknet_config::model::{self, Conditions, HostPattern, Pattern, RuleAction};
+use rocknet_proto::request::{Request, split_target};
+use rocknet_proto::semantics::safe_path::{PathError, SafePath};
+
+use super::glob::Glob;
+use super::target::{Asked, Problem, Target};
+use super::wildcard::Wildcard;
+
+/// What requests of a site meet before its routes.
+#[derive(Debug)]
+pub struct Rules(Box<[Rule]>);
+
+/// What became of a request that met the rules.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Ruled {
+    /// It is looked up as it is.
+    Untouched,
+    /// It is looked up under this path, with what stands behind a `?` for its query.
+    Rewritten(Vec<u8>),
+    Redirect {
+        status: u16,
+        location: Vec<u8>,
+    },
+    Respond {
+        status: u16,
+        body: Option<Box<str>>,
+    },
+}
+
+/// A rule whose target cannot be.
+#[derive(Debug)]
+pub struct BadRule {
+    /// From 1.
+    number: usize,
+    problem: Problem,
+}
+
+#[derive(Debug)]
+struct Rule {
+    paths: Box<[Path]>,
+    hosts: Box<[HostPattern]>,
+    methods: Box<[Box<[u8]>]>,
+    headers: Box<[(Box<[u8]>, Wildcard)]>,
+    query: Box<[(Box<[u8]>, Wildcard)]>,
+    secure: Option<bool>,
+    action: Action,
+    last: bool,
+}
+
+#[derive(Debug)]
+enum Action {
+    Pass,
+    Rewrite(Target),
+    Redirect { to: Target, status: u16 },
+    Respond { status: u16, body: Option<Box<str>> },
+}
+
+#[derive(Debug)]
+enum Path {
+    Exact(Box<str>),
+    Prefix(Box<str>),
+    Glob(Glob),
+}
+
+/// The request as far as rules have led it: rewriting changes it for those that follow.
+struct Led {
+    /// Decoded and normalised.
+    path: String,
+    /// Path and query; `None`: as they were sent.
+    target: Option<Vec<u8>>,
+}
+
+impl Rules {
+    /// `None`: there are none.
+    pub fn new(rules: &[model::Rule]) -> Result<Option<Rules>, BadRule> {
+        if rules.is_empty() {
+            return Ok(None);
+        }
+        let ready = rules.iter().zip(1..).map(|(rule, number)| {
+            let bad = |problem| BadRule { number, problem };
+            Rule::new(rule).map_err(bad)
+        });
+        Ok(Some(Rules(ready.collect::<Result<_, _>>()?)))
+    }
+
+    /// Has a request meet them.
+    pub fn lead(&self, request: &Request<'_>, is_secure: bool) -> Ruled {
+        let Some(path) = decoded(request.path) else {
+            return Ruled::Untouched;
+        };
+        let mut led = Led { path, target: None };
+        for rule in &self.0 {
+            let (raw_path, query) = led.raw(request);
+            let Some(star) = rule.holds(request, &led.path, query, is_secure) else {
+                continue;
+            };
+            let asked = Asked {
+                path: &led.path,
+                raw_path,
+                query,
+            };
+            let mut written = Vec::new();
+            match &rule.action {
+                Action::Pass => {}
+                Action::Rewrite(to) => {
+                    to.write(&asked, star, &mut written);
+                    // What is no path any more is refused by whoever looks it up, not led any further.
+                    let path = decoded(split_target(&written).0);
+                    let is_path = path.is_some();
+                    led = Led {
+                        path: path.unwrap_or_default(),
+                        target: Some(written),
+                    };
+                    if !is_path {
+                        break;
+                    }
+                }
+                Action::Redirect { to, status } => {
+                    to.write(&asked, star, &mut written);
+                    let (status, location) = (*status, written);
+                    return Ruled::Redirect { status, location };
+                }
+                Action::Respond { status, body } => {
+                    let (status, body) = (*status, body.clone());
+                    return Ruled::Respond { status, body };
+                }
+            }
+            if rule.last {
+                break;
+            }
+        }
+        led.target.map_or(Ruled::Untouched, Ruled::Rewritten)
+    }
+}
+
+/// As patterns see a path; `None`: it is refused, whatever the rules say.
+fn decoded(raw: &[u8]) -> Option<String> {
+    match SafePath::parse(raw) {
+        Ok(path) => Some(path.as_str().to_owned()),
+        Err(PathError::Unmatchable) => SafePath::for_rules(raw).ok(),
+        Err(_) => None,
+    }
+}
+
+impl Led {
+    fn raw<'a>(&'a self, request: &Request<'a>) -> (&'a [u8], Option<&'a [u8]>) {
+        match &self.target {
+            Some(target) => split_target(target),
+            None => (request.path, request.query),
+        }
+    }
+}
+
+impl Rule {
+    fn new(rule: &model::Rule) -> Result<Rule, Problem> {
+        let Conditions {
+            paths,
+            hosts,
+            methods,
+            headers,
+            query,
+            secure,
+        } = &rule.when;
+        let has_star = !paths.iter().any(|path| matches!(path, Pattern::Exact(_)));
+        let patterns = |all: &[(String, String)], folds_case| {
+            all.iter()
+                .map(|(name, pattern)| (name.as_bytes().into(), Wildcard::new(pattern, folds_case)))
+                .collect()
+        };
+        Ok(Rule {
+            paths: paths.iter().map(Path::new).collect(),
+            hosts: hosts.as_slice().into(),
+            methods: methods.iter().map(|method| method.as_bytes().into()).collect(),
+            headers: patterns(headers, true),
+            query: patterns(query, false),
+            secure: *secure,
+            action: match &rule.action {
+                RuleAction::Pass => Action::Pass,
+                RuleAction::Rewrite(to) => Action::Rewrite(Target::new(to, has_star)?),
+                RuleAction::Redirect { to, status } => Action::Redirect {
+                    to: Target::new(to, has_star)?,
+                    status: *status,
+                },
+                RuleAction::Respond { status, body } => Action::Respond {
+                    status: *status,
+                    body: body.as_deref().map(Into::into),
+                },
+            },
+            last: rule.last,
+        })
+    }
+
+    /// What the star stands for, if all conditions hold: a range of the decoded path.
+    fn holds(&self, request: &Request<'_>, path: &str, query: Option<&[u8]>, is_secure: bool) -> Option<Range<usize>> {
+        let star = match &*self.paths {
+            // Behind the first slash.
+            [] => 1.min(path.len())..path.len(),
+            paths => paths.iter().find_map(|pattern| pattern.matches(path))?,
+        };
+        let holds = (self.methods.is_empty() || self.methods.iter().any(|method| **method == *request.method_name))
+            && (self.hosts.is_empty() || has_host(&self.hosts, request.authority))
+            && self.secure.is_none_or(|secure| secure == is_secure)
+            && self.headers.iter().all(|(name, value)| has_field(request, name, value))
+            && self.query.iter().all(|(name, value)| has_parameter(query, name, value));
+        holds.then_some(star)
+    }
+}
+
+impl Path {
+    fn new(pattern: &Pattern) -> Path {
+        match pattern {
+            Pattern::Exact(path) => Path::Exact(path.as_str().into()),
+            Pattern::Prefix(path) => Path::Prefix(path.as_str().into()),
+            Pattern::Glob(text) => Path::Glob(Glob::new(text)),
+        }
+    }
+
+    fn matches(&self, path: &str) -> Option<Range<usize>> {
+        match self {
+            Path::Exact(exact) => (**exact == *path).then_some(path.len()..path.len()),
+            Path::Prefix(prefix) => path.starts_with(&**prefix).then_some(prefix.len()..path.len()),
+            Path::Glob(glob) => glob.matches(path),
+        }
+    }
+}
+
+fn has_host(hosts: &[HostPattern], authority: &[u8]) -> bool {
+    let Ok(authority) = std::str::from_utf8(authority) else {
+        return false;
+    };
+    // A port is digits behind a colon; what an IPv6 address ends with stands before its bracket.
+    let name = match authority.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => authority,
+    };
+    let name = name.strip_suffix('.').unwrap_or(name);
+    hosts.iter().any(|host| match host {
+        HostPattern::Exact(exact) => exact.eq_ignore_ascii_case(name),
+        HostPattern::Wildcard(parent) => {
+            let below = name.len().checked_sub(parent.len()).filter(|&at| at > 1);
+            below.is_some_and(|at| {
+                name.as_bytes()[at - 1] == b'.' && name.as_bytes()[at..].eq_ignore_ascii_case(parent.as_bytes())
+            })
+        }
+    })
+}
+
+fn has_field(request: &Request<'_>, name: &[u8], value: &Wildcard) -> bool {
+    let mut values = request.fields.by_name(name);
+    match value.is_empty() {
+        true => values.next().is_none(),
+        false => values.any(|sent| value.matches(sent)),
+    }
+}
+
+fn has_parameter(query: Option<&[u8]>, name: &[u8], value: &Wildcard) -> bool {
+    let mut values = query
+        .unwrap_or_default()
+        .split(|&byte| byte == b'&')
+        .filter_map(|parameter| {
+            let rest = parameter.strip_prefix(name)?;
+            match rest.split_first() {
+                // An empty query has no parameters, not one without a name.
+                None => (!parameter.is_empty()).then_some(rest),
+                Some((b'=', value)) => Some(value),
+                Some(_) => None,
+            }
+        });
+    match value.is_empty() {
+        true => values.next().is_none(),
+        false => values.any(|sent| value.matches(sent)),
+    }
+}
+
+impl fmt::Display for BadRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "rule {}: {}", self.number, self.problem)
+    }
+}
+
+impl std::error::Error for BadRule {}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,213 @@
+//! Rules by rows of example: conditions one by one, and rules one after the other.
+
+use rocknet_config::model::Place;
+use rocknet_proto::fields::Known;
+use rocknet_proto::request::{OwnedRequest, Version};
+
+use super::*;
+
+fn pattern(text: &str) -> Pattern {
+    match text.strip_suffix('*') {
+        Some(prefix) if prefix.ends_with('/') => Pattern::Prefix(prefix.into()),
+        _ if text.contains('*') => Pattern::Glob(text.into()),
+        _ => Pattern::Exact(text.into()),
+    }
+}
+
+fn rule(when: Conditions, action: RuleAction, last: bool) -> model::Rule {
+    let place = Place::default();
+    model::Rule {
+        when,
+        action,
+        last,
+        place,
+    }
+}
+
+fn rewrite(path: &str, to: &str) -> model::Rule {
+    let paths = if path.is_empty() {
+        Vec::new()
+    } else {
+        vec![pattern(path)]
+    };
+    let when = Conditions {
+        paths,
+        ..Conditions::default()
+    };
+    rule(when, RuleAction::Rewrite(to.into()), false)
+}
+
+fn lead(rules: &[model::Rule], target: &str) -> Ruled {
+    let rules = Rules::new(rules).expect("the rules can be").expect("there are some");
+    let fields = [(Known::UserAgent, &b"Googlebot/2.1"[..])];
+    let request = OwnedRequest::get(Version::Http11, b"WWW.Example.com:8080", target.as_bytes(), &fields);
+    rules.lead(&request.view(), false)
+}
+
+#[test]
+fn paths_are_rewritten() {
+    #[track_caller]
+    fn check(path: &str, to: &str, asked: &str, expected: Option<&str>) {
+        let expected = expected.map_or(Ruled::Untouched, |target| Ruled::Rewritten(target.into()));
+        assert_eq!(lead(&[rewrite(path, to)], asked), expected, "{path} to {to}: {asked}");
+    }
+    for (path, to, asked, expected) in [
+        ("/a", "/b", "/a", Some("/b")),
+        ("/a", "/b", "/a?q=1", Some("/b?q=1")),
+        ("/a", "/b?x", "/a?q=1", Some("/b?x")),
+        ("/a", "/b", "/ab", None),
+        ("/a/*", "/b/{*}", "/a/c/d?e", Some("/b/c/d?e")),
+        (
+            "/a/*",
+            "/index.php?page={*}",
+            "/a/c&d=e",
+            Some("/index.php?page=c%26d%3De"),
+        ),
+        ("/a/*", "/b/{*}", "/a/%E2%82%AC%2fx", Some("/b/%E2%82%AC%2fx")),
+        ("/a/*", "/b/{*}", "/a//x", Some("/b/x")),
+        ("/a/*", "/b/{*}", "/x/../a/y", Some("/b/y")),
+        ("/a/*", "/{*}", "/a//evil.org", Some("/evil.org")),
+        ("*.asp", "/old/{*}.html", "/deep/page.asp", Some("/old/page.html")),
+        ("", "/site/{*}", "/a/b", Some("/site/a/b")),
+        ("", "/site/{*}", "/", Some("/site/")),
+        // Refused as it came: rules lead nobody out of that.
+        ("", "/site/{*}", "/%00", None),
+        ("", "/site/{*}", "/../a", None),
+    ] {
+        check(path, to, asked, expected);
+    }
+}
+
+#[test]
+fn all_conditions_have_to_hold() {
+    let hosts = |host: HostPattern| Conditions {
+        hosts: vec![host],
+        ..Conditions::default()
+    };
+    let header = |name: &str, value: &str| Conditions {
+        headers: vec![(name.into(), value.into())],
+        ..Conditions::default()
+    };
+    let query = |name: &str, value: &str| Conditions {
+        query: vec![(name.into(), value.into())],
+        ..Conditions::default()
+    };
+    let methods = |method: &str| Conditions {
+        methods: vec!["POST".into(), method.into()],
+        ..Conditions::default()
+    };
+    let secure = |secure| Conditions {
+        secure: Some(secure),
+        ..Conditions::default()
+    };
+    for (when, holds) in [
+        (Conditions::default(), true),
+        (hosts(HostPattern::Exact("www.example.com".into())), true),
+        (hosts(HostPattern::Exact("example.com".into())), false),
+        (hosts(HostPattern::Wildcard("example.com".into())), true),
+        (hosts(HostPattern::Wildcard("ample.com".into())), false),
+        (hosts(HostPattern::Wildcard("www.example.com".into())), false),
+        (methods("GET"), true),
+        (methods("PUT"), false),
+        (header("user-agent", "*BOT*"), true),
+        (header("User-Agent", "bot"), false),
+        (header("User-Agent", ""), false),
+        (header("Cookie", ""), true),
+        (header("Cookie", "*"), false),
+        (query("a", "1"), true),
+        (query("a", "2"), true),
+        (query("a", "3"), false),
+        (query("b", "*"), true),
+        (query("b", ""), false),
+        (query("c", ""), true),
+        (query("A", "1"), false),
+        (query("", ""), true),
+        (secure(false), true),
+        (secure(true), false),
+        (
+            Conditions {
+                methods: vec!["GET".into()],
+                ..header("Cookie", "*")
+            },
+            false,
+        ),
+    ] {
+        let rules = [rule(
+            when.clone(),
+            RuleAction::Respond {
+                status: 410,
+                body: None,
+            },
+            false,
+        )];
+        let expected = match holds {
+            true => Ruled::Respond {
+                status: 410,
+                body: None,
+            },
+            false => Ruled::Untouched,
+        };
+        assert_eq!(lead(&rules, "/x?a=1&b&a=2"), expected, "{when:?}");
+    }
+}
+
+#[test]
+fn rules_are_met_in_order_and_once() {
+    let chain = [rewrite("/a", "/b"), rewrite("/b", "/c"), rewrite("/a", "/never")];
+    assert_eq!(lead(&chain, "/a"), Ruled::Rewritten(b"/c".to_vec()));
+    let round = [rewrite("/a", "/b"), rewrite("/b", "/a")];
+    assert_eq!(lead(&round, "/a?q"), Ruled::Rewritten(b"/a?q".to_vec()));
+
+    let mut ended = chain;
+    ended[0].last = true;
+    assert_eq!(lead(&ended, "/a"), Ruled::Rewritten(b"/b".to_vec()));
+
+    let spared = [
+        rule(rewrite("/static/*", "/").when, RuleAction::Pass, true),
+        rule(
+            Conditions::default(),
+            RuleAction::Respond {
+                status: 503,
+                body: Some("Back soon.".into()),
+            },
+            false,
+        ),
+    ];
+    assert_eq!(lead(&spared, "/static/logo.svg"), Ruled::Untouched);
+    let body = Some("Back soon.".into());
+    assert_eq!(lead(&spared, "/"), Ruled::Respond { status: 503, body });
+
+    let moved = [
+        rewrite("/a/*", "/b/{*}"),
+        rule(
+            rewrite("/b/*", "/").when,
+            RuleAction::Redirect {
+                to: "https://example.org/{*}".into(),
+                status: 302,
+            },
+            false,
+        ),
+    ];
+    let location = b"https://example.org/c%20d?e".to_vec();
+    assert_eq!(lead(&moved, "/a/c%20d?e"), Ruled::Redirect { status: 302, location });
+}
+
+#[test]
+fn a_rule_that_cannot_be_is_told_by_its_number() {
+    let rules = [rewrite("/a", "/b"), rewrite("/a", "/{*}")];
+    let told = Rules::new(&rules).expect_err("has no star").to_string();
+    assert!(told.starts_with("rule 2: `{*}`"), "{told}");
+    assert!(Rules::new(&[]).expect("can be").is_none());
+}
+
+proptest::proptest! {
+    /// Whatever is asked, what comes out can be taken for a path of this site and for nothing else.
+    #[test]
+    fn a_rewritten_target_is_a_path(asked in "/[a-z/.%0-9:?&=\\\\]{0,24}", to in "/[a-z/]{0,4}\\{\\*\\}[a-z?=]{0,4}") {
+        if to.starts_with("//") { return Ok(()); }
+        if let Ruled::Rewritten(target) = lead(&[rewrite("", &to)], &asked) {
+            proptest::prop_assert!(target.starts_with(b"/") && !target.starts_with(b"//"), "{:?}", target);
+            proptest::prop_assert!(target.iter().all(|byte| byte.is_ascii_graphic() && *byte != b'#'));
+        }
+    }
+}

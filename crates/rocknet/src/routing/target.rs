@@ -1,0 +1,286 @@
+//! Targets of redirects and rewrites: paths or URLs with a place for what the `*` of a pattern stood for.
+
+use std::fmt;
+use std::ops::Range;
+
+/// The request, as a target sees it.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'a> {
+    /// Decoded and normalised: what patterns are held against.
+    pub path: &'a str,
+    /// As it was sent, without the query.
+    pub raw_path: &'a [u8],
+    /// As it was sent, without the `?`; `None` where there was no `?`.
+    pub query: Option<&'a [u8]>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Problem {
+    /// Another redirect has the same pattern.
+    Twice,
+    /// Neither a path beginning with `/` nor an absolute `http` or `https` URL.
+    NotAPlace,
+    /// Begins with `//` or `/\`: another host in disguise.
+    TwoSlashes,
+    /// The host is missing, or has characters that no host has.
+    BadHost,
+    /// `{*}` in the host: whoever asks would choose where the redirect leads.
+    StarInHost,
+    /// `{*}`, but no `*` in the pattern.
+    NoStar,
+    /// More than [`MAX_STARS`] times `{*}`.
+    TooManyStars,
+    /// A status that does not redirect.
+    BadStatus,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Problem::Twice => "there is another one with this pattern; keep one of them",
+            Problem::NotAPlace => "the target must begin with `/`, `http://` or `https://`",
+            Problem::TwoSlashes => {
+                "a target beginning with `//` or `/\\` leads to another host; write `https://` and the host"
+            }
+            Problem::BadHost => "the target's host is missing or not well-formed; write it as `https://example.com/…`",
+            Problem::StarInHost => "`{*}` may not be part of the host; put a `/` before it",
+            Problem::NoStar => {
+                "`{*}` stands for what a `*` matched, and the pattern has none; write one, or leave `{*}` out"
+            }
+            Problem::TooManyStars => "`{*}` is there too often",
+            Problem::BadStatus => "the status must be 301, 302, 303, 307 or 308",
+        })
+    }
+}
+
+/// A target taken apart once; writing it only copies.
+#[derive(Debug, Clone)]
+pub(super) struct Target {
+    pieces: Box<[Piece]>,
+    /// A path on the same host: the only kind that could begin with `//`.
+    local: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Piece {
+    /// Percent-encoded already.
+    Literal(Box<[u8]>),
+    Star(Part),
+    /// Where the request's query goes; not there when the target has its own.
+    Query,
+}
+
+/// The part of a URL something stands in: each reads other characters as its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Path,
+    Query,
+    Fragment,
+}
+
+impl Target {
+    /// `has_star`: whether there is something that `{*}` can stand for.
+    pub(super) fn new(to: &str, has_star: bool) -> Result<Target, Problem> {
+        let stars = to.matches(STAR).count();
+        if stars > 0 && !has_star {
+            return Err(Problem::NoStar);
+        }
+        if stars > MAX_STARS {
+            return Err(Problem::TooManyStars);
+        }
+        let authority = authority(to)?;
+        let mut pieces = Vec::new();
+        if authority > 0 {
+            pieces.push(Piece::Literal(to[..authority].to_ascii_lowercase().into_bytes().into()));
+        }
+        let (rest, fragment) = cut(&to[authority..], '#');
+        let (path, query) = cut(rest, '?');
+        push_part(&mut pieces, path, Part::Path);
+        match query {
+            Some(query) => push_part(&mut pieces, query, Part::Query),
+            None => pieces.push(Piece::Query),
+        }
+        if let Some(fragment) = fragment {
+            push_part(&mut pieces, fragment, Part::Fragment);
+        }
+        Ok(Target {
+            pieces: pieces.into(),
+            local: authority == 0,
+        })
+    }
+
+    /// Appends it to `location`. What `star`, a range of the decoded path, stands for keeps the percent-encoding of the
+    /// request, as long as the path was not normalised on the way (`//`, `..`); then it is encoded anew.
+    pub(super) fn write(&self, asked: &Asked<'_>, star: Range<usize>, location: &mut Vec<u8>) {
+        let start = location.len();
+        for piece in &self.pieces {
+            match piece {
+                Piece::Literal(bytes) => location.extend_from_slice(bytes),
+                Piece::Star(part) => push_star(location, asked, &star, *part),
+                Piece::Query => {
+                    if let Some(query) = asked.query {
+                        location.push(b'?');
+                        push_encoded(location, query, is_sent_query, true);
+                    }
+                }
+            }
+        }
+        if self.local {
+            let slashes = location[start..].iter().take_while(|&&byte| byte == b'/').count();
+            if slashes > 1 {
+                location.drain(start + 1..start + slashes);
+            }
+        }
+    }
+}
+
+/// How long the scheme and host of the target are: 0 for a path.
+fn authority(to: &str) -> Result<usize, Problem> {
+    if let Some(rest) = to.strip_prefix('/') {
+        return if rest.starts_with(['/', '\\']) {
+            Err(Problem::TwoSlashes)
+        } else {
+            Ok(0)
+        };
+    }
+    let lower = to
+        .get(..HTTPS.len().min(to.len()))
+        .unwrap_or_default()
+        .to_ascii_lowercase();
+    let scheme = [HTTP, HTTPS]
+        .into_iter()
+        .find(|scheme| lower.starts_with(scheme))
+        .ok_or(Problem::NotAPlace)?;
+    let host = &to[scheme.len()..];
+    let host = &host[..host.find(['/', '?', '#']).unwrap_or(host.len())];
+    if host.contains(STAR) {
+        return Err(Problem::StarInHost);
+    }
+    // No user and password either: they only serve to dress one host up as another.
+    let known = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte);
+    if host.is_empty() || host.starts_with(':') || !host.bytes().all(known) {
+        return Err(Problem::BadHost);
+    }
+    Ok(scheme.len() + host.len())
+}
+
+/// Before the mark, and from the mark on.
+fn cut(text: &str, mark: char) -> (&str, Option<&str>) {
+    match text.find(mark) {
+        Some(place) => (&text[..place], Some(&text[place..])),
+        None => (text, None),
+    }
+}
+
+/// A query comes with its `?` and a fragment with its `#`.
+fn push_part(pieces: &mut Vec<Piece>, text: &str, part: Part) {
+    let mark = match part {
+        Part::Path => "",
+        Part::Query => "?",
+        Part::Fragment => "#",
+    };
+    let mut literal = mark.as_bytes().to_vec();
+    for (index, text) in text.strip_prefix(mark).unwrap_or(text).split(STAR).enumerate() {
+        if index > 0 {
+            pieces.push(Piece::Star(part));
+        }
+        let keep = if part == Part::Path { is_path } else { is_written_query };
+        push_encoded(&mut literal, text.as_bytes(), keep, true);
+        if !literal.is_empty() {
+            pieces.push(Piece::Literal(std::mem::take(&mut literal).into()));
+        }
+    }
+}
+
+fn push_star(out: &mut Vec<u8>, asked: &Asked<'_>, star: &Range<usize>, part: Part) {
+    // In a query `+`, `&` and `=` mean something of their own, so there only what means nothing anywhere stays.
+    let keep = if part == Part::Query { is_unreserved } else { is_path };
+    let decoded = asked.path.as_bytes();
+    match raw_range(asked.raw_path, decoded, star) {
+        Some(range) => push_encoded(out, asked.raw_path.get(range).unwrap_or_default(), keep, true),
+        None => push_encoded(out, decoded.get(star.clone()).unwrap_or_default(), keep, false),
+    }
+}
+
+/// Where in the raw path lies what a range of the decoded one stands for; `None` if decoding alone does not lead from the
+/// one to the other.
+fn raw_range(raw: &[u8], decoded: &[u8], range: &Range<usize>) -> Option<Range<usize>> {
+    let (mut at, mut start, mut end) = (0, None, None);
+    for (index, &expected) in decoded.iter().enumerate() {
+        if index == range.start {
+            start = Some(at);
+        }
+        if index == range.end {
+            end = Some(at);
+        }
+        let (byte, length) = match triplet(&raw[at..]) {
+            // Rules see an encoded slash as a backslash: it divides nothing.
+            Some(b'/') if expected == b'\\' => (b'\\', 3),
+            Some(byte) => (byte, 3),
+            None => (*raw.get(at)?, 1),
+        };
+        if byte != expected {
+            return None;
+        }
+        at += length;
+    }
+    (at == raw.len()).then(|| start.unwrap_or(at)..end.unwrap_or(at))
+}
+
+/// Copies what `keep` allows and percent-encodes the rest; `triplets`: what is encoded already stays as it is.
+pub(super) fn push_encoded(out: &mut Vec<u8>, bytes: &[u8], keep: fn(u8) -> bool, triplets: bool) {
+    let mut rest = bytes;
+    while let Some((&byte, tail)) = rest.split_first() {
+        if triplets && triplet(rest).is_some() {
+            out.extend_from_slice(&rest[..3]);
+            rest = &rest[3..];
+            continue;
+        }
+        if keep(byte) {
+            out.push(byte);
+        } else {
+            out.extend_from_slice(&[b'%', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
+        }
+        rest = tail;
+    }
+}
+
+/// The byte that a `%xx` at the beginning stands for.
+pub(super) fn triplet(bytes: &[u8]) -> Option<u8> {
+    let [b'%', high, low, ..] = bytes else { return None };
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    Some(digit(*high)? << 4 | digit(*low)?)
+}
+
+/// RFC 3986 §2.3, and the slash.
+fn is_unreserved(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte)
+}
+
+/// RFC 3986 §3.3: `pchar` and the slash. No backslash: browsers read it as a slash.
+pub(super) fn is_path(byte: u8) -> bool {
+    is_unreserved(byte) || b"!$&'()*+,;=:@".contains(&byte)
+}
+
+/// RFC 3986 §3.4 and §3.5, for a query or fragment in the configuration.
+fn is_written_query(byte: u8) -> bool {
+    is_path(byte) || byte == b'?'
+}
+
+/// A query goes along as it came, whatever browsers put there unencoded, but for what could end a header field, a
+/// quoted attribute or the query itself.
+fn is_sent_query(byte: u8) -> bool {
+    byte.is_ascii_graphic() && !b"\"<>#".contains(&byte)
+}
+
+const HTTP: &str = "http://";
+const HTTPS: &str = "https://";
+
+/// What stands for the matched text in a target.
+const STAR: &str = "{*}";
+
+/// How often `{*}` may stand in one target. Each can grow to three times the longest request target (8 KiB, encoded), so
+/// this bounds a `Location` to about 100 KiB whatever the configuration; real targets have one.
+const MAX_STARS: usize = 4;
+
+const HEX: &[u8; 16] = b"0123456789ABCDEF";

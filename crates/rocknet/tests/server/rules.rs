@@ -1,0 +1,128 @@
+//! Rules of a site, seen by clients: rewritten, sent elsewhere, answered, and what is remembered of all that.
+
+use super::support::client::request;
+use super::support::fastcgi::{Next, Peer, SOCKET, answer, say};
+use super::support::http2::Http2;
+use super::support::{Folder, Running};
+
+fn folder() -> Folder {
+    Folder::with(&[
+        ("www/index.html", "home"),
+        ("www/new/a.txt", "new a"),
+        ("www/old/a.txt", "old a"),
+        ("www/de/index.html", "Hallo"),
+        ("www/docs/v2/index.html", "documents"),
+        ("www/gone.html", "our own page"),
+        ("www/static/logo.svg", "logo"),
+        ("www/run.php", "<?php secret"),
+    ])
+}
+
+const RULES: &str = r#"
+errors = { 410 = "/gone.html" }
+headers = { "X-Site" = "here" }
+route."/new/*".headers = { "X-Route" = "new" }
+rule = [
+    { path = "/static/*", last = true },
+    { path = "/old/*", rewrite = "/new/{*}" },
+    { path = "/", header = { "Accept-Language" = "de*" }, rewrite = "/de/" },
+    { path = "/docs/*", rewrite = "/docs/v2/{*}", last = true },
+    { path = "/manual", rewrite = "/docs/v2" },
+    { path = "/away/*", redirect = "https://example.org/{*}", status = 302 },
+    { path = ["/wp-login.php", "*.asp"], respond = 410 },
+    { query = { closed = "*" }, respond = 503, body = "Back at noon." },
+    { method = "POST", respond = 204 },
+    { path = "/static/*", respond = 403 },
+    { path = "/outside", rewrite = "/../x" },
+]
+"#;
+
+#[test]
+fn rules_lead_requests() {
+    let server = Running::site(folder(), RULES);
+    let mut client = server.connect();
+    // Twice: what the worker remembers says the same.
+    for _ in 0..2 {
+        for (line, fields, status, expected, content) in [
+            ("GET /", &[][..], 200, &["X-Site: here"][..], "home"),
+            ("GET /", &["Accept-Language: de-CH"], 200, &[], "Hallo"),
+            ("GET /?x", &["Accept-Language: fr"], 200, &[], "home"),
+            ("GET /old/a.txt", &[], 200, &["X-Route: new"], "new a"),
+            ("GET /new/a.txt", &[], 200, &["X-Route: new"], "new a"),
+            ("GET /old/b.txt", &[], 404, &[], ""),
+            ("GET /static/logo.svg", &[], 200, &[], "logo"),
+            ("GET /static/logo.svg?closed", &[], 200, &[], "logo"),
+            ("GET /docs/", &[], 200, &[], "documents"),
+            // A folder is named as it lies there: beside the path that was asked for there is none.
+            ("GET /manual", &[], 308, &["Location: /docs/v2/"], ""),
+            (
+                "GET /away/a%20b?c=d",
+                &[],
+                302,
+                &["Location: https://example.org/a%20b?c=d"],
+                "",
+            ),
+            ("GET /wp-login.php", &[], 410, &["X-Site: here"], "our own page"),
+            ("GET /a/b.asp", &[], 410, &[], "our own page"),
+            (
+                "GET /index.html?a&closed=1",
+                &[],
+                503,
+                &["Content-Type: text/plain; charset=utf-8", "X-Site: here"],
+                "Back at noon.",
+            ),
+            ("HEAD /index.html?closed", &[], 503, &["Content-Length: 13"], ""),
+            ("GET /index.html", &[], 200, &[], "home"),
+        ] {
+            let answer = client.ask(line, fields);
+            answer.expect(line, status, expected);
+            assert!(answer.text().starts_with(content), "{line}: {answer:?}");
+        }
+    }
+    client.send(request("POST /new/a.txt", &["Content-Length: 4"]));
+    client.send("data");
+    client.answer().expect("content is read and dropped", 204, &[]);
+    client.ask("GET /old/a.txt", &[]).expect("the next", 200, &[]);
+    client
+        .ask("GET /old/a.txt", &["Range: bytes=0-2"])
+        .expect("a part", 206, &["Content-Range: bytes 0-2/5"]);
+}
+
+#[test]
+fn rules_hold_over_http2_and_change_with_a_reload() {
+    let site = |rules: &str| format!("[server]\nh2c = true\n[site.\":0\"]\nroot = \"www\"\n{rules}");
+    let server = Running::start(folder(), &site("rule = [{ path = \"/x\", rewrite = \"/new/a.txt\" }]"));
+    let mut client = Http2::to(server.address());
+    for _ in 0..2 {
+        let answer = client.get("/x");
+        assert_eq!((answer.status.as_u16(), &answer.content[..]), (200, &b"new a"[..]));
+    }
+    server
+        .reload(&site("rule = [{ path = \"/x\", rewrite = \"/old/a.txt\" }]"))
+        .expect("a good file");
+    let answer = client.get("/x");
+    assert_eq!((answer.status.as_u16(), &answer.content[..]), (200, &b"old a"[..]));
+    server.reload(&site("")).expect("a good file");
+    assert_eq!(client.get("/x").status.as_u16(), 404);
+}
+
+#[test]
+fn an_application_sees_where_it_was_led_and_what_was_asked() {
+    let folder = folder();
+    let _peer = Peer::start(&folder.path(SOCKET), |asked, stream| {
+        let names = ["SCRIPT_NAME", "QUERY_STRING", "REQUEST_URI"];
+        let told: Vec<_> = names.iter().map(|name| asked.variable(name)).collect();
+        say(
+            stream,
+            answer(format!("Content-Type: text/plain\r\n\r\n{}", told.join(" ")).as_bytes()),
+        );
+        Next::Keep
+    });
+    let keys = "php = \"unix:php.sock\"\nrule = [{ path = \"/page/*\", rewrite = \"/run.php?page={*}\" }]";
+    let server = Running::site(folder, keys);
+    let mut client = server.connect();
+    for _ in 0..2 {
+        let text = client.get("/page/a/b?c").text();
+        assert_eq!(text, "/run.php page=a/b /page/a/b?c");
+    }
+}
