@@ -149,6 +149,8 @@ impl Default for Settings {
             redirects: Vec::new(),
             push: BTreeMap::new(),
             priority: Priority::Normal,
+            body_size: Limits::default().body_size,
+            answer_timeout: Limits::default().answer_timeout,
             places: BTreeMap::new(),
         }
     }
@@ -198,7 +200,6 @@ impl Config {
             secure: Vec::new(),
             tls: None,
             listen_given: true,
-            body_size: limits.body_size,
             access: AccessLog::default(),
             settings,
             routes: Vec::new(),

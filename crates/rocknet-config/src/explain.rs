@@ -138,10 +138,6 @@ pub fn applied(site: &Site, route: Option<&Route>) -> Vec<Applied> {
         add("aliases", list(site.names.iter().skip(1).map(host)));
     }
     add("tls", tls(site.tls.as_ref()));
-    add(
-        "limits",
-        format!("{{ body_size = {} }}", quoted(&units::show_size(site.body_size))),
-    );
     add("log", access_log(site));
     each_setting(settings, &mut add);
     all
@@ -189,6 +185,11 @@ fn each_setting(settings: &Settings, add: &mut dyn FnMut(&str, String)) {
         Priority::Low => "low",
     };
     add("priority", quoted(priority));
+    add("limits.body_size", quoted(&units::show_size(settings.body_size)));
+    add(
+        "limits.answer_timeout",
+        quoted(&units::show_duration(settings.answer_timeout)),
+    );
     for (name, value) in &settings.headers {
         add(&format!("headers.{name}"), quoted(value));
     }
@@ -271,6 +272,7 @@ root = "/w"
 headers = { A = "1" }
 [site."a.test".route."/x/*"]
 headers = { B = "2" }
+limits = { body_size = "1MiB" }
 [site."a.test".route."/x/y/*"]
 browse = true
 [site."a.test".route."/x/exact"]
@@ -347,7 +349,8 @@ root = "/w"
             ("listen", "[80, 443]", None),
             ("aliases", "[\"*.a.test\"]", Some(5)),
             ("log", "{ access = \"stdout\", format = \"combined\" }", Some(3)),
-            ("limits", "{ body_size = \"100MiB\" }", None),
+            ("limits.body_size", "\"1MiB\"", Some(10)),
+            ("limits.answer_timeout", "\"1m\"", None),
         ];
         for (key, value, line) in rows {
             assert_eq!(find(key), (value, line), "{key}");
@@ -357,6 +360,6 @@ root = "/w"
         let [rule] = rules[..] else { panic!("{rules:?}") };
         let value = "{ rewrite = \"/y/{*}\", header = { \"Cookie\" = \"a*\" } }";
         assert_eq!((rule.key.as_str(), rule.value.as_str()), ("rule 1", value));
-        assert_eq!(rule.place.as_ref().map(|place| place.line), Some(20));
+        assert_eq!(rule.place.as_ref().map(|place| place.line), Some(21));
     }
 }

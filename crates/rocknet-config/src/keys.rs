@@ -231,7 +231,7 @@ impl Scope {
             Scope::Rotate => "[log] rotate",
             Scope::Cache => "[cache]",
             Scope::Site => "[site.\"example.com\"]",
-            Scope::SiteLimits => "a site's limits",
+            Scope::SiteLimits => "limits of a site or route",
             Scope::SiteLog => "a site's log",
             Scope::Route => "[site.\"example.com\".route.\"/path/*\"]",
             Scope::Redirect => "a redirect",

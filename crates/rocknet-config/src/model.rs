@@ -89,7 +89,7 @@ pub struct Limits {
     pub header_fields: usize,
     /// Request target, in bytes: 414.
     pub target_size: usize,
-    /// Request content, in bytes: 413. A site may have its own.
+    /// Request content, in bytes: 413. Sites and routes may have their own.
     pub body_size: u64,
     /// Longest silence while request content is awaited: 408.
     pub body_idle: Duration,
@@ -97,7 +97,8 @@ pub struct Limits {
     pub body_rate: u64,
     /// Longest time without the client taking a byte of the answer: close.
     pub send_stall: Duration,
-    /// Longest wait for an answer that is being made, or for its next piece: 503, or a cut.
+    /// Longest wait for an answer that is being made, or for its next piece: 503, or a cut. Sites and routes may have their
+    /// own.
     pub answer_timeout: Duration,
     /// Longest time between two requests on a connection.
     pub keep_alive: Duration,
@@ -182,7 +183,6 @@ pub struct Site {
     pub listen_given: bool,
     /// `None`: in the clear.
     pub tls: Option<SiteTls>,
-    pub body_size: u64,
     pub access: AccessLog,
     /// What applies where no route says otherwise.
     pub settings: Settings,
@@ -314,6 +314,10 @@ pub struct Settings {
     /// What is sent along with a page: decoded paths.
     pub push: BTreeMap<Pattern, Vec<String>>,
     pub priority: Priority,
+    /// Largest request content, in bytes.
+    pub body_size: u64,
+    /// Longest wait for an answer.
+    pub answer_timeout: Duration,
     /// Where each of them was written, for `explain`: `root`, `headers.X-A`, `redirects./old`.
     pub places: BTreeMap<String, Place>,
 }

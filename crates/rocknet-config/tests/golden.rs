@@ -118,9 +118,6 @@ fn write_site(text: &mut String, site: &Site, config: &Config) {
     if let Some(tls) = &site.tls {
         writeln!(text, "  {tls:?}").unwrap();
     }
-    if site.body_size != config.limits.body_size {
-        writeln!(text, "  body_size {}", site.body_size).unwrap();
-    }
     if site.access != config.log.access {
         writeln!(text, "  access {:?}", site.access).unwrap();
     }
@@ -157,7 +154,7 @@ fn write_settings(text: &mut String, settings: &Settings, base: &Settings, inden
             stringify!($field), format!("{:?}", settings.$field), format!("{:?}", base.$field),
         ); )* };
     }
-    each!(root index browse fallback try_paths symlinks php compress headers errors redirects push priority);
+    each!(root index browse fallback try_paths symlinks php compress headers errors redirects push priority body_size answer_timeout);
     let places: Vec<_> = settings
         .places
         .iter()

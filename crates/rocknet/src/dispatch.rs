@@ -27,7 +27,7 @@ use crate::response::{Body, Response};
 use crate::routing::{Asked, Ruled};
 use crate::scope::{Action, Scope};
 use crate::site::Places;
-use crate::worker::Worker;
+use crate::worker::{View, Worker};
 
 /// How a protocol sends what was prepared beforehand.
 pub trait Reply {
@@ -54,6 +54,8 @@ pub struct Later {
     pub answer: Pin<Box<dyn Future<Output = Outcome>>>,
     /// What the page needs that it most likely is: known already, and clients can be told.
     pub preloads: Option<Arc<Preloads>>,
+    /// Ticks that it may take; `None`: as long as all others.
+    pub patience: Option<u32>,
 }
 
 /// What the waiting was for.
@@ -210,6 +212,24 @@ pub fn slow(
     }
 }
 
+/// How much content a request may have.
+pub fn content_limit(view: &View, site: Option<u32>, request: &Request<'_>, is_secure: bool) -> u64 {
+    let Some(number) = site else { return 0 };
+    let site = &view.snapshot.sites[number as usize];
+    let places = site.places(is_secure);
+    let at = |raw: &[u8]| match SafePath::parse(raw) {
+        Ok(path) => places.scope(path.as_str()).body_size,
+        Err(_) => match SafePath::for_rules(raw) {
+            Ok(path) => places.scope(&path).body_size,
+            Err(_) => places.scope.body_size,
+        },
+    };
+    match site.rules.as_ref().map(|rules| rules.lead(request, is_secure)) {
+        Some(Ruled::Rewritten(target)) => at(split_target(&target).0),
+        _ => at(request.path),
+    }
+}
+
 /// Finds out what answers at a path. `number`: as in [`remembered`].
 fn find(
     worker: &Rc<Worker>,
@@ -244,6 +264,7 @@ fn find(
     if let Some(status) = scope.redirects.find(&asked, &mut location) {
         return respond(worker, Some(scope), redirect(status, &location));
     }
+    let patience = Some(worker.wheel.ticks(scope.answer_timeout));
     match &scope.action {
         Action::Files(tree) if tree.php.is_some() => {
             let path: Box<str> = match is_file_path {
@@ -261,7 +282,11 @@ fn find(
                 secure: secure.map(Rc::clone),
             };
             let answer = Box::pin(scripts::answer(Rc::clone(worker), number, exchange));
-            Dispatched::Later(Later { answer, preloads })
+            Dispatched::Later(Later {
+                answer,
+                preloads,
+                patience,
+            })
         }
         Action::Files(_) => match request.method {
             Method::Get | Method::Head => {
@@ -303,7 +328,11 @@ fn find(
                 filter::headers::apply(&scope, &mut response.fields);
                 Outcome::Response(Box::new(response))
             });
-            Dispatched::Later(Later { answer, preloads })
+            Dispatched::Later(Later {
+                answer,
+                preloads,
+                patience,
+            })
         }
     }
 }
@@ -317,6 +346,7 @@ fn later(answer: impl Future<Output = Outcome> + 'static) -> Dispatched {
     Dispatched::Later(Later {
         answer: Box::pin(answer),
         preloads: None,
+        patience: None,
     })
 }
 

@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use rocknet_config::model::{Priority, Settings, Symlinks};
 use rocknet_io::beneath::{self, Root};
@@ -27,6 +28,10 @@ pub struct Scope {
     preloads: RouteTrie<Option<Arc<Preloads>>>,
     pub priority: Priority,
     pub compress: bool,
+    /// Largest request content, in bytes.
+    pub body_size: u64,
+    /// Longest wait for an answer.
+    pub answer_timeout: Duration,
     /// Largest file whose content is kept in memory.
     pub max_cached_file: u64,
 }
@@ -84,6 +89,8 @@ impl Scope {
             preloads: preloads(settings),
             priority: settings.priority,
             compress: settings.compress && !forbids_transforming(&settings.headers),
+            body_size: settings.body_size,
+            answer_timeout: settings.answer_timeout,
             max_cached_file,
         }
     }

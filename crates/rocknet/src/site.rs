@@ -23,8 +23,6 @@ pub struct Site {
     places: Places,
     /// The same for visitors in the clear, where those under TLS are told what counts under TLS alone.
     in_clear: Option<Places>,
-    /// Largest request content, in bytes.
-    pub body_size: u64,
     pub access: Option<SinkId>,
 }
 
@@ -55,7 +53,6 @@ impl Site {
             rules: Rules::new(&site.rules).map_err(|error| format!("site {}: {error}", site.name))?,
             in_clear: (strict.is_some() && is_in_clear).then(|| places(None)).transpose()?,
             places: places(strict)?,
-            body_size: site.body_size,
             access,
         })
     }

@@ -73,11 +73,25 @@ pub(super) fn build(check: &mut Check<'_>, table: &Table, base: &Settings) -> Se
         Some("low") => Priority::Low,
         _ => settings.priority,
     };
+    limits(check, table, &mut settings);
     headers(check, table, &mut settings);
     errors(check, table, &mut settings);
     redirects(check, table, &mut settings);
     push(check, table, &mut settings);
     settings
+}
+
+fn limits(check: &Check<'_>, table: &Table, settings: &mut Settings) {
+    let Some(limits) = table.table("limits") else { return };
+    if let Some(size) = value::size(Some(limits), "body_size") {
+        settings.body_size = size;
+    }
+    if let Some(time) = value::duration(Some(limits), "answer_timeout") {
+        settings.answer_timeout = time;
+    }
+    for (key, entry) in &limits.entries {
+        settings.places.insert(format!("limits.{key}"), check.place(entry.key));
+    }
 }
 
 fn index(check: &mut Check<'_>, node: &Node) -> Vec<String> {

@@ -31,31 +31,13 @@ pub(super) fn build(check: &mut Check<'_>, root: &Table, common: &Common<'_>) ->
     let Some(sites) = root.table("site") else {
         return Vec::new();
     };
-    let place = |table: &str, key: &str| {
-        root.table(table)
-            .and_then(|t| t.entries.get(key))
-            .map(|e| check.place(e.key))
-    };
-    let inherited = [
-        ("log", place("log", "access")),
-        ("limits", place("limits", "body_size")),
-    ];
+    let base = base(check, root, common.limits);
     let mut all = Vec::with_capacity(sites.entries.len());
     for (name, entry) in sites.in_order() {
         let Some(table) = entry.node.as_table() else { continue };
         match host::site_name(name) {
             Ok(kind) => {
-                let mut built = site(check, (name, &kind), (entry, table), common);
-                for (key, place) in &inherited {
-                    // What the site does not say itself was said for all sites.
-                    if let (Some(place), false) = (place, table.entries.contains_key(*key)) {
-                        let routes = built.site.routes.iter_mut().map(|route| &mut route.settings);
-                        for settings in routes.chain([&mut built.site.settings]) {
-                            settings.places.insert((*key).to_owned(), place.clone());
-                        }
-                    }
-                }
-                all.push(built);
+                all.push(site(check, (name, &kind), (entry, table), &base, common));
             }
             Err((message, help)) => check.error(Code::BadValue, entry.key, message, help),
         }
@@ -63,10 +45,30 @@ pub(super) fn build(check: &mut Check<'_>, root: &Table, common: &Common<'_>) ->
     all
 }
 
+/// What every site begins with: what is said for all of them.
+fn base(check: &Check<'_>, root: &Table, limits: &Limits) -> Settings {
+    let mut base = Settings {
+        body_size: limits.body_size,
+        answer_timeout: limits.answer_timeout,
+        ..Settings::default()
+    };
+    for (table, key, name) in [
+        ("log", "access", "log"),
+        ("limits", "body_size", "limits.body_size"),
+        ("limits", "answer_timeout", "limits.answer_timeout"),
+    ] {
+        if let Some(entry) = root.table(table).and_then(|table| table.entries.get(key)) {
+            base.places.insert(name.to_owned(), check.place(entry.key));
+        }
+    }
+    base
+}
+
 fn site(
     check: &mut Check<'_>,
     (name, kind): (&str, &SiteName),
     (entry, table): (&Entry, &Table),
+    base: &Settings,
     common: &Common<'_>,
 ) -> Built {
     let host = match kind {
@@ -77,9 +79,8 @@ fn site(
     let written = table.node("listen");
     let (listen, listen_given) = listen::build(check, kind, entry.key, written, common.mode, tls.is_some());
     let names = names(check, kind, entry.key, table.node("aliases"));
-    let base = Settings::default();
-    let mut settings = settings::build(check, table, &base);
-    for key in ["listen", "aliases", "log", "limits"] {
+    let mut settings = settings::build(check, table, base);
+    for key in ["listen", "aliases", "log"] {
         if let Some(entry) = table.entries.get(key) {
             settings.places.insert(key.to_owned(), check.place(entry.key));
         }
@@ -112,7 +113,6 @@ fn site(
             .collect(),
         tls,
         listen_given,
-        body_size: value::size(table.table("limits"), "body_size").unwrap_or(common.limits.body_size),
         access: access(check, table.node("log"), &common.log.access),
         settings,
         routes,

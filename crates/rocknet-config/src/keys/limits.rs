@@ -66,7 +66,7 @@ pub(super) const KEYS: &[Key] = &[
         "body_size",
         &[Scope::Limits, Scope::SiteLimits],
         Kind::Size { min: 0, max: 1 << 50 },
-        "Content of one request: uploads, forms. More: 413. A site may have its own.",
+        "Content of one request: uploads, forms. More: 413. Sites and routes may have their own.",
     )
     .default("\"100MiB\"")
     .example("body_size = \"10MiB\"")
@@ -113,7 +113,7 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["send_timeout", "write"]),
     Key::new(
         "answer_timeout",
-        &[Scope::Limits],
+        &[Scope::Limits, Scope::SiteLimits],
         Kind::Duration {
             min_ms: 100,
             max_ms: DAY_MS,

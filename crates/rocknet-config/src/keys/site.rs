@@ -184,11 +184,11 @@ pub(super) const KEYS: &[Key] = &[
     .example("priority = \"high\""),
     Key::new(
         "limits",
-        &[Scope::Site],
+        BOTH,
         Kind::Table(Scope::SiteLimits),
-        "Limits of this site, where they differ from `[limits]`.",
+        "Limits of this site or route, where they differ from `[limits]`.",
     )
-    .example("limits = { body_size = \"1GiB\" }"),
+    .example("limits = { body_size = \"1GiB\", answer_timeout = \"5m\" }"),
     Key::new(
         "log",
         &[Scope::Site],

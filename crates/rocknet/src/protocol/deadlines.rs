@@ -36,6 +36,8 @@ pub struct Deadlines {
     held: u64,
     /// Ticks left of a window for content that a handler has interrupted; 0 where it has not.
     rest: u32,
+    /// How long a handler may take, where what is asked for says so.
+    patience: Option<u32>,
 }
 
 impl Deadlines {
@@ -46,11 +48,21 @@ impl Deadlines {
             moved: 0,
             held: 0,
             rest: 0,
+            patience: None,
         }
     }
 
     pub fn phase(&self) -> Phase {
         self.phase
+    }
+
+    /// Says how long the handler of the request that follows may take; `None`: as long as all others.
+    pub fn set_patience(&mut self, ticks: Option<u32>) {
+        self.patience = ticks;
+    }
+
+    pub fn patience(&self) -> Option<u32> {
+        self.patience
     }
 
     /// Begins a phase, anew even if it was on already.

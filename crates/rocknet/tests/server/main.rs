@@ -17,6 +17,7 @@ mod php_fpm;
 mod push;
 mod ranges;
 mod reload;
+mod route_limits;
 mod routes;
 mod rules;
 mod sites;

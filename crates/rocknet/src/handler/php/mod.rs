@@ -70,6 +70,7 @@ async fn try_answer(
         mut content,
         client,
         secure,
+        scope,
         ..
     } = exchange;
     let view = request.view();
@@ -93,7 +94,7 @@ async fn try_answer(
     variables::write(&mut records, &view, script, &place, length).map_err(Trouble::Request)?;
 
     // The time of the client ends here. A tick less than the protocol waits for an answer: it would say 503.
-    let ticks = worker.view().ticks.answer.saturating_sub(1);
+    let ticks = worker.wheel.ticks(scope.answer_timeout).saturating_sub(1);
     let deadline = worker.wheel.deadline();
     deadline.set(ticks);
 

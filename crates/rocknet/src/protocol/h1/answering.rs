@@ -6,7 +6,7 @@ use std::rc::Rc;
 use rocknet_io::link::Link;
 use rocknet_io::queue::SendQueue;
 use rocknet_proto::h1::{self, Content, Length, Next, Refusal};
-use rocknet_proto::request::{OwnedRequest, RequestIndex};
+use rocknet_proto::request::{OwnedRequest, Request, RequestIndex};
 use rocknet_proto::status::Status;
 
 use super::connection::{Connection, Feeding, State, Waiting};
@@ -42,7 +42,7 @@ impl<L: Link> Connection<L> {
             && let Some(response) = guard::stop(worker, view, self.secure.as_deref(), site, &request)
         {
             let facts = Facts::new(view, site, owned);
-            return self.answer_stopped(worker, view, content, site, response, facts, output);
+            return self.answer_stopped(worker, view, &request, content, site, response, facts, output);
         }
         if let (Content::None, Some(number)) = (content, site) {
             let mut reply = H1Reply::new(&mut self.engine, output, worker, close);
@@ -83,24 +83,31 @@ impl<L: Link> Connection<L> {
         &mut self,
         worker: &Rc<Worker>,
         view: &View,
+        request: &Request<'_>,
         content: Content,
         site: Option<u32>,
         response: Response,
         facts: Facts,
         output: &mut SendQueue,
     ) {
-        if let Err(refusal) = self.limit_content(view, content, site) {
+        if let Err(refusal) = self.limit_content(view, content, site, request) {
             return self.refuse(worker, view, refusal, facts, output);
         }
         let dispatched = Dispatched::Respond(Box::new(response));
         self.dispatched(worker, view, dispatched, Written::default(), facts, None, output);
     }
 
-    fn limit_content(&mut self, view: &View, content: Content, site: Option<u32>) -> Result<(), Refusal> {
+    fn limit_content(
+        &mut self,
+        view: &View,
+        content: Content,
+        site: Option<u32>,
+        request: &Request<'_>,
+    ) -> Result<(), Refusal> {
         if content == Content::None {
             return Ok(());
         }
-        let limit = site.map_or(0, |site| view.snapshot.sites[site as usize].body_size);
+        let limit = dispatch::content_limit(view, site, request, self.secure.is_some());
         self.engine.set_content_limit(limit)
     }
 
@@ -116,7 +123,8 @@ impl<L: Link> Connection<L> {
         facts: Facts,
         output: &mut SendQueue,
     ) {
-        if let Err(refusal) = self.limit_content(view, content, site) {
+        let request = index.view(head);
+        if let Err(refusal) = self.limit_content(view, content, site, &request) {
             return self.refuse(worker, view, refusal, facts, output);
         }
         let (request_content, pipe) = RequestContent::piped();
@@ -130,7 +138,6 @@ impl<L: Link> Connection<L> {
                 .clone()
                 .unwrap_or_else(|| Rc::new(OwnedRequest::copy(head, index)))
         };
-        let request = index.view(head);
         let dispatched = catch_unwind(AssertUnwindSafe(|| {
             dispatch::slow(
                 worker,
@@ -158,6 +165,7 @@ impl<L: Link> Connection<L> {
         pipe: Option<Rc<Pipe>>,
         output: &mut SendQueue,
     ) {
+        self.deadlines.set_patience(None);
         match dispatched {
             Dispatched::Sent(status) => match written.feed {
                 Some(feed) => {
@@ -176,7 +184,8 @@ impl<L: Link> Connection<L> {
                 }
             },
             Dispatched::Respond(response) => self.respond(worker, view, *response, false, facts, output),
-            Dispatched::Later(Later { answer, .. }) => {
+            Dispatched::Later(Later { answer, patience, .. }) => {
+                self.deadlines.set_patience(patience);
                 self.deadlines.begin(Phase::Handler, self.answer_ticks(view));
                 self.state = State::Waiting(Box::new(Waiting { answer, pipe, facts }));
             }

@@ -209,10 +209,11 @@ impl<L: Link> Connection<L> {
 
     /// How long an answer, or its next piece, may be in the making.
     pub(super) fn answer_ticks(&self, view: &View) -> u32 {
+        let ticks = self.deadlines.patience().unwrap_or(view.ticks.answer);
         if self.ended {
-            view.ticks.half_closed
+            ticks.min(view.ticks.half_closed)
         } else {
-            view.ticks.answer
+            ticks
         }
     }
 }

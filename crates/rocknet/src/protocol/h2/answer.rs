@@ -19,6 +19,7 @@ use crate::exchange::{ContentError, Pipe, RequestContent};
 use crate::preload::Preloads;
 use crate::protocol::deadlines::Deadlines;
 use crate::protocol::facts::Facts;
+use crate::worker::View;
 
 /// Room for content that comes in small pieces; larger pieces have a chunk of their own.
 const CHUNK: usize = 4096;
@@ -66,6 +67,13 @@ pub struct Incoming {
     ended: bool,
     /// The client waits for 100 before it sends.
     expects_continue: bool,
+}
+
+impl Answer {
+    /// How long it, or its next piece, may be in the making.
+    pub fn ticks(&self, view: &View) -> u32 {
+        self.deadlines.patience().unwrap_or(view.ticks.answer)
+    }
 }
 
 impl Incoming {

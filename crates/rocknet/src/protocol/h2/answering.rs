@@ -35,6 +35,8 @@ pub(super) struct Asked {
     pub facts: Facts,
     pub content: Option<Incoming>,
     pub page: Option<Box<Page>>,
+    /// Ticks that its handler may take; `None`: as long as all others.
+    pub patience: Option<u32>,
 }
 
 impl Asked {
@@ -45,6 +47,7 @@ impl Asked {
             facts,
             content: None,
             page: None,
+            patience: None,
         }
     }
 }
@@ -68,7 +71,7 @@ impl<L: Link> Connection<L> {
             && let Some(response) = guard::stop(worker, view, self.secure.as_deref(), site, &request)
         {
             let asked = Asked::new(id, request.method == Method::Head, Facts::new(view, site, owned));
-            return self.answer_stopped(worker, view, site, end, response, asked, output);
+            return self.answer_stopped(worker, view, &request, site, end, response, asked, output);
         }
         self.pushes.note(&request);
         if end && self.answer_ready(worker, view, &request, owned, id, site, output) {
@@ -131,24 +134,32 @@ impl<L: Link> Connection<L> {
         &mut self,
         worker: &Rc<Worker>,
         view: &View,
+        request: &Request<'_>,
         site: Option<u32>,
         end: bool,
         response: Response,
         asked: Asked,
         output: &mut SendQueue,
     ) {
-        if let Err(refusal) = self.limit_content(view, asked.id, site, end) {
+        if let Err(refusal) = self.limit_content(view, asked.id, site, request, end) {
             return self.respond_refusal(worker, refusal, asked, output);
         }
         let dispatched = Dispatched::Respond(Box::new(response));
         self.dispatched(worker, dispatched, Written::default(), asked, output);
     }
 
-    fn limit_content(&mut self, view: &View, id: StreamId, site: Option<u32>, end: bool) -> Result<(), Refusal> {
+    fn limit_content(
+        &mut self,
+        view: &View,
+        id: StreamId,
+        site: Option<u32>,
+        request: &Request<'_>,
+        end: bool,
+    ) -> Result<(), Refusal> {
         if end {
             return Ok(());
         }
-        let limit = site.map_or(0, |site| view.snapshot.sites[site as usize].body_size);
+        let limit = dispatch::content_limit(view, site, request, self.secure.is_some());
         self.engine.set_content_limit(id, limit)
     }
 
@@ -164,7 +175,7 @@ impl<L: Link> Connection<L> {
         expects_continue: bool,
         output: &mut SendQueue,
     ) {
-        if let Err(refusal) = self.limit_content(view, asked.id, site, end) {
+        if let Err(refusal) = self.limit_content(view, asked.id, site, &head.request(), end) {
             return self.respond_refusal(worker, refusal, asked, output);
         }
         let (content, pipe) = RequestContent::piped();
@@ -195,7 +206,12 @@ impl<L: Link> Connection<L> {
             dispatch::slow(worker, site, request, owned, content, self.client, self.secure.as_ref())
         }));
         match dispatched {
-            Ok(Dispatched::Later(Later { answer, preloads })) => {
+            Ok(Dispatched::Later(Later {
+                answer,
+                preloads,
+                patience,
+            })) => {
+                asked.patience = patience;
                 if self.engine.may_push(asked.id) && preload::is_first_look(request) {
                     asked.page = kept.into_inner().map(|request| Box::new(Page { request, preloads }));
                 } else if let Some(preloads) = preloads.filter(|_| !asked.id.is_promised()) {
@@ -215,7 +231,7 @@ impl<L: Link> Connection<L> {
         worker: &Rc<Worker>,
         dispatched: Dispatched,
         written: Written,
-        asked: Asked,
+        mut asked: Asked,
         output: &mut SendQueue,
     ) {
         match dispatched {
@@ -232,7 +248,10 @@ impl<L: Link> Connection<L> {
                 None => self.answered_asked(worker, &asked, status, written.content_bytes),
             },
             Dispatched::Respond(response) => self.respond(worker, *response, asked, output),
-            Dispatched::Later(Later { answer, .. }) => self.keep(worker, asked, State::Waiting(answer)),
+            Dispatched::Later(Later { answer, patience, .. }) => {
+                asked.patience = patience;
+                self.keep(worker, asked, State::Waiting(answer));
+            }
         }
         if !written.promised.is_empty() {
             self.answer_promised(worker, written.promised, output);
@@ -246,11 +265,14 @@ impl<L: Link> Connection<L> {
             facts,
             content,
             page,
+            patience,
         } = asked;
+        let mut deadlines = Deadlines::new(&worker.wheel);
+        deadlines.set_patience(patience);
         self.answers.insert(Box::new(Answer {
             id,
             state,
-            deadlines: Deadlines::new(&worker.wheel),
+            deadlines,
             facts,
             head_only,
             content,

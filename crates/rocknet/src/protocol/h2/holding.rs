@@ -19,6 +19,7 @@ use rocknet_proto::request::OwnedRequest;
 use super::answer::{Answer, Held, Incoming, State};
 use super::answering::Asked;
 use super::connection::{Connection, State as Stage};
+use crate::dispatch;
 use crate::exchange::{ContentError, RequestContent};
 use crate::guard;
 use crate::protocol::deadlines::Deadlines;
@@ -95,7 +96,7 @@ impl<L: Link> Connection<L> {
             pipe.end(Ok(()));
             None
         } else {
-            let limit = site.map_or(0, |site| view.snapshot.sites[site as usize].body_size);
+            let limit = dispatch::content_limit(view, site, &request, self.secure.is_some());
             let refused = self.engine.set_content_limit(id, limit).err();
             if refused.is_none() {
                 incoming = Some(Incoming::new(pipe, expects_continue));

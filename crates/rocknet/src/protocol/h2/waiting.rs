@@ -77,6 +77,7 @@ impl<L: Link> Connection<L> {
                 facts,
                 content,
                 page,
+                patience: None,
             };
             if let State::Held(held) = state {
                 self.release(worker, view, held, asked);
@@ -109,7 +110,7 @@ impl<L: Link> Connection<L> {
                     let most = self.engine.allowance(answer.id).min(*room);
                     match catch_unwind(AssertUnwindSafe(|| supply.poll(context, &worker.shared.pool, most))) {
                         Ok(Poll::Pending) if supply.is_file() => {
-                            answer.deadlines.enter_handler(view.ticks.answer);
+                            answer.deadlines.enter_handler(answer.ticks(view));
                         }
                         Ok(Poll::Pending) => {}
                         Ok(Poll::Ready(Some(Ok(())))) => {
@@ -160,7 +161,7 @@ impl<L: Link> Connection<L> {
             match demand {
                 Demand::Met if is_making => continue,
                 Demand::Open if is_making => answer.deadlines.enter_content(view.ticks.body),
-                _ if is_making => answer.deadlines.enter_handler(view.ticks.answer),
+                _ if is_making => answer.deadlines.enter_handler(answer.ticks(view)),
                 _ => {}
             }
             return Look::Same(answer);
@@ -206,6 +207,7 @@ fn asked(answer: Answer) -> Asked {
         facts,
         content,
         page,
+        deadlines,
         ..
     } = answer;
     Asked {
@@ -214,5 +216,6 @@ fn asked(answer: Answer) -> Asked {
         facts,
         content,
         page,
+        patience: deadlines.patience(),
     }
 }
