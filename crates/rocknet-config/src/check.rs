@@ -8,6 +8,7 @@ mod listen;
 mod path;
 mod pattern;
 mod php;
+mod proxy;
 mod rule;
 mod server;
 mod settings;

@@ -39,6 +39,7 @@ impl Default for Server {
             backend: Backend::Auto,
             h2c: false,
             user: None,
+            trusted_proxies: Vec::new(),
             blocking_threads: 4,
             events: Events::default(),
         }
@@ -143,6 +144,7 @@ impl Default for Settings {
             try_paths: Vec::new(),
             symlinks: Symlinks::Inside,
             php: None,
+            proxy: None,
             compress: true,
             headers: BTreeMap::new(),
             errors: BTreeMap::new(),

@@ -164,6 +164,12 @@ fn each_setting(settings: &Settings, add: &mut dyn FnMut(&str, String)) {
     if let Some(root) = &settings.root {
         add("root", quoted(&root.to_string_lossy()));
     }
+    if let Some(proxy) = &settings.proxy {
+        add(
+            "proxy",
+            list(proxy.to.iter().map(|upstream| quoted(&upstream.to_string()))),
+        );
+    }
     add("index", list(settings.index.iter().map(|name| quoted(name))));
     add("browse", settings.browse.to_string());
     if !settings.try_paths.is_empty() {

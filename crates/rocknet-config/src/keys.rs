@@ -5,6 +5,7 @@ mod cache;
 mod later;
 mod limits;
 mod log;
+mod proxy;
 mod rule;
 mod server;
 mod site;
@@ -48,6 +49,7 @@ pub enum Scope {
     SiteTls,
     Ca,
     TlsDns,
+    Proxy,
 }
 
 /// What a value may be.
@@ -133,6 +135,7 @@ pub fn all() -> impl Iterator<Item = &'static Key> {
         rule::KEYS,
         tls::KEYS,
         acme::KEYS,
+        proxy::KEYS,
         later::KEYS,
     ]
     .into_iter()
@@ -218,6 +221,7 @@ impl Scope {
         Scope::SiteTls,
         Scope::Ca,
         Scope::TlsDns,
+        Scope::Proxy,
     ];
 
     /// How its header is written.
@@ -240,6 +244,7 @@ impl Scope {
             Scope::SiteTls => "a site's tls",
             Scope::Ca => "[tls] ca",
             Scope::TlsDns => "[tls] dns",
+            Scope::Proxy => "a place's proxy",
         }
     }
 }

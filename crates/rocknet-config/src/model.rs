@@ -2,6 +2,7 @@
 
 mod acme;
 mod php;
+mod proxy;
 mod rule;
 
 use std::collections::BTreeMap;
@@ -11,6 +12,7 @@ use std::time::Duration;
 
 pub use acme::{Acme, AcmeCa, Challenge, Dns, DnsZone, Secret, SharedKey};
 pub use php::Php;
+pub use proxy::{Host, Network, Proxy, Upstream};
 pub use rule::{Conditions, Rule, RuleAction};
 
 /// A whole, checked configuration. Nothing in it needs a further look at the file it came from.
@@ -45,6 +47,8 @@ pub struct Server {
     pub h2c: bool,
     /// The user whose rights the server keeps after binding, when started as root.
     pub user: Option<String>,
+    /// Whose word on a request's origin is taken.
+    pub trusted_proxies: Vec<Network>,
     pub blocking_threads: usize,
     pub events: Events,
 }
@@ -305,6 +309,8 @@ pub struct Settings {
     pub symlinks: Symlinks,
     /// `None`: scripts are files as any other.
     pub php: Option<Php>,
+    /// Who answers in this server's place.
+    pub proxy: Option<Proxy>,
     pub compress: bool,
     /// Added to every answer; an empty value removes the field.
     pub headers: BTreeMap<String, String>,

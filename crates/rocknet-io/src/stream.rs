@@ -27,6 +27,17 @@ impl Stream {
         Ok(Stream::Tcp(Tcp::new(socket)?))
     }
 
+    /// Takes over a socket that was connected from here: nothing has arrived before anything was said.
+    pub fn connected(socket: OwnedFd) -> io::Result<Stream> {
+        let mut stream = Stream::new(socket)?;
+        match &mut stream {
+            Stream::Tcp(tcp) => tcp.expect_nothing(),
+            #[cfg(target_os = "linux")]
+            Stream::Ring(ring) => ring.expect_nothing(),
+        }
+        Ok(stream)
+    }
+
     /// Leaves a ring that failed: the socket is as good as before.
     #[cfg(target_os = "linux")]
     #[cold]

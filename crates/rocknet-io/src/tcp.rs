@@ -32,6 +32,11 @@ impl Tcp {
             fresh: true,
         })
     }
+
+    /// The first receive waits for an event, as all others do.
+    pub(crate) fn expect_nothing(&mut self) {
+        self.fresh = false;
+    }
 }
 
 /// A listening socket on the events of this thread's runtime.

@@ -1,6 +1,7 @@
 //! From a request to what answers it: host → site, path → scope, then the cache or a handler.
 
 mod encoding;
+mod proxied;
 mod rules;
 mod scripts;
 
@@ -298,6 +299,24 @@ fn find(
             Method::Options => respond(worker, Some(scope), fixed::options()),
             _ => respond(worker, Some(scope), fixed::method_not_allowed()),
         },
+        Action::Proxy(proxy) => {
+            let preloads = scope.preloads(&path).filter(|_| preload::is_first_look(request));
+            let preloads = preloads.cloned();
+            let exchange = Exchange {
+                request: owned(),
+                content,
+                path: path.into(),
+                scope: Arc::clone(scope),
+                client,
+                secure: secure.map(Rc::clone),
+            };
+            let answer = Box::pin(proxied::answer(Rc::clone(worker), number, exchange));
+            Dispatched::Later(Later {
+                answer,
+                preloads,
+                patience: Some(proxy.patience(&worker.wheel)),
+            })
+        }
         Action::Welcome => respond(
             worker,
             Some(scope),

@@ -117,6 +117,11 @@ impl RequestContent {
         (RequestContent(Rc::clone(&pipe)), pipe)
     }
 
+    /// There is none, as is known from its beginning.
+    pub fn is_empty(&self) -> bool {
+        self.0.chunk.borrow().is_none() && self.0.end.get() == Some(Ok(()))
+    }
+
     /// The next chunk; `None` at the end.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, ContentError> {
         poll_fn(|context| self.poll_chunk(context)).await

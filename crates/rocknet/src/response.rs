@@ -108,6 +108,11 @@ pub enum Part {
 pub trait Stream {
     /// The next piece; `None` at the end; an error cuts the answer off so that the client notices.
     fn next(&mut self) -> Pin<Box<dyn Future<Output = Option<std::io::Result<Bytes>>> + '_>>;
+
+    /// How long all of it is, where that is known before it is sent: it gives so many bytes, or an error.
+    fn length(&self) -> Option<u64> {
+        None
+    }
 }
 
 impl Body {
@@ -118,7 +123,7 @@ impl Body {
             Body::Bytes(bytes) => Some(bytes.len() as u64),
             Body::File(part) => Some(part.length),
             Body::Parts(parts) => Some(parts.iter().map(Part::length).sum()),
-            Body::Stream(_) => None,
+            Body::Stream(stream) => stream.length(),
         }
     }
 }

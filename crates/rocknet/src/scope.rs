@@ -12,6 +12,7 @@ use rocknet_io::beneath::{self, Root};
 
 use crate::handler::Handler;
 use crate::handler::php;
+use crate::handler::proxy::Proxy;
 use crate::open_folder::Folder;
 use crate::preload::Preloads;
 use crate::routing::{BadRedirect, Redirects, RouteTrie};
@@ -39,6 +40,8 @@ pub struct Scope {
 /// What answers here.
 pub enum Action {
     Files(FileTree),
+    /// Another server does.
+    Proxy(Proxy),
     /// The page of a fresh install.
     Welcome,
     /// Something brought in by the program that embeds the server.
@@ -59,9 +62,10 @@ pub struct FileTree {
 
 impl Scope {
     pub fn new(settings: &Settings, max_cached_file: u64) -> Result<Scope, BadRedirect> {
-        let action = match &settings.root {
-            Some(folder) => Action::Files(FileTree::new(folder, settings)),
-            None => Action::Welcome,
+        let action = match (&settings.proxy, &settings.root) {
+            (Some(proxy), _) => Action::Proxy(Proxy::new(proxy)),
+            (None, Some(folder)) => Action::Files(FileTree::new(folder, settings)),
+            (None, None) => Action::Welcome,
         };
         Ok(Scope {
             redirects: Redirects::new(&settings.redirects)?,

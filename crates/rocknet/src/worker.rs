@@ -25,7 +25,7 @@ use crate::cache::Cache;
 use crate::cache::front::Front;
 use crate::certificates::Keeper;
 use crate::clock::{Clock, LONGEST_TICK};
-use crate::handler::php;
+use crate::handler::{php, proxy};
 use crate::log::{AccessWriter, Logger};
 use crate::metrics::WorkerCounters;
 use crate::routing::HostTable;
@@ -58,6 +58,8 @@ pub struct Worker {
     pub buffers: RefCell<Buffers>,
     pub front: RefCell<Front>,
     pub log: RefCell<AccessWriter>,
+    /// Connections to other servers, kept for the next requests.
+    pub upstreams: proxy::Pool,
     view: RefCell<Rc<View>>,
     /// No new requests are taken: connections end when they have answered.
     stopping: Cell<bool>,
@@ -138,6 +140,7 @@ impl Worker {
                 head: Head::default(),
             }),
             front: RefCell::new(Front::default()),
+            upstreams: proxy::Pool::default(),
             view: RefCell::new(Rc::new(view)),
             wheel,
             stopping: Cell::new(false),
@@ -192,6 +195,7 @@ impl Worker {
     /// memory and open files that the cache has let go.
     pub fn rest(&self) {
         php::rest();
+        self.upstreams.rest();
         self.front.borrow_mut().clear();
     }
 
@@ -205,6 +209,7 @@ impl Worker {
         drop(log);
         self.front.borrow_mut().drop_gone();
         php::tick();
+        self.upstreams.tick(self.clock.uptime_ms());
         self.buffers.borrow_mut().output.shrink(OUTPUT);
     }
 }

@@ -217,6 +217,7 @@ fn either(check: &mut Check<'_>, key: &Key, whole: &Kind, kinds: &'static [Kind]
         (Kind::Size { .. } | Kind::Rate { .. }, _) => is_measure(node),
         (Kind::Integer { .. }, Value::Integer(_)) => true,
         (Kind::Boolean, Value::Boolean(_)) => true,
+        (Kind::List(_), Value::List(_)) => true,
         (Kind::Table(_), Value::Table(_)) => true,
         _ => false,
     };

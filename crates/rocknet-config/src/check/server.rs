@@ -1,6 +1,6 @@
 //! `[server]`, `[limits]`, `[log]` and `[cache]`, as meant.
 
-use crate::check::{Check, path, value};
+use crate::check::{Check, path, proxy, value};
 use crate::file::Table;
 use crate::finding::Code;
 use crate::model::{
@@ -46,6 +46,10 @@ fn server(check: &mut Check<'_>, table: Option<&Table>) -> Server {
         },
         h2c: value::boolean(table, "h2c").unwrap_or(base.h2c),
         user,
+        trusted_proxies: table
+            .and_then(|t| t.node("trusted_proxies"))
+            .map(|node| proxy::networks(check, node))
+            .unwrap_or_default(),
         blocking_threads: value::integer(table, "blocking_threads").unwrap_or(base.blocking_threads),
         events: Events {
             batch: value::integer(events, "batch").unwrap_or(base.events.batch),

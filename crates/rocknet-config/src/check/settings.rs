@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::check::words::short;
-use crate::check::{Check, path, pattern, php, value};
+use crate::check::{Check, path, pattern, php, proxy, value};
 use crate::defaults;
 use crate::file::{Entry, Node, Table, Value};
 use crate::finding::Code;
@@ -27,7 +27,7 @@ const MAX_PUSH: usize = 32;
 
 /// Keys whose place `explain` tells, beside those of maps, which are told one by one.
 const SCALARS: &[&str] = &[
-    "root", "index", "browse", "fallback", "try", "tls", "compress", "symlinks", "priority", "php",
+    "root", "index", "browse", "fallback", "try", "tls", "compress", "symlinks", "priority", "php", "proxy",
 ];
 
 pub(super) fn build(check: &mut Check<'_>, table: &Table, base: &Settings) -> Settings {
@@ -43,6 +43,15 @@ pub(super) fn build(check: &mut Check<'_>, table: &Table, base: &Settings) -> Se
     }
     if let Some(node) = table.node("php") {
         settings.php = php::build(check, node, settings.root.is_some());
+    }
+    match table.node("proxy") {
+        Some(node) => settings.proxy = proxy::build(check, node),
+        // Files of its own are why a route inside a proxied site says where they are.
+        None if table.node("root").is_some() => {
+            settings.proxy = None;
+            settings.places.remove("proxy");
+        }
+        None => {}
     }
     if let Some(node) = table.node("index") {
         settings.index = index(check, node);

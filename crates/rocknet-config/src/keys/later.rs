@@ -15,12 +15,6 @@ pub(super) const KEYS: &[Key] = &[
         "Dashboard, interface for programs, metrics.",
         "the dashboard",
     ),
-    later("proxy", BOTH, "Passes requests on to other servers.", "the proxy").elsewhere(&[
-        "proxy_pass",
-        "ProxyPass",
-        "reverse_proxy",
-        "proxy.reverse.url",
-    ]),
     later("cgi", BOTH, "Runs programs for requests.", "CGI"),
     later("fastcgi", BOTH, "Passes requests on by FastCGI.", "FastCGI"),
     later(

@@ -86,6 +86,17 @@ pub(super) const KEYS: &[Key] = &[
     .default("false")
     .example("h2c = true"),
     Key::new(
+        "trusted_proxies",
+        &[Scope::Server],
+        Kind::List(&Kind::Text("address, or network as in \"10.0.0.0/8\", or \"unix\"")),
+        "Proxies in front of this server that may tell whom a request is from: what they say in `X-Forwarded-For`, \
+         `-Proto` and `-Host` is passed on and added to. What anybody else says there is dropped. `\"unix\"` stands for \
+         whoever comes through a Unix socket.",
+    )
+    .default("[]")
+    .example("trusted_proxies = [\"10.0.0.0/8\", \"192.0.2.7\"]")
+    .elsewhere(&["set_real_ip_from", "RemoteIPTrustedProxy", "RemoteIPInternalProxy"]),
+    Key::new(
         "blocking_threads",
         &[Scope::Server],
         // As many as the pool starts; disks answer no faster to more.

@@ -89,7 +89,7 @@ pub fn markdown() -> String {
         &mut page,
         "`[site.\"example.com\"]`: a website",
         intro,
-        &[Scope::Site, Scope::SiteTls, Scope::Redirect],
+        &[Scope::Site, Scope::SiteTls, Scope::Redirect, Scope::Proxy],
     );
     section(&mut page, "`[[site.\"example.com\".rule]]`: rules", "", &[Scope::Rule]);
     later(&mut page);
@@ -144,6 +144,7 @@ fn qualified(scope: Scope, key: &Key) -> String {
         Scope::TlsDns => format!("tls.dns.{}", key.name),
         Scope::Redirect => format!("redirects.….{}", key.name),
         Scope::Rule => format!("rule.{}", key.name),
+        Scope::Proxy => format!("proxy.{}", key.name),
         _ => key.name.to_owned(),
     }
 }

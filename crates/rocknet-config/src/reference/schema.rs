@@ -114,6 +114,7 @@ fn name(scope: Scope) -> &'static str {
         Scope::Rule => "rule",
         Scope::Tls => "tls",
         Scope::SiteTls => "site_tls",
+        Scope::Proxy => "proxy",
         Scope::Ca => "ca",
         Scope::TlsDns => "tls_dns",
     }

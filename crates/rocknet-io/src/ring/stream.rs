@@ -31,6 +31,11 @@ impl RingStream {
         }
     }
 
+    /// The first receive waits for an event, as all others do.
+    pub fn expect_nothing(&mut self) {
+        self.fresh = false;
+    }
+
     /// The ring has failed, and all that it brought has been taken.
     #[inline]
     pub fn is_out_of_order(&self) -> bool {

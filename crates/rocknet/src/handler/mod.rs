@@ -3,6 +3,7 @@
 pub mod files;
 pub mod fixed;
 pub mod php;
+pub mod proxy;
 
 use std::future::Future;
 use std::pin::Pin;

@@ -20,7 +20,7 @@ use crate::handler::fixed;
 use crate::protocol::deadlines::Phase;
 use crate::protocol::facts::{Facts, access};
 use crate::protocol::record;
-use crate::response::Response;
+use crate::response::{Body, Response};
 use crate::worker::{View, Worker};
 
 impl<L: Link> Connection<L> {
@@ -221,7 +221,8 @@ impl<L: Link> Connection<L> {
         let mut sent = 0;
         if framing.content {
             self.open_ended = !framing.chunked && framing.content_length.is_none();
-            if let Some(length) = body.length() {
+            // A stream is accounted for piece by piece.
+            if let Some(length) = body.length().filter(|_| !matches!(body, Body::Stream(_))) {
                 sent = length;
                 if self.engine.begin_data(length, output.buffer()).is_err() {
                     self.engine.abort();

@@ -6,6 +6,7 @@ pub mod folder;
 pub mod handlers;
 pub mod http2;
 pub mod running;
+pub mod upstream;
 
 use std::time::Duration;
 

@@ -1,0 +1,245 @@
+//! `proxy`: the servers that requests are passed on to. `trusted_proxies`: those that pass requests on to this one.
+
+use std::net::{IpAddr, Ipv6Addr};
+
+use crate::check::listen::MAX_SOCKET_PATH_BYTES;
+use crate::check::words::short;
+use crate::check::{Check, keys, value};
+use crate::file::{Node, Value};
+use crate::finding::Code;
+use crate::model::{Host, Network, Proxy, Upstream};
+
+/// Most servers of one place: who has more has a balancer of its own before them.
+const MAX_UPSTREAMS: usize = 256;
+
+/// Longest name of the DNS.
+const MAX_NAME: usize = 253;
+
+/// `None`: requests are answered here, or what is written cannot be meant.
+pub(super) fn build(check: &mut Check<'_>, node: &Node) -> Option<Proxy> {
+    let (servers, table) = match &node.value {
+        Value::Boolean(true) => {
+            let message = "`proxy = true` does not say where requests go";
+            check.error(Code::BadValue, node.span, message, EXAMPLE);
+            return None;
+        }
+        Value::Text(_) | Value::List(_) => (node, None),
+        Value::Table(table) => match table.node("to") {
+            Some(servers) => (servers, Some(table)),
+            None => {
+                let help = "write to = \"http://127.0.0.1:3000\" in it";
+                check.error(
+                    Code::Missing,
+                    node.span,
+                    "`proxy` has no server to pass requests on to",
+                    help,
+                );
+                return None;
+            }
+        },
+        _ => return None,
+    };
+    let to = upstreams(check, servers)?;
+    let base = Proxy::to(to);
+    let time = |key, default| value::duration(table, key).unwrap_or(default);
+    Some(Proxy {
+        connect: time("connect", base.connect),
+        first_byte: time("first_byte", base.first_byte),
+        idle: time("idle", base.idle),
+        to: base.to,
+    })
+}
+
+const EXAMPLE: &str = "write where the other server listens: \"http://127.0.0.1:3000\" or \"unix:/run/app.sock\"";
+
+fn upstreams(check: &mut Check<'_>, node: &Node) -> Option<Vec<Upstream>> {
+    let items = value::several(node);
+    if items.is_empty() {
+        check.error(Code::BadValue, node.span, "`proxy` names no server", EXAMPLE);
+        return None;
+    }
+    if items.len() > MAX_UPSTREAMS {
+        let message = format!("more than {MAX_UPSTREAMS} servers for one place");
+        check.error(
+            Code::BadValue,
+            node.span,
+            message,
+            "name a balancer that stands before them",
+        );
+        return None;
+    }
+    let mut all: Vec<Upstream> = Vec::with_capacity(items.len());
+    for item in items {
+        let upstream = upstream(check, item)?;
+        if all.contains(&upstream) {
+            let help = "remove it";
+            check.error(Code::Conflict, item.span, format!("{upstream} is named twice"), help);
+            return None;
+        }
+        all.push(upstream);
+    }
+    Some(all)
+}
+
+fn upstream(check: &mut Check<'_>, node: &Node) -> Option<Upstream> {
+    let written = node.written()?;
+    let text = written.value.as_str();
+    if let Some(path) = text.strip_prefix("unix:") {
+        return unix(check, path, node);
+    }
+    let fault = match text.split_once("://") {
+        Some(("http", rest)) => match host(rest) {
+            Ok(host) => return Some(Upstream { host }),
+            Err(fault) => fault,
+        },
+        Some(("https" | "h2c" | "wss" | "ws", _)) => {
+            let what = format!("proxy = \"{}\"", short(value::shown(node)));
+            keys::not_yet(check, &what, "servers under TLS and by HTTP/2", node.span, EXAMPLE);
+            return None;
+        }
+        Some(_) => EXAMPLE.to_owned(),
+        None if host(text).is_ok() => format!("write \"http://{}\"", short(text)),
+        None => EXAMPLE.to_owned(),
+    };
+    let message = format!("`proxy` cannot be \"{}\"", short(value::shown(node)));
+    check.bad_text(written, node.span, message, fault);
+    None
+}
+
+fn unix(check: &mut Check<'_>, path: &str, node: &Node) -> Option<Upstream> {
+    let resolved = check.resolve(node.span, path);
+    if path.is_empty() || path.ends_with('/') || path.contains(|c: char| c.is_control()) {
+        check.error(Code::BadValue, node.span, "`unix:` takes the path of a socket", EXAMPLE);
+        return None;
+    }
+    if resolved.as_os_str().len() > MAX_SOCKET_PATH_BYTES {
+        let message = format!("the path of a socket has at most {MAX_SOCKET_PATH_BYTES} bytes");
+        check.error(
+            Code::BadValue,
+            node.span,
+            message,
+            "have the server listen at a shorter one",
+        );
+        return None;
+    }
+    Some(Upstream {
+        host: Host::Unix(resolved),
+    })
+}
+
+/// What stands behind `http://`, or what to write instead.
+fn host(text: &str) -> Result<Host, String> {
+    let text = text.strip_suffix('/').unwrap_or(text);
+    if text.contains('@') {
+        return Err("leave out user and password: nobody is told them".to_owned());
+    }
+    if let Some((place, _)) = text.split_once(['/', '?', '#']) {
+        return Err(format!(
+            "write \"http://{}\": requests keep their own path",
+            short(place)
+        ));
+    }
+    let (host, port) = match text.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => match port.parse() {
+            Ok(port) if port != 0 => (host, port),
+            _ => return Err(format!("\"{}\" is no port", short(port))),
+        },
+        _ => (text, 80),
+    };
+    if let Some(address) = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
+        let address = address.parse::<Ipv6Addr>();
+        return address
+            .map(|ip| Host::Address(ip.into(), port))
+            .map_err(|_| EXAMPLE.to_owned());
+    }
+    if let Ok(ip) = host.parse() {
+        return Ok(Host::Address(IpAddr::V4(ip), port));
+    }
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
+    // What ends in a number would be an address, and is none.
+    let last = host.rsplit('.').next().unwrap_or_default();
+    let is_number = last.bytes().all(|byte| byte.is_ascii_digit());
+    if host.len() <= MAX_NAME && host.bytes().all(is_name) && !is_number {
+        return Ok(Host::Name(host.to_ascii_lowercase(), port));
+    }
+    Err(EXAMPLE.to_owned())
+}
+
+/// Addresses and networks that are trusted.
+pub(super) fn networks(check: &mut Check<'_>, node: &Node) -> Vec<Network> {
+    let mut all = Vec::new();
+    for (written, span) in value::texts(node) {
+        match network(&written.value) {
+            Some(network) => all.push(network),
+            None => {
+                let message = format!("\"{}\" is no address or network", short(written.shown()));
+                let help = "write \"192.0.2.7\", \"10.0.0.0/8\", \"2001:db8::/32\" or \"unix\"";
+                check.bad_text(written, span, message, help);
+            }
+        }
+    }
+    all
+}
+
+fn network(text: &str) -> Option<Network> {
+    if text == "unix" {
+        return Some(Network::Unix);
+    }
+    let (ip, length) = match text.split_once('/') {
+        Some((ip, length)) => (ip.parse::<IpAddr>().ok()?, Some(length.parse::<u8>().ok()?)),
+        None => (text.parse::<IpAddr>().ok()?, None),
+    };
+    let bits = if ip.is_ipv4() { 32 } else { 128 };
+    let length = length.unwrap_or(bits);
+    (length <= bits).then_some(Network::Ip { ip, length })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_told_from_what_is_none() {
+        for (text, expected) in [
+            ("127.0.0.1:3000", Some("http://127.0.0.1:3000")),
+            ("127.0.0.1:3000/", Some("http://127.0.0.1:3000")),
+            ("App.internal", Some("http://app.internal:80")),
+            ("my_app:8080", Some("http://my_app:8080")),
+            ("[::1]:8080", Some("http://[::1]:8080")),
+            ("[::1]", Some("http://[::1]:80")),
+            ("::1:8080", None),
+            ("app:0", None),
+            ("app:70000", None),
+            ("app:", None),
+            ("", None),
+            (":80", None),
+            ("app/path", None),
+            ("app?x", None),
+            ("user:secret@app", None),
+            ("256.0.0.1", None),
+            ("a b", None),
+            ("[::g]", None),
+        ] {
+            let found = host(text).ok().map(|host| Upstream { host }.to_string());
+            assert_eq!(found.as_deref(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn networks_are_read() {
+        for (text, good) in [
+            ("10.0.0.0/8", true),
+            ("10.0.0.1", true),
+            ("::1", true),
+            ("2001:db8::/32", true),
+            ("unix", true),
+            ("10.0.0.0/33", false),
+            ("::/129", false),
+            ("10.0.0.0/", false),
+            ("10.0.0", false),
+            ("localhost", false),
+        ] {
+            assert_eq!(network(text).is_some(), good, "{text}");
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Where another server answers: a request is passed on, and errors of the way there get their pages.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use super::Outcome;
+use crate::exchange::Exchange;
+use crate::filter;
+use crate::handler::fixed;
+use crate::handler::proxy::{self, Answered, Around};
+use crate::response::Body;
+use crate::scope::{Action, Scope};
+use crate::worker::Worker;
+use rocknet_proto::status::Status;
+
+/// Sites have their numbers from the snapshot of now, so that is kept until the answer has begun.
+pub(super) fn answer(worker: Rc<Worker>, site: u32, exchange: Exchange) -> impl Future<Output = Outcome> + use<> {
+    let around = Around {
+        snapshot: Arc::clone(&worker.view().snapshot),
+        site,
+    };
+    async move {
+        let scope: Arc<Scope> = Arc::clone(&exchange.scope);
+        let cache = worker.shared.cache.clone();
+        let answered = match &scope.action {
+            Action::Proxy(proxy) => proxy::answer(worker, proxy, exchange, &around).await,
+            _ => Answered::Failed(fixed::error(Status::NOT_FOUND)),
+        };
+        let mut response = match answered {
+            // What another server says is not replaced, though it be an error with no content.
+            Answered::Passed(response) => response,
+            Answered::Failed(mut response) => {
+                if matches!(response.body, Body::Empty) {
+                    filter::errors::page(&cache, &scope, &mut response).await;
+                }
+                filter::errors::fill(&mut response);
+                response
+            }
+        };
+        filter::headers::apply(&scope, &mut response.fields);
+        Outcome::Response(Box::new(response))
+    }
+}

@@ -1,0 +1,153 @@
+//! From what an upstream answers to a response: its head cleared of what is the connection's, its content passed on.
+
+use std::borrow::Cow;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::Pin;
+use std::task::{Poll, ready};
+
+use bytes::Bytes;
+use rocknet_io::wheel::Deadline;
+use rocknet_proto::fields::{Known, KnownSet};
+use rocknet_proto::h1::{ResponseContent, connection_options};
+use rocknet_proto::method::Method;
+use rocknet_proto::response;
+use rocknet_proto::status::Status;
+
+use super::conversation::Conversation;
+use super::trouble::Trouble;
+use crate::response::{Body, FieldList, Response, Stream};
+
+/// Fields that frame a message or rule its connection, and those that this server says of itself.
+const NOT_PASSED: KnownSet = KnownSet::of(&[
+    Known::Connection,
+    Known::ContentLength,
+    Known::Date,
+    Known::KeepAlive,
+    Known::ProxyConnection,
+    Known::Server,
+    Known::Te,
+    Known::Trailer,
+    Known::TransferEncoding,
+    Known::Upgrade,
+]);
+
+/// A head as it is passed on.
+pub struct Head {
+    status: Status,
+    fields: FieldList,
+    /// As it was told: to HEAD, of content that is not sent.
+    length: Option<u64>,
+}
+
+impl Head {
+    pub fn new(response: &response::Response<'_>, content: ResponseContent) -> Head {
+        let mut fields = FieldList::default();
+        let nominates = response.fields.contains(Known::Connection);
+        for field in response.fields.lines() {
+            let is_own = field.known.is_some_and(|known| NOT_PASSED.contains(known));
+            let is_nominated =
+                || nominates && connection_options(response.fields).any(|name| name.eq_ignore_ascii_case(field.name));
+            if !is_own && !is_nominated() {
+                // Names are tokens, so this changes nothing.
+                let name = String::from_utf8_lossy(field.name).into_owned();
+                fields.add(name, text(field.value).into_owned());
+            }
+        }
+        let told = response.fields.get(Known::ContentLength);
+        let length = match content {
+            ResponseContent::Length(length) => Some(length),
+            ResponseContent::None => told.and_then(|length| std::str::from_utf8(length).ok()?.parse().ok()),
+            ResponseContent::Chunked | ResponseContent::UntilClose => None,
+        };
+        Head {
+            status: response.status,
+            fields,
+            length,
+        }
+    }
+}
+
+/// The response to a request whose head has come.
+pub fn response(mut conversation: Conversation, method: Method) -> Result<Response, Trouble> {
+    let Head { status, fields, length } = conversation.take_head().ok_or(Trouble::Silent)?;
+    let body = if method == Method::Head {
+        conversation.finish();
+        Body::Stream(Box::new(Unsent(length)))
+    } else if conversation.is_over() {
+        let content = conversation.take_pending();
+        conversation.finish();
+        if content.is_empty() {
+            Body::Empty
+        } else {
+            Body::Bytes(content.into())
+        }
+    } else {
+        Body::Stream(Box::new(Content {
+            deadline: conversation.deadline(),
+            conversation,
+            length,
+        }))
+    };
+    Ok(Response { status, fields, body })
+}
+
+/// Values are UTF-8 mostly; what is not is taken for Latin-1, as HTTP once had it (RFC 9110 §5.5).
+fn text(value: &[u8]) -> Cow<'_, str> {
+    match std::str::from_utf8(value) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => Cow::Owned(value.iter().copied().map(char::from).collect()),
+    }
+}
+
+/// The rest of an answer: read when there is room for it.
+struct Content {
+    conversation: Conversation,
+    deadline: Deadline,
+    length: Option<u64>,
+}
+
+impl Stream for Content {
+    fn next(&mut self) -> Pin<Box<dyn Future<Output = Option<io::Result<Bytes>>> + '_>> {
+        let Content {
+            conversation, deadline, ..
+        } = self;
+        deadline.set(conversation.idle_ticks());
+        Box::pin(poll_fn(move |context| {
+            loop {
+                let pending = conversation.take_pending();
+                if !pending.is_empty() {
+                    return Poll::Ready(Some(Ok(pending.into())));
+                }
+                if conversation.is_over() {
+                    conversation.finish();
+                    return Poll::Ready(None);
+                }
+                let more = conversation.poll_more(context);
+                if more.is_pending() && deadline.poll_past(context.waker()) {
+                    return Poll::Ready(Some(Err(Trouble::Slow.into())));
+                }
+                if let Err(trouble) = ready!(more) {
+                    return Poll::Ready(Some(Err(trouble.into())));
+                }
+            }
+        }))
+    }
+
+    fn length(&self) -> Option<u64> {
+        self.length
+    }
+}
+
+/// Content that is not sent: the answer to HEAD.
+struct Unsent(Option<u64>);
+
+impl Stream for Unsent {
+    fn next(&mut self) -> Pin<Box<dyn Future<Output = Option<io::Result<Bytes>>> + '_>> {
+        Box::pin(std::future::ready(None))
+    }
+
+    fn length(&self) -> Option<u64> {
+        self.0
+    }
+}

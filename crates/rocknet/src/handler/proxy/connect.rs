@@ -1,0 +1,73 @@
+//! A new connection to an upstream, on what this worker drives its sockets with.
+
+use std::future::poll_fn;
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Poll;
+
+use rocknet_io::stream::Stream;
+use rocknet_io::wheel::Deadline;
+use tokio::net::{TcpStream, UnixStream};
+
+use super::connection::Connection;
+use super::trouble::Trouble;
+use super::upstream::{Upstream, Way};
+use super::{Proxy, within};
+use crate::worker::Worker;
+
+/// Connects within the time that is given for it, to one address after the other.
+pub async fn connect(
+    worker: &Rc<Worker>,
+    upstream: &Arc<Upstream>,
+    proxy: &Proxy,
+    deadline: &Deadline,
+) -> Result<Box<Connection>, Trouble> {
+    deadline.set(worker.wheel.ticks(proxy.connect));
+    let connected = within(deadline, try_connect(worker, upstream)).await;
+    let socket = connected.unwrap_or_else(|| Err(Trouble::Unreachable(ErrorKind::TimedOut.into())))?;
+    let link = Stream::connected(socket).map_err(Trouble::Unreachable)?;
+    Ok(Box::new(Connection::new(link)))
+}
+
+async fn try_connect(worker: &Rc<Worker>, upstream: &Upstream) -> Result<OwnedFd, Trouble> {
+    loop {
+        match upstream.way() {
+            Way::Unix(path) => {
+                let stream = UnixStream::connect(path).await;
+                let socket = stream.and_then(UnixStream::into_std).map(OwnedFd::from);
+                return socket.map_err(Trouble::Unreachable);
+            }
+            Way::Tcp(addresses) => {
+                let mut last = ErrorKind::AddrNotAvailable.into();
+                for address in addresses {
+                    match tcp(address).await {
+                        Ok(socket) => return Ok(socket),
+                        Err(error) => last = error,
+                    }
+                }
+                return Err(Trouble::Unreachable(last));
+            }
+            Way::Nowhere(error) => return Err(Trouble::Unresolved(error)),
+            // Only in the first moments of a server. The next tick looks again.
+            Way::Unknown => {
+                let pause = worker.wheel.deadline();
+                pause.set(1);
+                poll_fn(|context| match pause.poll_past(context.waker()) {
+                    true => Poll::Ready(()),
+                    false => Poll::Pending,
+                })
+                .await;
+            }
+        }
+    }
+}
+
+async fn tcp(address: SocketAddr) -> io::Result<OwnedFd> {
+    let stream = TcpStream::connect(address).await?;
+    // Messages are written whole, and their ends are not to wait for the other side.
+    stream.set_nodelay(true)?;
+    stream.into_std().map(OwnedFd::from)
+}

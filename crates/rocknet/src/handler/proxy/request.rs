@@ -1,0 +1,146 @@
+//! A request written for an upstream: nothing of it is copied unread, and what rules one connection stays there.
+
+use std::rc::Rc;
+
+use rocknet_config::model::Network;
+use rocknet_proto::fields::{Field, Known, KnownSet};
+use rocknet_proto::h1::{ClientConnection, EncodeError, Length, RequestLine, connection_options};
+use rocknet_proto::method::Method;
+use rocknet_proto::request::{OwnedRequest, Version};
+
+use super::forwarded::{self, Origin};
+use super::target;
+use super::upstream::Upstream;
+use crate::exchange::Exchange;
+
+/// Fields that are not passed on: those that frame a message or rule its connection (RFC 9110 §7.6.1), those that are
+/// written anew, and `Proxy`, in which an upstream by CGI would look for a proxy to use.
+const NOT_PASSED: KnownSet = KnownSet::of(&[
+    Known::Connection,
+    Known::ContentLength,
+    Known::Expect,
+    Known::Forwarded,
+    Known::Host,
+    Known::KeepAlive,
+    Known::Proxy,
+    Known::ProxyAuthorization,
+    Known::ProxyConnection,
+    Known::Te,
+    Known::Trailer,
+    Known::TransferEncoding,
+    Known::Upgrade,
+    Known::XForwardedFor,
+    Known::XForwardedHost,
+    Known::XForwardedProto,
+]);
+
+/// A request as upstreams get it.
+pub struct Sent {
+    request: Rc<OwnedRequest>,
+    origin: Origin,
+    /// Whoever passed it on is believed.
+    is_trusted: bool,
+    length: Length,
+}
+
+impl Sent {
+    pub fn new(exchange: &Exchange, trusted: &[Network]) -> Sent {
+        let view = exchange.request.view();
+        let origin = Origin::new(
+            view.fields,
+            view.authority,
+            exchange.client,
+            exchange.secure.is_some(),
+            trusted,
+        );
+        let told = view.fields.get(Known::ContentLength);
+        let length = match told.and_then(|length| std::str::from_utf8(length).ok()?.parse().ok()) {
+            _ if exchange.content.is_empty() => Length::None,
+            Some(length) => Length::Exact(length),
+            None => Length::Unknown,
+        };
+        Sent {
+            request: Rc::clone(&exchange.request),
+            origin,
+            is_trusted: forwarded::is_trusted(exchange.client, trusted),
+            length,
+        }
+    }
+
+    pub fn method(&self) -> Method {
+        self.request.view().method
+    }
+
+    /// Saying it twice does what saying it once does (RFC 9110 §9.2.2).
+    pub fn is_repeatable(&self) -> bool {
+        self.method().is_idempotent()
+    }
+
+    pub fn has_content(&self) -> bool {
+        self.length != Length::None
+    }
+
+    /// Writes the head.
+    pub fn encode(
+        &self,
+        engine: &mut ClientConnection,
+        upstream: &Upstream,
+        out: &mut Vec<u8>,
+    ) -> Result<(), EncodeError> {
+        let view = self.request.view();
+        let fields = view.fields;
+        // The target stays what the client sent when a rule has changed where the request leads.
+        let mut target = Vec::with_capacity(view.target.len());
+        target::write(view.path, &mut target);
+        if let Some(query) = view.query {
+            target.push(b'?');
+            target.extend_from_slice(query);
+        }
+        let host = match view.authority {
+            b"" => upstream.host.as_bytes(),
+            authority => authority,
+        };
+        let line = RequestLine {
+            method: view.method_name,
+            target: &target,
+            host,
+            length: self.length,
+            upgrade: None,
+            close: false,
+        };
+        let nominated: Vec<&[u8]> = connection_options(fields).collect();
+        // Crumbs of one cookie are one field outside HTTP/2 (RFC 9113 §8.2.3).
+        let crumbs = fields.is_repeated(Known::Cookie);
+        let cookie = if crumbs {
+            fields.all(Known::Cookie).collect::<Vec<_>>().join(&b"; "[..])
+        } else {
+            Vec::new()
+        };
+        let is_passed = |field: &Field<'_>| match field.known {
+            Some(known) if NOT_PASSED.contains(known) => false,
+            Some(Known::XRealIp) if !self.is_trusted => false,
+            Some(Known::Cookie) => !crumbs,
+            _ => !nominated.iter().any(|name| field.name.eq_ignore_ascii_case(name)),
+        };
+        let passed = fields.lines().filter(is_passed).map(|field| (field.name, field.value));
+        let own: [(&[u8], &[u8]); 5] = [
+            (b"Cookie", &cookie),
+            (b"X-Forwarded-For", &self.origin.client),
+            (b"X-Forwarded-Proto", &self.origin.proto),
+            (b"X-Forwarded-Host", &self.origin.host),
+            (b"Via", via(view.version)),
+        ];
+        let own = own.into_iter().filter(|(_, value)| !value.is_empty());
+        engine.encode_request(out, &line, passed.chain(own))
+    }
+}
+
+/// RFC 9110 §7.6.3.
+fn via(version: Version) -> &'static [u8] {
+    match version {
+        Version::Http10 => b"1.0 RockNet",
+        Version::Http11 => b"1.1 RockNet",
+        Version::Http2 => b"2 RockNet",
+        Version::Http3 => b"3 RockNet",
+    }
+}

@@ -1,0 +1,127 @@
+//! Why an upstream gave no answer, told to three: the client by a status, the operator by the log, and in `dev` mode by
+//! the page.
+
+use std::fmt;
+use std::io::{self, ErrorKind};
+use std::sync::Arc;
+
+use rocknet_proto::h1::{EncodeError, Fault};
+use rocknet_proto::status::Status;
+
+use super::Around;
+use super::upstream::Upstream;
+use crate::exchange::ContentError;
+use crate::handler::fixed;
+use crate::response::Response;
+
+#[derive(Debug)]
+pub enum Trouble {
+    /// Nobody listens there, or nobody may be asked.
+    Unreachable(io::Error),
+    /// Its name leads nowhere.
+    Unresolved(Arc<str>),
+    /// No answer in time.
+    Slow,
+    /// A connection that was kept was closed before anything came back. Asked again where that does no harm.
+    Unheard,
+    /// The connection broke before the answer was whole.
+    Broken(io::Error),
+    /// The connection was closed, and there was no answer.
+    Silent,
+    /// What answers does not keep to HTTP.
+    Fault(Fault),
+    /// The request cannot be said in HTTP/1.1.
+    Request(EncodeError),
+    Content(ContentError),
+}
+
+impl Trouble {
+    fn status(&self) -> Status {
+        match self {
+            Trouble::Unreachable(error) if error.kind() == ErrorKind::TimedOut => Status::GATEWAY_TIMEOUT,
+            Trouble::Unreachable(error) if is_shortage(error) => Status::SERVICE_UNAVAILABLE,
+            Trouble::Unreachable(_) | Trouble::Unresolved(_) => Status::BAD_GATEWAY,
+            Trouble::Unheard | Trouble::Broken(_) | Trouble::Silent | Trouble::Fault(_) => Status::BAD_GATEWAY,
+            Trouble::Slow => Status::GATEWAY_TIMEOUT,
+            Trouble::Request(_) => Status::BAD_REQUEST,
+            Trouble::Content(ContentError::TooLarge) => Status::CONTENT_TOO_LARGE,
+            Trouble::Content(ContentError::TooSlow) => Status::REQUEST_TIMEOUT,
+            Trouble::Content(ContentError::Cut) => Status::BAD_REQUEST,
+        }
+    }
+
+    /// What the operator can do about it; nothing where the client has to.
+    fn cure(&self, upstream: &str) -> Option<String> {
+        Some(match self {
+            Trouble::Unreachable(error) if error.kind() == ErrorKind::PermissionDenied => {
+                format!("RockNet may not open {upstream}. Give the user that it runs as the right to.")
+            }
+            Trouble::Unreachable(error) if error.kind() == ErrorKind::TimedOut => {
+                format!("Nothing answers at {upstream}. Is that the right host, and is there a firewall in between?")
+            }
+            Trouble::Unreachable(error) if is_shortage(error) => "Raise the limit of open files.".to_owned(),
+            Trouble::Unreachable(_) => {
+                format!("Nothing listens at {upstream}. Start that server, or correct `proxy` in the configuration.")
+            }
+            Trouble::Unresolved(_) => {
+                format!("The name in {upstream} is not known here. Correct `proxy` in the configuration, or the DNS.")
+            }
+            Trouble::Slow => format!(
+                "{upstream} takes longer than `first_byte` of its proxy allows. Raise that, or see what it waits for."
+            ),
+            Trouble::Unheard | Trouble::Broken(_) | Trouble::Silent => {
+                format!("{upstream} closed the connection before it had answered. Its own log may tell why.")
+            }
+            Trouble::Fault(_) => {
+                format!("What {upstream} answers is not HTTP/1.1. Is that the port of a web server, and without TLS?")
+            }
+            Trouble::Request(_) | Trouble::Content(_) => return None,
+        })
+    }
+
+    /// The answer, and a line in the log where it is the operator's matter.
+    pub fn tell(&self, upstream: &Upstream, around: &Around) -> Response {
+        let status = self.status();
+        let Some(cure) = self.cure(&upstream.name) else {
+            return Response::new(status);
+        };
+        self.log(upstream, around);
+        if around.is_dev() {
+            fixed::error_with_hint(status, Some(&cure))
+        } else {
+            Response::new(status)
+        }
+    }
+
+    pub fn log(&self, upstream: &Upstream, around: &Around) {
+        if upstream.told.is_due() {
+            tracing::error!(site = %around.site(), upstream = %upstream.name, "no answer: {self}");
+        }
+    }
+}
+
+/// Descriptors or memory.
+fn is_shortage(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let errno = Errno::from_io_error(error);
+    matches!(
+        errno,
+        Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS | Errno::ADDRNOTAVAIL)
+    )
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Trouble::Unreachable(error) => write!(f, "cannot connect: {error}"),
+            Trouble::Unresolved(error) => write!(f, "its name is not known: {error}"),
+            Trouble::Slow => f.write_str("it did not answer in time"),
+            Trouble::Unheard => f.write_str("it closed the connection"),
+            Trouble::Broken(error) => write!(f, "the connection broke: {error}"),
+            Trouble::Silent => f.write_str("it closed the connection without an answer"),
+            Trouble::Fault(fault) => f.write_str(fault.reason()),
+            Trouble::Request(error) => write!(f, "the request cannot be passed on: {error}"),
+            Trouble::Content(error) => write!(f, "the request did not come whole: {error:?}"),
+        }
+    }
+}

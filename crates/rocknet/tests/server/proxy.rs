@@ -1,0 +1,487 @@
+//! Requests passed on to other servers: what these are told, and what comes back from them, over HTTP/1.1 and HTTP/2.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::mpsc;
+
+use super::support::client::request;
+use super::support::http2::Http2;
+use super::support::upstream::{Next, Upstream, ok, say};
+use super::support::{Folder, Running};
+
+fn folder() -> Folder {
+    Folder::with(&[("www/index.html", "a page"), ("www/a.txt", "a file")])
+}
+
+fn proxied(upstream: &Upstream, more: &str) -> Running {
+    Running::site(folder(), &format!("{}\n{more}", upstream.key()))
+}
+
+#[test]
+fn requests_are_written_anew() {
+    let upstream = Upstream::saying(ok("hello"));
+    let server = proxied(&upstream, "");
+    let mut client = server.connect();
+    for (line, fields, expected_line, present, absent) in [
+        (
+            "GET /",
+            &[][..],
+            "GET / HTTP/1.1",
+            &["Host: localhost", "Via: 1.1 RockNet"][..],
+            &["Connection"][..],
+        ),
+        (
+            "GET /a%20b?x=1&y=%2F",
+            &["Host: example.com:8080"],
+            "GET /a%20b?x=1&y=%2F HTTP/1.1",
+            &["Host: example.com:8080", "X-Forwarded-Host: example.com:8080"],
+            &[],
+        ),
+        (
+            "GET http://other.test/x?y",
+            &["Host: other.test"],
+            "GET /x?y HTTP/1.1",
+            &["Host: other.test"],
+            &[],
+        ),
+        ("GET /a/../b//c/%2e/d", &[], "GET /b//c/d HTTP/1.1", &[], &[]),
+        (
+            "BREW /pot",
+            &[],
+            "BREW /pot HTTP/1.1",
+            &[],
+            &["Content-Length", "Transfer-Encoding"],
+        ),
+        ("DELETE /x", &[], "DELETE /x HTTP/1.1", &[], &["Content-Length"]),
+        (
+            "POST /x",
+            &["Content-Length: 0"],
+            "POST /x HTTP/1.1",
+            &["Content-Length: 0"],
+            &[],
+        ),
+        (
+            "GET /hop",
+            &[
+                "Connection: keep-alive, X-Mine, TE",
+                "X-Mine: 1",
+                "Keep-Alive: timeout=5",
+                "TE: trailers",
+                "Proxy-Connection: x",
+                "Upgrade: h2c",
+                "Proxy: http://evil",
+                "Proxy-Authorization: x",
+                "X-Kept: yes",
+            ],
+            "GET /hop HTTP/1.1",
+            &["X-Kept: yes"],
+            &[
+                "Connection",
+                "X-Mine",
+                "Keep-Alive",
+                "TE",
+                "Proxy-Connection",
+                "Upgrade",
+                "Proxy",
+                "Proxy-Authorization",
+            ],
+        ),
+        (
+            "GET /spoof",
+            &[
+                "X-Forwarded-For: 10.9.9.9",
+                "X-Forwarded-Proto: https",
+                "X-Forwarded-Host: evil",
+                "Forwarded: for=10.9.9.9",
+                "X-Real-IP: 10.9.9.9",
+            ],
+            "GET /spoof HTTP/1.1",
+            &[
+                "X-Forwarded-For: 127.0.0.1",
+                "X-Forwarded-Proto: http",
+                "X-Forwarded-Host: localhost",
+            ],
+            &["Forwarded", "X-Real-IP"],
+        ),
+    ] {
+        let answer = client.ask(line, fields);
+        answer.expect(line, 200, &["Content-Length: 5", "Server: RockNet", "Date"]);
+        assert_eq!(answer.text(), "hello", "{line}");
+        let asked = upstream.last();
+        assert_eq!(asked.line, expected_line);
+        for field in present {
+            let (name, value) = field.split_once(": ").expect("a field");
+            assert_eq!(asked.field(name), Some(value), "{line}: {asked:?}");
+        }
+        for name in absent {
+            assert_eq!(asked.field(name), None, "{line}");
+        }
+    }
+    assert_eq!(upstream.connections(), 1, "one connection was enough");
+}
+
+#[test]
+fn trusted_proxies_are_believed() {
+    let upstream = Upstream::saying(ok("hello"));
+    let text = format!(
+        "[server]\nworkers = 1\nevents = {{ wait = \"20ms\" }}\ntrusted_proxies = [\"127.0.0.0/8\"]\n[site.default]\nlisten = \"127.0.0.1:0\"\n{}\n",
+        upstream.key()
+    );
+    let server = Running::start(folder(), &text);
+    let fields = [
+        "X-Forwarded-For: 192.0.2.1",
+        "X-Forwarded-For: 10.0.0.1, 10.0.0.2",
+        "X-Forwarded-Proto: https",
+        "X-Forwarded-Host: shown.test",
+        "X-Real-IP: 192.0.2.1",
+    ];
+    server.ask("GET /", &fields).expect("trusted", 200, &[]);
+    let asked = upstream.last();
+    for (name, value) in [
+        ("X-Forwarded-For", "192.0.2.1, 10.0.0.1, 10.0.0.2, 127.0.0.1"),
+        ("X-Forwarded-Proto", "https"),
+        ("X-Forwarded-Host", "shown.test"),
+        ("X-Real-IP", "192.0.2.1"),
+        ("Host", "localhost"),
+    ] {
+        assert_eq!(asked.field(name), Some(value), "{asked:?}");
+    }
+}
+
+#[test]
+fn answers_come_back_as_they_are() {
+    let rows: &[(&str, &str, u16, &[&str], &str)] = &[
+        (
+            "length",
+            "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nX-A: 1\r\n\r\nabc",
+            200,
+            &["Content-Length: 3", "X-A: 1"],
+            "abc",
+        ),
+        (
+            "chunked whole",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n1;x=y\r\nc\r\n0\r\n\r\n",
+            200,
+            &["Content-Length: 3"],
+            "abc",
+        ),
+        (
+            "hop-by-hop",
+            "HTTP/1.1 200 Fine\r\nConnection: X-Mine\r\nX-Mine: 1\r\nKeep-Alive: timeout=9\r\nContent-Length: 0\r\nServer: old/1.0\r\n\r\n",
+            200,
+            &["!Connection", "!X-Mine", "!Keep-Alive", "Server: RockNet"],
+            "",
+        ),
+        (
+            "an error of its own",
+            "HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\nmine",
+            404,
+            &[],
+            "mine",
+        ),
+        (
+            "an empty error",
+            "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Basic\r\nContent-Length: 0\r\n\r\n",
+            401,
+            &["WWW-Authenticate: Basic", "Content-Length: 0"],
+            "",
+        ),
+        (
+            "nothing",
+            "HTTP/1.1 204 No Content\r\n\r\n",
+            204,
+            &["!Content-Length"],
+            "",
+        ),
+        (
+            "not modified",
+            "HTTP/1.1 304 Not Modified\r\nETag: \"x\"\r\nContent-Length: 7\r\n\r\n",
+            304,
+            &["ETag: \"x\""],
+            "",
+        ),
+        (
+            "an unknown status",
+            "HTTP/1.1 299 Hm\r\nContent-Length: 1\r\n\r\nx",
+            299,
+            &[],
+            "x",
+        ),
+        (
+            "interim first",
+            "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx",
+            200,
+            &[],
+            "x",
+        ),
+        ("no reason", "HTTP/1.1 200\r\nContent-Length: 1\r\n\r\nx", 200, &[], "x"),
+    ];
+    for (name, said, status, fields, content) in rows {
+        let upstream = Upstream::saying(*said);
+        let server = proxied(&upstream, "");
+        let mut client = server.connect();
+        for _ in 0..2 {
+            let answer = client.get("/");
+            answer.expect(name, *status, fields);
+            assert_eq!(answer.text(), *content, "{name}");
+        }
+        assert_eq!(upstream.connections(), 1, "{name}");
+    }
+    // Until the end of the connection, from servers of both versions.
+    for said in [
+        "HTTP/1.1 200 OK\r\n\r\nabc",
+        "HTTP/1.0 200 OK\r\nContent-Length: 3\r\n\r\nabc",
+        "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 3\r\n\r\nabc",
+    ] {
+        let upstream = Upstream::start(move |_, stream| {
+            say(stream, said);
+            Next::Close
+        });
+        let server = proxied(&upstream, "");
+        let mut client = server.connect();
+        for _ in 0..2 {
+            assert_eq!(client.get("/").expect(said, 200, &[]).text(), "abc");
+        }
+        assert_eq!(upstream.connections(), 2);
+    }
+}
+
+#[test]
+fn heads_alone() {
+    let upstream = Upstream::saying("HTTP/1.1 200 OK\r\nContent-Length: 12345\r\nX-A: 1\r\n\r\n");
+    let server = proxied(&upstream, "");
+    let mut client = server.connect();
+    for _ in 0..2 {
+        client
+            .ask("HEAD /", &[])
+            .expect("HEAD", 200, &["Content-Length: 12345", "X-A: 1"]);
+    }
+    assert_eq!(upstream.connections(), 1);
+    assert_eq!(upstream.last().line, "HEAD / HTTP/1.1");
+}
+
+#[test]
+fn content_goes_on_as_it_comes() {
+    let upstream = Upstream::start(|asked, stream| {
+        let said = format!("{} {:?}", asked.content.len(), asked.field("Content-Length"));
+        say(stream, ok(&said));
+        Next::Keep
+    });
+    let server = proxied(&upstream, "");
+    let mut client = server.connect();
+    let large = "x".repeat(3_000_000);
+    for (fields, content, expected) in [
+        (&["Content-Length: 5"][..], "hello".to_owned(), "5 Some(\"5\")"),
+        (&["Content-Length: 3000000"], large.clone(), "3000000 Some(\"3000000\")"),
+        (
+            &["Transfer-Encoding: chunked"],
+            "3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n".to_owned(),
+            "5 None",
+        ),
+        (
+            &["Content-Length: 4", "Expect: 100-continue"],
+            "abcd".to_owned(),
+            "4 Some(\"4\")",
+        ),
+    ] {
+        client.send(request("POST /", fields));
+        if fields.len() == 2 {
+            assert!(client.head().starts_with("HTTP/1.1 100 "), "{fields:?}");
+        }
+        client.send(&content);
+        assert_eq!(client.answer().expect("POST", 200, &[]).text(), expected);
+        let length: usize = expected
+            .split(' ')
+            .next()
+            .and_then(|n| n.parse().ok())
+            .expect("a number");
+        assert_eq!(upstream.last().content.len(), length);
+        assert_eq!(upstream.last().field("Expect"), None);
+    }
+    // The same by HTTP/2, where a length may be told or not.
+    let text = format!(
+        "[server]\nworkers = 1\nh2c = true\nevents = {{ wait = \"20ms\" }}\n[site.default]\nlisten = \"127.0.0.1:0\"\n{}\n",
+        upstream.key()
+    );
+    let server = Running::start(folder(), &text);
+    let mut client = Http2::to(server.address());
+    let asked = client
+        .request("POST", "/x?y")
+        .header("cookie", "a=1")
+        .header("cookie", "b=2");
+    let answer = client.send(asked, large.as_bytes()).expect("an answer");
+    assert_eq!(
+        (answer.status.as_u16(), &answer.content[..]),
+        (200, &b"3000000 None"[..])
+    );
+    let seen = upstream.last();
+    assert_eq!(
+        (&*seen.line, seen.field("Cookie")),
+        ("POST /x?y HTTP/1.1", Some("a=1; b=2"))
+    );
+    assert_eq!(seen.field("Via"), Some("2 RockNet"));
+    let asked = client.request("PUT", "/").header("content-length", "3000000");
+    assert_eq!(
+        client.send(asked, large.as_bytes()).expect("an answer").content,
+        b"3000000 Some(\"3000000\")"
+    );
+    assert_eq!(client.get("/").content, b"0 None");
+}
+
+#[test]
+fn large_answers_stream_in_both_versions() {
+    const SIZE: usize = 5_000_000;
+    for head in [
+        format!("HTTP/1.1 200 OK\r\nContent-Length: {SIZE}\r\n\r\n"),
+        "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n".to_owned(),
+    ] {
+        let is_told = head.contains("Length");
+        let upstream = Upstream::start(move |_, stream| {
+            say(stream, &head);
+            for _ in 0..SIZE / 1000 {
+                say(stream, [b'z'; 1000]);
+            }
+            if is_told { Next::Keep } else { Next::Close }
+        });
+        let text = format!(
+            "[server]\nworkers = 1\nh2c = true\nevents = {{ wait = \"20ms\" }}\n[site.default]\nlisten = \"127.0.0.1:0\"\n{}\n",
+            upstream.key()
+        );
+        let server = Running::start(folder(), &text);
+        let length = SIZE.to_string();
+        let mut client = server.connect();
+        for _ in 0..2 {
+            let answer = client.get("/");
+            assert_eq!(answer.field("Content-Length"), is_told.then_some(&*length));
+            assert!(answer.body.len() == SIZE && answer.body.iter().all(|byte| *byte == b'z'));
+        }
+        let mut client = Http2::to(server.address());
+        let answer = client.get("/");
+        assert_eq!(answer.content.len(), SIZE);
+        let told = answer
+            .fields
+            .get("content-length")
+            .and_then(|length| length.to_str().ok());
+        assert_eq!(told, is_told.then_some(&*length));
+        assert_eq!(upstream.connections(), if is_told { 1 } else { 3 });
+    }
+}
+
+#[test]
+fn events_are_not_held_back() {
+    let (more, wanted) = mpsc::channel::<()>();
+    let wanted = std::sync::Arc::new(std::sync::Mutex::new(wanted));
+    let upstream = Upstream::start(move |_, stream| {
+        say(
+            stream,
+            "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n",
+        );
+        for number in 0..3 {
+            say(stream, format!("8\r\ndata: {number}\n\r\n"));
+            // The next is said when the last was seen.
+            let _ = wanted.lock().expect("one reader").recv();
+        }
+        say(stream, "0\r\n\r\n");
+        Next::Keep
+    });
+    let server = proxied(&upstream, "");
+    let mut client = server.connect();
+    client.send(request("GET /", &[]));
+    assert!(client.head().contains("Transfer-Encoding: chunked\r\n"));
+    for number in 0..3 {
+        assert_eq!(client.bytes(13), format!("8\r\ndata: {number}\n\r\n").into_bytes());
+        more.send(()).expect("an upstream that waits");
+    }
+    assert_eq!(client.bytes(5), b"0\r\n\r\n");
+    drop(more);
+    assert_eq!(client.get("/x").status, 200, "the connection goes on");
+}
+
+#[test]
+fn routes_rank_by_specificity() {
+    let (one, two) = (Upstream::saying(ok("one")), Upstream::saying(ok("two")));
+    let keys = format!(
+        "{}\n[site.default.route.\"/api/*\"]\n{}\n[site.default.route.\"/api/files/*\"]\nroot = \"www\"\n[site.default.route.\"/index.html\"]\nproxy = false\n",
+        one.key(),
+        two.key()
+    );
+    let server = Running::site(folder(), &keys);
+    for (path, content) in [
+        ("/", "one"),
+        ("/a.txt", "one"),
+        ("/api/x", "two"),
+        ("/api/files/../x", "two"),
+        ("/index.html", "a page"),
+    ] {
+        assert_eq!(server.get(path).text(), content, "{path}");
+    }
+    assert_eq!(server.get("/api/files/a.txt").status, 404);
+    // A rule leads elsewhere, and that is what is asked for.
+    let keys = format!(
+        "{}\n[[site.default.rule]]\npath = \"/old/*\"\nrewrite = \"/new/{{*}}\"\n",
+        one.key()
+    );
+    let server = Running::site(folder(), &keys);
+    assert_eq!(server.get("/old/x?y=1").text(), "one");
+    assert_eq!(one.last().line, "GET /new/x?y=1 HTTP/1.1");
+    // Files of a site whose one route is passed on.
+    let keys = format!("[site.default.route.\"/api/*\"]\n{}\n", one.key());
+    let server = Running::site(folder(), &keys);
+    for (path, content) in [("/", "a page"), ("/a.txt", "a file"), ("/api/", "one")] {
+        assert_eq!(server.get(path).text(), content, "{path}");
+    }
+}
+
+#[test]
+fn sockets_in_the_file_system_are_reached() {
+    use std::os::unix::net::UnixListener;
+    let folder = folder();
+    let listener = UnixListener::bind(folder.path("app.sock")).expect("a socket");
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut buffer = [0; 4096];
+            while stream.read(&mut buffer).is_ok_and(|count| count > 0) {
+                let _ = stream.write_all(ok("by a socket").as_bytes());
+            }
+        }
+    });
+    let server = Running::site(folder, "proxy = \"unix:app.sock\"");
+    let mut client = server.connect();
+    for _ in 0..2 {
+        assert_eq!(client.get("/").text(), "by a socket");
+    }
+}
+
+#[test]
+fn a_client_that_leaves_ends_the_request() {
+    let (gone, ended) = mpsc::channel();
+    let upstream = Upstream::raw(move |mut stream: TcpStream| {
+        let mut buffer = [0; 4096];
+        let _ = stream.read(&mut buffer);
+        // The end of the connection, when nobody wants the answer any more.
+        let _ = gone.send(stream.read(&mut buffer).map_or(0, |count| count));
+    });
+    let server = proxied(&upstream, "");
+    let mut client = server.connect();
+    client.send(request("POST /", &["Content-Length: 10"]));
+    client.send("12345");
+    drop(client);
+    assert!(ended.recv_timeout(super::support::DEADLINE).is_ok());
+    let mut client = server.connect();
+    client.send(request("GET /", &[]));
+    client.end();
+    drop(client);
+    assert_eq!(ended.recv_timeout(super::support::DEADLINE), Ok(0));
+}
+
+#[test]
+fn names_are_looked_up_and_nobody_waits_for_them_at_start() {
+    let upstream = Upstream::saying(ok("by name"));
+    let port = upstream.url().rsplit(':').next().expect("a port").to_owned();
+    let keys = format!(
+        "proxy = \"http://localhost:{port}\"\n[site.default.route.\"/none\"]\nproxy = \"http://no-such-name.invalid\"\n"
+    );
+    let server = Running::site(folder(), &keys);
+    assert_eq!(server.get("/").text(), "by name");
+    server.get("/none").expect("no such name", 502, &[]);
+}

@@ -1,0 +1,212 @@
+//! Upstreams that break the rules, die, or take their time: what the client gets, and that nothing of it is passed on.
+
+use std::io::Read;
+use std::net::{Shutdown, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::support::client::request;
+use super::support::upstream::{Next, Upstream, ok, say};
+use super::support::{Folder, Running};
+
+/// Far more than anything here takes.
+const PATIENT: &str = "first_byte = \"20s\", idle = \"20s\"";
+/// For servers that are silent within an answer.
+const SOON: &str = "first_byte = \"20s\", idle = \"300ms\"";
+/// For servers that are silent before.
+const AT_ONCE: &str = "first_byte = \"300ms\"";
+
+fn proxied(to: &str, times: &str, mode: &str) -> Running {
+    let text = format!(
+        "[server]\nmode = \"{mode}\"\nworkers = 1\nevents = {{ wait = \"20ms\" }}\n[site.default]\nlisten = \"127.0.0.1:0\"\nproxy = {{ to = {to}, {times} }}\n"
+    );
+    Running::start(Folder::with(&[]), &text)
+}
+
+fn to(upstream: &Upstream) -> String {
+    format!("\"{}\"", upstream.url())
+}
+
+#[test]
+fn garbage_is_502_and_never_passed_on() {
+    let endless = format!("HTTP/1.1 200 OK\r\n{}", "X-A: 1234567890\r\n".repeat(5000));
+    for said in [
+        "hello\r\n\r\n",
+        "HTTP/1.1 20x OK\r\n\r\n",
+        "HTTP/2 200 OK\r\n\r\n",
+        "HTTP/1.1 200 OK\nContent-Length: 0\n\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd",
+        "HTTP/1.1 200 OK\r\nContent-Length: 3, 3\r\n\r\nabc",
+        "HTTP/1.1 200 OK\r\nContent-Length: -3\r\n\r\nabc",
+        "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\nabc",
+        "HTTP/1.1 200 OK\r\nNo colon\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nX: a\0b\r\n\r\n",
+        "HTTP/1.1 200 OK\r\n folded: yes\r\n\r\n",
+        "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: evil\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nno size\r\n",
+        &"HTTP/1.1 100 Continue\r\n\r\n".repeat(1000),
+        "\x16\x03\x01\x02\x00\x01",
+        &endless,
+        "HTTP/1.1 200 OK\r\nContent-Le",
+        "",
+    ] {
+        let said = said.to_owned();
+        let shown: String = said.chars().take(60).collect();
+        let upstream = Upstream::start(move |_, stream| {
+            say(stream, &said);
+            Next::Close
+        });
+        let server = proxied(&to(&upstream), PATIENT, "prod");
+        let mut client = server.connect();
+        let answer = client.get("/");
+        answer.expect(&shown, 502, &["Server: RockNet", "!X-A", "!Upgrade"]);
+        assert!(answer.text().contains("502"), "{shown}: {answer:?}");
+        assert_eq!(client.get("/").status, 502, "{shown}: the client's connection goes on");
+    }
+}
+
+#[test]
+fn what_is_cut_is_seen_to_be_cut() {
+    for said in [
+        "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nzz\r\n",
+    ] {
+        let upstream = Upstream::raw(move |mut stream: TcpStream| {
+            let mut buffer = [0; 4096];
+            let _ = stream.read(&mut buffer);
+            // In two parts: the first begins an answer.
+            let (first, second) = said.split_at(said.len() - 2);
+            say(&mut stream, first);
+            let _ = stream.read(&mut [0]).is_err();
+            say(&mut stream, second);
+        });
+        // The second part never comes: the upstream is silent until `idle` has passed.
+        let server = proxied(&to(&upstream), SOON, "prod");
+        let mut client = server.connect();
+        client.send(request("GET /", &[]));
+        assert!(client.head().starts_with("HTTP/1.1 200 "), "{said}");
+        let rest = String::from_utf8_lossy(&client.rest()).into_owned();
+        assert!(!rest.ends_with("0\r\n\r\n") && rest.len() < 10, "{said}: {rest:?}");
+        // And one that closes in the middle.
+        let upstream = Upstream::raw(move |mut stream: TcpStream| {
+            let mut buffer = [0; 4096];
+            let _ = stream.read(&mut buffer);
+            say(&mut stream, said);
+            let _ = stream.shutdown(Shutdown::Write);
+            let _ = stream.read(&mut buffer);
+        });
+        let server = proxied(&to(&upstream), SOON, "prod");
+        let mut client = server.connect();
+        client.send(request("GET /", &["Connection: close"]));
+        let rest = String::from_utf8_lossy(&client.rest()).into_owned();
+        assert!(!rest.ends_with("0\r\n\r\n"), "{said}: {rest:?}");
+        assert!(
+            rest.contains(" 502 ") || !rest.contains("Content-Length: 3\r\n"),
+            "{said}: {rest:?}"
+        );
+    }
+}
+
+#[test]
+fn silence_and_absence_are_told_apart() {
+    let silent = Upstream::raw(|mut stream: TcpStream| {
+        let _ = stream.read_to_end(&mut Vec::new());
+    });
+    let dripping = Upstream::raw(|mut stream: TcpStream| {
+        let mut buffer = [0; 4096];
+        let _ = stream.read(&mut buffer);
+        for byte in "HTTP/1.1 200 OK\r\n".bytes().cycle().take(10_000) {
+            say(&mut stream, [byte]);
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    });
+    for (upstream, status, hint) in [
+        (to(&silent), 504, "takes longer"),
+        (to(&dripping), 504, "takes longer"),
+        (
+            "\"http://127.0.0.1:1\"".to_owned(),
+            502,
+            "Nothing listens at http://127.0.0.1:1",
+        ),
+        (
+            "\"unix:/nonexistent/socket\"".to_owned(),
+            502,
+            "Nothing listens at unix:/nonexistent/socket",
+        ),
+    ] {
+        let server = proxied(&upstream, AT_ONCE, "dev");
+        let answer = server.get("/");
+        assert_eq!(answer.status, status, "{upstream}: {answer:?}");
+        assert!(answer.text().contains(hint), "{upstream}: {}", answer.text());
+        let server = proxied(&upstream, AT_ONCE, "prod");
+        let answer = server.get("/");
+        assert_eq!(answer.status, status, "{upstream}: {answer:?}");
+        assert!(!answer.text().contains(hint), "{upstream}: told to strangers");
+    }
+}
+
+#[test]
+fn a_connection_that_closed_unheard_is_replaced_where_that_does_no_harm() {
+    let requests = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&requests);
+    // Each connection answers once, and is closed when it is used again.
+    let upstream = Upstream::raw(move |mut stream: TcpStream| {
+        let mut buffer = [0; 4096];
+        let _ = stream.read(&mut buffer);
+        count.fetch_add(1, Ordering::SeqCst);
+        say(&mut stream, ok("once"));
+        let _ = stream.read(&mut buffer);
+    });
+    let server = proxied(&to(&upstream), PATIENT, "prod");
+    let mut client = server.connect();
+    for number in 1..=5 {
+        client.get("/").expect("GET", 200, &[]);
+        assert_eq!(requests.load(Ordering::SeqCst), number);
+    }
+    // What may have been done is not done again.
+    client.ask("POST /", &["Content-Length: 0"]).expect("POST", 502, &[]);
+    assert_eq!(requests.load(Ordering::SeqCst), 5);
+}
+
+#[test]
+fn the_next_server_is_asked_where_one_is_not_reached() {
+    let upstream = Upstream::saying(ok("here"));
+    let server = proxied(
+        &format!("[\"http://127.0.0.1:1\", \"{}\"]", upstream.url()),
+        PATIENT,
+        "prod",
+    );
+    let mut client = server.connect();
+    for _ in 0..6 {
+        assert_eq!(client.get("/").expect("GET", 200, &[]).text(), "here");
+    }
+    client.send(request("POST /", &["Content-Length: 3"]));
+    client.send("abc");
+    client.answer().expect("POST", 200, &[]);
+    assert_eq!(upstream.last().content, b"abc");
+    let server = proxied("[\"http://127.0.0.1:1\", \"http://127.0.0.1:2\"]", PATIENT, "prod");
+    server.get("/").expect("nobody", 502, &[]);
+}
+
+#[test]
+fn an_answer_may_come_before_the_request_is_whole() {
+    let upstream = Upstream::raw(|mut stream: TcpStream| {
+        let mut buffer = [0; 4096];
+        let _ = stream.read(&mut buffer);
+        say(
+            &mut stream,
+            "HTTP/1.1 413 Too Much\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno",
+        );
+        let _ = stream.shutdown(Shutdown::Write);
+        let _ = stream.read_to_end(&mut Vec::new());
+    });
+    let server = proxied(&to(&upstream), PATIENT, "prod");
+    let mut client = server.connect();
+    client.send(request("POST /", &["Content-Length: 1000000"]));
+    client.send("x".repeat(1000));
+    let answer = client.answer();
+    answer.expect("early", 413, &[]);
+    assert_eq!(answer.text(), "no");
+}

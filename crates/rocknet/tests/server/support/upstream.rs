@@ -1,0 +1,166 @@
+//! A web server that tests write: it reads requests as a strict server does, and answers byte for byte as it is told.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread;
+
+pub struct Upstream {
+    address: SocketAddr,
+    connections: Arc<AtomicUsize>,
+    seen: Arc<Mutex<Vec<Asked>>>,
+}
+
+/// A request as it came.
+#[derive(Debug, Default, Clone)]
+pub struct Asked {
+    /// `GET /path HTTP/1.1`
+    pub line: String,
+    pub fields: Vec<(String, String)>,
+    pub content: Vec<u8>,
+}
+
+/// What becomes of a connection behind an answer.
+pub enum Next {
+    Keep,
+    Close,
+}
+
+impl Asked {
+    pub fn field(&self, name: &str) -> Option<&str> {
+        let mut values = self.fields.iter().filter(|(known, _)| known.eq_ignore_ascii_case(name));
+        let value = values.next().map(|(_, value)| value.as_str());
+        assert!(values.next().is_none(), "{name} more than once in {self:?}");
+        value
+    }
+}
+
+impl Upstream {
+    /// Reads each request whole, and has `answer` write what comes back.
+    pub fn start(answer: impl Fn(&Asked, &mut TcpStream) -> Next + Send + Sync + Clone + 'static) -> Upstream {
+        let seen: Arc<Mutex<Vec<Asked>>> = Arc::default();
+        let all = Arc::clone(&seen);
+        let serve = move |stream: TcpStream| {
+            let mut reader = BufReader::new(stream.try_clone().expect("a second handle"));
+            let mut stream = stream;
+            while let Ok(Some(asked)) = request(&mut reader) {
+                lock(&all).push(asked.clone());
+                if let Next::Close = answer(&asked, &mut stream) {
+                    return;
+                }
+            }
+        };
+        Upstream {
+            seen,
+            ..Upstream::raw(serve)
+        }
+    }
+
+    /// Answers each request with these bytes, and keeps the connection.
+    pub fn saying(answer: impl Into<Vec<u8>>) -> Upstream {
+        let answer = answer.into();
+        Upstream::start(move |_, stream| {
+            say(stream, &answer);
+            Next::Keep
+        })
+    }
+
+    /// Does with each connection what `serve` says, in a thread of its own.
+    pub fn raw(serve: impl Fn(TcpStream) + Send + Sync + Clone + 'static) -> Upstream {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port to listen at");
+        let address = listener.local_addr().expect("its address");
+        let connections = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&connections);
+        // Both end with the test's process: nobody waits for them.
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                count.fetch_add(1, Ordering::SeqCst);
+                let _ = stream.set_nodelay(true);
+                let serve = serve.clone();
+                thread::spawn(move || serve(stream));
+            }
+        });
+        Upstream {
+            address,
+            connections,
+            seen: Arc::default(),
+        }
+    }
+
+    /// As it is written in a configuration.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// The key of a site that passes all on to this.
+    pub fn key(&self) -> String {
+        format!("proxy = \"{}\"", self.url())
+    }
+
+    /// Connections that were made so far.
+    pub fn connections(&self) -> usize {
+        self.connections.load(Ordering::SeqCst)
+    }
+
+    /// The request that came last.
+    pub fn last(&self) -> Asked {
+        lock(&self.seen).last().expect("a request").clone()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().expect("no test has failed while it was locked")
+}
+
+/// The next request with its content; `None` at the end of the connection.
+pub fn request(reader: &mut impl BufRead) -> io::Result<Option<Asked>> {
+    let Some(first) = line(reader)? else { return Ok(None) };
+    let mut asked = Asked {
+        line: first,
+        ..Asked::default()
+    };
+    while let Some(line) = line(reader)?.filter(|line| !line.is_empty()) {
+        let (name, value) = line.split_once(": ").unwrap_or_else(|| panic!("{line:?} is no field"));
+        asked.fields.push((name.to_owned(), value.to_owned()));
+    }
+    if asked.field("Transfer-Encoding") == Some("chunked") {
+        assert_eq!(asked.field("Content-Length"), None, "a length beside chunks");
+        while let Some(size) = line(reader)? {
+            let size = usize::from_str_radix(&size, 16).unwrap_or_else(|_| panic!("{size:?} is no size"));
+            let mut chunk = vec![0; size + 2];
+            reader.read_exact(&mut chunk)?;
+            assert!(chunk.ends_with(b"\r\n"));
+            if size == 0 {
+                break;
+            }
+            asked.content.extend_from_slice(&chunk[..size]);
+        }
+    } else if let Some(length) = asked.field("Content-Length") {
+        let length = length.parse().expect("a length");
+        asked.content = vec![0; length];
+        reader.read_exact(&mut asked.content)?;
+    }
+    Ok(Some(asked))
+}
+
+fn line(reader: &mut impl BufRead) -> io::Result<Option<String>> {
+    let mut line = String::new();
+    if reader.read_line(&mut line)? == 0 {
+        return Ok(None);
+    }
+    let line = line
+        .strip_suffix("\r\n")
+        .unwrap_or_else(|| panic!("{line:?} ends without CRLF"));
+    Ok(Some(line.to_owned()))
+}
+
+/// Sends to one that may have gone.
+pub fn say(stream: &mut TcpStream, bytes: impl AsRef<[u8]>) {
+    let _ = stream.write_all(bytes.as_ref());
+}
+
+/// A whole answer with a length.
+pub fn ok(content: &str) -> String {
+    format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{content}", content.len())
+}
