@@ -12,6 +12,7 @@ pub mod file;
 #[cfg(unix)]
 pub mod holder;
 pub mod link;
+pub mod niceness;
 pub mod queue;
 #[cfg(unix)]
 pub mod rights;

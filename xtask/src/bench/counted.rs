@@ -46,14 +46,14 @@ const IDLE: usize = 10_000;
 const COUNTED_REQUESTS: usize = 480;
 
 /// A server that was started for one purpose.
-struct Started {
+pub(super) struct Started {
     server: Server,
-    port: u16,
-    scratch: PathBuf,
+    pub port: u16,
+    pub scratch: PathBuf,
     milliseconds: f64,
 }
 
-fn start_one(run: &Run, lane: &Lane, wrapper: &[&str]) -> Result<Started, Failure> {
+pub(super) fn start_one(run: &Run, lane: &Lane, wrapper: &[&str]) -> Result<Started, Failure> {
     let scratch = run.site.scratch(lane.name)?;
     let port = free_port()?;
     let setting = Setting {
@@ -86,7 +86,7 @@ fn hello() -> String {
 }
 
 /// One line a server, failures told in their place.
-fn table(
+pub(super) fn table(
     lanes: &[Lane],
     columns: &[&str],
     note: &'static str,

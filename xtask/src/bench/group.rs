@@ -3,6 +3,7 @@
 pub mod h1;
 pub mod h2;
 pub mod io;
+pub mod priority;
 pub mod tls;
 
 use super::goals::Goal;
@@ -18,7 +19,7 @@ pub struct Group {
 }
 
 /// Every group of the bench.
-pub const ALL: &[Group] = &[h1::GROUP, h2::GROUP, io::GROUP, tls::GROUP];
+pub const ALL: &[Group] = &[h1::GROUP, h2::GROUP, io::GROUP, tls::GROUP, priority::GROUP];
 
 #[cfg(test)]
 mod tests {

@@ -26,6 +26,10 @@ pub enum Variant {
     Sites(u32),
     /// As many with a certificate each.
     Certificates(u32),
+    /// Two routes that list folders; `ranked`: of high and low priority.
+    Listings {
+        ranked: bool,
+    },
 }
 
 /// What is spoken below HTTP.
@@ -127,7 +131,7 @@ impl Variant {
     pub fn host(self) -> Option<String> {
         match self {
             Self::Sites(count) | Self::Certificates(count) => Some(site_name(count / 2)),
-            Self::Plain | Self::AccessLog => None,
+            Self::Plain | Self::AccessLog | Self::Listings { .. } => None,
         }
     }
 }

@@ -7,6 +7,7 @@
 mod client;
 mod content;
 mod counted;
+mod flood;
 mod goals;
 mod group;
 mod http2;

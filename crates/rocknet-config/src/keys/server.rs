@@ -101,8 +101,9 @@ pub(super) const KEYS: &[Key] = &[
         &[Scope::Server],
         // As many as the pool starts; disks answer no faster to more.
         Kind::Integer { min: 0, max: 512 },
-        "Threads for work that waits: disks, compression of large answers, programs. They serve high before normal \
-         before low priority. There is always one, for files.",
+        "Threads for work that waits: disks, compression of large answers, programs. They serve high before \
+         normal priority; work of low priority has half as many threads more, which give way to all others. There is \
+         always one, for files.",
     )
     .default("4")
     .example("blocking_threads = 8")

@@ -176,9 +176,10 @@ pub(super) const KEYS: &[Key] = &[
         Kind::Choice(&[
             Word::new("high", "before all others"),
             Word::new("normal", "in between"),
-            Word::new("low", "after all others, yet never starved"),
+            Word::new("low", "behind all others, yet never starved"),
         ]),
-        "Which work goes first in the pool of blocking threads.",
+        "Which work goes first in the pool of blocking threads. High goes before normal; low has threads of its own, which the \
+         system runs when others leave the processor free, so that a flood of it keeps nobody waiting.",
     )
     .default("\"normal\"")
     .example("priority = \"high\""),

@@ -1,4 +1,8 @@
 //! The threads that run jobs, started again when they die, and what they count.
+//!
+//! Where there are several threads, jobs of low priority have threads of their own, to which the system gives time when
+//! nobody else wants it: a job that has begun cannot be called back, and those that compute take what a job of high priority
+//! would need, however early that one's turn came.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -9,6 +13,7 @@ use rocknet_config::model::Priority;
 use super::clock::{Clock, SystemClock};
 use super::job::{Job, JobError, Outcome, Task, task};
 use super::queue::{LEVELS, PRIORITIES, Queue, level};
+use rocknet_io::niceness;
 
 /// A handle to the pool; all clones are one pool. When the last is dropped, the threads finish what waits and end.
 #[derive(Clone)]
@@ -66,12 +71,14 @@ impl Pool {
             counts: [Counts::default(); LEVELS],
             phase: Phase::Open,
             missing: (0..threads).collect(),
+            has_behind: false,
             alive: 0,
             restarts: 0,
         };
         let shared = Shared {
             state: Mutex::new(state),
             ready: Condvar::new(),
+            ready_behind: Condvar::new(),
             ended: Condvar::new(),
             clock: Box::new(clock),
             threads,
@@ -90,6 +97,10 @@ impl Pool {
         let (task, receiver) = task(job);
         let now = shared.clock.now();
         let mut state = shared.lock();
+        if priority == Priority::Low && !state.has_behind {
+            state.has_behind = true;
+            state.missing.extend(shared.threads..shared.threads + shared.behind());
+        }
         if !state.missing.is_empty() && state.phase == Phase::Open {
             state = shared.heal(state);
         }
@@ -102,7 +113,7 @@ impl Pool {
             match state.queue.push(priority, task, now) {
                 Ok(ticket) => {
                     drop(state);
-                    shared.ready.notify_one();
+                    shared.ready_for(priority).notify_one();
                     let shared = Arc::clone(shared);
                     let cancel = move || {
                         let mut state = shared.lock();
@@ -151,7 +162,7 @@ impl Pool {
         let left: Vec<_> = state.queue.drain().collect();
         let abandoned = state.counts.iter().map(|counts| counts.running).sum();
         drop(state);
-        shared.ready.notify_all();
+        shared.wake_all();
         Stop {
             dropped: left.len(),
             abandoned,
@@ -177,6 +188,8 @@ struct Shared {
     state: Mutex<State>,
     /// A job has come, or the phase has changed.
     ready: Condvar,
+    /// The same for jobs of low priority, where they have threads of their own.
+    ready_behind: Condvar,
     /// A thread has ended.
     ended: Condvar,
     clock: Box<dyn Clock>,
@@ -190,6 +203,8 @@ struct State {
     phase: Phase,
     /// Numbers of threads that there should be and are not.
     missing: Vec<usize>,
+    /// Whether threads for low priority have been asked for.
+    has_behind: bool,
     alive: usize,
     restarts: u64,
 }
@@ -236,8 +251,34 @@ impl Shared {
         if state.phase == Phase::Open {
             state.phase = Phase::Closing;
         }
-        self.ready.notify_all();
+        self.wake_all();
         state
+    }
+
+    fn wake_all(&self) {
+        self.ready.notify_all();
+        self.ready_behind.notify_all();
+    }
+
+    /// How many threads there are for low priority alone, beside the others; none where there is one thread for all.
+    fn behind(&self) -> usize {
+        self.threads / 2
+    }
+
+    fn ready_for(&self, priority: Priority) -> &Condvar {
+        match priority {
+            Priority::Low if self.behind() > 0 => &self.ready_behind,
+            _ => &self.ready,
+        }
+    }
+
+    /// What the thread of this number does.
+    fn priorities_of(&self, number: usize) -> &'static [Priority] {
+        match number < self.threads {
+            true if self.behind() > 0 => &[Priority::High, Priority::Normal],
+            true => &PRIORITIES,
+            false => &[Priority::Low],
+        }
     }
 
     /// Starts the threads that are missing, as far as the system gives them.
@@ -266,18 +307,19 @@ impl Shared {
         );
     }
 
-    /// Waits for a job; `None` when there will be no more.
-    fn next(&self) -> Option<(Priority, Task)> {
+    /// Waits for a job of some priorities; `None` when there will be no more.
+    fn next(&self, priorities: &[Priority]) -> Option<(Priority, Task)> {
+        let ready = priorities.first().map_or(&self.ready, |first| self.ready_for(*first));
         let mut state = self.lock();
         while state.phase != Phase::Stopped {
-            if let Some((priority, task)) = state.queue.pop(self.clock.now()) {
+            if let Some((priority, task)) = state.queue.pop_of(priorities, self.clock.now()) {
                 state.counts[level(priority)].running += 1;
                 return Some((priority, task));
             }
             if state.phase == Phase::Closing {
                 break;
             }
-            state = self.ready.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = ready.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         None
     }
@@ -303,7 +345,11 @@ enum Stage {
 impl Post {
     fn work(mut self) {
         self.stage = Stage::Waiting;
-        while let Some((priority, task)) = self.shared.next() {
+        let priorities = self.shared.priorities_of(self.number);
+        if priorities == [Priority::Low] {
+            niceness::step_back();
+        }
+        while let Some((priority, task)) = self.shared.next(priorities) {
             self.stage = Stage::Running(priority);
             let outcome = task();
             self.shared.lock().count(priority, outcome);
@@ -344,7 +390,8 @@ impl Drop for Post {
 /// With its number it stays within the 15 bytes Linux keeps of a thread's name.
 const THREAD_NAME: &str = "rn-block-";
 
-/// Far more than disks serve at once; beyond, threads only cost memory. It also keeps names within their 15 bytes.
+/// Far more than disks serve at once; beyond, threads only cost memory. It also keeps names within their 15 bytes, those of
+/// threads for low priority included.
 pub const MAX_THREADS: usize = 512;
 
 #[cfg(test)]

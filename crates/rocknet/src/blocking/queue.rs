@@ -60,11 +60,16 @@ impl<J> Queue<J> {
 
     /// Takes the next job out.
     pub fn pop(&mut self, now: Duration) -> Option<(Priority, J)> {
+        self.pop_of(&PRIORITIES, now)
+    }
+
+    /// Takes the next job of some priorities out.
+    pub fn pop_of(&mut self, priorities: &[Priority], now: Duration) -> Option<(Priority, J)> {
         let in_front = |priority: Priority| {
             let waiting = self.levels[level(priority)].front()?;
             Some((waiting.level(level(priority), now), waiting.number, priority))
         };
-        let (_, _, priority) = PRIORITIES.into_iter().filter_map(in_front).min()?;
+        let (_, _, priority) = priorities.iter().copied().filter_map(in_front).min()?;
         self.levels[level(priority)]
             .pop_front()
             .map(|waiting| (priority, waiting.job))

@@ -1,6 +1,7 @@
 //! RockNet itself, built for release from this checkout.
 
 use super::{Launch, NO_LIMIT, Peer, Setting, write};
+use crate::bench::flood::create_lists;
 use crate::bench::lane::{Scheme, Variant, site_name};
 use crate::{Failure, repository};
 use std::fmt::Write as _;
@@ -95,6 +96,20 @@ fn configuration(setting: &Setting<'_>) -> Result<String, Failure> {
         }
     } else {
         let _ = write!(text, "[site.\":{port}\"]\nroot = \"{root}\"\n");
+        if let Variant::Listings { ranked } = setting.variant {
+            let lists = setting.scratch.join("lists");
+            create_lists(&lists)?;
+            for name in ["high", "low"] {
+                let _ = write!(
+                    text,
+                    "[site.\":{port}\".route.\"/{name}/*\"]\nroot = \"{}\"\nbrowse = true\n",
+                    lists.display()
+                );
+                if ranked {
+                    let _ = writeln!(text, "priority = \"{name}\"");
+                }
+            }
+        }
         if let Some(certificate) = setting.certificate()? {
             let (chain, key) = (certificate.chain.display(), certificate.key.display());
             let _ = writeln!(text, "tls = {{ cert = \"{chain}\", key = \"{key}\" }}");
@@ -122,6 +137,13 @@ mod tests {
             (Variant::Plain, ecdsa, Version::Http1, Page::Hello, 1),
             (Variant::AccessLog, Scheme::Http, Version::Http1, Page::Hello, 1),
             (Variant::Sites(1), Scheme::Http, Version::Http1, Page::Hello, 1),
+            (
+                Variant::Listings { ranked: true },
+                Scheme::Http,
+                Version::Http1,
+                Page::Hello,
+                1,
+            ),
             (Variant::Sites(20), Scheme::Http, Version::Http1, Page::Hello, 20),
             (Variant::Certificates(20), rsa, Version::Http1, Page::Hello, 20),
         ] {

@@ -379,3 +379,40 @@ fn the_last_handle_gone_ends_the_threads() {
         assert_eq!(state.alive, 0);
     }
 }
+
+#[test]
+fn low_priority_has_threads_of_its_own_where_there_are_several() {
+    let pool = Pool::new(2);
+    // More than anybody has threads for, and none comes to an end.
+    let (release, held) = channel::<()>();
+    let held = Arc::new(Mutex::new(held));
+    let (begun, begins) = channel();
+    let flood: Vec<_> = (0..8)
+        .map(|_| {
+            let (begun, held) = (begun.clone(), Arc::clone(&held));
+            pool.spawn(Low, move || {
+                begun.send(thread::current().name().map(str::to_owned)).unwrap();
+                let _ = held.lock().unwrap().recv();
+            })
+        })
+        .collect();
+    assert_eq!(begins.recv().unwrap().as_deref(), Some("rn-block-2"));
+    for priority in [High, Normal] {
+        let name = wait(pool.spawn(priority, || thread::current().name().map(str::to_owned)));
+        let name = name.unwrap().unwrap();
+        assert!(["rn-block-0", "rn-block-1"].contains(&name.as_str()), "{name}");
+    }
+    assert_eq!((pool.stats().threads, pool.stats().alive), (2, 3));
+    drop(release);
+    for job in flood {
+        assert_eq!(wait(job), Ok(()));
+    }
+    // And the other way round: those that are busy with others keep nothing of low priority waiting.
+    let holds = [hold(&pool), hold(&pool)];
+    assert_eq!(wait(pool.spawn(Low, || 7)), Ok(7));
+    for (release, job) in holds {
+        drop(release);
+        assert_eq!(wait(job), Ok(()));
+    }
+    finish(&pool);
+}

@@ -1,0 +1,85 @@
+//! What a route of high priority notices of a flood on one of low priority.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use super::Run;
+use super::counted::{Table, start_one, table};
+use super::lane::Lane;
+use super::load::{Asked, Count, Load};
+use super::timed::median;
+use crate::Failure;
+
+/// Files in each of the two folders that are listed: a listing takes milliseconds of a thread, as scripts and pictures that
+/// are made smaller do.
+const FILES: usize = 1000;
+/// Those who ask the route of high priority, and those of the flood: enough to keep every thread busy.
+const WANTED: Load = Load::wrk(2);
+const FLOOD: Load = Load::wrk(32);
+/// Rounds of each lane; the median stands.
+const ROUNDS: usize = 3;
+/// Until the flood is there.
+const RISING: Duration = Duration::from_millis(500);
+
+/// The folders that are listed, below `folder`.
+pub fn create_lists(folder: &Path) -> io::Result<()> {
+    for name in ["high", "low"] {
+        let list = folder.join(name);
+        fs::create_dir_all(&list)?;
+        for number in 0..FILES {
+            fs::write(list.join(format!("{number}.txt")), "")?;
+        }
+    }
+    Ok(())
+}
+
+/// The slowest hundredth of answers of a route, with and without a flood on another.
+pub fn listings(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
+    let note = "Listings of two folders of 1,000 files, each made anew: two clients ask for one of them, alone and while 32 ask \
+                for the other; medians of three rounds.";
+    let rounds = if run.quick { 1 } else { ROUNDS };
+    let columns = [
+        "p99 alone, ms",
+        "p99 in the flood, ms",
+        "in the flood ÷ alone",
+        "flood, answers/s",
+    ];
+    Ok(table(lanes, &columns, note, |lane| {
+        let started = start_one(run, lane, &[])?;
+        let ask = |load: &Load, folder: &str| -> Result<Count, Failure> {
+            let url = format!("http://127.0.0.1:{}/{folder}/", started.port);
+            let asked = Asked {
+                url: &url,
+                host: None,
+                content: None,
+            };
+            let count = load.run(&asked, &started.scratch, run.quick)?;
+            match count.failures + count.refused {
+                0 => Ok(count),
+                failed => Err(format!("{failed} requests for {url} failed").into()),
+            }
+        };
+        let p99 = |count: Count| count.p99_ms.ok_or("wrk told no latency");
+        let (mut alone, mut flooded, mut flood) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..rounds {
+            alone.push(p99(ask(&WANTED, "high")?)?);
+            let (wanted, low) = thread::scope(|scope| {
+                // Twice as long as it is looked at, and begun before.
+                let low =
+                    scope.spawn(|| [ask(&FLOOD, "low"), ask(&FLOOD, "low")].map(|all| all.map_err(|e| e.to_string())));
+                thread::sleep(RISING);
+                (ask(&WANTED, "high"), low.join())
+            });
+            flooded.push(p99(wanted?)?);
+            for count in low.map_err(|_| "the flood panicked")? {
+                let count = count?;
+                flood.push(count.requests / count.seconds);
+            }
+        }
+        let (alone, flooded) = (median(&alone), median(&flooded));
+        Ok(vec![alone, flooded, flooded / alone, median(&flood)])
+    }))
+}

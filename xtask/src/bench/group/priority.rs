@@ -1,0 +1,38 @@
+//! What priorities are worth: a route beside another one that is flooded.
+
+use super::Group;
+use crate::bench::flood::listings;
+use crate::bench::goals::Figure::Counted;
+use crate::bench::goals::{Goal, goal};
+use crate::bench::lane::{Lane, ROCKNET, Variant};
+use crate::bench::row::{Row, count};
+
+pub const GROUP: Group = Group {
+    name: "priority",
+    title: "Priorities",
+    rows: ROWS,
+    goals: GOALS,
+};
+
+const WITH: Lane = Lane {
+    name: "rocknet",
+    variant: Variant::Listings { ranked: true },
+    ..ROCKNET
+};
+const WITHOUT: Lane = Lane {
+    name: "rocknet-without",
+    variant: Variant::Listings { ranked: false },
+    ..ROCKNET
+};
+
+const ROWS: &[Row] = &[count(
+    "Counted",
+    &[WITH, WITHOUT],
+    ("priority-listings", "p99 of a route beside a flooded one", listings),
+)];
+
+const GOALS: &[Goal] = &[goal(
+    "p99 of a high route in a flood on a low one, ÷ alone",
+    2.0,
+    Counted("priority-listings", WITH.name, 2),
+)];
