@@ -310,7 +310,7 @@ fn find(
                 client,
                 secure: secure.map(Rc::clone),
             };
-            let answer = Box::pin(proxied::answer(Rc::clone(worker), number, exchange));
+            let answer = Box::pin(proxied::answer(Rc::clone(worker), number & !BEHIND_RULES, exchange));
             Dispatched::Later(Later {
                 answer,
                 preloads,

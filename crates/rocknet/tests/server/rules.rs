@@ -3,6 +3,7 @@
 use super::support::client::request;
 use super::support::fastcgi::{Next, Peer, SOCKET, answer, say};
 use super::support::http2::Http2;
+use super::support::upstream::{Upstream, ok};
 use super::support::{Folder, Running};
 
 fn folder() -> Folder {
@@ -125,4 +126,21 @@ fn an_application_sees_where_it_was_led_and_what_was_asked() {
         let text = client.get("/page/a/b?c").text();
         assert_eq!(text, "/run.php page=a/b /page/a/b?c");
     }
+}
+
+#[test]
+fn another_server_is_asked_for_what_rules_lead_to() {
+    let upstream = Upstream::saying(ok("hello"));
+    let rule = "rule = [{ path = \"/page/*\", rewrite = \"/run?page={*}\" }]";
+    let server = Running::site(folder(), &format!("{}\n{rule}", upstream.key()));
+    let mut client = server.connect();
+    for (path, line) in [
+        ("/page/a%20b?c", "GET /run?page=a%20b HTTP/1.1"),
+        ("/other?c", "GET /other?c HTTP/1.1"),
+    ] {
+        client.get(path).expect(path, 200, &[]);
+        assert_eq!(upstream.last().line, line);
+    }
+    let alone = Running::site(folder(), &format!("proxy = \"http://127.0.0.1:1\"\n{rule}"));
+    alone.connect().get("/page/a").expect("nobody there", 502, &[]);
 }
