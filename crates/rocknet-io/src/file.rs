@@ -127,10 +127,17 @@ fn as_far_as_resident<T>(read: Result<T, Errno>) -> io::Result<Option<T>> {
 /// Whether the page at `offset` is in memory. A file system that cannot tell, and one that fails, say no: then the
 /// file is read where waiting is allowed, and an error is met there. One that has no disk says yes.
 pub fn is_resident(file: &File, offset: u64) -> bool {
+    // Of what is not there nothing has to be waited for.
+    holds_resident(file, offset).unwrap_or(true)
+}
+
+/// As `is_resident`, of a byte that must be there: a file that ends before it is [`FileError::Truncated`].
+pub fn holds_resident(file: &File, offset: u64) -> Result<bool, FileError> {
     match retry(|| system::read_resident(file.as_fd(), offset, &mut [0])) {
-        Ok(_) => true,
-        Err(Errno::OPNOTSUPP) => system::lives_in_memory(file.as_fd()),
-        Err(_) => false,
+        Ok(0) => Err(FileError::Truncated { at: offset }),
+        Ok(_) => Ok(true),
+        Err(Errno::OPNOTSUPP) => Ok(system::lives_in_memory(file.as_fd())),
+        Err(_) => Ok(false),
     }
 }
 

@@ -240,6 +240,13 @@ impl SendQueue {
         other.clear();
     }
 
+    /// Whether something follows a stretch of a file.
+    pub(crate) fn goes_on_behind_a_file(&self) -> bool {
+        let ends = usize::from(self.named.max(self.sent) == self.written.len());
+        let mut behind = self.segments.iter().rev().skip(ends);
+        behind.any(|segment| matches!(segment, Segment::File { .. }))
+    }
+
     pub(crate) fn file(&mut self) -> Option<(&File, &mut u64, &mut u64)> {
         match self.segments.front_mut() {
             Some(Segment::File { file, offset, length }) => Some((file, offset, length)),
@@ -381,5 +388,33 @@ mod tests {
         expected.extend_from_slice(&[b'x'; COPY_BELOW]);
         expected.extend_from_slice(b"end");
         assert!(drain(queue, 100, usize::MAX) == expected);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn tells_what_stands_behind_a_file() {
+        let file = Arc::new(File::open("/dev/null").unwrap());
+        // H: a head, F: a stretch of a file, M: memory by reference.
+        for (parts, expected) in [
+            ("", false),
+            ("H", false),
+            ("HF", false),
+            ("HM", false),
+            ("HFH", true),
+            ("FF", true),
+            ("FM", true),
+            ("HFHM", true),
+            ("MHF", false),
+        ] {
+            let mut queue = SendQueue::default();
+            for part in parts.bytes() {
+                match part {
+                    b'H' => queue.buffer().extend_from_slice(b"head"),
+                    b'F' => queue.push_file(Arc::clone(&file), 0, 10),
+                    _ => queue.push_owned(Bytes::from(vec![b'm'; COPY_BELOW])),
+                }
+            }
+            assert_eq!(queue.goes_on_behind_a_file(), expected, "{parts}");
+        }
     }
 }

@@ -21,4 +21,5 @@ pub use accept::{AcceptTrouble, Peer, accept, accept_trouble, local_address};
 pub use address::Address;
 pub use bind_error::{BindError, BindErrorKind};
 pub use listener::{BACKLOG, Listener, Options, next_free};
+pub(crate) use option::cork;
 pub use option::{Keepalive, defer_accept, keepalive, notsent_lowat, user_timeout};

@@ -12,7 +12,7 @@ use tokio::io::unix::AsyncFd;
 use crate::file::sendfile;
 use crate::link::{Link, Received};
 use crate::queue::{MAX_SLICES, SendQueue};
-use crate::socket::{AcceptTrouble, Listener, Peer, accept, accept_trouble};
+use crate::socket::{AcceptTrouble, Listener, Peer, accept, accept_trouble, cork};
 
 /// Most bytes of files sent before other connections get their turn.
 pub(crate) const FILE_TURN: u64 = 1 << 20;
@@ -101,18 +101,16 @@ impl Link for Tcp {
         // A write is tried before readiness is asked: the socket nearly always has room.
         let mut file_budget = FILE_TURN;
         loop {
-            match send_front(self.socket.get_ref().as_fd(), queue, &mut file_budget) {
+            match send_queue(self.socket.get_ref().as_fd(), queue, &mut file_budget) {
                 Ok(true) => return Poll::Ready(Ok(())),
-                Ok(false) if file_budget == 0 => {
+                Ok(false) => {
                     context.waker().wake_by_ref();
                     return Poll::Pending;
                 }
-                Ok(false) => {}
-                Err(error) => match error.kind() {
-                    io::ErrorKind::WouldBlock => ready!(self.socket.poll_write_ready(context))?.clear_ready(),
-                    io::ErrorKind::Interrupted => {}
-                    _ => return Poll::Ready(Err(error)),
-                },
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    ready!(self.socket.poll_write_ready(context))?.clear_ready();
+                }
+                Err(error) => return Poll::Ready(Err(error)),
             }
         }
     }
@@ -166,9 +164,32 @@ pub(crate) fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<usize
     rustix::net::recv(socket, buffer, RecvFlags::empty()).map(|(got, _)| got)
 }
 
+/// Sends as much as the socket takes. True when the queue is empty, false when that is all of files for this turn.
+#[inline]
+pub(crate) fn send_queue(socket: BorrowedFd<'_>, queue: &mut SendQueue, file_budget: &mut u64) -> io::Result<bool> {
+    // Frames around stretches of a file: each call would send a packet of its own, with what that costs on both sides.
+    let corked = queue.goes_on_behind_a_file();
+    if corked {
+        cork(socket, true);
+    }
+    let sent = loop {
+        match send_front(socket, queue, file_budget) {
+            Ok(true) => break Ok(true),
+            Ok(false) if *file_budget == 0 => break Ok(false),
+            Ok(false) => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => break Err(error),
+        }
+    };
+    if corked {
+        cork(socket, false);
+    }
+    sent
+}
+
 /// One system call's worth of the queue. True when the queue is empty.
 #[inline]
-pub(crate) fn send_front(socket: BorrowedFd<'_>, queue: &mut SendQueue, file_budget: &mut u64) -> io::Result<bool> {
+fn send_front(socket: BorrowedFd<'_>, queue: &mut SendQueue, file_budget: &mut u64) -> io::Result<bool> {
     let sent = if let Some(plain) = queue.plain() {
         if plain.is_empty() {
             return Ok(true);
@@ -222,5 +243,47 @@ mod tests {
             };
             assert_eq!(seen, expected);
         }
+    }
+
+    #[test]
+    fn files_between_frames_leave_in_order_whatever_the_socket_takes() {
+        let content: Vec<u8> = (0..1 << 20).map(|at| (at % 251) as u8).collect();
+        let mut named = tempfile::NamedTempFile::new().unwrap();
+        std::io::Write::write_all(&mut named, &content).unwrap();
+        let file = std::sync::Arc::new(named.reopen().unwrap());
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (socket, _) = listener.accept().unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let (mut queue, mut expected) = (SendQueue::default(), Vec::new());
+        for (at, length) in (0..200).map(|number| (number * 5_000, number * 97)) {
+            queue.buffer().extend_from_slice(b"frame");
+            queue.push_file(std::sync::Arc::clone(&file), at as u64, length as u64);
+            expected.extend_from_slice(b"frame");
+            expected.extend_from_slice(&content[at..at + length]);
+        }
+        queue.buffer().extend_from_slice(b"end");
+        expected.extend_from_slice(b"end");
+        let (mut received, mut buffer) = (Vec::new(), vec![0; 100_000]);
+        // A small budget for files, so that it is used up in between.
+        while !queue.is_empty() {
+            let before = queue.len();
+            let mut budget = 30_000;
+            match send_queue(socket.as_fd(), &mut queue, &mut budget) {
+                Ok(whole) => assert!(whole == queue.is_empty() && (whole || budget == 0)),
+                Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
+            }
+            assert!(
+                !rustix::net::sockopt::tcp_cork(&socket).unwrap(),
+                "nothing is held back"
+            );
+            if queue.len() == before {
+                let read = peer.read(&mut buffer).unwrap();
+                received.extend_from_slice(&buffer[..read]);
+            }
+        }
+        drop(socket);
+        peer.read_to_end(&mut received).unwrap();
+        assert!(received == expected, "{} of {} bytes", received.len(), expected.len());
     }
 }

@@ -27,6 +27,7 @@ use crate::queue::SendQueue;
 
 pub use buffers::Buffers;
 pub use greeting::{Greeted, Greeting};
+pub use record_size::LARGEST as RECORD;
 pub use session::Agreed;
 
 use record_size::RecordSize;

@@ -83,6 +83,9 @@ fn what_was_just_written_is_resident_where_the_file_system_can_tell() {
         assert_eq!(buffer[..read], content[50..50 + read]);
         assert!(read > 0 && is_resident(named.as_file(), 9_999));
         assert_eq!(read_resident(named.as_file(), 10_000, &mut buffer).unwrap(), Some(0));
+        assert_eq!(holds_resident(named.as_file(), 9_999), Ok(true));
+        let cut = FileError::Truncated { at: 10_000 };
+        assert_eq!(holds_resident(named.as_file(), 10_000), Err(cut));
     }
     if let Some(read) = take_resident(named.as_file(), 50, 100).unwrap() {
         assert_eq!(read, content[50..50 + read.len()]);

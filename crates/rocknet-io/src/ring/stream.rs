@@ -86,23 +86,17 @@ impl Link for RingStream {
         ready!(self.driver.poll_sendable(context, self.place))?;
         let socket = self.socket()?;
         let mut file_budget = FILE_TURN;
-        loop {
-            match tcp::send_front(socket, queue, &mut file_budget) {
-                Ok(true) => return Poll::Ready(Ok(())),
-                Ok(false) if file_budget == 0 => {
-                    context.waker().wake_by_ref();
-                    return Poll::Pending;
-                }
-                Ok(false) => {}
-                Err(error) => match error.kind() {
-                    io::ErrorKind::WouldBlock => {
-                        self.driver.wake_when_writable(context, self.place);
-                        return Poll::Pending;
-                    }
-                    io::ErrorKind::Interrupted => {}
-                    _ => return Poll::Ready(Err(error)),
-                },
+        match tcp::send_queue(socket, queue, &mut file_budget) {
+            Ok(true) => Poll::Ready(Ok(())),
+            Ok(false) => {
+                context.waker().wake_by_ref();
+                Poll::Pending
             }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.driver.wake_when_writable(context, self.place);
+                Poll::Pending
+            }
+            Err(error) => Poll::Ready(Err(error)),
         }
     }
 

@@ -31,6 +31,10 @@ pub(super) fn notsent_lowat(socket: BorrowedFd<'_>, bytes: u32) -> io::Result<()
     SockRef::from(&socket).set_tcp_notsent_lowat(bytes)
 }
 
+pub(super) fn cork(socket: BorrowedFd<'_>, on: bool) -> io::Result<()> {
+    Ok(rustix::net::sockopt::set_tcp_cork(socket, on)?)
+}
+
 #[allow(unsafe_code, reason = "no safe crate at hand knows this option")]
 pub(super) fn defer_accept(listener: BorrowedFd<'_>, wait: Duration) -> io::Result<()> {
     let seconds = libc::c_int::try_from(wait.as_secs()).unwrap_or(libc::c_int::MAX);

@@ -1,7 +1,7 @@
 //! Options of TCP sockets. Set on a listening socket, all but `defer_accept` pass to the connections it accepts.
 
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use socket2::{SockRef, TcpKeepalive};
@@ -43,4 +43,10 @@ pub fn notsent_lowat(socket: impl AsFd, bytes: u32) -> io::Result<()> {
 /// For protocols where the client speaks first.
 pub fn defer_accept(listener: impl AsFd, wait: Duration) -> io::Result<()> {
     system::defer_accept(listener.as_fd(), wait)
+}
+
+/// While it is on, the kernel sends whole packets alone, whatever calls they were written by; off sends what is left.
+/// It only tunes: a socket that has no such option does without.
+pub(crate) fn cork(socket: BorrowedFd<'_>, on: bool) {
+    let _ = system::cork(socket, on);
 }

@@ -32,6 +32,10 @@ pub(super) fn notsent_lowat(_socket: BorrowedFd<'_>, _bytes: u32) -> io::Result<
     Ok(())
 }
 
+pub(super) fn cork(_socket: BorrowedFd<'_>, _on: bool) -> io::Result<()> {
+    Ok(())
+}
+
 pub(super) fn defer_accept(_listener: BorrowedFd<'_>, _wait: Duration) -> io::Result<()> {
     Ok(())
 }

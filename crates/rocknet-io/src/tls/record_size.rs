@@ -3,7 +3,7 @@
 use crate::wheel::Tick;
 
 /// RFC 8446 §5.1: the most plain text in a record.
-pub(super) const LARGEST: usize = 16 * 1024;
+pub const LARGEST: usize = 16 * 1024;
 /// With its overhead it fills three segments of 1,460 bytes: whoever waits for the first bytes of a page has them when
 /// those have come, not when a whole record has.
 const FIRST: usize = 4_229;

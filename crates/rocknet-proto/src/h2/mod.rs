@@ -21,6 +21,7 @@ pub use connection::{
     Sending, ServerConnection,
 };
 pub use error::{ConnectionFault, ErrorCode, Malformed, StreamFault};
+pub use frame::HEADER_SIZE as FRAME_HEADER;
 pub use head::Head;
 pub use hpack::HpackFault;
 pub use prepared::{DATE_SIZE, PreparedHead};

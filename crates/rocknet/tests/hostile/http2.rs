@@ -1,6 +1,7 @@
 //! Floods of HTTP/2 over real sockets: each ends its own connection with the code that is due, costs little memory, and
 //! hurts nobody beside it.
 
+use std::fs::OpenOptions;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::thread;
@@ -296,4 +297,50 @@ fn one_that_never_reads_fills_no_memory() {
         "memory grew from {before} KiB, to {after} at the most"
     );
     assert_eq!(server.get("/small.txt").body, SMALL);
+}
+
+/// What was framed cannot be taken back: a file cut short ends its stream, or the connection where a frame of it had begun;
+/// never does the client take a part for the whole.
+#[test]
+fn a_file_cut_short_while_it_is_sent_is_never_taken_for_whole() {
+    const SIZE: usize = 64 << 20;
+    for (windows, beginning) in [("open", open_beginning()), ("as they come", beginning(&[]))] {
+        let server = start("");
+        let file = server.setup.path("cut.bin");
+        server.setup.sparse("cut.bin", SIZE as u64);
+        let mut client = TcpStream::connect(server.address()).expect("a connection");
+        client.set_read_timeout(Some(DEADLINE)).expect("an option");
+        let asked = [beginning, get(1, "/cut.bin")].concat();
+        client.write_all(&asked).expect("sent");
+        // A frame of it has come; by then the windows are closed or the socket is full.
+        let (mut heard, mut buffer) = (Vec::new(), vec![0; 64 * 1024]);
+        while !wire::frames(&heard).0.iter().any(|frame| frame.kind == DATA) {
+            let size = client.read(&mut buffer).expect("a part of the file");
+            assert!(size > 0, "{windows}: an end");
+            heard.extend_from_slice(&buffer[..size]);
+        }
+        let file = OpenOptions::new().write(true).open(file);
+        file.and_then(|file| file.set_len(1000)).expect("cut");
+        let more = [window(0, 1 << 20), window(1, 1 << 20)].concat();
+        client.write_all(&more).expect("sent");
+        let is_over = |heard: &[u8]| wire::frames(heard).0.iter().any(|frame| frame.code().is_some());
+        while !is_over(&heard) {
+            match client.read(&mut buffer) {
+                Ok(0) => break,
+                Err(error) if error.kind() == ErrorKind::ConnectionReset => break,
+                size => heard.extend_from_slice(&buffer[..size.expect("more, or an end")]),
+            }
+        }
+        let (frames, _) = wire::frames(&heard);
+        let received = wire::content_of(&frames, 1).len();
+        assert!(received < SIZE, "{windows}: {received} bytes of a file cut short");
+        assert!(
+            !frames.iter().any(Frame::ends_stream),
+            "{windows}: it was ended as if whole"
+        );
+        assert_eq!(server.get("/small.txt").body, SMALL);
+        let (status, errors) = server.stop();
+        assert!(status.success(), "{status}");
+        assert!(errors.contains("cut short"), "{windows}: nothing was told: {errors}");
+    }
 }

@@ -120,6 +120,47 @@ fn streams_do_not_wait_for_each_other() {
     assert_eq!(client.answer(slow).expect("an answer").content, b"at last");
 }
 
+/// Around the sizes of what is kept in memory, of frames, and of what is sent out of a file.
+#[test]
+fn large_files_arrive_whole_through_any_window() {
+    let server = start("", Vec::new());
+    let sizes = [
+        51_201, 57_343, 57_344, 65_535, 65_536, 73_727, 73_728, 262_145, 2_000_003,
+    ];
+    for size in sizes {
+        server.folder.write(&format!("www/{size}"), content(size));
+    }
+    // Of windows that let go a piece too small to be sent out of its file, one frame, and all at once.
+    for window in [5_000, 16_384, 65_535, 1 << 22] {
+        let mut windows = h2::client::Builder::new();
+        windows
+            .initial_window_size(window)
+            .initial_connection_window_size(window.max(1 << 22) * 2);
+        let mut client = Http2::with(server.address(), &windows);
+        let asked: Vec<_> = sizes
+            .iter()
+            .filter(|&&size| size < 100 * window as usize)
+            .map(|&size| (size, client.ask(client.request("GET", &format!("/{size}")), true).0))
+            .collect();
+        for (size, answer) in asked {
+            let answer = client.answer(answer).expect("an answer");
+            assert!(answer.content == content(size), "{size} through {window}");
+        }
+        let request = client
+            .request("GET", "/2000003")
+            .header("range", "bytes=3-70002, 100000-299999");
+        let (answer, _) = client.ask(request, true);
+        let parts = client.answer(answer).expect("an answer").content;
+        for range in [3..70_003, 100_000..300_000] {
+            let part = &content(300_000)[range.clone()];
+            assert!(
+                parts.windows(part.len()).any(|window| window == part),
+                "{range:?} through {window}"
+            );
+        }
+    }
+}
+
 #[test]
 fn too_much_content_is_refused_on_its_stream_alone() {
     let server = start("[limits]\nbody_size = \"100KB\"", vec![mount("/echo/", Echo)]);

@@ -9,7 +9,7 @@ pub(crate) use write::*;
 use super::error::ConnectionFault;
 
 /// Bytes before the payload.
-pub(crate) const HEADER_SIZE: usize = 9;
+pub const HEADER_SIZE: usize = 9;
 
 /// What every peer takes, and the least SETTINGS_MAX_FRAME_SIZE (RFC 9113 §4.2).
 pub(crate) const FRAME_SIZE_MIN: u32 = 1 << 14;

@@ -157,8 +157,11 @@ impl<L: Link> Connection<L> {
             };
             match progress {
                 Poll::Ready(Ok(())) => {}
-                Poll::Ready(Err(_)) => {
+                Poll::Ready(Err(error)) => {
                     // Mostly a client that has gone: nobody is left to tell.
+                    if error.kind() == io::ErrorKind::UnexpectedEof {
+                        tracing::warn!("a connection was cut: {error}");
+                    }
                     self.record_cuts();
                     return Poll::Ready(());
                 }

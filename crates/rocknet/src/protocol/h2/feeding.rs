@@ -4,6 +4,8 @@ use std::rc::Rc;
 
 use rocknet_io::link::Link;
 use rocknet_io::queue::SendQueue;
+use rocknet_io::tls::RECORD;
+use rocknet_proto::h2::FRAME_HEADER;
 
 use super::answer::State;
 use super::connection::{self, Connection};
@@ -12,13 +14,23 @@ use crate::worker::Worker;
 /// Answers rendered before they are sent, so that a client that asks without reading cannot fill memory.
 pub(super) const OUTPUT_BOUND: u64 = 256 * 1024;
 
+/// Under TLS a frame fills a record together with its header: else each record holds the end of a frame and the beginning
+/// of another, which lie apart and are copied together, or read from their file by two calls.
+const FRAME_IN_RECORD: u64 = (RECORD - FRAME_HEADER) as u64;
+
 impl<L: Link> Connection<L> {
     /// Frames what may be sent; true if an answer has nothing ready any more and more to come.
     #[inline]
     pub(super) fn frame(&mut self, worker: &Rc<Worker>, output: &mut SendQueue) -> bool {
         let mut drained = false;
+        let frame = if self.secure.is_some() {
+            FRAME_IN_RECORD
+        } else {
+            u64::MAX
+        };
         while output.len() < OUTPUT_BOUND {
-            let Some(grant) = self.engine.next_data(OUTPUT_BOUND - output.len(), output.buffer()) else {
+            let most = frame.min(OUTPUT_BOUND - output.len());
+            let Some(grant) = self.engine.next_data(most, output.buffer()) else {
                 break;
             };
             let Some(answer) = self.answers.get_mut(grant.stream) else {

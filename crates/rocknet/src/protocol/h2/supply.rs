@@ -5,6 +5,7 @@ use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
@@ -15,9 +16,12 @@ use rocknet_io::queue::{SendQueue, SharedBytes};
 use crate::blocking::{Job, Pool};
 use crate::response::{Body, FilePart, Part, Stream};
 
-/// Files are read in pieces of this size at most, and the next when the last has been framed: a frame cannot be taken
+/// Files are looked at in pieces of this size at most, and the next when the last has been framed: a frame cannot be taken
 /// back, so what it holds must be there before it begins.
 const PIECE: u64 = 64 * 1024;
+
+/// Smaller pieces are copied into memory: to send one out of its file takes calls of its own, before it and for it.
+const FROM_FILE: u64 = 8 * 1024;
 
 /// What is still to be framed of an answer.
 pub struct Supply {
@@ -34,6 +38,8 @@ enum Piece {
         start: usize,
         end: usize,
     },
+    /// In the kernel's memory, so that it leaves without passing through ours.
+    File(FilePart),
 }
 
 /// Where more comes from.
@@ -90,11 +96,7 @@ impl Supply {
 
     /// Bytes ready to be framed.
     pub fn ready(&self) -> u64 {
-        match &self.ready {
-            Piece::None => 0,
-            Piece::Owned(bytes) => bytes.len() as u64,
-            Piece::Shared { start, end, .. } => (end - start) as u64,
-        }
+        self.ready.length()
     }
 
     /// Nothing comes behind what is ready.
@@ -109,13 +111,18 @@ impl Supply {
 
     /// Takes `length` of the ready bytes into the queue.
     pub fn put(&mut self, length: u64, out: &mut SendQueue) {
-        let length = length as usize;
         match &mut self.ready {
             Piece::None => {}
-            Piece::Owned(bytes) => out.push_owned(bytes.split_to(length)),
+            Piece::Owned(bytes) => out.push_owned(bytes.split_to(length as usize)),
             Piece::Shared { bytes, start, .. } => {
-                out.push_shared(bytes, *start, *start + length);
-                *start += length;
+                let end = *start + length as usize;
+                out.push_shared(bytes, *start, end);
+                *start = end;
+            }
+            Piece::File(part) => {
+                out.push_file(Arc::clone(&part.file.file), part.offset, length);
+                part.offset += length;
+                part.length -= length;
             }
         }
         if self.ready() == 0 {
@@ -135,14 +142,25 @@ impl Supply {
                 None
             }
             Some(Err(error)) => Some(Err(error)),
-            Some(Ok(bytes)) => {
-                self.ready = Piece::Owned(bytes);
+            Some(Ok(piece)) => {
+                self.ready = piece;
                 if self.source.as_ref().is_some_and(Source::is_empty) {
                     self.source = None;
                 }
                 Some(Ok(()))
             }
         })
+    }
+}
+
+impl Piece {
+    fn length(&self) -> u64 {
+        match self {
+            Piece::None => 0,
+            Piece::Owned(bytes) => bytes.len() as u64,
+            Piece::Shared { start, end, .. } => (end - start) as u64,
+            Piece::File(part) => part.length,
+        }
     }
 }
 
@@ -158,7 +176,7 @@ impl Source {
         }
     }
 
-    fn poll(&mut self, context: &mut Context<'_>, pool: &Pool, most: u64) -> Poll<Option<io::Result<Bytes>>> {
+    fn poll(&mut self, context: &mut Context<'_>, pool: &Pool, most: u64) -> Poll<Option<io::Result<Piece>>> {
         match self {
             Source::File(file) => file.poll(context, pool, most),
             Source::Parts(parts, current) => loop {
@@ -170,11 +188,11 @@ impl Source {
                 }
                 match parts.pop_front() {
                     None => return Poll::Ready(None),
-                    Some(Part::Bytes(bytes)) => return Poll::Ready(Some(Ok(bytes))),
+                    Some(Part::Bytes(bytes)) => return Poll::Ready(Some(Ok(Piece::Owned(bytes)))),
                     Some(Part::File(part)) => *current = Some(FileSource::new(part)),
                 }
             },
-            Source::Stream(stream) => stream.poll(context),
+            Source::Stream(stream) => stream.poll(context).map_ok(Piece::Owned),
         }
     }
 }
@@ -184,7 +202,7 @@ impl FileSource {
         FileSource { part, reading: None }
     }
 
-    fn poll(&mut self, context: &mut Context<'_>, pool: &Pool, most: u64) -> Poll<Option<io::Result<Bytes>>> {
+    fn poll(&mut self, context: &mut Context<'_>, pool: &Pool, most: u64) -> Poll<Option<io::Result<Piece>>> {
         if self.part.length == 0 {
             return Poll::Ready(None);
         }
@@ -193,9 +211,9 @@ impl FileSource {
                 let read = ready!(Pin::new(reading).poll(context));
                 self.reading = None;
                 // Without a pool to wait in, the loop has to wait for the disk itself.
-                read.unwrap_or_else(|_| read_piece(&self.part, most))
+                read.unwrap_or_else(|_| read_piece(&self.part, most)).map(Piece::Owned)
             }
-            None => match self.read_resident(most) {
+            None => match self.resident(most) {
                 Ok(Some(piece)) => Ok(piece),
                 Ok(None) => {
                     let part = self.part.clone();
@@ -205,19 +223,25 @@ impl FileSource {
                 Err(error) => Err(error),
             },
         };
-        if let Ok(bytes) = &piece {
-            self.part.offset += bytes.len() as u64;
-            self.part.length -= bytes.len() as u64;
+        if let Ok(piece) = &piece {
+            self.part.offset += piece.length();
+            self.part.length -= piece.length();
         }
         Poll::Ready(Some(piece))
     }
 
     /// What is in memory of the next piece; `None` if its beginning is not.
-    fn read_resident(&self, most: u64) -> io::Result<Option<Bytes>> {
-        let most = self.part.length.min(PIECE).min(most) as usize;
-        match file::take_resident(&self.part.file.file, self.part.offset, most)? {
+    fn resident(&self, most: u64) -> io::Result<Option<Piece>> {
+        let part = FilePart {
+            length: self.part.length.min(PIECE).min(most),
+            ..self.part.clone()
+        };
+        if part.length >= FROM_FILE && file::holds_resident(&part.file.file, part.offset + part.length - 1)? {
+            return Ok(Some(Piece::File(part)));
+        }
+        match file::take_resident(&part.file.file, part.offset, part.length as usize)? {
             Some(read) if read.is_empty() => Err(io::ErrorKind::UnexpectedEof.into()),
-            read => Ok(read.map(Bytes::from)),
+            read => Ok(read.map(|read| Piece::Owned(read.into()))),
         }
     }
 }
