@@ -16,6 +16,8 @@ pub struct Machine {
     pub memory_gib: u64,
     pub kernel: String,
     pub system: String,
+    /// Of connections over loopback.
+    pub congestion_control: String,
     /// Threads that ran or waited for a core in the minute before the run: above zero, others disturbed it.
     pub load_before: f64,
 }
@@ -41,6 +43,7 @@ impl Machine {
             cores: cpuinfo.lines().filter(|line| line.starts_with("processor")).count(),
             memory_gib: (kib + (1 << 19)) >> 20,
             kernel: format!("Linux {}", read("/proc/sys/kernel/osrelease").trim()),
+            congestion_control: super::network::congestion_control(),
             load_before: read("/proc/loadavg")
                 .split(' ')
                 .next()

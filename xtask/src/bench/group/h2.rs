@@ -4,7 +4,7 @@ use super::Group;
 use crate::bench::counted;
 use crate::bench::goals::Figure::{Beside, Cost, Counted, Ratio};
 use crate::bench::goals::{Goal, goal};
-use crate::bench::lane::{APACHE, FLOOR_H2, H2O, Lane, NGINX, ROCKNET, ROCKNET_HANDLER, http2, over_tls};
+use crate::bench::lane::{APACHE, CADDY, FLOOR_H2, H2O, Lane, NGINX, ROCKNET, ROCKNET_HANDLER, http2, over_tls};
 use crate::bench::load::Load;
 use crate::bench::row::Page::{File, Hello, Post};
 use crate::bench::row::{KIB, MIB, Row, count, load};
@@ -16,22 +16,31 @@ pub const GROUP: Group = Group {
     goals: GOALS,
 };
 
-const SMALL: &[Lane] = &[FLOOR_H2, http2(ROCKNET), http2(H2O), http2(NGINX), http2(APACHE)];
+const SMALL: &[Lane] = &[
+    FLOOR_H2,
+    http2(ROCKNET),
+    http2(H2O),
+    http2(NGINX),
+    http2(APACHE),
+    http2(CADDY),
+];
 /// The floor knows no windows and no content: H2O is the unit where it takes no part.
-const CLEAR: &[Lane] = &[http2(H2O), http2(ROCKNET), http2(NGINX), http2(APACHE)];
+const CLEAR: &[Lane] = &[http2(H2O), http2(ROCKNET), http2(NGINX), http2(APACHE), http2(CADDY)];
 const TLS: &[Lane] = &[
     over_tls(http2(H2O)),
     over_tls(http2(ROCKNET)),
     over_tls(http2(NGINX)),
     over_tls(http2(APACHE)),
+    over_tls(http2(CADDY)),
 ];
 
 /// nginx answers before it has read the content, which h2load takes for the end of the connection.
-const POSTS: &[Lane] = &[http2(H2O), http2(ROCKNET_HANDLER), http2(APACHE)];
+const POSTS: &[Lane] = &[http2(H2O), http2(ROCKNET_HANDLER), http2(APACHE), http2(CADDY)];
 const TLS_POSTS: &[Lane] = &[
     over_tls(http2(H2O)),
     over_tls(http2(ROCKNET_HANDLER)),
     over_tls(http2(APACHE)),
+    over_tls(http2(CADDY)),
 ];
 
 const IN_CLEAR: &str = "In the clear";

@@ -14,11 +14,11 @@ pub const PEER: Peer = Peer {
 };
 
 fn configure(setting: &Setting<'_>) -> Result<Launch, Failure> {
-    let (scheme, tls) = match setting.certificate()? {
-        None => ("http", String::new()),
+    let (scheme, protocols, tls) = match setting.certificate()? {
+        None => ("http", "h1 h2c", String::new()),
         Some(certificate) => {
             let (chain, key) = (certificate.chain.display(), certificate.key.display());
-            ("https", format!("  tls {chain} {key}\n"))
+            ("https", "h1 h2", format!("  tls {chain} {key}\n"))
         }
     };
     // Sockets for HTTP/3 and certificates of its own would be no part of what is asked.
@@ -29,12 +29,13 @@ fn configure(setting: &Setting<'_>) -> Result<Launch, Failure> {
   auto_https off
   storage file_system {scratch}/storage
   servers {{
-    protocols h1 h2
+    protocols {protocols}
   }}
 }}
 {scheme}://:{port} {{
   bind 127.0.0.1
-{tls}  root * {root}
+{tls}  redir /length /hello.html 308
+  root * {root}
   file_server
 }}
 ",

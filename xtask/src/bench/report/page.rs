@@ -14,6 +14,7 @@ impl Results {
             memory_gib,
             kernel,
             system,
+            congestion_control,
             load_before,
         } = &self.machine;
         let mut page = format!("# {}, {}\n\n", self.group.title, self.date);
@@ -22,8 +23,8 @@ impl Results {
         }
         let _ = write!(
             page,
-            "Made by `cargo xtask bench` in one run on {cores} cores of {cpu}, {memory_gib} GiB, {system}, {kernel}, load \
-             average {load_before} before. Servers \
+            "Made by `cargo xtask bench` in one run on {cores} cores of {cpu}, {memory_gib} GiB, {system}, {kernel}, \
+             congestion control {congestion_control} on loopback, load average {load_before} before. Servers \
              on core {SERVER_CORE}, load on core {LOAD_CORE}; {} rounds after one that warms up; load by {}. How, and how to \
              read it: [README](README.md).\n\n",
             self.rounds,
