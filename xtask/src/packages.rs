@@ -74,6 +74,12 @@ const PACKAGES: &[Package] = &[
         &[Test],
         "runs the scripts that pages by PHP come from",
     ),
+    package(
+        "php-cgi8.2",
+        "php8.2-cgi",
+        &[Test],
+        "runs scripts where there is no php-fpm",
+    ),
     package("strace", "strace", &[Test, Bench], "counts system calls per request"),
     package(
         "chromium",

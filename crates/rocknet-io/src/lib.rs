@@ -6,6 +6,8 @@ mod alone;
 #[cfg(unix)]
 pub mod beneath;
 #[cfg(unix)]
+pub mod child;
+#[cfg(unix)]
 pub mod descriptors;
 #[cfg(unix)]
 pub mod file;

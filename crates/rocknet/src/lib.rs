@@ -19,6 +19,7 @@ pub mod metrics;
 pub mod open_file;
 pub mod open_folder;
 pub mod pages;
+pub mod php;
 pub mod preload;
 pub mod prepared;
 pub mod program;

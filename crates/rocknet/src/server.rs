@@ -15,12 +15,13 @@ use rocknet_io::socket::{Address, BindError, Listener, Options};
 use crate::backend::Choice;
 use crate::blocking::Pool;
 use crate::cache::{Cache, most_open_files};
-use crate::certificates::Keeper;
+use crate::certificates::{Keeper, state_folder};
 use crate::clock::uptime_ms;
 use crate::group::{Group, join_all};
 use crate::log::Logger;
 use crate::metrics::Metrics;
 use crate::open_folder::most_open_folders;
+use crate::php;
 use crate::report;
 use crate::snapshot::{Mount, Snapshot};
 use crate::worker::Shared;
@@ -53,6 +54,8 @@ pub struct Server {
     metrics: Metrics,
     mounts: Vec<Mount>,
     state: Mutex<State>,
+    /// Ended behind the last request.
+    php: php::Keeper,
 }
 
 struct State {
@@ -67,7 +70,11 @@ pub type BeforeThreads<'a> = &'a mut dyn FnMut() -> Result<(), String>;
 
 impl Server {
     /// Binds every address, then starts. `before_threads` runs between: the place to give rights away.
-    pub fn start(config: Config, mounts: Vec<Mount>, before_threads: BeforeThreads<'_>) -> Result<Server, StartError> {
+    pub fn start(
+        mut config: Config,
+        mounts: Vec<Mount>,
+        before_threads: BeforeThreads<'_>,
+    ) -> Result<Server, StartError> {
         uptime_ms();
         descriptors::raise();
         let wanted = crate::snapshot::addresses(&config);
@@ -81,12 +88,16 @@ impl Server {
 
         let logger =
             Logger::start(&config.log).map_err(|error| StartError::Setup(format!("cannot open the log: {error}")))?;
+        // What runs PHP is started with the rights that the workers have.
+        let php = php::Keeper::new(state_folder(&config));
+        let settled = php.settle(&mut config).map_err(StartError::Setup)?;
         let snapshot = Arc::new(Snapshot::new(config, &mounts, &logger, &keeper).map_err(StartError::Setup)?);
         let config = &snapshot.config;
         // Files are opened and read there, and a later configuration may bring some.
         let pool = Pool::new(config.server.blocking_threads.max(1));
         let cache = Cache::start(config.cache.memory.max(NEGATIVE_CACHE), pool.clone()).map_err(StartError::Io)?;
         keeper.want(config).map_err(StartError::Io)?;
+        php.want(settled).map_err(StartError::Io)?;
         let shared = Shared {
             backend: backend.backend,
             pool,
@@ -117,6 +128,7 @@ impl Server {
             metrics,
             mounts,
             state,
+            php,
         })
     }
 
@@ -188,8 +200,9 @@ impl Server {
         self.state().last_reload_error = Some(error);
     }
 
-    fn swap(&self, state: &mut State, config: Config) -> Result<(), StartError> {
+    fn swap(&self, state: &mut State, mut config: Config) -> Result<(), StartError> {
         let setup = |error| StartError::Setup(error);
+        let settled = self.php.settle(&mut config).map_err(setup)?;
         let snapshot =
             Arc::new(Snapshot::new(config, &self.mounts, &self.shared.logger, &self.shared.keeper).map_err(setup)?);
         let wanted: Vec<Address> = snapshot.listeners.keys().cloned().collect();
@@ -219,6 +232,7 @@ impl Server {
         })?;
 
         self.shared.keeper.want(&snapshot.config).map_err(StartError::Io)?;
+        self.php.want(settled).map_err(StartError::Io)?;
 
         // Nothing fails from here on.
         state.groups.extend(started);
@@ -267,6 +281,7 @@ impl Server {
             .collect();
         let clean = join_all(threads, within + JOIN_GRACE);
         self.shared.pool.stop(JOIN_GRACE);
+        self.php.stop();
         self.shared.logger.flush_and_stop(JOIN_GRACE);
         clean
     }

@@ -5,9 +5,10 @@ mod child;
 use std::net::TcpStream;
 use std::sync::Barrier;
 use std::thread;
+use std::time::Instant;
 
 use child::{Server, Setup};
-use rustix::process::{Signal, WaitOptions, WaitStatus, waitpid};
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, test_kill_process, waitpid};
 
 const LARGE: u64 = 64 << 20;
 
@@ -24,6 +25,38 @@ fn a_killed_server_starts_again_on_its_port_at_once() {
         setup = server.kill();
         // Its connections are still there, half closed: they hold the port.
         setup.port = port;
+    }
+}
+
+#[test]
+fn its_php_ends_with_a_killed_server() {
+    let mut setup = Setup::new();
+    setup.tables = "state = \"state\"\n".to_owned();
+    setup.keys = "php = \"auto\"\n".to_owned();
+    // PHP runs as a user who is not root.
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(setup.folder.path(), open).expect("an open folder");
+    setup.file("master.php", "<?php echo posix_getppid(); error_log('went wrong');");
+    for _ in 0..2 {
+        let server = setup.start();
+        let mut client = server.connect();
+        let master = String::from_utf8(client.get("/master.php").body).expect("a number");
+        let master = Pid::from_raw(master.parse().expect("a number")).expect("a process");
+        while !server.errors().contains("went wrong") {
+            std::thread::yield_now();
+        }
+        let errors = server.errors();
+        let line = errors.lines().find(|line| line.contains("went wrong")).expect("a line");
+        assert!(line.contains("default") && line.contains("/master.php"), "{line}");
+        setup = server.kill();
+        let deadline = Instant::now() + child::DEADLINE;
+        while test_kill_process(master).is_ok() && Instant::now() < deadline {
+            std::thread::yield_now();
+        }
+        assert!(test_kill_process(master).is_err(), "PHP goes on without its server");
+        // What it left is cleared away by the next.
+        let left = std::fs::read_dir(setup.folder.path().join("state/php")).expect("a folder");
+        assert_eq!(left.count(), 1);
     }
 }
 

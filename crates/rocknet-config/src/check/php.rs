@@ -1,17 +1,19 @@
 //! `php`: who runs it.
 
+use std::path::PathBuf;
+
 use crate::check::listen::MAX_SOCKET_PATH_BYTES;
 use crate::check::words::short;
-use crate::check::{Check, keys, value};
+use crate::check::{Check, value};
 use crate::file::{Node, Value};
 use crate::finding::Code;
-use crate::model::Php;
+use crate::model::{Php, PhpVersion};
 
 /// `None`: nobody, or what is written cannot be meant.
 pub(super) fn build(check: &mut Check<'_>, node: &Node, has_root: bool) -> Option<Php> {
     let written = match &node.value {
         Value::Boolean(true) => {
-            let message = "`php = true` does not say where PHP is";
+            let message = "`php = true` does not say which PHP";
             check.error(Code::BadValue, node.span, message, EXAMPLE);
             return None;
         }
@@ -19,15 +21,16 @@ pub(super) fn build(check: &mut Check<'_>, node: &Node, has_root: bool) -> Optio
         _ => return None,
     };
     let text = written.value.as_str();
-    if text == "auto" || is_version(text) {
-        let what = format!("php = \"{}\"", short(text));
-        keys::not_yet(check, &what, "PHP that RockNet starts itself", node.span, EXAMPLE);
-        return None;
-    }
     if !has_root {
         let help = "write root = \"/var/www\" beside it";
         check.error(Code::Missing, node.span, "`php` has no root to find scripts in", help);
         return None;
+    }
+    if let Some(version) = version(text) {
+        return Some(Php::Own {
+            version,
+            socket: PathBuf::new(),
+        });
     }
     if let Some(path) = text
         .strip_prefix("unix:")
@@ -40,6 +43,9 @@ pub(super) fn build(check: &mut Check<'_>, node: &Node, has_root: bool) -> Optio
         let message = format!("`php` cannot be \"{}\"", short(value::shown(node)));
         let help = match text.parse::<u16>() {
             Ok(port) => format!("add the host: \"127.0.0.1:{port}\""),
+            Err(_) if text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') => {
+                "write two numbers, \"8.2\": the newest of its releases is meant".to_owned()
+            }
             Err(_) if text.contains('/') => format!("write \"unix:{}\" for a Unix socket", short(text)),
             Err(_) => EXAMPLE.to_owned(),
         };
@@ -48,13 +54,23 @@ pub(super) fn build(check: &mut Check<'_>, node: &Node, has_root: bool) -> Optio
     php
 }
 
-const EXAMPLE: &str = "write the socket of php-fpm, \"unix:/run/php/php-fpm.sock\", or its \"127.0.0.1:9000\"";
+const EXAMPLE: &str =
+    "write \"auto\", a version (\"8.2\"), or where php-fpm listens: \"unix:/run/php/php-fpm.sock\", \"127.0.0.1:9000\"";
 
-/// `8`, `8.2`.
-fn is_version(text: &str) -> bool {
-    let mut parts = text.split('.');
-    let is_number = |part: &str| (1..=2).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit());
-    parts.next().is_some_and(is_number) && parts.next().is_none_or(is_number) && parts.next().is_none()
+/// `auto`, `8`, `8.2`.
+fn version(text: &str) -> Option<PhpVersion> {
+    if text == "auto" {
+        return Some(PhpVersion::Newest);
+    }
+    let number = |part: &str| {
+        let is_number = (1..=2).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit());
+        part.parse::<u8>().ok().filter(|_| is_number)
+    };
+    let (major, minor) = match text.split_once('.') {
+        Some((major, minor)) => (number(major)?, Some(number(minor)?)),
+        None => (number(text)?, None),
+    };
+    Some(PhpVersion::Of { major, minor })
 }
 
 fn unix(check: &mut Check<'_>, path: &str, node: &Node) -> Option<Php> {
@@ -98,21 +114,26 @@ mod tests {
 
     #[test]
     fn versions_and_places_are_told_apart() {
-        for (text, version, place) in [
-            ("8.2", true, None),
-            ("8", true, None),
-            ("8.2.3", false, None),
-            ("127.0.0.1:9000", false, Some("127.0.0.1:9000")),
-            ("php:9000", false, Some("php:9000")),
-            ("[::1]:9000", false, Some("[::1]:9000")),
-            ("::1:9000", false, None),
-            ("php:0", false, None),
-            ("php:70000", false, None),
-            (":9000", false, None),
-            ("a/b:9000", false, None),
-            ("fpm", false, None),
+        for (text, expected, place) in [
+            ("auto", Some("auto"), None),
+            ("8.2", Some("8.2"), None),
+            ("8.10", Some("8.10"), None),
+            ("8", Some("8"), None),
+            ("8.2.3", None, None),
+            ("8.", None, None),
+            (".2", None, None),
+            ("8.+2", None, None),
+            ("127.0.0.1:9000", None, Some("127.0.0.1:9000")),
+            ("php:9000", None, Some("php:9000")),
+            ("[::1]:9000", None, Some("[::1]:9000")),
+            ("::1:9000", None, None),
+            ("php:0", None, None),
+            ("php:70000", None, None),
+            (":9000", None, None),
+            ("a/b:9000", None, None),
+            ("fpm", None, None),
         ] {
-            assert_eq!(is_version(text), version, "{text}");
+            assert_eq!(version(text).map(|v| v.to_string()).as_deref(), expected, "{text}");
             assert_eq!(tcp(text).map(|php| php.to_string()).as_deref(), place, "{text}");
         }
     }

@@ -92,16 +92,18 @@ pub(super) const KEYS: &[Key] = &[
         BOTH,
         Kind::Either(&[
             Kind::Boolean,
-            Kind::Text("\"unix:/path\", \"/path\" or \"host:port\""),
+            Kind::Text("\"auto\", \"8.2\", \"unix:/path\", \"/path\" or \"host:port\""),
         ]),
-        "Who runs PHP, by FastCGI: the socket file of php-fpm, or its `\"host:port\"`; `false` turns it off for a route. \
+        "Who runs PHP, by FastCGI. `\"auto\"` is the newest PHP that is installed, `\"8.2\"` that version: RockNet starts its \
+         php-fpm, looks after it, and ends it with itself. `\"unix:/path\"` is the socket file of a php-fpm that somebody \
+         else looks after, `\"host:port\"` its address; `false` turns it off for a route. \
          Files named `*.php` are then run and never sent. `index.php` comes first among the names of `index`, and what \
          nothing else answers goes to `/index.php` at the root, unless `fallback` says otherwise. A path below a script \
          that exists is its `PATH_INFO`. Nothing is run from folders named `uploads`, and other files that PHP may hold \
          (`*.phtml`, `*.phar` and the like) are refused.",
     )
     .default("false")
-    .example("php = \"unix:/run/php/php8.2-fpm.sock\"")
+    .example("php = \"auto\"")
     .elsewhere(&["php_fastcgi", "fastcgi_pass", "php-fpm", "ProxyPassMatch"]),
     Key::new(
         "headers",

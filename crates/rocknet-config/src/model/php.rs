@@ -12,6 +12,22 @@ pub enum Php {
         host: String,
         port: u16,
     },
+    /// One that the server starts itself. Where it listens is settled when it does; before, the path is empty.
+    Own {
+        version: PhpVersion,
+        socket: PathBuf,
+    },
+}
+
+/// Which of the installed versions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum PhpVersion {
+    Newest,
+    /// `8`: the newest of them; `8.2`: that one.
+    Of {
+        major: u8,
+        minor: Option<u8>,
+    },
 }
 
 /// As it is written.
@@ -21,6 +37,20 @@ impl fmt::Display for Php {
             Php::Unix(path) => write!(f, "unix:{}", path.display()),
             Php::Tcp { host, port } if host.contains(':') => write!(f, "[{host}]:{port}"),
             Php::Tcp { host, port } => write!(f, "{host}:{port}"),
+            Php::Own { version, .. } => version.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for PhpVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PhpVersion::Newest => f.write_str("auto"),
+            PhpVersion::Of { major, minor: None } => write!(f, "{major}"),
+            PhpVersion::Of {
+                major,
+                minor: Some(minor),
+            } => write!(f, "{major}.{minor}"),
         }
     }
 }

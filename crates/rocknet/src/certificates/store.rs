@@ -234,7 +234,7 @@ fn remove_leftovers(folder: &Path) {
 }
 
 /// What we make in a state folder.
-const OWN_FOLDERS: [&str; 2] = ["acme", "local"];
+const OWN_FOLDERS: [&str; 3] = ["acme", "local", "php"];
 
 /// A chain with its key takes a few KiB; more is no piece of ours.
 const MAX_PIECE: u64 = 1 << 20;

@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
+use rocknet::php;
 use rocknet_config::environment::System;
-use rocknet_config::{Loaded, Report};
+use rocknet_config::{Code, Finding, Loaded, Report, Severity};
 
 use super::{Exit, Failure, say, search, tell_report};
 
@@ -20,7 +21,8 @@ pub struct Options {
 
 pub fn run(options: &Options) -> Result<(), Failure> {
     let checked = search::named_or_found(options.file.as_deref()).and_then(|file| {
-        let Loaded { config, warnings } = rocknet_config::check(&file, &System).map_err(Failure::Configuration)?;
+        let Loaded { config, mut warnings } = rocknet_config::check(&file, &System).map_err(Failure::Configuration)?;
+        warnings.extend(php::missing(&config).into_iter().map(missing));
         Ok((
             file,
             config,
@@ -49,4 +51,16 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         Err(failure) => return Err(failure),
     }
     Ok(())
+}
+
+/// A program that is not on this machine: it may be on the one that is to serve.
+fn missing(message: String) -> Finding {
+    Finding {
+        severity: Severity::Warning,
+        code: Code::Missing,
+        message,
+        help: None,
+        location: None,
+        related: Vec::new(),
+    }
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use rocknet::backend::Choice;
 use rocknet::certificates::state_folder;
 use rocknet::certificates::store::Folder;
+use rocknet::php;
 use rocknet::trust::Found;
 use rocknet_config::environment::System;
 use rocknet_config::model::{Config, Listen};
@@ -52,6 +53,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         state(config, &mut checks);
         local_ca(config, &mut checks);
         checks.push(backend(config));
+        checks.extend(own_php(config));
     }
     checks.push(files());
     tell(&checks, options.json);
@@ -159,6 +161,19 @@ fn backend(config: &Config) -> Check {
         Ok(choice) => Check::good("sockets", choice.to_string()),
         Err(trouble) => Check::bad("sockets", trouble),
     }
+}
+
+/// The versions of PHP that RockNet is to start.
+fn own_php(config: &Config) -> Vec<Check> {
+    if !php::is_wanted(config) {
+        return Vec::new();
+    }
+    let missing = php::missing(config);
+    if missing.is_empty() {
+        let found: Vec<_> = php::installed().iter().map(php::Installed::version).collect();
+        return vec![Check::good("PHP", format!("installed: {}", found.join(", ")))];
+    }
+    missing.into_iter().map(|missing| Check::bad("PHP", missing)).collect()
 }
 
 fn files() -> Check {

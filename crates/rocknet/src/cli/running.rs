@@ -8,6 +8,7 @@ use std::thread;
 use rocknet::certificates::state_folder;
 use rocknet::certificates::store::Folder;
 use rocknet::log::init_errors;
+use rocknet::php;
 use rocknet::server::{Server, StartError};
 use rocknet_config::model::LogTarget;
 use rocknet_config::{Code, Config, Finding, Report};
@@ -87,12 +88,9 @@ pub fn start(config: Config, plan: Plan) -> Result<Running, NotStarted> {
 
     let in_force = InForce::new(&config);
     let user = config.server.user.clone();
-    // What certificates need is kept by the user that the server becomes.
-    let state = config
-        .sites
-        .iter()
-        .any(|site| site.tls.is_some())
-        .then(|| state_folder(&config));
+    // What certificates and PHP need is kept by the user that the server becomes.
+    let keeps = config.sites.iter().any(|site| site.tls.is_some()) || php::is_wanted(&config);
+    let state = keeps.then(|| state_folder(&config));
     let mut give_up_rights = || become_user(user.as_deref(), state.as_deref());
     let server = Server::start(config, Vec::new(), &mut give_up_rights).map_err(NotStarted::Start)?;
     let _ = init_errors(&server.snapshot().config.log, server.logger());
@@ -179,6 +177,7 @@ impl Running {
             (None, true) => warnings.push("running as root: a plain user will do for this".to_owned()),
             _ => {}
         }
+        warnings.extend(php::missing(&snapshot.config));
         for (site, fault) in snapshot.certificate_faults() {
             warnings.push(format!("site {site}: {fault}"));
         }

@@ -17,6 +17,7 @@ mod php_fpm;
 mod proxy;
 mod proxy_hostile;
 mod proxy_peers;
+mod php_own;
 mod push;
 mod ranges;
 mod reload;

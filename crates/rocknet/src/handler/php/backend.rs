@@ -19,6 +19,7 @@ use rocknet_io::wheel::{Deadline, Wheel};
 use super::socket::{Idle, Socket};
 use super::trouble::Trouble;
 use crate::clock::uptime_ms;
+use crate::php as own;
 
 /// Connections at rest to one application server: less than the five processes that php-fpm has where nobody says
 /// otherwise, so that some are left for its other clients.
@@ -196,6 +197,10 @@ impl Backend {
             // A socket file says so when its queue is full.
             ErrorKind::WouldBlock => true,
             ErrorKind::NotFound | ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset => {
+                // Our own is being started, unless that is known to have failed.
+                if let Php::Own { socket, .. } = &self.place {
+                    return own::trouble(socket).is_none();
+                }
                 let reached = self.reached_ms.load(Ordering::Relaxed);
                 reached != 0 && uptime_ms().saturating_sub(reached) < RESTART_MS
             }

@@ -22,7 +22,7 @@ pub enum Idle {
 impl Socket {
     pub async fn connect(place: &Php) -> io::Result<Socket> {
         match place {
-            Php::Unix(path) => UnixStream::connect(path).await.map(Socket::Unix),
+            Php::Unix(path) | Php::Own { socket: path, .. } => UnixStream::connect(path).await.map(Socket::Unix),
             Php::Tcp { host, port } => {
                 let stream = TcpStream::connect((host.as_str(), *port)).await?;
                 // A request is written whole, and its end is not to wait for the other side.

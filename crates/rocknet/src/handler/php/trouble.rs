@@ -66,9 +66,16 @@ impl Trouble {
                 format!("Nothing answers at {place}. Is that the right host, and is there a firewall in between?")
             }
             Trouble::Unreachable(error) if is_shortage(error) => "Raise the limit of open files.".to_owned(),
+            Trouble::Unreachable(_) if matches!(place, Php::Own { .. }) => match own_trouble(place) {
+                Some(trouble) => format!("{trouble}."),
+                None => format!("PHP {place} is being started. The error log tells how far it is."),
+            },
             Trouble::Unreachable(_) => format!(
                 "Nothing listens at {place}. Start php-fpm (systemctl start php8.2-fpm), or correct `php` in the configuration."
             ),
+            Trouble::Full if matches!(place, Php::Own { .. }) => {
+                "All processes of PHP are busy. Find out what takes them so long; a php-fpm of your own can have more of them (`php = \"unix:…\"`).".to_owned()
+            }
             Trouble::Full => "All processes of php-fpm are busy. Raise pm.max_children of its pool, or find out what takes them so long.".to_owned(),
             Trouble::Slow => "The script takes longer than limits.answer_timeout. Raise that, or see what the script waits for.".to_owned(),
             Trouble::Records(_) => {
@@ -89,13 +96,23 @@ impl Trouble {
             return Response::new(status);
         };
         if TOLD.is_due() {
-            tracing::error!(site = %around.site, php = %backend.place(), "no answer from PHP: {self}");
+            let own = own_trouble(backend.place()).map(|trouble| format!(". {trouble}"));
+            let own = own.unwrap_or_default();
+            tracing::error!(site = %around.site, php = %backend.place(), "no answer from PHP: {self}{own}");
         }
         if around.dev {
             fixed::error_with_hint(status, Some(&cure))
         } else {
             Response::new(status)
         }
+    }
+}
+
+/// What keeps the PHP that RockNet starts itself from running.
+fn own_trouble(place: &Php) -> Option<String> {
+    match place {
+        Php::Own { socket, .. } => crate::php::trouble(socket),
+        Php::Unix(_) | Php::Tcp { .. } => None,
     }
 }
 

@@ -1,0 +1,155 @@
+//! Programs that are started: each leads a group of its own, gives up root where it is told to, and ends with this process.
+
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::rights::User;
+
+/// Has `command` lead a process group of its own, become `user`, and get `last_word` when the thread that starts it ends,
+/// which it does at the latest with this process, however that ends. Start it from a thread that stays.
+///
+/// Only root can become another user. Systems without such a signal leave the program running.
+pub fn bind(command: &mut Command, user: Option<&User>, last_word: Signal) {
+    command.process_group(0);
+    system::before_exec(command, user.cloned(), last_word);
+}
+
+/// Sends a signal to all of a group that [`bind`] made; fails where there is none left of it.
+pub fn signal_group(leader: u32, signal: Signal) -> io::Result<()> {
+    let pid = i32::try_from(leader).ok().and_then(Pid::from_raw);
+    Ok(kill_process_group(pid.ok_or(io::ErrorKind::InvalidInput)?, signal)?)
+}
+
+#[cfg(target_os = "linux")]
+mod system {
+    use std::io;
+    use std::os::unix::process::CommandExt;
+    use std::process::Command;
+
+    use rustix::process::{Gid, Pid, Signal, Uid, getpid, getppid, set_parent_process_death_signal};
+    use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
+
+    use crate::rights::User;
+
+    #[allow(unsafe_code)]
+    pub(super) fn before_exec(command: &mut Command, user: Option<User>, last_word: Signal) {
+        let us = getpid();
+        let user = user.map(|user| {
+            let groups: Vec<Gid> = user.groups.iter().map(|&group| Gid::from_raw(group)).collect();
+            (Uid::from_raw(user.uid), Gid::from_raw(user.gid), groups)
+        });
+        let prepare = move || {
+            if let Some((uid, gid, groups)) = &user {
+                set_thread_groups(groups)?;
+                set_thread_res_gid(*gid, *gid, *gid)?;
+                set_thread_res_uid(*uid, *uid, *uid)?;
+            }
+            // Behind the change of user, which takes it away.
+            set_parent_process_death_signal(Some(last_word))?;
+            end_if_orphaned(us)
+        };
+        // SAFETY: between fork and exec only system calls are made, on values that were ready before: nothing is
+        // allocated, locked or freed. The errors are numbers, whose conversion allocates nothing either.
+        unsafe { command.pre_exec(prepare) };
+    }
+
+    /// Who was left before the signal was asked for is never told.
+    fn end_if_orphaned(parent: Pid) -> io::Result<()> {
+        if getppid() == Some(parent) {
+            Ok(())
+        } else {
+            Err(rustix::io::Errno::SRCH.into())
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod system {
+    use std::os::unix::process::CommandExt;
+    use std::process::Command;
+
+    use rustix::process::Signal;
+
+    use crate::rights::User;
+
+    pub(super) fn before_exec(command: &mut Command, user: Option<User>, _last_word: Signal) {
+        if let Some(user) = user {
+            command.uid(user.uid).gid(user.gid);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader};
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::{Child, Stdio};
+    use std::thread;
+
+    use super::*;
+
+    /// A shell that has started another program, and has said so.
+    fn family(user: Option<&User>) -> Child {
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", "sleep 1000 & echo $(id -u):$(id -g):$(id -G); wait"])
+            .stdout(Stdio::piped());
+        bind(&mut command, user, Signal::KILL);
+        command.spawn().unwrap()
+    }
+
+    fn line(child: &mut Child) -> (String, BufReader<std::process::ChildStdout>) {
+        let mut reader = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        (line, reader)
+    }
+
+    #[test]
+    fn a_group_is_ended_whole() {
+        let mut child = family(None);
+        let (_, mut reader) = line(&mut child);
+        signal_group(child.id(), Signal::KILL).unwrap();
+        assert_eq!(child.wait().unwrap().signal(), Some(9));
+        // The end of the pipe, which the other program held too.
+        assert_eq!(reader.read_line(&mut String::new()).unwrap(), 0);
+        assert!(signal_group(u32::MAX, Signal::KILL).is_err());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn it_ends_with_the_thread_that_started_it() {
+        let mut child = thread::spawn(|| {
+            let mut child = family(None);
+            let said = line(&mut child);
+            (child, said)
+        })
+        .join()
+        .unwrap()
+        .0;
+        assert_eq!(child.wait().unwrap().signal(), Some(9));
+        let _ = signal_group(child.id(), Signal::KILL);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn it_becomes_a_user() {
+        if !crate::rights::is_root() {
+            return;
+        }
+        let user = User {
+            name: "x".into(),
+            uid: 4321,
+            gid: 1234,
+            groups: vec![1234, 77],
+        };
+        let mut child = family(Some(&user));
+        let (said, _reader) = line(&mut child);
+        signal_group(child.id(), Signal::KILL).unwrap();
+        child.wait().unwrap();
+        assert_eq!(said.trim(), "4321:1234:1234 77");
+    }
+}

@@ -1,0 +1,230 @@
+//! Which versions of PHP are installed, by the names and places that systems give them.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use rocknet_config::model::PhpVersion;
+
+use crate::program;
+
+/// How a program serves FastCGI. php-fpm comes first: it starts processes as they are needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    Fpm,
+    Cgi,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Installed {
+    pub major: u8,
+    pub minor: u8,
+    pub kind: Kind,
+    pub program: PathBuf,
+}
+
+impl Installed {
+    pub fn version(&self) -> String {
+        format!("{}.{}", self.major, self.minor)
+    }
+}
+
+/// Folders of programs: Debian, Fedora, Alpine, SUSE and Arch have them in the first two, images of containers and what
+/// was built by hand in the next two.
+const FOLDERS: [&str; 4] = ["/usr/sbin", "/usr/bin", "/usr/local/sbin", "/usr/local/bin"];
+/// Where each version has a folder of its own: Remi's packages for Fedora and its kin, Gentoo's slots, Homebrew.
+const SLOTS: [(&str, &str); 5] = [
+    ("/opt/remi", "root/usr/sbin"),
+    ("/usr/lib64", "bin"),
+    ("/usr/lib", "bin"),
+    ("/opt/homebrew/opt", "sbin"),
+    ("/usr/local/opt", "sbin"),
+];
+/// A program tells its version in milliseconds; a broken one is not waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// All there are, the newest first, and one of each version.
+pub fn all() -> Vec<Installed> {
+    let slots = SLOTS.iter().flat_map(|(above, below)| {
+        let entries = fs::read_dir(above).into_iter().flatten().flatten();
+        let of_php = entries.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b"php"));
+        of_php.map(move |entry| entry.path().join(below))
+    });
+    let folders: Vec<PathBuf> = FOLDERS.iter().map(PathBuf::from).chain(slots).collect();
+    in_folders(&folders)
+}
+
+/// The one that is meant by what is written.
+pub fn choose(all: &[Installed], wanted: PhpVersion) -> Option<&Installed> {
+    all.iter().find(|one| match wanted {
+        PhpVersion::Newest => true,
+        PhpVersion::Of { major, minor } => one.major == major && minor.is_none_or(|minor| one.minor == minor),
+    })
+}
+
+fn in_folders(folders: &[PathBuf]) -> Vec<Installed> {
+    let mut found = Vec::new();
+    // Many names lead to one program.
+    let mut seen = BTreeSet::new();
+    for folder in folders {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+        paths.sort_unstable();
+        for path in paths {
+            let Some((kind, rest)) = path.file_name().and_then(|name| kind(name.to_str()?)) else {
+                continue;
+            };
+            let is_new = fs::canonicalize(&path).is_ok_and(|real| seen.insert(real));
+            if !is_new || !is_program(&path) {
+                continue;
+            }
+            let Some((major, minor)) = version_in_name(rest).or_else(|| asked(&path)) else {
+                continue;
+            };
+            found.push(Installed {
+                major,
+                minor,
+                kind,
+                program: path,
+            });
+        }
+    }
+    found.sort_by_key(|one| (std::cmp::Reverse((one.major, one.minor)), one.kind));
+    found.dedup_by_key(|one| (one.major, one.minor));
+    found
+}
+
+/// What a name says: `php-fpm8.2` is php-fpm, and the rest `8.2`.
+fn kind(name: &str) -> Option<(Kind, &str)> {
+    let is_rest = |rest: &&str| rest.is_empty() || *rest == "-legacy" || version_in_name(rest).is_some();
+    let fpm = name.strip_prefix("php-fpm").map(|rest| (Kind::Fpm, rest));
+    let found = fpm.or_else(|| name.strip_prefix("php-cgi").map(|rest| (Kind::Cgi, rest)));
+    found.filter(|(_, rest)| is_rest(rest))
+}
+
+/// `8.2`, or `82` as Alpine has it.
+fn version_in_name(rest: &str) -> Option<(u8, u8)> {
+    let rest = rest.strip_prefix('-').unwrap_or(rest);
+    let is_digits = |text: &str| !text.is_empty() && text.len() <= 2 && text.bytes().all(|byte| byte.is_ascii_digit());
+    let (major, minor) = match rest.split_once('.') {
+        Some(parts) => parts,
+        None if rest.len() >= 2 && rest.is_char_boundary(1) => rest.split_at(1),
+        None => return None,
+    };
+    if !is_digits(major) || !is_digits(minor) {
+        return None;
+    }
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
+fn is_program(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}
+
+/// What the program itself says: `PHP 8.2.36 (fpm-fcgi) (built: …`.
+fn asked(program: &Path) -> Option<(u8, u8)> {
+    let mut command = Command::new(program);
+    command
+        .arg("-v")
+        .env_clear()
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    let output = program::wait(command.spawn().ok()?, PATIENCE).ok()?;
+    version_said(&String::from_utf8_lossy(&output.stdout))
+}
+
+fn version_said(text: &str) -> Option<(u8, u8)> {
+    let mut parts = text.strip_prefix("PHP ")?.split('.');
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_tell_what_they_are() {
+        for (name, expected) in [
+            ("php-fpm8.2", Some((Kind::Fpm, Some((8, 2))))),
+            ("php-fpm82", Some((Kind::Fpm, Some((8, 2))))),
+            ("php-fpm7.4", Some((Kind::Fpm, Some((7, 4))))),
+            ("php-fpm-8.3", Some((Kind::Fpm, Some((8, 3))))),
+            ("php-fpm810", Some((Kind::Fpm, Some((8, 10))))),
+            ("php-fpm", Some((Kind::Fpm, None))),
+            ("php-fpm-legacy", Some((Kind::Fpm, None))),
+            ("php-cgi8.2", Some((Kind::Cgi, Some((8, 2))))),
+            ("php-cgi", Some((Kind::Cgi, None))),
+            ("php-fpm8.2.bak", None),
+            ("php-fpm.conf", None),
+            ("php-fpm8", None),
+            ("php8.2", None),
+            ("php-fpm\u{e9}8", None),
+        ] {
+            let found = kind(name).map(|(kind, rest)| (kind, version_in_name(rest)));
+            assert_eq!(found, expected, "{name}");
+        }
+        for (said, expected) in [
+            ("PHP 8.2.36 (fpm-fcgi) (built: Nov 18 2026)\n", Some((8, 2))),
+            ("PHP 8.4.0RC1 (cgi-fcgi)", Some((8, 4))),
+            ("something else", None),
+            ("PHP 8", None),
+        ] {
+            assert_eq!(version_said(said), expected, "{said}");
+        }
+    }
+
+    #[test]
+    fn the_newest_comes_first_and_php_fpm_before_php_cgi() {
+        let folder = tempfile::tempdir().unwrap();
+        let (one, two) = (folder.path().join("sbin"), folder.path().join("bin"));
+        for (place, name, said, mode) in [
+            (&one, "php-fpm8.2", "", 0o755),
+            (&two, "php-cgi8.2", "", 0o755),
+            (&two, "php-cgi8.4", "", 0o755),
+            (&one, "php-fpm8.10", "", 0o755),
+            (&one, "php-fpm9.0", "", 0o644),
+            (&two, "php-fpm", "echo PHP 7.4.33 \"($1)\"", 0o755),
+            (&two, "php-fpm-legacy", "exit 1", 0o755),
+        ] {
+            fs::create_dir_all(place).unwrap();
+            fs::write(place.join(name), format!("#!/bin/sh\n{said}\n")).unwrap();
+            fs::set_permissions(place.join(name), fs::Permissions::from_mode(mode)).unwrap();
+        }
+        std::os::unix::fs::symlink(one.join("php-fpm8.2"), one.join("php-fpm82")).unwrap();
+        let found = in_folders(&[one, two, folder.path().join("none")]);
+        let told: Vec<_> = found.iter().map(|one| (one.version(), one.kind)).collect();
+        let expected = [
+            ("8.10", Kind::Fpm),
+            ("8.4", Kind::Cgi),
+            ("8.2", Kind::Fpm),
+            ("7.4", Kind::Fpm),
+        ];
+        assert_eq!(told, expected.map(|(version, kind)| (version.to_owned(), kind)));
+        for (wanted, expected) in [
+            (PhpVersion::Newest, Some("8.10")),
+            (
+                PhpVersion::Of {
+                    major: 8,
+                    minor: Some(2),
+                },
+                Some("8.2"),
+            ),
+            (PhpVersion::Of { major: 8, minor: None }, Some("8.10")),
+            (PhpVersion::Of { major: 7, minor: None }, Some("7.4")),
+            (
+                PhpVersion::Of {
+                    major: 9,
+                    minor: Some(0),
+                },
+                None,
+            ),
+        ] {
+            let chosen = choose(&found, wanted).map(Installed::version);
+            assert_eq!(chosen.as_deref(), expected, "{wanted}");
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! The thread that looks after every php-fpm. It is their parent, and they end with it.
+
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
+
+use super::master::Master;
+use super::pool::Pool;
+
+/// Between two looks at processes that say nothing: their end is told at once, and this is for what nobody told.
+const LOOK: Duration = Duration::from_secs(5);
+/// After the last answer nothing is under way: who does not end then is killed.
+const STOP: Duration = Duration::from_secs(2);
+
+/// What the thread is told.
+pub enum Word {
+    /// The pools that run from now on, by number; all others end when their requests are answered.
+    Want(Vec<(u32, Pool)>),
+    Silent(u32),
+    Stop,
+}
+
+pub struct Overseer {
+    masters: Vec<Master>,
+    folder: PathBuf,
+    sender: Sender<Word>,
+}
+
+impl Overseer {
+    pub fn new(folder: PathBuf, sender: Sender<Word>) -> Overseer {
+        Overseer {
+            masters: Vec::new(),
+            folder,
+            sender,
+        }
+    }
+
+    pub fn run(mut self, words: &Receiver<Word>) {
+        loop {
+            let due = self.masters.iter().filter_map(Master::due).min();
+            let patience = due.map_or(LOOK, |due| due.saturating_duration_since(Instant::now()).min(LOOK));
+            match words.recv_timeout(patience) {
+                Ok(Word::Want(pools)) => self.want(pools),
+                Ok(Word::Silent(number)) => self.of(number).map_or((), Master::is_silent),
+                Ok(Word::Stop) | Err(RecvTimeoutError::Disconnected) => return self.stop(),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            self.tick();
+        }
+    }
+
+    fn of(&mut self, number: u32) -> Option<&mut Master> {
+        self.masters.iter_mut().find(|master| master.number == number)
+    }
+
+    fn tick(&mut self) {
+        self.masters.iter_mut().for_each(Master::tick);
+        self.masters.retain(|master| !master.is_gone());
+    }
+
+    fn want(&mut self, pools: Vec<(u32, Pool)>) {
+        for master in &mut self.masters {
+            if !pools.iter().any(|(number, _)| *number == master.number) {
+                master.leave_soon();
+            }
+        }
+        for (number, pool) in pools {
+            if self.of(number).is_none() {
+                self.masters
+                    .push(Master::new(number, pool, &self.folder, self.sender.clone()));
+            }
+        }
+    }
+
+    fn stop(mut self) {
+        for master in &mut self.masters {
+            master.end(STOP, false);
+        }
+        while !self.masters.is_empty() {
+            self.tick();
+            let due = self.masters.iter().filter_map(Master::due).min();
+            if let Some(due) = due {
+                std::thread::sleep(due.saturating_duration_since(Instant::now()));
+            }
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! The folder of one server below the state folder: pool files and sockets of the PHP it runs, held by a lock that dies
+//! with it. Whose lock is free belongs to a server that was killed: its PHP is ended, and it is removed.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Below the state folder.
+pub const FOLDER: &str = "php";
+const LOCK: &str = "lock";
+/// What is told to end and does not is killed after this time.
+const GRACE: Duration = Duration::from_secs(2);
+/// Between two looks whether it has ended.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Removed when it is dropped.
+pub struct RunFolder {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl RunFolder {
+    /// Makes one, and clears away what dead servers have left beside it.
+    pub fn make(state: &Path) -> io::Result<RunFolder> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let all = state.join(FOLDER);
+        DirBuilder::new().recursive(true).mode(0o700).create(&all)?;
+        clear(&all);
+        let path = loop {
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            // With the time, so that no two are called the same: processes are known by the name.
+            let name = format!("{}-{number}-{:x}", std::process::id(), now.subsec_nanos());
+            let path = all.join(name);
+            match DirBuilder::new().mode(0o700).create(&path) {
+                Ok(()) => break path,
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        };
+        let lock = lock_file(&path)?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+        Ok(RunFolder { path, _lock: lock })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for RunFolder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+fn lock_file(folder: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false).mode(0o600);
+    options.open(folder.join(LOCK))
+}
+
+fn clear(all: &Path) {
+    for entry in fs::read_dir(all).into_iter().flatten().flatten() {
+        let path = entry.path();
+        // One that is being made by another server has no lock yet for a moment: a young one is let be.
+        if !path.join(LOCK).exists() && !is_old(&path) {
+            continue;
+        }
+        let Ok(lock) = lock_file(&path) else { continue };
+        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+            continue;
+        }
+        end_users_of(&path);
+        if fs::remove_dir_all(&path).is_ok() {
+            tracing::info!("what a killed server had left in {} is removed", path.display());
+        }
+    }
+}
+
+fn is_old(path: &Path) -> bool {
+    let age = fs::metadata(path)
+        .ok()
+        .and_then(|found| found.modified().ok()?.elapsed().ok());
+    age.is_some_and(|age| age > GRACE)
+}
+
+/// Ends every process that was started for a run folder: its path stands in their command lines.
+fn end_users_of(folder: &Path) {
+    let deadline = Instant::now() + GRACE;
+    let mut users = users_of(folder);
+    if users.is_empty() {
+        return;
+    }
+    tracing::warn!("PHP of a killed server still runs; it is ended");
+    for user in &users {
+        let _ = kill_process(*user, Signal::TERM);
+    }
+    while !users.is_empty() && Instant::now() < deadline {
+        thread::sleep(PAUSE);
+        users = users_of(folder);
+    }
+    for user in users {
+        let _ = kill_process(user, Signal::KILL);
+    }
+}
+
+fn users_of(folder: &Path) -> Vec<Pid> {
+    let Some(pool) = folder.file_name().map(|name| pool_name(&name.to_string_lossy())) else {
+        return Vec::new();
+    };
+    let names = [folder.as_os_str().as_encoded_bytes(), pool.as_bytes()];
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let users = entries.filter_map(|entry| {
+        let pid = entry.file_name().to_str()?.parse().ok().and_then(Pid::from_raw)?;
+        let line = fs::read(entry.path().join("cmdline")).ok()?;
+        let is_named = names.iter().any(|name| is_in(&line, name));
+        (is_named && line.starts_with(b"php")).then_some(pid)
+    });
+    users.collect()
+}
+
+/// Whether a name stands there, and no longer one.
+fn is_in(line: &[u8], name: &[u8]) -> bool {
+    let mut places = memchr::memmem::find_iter(line, name);
+    places.any(|at| !line.get(at + name.len()).is_some_and(u8::is_ascii_alphanumeric))
+}
+
+/// The name of a pool whose files are in the run folder `name`: php-fpm shows it as that of its processes.
+pub fn pool_name(name: &str) -> String {
+    format!("rocknet-{name}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::CommandExt;
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn each_server_has_its_own_and_leaves_nothing() {
+        let state = tempfile::tempdir().unwrap();
+        let (one, two) = (
+            RunFolder::make(state.path()).unwrap(),
+            RunFolder::make(state.path()).unwrap(),
+        );
+        assert_ne!(one.path(), two.path());
+        let mode = fs::metadata(one.path()).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+        let kept = one.path().to_owned();
+        drop(two);
+        assert!(kept.join(LOCK).exists());
+        drop(one);
+        assert_eq!(fs::read_dir(state.path().join(FOLDER)).unwrap().count(), 0);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_a_killed_server_left_is_ended() {
+        let state = tempfile::tempdir().unwrap();
+        let left = state.path().join(FOLDER).join("77-1");
+        fs::create_dir_all(&left).unwrap();
+        fs::write(left.join(LOCK), "").unwrap();
+        let start = |name: &str, word: String| {
+            let mut command = Command::new("sleep");
+            command.arg0(name).args(["1000", "0"]).stdin(Stdio::null());
+            // What follows is part of the name of the process: sleep itself takes nothing but times.
+            command.arg0(format!("{name} {word}"));
+            command.spawn().unwrap()
+        };
+        let mut php = start("php-fpm: master process", format!("({}/1.conf)", left.display()));
+        let mut process = start("php-fpm: pool", "rocknet-77-1".to_owned());
+        let mut other = start("php-fpm: master process", format!("({}0/1.conf)", left.display()));
+        let mut editor = start("vi", format!("{}/1.conf", left.display()));
+        let made = RunFolder::make(state.path()).unwrap();
+        assert!(!left.exists());
+        assert!(!php.wait().unwrap().success());
+        assert!(!process.wait().unwrap().success());
+        for child in [&mut other, &mut editor] {
+            assert!(child.try_wait().unwrap().is_none());
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+        drop(made);
+    }
+}

@@ -1,0 +1,139 @@
+//! PHP that RockNet starts itself: found, started as another user than root, shared, restarted, replaced, and ended.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+
+use super::support::running::site;
+use super::support::{DEADLINE, Folder, Running};
+
+/// Scripts that the user whom they run as can read, and a state folder beside them.
+fn folder() -> Folder {
+    let folder = Folder::with(&[
+        ("www/index.php", "<?php echo 'front ', $_SERVER['REQUEST_URI'];"),
+        ("www/uid.php", "<?php echo posix_getuid();"),
+        ("www/master.php", "<?php echo posix_getppid();"),
+        ("www/pid.php", "<?php echo getmypid();"),
+        ("www/version.php", "<?php echo PHP_VERSION;"),
+        (
+            "www/sizes.php",
+            "<?php echo ini_get('post_max_size'), ' ', ini_get('display_errors');",
+        ),
+        (
+            "www/slow.php",
+            "<?php echo 'begun '; flush(); ob_flush(); usleep(2500000); echo 'done';",
+        ),
+    ]);
+    let open = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(folder.path(""), open).expect("an open folder");
+    folder
+}
+
+const SERVER: &str = "[server]\nworkers = 1\nstate = \"state\"\nevents = { wait = \"20ms\", connections = 16 }\n";
+
+fn started(keys: &str) -> Running {
+    Running::start(folder(), &format!("{SERVER}{}", site(keys)))
+}
+
+fn pid(server: &Running, path: &str) -> Pid {
+    let text = server.get(path).text();
+    let number = text.parse().ok();
+    number
+        .and_then(Pid::from_raw)
+        .unwrap_or_else(|| panic!("a number: {text}"))
+}
+
+fn gone(pid: Pid) -> bool {
+    let deadline = Instant::now() + DEADLINE;
+    while test_kill_process(pid).is_ok() && Instant::now() < deadline {
+        thread::sleep(Duration::from_millis(5));
+    }
+    test_kill_process(pid).is_err()
+}
+
+#[test]
+fn the_newest_php_is_found_and_runs_as_nobody_of_importance() {
+    let server = started("php = \"auto\"\nlimits = { body_size = \"3MiB\" }");
+    assert_eq!(server.get("/some/where").text(), "front /some/where");
+    assert_ne!(server.get("/uid.php").text(), "0");
+    assert_eq!(server.get("/sizes.php").text(), "3145728 ");
+    let folders: Vec<_> = fs::read_dir(server.folder.path("state/php"))
+        .expect("a folder")
+        .flatten()
+        .collect();
+    assert_eq!(folders.len(), 1);
+    assert_eq!(folders[0].metadata().expect("it").permissions().mode() & 0o777, 0o700);
+    let master = pid(&server, "/master.php");
+    let folder = server.take();
+    assert!(folder.0.stop());
+    assert!(gone(master));
+    assert_eq!(fs::read_dir(folder.1.path("state/php")).expect("a folder").count(), 0);
+}
+
+#[test]
+fn sites_share_one_and_it_is_started_again_when_it_is_killed() {
+    let version = started("php = \"auto\"").get("/version.php").text();
+    let mut parts = version.split('.');
+    let version = format!(
+        "{}.{}",
+        parts.next().unwrap_or_default(),
+        parts.next().unwrap_or_default()
+    );
+    let server = started(&format!(
+        "php = \"auto\"\n[site.default.route.\"/x/*\"]\nfallback = \"/master.php\"\nphp = \"{version}\""
+    ));
+    let master = pid(&server, "/master.php");
+    assert_eq!(pid(&server, "/x/y"), master);
+    for _ in 0..2 {
+        let (master, process) = (pid(&server, "/master.php"), pid(&server, "/pid.php"));
+        kill_process(master, Signal::KILL).expect("it to be there");
+        // Its processes are not left to themselves.
+        assert!(gone(process));
+        assert_ne!(pid(&server, "/master.php"), master);
+    }
+}
+
+#[test]
+fn a_reload_keeps_replaces_and_ends_it() {
+    let server = started("php = \"auto\"");
+    let first = pid(&server, "/master.php");
+    let reload = |server_keys: &str, keys: &str| {
+        let text = SERVER.replace("workers", &format!("{server_keys}\nworkers"));
+        server.reload(&format!("{text}{}", site(keys))).expect("a reload");
+    };
+    reload("", "php = \"auto\"\nbrowse = true");
+    assert_eq!(pid(&server, "/master.php"), first);
+    // What is being answered is answered to its end by the one that goes.
+    let mut client = server.connect();
+    client.send(super::support::client::request("GET /slow.php", &[]));
+    assert_eq!(server.get("/sizes.php").text(), "104857600 ");
+    reload("mode = \"dev\"", "php = \"auto\"");
+    let second = pid(&server, "/master.php");
+    assert_ne!(second, first);
+    assert_eq!(server.get("/sizes.php").text(), "104857600 on");
+    assert_eq!(client.answer().text(), "begun done");
+    assert!(gone(first));
+    reload("", "php = false");
+    assert!(gone(second));
+    assert!(server.get("/uid.php").text().contains("posix_getuid"));
+    reload("", "php = \"auto\"");
+    assert_ne!(pid(&server, "/master.php"), second);
+}
+
+#[test]
+fn a_version_that_is_not_there_is_told_at_once() {
+    let text = SERVER.replace("workers", "mode = \"dev\"\nworkers");
+    let server = Running::start(folder(), &format!("{text}{}", site("php = \"1.9\"")));
+    let begun = Instant::now();
+    let deadline = Instant::now() + DEADLINE;
+    let mut answer = server.get("/");
+    while !answer.text().contains("apt install php1.9-fpm") && Instant::now() < deadline {
+        answer = server.get("/");
+    }
+    assert_eq!(answer.status, 502);
+    assert!(answer.text().contains("apt install php1.9-fpm"), "{answer:?}");
+    assert!(begun.elapsed() < DEADLINE);
+}
