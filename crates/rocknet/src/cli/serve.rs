@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rocknet::server::StartError;
 use rocknet_config::Config;
-use rocknet_config::model::Listen;
+use rocknet_config::model::{Listen, Php, PhpVersion};
 use rocknet_io::holder;
 use rocknet_io::socket::{self, BindErrorKind};
 
@@ -14,7 +14,8 @@ use super::running::{self, NotStarted, Origin, Plan};
 
 /// Serve a folder, without a configuration
 ///
-/// For development: on 127.0.0.1:8080, or on the next free port. A folder without an index.html is listed.
+/// For development: on 127.0.0.1:8080, or on the next free port. A folder without an index.html is listed, and
+/// where there are scripts (*.php), the newest PHP that is installed runs them.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// The folder to serve
@@ -41,7 +42,11 @@ pub fn run(options: &Options) -> Result<(), Failure> {
             console: options.console,
             open: options.open,
         };
-        (Config::for_directory(&directory, listen), plan)
+        let mut config = Config::for_directory(&directory, listen);
+        if holds_php(&directory) {
+            run_php(&mut config);
+        }
+        (config, plan)
     };
     match &options.listen {
         Some(listen) => {
@@ -94,6 +99,29 @@ fn folder(path: &Path) -> Result<PathBuf, Failure> {
         Err(cannot(&"it is not a folder"))
     }
 }
+
+/// Whether its files are scripts: one that is meant for PHP has some at its top.
+fn holds_php(directory: &Path) -> bool {
+    let entries = directory.read_dir().into_iter().flatten().flatten();
+    entries.take(MAX_LOOKED_AT).any(|entry| {
+        Path::new(&entry.file_name())
+            .extension()
+            .is_some_and(|ending| ending == "php")
+    })
+}
+
+fn run_php(config: &mut Config) {
+    for settings in config.sites.iter_mut().map(|site| &mut site.settings) {
+        settings.index.insert(0, "index.php".to_owned());
+        settings.php = Some(Php::Own {
+            version: PhpVersion::Newest,
+            socket: PathBuf::new(),
+        });
+    }
+}
+
+/// Names of a folder that are looked at for scripts: nobody keeps more files beside them.
+const MAX_LOOKED_AT: usize = 10_000;
 
 /// A port alone is this machine's own: showing work in progress to the network is for those who say so.
 fn listen(written: &str) -> Result<Listen, String> {

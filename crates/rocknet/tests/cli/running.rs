@@ -262,3 +262,20 @@ fn root_becomes_the_user_and_others_are_told_that_they_cannot() {
         );
     }
 }
+
+#[test]
+fn a_folder_with_scripts_is_served_by_php() {
+    let place = Place::new(&[("site/index.php", "<?php echo 'sum ', 40 + 2;"), ("site/a.txt", "a")]);
+    for folder in [place.path().to_owned(), place.path().join("site")] {
+        let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        fs::set_permissions(folder, open).unwrap();
+    }
+    let server = place.serve(&["serve", "site", "--listen", "0"]);
+    for path in ["/", "/pretty/path"] {
+        let answer = server.get(path);
+        assert!(answer.ends_with("\r\n\r\nsum 42"), "{path}: {answer}");
+    }
+    assert!(server.get("/a.txt").ends_with("\r\n\r\na"));
+    server.signal(Signal::TERM);
+    assert_eq!(server.ended(), Some(0));
+}
