@@ -11,13 +11,18 @@ mod buffers;
 mod completions;
 mod driver;
 mod epoll;
-mod operation;
+mod kernel;
+mod number;
 mod outbox;
 mod place;
 mod probe;
 mod reads;
+#[cfg(test)]
+mod simulated;
 mod state;
 mod stream;
+#[cfg(test)]
+mod stress;
 #[cfg(test)]
 mod tests;
 

@@ -37,29 +37,11 @@ impl Stream {
         }
         Ok(stream)
     }
-
-    /// Leaves a ring that failed: the socket is as good as before.
-    #[cfg(target_os = "linux")]
-    #[cold]
-    fn leave_ring(&mut self) -> io::Result<()> {
-        if let Stream::Ring(ring) = self {
-            let socket = ring.take_socket()?;
-            *self = Stream::Tcp(Tcp::new(socket)?);
-        }
-        Ok(())
-    }
 }
 
 impl Link for Stream {
     #[inline]
     fn poll_recv<'b>(&mut self, context: &mut Context<'_>, buffer: &'b mut [u8]) -> Poll<io::Result<Received<'b>>> {
-        #[cfg(target_os = "linux")]
-        if let Stream::Ring(ring) = self {
-            if !ring.is_out_of_order() {
-                return ring.poll_recv(context, buffer);
-            }
-            self.leave_ring()?;
-        }
         match self {
             Stream::Tcp(tcp) => tcp.poll_recv(context, buffer),
             #[cfg(target_os = "linux")]
@@ -69,13 +51,6 @@ impl Link for Stream {
 
     #[inline]
     fn poll_send(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> Poll<io::Result<()>> {
-        #[cfg(target_os = "linux")]
-        if let Stream::Ring(ring) = self {
-            if !ring.is_out_of_order() {
-                return ring.poll_send(context, queue);
-            }
-            self.leave_ring()?;
-        }
         match self {
             Stream::Tcp(tcp) => tcp.poll_send(context, queue),
             #[cfg(target_os = "linux")]

@@ -39,6 +39,12 @@ impl Tcp {
     }
 }
 
+impl AsFd for Tcp {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.get_ref().as_fd()
+    }
+}
+
 /// A listening socket on the events of this thread's runtime.
 pub struct Acceptor(AsyncFd<Listener>);
 

@@ -5,7 +5,7 @@ use std::ptr::{self, NonNull};
 use std::slice;
 use std::sync::atomic::{AtomicU16, Ordering};
 
-use io_uring::Submitter;
+use super::kernel::Kernel;
 use io_uring::types::BufRingEntry;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
@@ -18,6 +18,9 @@ const FIRST: u16 = 64;
 const MOST: u16 = 256;
 /// The one group of buffers of a ring.
 pub(super) const GROUP: u16 = 0;
+/// What tests find in a buffer that is the kernel's.
+#[cfg(test)]
+const POISON: u8 = 0xdd;
 
 /// Bytes that the kernel has put into a buffer. To be given back.
 pub(super) struct Filled {
@@ -46,7 +49,7 @@ const MEMORY_BYTES: usize = MOST as usize * BUFFER;
 #[allow(unsafe_code)]
 impl Buffers {
     /// Makes them known to the kernel. They must live until the ring knows them no more.
-    pub fn new(submitter: &Submitter<'_>) -> io::Result<Buffers> {
+    pub fn new(kernel: &mut Kernel) -> io::Result<Buffers> {
         let (free, memory) = (map(QUEUE_BYTES)?, map(MEMORY_BYTES)?);
         let mut buffers = Buffers {
             free: free.cast(),
@@ -56,7 +59,7 @@ impl Buffers {
         };
         // SAFETY: the queue is mapped, page-aligned, zeroed and of this length. `Buffers` unmaps it when dropped, which
         // its owner does only after the ring has forgotten it.
-        unsafe { submitter.register_buf_ring_with_flags(free.as_ptr() as u64, MOST, GROUP, 0)? };
+        unsafe { kernel.provide(free.as_ptr().cast(), MOST)? };
         buffers.grow_to(FIRST);
         Ok(buffers)
     }
@@ -107,6 +110,12 @@ impl Buffers {
 
     fn add(&mut self, id: u16) {
         let address = self.at(id) as u64;
+        // What is read of it from now on is seen to be wrong.
+        // SAFETY: within the mapping, and not the kernel's before the store below.
+        #[cfg(test)]
+        unsafe {
+            self.at(id).write_bytes(POISON, BUFFER);
+        }
         // SAFETY: the index is below `MOST`, the number of entries. The kernel reads entries only before the tail, and
         // this one is made part of them by the store below; at most `MOST` are there, as each buffer is in it once. The
         // tail lies in the first entry where `set_*` does not write, and is aligned for its type.

@@ -1,9 +1,9 @@
 //! What the kernel answers: each completion finds the one it is for.
 
-use io_uring::cqueue;
 use rustix::io::Errno;
 
-use super::operation::{Kind, untag};
+use super::kernel::Completion;
+use super::number::{Kind, untag};
 use super::place::{End, Receiving};
 use super::state::State;
 
@@ -12,14 +12,13 @@ impl State {
     pub fn reap(&mut self) -> usize {
         let mut returned = 0;
         loop {
-            let next = self.ring.completion().next();
-            let Some(completion) = next else {
+            let Some(completion) = self.kernel.next() else {
                 return returned;
             };
-            let (result, flags) = (completion.result(), completion.flags());
-            let Some((kind, place)) = untag(completion.user_data()) else {
+            let Some((kind, place)) = untag(completion.number) else {
                 continue;
             };
+            let result = completion.result;
             match kind {
                 Kind::CancelReceive => self.not_cancelled(place, result),
                 Kind::CancelWrite => {}
@@ -40,7 +39,7 @@ impl State {
                         self.wake(place);
                     }
                 }
-                Kind::Receive => self.received(place, result, flags),
+                Kind::Receive => self.received(place, &completion),
             }
         }
     }
@@ -61,16 +60,16 @@ impl State {
         returned
     }
 
-    fn received(&mut self, place: usize, result: i32, flags: u32) {
+    fn received(&mut self, place: usize, completion: &Completion) {
+        let result = completion.result;
         let Some(known) = self.places.get_mut(place) else {
             return;
         };
-        if !cqueue::more(flags) {
+        if !completion.more {
             self.operations -= 1;
             known.receiving = Receiving::Idle;
         }
-        let buffer = cqueue::buffer_select(flags);
-        match (buffer, usize::try_from(result)) {
+        match (completion.buffer, usize::try_from(result)) {
             (Some(id), Ok(length)) if length > 0 && !known.gone => {
                 if known.filled.is_empty() {
                     self.held.push(place);
@@ -114,7 +113,8 @@ impl State {
         let Some(known) = self.places.get_mut(place) else {
             return;
         };
-        if known.receiving == Receiving::Cancelled && Errno::from_raw_os_error(-result) == Errno::NOENT {
+        let told = Errno::from_raw_os_error(-result);
+        if known.receiving == Receiving::Cancelled && matches!(told, Errno::NOENT | Errno::ALREADY) {
             known.receiving = Receiving::Armed;
             if known.gone {
                 self.cancel_receiving(place);

@@ -6,10 +6,8 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use io_uring::opcode;
-use io_uring::types::Fd;
-
-use super::operation::{Kind, tag};
+use super::kernel::Operation;
+use super::number::{Kind, tag};
 use super::outbox::LARGEST;
 use super::place::{End, Place, Receiving};
 use super::state::State;
@@ -67,12 +65,16 @@ pub struct Driver {
 
 impl Driver {
     fn new() -> io::Result<Rc<Driver>> {
-        Ok(Rc::new(Driver {
-            state: RefCell::new(State::new()?),
+        Ok(Driver::over(State::new()?))
+    }
+
+    pub(super) fn over(state: State) -> Rc<Driver> {
+        Rc::new(Driver {
+            state: RefCell::new(state),
             failed: Cell::new(false),
             steps: Cell::new(0),
             returned: Cell::new(0),
-        }))
+        })
     }
 
     pub fn has_failed(&self) -> bool {
@@ -82,14 +84,23 @@ impl Driver {
     /// Hands over what was asked for, waits for an answer if `wait`, and wakes whom it concerns: true if there was anybody.
     pub fn turn(&self, wait: bool) -> bool {
         self.steps.set(0);
+        if self.failed.get() {
+            return false;
+        }
         let mut state = self.state.borrow_mut();
         state.put_by();
-        if let Err(error) = state.enter(wait) {
+        let mut entered = state.enter(wait);
+        let mut returned = state.reap();
+        while entered.is_ok() && state.kernel.keeps_completions() {
+            // Among them may be what is to be taken back, of letters that are cleared below.
+            entered = state.enter(false);
+            returned += state.reap();
+        }
+        if let Err(error) = entered {
             self.failed.set(true);
             tracing::error!("io_uring failed: {error}; connections go on with epoll");
-            state.fail();
+            returned += state.fail();
         }
-        let returned = state.reap();
         self.returned.set(self.returned.get() + returned);
         state.clear_outbox();
         state.feed_starved();
@@ -119,7 +130,7 @@ impl Driver {
 
     /// Whether the kernel has work that it leaves to the next turn.
     fn has_more(&self) -> bool {
-        !self.failed.get() && self.state.borrow_mut().ring.submission().taskrun()
+        !self.failed.get() && self.state.borrow_mut().kernel.has_work()
     }
 
     pub(super) fn with_state<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
@@ -131,8 +142,9 @@ impl Driver {
         self.state.borrow_mut().places.insert(Place::new(socket.as_raw_fd()))
     }
 
-    /// Nobody asks for this place any more. Its socket is closed as soon as no operation can mistake another for it.
-    pub(super) fn leave(&self, place: usize, socket: OwnedFd) {
+    /// Nobody asks for this place any more. Its socket is closed as soon as no operation can mistake another for it; `None`
+    /// if it lives on without this ring.
+    pub(super) fn leave(&self, place: usize, socket: Option<OwnedFd>) {
         self.flush(place);
         let mut state = self.state.borrow_mut();
         let State { places, buffers, .. } = &mut *state;
@@ -148,7 +160,7 @@ impl Driver {
         }
         known.stash = Vec::new();
         let (receiving, writing) = (known.receiving, known.writing);
-        if known.is_free() {
+        if known.is_free() || self.failed.get() {
             places.remove(place);
             return;
         }
@@ -158,7 +170,7 @@ impl Driver {
         if writing {
             state.cancel_writing(place);
         }
-        state.closing.push(socket);
+        state.closing.extend(socket);
     }
 
     /// Whether nothing that arrived is left to be taken, nor an end to be told.
@@ -230,13 +242,6 @@ impl Driver {
         Poll::Pending
     }
 
-    /// Gives a place up whose socket lives on without this ring, which will never end its operations.
-    pub(super) fn forget(&self, place: usize) {
-        if let Some(known) = self.state.borrow_mut().places.get_mut(place) {
-            known.gone = true;
-        }
-    }
-
     #[inline]
     pub(super) fn poll_receive(
         &self,
@@ -271,6 +276,11 @@ impl Driver {
             Some(End::Failed(error)) => return Poll::Ready(Err(error.into())),
             None => {}
         }
+        if self.failed.get() {
+            // In this very step: who asks again finds the socket without the ring.
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         known.wait(context.waker());
         if known.receiving == Receiving::Idle {
             state.arm(place);
@@ -280,15 +290,22 @@ impl Driver {
 
     /// Wakes the task when there is room in the socket.
     pub(super) fn wake_when_writable(&self, context: &Context<'_>, place: usize) {
+        if self.failed.get() {
+            context.waker().wake_by_ref();
+            return;
+        }
         let mut state = self.state.borrow_mut();
         let known = &mut state.places[place];
         known.wait(context.waker());
         if !known.writing {
             known.writing = true;
             let wanted = (libc::POLLOUT | libc::POLLERR | libc::POLLHUP) as u32;
-            let entry = opcode::PollAdd::new(Fd(known.socket), wanted).build();
+            let operation = Operation::Wait {
+                descriptor: known.socket,
+                events: wanted,
+            };
             state.operations += 1;
-            state.push(&entry.user_data(tag(Kind::Write, place)));
+            state.push(operation, tag(Kind::Write, place));
         }
     }
 
@@ -308,7 +325,8 @@ impl Driver {
     #[cfg(test)]
     pub(super) fn fail(&self) {
         self.failed.set(true);
-        self.state.borrow_mut().fail();
+        let returned = self.state.borrow_mut().fail();
+        self.returned.set(self.returned.get() + returned);
         let wakers = std::mem::take(&mut self.state.borrow_mut().wakers);
         wakers.into_iter().for_each(Waker::wake);
     }
@@ -323,14 +341,17 @@ impl Driver {
     }
 
     /// Waits for the runtime's epoll. Asked again after each of its events, when the runtime has looked at them.
-    fn watch_epoll(&self, waker: &Waker) {
+    pub(super) fn watch_epoll(&self, waker: &Waker) {
         let mut state = self.state.borrow_mut();
         state.keeper = Some(waker.clone());
-        if !state.watching {
+        if !state.watching && !self.failed.get() {
             state.watching = true;
             state.operations += 1;
-            let entry = opcode::PollAdd::new(Fd(state.epoll), libc::POLLIN as u32).build();
-            state.push(&entry.user_data(tag(Kind::Epoll, 0)));
+            let operation = Operation::Wait {
+                descriptor: state.epoll,
+                events: libc::POLLIN as u32,
+            };
+            state.push(operation, tag(Kind::Epoll, 0));
         }
     }
 }

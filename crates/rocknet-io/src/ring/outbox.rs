@@ -4,17 +4,12 @@
 //! nothing of this memory is read once the call has returned and its completions were taken, and no send that went well
 //! costs a completion.
 
-use io_uring::opcode;
-use io_uring::squeue::{Entry, Flags};
-use io_uring::types::Fd;
+use super::kernel::Operation;
 
 /// Bytes that leave together at most. As much as fits a core's own cache beside what else is in use.
 const CAPACITY: usize = 256 * 1024;
 /// Larger ones are sent at once: to copy them would cost more than the call.
 pub(super) const LARGEST: usize = 8 * 1024;
-
-/// All of it at once or what there is room for, without waiting: the rest is told by a completion.
-const SEND_FLAGS: i32 = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT | libc::MSG_WAITALL;
 
 pub(super) struct Outbox {
     /// Never grows: the kernel is told addresses in it.
@@ -73,15 +68,16 @@ impl Outbox {
     }
 
     /// The next operation to be handed over, with the connection it is for.
-    pub fn post(&mut self, socket_of: impl FnOnce(usize) -> i32) -> Option<(Entry, usize)> {
+    pub fn post(&mut self, socket_of: impl FnOnce(usize) -> i32) -> Option<(Operation, usize)> {
         let letter = self.letters.get(self.posted)?;
         self.posted += 1;
         let bytes = &self.memory[letter.start..letter.end];
-        let entry = opcode::Send::new(Fd(socket_of(letter.place)), bytes.as_ptr(), bytes.len() as u32)
-            .flags(SEND_FLAGS)
-            .build()
-            .flags(Flags::SKIP_SUCCESS);
-        Some((entry, letter.place))
+        let operation = Operation::Send {
+            socket: socket_of(letter.place),
+            bytes: bytes.as_ptr(),
+            length: bytes.len() as u32,
+        };
+        Some((operation, letter.place))
     }
 
     pub fn is_posted(&self) -> bool {

@@ -12,14 +12,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use io_uring::opcode;
-use io_uring::squeue::Entry;
-use io_uring::types::Fd;
 use rustix::mm::munmap;
 use slab::Slab;
 
 use super::buffers::map;
-use super::operation::{Kind, tag};
+use super::kernel::Operation;
+use super::number::{Kind, tag};
 use super::{Driver, current};
 
 /// Bytes of one operation: few waits for a megabyte, and the sink stays in the processor's cache.
@@ -54,7 +52,7 @@ impl Reads {
     }
 
     /// The operation for the next stretch, and its number. `None`: there are too many.
-    fn begin(&mut self, file: &Arc<File>, offset: u64, length: u64) -> Option<(usize, Entry)> {
+    fn begin(&mut self, file: &Arc<File>, offset: u64, length: u64) -> Option<(usize, Operation)> {
         if self.under_way.len() >= MOST {
             return None;
         }
@@ -65,11 +63,13 @@ impl Reads {
             gone: false,
         });
         let length = length.min(STRETCH as u64) as u32;
-        let file = Fd(self.under_way[number].file.as_raw_fd());
-        let entry = opcode::Read::new(file, self.sink.as_ptr(), length)
-            .offset(offset)
-            .build();
-        Some((number, entry.user_data(tag(Kind::Read, number))))
+        let operation = Operation::Read {
+            file: self.under_way[number].file.as_raw_fd(),
+            into: self.sink.as_ptr(),
+            length,
+            offset,
+        };
+        Some((number, operation))
     }
 
     /// Who waits for it, if anybody does.
@@ -140,8 +140,12 @@ pub struct ReadAhead {
 
 /// Reads ahead on this thread's ring. `None`: there is none, or it has enough to do.
 pub fn read_ahead(file: &Arc<File>, offset: u64, length: u64) -> Option<ReadAhead> {
+    read_ahead_on(current()?, file, offset, length)
+}
+
+pub(super) fn read_ahead_on(driver: Rc<Driver>, file: &Arc<File>, offset: u64, length: u64) -> Option<ReadAhead> {
     let mut ahead = ReadAhead {
-        driver: current()?,
+        driver,
         file: Arc::clone(file),
         offset,
         left: length,
@@ -153,10 +157,13 @@ pub fn read_ahead(file: &Arc<File>, offset: u64, length: u64) -> Option<ReadAhea
 
 impl ReadAhead {
     fn begin(&self) -> Option<usize> {
+        if self.driver.has_failed() {
+            return None;
+        }
         self.driver.with_state(|state| {
-            let (number, entry) = state.reads.begin(&self.file, self.offset, self.left)?;
+            let (number, operation) = state.reads.begin(&self.file, self.offset, self.left)?;
             state.operations += 1;
-            state.push(&entry);
+            state.push(operation, tag(Kind::Read, number));
             Some(number)
         })
     }
@@ -175,7 +182,7 @@ impl Future for ReadAhead {
             self.offset += read;
             self.left -= read;
             // Nothing read: the file has ended, or failed.
-            if read > 0 && self.left > 0 && !self.driver.has_failed() {
+            if read > 0 && self.left > 0 {
                 self.number = self.begin();
             }
         }

@@ -3,34 +3,25 @@
 use std::io;
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, OwnedFd, RawFd};
-use std::ptr;
 use std::task::Waker;
 
-use io_uring::squeue::{Entry, Flags};
-use io_uring::types::{CancelBuilder, Fd, Timespec};
-use io_uring::{IoUring, opcode};
 use rustix::io::Errno;
 use slab::Slab;
 use tokio::io::unix::AsyncFd;
 
-use super::buffers::{BUFFER, Buffers, GROUP};
+use super::buffers::Buffers;
 use super::epoll;
-use super::operation::{Kind, tag};
+use super::kernel::{Kernel, Operation};
+use super::number::{Kind, tag};
 use super::outbox::Outbox;
 use super::place::{Place, Receiving};
 use super::reads::Reads;
 
-/// Operations handed over in one system call; more are handed over in between.
-const SUBMISSIONS: u32 = 256;
-/// Room for completions. They are taken after every call, and one call brings far fewer.
-const COMPLETIONS: u32 = 4096;
 /// Bytes that nobody took in a turn beyond which a client is not read for in one go any more.
 const PRESSING: usize = 64 * 1024;
-/// Time for the kernel to end what it was doing when a ring is closed. It needs microseconds.
-const END_WITHIN: Timespec = Timespec::new().sec(2);
 
 pub(super) struct State {
-    pub ring: IoUring,
+    pub kernel: Kernel,
     /// Given up instead of dropped if the kernel may still write to them.
     pub buffers: ManuallyDrop<Buffers>,
     pub places: Slab<Place>,
@@ -48,9 +39,13 @@ pub(super) struct State {
     pub operations: usize,
     pub epoll: RawFd,
     /// By this the runtime's epoll was found; and as long as it is registered there, the epoll is open.
-    _witness: AsyncFd<OwnedFd>,
+    _witness: Option<AsyncFd<OwnedFd>>,
     pub keeper: Option<Waker>,
     pub watching: bool,
+    /// Why an operation could not be handed over: the next turn tells it.
+    broken: Option<io::Error>,
+    /// Whether the kernel has ended everything, before the ring is dropped.
+    ended: bool,
     /// System calls of the ring.
     #[cfg(test)]
     pub calls: usize,
@@ -61,18 +56,13 @@ impl State {
     pub fn new() -> io::Result<State> {
         let witness = crate::tcp::register(epoll::witness()?)?;
         let epoll = epoll::watching(witness.get_ref().as_fd())?;
-        let ring = IoUring::builder()
-            .dontfork()
-            .setup_clamp()
-            .setup_cqsize(COMPLETIONS)
-            .setup_submit_all()
-            .setup_single_issuer()
-            .setup_defer_taskrun()
-            .setup_taskrun_flag()
-            .build(SUBMISSIONS)?;
-        let buffers = ManuallyDrop::new(Buffers::new(&ring.submitter())?);
+        State::over(Kernel::new()?, epoll, Some(witness))
+    }
+
+    pub fn over(mut kernel: Kernel, epoll: RawFd, witness: Option<AsyncFd<OwnedFd>>) -> io::Result<State> {
+        let buffers = ManuallyDrop::new(Buffers::new(&mut kernel)?);
         Ok(State {
-            ring,
+            kernel,
             buffers,
             places: Slab::new(),
             outbox: Outbox::new(),
@@ -84,6 +74,8 @@ impl State {
             operations: 0,
             epoll,
             _witness: witness,
+            broken: None,
+            ended: false,
             keeper: None,
             watching: false,
             #[cfg(test)]
@@ -92,36 +84,38 @@ impl State {
     }
 
     #[allow(unsafe_code)]
-    pub fn push(&mut self, entry: &Entry) {
-        while self.ring.submission().is_full() {
-            if self.enter(false).is_err() {
-                // The next turn meets the same error and tells it.
+    pub fn push(&mut self, operation: Operation, number: u64) {
+        while self.kernel.is_full() {
+            if let Err(error) = self.enter(false) {
+                self.broken = Some(error);
                 return;
             }
         }
         // SAFETY: no operation that comes here names memory but that of the provided buffers and of the reads, which live
         // until the kernel has ended all of them. Descriptors are those of sockets and files that are kept open until the
         // operation was handed over.
-        let _ = unsafe { self.ring.submission().push(entry) };
+        unsafe { self.kernel.push(operation, number) };
     }
 
     /// One system call, unless there is nothing to hand over and nothing to hear.
     pub fn enter(&mut self, wait: bool) -> io::Result<()> {
+        if let Some(error) = self.broken.take() {
+            return Err(error);
+        }
         loop {
             self.post();
             let all = self.outbox.is_posted();
-            let queue = self.ring.submission();
-            if !wait && queue.is_empty() && !queue.taskrun() {
+            let kernel = &mut self.kernel;
+            if !wait && !kernel.has_queued() && !kernel.has_work() && !kernel.keeps_completions() {
                 break;
             }
-            drop(queue);
             #[cfg(test)]
             {
                 self.calls += 1;
             }
-            match self.ring.submit_and_wait(usize::from(wait && all)) {
-                Ok(_) if all => break,
-                Ok(_) => {}
+            match self.kernel.enter(wait && all) {
+                Ok(()) if all => break,
+                Ok(()) => {}
                 Err(error) => match Errno::from_io_error(&error) {
                     Some(Errno::INTR) if wait => {}
                     // Completions must be taken first, or memory is short for now.
@@ -130,7 +124,7 @@ impl State {
                 },
             }
         }
-        if self.ring.submission().is_empty() {
+        if !self.kernel.has_queued() {
             self.closing.clear();
         }
         Ok(())
@@ -140,25 +134,24 @@ impl State {
     #[allow(unsafe_code)]
     fn post(&mut self) {
         let State {
-            ring, outbox, places, ..
+            kernel, outbox, places, ..
         } = self;
-        let mut queue = ring.submission();
-        while !outbox.is_posted() && !queue.is_full() {
-            let Some((entry, place)) = outbox.post(|place| places[place].socket) else {
+        while !outbox.is_posted() && !kernel.is_full() {
+            let Some((send, place)) = outbox.post(|place| places[place].socket) else {
                 return;
             };
             // SAFETY: the outbox never moves its memory, and does not change or free what it has posted until the kernel
             // has taken it over and is done with it: it is asked not to wait, so a send ends within that call. The
             // socket is open: a place with a letter is left only after the letter.
-            let _ = unsafe { queue.push(&entry.user_data(tag(Kind::Send, place))) };
+            unsafe { kernel.push(send, tag(Kind::Send, place)) };
         }
     }
 
     pub fn clear_outbox(&mut self) {
         let State {
-            ring, outbox, places, ..
+            kernel, outbox, places, ..
         } = self;
-        if outbox.is_posted() && ring.submission().is_empty() {
+        if outbox.is_posted() && !kernel.has_queued() {
             outbox.clear(|place| {
                 if let Some(known) = places.get_mut(place) {
                     known.letter = None;
@@ -172,13 +165,8 @@ impl State {
         known.receiving = Receiving::Armed;
         let socket = known.socket;
         self.operations += 1;
-        let entry = if known.pressing {
-            let once = opcode::Recv::new(Fd(socket), ptr::null_mut(), BUFFER as u32).buf_group(GROUP);
-            once.build().flags(Flags::BUFFER_SELECT)
-        } else {
-            opcode::RecvMulti::new(Fd(socket), GROUP).build()
-        };
-        self.push(&entry.user_data(tag(Kind::Receive, place)));
+        let once = known.pressing;
+        self.push(Operation::Receive { socket, once }, tag(Kind::Receive, place));
     }
 
     pub fn cancel_receiving(&mut self, place: usize) {
@@ -191,8 +179,7 @@ impl State {
     }
 
     fn cancel(&mut self, kind: Kind, by: Kind, place: usize) {
-        let entry = opcode::AsyncCancel::new(tag(kind, place)).build();
-        self.push(&entry.flags(Flags::SKIP_SUCCESS).user_data(tag(by, place)));
+        self.push(Operation::Cancel(tag(kind, place)), tag(by, place));
     }
 
     /// Who has not taken what came in the last turn is not interested now: buffers are for those who are, and what else
@@ -227,8 +214,15 @@ impl State {
         }
     }
 
-    /// The ring goes no further: everybody has to look for himself. What was to be sent may have left or not.
-    pub fn fail(&mut self) {
+    /// The ring goes no further: everybody has to look for himself. What was to be sent may have left or not; what has
+    /// been received is there. The kernel lets go of all sockets, or they would live on when they are closed.
+    pub fn fail(&mut self) -> usize {
+        self.ended = self.kernel.end_all();
+        let returned = self.reap();
+        self.kernel = Kernel::Closed;
+        (self.operations, self.watching) = (0, false);
+        self.closing.clear();
+        self.outbox.clear(|_| {});
         for (_, place) in &mut self.places {
             if place.letter.take().is_some() {
                 place.refused = Some(Errno::CONNABORTED);
@@ -238,6 +232,7 @@ impl State {
         self.wakers.extend(wakers);
         self.wakers.extend(self.reads.give_up());
         self.wakers.extend(self.keeper.take());
+        returned
     }
 }
 
@@ -245,16 +240,11 @@ impl Drop for State {
     #[allow(unsafe_code)]
     fn drop(&mut self) {
         // All that was handed over ends before the memory it may write to is freed.
-        let _ = self.enter(false);
-        let cancelled = self
-            .ring
-            .submitter()
-            .register_sync_cancel(Some(END_WITHIN), CancelBuilder::any());
-        let nothing_left = match cancelled {
-            Ok(()) => true,
-            Err(error) => error.kind() == io::ErrorKind::NotFound,
-        };
-        if nothing_left && self.ring.submitter().unregister_buf_ring(GROUP).is_ok() {
+        if !matches!(self.kernel, Kernel::Closed) {
+            let _ = self.enter(false);
+            self.ended = self.kernel.end_all();
+        }
+        if self.ended {
             // SAFETY: this is the only place that drops them, and nothing uses them afterwards.
             unsafe {
                 ManuallyDrop::drop(&mut self.buffers);

@@ -8,14 +8,16 @@ use std::task::{Context, Poll, ready};
 use super::Driver;
 use crate::link::{Link, Received};
 use crate::queue::SendQueue;
-use crate::tcp::{self, FILE_TURN};
+use crate::tcp::{self, FILE_TURN, Tcp};
 
 /// A connected, non-blocking stream socket.
 pub struct RingStream {
     driver: Rc<Driver>,
     place: usize,
-    /// There until this is dropped.
+    /// There until this is dropped, or lives on without the ring.
     socket: Option<OwnedFd>,
+    /// The same socket once the ring has failed.
+    without: Option<Tcp>,
     /// The first receive is tried at once: with the accept, the request has mostly arrived.
     fresh: bool,
 }
@@ -27,6 +29,7 @@ impl RingStream {
             place: driver.enter(socket.as_fd()),
             driver,
             socket: Some(socket),
+            without: None,
             fresh: true,
         }
     }
@@ -36,31 +39,27 @@ impl RingStream {
         self.fresh = false;
     }
 
-    /// The ring has failed, and all that it brought has been taken.
-    #[inline]
-    pub fn is_out_of_order(&self) -> bool {
-        self.driver.has_failed() && self.driver.is_empty(self.place)
-    }
-
-    /// The socket, to go on without this ring.
-    pub fn take_socket(&mut self) -> io::Result<OwnedFd> {
-        self.driver.forget(self.place);
-        self.socket.take().ok_or_else(|| io::ErrorKind::NotConnected.into())
+    /// The link on the runtime's own events: a socket is as good as before when its ring has failed.
+    #[cold]
+    fn without(&mut self) -> io::Result<&mut Tcp> {
+        if let Some(socket) = self.socket.take() {
+            self.without = Some(Tcp::new(socket)?);
+        }
+        self.without.as_mut().ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
     fn socket(&self) -> io::Result<BorrowedFd<'_>> {
-        match &self.socket {
-            Some(socket) => Ok(socket.as_fd()),
-            None => Err(io::ErrorKind::NotConnected.into()),
+        match (&self.socket, &self.without) {
+            (Some(socket), _) => Ok(socket.as_fd()),
+            (None, Some(tcp)) => Ok(tcp.as_fd()),
+            (None, None) => Err(io::ErrorKind::NotConnected.into()),
         }
     }
 }
 
 impl Drop for RingStream {
     fn drop(&mut self) {
-        if let Some(socket) = self.socket.take() {
-            self.driver.leave(self.place, socket);
-        }
+        self.driver.leave(self.place, self.socket.take());
     }
 }
 
@@ -75,6 +74,9 @@ impl Link for RingStream {
                 Err(error) => return Poll::Ready(Err(error.into())),
             }
         }
+        if self.driver.has_failed() && self.driver.is_empty(self.place) {
+            return self.without()?.poll_recv(context, buffer);
+        }
         let got = ready!(self.driver.poll_receive(context, self.place, buffer))?;
         Poll::Ready(Ok(Received::Lent(&buffer[..got])))
     }
@@ -84,6 +86,9 @@ impl Link for RingStream {
         // In order: what was taken before leaves first.
         self.driver.step_aside(self.place);
         ready!(self.driver.poll_sendable(context, self.place))?;
+        if self.driver.has_failed() {
+            return self.without()?.poll_send(context, queue);
+        }
         let socket = self.socket()?;
         let mut file_budget = FILE_TURN;
         match tcp::send_queue(socket, queue, &mut file_budget) {

@@ -14,6 +14,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::{Driver, RingStream, current, read_ahead, trouble};
+use crate::alone::in_own_process;
 use crate::file;
 use crate::link::Link;
 use crate::queue::SendQueue;
@@ -541,10 +542,65 @@ fn children_do_not_inherit_it() {
 }
 
 #[test]
+fn a_child_that_lives_on_holds_nothing_open() {
+    on_ring(async |driver| {
+        let (mut link, mut peer) = pair(&driver);
+        let mut waiting = Box::pin(async move {
+            let heard = receive(&mut link, 100).await;
+            (link, heard)
+        });
+        assert!(once(|context| waiting.as_mut().poll(context)).await.is_pending());
+        hear().await;
+        // Started while an operation is in the kernel, it waits for its input as long as it has one.
+        let mut child = Command::new("cat")
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .expect("cat");
+        peer.write_all(b"word").expect("sent");
+        let (mut link, heard) = waiting.await;
+        assert_eq!(heard.expect("bytes"), b"word");
+        send(&mut link, &mut queue_of(b"answer")).await.expect("sent");
+        drop(link);
+        hear().await;
+        let mut all = Vec::new();
+        peer.read_to_end(&mut all).expect("an end");
+        assert_eq!(all, b"answer");
+        drop(child.stdin.take());
+        assert!(child.wait().expect("an end").success());
+    });
+}
+
+#[test]
+fn without_memory_to_lock_there_is_a_ring_or_the_reason() {
+    use rustix::process::{Resource, Rlimit, setrlimit};
+    use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
+    if !in_own_process("ring::tests::without_memory_to_lock_there_is_a_ring_or_the_reason") {
+        return;
+    }
+    let before = trouble();
+    let none = Rlimit {
+        current: Some(0),
+        maximum: Some(0),
+    };
+    setrlimit(Resource::Memlock, none).expect("a limit");
+    // Who may lock memory without limit is not asked for it.
+    let mut rights = capabilities(None).expect("rights");
+    rights.effective.remove(CapabilitySet::IPC_LOCK);
+    set_capabilities(None, rights).expect("fewer rights");
+    match trouble() {
+        // Since Linux 5.12 rings are counted as any memory.
+        None => assert_eq!(before, None),
+        Some(told) => assert!(before.is_some() || told.contains("LimitMEMLOCK"), "{told}"),
+    }
+}
+
+#[test]
 fn without_descriptors_there_is_a_reason_instead_of_a_ring() {
-    const CHILD: &str = "ROCKNET_TEST_RING_WITHOUT_DESCRIPTORS";
-    const NAME: &str = "ring::tests::without_descriptors_there_is_a_reason_instead_of_a_ring";
-    if std::env::var_os(CHILD).is_some() {
+    if let Some(trouble) = trouble() {
+        println!("not tested, no io_uring: {trouble}");
+        return;
+    }
+    if in_own_process("ring::tests::without_descriptors_there_is_a_reason_instead_of_a_ring") {
         use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
         let limit = getrlimit(Resource::Nofile);
         // Enough for the runtime and not for the ring; then for everything.
@@ -555,23 +611,5 @@ fn without_descriptors_there_is_a_reason_instead_of_a_ring() {
             let told = trouble();
             assert_eq!(told.is_none(), works, "with room for {room}: {told:?}");
         }
-        return;
     }
-    if let Some(trouble) = trouble() {
-        println!("not tested, no io_uring: {trouble}");
-        return;
-    }
-    // The limit is the process's, which other tests share.
-    let program = std::env::current_exe().expect("this program");
-    let child = Command::new(program)
-        .args([NAME, "--exact", "--nocapture", "--test-threads=1"])
-        .env(CHILD, "1")
-        .output()
-        .expect("a child");
-    let told = String::from_utf8_lossy(&child.stdout);
-    assert!(
-        child.status.success() && told.contains("1 passed"),
-        "{told}\n{}",
-        String::from_utf8_lossy(&child.stderr)
-    );
 }

@@ -1,4 +1,4 @@
-//! What an operation is for: the number that goes to the kernel with it and comes back with its completion.
+//! Which operation a completion is of: the number that goes to the kernel and comes back.
 
 /// In the lower bits of the number; above them the place, or the number of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

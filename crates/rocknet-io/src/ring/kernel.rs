@@ -1,0 +1,234 @@
+//! The line between a driver and the kernel: operations go down, completions come up.
+
+use std::io;
+use std::os::fd::RawFd;
+use std::ptr;
+
+use io_uring::squeue::{Entry, Flags};
+use io_uring::types::{BufRingEntry, CancelBuilder, Fd, Timespec};
+use io_uring::{IoUring, cqueue, opcode};
+
+use super::buffers::{BUFFER, GROUP};
+#[cfg(test)]
+use super::simulated::Simulated;
+
+/// Operations handed over in one system call; more are handed over in between.
+const SUBMISSIONS: u32 = 256;
+/// Room for completions. They are taken after every call, and one call brings far fewer; what finds no room the kernel
+/// keeps.
+const COMPLETIONS: u32 = 4096;
+/// Time for the kernel to end what it was doing when a ring is closed. It needs microseconds.
+const END_WITHIN: Timespec = Timespec::new().sec(2);
+/// All of it at once or what there is room for, without waiting: the rest is told by a completion.
+const SEND_FLAGS: i32 = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT | libc::MSG_WAITALL;
+
+/// What is asked of the kernel. Its number comes back with each of its completions.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Operation {
+    /// Into provided buffers; once, or until it is told to end.
+    Receive { socket: RawFd, once: bool },
+    /// Until there is one of these events.
+    Wait { descriptor: RawFd, events: u32 },
+    /// Tried while it is handed over and never kept. It completes only if not all has left.
+    Send {
+        socket: RawFd,
+        bytes: *const u8,
+        length: u32,
+    },
+    Read {
+        file: RawFd,
+        into: *mut u8,
+        length: u32,
+        offset: u64,
+    },
+    /// Ends the operation of this number. It completes only if there was none.
+    Cancel(u64),
+}
+
+impl Operation {
+    #[inline]
+    fn entry(self) -> Entry {
+        match self {
+            Operation::Receive { socket, once: false } => opcode::RecvMulti::new(Fd(socket), GROUP).build(),
+            Operation::Receive { socket, once: true } => {
+                let once = opcode::Recv::new(Fd(socket), ptr::null_mut(), BUFFER as u32).buf_group(GROUP);
+                once.build().flags(Flags::BUFFER_SELECT)
+            }
+            Operation::Wait { descriptor, events } => opcode::PollAdd::new(Fd(descriptor), events).build(),
+            Operation::Send { socket, bytes, length } => {
+                let send = opcode::Send::new(Fd(socket), bytes, length).flags(SEND_FLAGS);
+                send.build().flags(Flags::SKIP_SUCCESS)
+            }
+            Operation::Read {
+                file,
+                into,
+                length,
+                offset,
+            } => opcode::Read::new(Fd(file), into, length).offset(offset).build(),
+            Operation::Cancel(number) => opcode::AsyncCancel::new(number).build().flags(Flags::SKIP_SUCCESS),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Completion {
+    pub number: u64,
+    /// As a system call tells it: negative is an error.
+    pub result: i32,
+    /// Others of this operation follow.
+    pub more: bool,
+    /// The provided buffer that was filled.
+    pub buffer: Option<u16>,
+}
+
+#[allow(clippy::large_enum_variant)] // A thread has one of them.
+pub(super) enum Kernel {
+    Ring(IoUring),
+    /// Nothing goes down and nothing comes up any more.
+    Closed,
+    #[cfg(test)]
+    Simulated(Box<Simulated>),
+}
+
+#[allow(unsafe_code)]
+impl Kernel {
+    pub fn new() -> io::Result<Kernel> {
+        let ring = IoUring::builder()
+            .dontfork()
+            .setup_clamp()
+            .setup_cqsize(COMPLETIONS)
+            .setup_submit_all()
+            .setup_single_issuer()
+            .setup_defer_taskrun()
+            .setup_taskrun_flag()
+            .build(SUBMISSIONS)?;
+        Ok(Kernel::Ring(ring))
+    }
+
+    /// Lets the kernel choose from a queue of free buffers.
+    ///
+    /// # Safety
+    ///
+    /// `queue` is page-aligned, zeroed, of `count` entries, and lives until `end_all` was true.
+    pub unsafe fn provide(&mut self, queue: *const BufRingEntry, count: u16) -> io::Result<()> {
+        match self {
+            // SAFETY: as promised above.
+            Kernel::Ring(ring) => unsafe {
+                ring.submitter()
+                    .register_buf_ring_with_flags(queue as u64, count, GROUP, 0)
+            },
+            Kernel::Closed => Err(io::ErrorKind::NotConnected.into()),
+            #[cfg(test)]
+            Kernel::Simulated(simulated) => {
+                simulated.provide(queue, count);
+                Ok(())
+            }
+        }
+    }
+
+    #[inline]
+    pub fn is_full(&mut self) -> bool {
+        match self {
+            Kernel::Ring(ring) => ring.submission().is_full(),
+            Kernel::Closed => false,
+            #[cfg(test)]
+            Kernel::Simulated(simulated) => simulated.is_full(),
+        }
+    }
+
+    /// Whether something has not been handed over yet.
+    #[inline]
+    pub fn has_queued(&mut self) -> bool {
+        match self {
+            Kernel::Ring(ring) => !ring.submission().is_empty(),
+            Kernel::Closed => false,
+            #[cfg(test)]
+            Kernel::Simulated(simulated) => simulated.has_queued(),
+        }
+    }
+
+    /// Whether the kernel has something to do that it leaves to the next call.
+    #[inline]
+    pub fn has_work(&mut self) -> bool {
+        match self {
+            Kernel::Ring(ring) => ring.submission().taskrun(),
+            Kernel::Closed => false,
+            #[cfg(test)]
+            Kernel::Simulated(simulated) => simulated.has_work(),
+        }
+    }
+
+    /// Whether the kernel keeps completions for which there was no room: they come after those there are were taken, with
+    /// the next call.
+    #[inline]
+    pub fn keeps_completions(&mut self) -> bool {
+        match self {
+            Kernel::Ring(ring) => ring.submission().cq_overflow(),
+            Kernel::Closed => false,
+            #[cfg(test)]
+            Kernel::Simulated(simulated) => simulated.keeps_completions(),
+        }
+    }
+
+    /// Puts an operation into the queue, which is not full.
+    ///
+    /// # Safety
+    ///
+    /// Its descriptor stays open until it was handed over. What it names of memory lives, and nobody else writes to it,
+    /// until its last completion; of a send, until it was handed over.
+    #[inline]
+    pub unsafe fn push(&mut self, operation: Operation, number: u64) {
+        match self {
+            Kernel::Ring(ring) => {
+                // SAFETY: as promised above.
+                let _ = unsafe { ring.submission().push(&operation.entry().user_data(number)) };
+            }
+            Kernel::Closed => {}
+            #[cfg(test)]
+            Kernel::Simulated(simulated) => simulated.push(operation, number),
+        }
+    }
+
+    /// The one system call: hands over, waits for so many completions, and lets the kernel do what it has to do.
+    #[inline]
+    pub fn enter(&mut self, wait: bool) -> io::Result<()> {
+        match self {
+            Kernel::Ring(ring) => ring.submit_and_wait(usize::from(wait)).map(drop),
+            Kernel::Closed => Ok(()),
+            #[cfg(test)]
+            Kernel::Simulated(simulated) => simulated.enter(wait),
+        }
+    }
+
+    #[inline]
+    pub fn next(&mut self) -> Option<Completion> {
+        match self {
+            Kernel::Ring(ring) => ring.completion().next().map(|entry| Completion {
+                number: entry.user_data(),
+                result: entry.result(),
+                more: cqueue::more(entry.flags()),
+                buffer: cqueue::buffer_select(entry.flags()),
+            }),
+            Kernel::Closed => None,
+            #[cfg(test)]
+            Kernel::Simulated(simulated) => simulated.next(),
+        }
+    }
+
+    /// Ends all that was handed over; its completions can be taken. True if nothing is left that would write to memory.
+    pub fn end_all(&mut self) -> bool {
+        match self {
+            Kernel::Ring(ring) => {
+                let submitter = ring.submitter();
+                let nothing_left = match submitter.register_sync_cancel(Some(END_WITHIN), CancelBuilder::any()) {
+                    Ok(()) => true,
+                    Err(error) => error.kind() == io::ErrorKind::NotFound,
+                };
+                nothing_left && submitter.unregister_buf_ring(GROUP).is_ok()
+            }
+            Kernel::Closed => true,
+            #[cfg(test)]
+            Kernel::Simulated(simulated) => simulated.end_all(),
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! Random programs of connections on a slow, disorderly, failing ring: what arrives is whole and in order, or an error is
+//! told; nobody waits for ever; and nothing is left of anybody.
+
+mod pair;
+
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::fs::File;
+use std::future::Future;
+use std::io::{Read, Write};
+use std::os::fd::AsRawFd;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Wake, Waker};
+
+use rustix::event::{EventfdFlags, eventfd};
+
+use self::pair::{Flag, Pair};
+use super::kernel::Kernel;
+use super::reads::{ReadAhead, read_ahead_on};
+use super::simulated::{Die, Simulated, Weather};
+use super::state::State;
+use super::{Driver, trouble};
+use crate::alone::in_own_process;
+use crate::runtime::Runtime;
+
+/// Programs in each weather.
+const PROGRAMS: u64 = 500;
+/// Rounds in which all must have come to an end once peers take everything and say no more.
+const LAST_ROUNDS: usize = 20_000;
+
+const CALM: Weather = Weather {
+    slow: 0,
+    faults: 0,
+    losses: 0,
+    refusals: 0,
+    breaks: 0,
+    submissions: 256,
+    completions: 4096,
+};
+
+#[rustfmt::skip] // A table is read by its columns.
+const WEATHERS: &[(&str, Weather)] = &[
+    ("calm", CALM),
+    ("slow", Weather { slow: 80, ..CALM }),
+    ("faulty", Weather { slow: 20, faults: 30, refusals: 20, ..CALM }),
+    ("narrow", Weather { slow: 20, faults: 10, submissions: 2, completions: 3, ..CALM }),
+    ("lossy", Weather { slow: 50, faults: 10, losses: 5, refusals: 5, ..CALM }),
+    ("breaking", Weather { slow: 50, faults: 10, losses: 1, refusals: 5, breaks: 10, submissions: 8, completions: 64 }),
+];
+
+#[test]
+fn nothing_is_lost_mixed_up_or_left_behind_whatever_the_ring_does() {
+    // Alone: descriptors are counted.
+    if !in_own_process("ring::stress::nothing_is_lost_mixed_up_or_left_behind_whatever_the_ring_does") {
+        return;
+    }
+    let runtime = Runtime::new(64).expect("a runtime");
+    let before = open_descriptors();
+    for (name, weather) in WEATHERS {
+        let mut total = Total::default();
+        for seed in 0..PROGRAMS {
+            println!("{name}, program {seed}");
+            runtime.block_on(Program::new(seed, Some(*weather)).run(&mut total));
+        }
+        println!("{name}: {total:?}");
+        assert!(
+            total.heard > 1_000_000 && total.said > 1_000_000,
+            "little happened: {total:?}"
+        );
+        assert_eq!(total.lost > 0, weather.losses > 0, "{total:?}");
+        assert_eq!(total.broken > 0, weather.breaks > 0, "{total:?}");
+    }
+    assert_eq!(open_descriptors(), before, "descriptors are left open");
+}
+
+fn open_descriptors() -> usize {
+    std::fs::read_dir("/proc/self/fd").expect("a list").count()
+}
+
+/// What all programs of a weather came to.
+#[derive(Debug, Default)]
+struct Total {
+    heard: usize,
+    said: usize,
+    finished: usize,
+    cut: usize,
+    failures: usize,
+    lost: usize,
+    broken: usize,
+    reads: usize,
+}
+
+#[test]
+fn the_kernels_ring_keeps_to_it_too() {
+    if let Some(trouble) = trouble() {
+        println!("not tested, no io_uring: {trouble}");
+        return;
+    }
+    let runtime = Runtime::new(64).expect("a runtime");
+    let mut total = Total::default();
+    for seed in 0..PROGRAMS {
+        println!("program {seed}");
+        runtime.block_on(Program::new(seed, None).run(&mut total));
+    }
+    assert!(
+        total.heard > 1_000_000 && total.said > 1_000_000 && total.reads > 100,
+        "little happened: {total:?}"
+    );
+}
+
+struct Program {
+    die: Die,
+    driver: Rc<Driver>,
+    lost: Rc<RefCell<HashSet<u64>>>,
+    pairs: Vec<Pair>,
+    reads: Vec<(ReadAhead, Arc<Flag>)>,
+    file: Arc<File>,
+    /// In the place of the runtime's epoll.
+    events: Arc<File>,
+    keeper: Arc<Flag>,
+    /// A wait in which nothing comes has an end.
+    may_wait: bool,
+}
+
+impl Program {
+    /// On the kernel's own ring if there is no weather.
+    fn new(seed: u64, weather: Option<Weather>) -> Program {
+        let mut die = Die::new(seed ^ 0x5eed);
+        let mut lost = Rc::default();
+        let kernel = match weather {
+            None => Kernel::new().expect("a ring"),
+            Some(weather) => {
+                let simulated = Simulated::new(seed, weather);
+                lost = Rc::clone(&simulated.lost);
+                Kernel::Simulated(Box::new(simulated))
+            }
+        };
+        let events = File::from(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC).expect("an event"));
+        let state = State::over(kernel, events.as_raw_fd(), None);
+        let driver = Driver::over(state.expect("a ring"));
+        let pairs = (0..=die.throw(6)).map(|_| Pair::new(&driver, &mut die)).collect();
+        Program {
+            die,
+            driver,
+            lost,
+            pairs,
+            reads: Vec::new(),
+            file: Arc::new(File::open("/proc/self/exe").expect("a file")),
+            events: Arc::new(events),
+            keeper: Arc::default(),
+            may_wait: weather.is_some(),
+        }
+    }
+
+    async fn run(mut self, total: &mut Total) {
+        for _ in 0..40 + self.die.throw(200) {
+            self.step(total);
+            self.runtime_turn().await;
+        }
+        self.with_simulated(|simulated| {
+            simulated.weather.losses = 0;
+            simulated.weather.breaks = 0;
+        });
+        for round in 0.. {
+            self.last_round();
+            self.runtime_turn().await;
+            if self.pairs.iter().all(Pair::is_over) && self.reads.is_empty() {
+                break;
+            }
+            let waiting: Vec<_> = self
+                .pairs
+                .iter()
+                .map(|pair| (pair.task.is_some(), pair.saw_end))
+                .collect();
+            assert!(
+                round < LAST_ROUNDS,
+                "somebody waits for ever: tasks and peers {waiting:?}, {} reads, ring failed: {}",
+                self.reads.len(),
+                self.driver.has_failed()
+            );
+        }
+        self.check(total);
+    }
+
+    /// Links that lost their ring hear by the runtime.
+    async fn runtime_turn(&self) {
+        if self.driver.has_failed() {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    fn with_simulated<T>(&self, act: impl FnOnce(&mut Simulated) -> T) -> Option<T> {
+        self.driver.with_state(|state| match &mut state.kernel {
+            Kernel::Simulated(simulated) => Some(act(simulated)),
+            _ => None,
+        })
+    }
+
+    fn step(&mut self, total: &mut Total) {
+        let (which, length) = (self.die.throw(self.pairs.len()), self.die.throw(30_000));
+        let spurious = self.die.falls(10);
+        let nobody_woken = !self.pairs.iter().any(|pair| pair.woken.is_up());
+        let pair = &mut self.pairs[which];
+        match self.die.throw(100) {
+            0..30 if pair.woken.take() || spurious => pair.poll(),
+            0..45 => drop(self.driver.turn(false)),
+            45..55 if nobody_woken => {
+                self.driver.turn(self.may_wait);
+            }
+            45..67 => pair.write(length),
+            67..90 => pair.read(length),
+            90 => pair.stop_writing(),
+            91 if spurious => {
+                pair.went_away = true;
+                pair.peer = None;
+            }
+            // Let go while it waits, wherever that is.
+            92 => pair.task = None,
+            93 if pair.is_over() => self.replace(which, total),
+            94..97 if self.reads.len() < 3 => {
+                let (offset, length) = (self.die.throw(1 << 20) as u64, length as u64);
+                let read = read_ahead_on(Rc::clone(&self.driver), &self.file, offset, length);
+                let woken = Arc::new(Flag::default());
+                woken.wake_by_ref();
+                self.reads.extend(read.map(|read| (read, woken)));
+            }
+            97 => drop(self.reads.pop()),
+            98 => drop((&*self.events).write(&1_u64.to_ne_bytes())),
+            _ => self.watch(),
+        }
+        total.reads += self.poll_reads();
+    }
+
+    /// As the task that keeps the runtime's epoll watched.
+    fn watch(&mut self) {
+        let mut count = [0; 8];
+        let _ = (&*self.events).read(&mut count);
+        self.driver.watch_epoll(&Waker::from(Arc::clone(&self.keeper)));
+    }
+
+    fn poll_reads(&mut self) -> usize {
+        let before = self.reads.len();
+        self.reads.retain_mut(|(read, woken)| {
+            let waker = Waker::from(Arc::clone(woken));
+            !woken.take() || Pin::new(read).poll(&mut Context::from_waker(&waker)).is_pending()
+        });
+        before - self.reads.len()
+    }
+
+    /// A connection that is over makes room for another, which gets its place and its number.
+    fn replace(&mut self, which: usize, total: &mut Total) {
+        let new = Pair::new(&self.driver, &mut self.die);
+        let pair = &self.pairs[which];
+        pair.check(
+            self.lost.borrow().contains(&pair.inode),
+            self.driver.has_failed(),
+            total,
+        );
+        self.pairs[which] = new;
+    }
+
+    /// Peers say no more and take all; only who was woken looks again. Of a link that was let go the peer sees the end
+    /// though it does nothing about it.
+    fn last_round(&mut self) {
+        for pair in &mut self.pairs {
+            if pair.task.is_some() {
+                pair.stop_writing();
+            }
+            pair.read(200_000);
+            if pair.woken.take() {
+                pair.poll();
+            }
+        }
+        self.poll_reads();
+        self.driver.turn(self.may_wait);
+    }
+
+    fn check(mut self, total: &mut Total) {
+        let broken = self.driver.has_failed();
+        for pair in &self.pairs {
+            pair.check(self.lost.borrow().contains(&pair.inode), broken, total);
+        }
+        // What is still to be cancelled or closed.
+        for _ in 0..100 {
+            self.driver.turn(self.may_wait);
+        }
+        self.keeper.take();
+        let _ = (&*self.events).write(&1_u64.to_ne_bytes());
+        self.watch();
+        let _ = (&*self.events).write(&1_u64.to_ne_bytes());
+        for _ in 0..100 {
+            self.driver.turn(self.may_wait);
+        }
+        assert!(broken || self.keeper.take(), "the runtime's events are not heard");
+        assert_eq!(self.driver.counts(), (0, 0), "places and operations are left");
+        let left = self.with_simulated(|simulated| (simulated.under_way(), simulated.buffers_missing()));
+        assert!(
+            matches!(left, None | Some((0, 0))),
+            "operations and buffers are left: {left:?}"
+        );
+        assert!(
+            self.driver.with_state(|state| state.closing.is_empty()),
+            "sockets are left"
+        );
+        total.broken += usize::from(broken);
+    }
+}
