@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use super::support::client::request;
 use super::support::handlers::Echo;
 use super::support::running::{mount, site};
 use super::support::{Client, DEADLINE, Folder, Running};
@@ -48,6 +49,36 @@ fn a_worker_that_dies_is_restarted() {
         check("restarted with the newest configuration", || server.connect(), "other");
         assert!(server.stop(), "the new worker does not stop");
     }
+}
+
+#[test]
+fn a_worker_that_dies_in_the_middle_of_everything_lets_go_of_all() {
+    const LARGE: u64 = 24 << 20;
+    let server = Running::start(folder(), &(workers(1) + &site("")));
+    server.folder.sparse("www/large.bin", LARGE);
+    for round in 0..3 {
+        let (mut idle, mut half): (Client, Client) = (server.connect(), server.connect());
+        assert_eq!(idle.get("/").text(), "root");
+        half.send("GET / HTTP/1.1\r\nHo");
+        // Their sockets are full, and pieces of the file are being read.
+        let mut downloads: Vec<Client> = (0..8).map(|_| server.connect()).collect();
+        for download in &mut downloads {
+            download.send(request("GET /large.bin", &[]));
+            download.head();
+        }
+        server.server().kill_a_worker();
+        idle.assert_closed("idle");
+        half.assert_closed("half a request");
+        for mut download in downloads {
+            let rest = download.rest().len();
+            assert!(
+                (rest as u64) < LARGE,
+                "round {round}: all of {rest} bytes from a dead worker"
+            );
+        }
+        check(&format!("round {round}"), || server.connect(), "root");
+    }
+    assert!(server.stop(), "the new worker does not stop");
 }
 
 #[test]

@@ -1,0 +1,182 @@
+//! What drives the sockets of the built program: the reason where a ring cannot be had, a ring that fails under load, and
+//! ten thousand connections on one.
+
+mod child;
+
+use std::process::Command;
+
+use child::{Server, Setup};
+
+/// Whether there is a ring to be tested.
+fn has_ring() -> bool {
+    match rocknet_io::runtime::ring_trouble() {
+        None => true,
+        Some(trouble) => {
+            println!("not tested, no io_uring: {trouble}");
+            false
+        }
+    }
+}
+
+/// Under strace, which makes calls fail.
+fn with_fault(backend: &str, fault: &str) -> (Setup, Vec<String>) {
+    let setup = Setup::new();
+    let nowhere = setup.folder.path().join("calls.txt").display().to_string();
+    let (inject, variable) = (format!("inject={fault}"), format!("ROCKNET_BACKEND={backend}"));
+    let command = ["strace", "-f", "-qq", "-o", &nowhere, "-E", &variable, "-e", &inject];
+    let command = command.iter().map(|&word| word.to_owned()).collect();
+    (setup, command)
+}
+
+fn start(backend: &str, fault: &str) -> Server {
+    let (mut setup, command) = with_fault(backend, fault);
+    setup.under = command;
+    setup.start()
+}
+
+const NO_RING: &[(&str, &str)] = &[
+    ("io_uring_setup:error=ENOSYS", "kernel has none"),
+    ("io_uring_setup:error=EPERM", "kernel.io_uring_disabled"),
+    ("io_uring_setup:error=ENOMEM", "LimitMEMLOCK"),
+    ("io_uring_register:error=EINVAL", "Linux 6.1 is needed"),
+];
+
+#[test]
+fn who_asks_for_a_ring_that_cannot_be_had_is_told_why() {
+    if !has_ring() {
+        return;
+    }
+    for (fault, word) in NO_RING {
+        let (setup, command) = with_fault("io_uring", fault);
+        let file = setup.folder.path().join("rocknet.toml");
+        std::fs::write(&file, "[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n").expect("a configuration");
+        let output = Command::new(&command[0])
+            .args(&command[1..])
+            .args([env!("CARGO_BIN_EXE_rocknet"), "run", "-c"])
+            .arg(&file)
+            .output()
+            .expect("strace");
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{fault}: {told}");
+        assert!(
+            told.contains("asks for io_uring, but") && told.contains(word),
+            "{fault}: {told}"
+        );
+    }
+}
+
+#[test]
+fn who_leaves_the_choice_gets_epoll_and_the_reason() {
+    if !has_ring() {
+        return;
+    }
+    for (fault, word) in NO_RING {
+        let server = start("auto", fault);
+        assert_eq!(server.get("/small.txt").body, b"Hello, world!", "{fault}");
+        let told = server.errors();
+        assert!(
+            told.contains("io_uring cannot be had") && told.contains(word),
+            "{fault}: {told}"
+        );
+    }
+}
+
+#[test]
+fn connections_go_on_when_their_ring_fails() {
+    const CLIENTS: usize = 20;
+    const LARGE: usize = 4 << 20;
+    if !has_ring() {
+        return;
+    }
+    // Early and late, and each time for good.
+    for when in [20, 60, 150] {
+        let (mut setup, command) = with_fault("io_uring", &format!("io_uring_enter:error=EBADFD:when={when}+"));
+        setup.file("large.bin", vec![b'x'; LARGE]);
+        setup.under = command;
+        let mut server = setup.start();
+        let mut downloads: Vec<_> = (0..3).map(|_| server.connect()).collect();
+        for download in &mut downloads {
+            let _ = download.send("GET /large.bin HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+        }
+        let mut clients: Vec<_> = (0..CLIENTS).map(|_| Some(server.connect())).collect();
+        let mut cut = 0;
+        for _ in 0..20 {
+            for client in &mut clients {
+                let Some(known) = client else { continue };
+                match known.try_get("/small.txt") {
+                    Ok(answer) => assert_eq!(answer.body, b"Hello, world!", "{}", answer.head),
+                    // Its answer was on its way, and nobody knows how far it came.
+                    Err(_) => {
+                        *client = None;
+                        cut += 1;
+                    }
+                }
+            }
+        }
+        assert!(
+            cut <= 1,
+            "{cut} connections were cut by call {when}: {}",
+            server.errors()
+        );
+        for download in &mut downloads {
+            let answer = download.rest().expect("an end");
+            assert!(
+                answer.ends_with(b"xxx") && answer.len() > LARGE,
+                "{} bytes",
+                answer.len()
+            );
+        }
+        assert!(server.errors().contains("io_uring failed"), "{}", server.errors());
+        drop((clients, downloads));
+        server.wait_for("connections close", |status| status.open == 0);
+        assert_eq!(server.get("/small.txt").body, b"Hello, world!");
+        let (status, errors) = server.stop();
+        assert!(status.success() && !errors.contains("panic"), "{status}: {errors}");
+    }
+}
+
+#[test]
+fn ten_thousand_connections_share_one_worker() {
+    const MOST: u64 = 10_000;
+    /// Of a connection that is idle.
+    const BYTES: u64 = 1024;
+    if !has_ring() {
+        return;
+    }
+    // Both ends of each have a descriptor, here and in the server.
+    let count = MOST.min(rocknet_io::descriptors::raise().now.saturating_sub(500));
+    let mut server = Setup::new()
+        .tables("[limits]\nconnections = 20000\nkeep_alive = \"10m\"\nheader_timeout = \"10m\"")
+        .under(&["env", "ROCKNET_BACKEND=io_uring"])
+        .start();
+    let connect = |server: &Server| -> Vec<_> { (0..100).map(|_| server.connect()).collect() };
+    let mut clients = connect(&server);
+    for client in &mut clients {
+        assert_eq!(client.get("/small.txt").status, 200);
+    }
+    let before = server.memory();
+    while (clients.len() as u64) < count {
+        for mut client in connect(&server) {
+            assert_eq!(client.get("/small.txt").status, 200);
+            clients.push(client);
+        }
+    }
+    server.wait_for("all are there", |status| status.open >= count);
+    let grown = (server.memory() - before) * 1024;
+    println!("{} bytes of a connection", grown / count);
+    assert!(grown <= count * BYTES, "{grown} bytes for {count} connections");
+    // All at once, then heard in another order than asked.
+    for client in &mut clients {
+        client.send("GET /small.txt HTTP/1.1\r\nHost: h\r\n\r\n").expect("sent");
+    }
+    for client in clients.iter_mut().rev() {
+        assert_eq!(client.answer().expect("an answer").body, b"Hello, world!");
+    }
+    drop(clients);
+    server.wait_for("connections close", |status| status.open == 0);
+    let (status, errors) = server.stop();
+    assert!(
+        status.success() && !errors.contains("io_uring failed"),
+        "{status}: {errors}"
+    );
+}
