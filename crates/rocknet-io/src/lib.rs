@@ -32,4 +32,6 @@ pub mod terminal;
 pub mod ticker;
 #[cfg(unix)]
 pub mod tls;
+#[cfg(target_os = "linux")]
+pub mod udp;
 pub mod wheel;

@@ -1,0 +1,155 @@
+//! A datagram socket laid out for HTTP/3: many datagrams for one call each way, each with its congestion mark (ECN) and the
+//! address of this machine that it came to or leaves from.
+//!
+//! It waits by the runtime's events, which a ring hears as well, so it is the same under both backends.
+
+mod control;
+mod room;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, ready};
+
+use rustix::io::Errno;
+use socket2::{Domain, SockAddr, Socket, Type};
+use tokio::io::unix::AsyncFd;
+
+use self::control::Control;
+pub use self::room::{Arrival, Room};
+
+/// Most datagrams of one send. Linux takes 64, and 128 since 6.9.
+pub const SEGMENTS: usize = 64;
+/// Most bytes of one send: what UDP over IPv4 can carry.
+pub const LARGEST: usize = 65_507;
+/// What the kernel is asked to hold for a socket each way: the 200 KiB it gives by itself are full within a few of its
+/// largest arrivals. It cuts this to `net.core.rmem_max` and `wmem_max`.
+const SOCKET_BUFFER: usize = 2 << 20;
+
+/// What routers on the way have to say, or may: explicit congestion notification (RFC 3168).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ecn {
+    #[default]
+    None = 0,
+    Ect1 = 1,
+    Ect0 = 2,
+    Congested = 3,
+}
+
+impl Ecn {
+    /// Of a byte whose upper bits are the class of the traffic.
+    fn of(class: u8) -> Ecn {
+        [Ecn::None, Ecn::Ect1, Ecn::Ect0, Ecn::Congested][usize::from(class & 3)]
+    }
+}
+
+/// Datagrams of one peer that leave together.
+#[derive(Clone, Copy, Debug)]
+pub struct Departure<'b> {
+    pub to: SocketAddr,
+    /// The address of this machine to send from; the kernel chooses if there is none.
+    pub from: Option<IpAddr>,
+    pub ecn: Ecn,
+    /// At most [`LARGEST`] and [`SEGMENTS`].
+    pub bytes: &'b [u8],
+    /// The length of each datagram but the last, which may be shorter.
+    pub segment: usize,
+}
+
+pub struct Datagrams {
+    socket: AsyncFd<OwnedFd>,
+    /// The kernel splits what is sent into segments; where a device cannot, they are sent one by one.
+    splits: AtomicBool,
+}
+
+impl Datagrams {
+    /// Binds a socket. `share`: others may be bound to the same address, and the kernel spreads peers over them.
+    pub fn bind(address: SocketAddr, share: bool) -> io::Result<Datagrams> {
+        let socket = Socket::new(Domain::for_address(address), Type::DGRAM, None)?;
+        socket.set_nonblocking(true)?;
+        socket.set_reuse_port(share)?;
+        // Less than asked for is good enough.
+        let _ = socket.set_recv_buffer_size(SOCKET_BUFFER);
+        let _ = socket.set_send_buffer_size(SOCKET_BUFFER);
+        control::ask_for_all(&socket, address.is_ipv6())?;
+        socket.bind(&address.into())?;
+        Ok(Datagrams {
+            socket: crate::tcp::register(OwnedFd::from(socket))?,
+            splits: AtomicBool::new(true),
+        })
+    }
+
+    pub fn local_address(&self) -> io::Result<SocketAddr> {
+        let address = socket2::SockRef::from(self.socket.get_ref()).local_addr()?;
+        address.as_socket().ok_or_else(|| io::ErrorKind::Unsupported.into())
+    }
+
+    /// Fills `room` with what has come; never with nothing.
+    pub fn poll_receive(&self, context: &mut Context<'_>, room: &mut Room) -> Poll<io::Result<()>> {
+        loop {
+            let mut readiness = ready!(self.socket.poll_read_ready(context))?;
+            match room.receive(self.socket.get_ref()) {
+                Ok(0) | Err(Errno::INTR) => {}
+                Ok(_) => return Poll::Ready(Ok(())),
+                Err(Errno::AGAIN) => readiness.clear_ready(),
+                Err(error) => return Poll::Ready(Err(error.into())),
+            }
+        }
+    }
+
+    /// Sends all of it, or tells why nothing more could be sent: an error is that of this departure alone, and the socket
+    /// goes on. What the network loses is not told.
+    pub fn poll_send(&self, context: &mut Context<'_>, departure: &mut Departure<'_>) -> Poll<io::Result<()>> {
+        let Departure { bytes, segment, .. } = *departure;
+        if segment == 0 || bytes.len() > LARGEST || bytes.len().div_ceil(segment) > SEGMENTS {
+            return Poll::Ready(Err(io::ErrorKind::InvalidInput.into()));
+        }
+        while !departure.bytes.is_empty() {
+            let together = match self.splits.load(Ordering::Relaxed) {
+                true => departure.bytes.len(),
+                false => segment.min(departure.bytes.len()),
+            };
+            match self.send(departure, together) {
+                Ok(()) => departure.bytes = &departure.bytes[together..],
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => ready!(self.socket.poll_write_ready(context))?.clear_ready(),
+                // A device on the way without checksums of its own.
+                Err(Errno::IO | Errno::INVAL) if together > segment => self.splits.store(false, Ordering::Relaxed),
+                Err(error) => return Poll::Ready(Err(error.into())),
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    #[allow(unsafe_code)]
+    fn send(&self, departure: &Departure<'_>, together: usize) -> Result<(), Errno> {
+        let to = SockAddr::from(departure.to);
+        let mut bytes = libc::iovec {
+            iov_base: departure.bytes.as_ptr().cast_mut().cast(),
+            iov_len: together,
+        };
+        let mut control = Control::new();
+        let length = control.write(departure, together > departure.segment);
+        // SAFETY: all zeros is an empty message.
+        let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+        message.msg_name = to.as_ptr().cast_mut().cast();
+        message.msg_namelen = to.len();
+        message.msg_iov = &raw mut bytes;
+        message.msg_iovlen = 1;
+        if length > 0 {
+            message.msg_control = control.as_mut_ptr();
+            message.msg_controllen = length;
+        }
+        // SAFETY: all that the message points to lives until the call returns, has the lengths told, and is only read.
+        let sent = unsafe { libc::sendmsg(self.socket.get_ref().as_raw_fd(), ptr::from_ref(&message), 0) };
+        if sent < 0 { Err(last_error()) } else { Ok(()) }
+    }
+}
+
+fn last_error() -> Errno {
+    Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO)
+}
