@@ -21,6 +21,8 @@ pub struct Status {
     /// Now.
     pub connections_open: u64,
     pub connections_total: u64,
+    /// Connections and streams that have gone over to another protocol, such as WebSocket, now.
+    pub tunnels_open: u64,
     pub requests: u64,
     /// All that went to clients, header sections included.
     pub bytes_sent: u64,
@@ -102,6 +104,9 @@ impl fmt::Display for Status {
         }
         let (open, total) = (text::count(self.connections_open), text::count(self.connections_total));
         row("connections", format!("{open} open, {total} in all"))?;
+        if self.tunnels_open > 0 {
+            row("tunnels", format!("{} open", text::count(self.tunnels_open)))?;
+        }
         row("requests", text::count(self.requests))?;
         let Responses {
             successful,
@@ -173,6 +178,7 @@ mod tests {
             workers: 8,
             connections_open: 12,
             connections_total: 1_234,
+            tunnels_open: 0,
             requests: 1_234_567,
             bytes_sent: 5_368_709_120,
             responses: Responses {
@@ -215,6 +221,7 @@ reloads      3
     fn trouble_is_told_only_where_there_is_some() {
         let trouble = Status {
             workers: 1,
+            tunnels_open: 1_000,
             log_drops: 1_000,
             last_reload_error: Some("rocknet.toml:3:1: unknown key `rot`\n  \u{1b}[31mdid you mean `root`?".into()),
             ..sample()
@@ -222,6 +229,7 @@ reloads      3
         let shown = trouble.to_string();
         for line in [
             "workers      1 thread\n",
+            "tunnels      1,000 open\n",
             "log          1,000 records lost: the disk or pipe is too slow, or full\n",
             "the last reload changed nothing:\n  rocknet.toml:3:1: unknown key `rot`\n    ?[31mdid you mean `root`?\n",
         ] {

@@ -66,6 +66,10 @@ pub trait Link {
     /// TLS does, tells it now. Without this call a peer takes the end for a cut.
     fn finish(&mut self) {}
 
+    /// From now on the peer may be silent for as long as it likes: it is asked from time to time whether it is still there,
+    /// where that can be asked.
+    fn keep_alive(&mut self) {}
+
     /// Bytes handed to the kernel that the peer has not acknowledged, where that can be told. A slow peer is seen to
     /// take these long before the socket has room again.
     fn in_flight(&self) -> u64;

@@ -232,6 +232,18 @@ impl SendQueue {
         Ok(filled)
     }
 
+    /// Takes up to `most` bytes off the front, in one piece, for links within links; nothing where a file is in front.
+    pub fn take(&mut self, most: usize) -> Bytes {
+        let taken = match self.segments.front() {
+            Some(Segment::Owned(bytes)) => bytes.slice(..bytes.len().min(most)),
+            _ => self.front().map_or_else(Bytes::new, |front| {
+                Bytes::copy_from_slice(&front[..front.len().min(most)])
+            }),
+        };
+        self.advance(taken.len());
+        taken
+    }
+
     /// Puts another queue behind this one; only memory of its own buffer may be in it.
     pub(crate) fn append_written(&mut self, other: &mut SendQueue) {
         if let Some(plain) = other.plain() {

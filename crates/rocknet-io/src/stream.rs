@@ -101,6 +101,14 @@ impl Link for Stream {
         }
     }
 
+    fn keep_alive(&mut self) {
+        match self {
+            Stream::Tcp(tcp) => tcp.keep_alive(),
+            #[cfg(target_os = "linux")]
+            Stream::Ring(ring) => ring.keep_alive(),
+        }
+    }
+
     fn in_flight(&self) -> u64 {
         match self {
             Stream::Tcp(tcp) => tcp.in_flight(),

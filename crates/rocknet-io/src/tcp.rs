@@ -12,7 +12,7 @@ use tokio::io::unix::AsyncFd;
 use crate::file::sendfile;
 use crate::link::{Link, Received};
 use crate::queue::{MAX_SLICES, SendQueue};
-use crate::socket::{AcceptTrouble, Listener, Peer, accept, accept_trouble, cork};
+use crate::socket::{AcceptTrouble, Keepalive, Listener, Peer, accept, accept_trouble, cork, keepalive};
 
 /// Most bytes of files sent before other connections get their turn.
 pub(crate) const FILE_TURN: u64 = 1 << 20;
@@ -129,6 +129,10 @@ impl Link for Tcp {
         reset(self.socket.get_ref().as_fd());
     }
 
+    fn keep_alive(&mut self) {
+        keep_alive(self.socket.get_ref().as_fd());
+    }
+
     fn in_flight(&self) -> u64 {
         in_flight(self.socket.get_ref().as_fd())
     }
@@ -145,6 +149,19 @@ pub(crate) fn shut_down(socket: BorrowedFd<'_>) -> io::Result<()> {
 pub(crate) fn reset(socket: BorrowedFd<'_>) {
     // A socket that cannot linger is closed as it is; a Unix socket has no other way.
     let _ = socket2::SockRef::from(&socket).set_linger(Some(Duration::ZERO));
+}
+
+/// When a peer that may be silent is asked whether it is there: one that has vanished is given up two minutes after its
+/// last word, and one that is there is asked once a minute.
+const KEEPALIVE: Keepalive = Keepalive {
+    idle: Duration::from_secs(60),
+    interval: Duration::from_secs(15),
+    count: 4,
+};
+
+pub(crate) fn keep_alive(socket: BorrowedFd<'_>) {
+    // Who cannot be asked, as over a Unix socket, cannot vanish without a word either.
+    let _ = keepalive(socket, KEEPALIVE);
 }
 
 #[cfg(target_os = "linux")]

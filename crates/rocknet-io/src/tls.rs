@@ -295,6 +295,10 @@ impl<L: Link> Link for Tls<L> {
         self.link.finish();
     }
 
+    fn keep_alive(&mut self) {
+        self.link.keep_alive();
+    }
+
     fn in_flight(&self) -> u64 {
         self.link.in_flight() + self.backlog.as_ref().map_or(0, |backlog| backlog.len())
     }

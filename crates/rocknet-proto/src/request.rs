@@ -52,6 +52,8 @@ pub struct RequestIndex {
     pub path: Span,
     pub query: Option<Span>,
     pub authority: Span,
+    /// Where the protocol stands that the client asks for in a way that may be agreed to.
+    pub upgrade: Option<Span>,
     /// Bytes from the start of the buffer that belong to the request head.
     pub head_size: u32,
     pub fields: FieldIndex,
@@ -69,6 +71,7 @@ impl RequestIndex {
         self.form = TargetForm::Origin;
         self.query = None;
         self.authority = Span::default();
+        self.upgrade = None;
         self.path = Span::default();
     }
 
@@ -88,6 +91,7 @@ impl RequestIndex {
             query: self.query.map(|query| query.of(bytes)),
             authority: self.authority.of(bytes),
             version: self.version,
+            upgrade: self.upgrade.map(|upgrade| upgrade.of(bytes)),
             fields: self.fields.view(bytes),
         }
     }
@@ -107,6 +111,9 @@ pub struct Request<'a> {
     /// `host[:port]` as sent, from the target in absolute form, else from Host; empty in HTTP/1.0 without Host.
     pub authority: &'a [u8],
     pub version: Version,
+    /// The protocol that the client wants to go on with, where it has asked in a way that may be agreed to: `Upgrade` in
+    /// HTTP/1.1 (the first line of it, a list), `:protocol` of an extended CONNECT above (RFC 8441, RFC 9220).
+    pub upgrade: Option<&'a [u8]>,
     pub fields: Fields<'a>,
 }
 

@@ -28,6 +28,7 @@ use crate::response::{Body, Response};
 use crate::routing::{Asked, Ruled};
 use crate::scope::{Action, Scope};
 use crate::site::Places;
+use crate::tunnel;
 use crate::worker::{View, Worker};
 
 /// How a protocol sends what was prepared beforehand.
@@ -189,7 +190,7 @@ pub fn slow(
     let places = view.snapshot.sites[number as usize].places(secure.is_some());
     match (request.form, request.method) {
         (TargetForm::Asterisk, _) => return respond(worker, Some(&places.scope), fixed::options()),
-        (TargetForm::Authority, _) | (_, Method::Connect) => {
+        (TargetForm::Authority, _) => {
             return respond(worker, Some(&places.scope), fixed::method_not_allowed());
         }
         (_, Method::Trace) => return respond(worker, Some(&places.scope), fixed::method_not_allowed()),
@@ -209,6 +210,10 @@ pub fn slow(
             find(worker, number, places, &request, owned, content, client, secure)
         }
         Ruled::Redirect { status, location } => respond(worker, Some(&places.scope), redirect(status, &location)),
+        // Success would tell a client that the tunnel it has asked for stands.
+        Ruled::Respond { status: 200..=299, .. } if request.method == Method::Connect => {
+            respond(worker, Some(&places.scope), fixed::error(Status::NOT_IMPLEMENTED))
+        }
         Ruled::Respond { status, body } => rules::answer(worker, &places.scope, status, body),
     }
 }
@@ -264,6 +269,10 @@ fn find(
     };
     if let Some(status) = scope.redirects.find(&asked, &mut location) {
         return respond(worker, Some(scope), redirect(status, &location));
+    }
+    if request.method == Method::Connect && !scope.takes_tunnels() {
+        // Another protocol is asked for, and nothing here speaks any (RFC 9220 §3).
+        return respond(worker, Some(scope), fixed::error(Status::NOT_IMPLEMENTED));
     }
     let patience = Some(worker.wheel.ticks(scope.answer_timeout));
     match &scope.action {
@@ -327,8 +336,9 @@ fn find(
                 .preloads(&path)
                 .filter(|_| preload::is_first_look(request))
                 .cloned();
+            let asked = owned();
             let exchange = Exchange {
-                request: owned(),
+                request: Rc::clone(&asked),
                 content,
                 path: path.into(),
                 scope: Arc::clone(scope),
@@ -339,6 +349,7 @@ fn find(
             let (cache, scope) = (worker.shared.cache.clone(), Arc::clone(scope));
             let answer = Box::pin(async move {
                 let mut response = answering.await;
+                tunnel::settle(&asked.view(), &mut response);
                 // What a handler says for itself is not replaced.
                 if matches!(response.body, Body::Empty) {
                     filter::errors::page(&cache, &scope, &mut response).await;

@@ -34,5 +34,6 @@ pub mod snapshot;
 pub mod told;
 pub mod transport;
 pub mod trust;
+pub mod tunnel;
 pub mod turn;
 pub mod worker;

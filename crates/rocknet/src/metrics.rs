@@ -38,6 +38,8 @@ pub struct WorkerCounters {
     pub cache_hits: Counter,
     pub cache_misses: Counter,
     pub panics: Counter,
+    pub tunnels_total: Counter,
+    pub tunnels_closed: Counter,
     /// By class: 1xx to 5xx.
     pub answers: [Counter; 5],
 }
@@ -62,6 +64,8 @@ impl WorkerCounters {
             cache_hits,
             cache_misses,
             panics,
+            tunnels_total,
+            tunnels_closed,
             answers,
         } = gone;
         self.connections_total.add(connections_total.get());
@@ -71,6 +75,8 @@ impl WorkerCounters {
         self.cache_hits.add(cache_hits.get());
         self.cache_misses.add(cache_misses.get());
         self.panics.add(panics.get());
+        self.tunnels_total.add(tunnels_total.get());
+        self.tunnels_closed.add(tunnels_closed.get());
         for (own, more) in self.answers.iter().zip(answers) {
             own.add(more.get());
         }

@@ -22,6 +22,8 @@ pub fn status(snapshot: &Snapshot, bound: &[Bound], metrics: &Metrics, cache: &C
     // Opened is read after closed, and closing follows opening: the difference is never below nothing.
     let closed = sum(|worker| worker.connections_closed.get());
     let opened = sum(|worker| worker.connections_total.get());
+    let tunnels_closed = sum(|worker| worker.tunnels_closed.get());
+    let tunnels = sum(|worker| worker.tunnels_total.get());
     let secure = |asked: &Address| snapshot.listeners.get(asked).is_some_and(|names| names.secure);
     let mut listeners: Vec<_> = bound
         .iter()
@@ -43,6 +45,7 @@ pub fn status(snapshot: &Snapshot, bound: &[Bound], metrics: &Metrics, cache: &C
         workers: bound.iter().map(|(.., workers)| workers).sum(),
         connections_open: opened.saturating_sub(closed),
         connections_total: opened,
+        tunnels_open: tunnels.saturating_sub(tunnels_closed),
         requests: sum(|worker| worker.requests.get()),
         bytes_sent: sum(|worker| worker.bytes_sent.get()),
         responses: Responses {

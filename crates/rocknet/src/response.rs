@@ -9,6 +9,7 @@ use bytes::Bytes;
 use rocknet_proto::status::Status;
 
 use crate::open_file::OpenFile;
+use crate::tunnel::Tunnel;
 
 /// A field value or name: mostly known beforehand.
 pub type Text = Cow<'static, str>;
@@ -68,6 +69,19 @@ impl Response {
         }
     }
 
+    /// Agrees to speak `protocol` with a client that has asked for it: 101, or what stands for it in HTTP/2. `Upgrade` and
+    /// `Connection` are the protocol's, as with every answer.
+    pub fn tunnel(protocol: impl Into<Text>, tunnel: impl Tunnel + 'static) -> Response {
+        Response {
+            status: Status::SWITCHING_PROTOCOLS,
+            fields: FieldList::default(),
+            body: Body::Tunnel(Switch {
+                protocol: protocol.into(),
+                tunnel: Box::new(tunnel),
+            }),
+        }
+    }
+
     pub fn with(mut self, name: impl Into<Text>, value: impl Into<Text>) -> Response {
         self.fields.add(name, value);
         self
@@ -96,6 +110,15 @@ pub enum Body {
     /// Several stretches one after the other: multipart/byteranges.
     Parts(Vec<Part>),
     Stream(Box<dyn Stream>),
+    /// No content: the connection, or the stream, is the handler's from now on.
+    Tunnel(Switch),
+}
+
+/// What comes behind the answer that agrees to another protocol.
+pub struct Switch {
+    /// The one that was agreed on.
+    pub protocol: Text,
+    pub tunnel: Box<dyn Tunnel>,
 }
 
 #[derive(Debug, Clone)]
@@ -124,6 +147,7 @@ impl Body {
             Body::File(part) => Some(part.length),
             Body::Parts(parts) => Some(parts.iter().map(Part::length).sum()),
             Body::Stream(stream) => stream.length(),
+            Body::Tunnel(_) => None,
         }
     }
 }

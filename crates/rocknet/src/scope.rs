@@ -123,6 +123,14 @@ fn forbids_transforming(headers: &BTreeMap<String, String>) -> bool {
 }
 
 impl Scope {
+    /// Whether what answers here may agree to another protocol.
+    pub fn takes_tunnels(&self) -> bool {
+        match self.action {
+            Action::Custom(_) => true,
+            Action::Files(_) | Action::Proxy(_) | Action::Welcome => false,
+        }
+    }
+
     /// What the page at a decoded path needs.
     pub fn preloads(&self, path: &str) -> Option<&Arc<Preloads>> {
         self.preloads.find(path)?.0.as_ref()

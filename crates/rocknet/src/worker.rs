@@ -100,12 +100,15 @@ pub struct Ticks {
     pub keep_alive: u32,
     pub age: u32,
     pub linger: u32,
+    pub farewell: u32,
 }
 
 /// What connections use while they are being served, one at a time: an idle connection has no buffer.
 pub struct Buffers {
     pub input: Box<[u8]>,
     pub output: SendQueue,
+    /// What a tunnel sends on.
+    pub onward: SendQueue,
     pub request: RequestIndex,
     /// Where heads of HTTP/2 are decoded.
     pub head: Head,
@@ -116,6 +119,10 @@ const LINGER: Duration = Duration::from_secs(2);
 /// A client that has ended its side may still listen, as `printf … | nc` does, or be gone: nobody can tell before
 /// something is sent to it. What is made for it gets so long, and no more.
 const HALF_CLOSED: Duration = Duration::from_secs(5);
+
+/// What part of the time for stopping tunnels have to come to their end by themselves; behind it they are closed in an
+/// orderly way, while there is still time for that.
+const FAREWELL_SHARE: u32 = 2;
 
 impl Worker {
     pub fn new(
@@ -136,6 +143,7 @@ impl Worker {
             buffers: RefCell::new(Buffers {
                 input: vec![0; INPUT].into_boxed_slice(),
                 output: SendQueue::with_capacity(OUTPUT),
+                onward: SendQueue::default(),
                 request: RequestIndex::default(),
                 head: Head::default(),
             }),
@@ -210,7 +218,9 @@ impl Worker {
         self.front.borrow_mut().drop_gone();
         php::tick();
         self.upstreams.tick(self.clock.uptime_ms());
-        self.buffers.borrow_mut().output.shrink(OUTPUT);
+        let buffers = &mut *self.buffers.borrow_mut();
+        buffers.output.shrink(OUTPUT);
+        buffers.onward.shrink(INPUT);
     }
 }
 
@@ -241,6 +251,7 @@ impl View {
                     wheel.ticks(limits.connection_age)
                 },
                 linger: wheel.ticks(LINGER),
+                farewell: wheel.ticks(limits.shutdown / FAREWELL_SHARE),
             },
         }
     }
@@ -324,6 +335,22 @@ fn head_limits(limits: &Limits) -> HeadLimits {
         fields: limits.header_fields,
         target_size: limits.target_size,
         ..HeadLimits::default()
+    }
+}
+
+/// Counts a tunnel as open for as long as it lives.
+pub struct OpenTunnel(Rc<Worker>);
+
+impl OpenTunnel {
+    pub fn new(worker: &Rc<Worker>) -> OpenTunnel {
+        worker.counters.tunnels_total.add(1);
+        OpenTunnel(Rc::clone(worker))
+    }
+}
+
+impl Drop for OpenTunnel {
+    fn drop(&mut self) {
+        self.0.counters.tunnels_closed.add(1);
     }
 }
 

@@ -135,6 +135,12 @@ impl Link for RingStream {
         }
     }
 
+    fn keep_alive(&mut self) {
+        if let Ok(socket) = self.socket() {
+            tcp::keep_alive(socket);
+        }
+    }
+
     fn in_flight(&self) -> u64 {
         self.socket().map_or(0, tcp::in_flight)
     }

@@ -229,7 +229,7 @@ fn check_host(window: &[u8], index: &mut RequestIndex) -> Result<(), Refusal> {
 }
 
 /// What Connection, Content-Length, Transfer-Encoding, Expect and Upgrade ask for.
-fn demands(window: &[u8], index: &RequestIndex, head: &mut RequestHead) -> Result<(), Refusal> {
+fn demands(window: &[u8], index: &mut RequestIndex, head: &mut RequestHead) -> Result<(), Refusal> {
     let fields = index.fields.view(window);
     let options = ConnectionOptions::read(fields);
     head.persists = options.persists(index.version);
@@ -247,6 +247,9 @@ fn demands(window: &[u8], index: &RequestIndex, head: &mut RequestHead) -> Resul
     // A server may ignore Upgrade (RFC 9110 §7.8), and with content it is ignored: the bytes of the new protocol would
     // follow content that the handler need not have read. Refusing would turn away `curl --http2 -d`.
     head.wants_upgrade = options.upgrade && fields.contains(Known::Upgrade) && head.content == Content::None;
+    if head.wants_upgrade {
+        index.upgrade = index.fields.place(Known::Upgrade);
+    }
     Ok(())
 }
 

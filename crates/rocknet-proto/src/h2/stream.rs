@@ -74,6 +74,8 @@ pub(crate) struct Stream {
     pub answered: bool,
     /// Content is neither told nor granted again: nobody wants it.
     pub ignores_content: bool,
+    /// Bytes both ways: the end of ours is not the end of the client's.
+    pub is_tunnel: bool,
     /// Content that is offered ends the stream.
     pub ends: bool,
     /// It stands in a lane of those that may send.
@@ -101,6 +103,7 @@ impl Stream {
             state,
             answered: false,
             ignores_content: false,
+            is_tunnel: false,
             ends: false,
             is_ready: false,
             priority: Priority::UNTOLD,

@@ -4,6 +4,7 @@ use super::check::*;
 use rocknet_proto::Limits;
 use rocknet_proto::fuzzing::H2Answering;
 use rocknet_proto::h2::{Config, ErrorCode, Event, Head, Received, ServerConnection, StreamId};
+use rocknet_proto::status::Status;
 
 const POST_1: &str = "request 1 POST / @a";
 const SENT: [&str; 2] = ["> head 1 :status=200 x-a=b", "> data 1 5 end"];
@@ -266,6 +267,43 @@ fn a_stream_above_its_window_is_reset() {
     };
     assert_eq!(code, ErrorCode::FlowControlError);
     assert_eq!(upload.sent(), rst(1, ErrorCode::FlowControlError as u32));
+}
+
+/// The end of our side is the end of an answer, after which content is for nobody; of a tunnel it is the end of one way.
+#[test]
+fn the_end_of_a_tunnel_is_that_of_one_way() {
+    for is_tunnel in [false, true] {
+        let mut upload = Upload::new(&NARROW);
+        let stream = upload.stream;
+        let piece = frame(DATA, 0, 1, vec![b'x'; 1000]);
+        if is_tunnel {
+            upload
+                .connection
+                .set_content_limit(stream, 10)
+                .expect("nothing came yet");
+            upload.connection.begin_tunnel(stream);
+        }
+        let head = upload
+            .connection
+            .respond(stream, Status::OK, None, [], false, &mut upload.out);
+        assert_eq!(head, Ok(()));
+        assert_eq!(upload.connection.offer(stream, 0, true, &mut upload.out), Ok(()));
+        let received = upload.receive(&piece);
+        let told = matches!(
+            received.event,
+            Event::Data {
+                start: 9,
+                end: 1009,
+                last: false,
+                ..
+            }
+        );
+        assert_eq!(told, is_tunnel, "{received:?}");
+        assert_eq!(upload.connection.receives_content(stream), is_tunnel);
+        upload.connection.ignore_content(stream, &mut upload.out);
+        let received = upload.receive(&piece);
+        assert_eq!(received.event, Event::More, "nobody wants it any more");
+    }
 }
 
 /// What a stream took of the connection's window comes back when the stream goes, however it goes.

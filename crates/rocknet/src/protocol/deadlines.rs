@@ -5,6 +5,8 @@ use std::task::Waker;
 
 use rocknet_io::wheel::{Deadline, Wheel};
 
+use crate::worker::Ticks;
+
 /// What is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
@@ -22,9 +24,18 @@ pub enum Phase {
     Linger,
     /// A handler or the disk, for an answer or the next piece of one.
     Handler,
+    /// Whatever a tunnel brings, for as long as it takes.
+    Tunnel,
+    /// The other side of a tunnel, of which one has ended: enough to be alive in each window.
+    HalfTunnel,
+    /// A tunnel to end by itself, as the server stops.
+    Farewell,
     /// Nothing yet: a phase is over and the next has not begun. The old deadline still runs.
     Between,
 }
+
+/// As far away as a deadline can be: months, after which it is put as far away again.
+const NEVER: u32 = u32::MAX;
 
 /// The deadline of one connection.
 pub struct Deadlines {
@@ -125,6 +136,46 @@ impl Deadlines {
         }
     }
 
+    /// Waits for a tunnel: as long as it takes, unless it is in the way of a stop, or one of its sides has ended. A client
+    /// that does not take what it is sent keeps the deadline of that.
+    pub fn enter_tunnel(&mut self, is_half: bool, is_stopping: bool, ticks: &Ticks) {
+        if is_stopping {
+            return self.enter(Phase::Farewell, ticks.farewell);
+        }
+        if self.phase == Phase::Send {
+            return;
+        }
+        if is_half {
+            self.enter(Phase::HalfTunnel, ticks.send);
+        } else {
+            self.enter(Phase::Tunnel, NEVER);
+        }
+    }
+
+    /// The client takes no more of a tunnel for now; `moved` is what it took before.
+    pub fn stall_tunnel(&mut self, moved: u64, ticks: u32, in_flight: impl FnOnce() -> u64) {
+        match self.phase {
+            Phase::Send => self.moved(moved),
+            Phase::Farewell => {}
+            _ => self.begin_send(ticks, in_flight()),
+        }
+    }
+
+    /// The client has taken all that a tunnel had for it.
+    pub fn flow_on(&mut self, moved: u64) {
+        match self.phase {
+            Phase::Send => self.phase = Phase::Between,
+            _ => self.moved(moved),
+        }
+    }
+
+    /// The client has sent something into a tunnel: it is alive, but has taken nothing.
+    pub fn moved_in_tunnel(&mut self, bytes: u64) {
+        if self.phase != Phase::Send {
+            self.moved(bytes);
+        }
+    }
+
     /// What a handler or the disk was waited for has come; the next piece has a time of its own.
     pub fn leave_handler(&mut self) {
         if self.phase == Phase::Handler {
@@ -142,6 +193,15 @@ impl Deadlines {
     pub fn poll_past(&mut self, waker: &Waker, enough: u64, ticks: u32, in_flight: impl Fn() -> u64) -> bool {
         while self.deadline.poll_past(waker) {
             let taken = match self.phase {
+                // There is none; the farthest one there is has come.
+                Phase::Tunnel => {
+                    self.begin(Phase::Tunnel, NEVER);
+                    continue;
+                }
+                Phase::HalfTunnel if self.moved > 0 => {
+                    self.begin(Phase::HalfTunnel, ticks);
+                    continue;
+                }
                 Phase::Content => self.moved,
                 Phase::Send => {
                     let now = in_flight();

@@ -92,6 +92,7 @@ fn every_wait_has_its_deadline_from_both_sides() {
     const UNWANTED_WHOLE: &str = "POST /small.txt HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nab";
     const PONDERS: &str = "POST /ponders HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\n";
     const SILENT: &str = "GET /silent HTTP/1.1\r\nHost: h\r\n\r\n";
+    const JOINS: &str = "GET /joins HTTP/1.1\r\nHost: h\r\nConnection: upgrade\r\nUpgrade: any\r\n\r\n";
     const LARGE: &str = "GET /large.bin HTTP/1.1\r\nHost: h\r\n\r\n";
     // One tick of 250 ms may be lost to rounding, and a deadline may be late by one.
     let rows: &[(&str, &[Act], &str, bool)] = &[
@@ -161,6 +162,27 @@ fn every_wait_has_its_deadline_from_both_sides() {
             "enough taken",
             &[Take(100), Say(LARGE), TakeEachSecond(150, 90)],
             "200",
+            false,
+        ),
+        ("a tunnel", &[Say(JOINS), Seconds(100_000), Say("abc")], "101", false),
+        ("half a tunnel", &[Say(JOINS), End, Seconds(19)], "101", false),
+        ("half a tunnel", &[Say(JOINS), End, Seconds(21)], "101", true),
+        (
+            "a tunnel that is not taken",
+            &[Say(JOINS), Take(9), Say("x"), Seconds(19)],
+            "101",
+            false,
+        ),
+        (
+            "a tunnel that is not taken",
+            &[Say(JOINS), Take(9), Say("x"), Seconds(21)],
+            "101",
+            true,
+        ),
+        (
+            "a tunnel that is taken slowly",
+            &[Say(JOINS), Take(9), Say("x"), TakeEachSecond(150, 90)],
+            "101",
             false,
         ),
         ("a handler takes its time", &[Say(SILENT), Seconds(39)], "", false),

@@ -20,9 +20,11 @@ use rocknet::metrics::Metrics;
 use rocknet::protocol::{h1, h2};
 use rocknet::response::{Body, Response, Stream};
 use rocknet::snapshot::{Mount, Snapshot};
+use rocknet::tunnel::{Scratch, Splice, Tunnel};
 use rocknet::worker::{Shared, Worker};
 use rocknet_config::System;
 use rocknet_config::model::Pattern;
+use rocknet_io::link::Link;
 use rocknet_io::sim::{self, Peer, Sim};
 use rocknet_proto::status::Status;
 
@@ -114,6 +116,50 @@ impl Handler for Panics {
     }
 }
 
+/// Agrees to anything, and joins the client with somebody who takes all and says nothing.
+struct Joins;
+
+impl Handler for Joins {
+    fn answer(&self, _exchange: Exchange) -> Answering {
+        Box::pin(async {
+            let (link, peer) = sim::pipe();
+            Response::tunnel(
+                "any",
+                Talks {
+                    splice: Splice::new(link, Vec::new()),
+                    peer,
+                    said: 0,
+                },
+            )
+        })
+    }
+}
+
+/// Whoever hears an `x` says as much as a client will not take at once.
+struct Talks {
+    splice: Splice<Sim>,
+    peer: Peer,
+    said: usize,
+}
+
+impl Tunnel for Talks {
+    fn poll(
+        &mut self,
+        context: &mut Context<'_>,
+        client: &mut dyn Link,
+        scratch: Scratch<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        let polled = self.splice.poll(context, client, scratch);
+        let asked = self.peer.heard().iter().filter(|&&byte| byte == b'x').count();
+        for _ in self.said..asked {
+            self.peer.say(&[b'y'; 100_000]);
+            context.waker().wake_by_ref();
+        }
+        self.said = asked;
+        polled
+    }
+}
+
 pub struct Woken {
     pub flag: AtomicBool,
     thread: Thread,
@@ -172,6 +218,7 @@ impl World {
                     ends: true,
                 }),
             ),
+            mount("/joins", Arc::new(Joins)),
             mount("/panic-at-once", Arc::new(Panics { at_once: true })),
             mount("/panic", Arc::new(Panics { at_once: false })),
         ];

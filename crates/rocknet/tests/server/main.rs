@@ -27,4 +27,5 @@ mod rules;
 mod sites;
 mod stop;
 mod support;
+mod tunnels;
 mod workers;

@@ -113,6 +113,14 @@ impl ServerConnection {
         Ok(())
     }
 
+    /// The answer that was begun agrees to an extended CONNECT (RFC 8441): what comes and goes is no content from now on. It
+    /// has no bound, and each side ends for itself, until `ignore_content` says that nobody wants what still comes.
+    pub fn begin_tunnel(&mut self, id: StreamId) {
+        if let Some(stream) = self.streams.get_mut(id) {
+            (stream.is_tunnel, stream.allowed) = (true, u64::MAX);
+        }
+    }
+
     /// Sends an answer whose head was rendered beforehand, and whose content is ready: so many bytes, 0 where the head is
     /// all of it.
     #[inline]
@@ -224,11 +232,12 @@ impl ServerConnection {
             return;
         };
         stream.state = state;
+        let is_tunnel = stream.is_tunnel;
         self.streams.answer_ended();
         if state == State::Closed {
             self.remove(id, out);
             self.streams.remember_end(id.number);
-        } else {
+        } else if !is_tunnel {
             // What content is still to come is for nobody.
             self.ignore_content(id, out);
         }

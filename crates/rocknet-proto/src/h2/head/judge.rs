@@ -71,6 +71,9 @@ impl HeadSink<'_> {
             index.method = Method::from_bytes(method);
         }
         index.authority = parts.pseudo[Pseudo::Authority as usize];
+        index.upgrade = parts
+            .has(Pseudo::Protocol)
+            .then(|| parts.pseudo[Pseudo::Protocol as usize]);
         if index.method == Method::Connect && !parts.has(Pseudo::Protocol) {
             read_connect(bytes, index, parts)?;
         } else {

@@ -206,6 +206,9 @@ impl<L: Link> Connection<L> {
         self.deadlines.leave_handler();
         let close = close || worker.is_stopping() || worker.wheel.now().since(self.born) >= view.ticks.age;
         let Response { status, fields, body } = response;
+        if let Body::Tunnel(switch) = body {
+            return self.begin_tunnel(worker, view, fields, switch, facts, output);
+        }
         let length = body.length().map_or(Length::Unknown, Length::Exact);
         let framing = self.engine.respond(status, length, close);
         let date = worker.clock.date();
@@ -312,4 +315,5 @@ impl<L: Link> Connection<L> {
 }
 
 /// What goes out when an answer turns out to be unspeakable.
-const BROKEN_ANSWER: &[u8] = b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+pub(super) const BROKEN_ANSWER: &[u8] =
+    b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";

@@ -71,6 +71,9 @@ impl<L: Link> Connection<L> {
         if in_vain && OVERDUE.is_due() {
             tracing::warn!(address = %worker.address, "an answer was not made in time (limits.answer_timeout)");
         }
+        if let State::Tunnelling(_) = self.state {
+            return self.expire_tunnel(phase);
+        }
         let status = match phase {
             Phase::Header => Status::REQUEST_TIMEOUT,
             Phase::Content if self.engine.may_answer() => Status::REQUEST_TIMEOUT,

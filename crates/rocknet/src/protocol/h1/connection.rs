@@ -3,6 +3,7 @@
 //! ```text
 //! Reading ──request, ready──▶ Reading        the fast way: no task, no allocation, one write for all that was read
 //!    │ └──not ready──▶ Waiting ──response──▶ Feeding ──all queued──▶ Reading | Closing
+//!    │             └──101──▶ Tunnelling ──both sides ended──▶ Closing
 //!    └──last answer──▶ Closing ──sent──▶ Lingering ──client closed──▶ Closed
 //! ```
 //! Before any state acts, what is queued must have left: that is all the back-pressure there is.
@@ -21,6 +22,7 @@ use rocknet_proto::h1::ServerConnection;
 use rocknet_proto::status::Status;
 
 use super::feed::Feed;
+use super::tunnelling::Tunnelling;
 use crate::dispatch::Outcome;
 use crate::exchange::{Client, Pipe, Secure};
 use crate::protocol::deadlines::{Deadlines, Phase};
@@ -67,6 +69,7 @@ pub(super) enum State {
     Reading,
     Waiting(Box<Waiting>),
     Feeding(Box<Feeding>),
+    Tunnelling(Box<Tunnelling>),
     Closing { linger: bool },
     Lingering,
     Closed,
@@ -132,8 +135,12 @@ impl<L: Link> Connection<L> {
 
     fn drive(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let driven = self.drive_on(context);
-        if driven.is_ready() && matches!(self.state, State::Feeding(_)) {
-            self.record_cut();
+        if driven.is_ready() {
+            match self.state {
+                State::Feeding(_) => self.record_cut(),
+                State::Tunnelling(_) => self.record_tunnel(),
+                _ => {}
+            }
         }
         driven
     }
@@ -176,6 +183,7 @@ impl<L: Link> Connection<L> {
                         pieces += 1;
                         self.feed(context)
                     }
+                    State::Tunnelling(_) => self.tunnel(context),
                     State::Closing { linger } => {
                         let linger = *linger;
                         self.end(linger)

@@ -66,7 +66,8 @@ impl Feed {
     /// Queues what needs no waiting for; gives back the rest.
     pub fn start(body: Body, out: &mut SendQueue) -> Option<Feed> {
         match body {
-            Body::Empty => None,
+            // What a tunnel brings is no content.
+            Body::Empty | Body::Tunnel(_) => None,
             Body::Bytes(bytes) => {
                 out.push_owned(bytes);
                 None

@@ -8,6 +8,7 @@ mod content;
 mod feed;
 mod reading;
 mod reply;
+mod tunnelling;
 mod waiting;
 
 pub use block::Block;

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use rocknet_io::queue::SendQueue;
 use rocknet_proto::h1::Refusal;
 use rocknet_proto::h2::{ServerConnection, StreamId};
@@ -14,6 +14,7 @@ use rocknet_proto::request::OwnedRequest;
 use rocknet_proto::status::Status;
 
 use super::supply::Supply;
+use super::tunnelling::Tunnelling;
 use crate::dispatch::Outcome;
 use crate::exchange::{ContentError, Pipe, RequestContent};
 use crate::preload::Preloads;
@@ -49,6 +50,8 @@ pub enum State {
     Waiting(Pin<Box<dyn Future<Output = Outcome>>>),
     /// Its head has been written.
     Feeding { supply: Supply, status: Status, sent: u64 },
+    /// Its handler has taken the stream over.
+    Tunnelling(Box<Tunnelling>),
 }
 
 /// What waits to be answered.
@@ -106,6 +109,16 @@ impl Incoming {
         let mut chunk = BytesMut::with_capacity(piece.len().max(CHUNK));
         chunk.extend_from_slice(piece);
         self.chunks.push_back(chunk);
+    }
+
+    /// The next piece, for a tunnel; what is taken is to be released.
+    pub fn take(&mut self) -> Option<Bytes> {
+        self.chunks.pop_front().map(BytesMut::freeze)
+    }
+
+    /// Nothing more will come.
+    pub fn has_ended(&self) -> bool {
+        self.ended
     }
 
     /// Ends it for the handler before its time.

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use rocknet_io::link::Link;
 use rocknet_io::queue::SendQueue;
 use rocknet_proto::h1::Refusal;
-use rocknet_proto::h2::{ErrorCode, Head, SendError, StreamId};
+use rocknet_proto::h2::{EncodeError, ErrorCode, Head, SendError, StreamId};
 use rocknet_proto::method::Method;
 use rocknet_proto::request::{OwnedRequest, Request};
 use rocknet_proto::status::Status;
@@ -25,7 +25,7 @@ use crate::preload;
 use crate::protocol::deadlines::Deadlines;
 use crate::protocol::facts::{Facts, access};
 use crate::protocol::record;
-use crate::response::Response;
+use crate::response::{Body, Response};
 use crate::worker::{View, Worker};
 
 /// A request on its stream, while its answer is being found.
@@ -175,14 +175,17 @@ impl<L: Link> Connection<L> {
         expects_continue: bool,
         output: &mut SendQueue,
     ) {
-        if let Err(refusal) = self.limit_content(view, asked.id, site, &head.request(), end) {
+        let request = head.request();
+        let is_connect = request.upgrade.is_some();
+        if !is_connect && let Err(refusal) = self.limit_content(view, asked.id, site, &request, end) {
             return self.respond_refusal(worker, refusal, asked, output);
         }
         let (content, pipe) = RequestContent::piped();
-        if end {
+        if end || is_connect {
             pipe.end(Ok(()));
-        } else {
-            asked.content = Some(Incoming::new(pipe, expects_continue));
+        }
+        if !end {
+            asked.content = Some(Incoming::new(pipe, expects_continue && !is_connect));
         }
         let kept = asked.facts.request.clone();
         let owned = || kept.unwrap_or_else(|| Rc::new(OwnedRequest::copy(head.bytes(), head.index())));
@@ -258,7 +261,7 @@ impl<L: Link> Connection<L> {
         }
     }
 
-    fn keep(&mut self, worker: &Worker, asked: Asked, state: State) {
+    pub(super) fn keep(&mut self, worker: &Worker, asked: Asked, state: State) {
         let Asked {
             id,
             head_only,
@@ -300,6 +303,9 @@ impl<L: Link> Connection<L> {
 
     fn respond_alone(&mut self, worker: &Rc<Worker>, response: Response, asked: Asked, output: &mut SendQueue) {
         let Response { status, fields, body } = response;
+        if let Body::Tunnel(switch) = body {
+            return self.begin_tunnel(worker, &fields, switch, asked, output);
+        }
         let length = body.length().filter(|_| status.allows_content());
         let end = asked.head_only || !status.allows_content() || length == Some(0);
         let date = worker.clock.date();
@@ -311,14 +317,7 @@ impl<L: Link> Connection<L> {
         );
         match self.engine.respond(asked.id, status, length, all, end, output.buffer()) {
             Ok(()) => {}
-            Err(SendError::Field(error)) => {
-                tracing::error!("an answer was not sent: {error}");
-                let status = Status::INTERNAL_SERVER_ERROR;
-                let _ = self
-                    .engine
-                    .respond(asked.id, status, Some(0), [], true, output.buffer());
-                return self.answered_asked(worker, &asked, status, 0);
-            }
+            Err(SendError::Field(error)) => return self.respond_broken(worker, &error, &asked, output),
             // The client does not want it any more.
             Err(_) => return,
         }
@@ -340,6 +339,23 @@ impl<L: Link> Connection<L> {
                 sent: 0,
             },
         );
+    }
+
+    /// An answer turned out to be unspeakable.
+    #[cold]
+    pub(super) fn respond_broken(
+        &mut self,
+        worker: &Worker,
+        error: &EncodeError,
+        asked: &Asked,
+        output: &mut SendQueue,
+    ) {
+        tracing::error!("an answer was not sent: {error}");
+        let status = Status::INTERNAL_SERVER_ERROR;
+        let _ = self
+            .engine
+            .respond(asked.id, status, Some(0), [], true, output.buffer());
+        self.answered_asked(worker, asked, status, 0);
     }
 
     fn answered_asked(&mut self, worker: &Worker, asked: &Asked, status: Status, sent: u64) {
@@ -424,7 +440,7 @@ impl<L: Link> Connection<L> {
 }
 
 /// Fields that rule a connection in HTTP/1 have no place here (RFC 9113 §8.2.2), and the length is told by the engine.
-fn is_of_connection(name: &[u8]) -> bool {
+pub(super) fn is_of_connection(name: &[u8]) -> bool {
     [
         &b"connection"[..],
         b"keep-alive",

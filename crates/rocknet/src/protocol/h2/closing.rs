@@ -12,6 +12,7 @@ use rocknet_proto::status::Status;
 use super::answer::{Answer, State as Stage};
 use super::answering::Asked;
 use super::connection::{Connection, State};
+use super::tunnelling;
 use crate::exchange::ContentError;
 use crate::filter;
 use crate::handler::fixed;
@@ -103,8 +104,11 @@ impl<L: Link> Connection<L> {
         match phase {
             Phase::KeepAlive => self.last_words(ErrorCode::NoError),
             Phase::First | Phase::Header => self.last_words(ErrorCode::EnhanceYourCalm),
-            // The next round finds that it is old.
-            Phase::Handler => {}
+            // The next round finds that it is old; its answers take the time they take.
+            Phase::Handler => {
+                let age = self.open.worker().view().ticks.age;
+                self.deadlines.begin(Phase::Handler, age.max(1));
+            }
             _ => {
                 // Nothing acts before the backlog has left, and this one never will.
                 self.backlog = None;
@@ -142,6 +146,8 @@ impl<L: Link> Connection<L> {
             filter::headers::apply_server(&mut response.fields);
             let asked = Asked::new(answer.id, answer.head_only, answer.facts);
             self.respond(worker, response, asked, &mut queue);
+        } else if answer.is_quiet_tunnel() {
+            self.close_tunnel(worker, &answer, &mut queue);
         } else {
             self.engine.reset(answer.id, ErrorCode::Cancel, queue.buffer());
             self.record_cut(worker, &answer);
@@ -156,8 +162,10 @@ impl<L: Link> Connection<L> {
     /// The client left, or was left, before it had all of an answer: the log tells how much of it went out.
     #[cold]
     pub(super) fn record_cut(&mut self, worker: &Worker, answer: &Answer) {
-        let Stage::Feeding { status, sent, .. } = answer.state else {
-            return;
+        let (status, sent) = match &answer.state {
+            Stage::Feeding { status, sent, .. } => (*status, *sent),
+            Stage::Tunnelling(tunnel) => (tunnelling::STATUS, tunnel.sent),
+            Stage::Held(_) | Stage::Waiting(_) => return,
         };
         let request = answer.facts.request.as_ref().map(|request| request.view());
         self.answered(worker, answer.facts.access, request.as_ref(), status, sent);

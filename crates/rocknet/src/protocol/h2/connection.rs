@@ -17,7 +17,7 @@ use std::task::{Context, Poll, ready};
 use rocknet_io::link::Link;
 use rocknet_io::queue::SendQueue;
 use rocknet_io::wheel::Tick;
-use rocknet_proto::h2::{Config, ServerConnection};
+use rocknet_proto::h2::{CONNECTION_WINDOW, Config, STREAM_WINDOW, STREAMS, ServerConnection};
 
 use super::answer::Answers;
 use super::pushing::Pushes;
@@ -28,6 +28,15 @@ use crate::worker::{OpenConnection, View, Worker};
 /// Rounds before others get their turn: a client that takes large answers as fast as they come would else have the
 /// worker for itself.
 const ROUNDS_PER_TURN: u32 = 8;
+
+/// What clients are allowed. They hear of it before it is known which site they will ask; where nobody takes tunnels, asking
+/// for one gets 501.
+const CONFIG: Config = Config {
+    streams: STREAMS,
+    stream_window: STREAM_WINDOW,
+    connection_window: CONNECTION_WINDOW,
+    connect_protocol: true,
+};
 
 pub struct Connection<L> {
     pub(super) link: L,
@@ -92,7 +101,7 @@ impl<L: Link> Connection<L> {
         deadlines.begin(Phase::First, worker.view().ticks.header);
         Connection {
             link,
-            engine: ServerConnection::new(&Config::default()),
+            engine: ServerConnection::new(&CONFIG),
             open,
             deadlines,
             client,

@@ -36,14 +36,17 @@ impl<L: Link> Connection<L> {
             let Some(answer) = self.answers.get_mut(grant.stream) else {
                 return self.lose(output);
             };
-            let State::Feeding { supply, sent, status } = &mut answer.state else {
-                return self.lose(output);
+            let (supply, sent, status) = match &mut answer.state {
+                State::Feeding { supply, sent, status } => (supply, sent, Some(*status)),
+                State::Tunnelling(tunnel) => (&mut tunnel.supply, &mut tunnel.sent, None),
+                State::Held(_) | State::Waiting(_) => return self.lose(output),
             };
             supply.put(grant.length, output);
             *sent += grant.length;
             answer.deadlines.moved(grant.length);
-            if grant.end {
-                let (status, sent) = (*status, *sent);
+            // The end of one direction of a tunnel is not the end of the other.
+            if let (true, Some(status)) = (grant.end, status) {
+                let sent = *sent;
                 if let Some(answer) = self.answers.take(grant.stream) {
                     let request = answer.facts.request.as_ref().map(|request| request.view());
                     self.answered(worker, answer.facts.access, request.as_ref(), status, sent);

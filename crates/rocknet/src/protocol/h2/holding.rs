@@ -95,6 +95,11 @@ impl<L: Link> Connection<L> {
         let held = if end {
             pipe.end(Ok(()));
             None
+        } else if request.upgrade.is_some() {
+            // What comes is for a tunnel, and no content.
+            pipe.end(Ok(()));
+            incoming = Some(Incoming::new(pipe, false));
+            None
         } else {
             let limit = dispatch::content_limit(view, site, &request, self.secure.is_some());
             let refused = self.engine.set_content_limit(id, limit).err();

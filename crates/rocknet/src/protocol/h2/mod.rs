@@ -11,6 +11,7 @@ mod pushing;
 mod reading;
 mod reply;
 mod supply;
+mod tunnelling;
 mod waiting;
 
 pub use block::render;

@@ -79,7 +79,8 @@ impl Supply {
 
     pub fn new(body: Body) -> Supply {
         let (ready, source) = match body {
-            Body::Empty => (Piece::None, None),
+            // What a tunnel brings is no content.
+            Body::Empty | Body::Tunnel(_) => (Piece::None, None),
             Body::Bytes(bytes) => (Piece::Owned(bytes), None),
             Body::File(part) => (Piece::None, Some(Source::File(FileSource::new(part)))),
             Body::Parts(parts) => (Piece::None, Some(Source::Parts(parts.into(), None))),
@@ -92,6 +93,15 @@ impl Supply {
             }
         };
         Supply { ready, source }
+    }
+
+    pub fn empty() -> Supply {
+        Supply::new(Body::Empty)
+    }
+
+    /// Gets these ready; nothing else may be.
+    pub fn fill(&mut self, bytes: Bytes) {
+        self.ready = Piece::Owned(bytes);
     }
 
     /// Bytes ready to be framed.

@@ -17,7 +17,7 @@ use crate::protocol::deadlines::Phase;
 use crate::worker::{View, Worker};
 
 /// What became of an answer that was looked at.
-enum Look {
+pub(super) enum Look {
     /// It waits on.
     Same(Box<Answer>),
     /// It has come further, or to its end.
@@ -84,9 +84,12 @@ impl<L: Link> Connection<L> {
             }
             return Look::Moved;
         }
+        if let State::Tunnelling(_) = answer.state {
+            return self.look_at_tunnel(context, worker, view, answer, room);
+        }
         loop {
             match &mut answer.state {
-                State::Held(_) => {}
+                State::Held(_) | State::Tunnelling(_) => {}
                 State::Waiting(future) => match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
                     Ok(Poll::Pending) => {}
                     Ok(Poll::Ready(outcome)) => {
@@ -154,7 +157,7 @@ impl<L: Link> Connection<L> {
                 None => Demand::None,
             };
             let is_making = match &answer.state {
-                State::Held(_) => false,
+                State::Held(_) | State::Tunnelling(_) => false,
                 State::Waiting(_) => true,
                 State::Feeding { supply, .. } => supply.ready() == 0 && !supply.is_file(),
             };

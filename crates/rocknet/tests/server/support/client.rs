@@ -66,6 +66,15 @@ impl Client {
         let _ = self.stream.write_all(bytes.as_ref());
     }
 
+    /// Sends, as long as there is room for it; false when there was none for a while.
+    pub fn try_send(&mut self, bytes: &[u8]) -> bool {
+        const WHILE: Duration = Duration::from_millis(500);
+        self.stream.set_deadline(WHILE).expect("a deadline");
+        let sent = self.stream.write_all(bytes).is_ok();
+        self.stream.set_deadline(DEADLINE).expect("a deadline");
+        sent
+    }
+
     /// Says that nothing more will come, and can still read.
     pub fn end(&self) {
         self.stream.end().expect("an open connection");

@@ -86,6 +86,16 @@ impl Http2 {
             .expect("nothing came in time")
     }
 
+    /// As `wait`, where nothing may come: `None` then.
+    pub fn try_wait<F: Future>(&self, patience: std::time::Duration, future: F) -> Option<F::Output> {
+        self.runtime.block_on(async { timeout(patience, future).await }).ok()
+    }
+
+    /// Whether the server takes CONNECT for other protocols; known with its first answer.
+    pub fn is_extended_connect_enabled(&self) -> bool {
+        self.send.is_extended_connect_protocol_enabled()
+    }
+
     pub fn request(&self, method: &str, path: &str) -> http::request::Builder {
         Request::builder()
             .method(method)

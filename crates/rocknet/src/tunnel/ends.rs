@@ -1,0 +1,17 @@
+//! How far a tunnel's client has ended its side, and ours: what its deadline depends on.
+
+/// Which directions are over.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Ends {
+    /// The client sends nothing more.
+    pub received: bool,
+    /// Nothing more is sent to the client.
+    pub sent: bool,
+}
+
+impl Ends {
+    /// One side is over, and the other is not.
+    pub fn is_half(self) -> bool {
+        self.received != self.sent
+    }
+}

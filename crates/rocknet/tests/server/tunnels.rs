@@ -1,0 +1,530 @@
+//! Tunnels: a handler takes a connection over, by `Upgrade` in HTTP/1.1 and by extended CONNECT in HTTP/2.
+
+use std::fs;
+use std::io::{ErrorKind, Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::sync::Mutex;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use h2::ext::Protocol;
+use h2::{RecvStream, SendStream};
+use rocknet::exchange::Exchange;
+use rocknet::handler::{Answering, Handler};
+use rocknet::response::Response;
+use rocknet::snapshot::Mount;
+use rocknet::tunnel::Splice;
+use rocknet_io::stream::Stream;
+use rocknet_proto::status::Status;
+use tokio::sync::mpsc;
+
+use super::support::client::request;
+use super::support::http2::Http2;
+use super::support::running::{mount, site};
+use super::support::{Client, DEADLINE, Folder, Running};
+
+const SERVER: &str =
+    "[server]\nworkers = 1\nblocking_threads = 2\nh2c = true\nevents = { wait = \"20ms\", connections = 16 }\n";
+const UPGRADE: [&str; 2] = ["Connection: upgrade", "Upgrade: echo, other"];
+
+/// What the kernel holds of a socket pair and of two TCP sockets, and what is in the worker's hands: nobody can make the
+/// server take more than this while nobody reads.
+const IN_FLIGHT: usize = 16 << 20;
+
+/// Joins each client that asks for it with a socket that the test holds.
+struct Joins(Mutex<mpsc::UnboundedSender<UnixStream>>);
+
+impl Handler for Joins {
+    fn answer(&self, exchange: Exchange) -> Answering {
+        let asked = exchange.request.view();
+        let protocol = asked.upgrade.map(|name| String::from_utf8_lossy(name).into_owned());
+        let (agrees, anyway) = (protocol.is_some(), exchange.path.ends_with("/anyway"));
+        if !agrees && !anyway || exchange.path.ends_with("/page") {
+            let text = format!("a page, asked for {protocol:?}");
+            return Box::pin(async move { Response::new(Status::OK).body(text.into_bytes()) });
+        }
+        let (ours, theirs) = UnixStream::pair().expect("a pair");
+        theirs.set_read_timeout(Some(DEADLINE)).expect("a deadline");
+        theirs.set_write_timeout(Some(DEADLINE)).expect("a deadline");
+        ours.set_nonblocking(true).expect("non-blocking");
+        let _ = self.0.lock().expect("nobody panicked").send(theirs);
+        Box::pin(async move {
+            let stream = Stream::new(ours.into()).expect("a link");
+            Response::tunnel("echo", Splice::new(stream, b"early ".to_vec())).with("X-More", "yes")
+        })
+    }
+}
+
+struct Peers(mpsc::UnboundedReceiver<UnixStream>);
+
+impl Peers {
+    fn next(&mut self) -> UnixStream {
+        self.0.blocking_recv().expect("a server that still runs")
+    }
+}
+
+fn mounts() -> (Vec<Mount>, Peers) {
+    let (send, received) = mpsc::unbounded_channel();
+    (vec![mount("/join/", Joins(Mutex::new(send)))], Peers(received))
+}
+
+fn text(limits: &str, keys: &str) -> String {
+    format!("{SERVER}[limits]\n{limits}\n{}", site(keys))
+}
+
+fn start(limits: &str) -> (Running, Peers) {
+    let (mounts, peers) = mounts();
+    let folder = Folder::with(&[("www/index.html", "root")]);
+    (Running::start_with(folder, &text(limits, ""), mounts), peers)
+}
+
+fn read(peer: &mut UnixStream, count: usize) -> Vec<u8> {
+    let mut bytes = vec![0; count];
+    peer.read_exact(&mut bytes).expect("bytes in time");
+    bytes
+}
+
+/// How a peer sees its end: what still came, and whether it was a polite one.
+fn rest(peer: &mut UnixStream) -> (Vec<u8>, bool) {
+    let mut bytes = Vec::new();
+    let polite = match peer.read_to_end(&mut bytes) {
+        Ok(_) => true,
+        Err(error) if error.kind() == ErrorKind::ConnectionReset => false,
+        Err(error) => panic!("no end: {error}"),
+    };
+    (bytes, polite)
+}
+
+/// A client whose tunnel stands.
+fn joined(server: &Running, peers: &mut Peers) -> (Client, UnixStream) {
+    let mut client = server.connect();
+    client.send(request("GET /join/x", &UPGRADE));
+    let peer = peers.next();
+    assert!(client.head().starts_with("HTTP/1.1 101 Switching Protocols\r\n"));
+    assert_eq!(client.bytes(6), b"early ");
+    (client, peer)
+}
+
+#[test]
+fn a_connection_is_taken_over_with_what_came_early() {
+    let folder = Folder::with(&[("www/index.html", "root")]);
+    let log = folder.path("access.log");
+    let (mounts, mut peers) = mounts();
+    let keys = format!("log = {{ access = \"{}\", format = \"common\" }}", log.display());
+    let server = Running::start_with(folder, &text("", &keys), mounts);
+    let mut client = server.connect();
+    // Another request before it, and the first bytes of the tunnel behind it, in one piece.
+    client.send(request("GET /", &[]) + &request("GET /join/x", &UPGRADE) + "GET / HTTP/1.1\r\n\r\n");
+    assert_eq!(client.answer().text(), "root");
+    let mut peer = peers.next();
+    let answer = client.answer();
+    answer.expect(
+        "a tunnel",
+        101,
+        &[
+            "Upgrade: echo",
+            "Connection: upgrade",
+            "X-More: yes",
+            "Server: RockNet",
+            "Date",
+            "!Content-Length",
+        ],
+    );
+    assert_eq!(client.bytes(6), b"early ");
+    assert_eq!(read(&mut peer, 18), b"GET / HTTP/1.1\r\n\r\n");
+    for round in 0..100_u32 {
+        client.send(round.to_be_bytes());
+        assert_eq!(read(&mut peer, 4), round.to_be_bytes());
+        peer.write_all(&[7; 300]).expect("written");
+        assert_eq!(client.bytes(300), [7; 300]);
+    }
+    assert_eq!(server.server().status().tunnels_open, 1);
+    // Each side ends for itself.
+    client.end();
+    assert_eq!(rest(&mut peer), (Vec::new(), true));
+    peer.write_all(b"and one more thing").expect("written");
+    drop(peer);
+    assert_eq!(client.rest(), b"and one more thing");
+    drop(client);
+    let (server, _folder) = server.take();
+    let started = Instant::now();
+    while server.status().tunnels_open > 0 {
+        assert!(started.elapsed() < DEADLINE, "still counted");
+        thread::yield_now();
+    }
+    server.stop();
+    let told = fs::read_to_string(log).expect("a log");
+    let bytes = 6 + 100 * 300 + 18;
+    assert!(
+        told.contains(&format!("\"GET /join/x HTTP/1.1\" 101 {bytes}\n")),
+        "{told}"
+    );
+}
+
+#[test]
+fn both_ways_carry_any_amount_at_once() {
+    let (server, mut peers) = start("");
+    let (mut client, peer) = joined(&server, &mut peers);
+    const AMOUNT: usize = 6 << 20;
+    let echoing = thread::spawn(move || {
+        let (mut from, mut to, mut room, mut all) = (&peer, &peer, vec![0; 100_000], 0);
+        while all < AMOUNT {
+            let got = from.read(&mut room).expect("bytes in time");
+            assert!(got > 0, "ended after {all}");
+            to.write_all(&room[..got]).expect("written");
+            all += got;
+        }
+        drop(peer);
+    });
+    let sent: Vec<u8> = (0..100_003).map(|at| (at % 251) as u8).collect();
+    let mut left = AMOUNT;
+    while left > 0 {
+        let piece = &sent[..sent.len().min(left)];
+        client.send(piece);
+        assert!(client.bytes(piece.len()) == piece, "changed on its way");
+        left -= piece.len();
+    }
+    echoing.join().expect("an echo");
+    client.end();
+    client.assert_closed("after both ends");
+}
+
+#[test]
+fn who_leaves_is_missed_on_the_other_side() {
+    let (server, mut peers) = start("");
+    let (client, mut peer) = joined(&server, &mut peers);
+    drop(client);
+    assert_eq!(rest(&mut peer).0, b"");
+    let (mut client, peer) = joined(&server, &mut peers);
+    drop(peer);
+    assert_eq!(client.rest(), b"");
+    // Half of it, with nothing said on the other half.
+    let (server, mut peers) = start("send_stall = \"200ms\"");
+    let (mut client, peer) = joined(&server, &mut peers);
+    peer.shutdown(Shutdown::Write).expect("an end");
+    assert_eq!(client.rest(), b"");
+    let mut peer = peer;
+    assert_eq!(rest(&mut peer).0, b"");
+}
+
+#[test]
+fn nobody_is_read_for_who_does_not_take() {
+    let (server, mut peers) = start("");
+    let (mut client, peer) = joined(&server, &mut peers);
+    // A peer that takes nothing: the client cannot say more than fits on the way.
+    let flooding = thread::spawn(move || {
+        let mut sent = 0;
+        while sent < IN_FLIGHT && client.try_send(&[b'x'; 65_536]) {
+            sent += 65_536;
+        }
+        (client, sent)
+    });
+    let (client, sent) = flooding.join().expect("a flood that ends");
+    assert!(sent < IN_FLIGHT, "all of {sent} bytes went somewhere");
+    drop((client, peer));
+    // A client that takes nothing is cut off, and its peer hears of it.
+    let (server, mut peers) = start("send_stall = \"300ms\"");
+    let (client, mut peer) = joined(&server, &mut peers);
+    let mut sent = 0;
+    while sent < IN_FLIGHT && peer.write_all(&[b'x'; 65_536]).is_ok() {
+        sent += 65_536;
+    }
+    assert!(sent < IN_FLIGHT, "all of {sent} bytes went somewhere");
+    drop(client);
+}
+
+#[test]
+fn tunnels_outlive_limits_and_reloads() {
+    let limits = "keep_alive = \"100ms\"\nbody_idle = \"100ms\"\nconnection_age = \"1s\"";
+    let (server, mut peers) = start(limits);
+    let (mut client, mut peer) = joined(&server, &mut peers);
+    let mut http2 = Http2::to(server.address());
+    let (mut to, mut from, mut peer2) = joined_http2(&mut http2, &mut peers);
+    // Each round takes as long as another connection may be idle, and all of them longer than one may live.
+    for round in 0..12 {
+        let mut idle = server.connect();
+        assert_eq!(idle.get("/").text(), "root");
+        idle.assert_closed("idle");
+        server
+            .reload(&text(limits, &format!("headers = {{ \"X-Round\" = \"{round}\" }}")))
+            .expect("a reload");
+        client.send("up");
+        assert_eq!(read(&mut peer, 2), b"up");
+        peer.write_all(b"down").expect("written");
+        assert_eq!(client.bytes(4), b"down");
+        to.send_data(Bytes::from_static(b"up"), false).expect("sent");
+        assert_eq!(read(&mut peer2, 2), b"up");
+        peer2.write_all(b"down").expect("written");
+        assert_eq!(http2.wait(bytes(&mut from, 4)), b"down");
+    }
+}
+
+#[test]
+fn a_stop_closes_them_in_time_and_politely() {
+    let (server, mut peers) = start("shutdown = \"1s\"");
+    let (mut client, mut peer) = joined(&server, &mut peers);
+    let mut http2 = Http2::to(server.address());
+    let (mut to, mut from, mut peer2) = joined_http2(&mut http2, &mut peers);
+    let (server, _folder) = server.take();
+    let stopping = thread::spawn(move || server.stop());
+    // While it stops, what is under way goes on.
+    client.send("last words");
+    assert_eq!(read(&mut peer, 10), b"last words");
+    to.send_data(Bytes::from_static(b"last words"), false).expect("sent");
+    assert_eq!(read(&mut peer2, 10), b"last words");
+    client.assert_closed("a stop");
+    assert_eq!(rest(&mut peer), (Vec::new(), true));
+    assert_eq!(rest(&mut peer2), (Vec::new(), true));
+    assert_eq!(http2.wait(all(&mut from)).expect("a polite end"), b"");
+    drop((client, http2));
+    assert!(stopping.join().expect("a stop"), "something was cut");
+}
+
+#[test]
+fn only_who_asks_is_answered_so() {
+    let (server, _peers) = start("");
+    let none = "a page, asked for None";
+    for (line, fields, status, expected) in [
+        ("GET /join/x", &[][..], 200, none),
+        ("GET /join/x", &["Upgrade: echo"], 200, none),
+        ("GET /join/x", &["Connection: upgrade"], 200, none),
+        (
+            "POST /join/x",
+            &["Connection: upgrade", "Upgrade: echo", "Content-Length: 1"],
+            200,
+            none,
+        ),
+        (
+            "GET /join/page",
+            &UPGRADE,
+            200,
+            "a page, asked for Some(\"echo, other\")",
+        ),
+        ("GET /", &UPGRADE, 200, "root"),
+    ] {
+        let answer = server.ask(line, fields);
+        assert_eq!(
+            (answer.status, answer.text().as_str()),
+            (status, expected),
+            "{line} {fields:?}"
+        );
+    }
+    assert_eq!(server.get("/join/anyway").status, 500);
+    let mut client = server.connect();
+    client.send("GET /join/x HTTP/1.0\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n");
+    assert_eq!(client.answer().text(), none);
+}
+
+// --- HTTP/2 ---
+
+fn connect(client: &mut Http2, path: &str) -> http::request::Builder {
+    client.request("CONNECT", path).extension(Protocol::from_static("echo"))
+}
+
+fn joined_http2(client: &mut Http2, peers: &mut Peers) -> (SendStream<Bytes>, RecvStream, UnixStream) {
+    let asked = connect(client, "/join/x");
+    let (answer, to) = client.ask(asked, false);
+    let peer = peers.next();
+    let answer = client.wait(answer).expect("an answer");
+    assert_eq!(answer.status(), 200);
+    let mut from = answer.into_body();
+    assert_eq!(client.wait(bytes(&mut from, 6)), b"early ");
+    (to, from, peer)
+}
+
+async fn bytes(from: &mut RecvStream, count: usize) -> Vec<u8> {
+    let mut all = Vec::new();
+    while all.len() < count {
+        let piece = from.data().await.expect("more data").expect("no reset");
+        from.flow_control().release_capacity(piece.len()).expect("capacity");
+        all.extend_from_slice(&piece);
+    }
+    assert_eq!(all.len(), count, "more than was expected");
+    all
+}
+
+async fn all(from: &mut RecvStream) -> Result<Vec<u8>, h2::Error> {
+    let mut all = Vec::new();
+    while let Some(piece) = from.data().await {
+        let piece = piece?;
+        from.flow_control().release_capacity(piece.len())?;
+        all.extend_from_slice(&piece);
+    }
+    Ok(all)
+}
+
+#[test]
+fn streams_are_taken_over_too() {
+    let (server, mut peers) = start("");
+    let mut client = Http2::to(server.address());
+    // The settings come with the first answer.
+    assert_eq!(client.get("/").content, b"root");
+    assert!(client.is_extended_connect_enabled());
+    let asked = connect(&mut client, "/join/x");
+    let (answer, mut to) = client.ask(asked, false);
+    to.send_data(Bytes::from_static(b"first"), false).expect("sent");
+    let mut peer = peers.next();
+    let answer = client.wait(answer).expect("an answer");
+    assert_eq!(answer.status(), 200);
+    assert_eq!(answer.headers()["x-more"], "yes");
+    for none in ["upgrade", "connection", "content-length"] {
+        assert!(!answer.headers().contains_key(none), "{none}");
+    }
+    let mut from = answer.into_body();
+    assert_eq!(client.wait(bytes(&mut from, 6)), b"early ");
+    assert_eq!(read(&mut peer, 5), b"first");
+    // Beside it other streams go on.
+    assert_eq!(client.get("/").content, b"root");
+    for _ in 0..50 {
+        to.send_data(Bytes::from_static(b"ping"), false).expect("sent");
+        assert_eq!(read(&mut peer, 4), b"ping");
+        peer.write_all(&[b'p'; 20_000]).expect("written");
+        assert_eq!(client.wait(bytes(&mut from, 20_000)).len(), 20_000);
+    }
+    // Ours ends first, then the client's.
+    peer.shutdown(Shutdown::Write).expect("an end");
+    assert_eq!(client.wait(all(&mut from)).expect("an end"), b"");
+    to.send_data(Bytes::from_static(b"still here"), true).expect("sent");
+    assert_eq!(rest(&mut peer), (b"still here".to_vec(), true));
+    // The client's first.
+    let (mut to, mut from, mut peer) = joined_http2(&mut client, &mut peers);
+    to.send_data(Bytes::new(), true).expect("sent");
+    assert_eq!(rest(&mut peer), (Vec::new(), true));
+    let sending = thread::spawn(move || peer.write_all(&vec![b'y'; 1_000_000]));
+    assert_eq!(client.wait(all(&mut from)).expect("an end").len(), 1_000_000);
+    sending.join().expect("a writer").expect("written");
+    assert_eq!(client.get("/").content, b"root");
+}
+
+#[test]
+fn a_stream_that_breaks_off_takes_its_peer_with_it() {
+    let (server, mut peers) = start("");
+    let mut client = Http2::to(server.address());
+    let (mut to, _from, mut peer) = joined_http2(&mut client, &mut peers);
+    to.send_reset(h2::Reason::CANCEL);
+    assert_eq!(rest(&mut peer).0, b"");
+    let (_to, _from, mut peer) = joined_http2(&mut client, &mut peers);
+    drop(client);
+    assert_eq!(rest(&mut peer).0, b"");
+    // Who shuts both its sides ends both of the client's.
+    let mut client = Http2::to(server.address());
+    let (mut to, mut from, peer) = joined_http2(&mut client, &mut peers);
+    drop(peer);
+    assert_eq!(client.wait(all(&mut from)).expect("an end"), b"");
+    to.send_data(Bytes::from_static(b"nobody hears it"), false)
+        .expect("sent");
+    let reason = client.wait(std::future::poll_fn(|context| to.poll_reset(context)));
+    assert_eq!(reason.expect("a reset"), h2::Reason::CONNECT_ERROR);
+    assert_eq!(client.get("/").content, b"root");
+}
+
+#[test]
+fn windows_bound_a_stream_both_ways() {
+    let (server, mut peers) = start("");
+    let mut client = Http2::to(server.address());
+    let (mut to, mut from, peer) = joined_http2(&mut client, &mut peers);
+    // The peer takes nothing: the client gets no more room than the windows and what is on the way.
+    to.reserve_capacity(IN_FLIGHT);
+    let mut sent = 0;
+    let stuck = client.try_wait(Duration::from_millis(500), async {
+        while sent < IN_FLIGHT {
+            let room = std::future::poll_fn(|context| to.poll_capacity(context)).await;
+            let room = room.expect("a stream").expect("no error");
+            to.send_data(vec![b'x'; room].into(), false).expect("sent");
+            sent += room;
+            to.reserve_capacity(IN_FLIGHT);
+        }
+    });
+    assert!(
+        stuck.is_none() && sent < IN_FLIGHT,
+        "all of {sent} bytes went somewhere"
+    );
+    // And the other way: the client's window is all that is sent to it.
+    peer.set_write_timeout(Some(Duration::from_millis(500)))
+        .expect("a timeout");
+    let mut peer = peer;
+    let mut written = 0;
+    while written < IN_FLIGHT && peer.write_all(&[b'y'; 65_536]).is_ok() {
+        written += 65_536;
+    }
+    assert!(written < IN_FLIGHT, "all of {written} bytes went somewhere");
+    // Others are not in its way, and it goes on when both read again.
+    let reading = thread::spawn(move || {
+        let mut all = 0;
+        let mut room = vec![0; 65_536];
+        while all < sent {
+            all += peer.read(&mut room).expect("bytes in time");
+        }
+        (all, peer)
+    });
+    let got = client.wait(async {
+        let mut got = 0;
+        while got < written {
+            let piece = from.data().await.expect("more").expect("no reset");
+            from.flow_control().release_capacity(piece.len()).expect("capacity");
+            got += piece.len();
+        }
+        got
+    });
+    assert!(got >= written);
+    assert_eq!(reading.join().expect("a reader").0, sent);
+}
+
+#[test]
+fn a_client_that_closes_its_window_is_cut_off() {
+    let (server, mut peers) = start("send_stall = \"300ms\"");
+    let mut client = Http2::to(server.address());
+    let (_to, mut from, mut peer) = joined_http2(&mut client, &mut peers);
+    let mut sent = 0;
+    while sent < IN_FLIGHT && peer.write_all(&[b'x'; 65_536]).is_ok() {
+        sent += 65_536;
+    }
+    assert!(sent < IN_FLIGHT, "all of {sent} bytes went somewhere");
+    let error = client.wait(async {
+        loop {
+            // Taken, and never released.
+            match from.data().await {
+                Some(Ok(_)) => {}
+                Some(Err(error)) => break error,
+                None => panic!("a part passed for the whole"),
+            }
+        }
+    });
+    assert_eq!(error.reason(), Some(h2::Reason::CANCEL));
+}
+
+#[test]
+fn as_many_tunnels_as_streams() {
+    let (server, mut peers) = start("");
+    let mut client = Http2::to(server.address());
+    assert_eq!(client.get("/").content, b"root");
+    let mut all: Vec<_> = (0..100).map(|_| joined_http2(&mut client, &mut peers)).collect();
+    assert_eq!(server.server().status().tunnels_open, 100);
+    for (number, (to, from, peer)) in all.iter_mut().enumerate().rev() {
+        to.send_data(vec![number as u8; 100].into(), false).expect("sent");
+        assert_eq!(read(peer, 100), vec![number as u8; 100]);
+        peer.write_all(&[number as u8; 50]).expect("written");
+        assert_eq!(client.wait(bytes(from, 50)), vec![number as u8; 50]);
+    }
+}
+
+#[test]
+fn connect_without_anybody_to_take_it_is_refused() {
+    let (server, _peers) = start("");
+    let mut client = Http2::to(server.address());
+    assert_eq!(client.get("/").content, b"root");
+    for (path, status) in [("/", 501), ("/none", 501), ("/join/page", 501)] {
+        let asked = connect(&mut client, path);
+        let (answer, _to) = client.ask(asked, false);
+        let answer = client.wait(answer).expect("an answer");
+        assert_eq!(answer.status(), status, "{path}");
+    }
+    // A request with content beside it is none of a tunnel's.
+    let answer = client
+        .send(client.request("POST", "/join/x"), b"abc")
+        .expect("an answer");
+    assert_eq!(answer.content, b"a page, asked for None");
+    assert_eq!(client.get("/join/anyway").status, 500);
+}
