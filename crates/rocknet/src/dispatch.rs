@@ -5,7 +5,6 @@ mod proxied;
 mod rules;
 mod scripts;
 
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -22,6 +21,7 @@ use crate::filter;
 use crate::handler::files::answer::{self, Choice};
 use crate::handler::files::listing;
 use crate::handler::{Answering, fixed};
+use crate::interim::{Interim, Making};
 use crate::preload::{self, Preloads};
 use crate::prepared::Prepared;
 use crate::response::{Body, Response};
@@ -53,7 +53,7 @@ pub enum Dispatched {
 
 /// An answer that takes its time.
 pub struct Later {
-    pub answer: Pin<Box<dyn Future<Output = Outcome>>>,
+    pub answer: Making,
     /// What the page needs that it most likely is: known already, and clients can be told.
     pub preloads: Option<Arc<Preloads>>,
     /// Ticks that it may take; `None`: as long as all others.
@@ -283,15 +283,18 @@ fn find(
             };
             let preloads = scope.preloads(&path).filter(|_| preload::is_first_look(request));
             let preloads = preloads.cloned();
+            let interim = Interim::default();
+            let door = interim.door();
             let exchange = Exchange {
                 request: owned(),
                 content,
+                interim,
                 path,
                 scope: Arc::clone(scope),
                 client,
                 secure: secure.map(Rc::clone),
             };
-            let answer = Box::pin(scripts::answer(Rc::clone(worker), number, exchange));
+            let answer = Making::new(scripts::answer(Rc::clone(worker), number, exchange)).telling(door);
             Dispatched::Later(Later {
                 answer,
                 preloads,
@@ -311,17 +314,20 @@ fn find(
         Action::Proxy(proxy) => {
             let preloads = scope.preloads(&path).filter(|_| preload::is_first_look(request));
             let preloads = preloads.cloned();
+            let interim = Interim::default();
+            let door = interim.door();
             let exchange = Exchange {
                 request: owned(),
                 content,
+                interim,
                 path: path.into(),
                 scope: Arc::clone(scope),
                 client,
                 secure: secure.map(Rc::clone),
             };
-            let answer = Box::pin(proxied::answer(Rc::clone(worker), number & !BEHIND_RULES, exchange));
+            let answer = Making::new(proxied::answer(Rc::clone(worker), number & !BEHIND_RULES, exchange));
             Dispatched::Later(Later {
-                answer,
+                answer: answer.telling(door),
                 preloads,
                 patience: Some(proxy.patience(&worker.wheel)),
             })
@@ -337,9 +343,12 @@ fn find(
                 .filter(|_| preload::is_first_look(request))
                 .cloned();
             let asked = owned();
+            let interim = Interim::default();
+            let door = interim.door();
             let exchange = Exchange {
                 request: Rc::clone(&asked),
                 content,
+                interim,
                 path: path.into(),
                 scope: Arc::clone(scope),
                 client,
@@ -347,7 +356,7 @@ fn find(
             };
             let answering: Answering = handler.answer(exchange);
             let (cache, scope) = (worker.shared.cache.clone(), Arc::clone(scope));
-            let answer = Box::pin(async move {
+            let answer = Making::new(async move {
                 let mut response = answering.await;
                 tunnel::settle(&asked.view(), &mut response);
                 // What a handler says for itself is not replaced.
@@ -359,7 +368,7 @@ fn find(
                 Outcome::Response(Box::new(response))
             });
             Dispatched::Later(Later {
-                answer,
+                answer: answer.telling(door),
                 preloads,
                 patience,
             })
@@ -374,7 +383,7 @@ fn redirect(status: u16, location: &[u8]) -> Response {
 
 fn later(answer: impl Future<Output = Outcome> + 'static) -> Dispatched {
     Dispatched::Later(Later {
-        answer: Box::pin(answer),
+        answer: Making::new(answer),
         preloads: None,
         patience: None,
     })

@@ -15,12 +15,15 @@ use rustls::ProtocolVersion;
 use rustls::pki_types::CertificateDer;
 
 use crate::certificates::{Trust, subject};
+use crate::interim::Interim;
 use crate::scope::Scope;
 
 /// What a handler is given.
 pub struct Exchange {
     pub request: Rc<OwnedRequest>,
     pub content: RequestContent,
+    /// For what the client can be told before the answer is there.
+    pub interim: Interim,
     /// Decoded and normalised.
     pub path: Box<str>,
     pub scope: Arc<Scope>,

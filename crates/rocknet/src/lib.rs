@@ -14,6 +14,7 @@ pub mod filter;
 pub mod group;
 pub mod guard;
 pub mod handler;
+pub mod interim;
 pub mod log;
 pub mod metrics;
 pub mod open_file;

@@ -10,6 +10,7 @@ mod encoding;
 mod files;
 mod framing;
 mod http2;
+mod interim;
 mod limits;
 mod paths;
 mod php;

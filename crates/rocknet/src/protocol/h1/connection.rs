@@ -23,8 +23,8 @@ use rocknet_proto::status::Status;
 
 use super::feed::Feed;
 use super::tunnelling::Tunnelling;
-use crate::dispatch::Outcome;
 use crate::exchange::{Client, Pipe, Secure};
+use crate::interim::Making;
 use crate::protocol::deadlines::{Deadlines, Phase};
 use crate::protocol::facts::Facts;
 use crate::protocol::record;
@@ -77,7 +77,7 @@ pub(super) enum State {
 
 /// A request whose answer is still being made.
 pub(super) struct Waiting {
-    pub(super) answer: Pin<Box<dyn Future<Output = Outcome>>>,
+    pub(super) answer: Making,
     pub(super) pipe: Option<Rc<Pipe>>,
     pub(super) facts: Facts,
 }

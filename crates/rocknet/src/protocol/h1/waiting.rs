@@ -8,7 +8,8 @@ use std::task::{Context, Poll, ready};
 
 use rocknet_io::link::Link;
 use rocknet_io::queue::SendQueue;
-use rocknet_proto::h1::{self, Refusal};
+use rocknet_proto::h1::{self, Length, Refusal, ServerConnection};
+use rocknet_proto::status::Status;
 
 use super::connection::{Connection, State, Waiting};
 use super::content::{Pulled, pull};
@@ -18,6 +19,7 @@ use crate::dispatch::{self, Outcome};
 use crate::exchange::{ContentError, Pipe};
 use crate::protocol::deadlines::Phase;
 use crate::protocol::facts::Facts;
+use crate::response::FieldList;
 use crate::worker::{Buffers, View, Worker};
 
 impl<L: Link> Connection<L> {
@@ -28,7 +30,14 @@ impl<L: Link> Connection<L> {
         let State::Waiting(waiting) = &mut self.state else {
             return Poll::Ready(Ok(()));
         };
-        let polled = catch_unwind(AssertUnwindSafe(|| waiting.answer.as_mut().poll(context)));
+        let polled = catch_unwind(AssertUnwindSafe(|| waiting.answer.poll(context)));
+        if let Some(hints) = waiting.answer.hints() {
+            let output = &mut worker.buffers.borrow_mut().output;
+            inform(&mut self.engine, &hints, output);
+            if let Ok(Poll::Pending) = polled {
+                return Poll::Ready(self.send(context, output, &view));
+            }
+        }
         if let Ok(Poll::Pending) = polled {
             let Some(pipe) = waiting.pipe.as_ref().filter(|pipe| pipe.is_wanted()).map(Rc::clone) else {
                 self.deadlines.enter_handler(self.answer_ticks(&view));
@@ -215,6 +224,19 @@ impl<L: Link> Connection<L> {
         } else {
             ticks
         }
+    }
+}
+
+/// Writes an interim answer, for a client that knows what that is.
+#[cold]
+fn inform(engine: &mut ServerConnection, hints: &FieldList, output: &mut SendQueue) {
+    if !engine.may_inform() {
+        return;
+    }
+    let framing = engine.respond(Status::EARLY_HINTS, Length::None, false);
+    let fields = hints.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+    if let Err(error) = h1::encode_head(output.buffer(), framing, Status::EARLY_HINTS, fields) {
+        tracing::error!("an interim answer was not sent: {error}");
     }
 }
 

@@ -1,8 +1,6 @@
 //! Answers that could not be given at once, each on its stream, and the content that still comes for them.
 
 use std::collections::VecDeque;
-use std::future::Future;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -15,8 +13,8 @@ use rocknet_proto::status::Status;
 
 use super::supply::Supply;
 use super::tunnelling::Tunnelling;
-use crate::dispatch::Outcome;
 use crate::exchange::{ContentError, Pipe, RequestContent};
+use crate::interim::Making;
 use crate::preload::Preloads;
 use crate::protocol::deadlines::Deadlines;
 use crate::protocol::facts::Facts;
@@ -47,7 +45,7 @@ pub enum State {
     /// It came while nothing could be sent, and is answered when that is over.
     Held(Held),
     /// A handler makes it.
-    Waiting(Pin<Box<dyn Future<Output = Outcome>>>),
+    Waiting(Making),
     /// Its head has been written.
     Feeding { supply: Supply, status: Status, sent: u64 },
     /// Its handler has taken the stream over.

@@ -5,7 +5,8 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use rocknet_io::link::Link;
-use rocknet_proto::h2::ErrorCode;
+use rocknet_proto::h2::{ErrorCode, SendError, StreamId};
+use rocknet_proto::status::Status;
 
 use super::answer::{Answer, Demand, State};
 use super::answering::Asked;
@@ -14,6 +15,7 @@ use super::feeding::OUTPUT_BOUND;
 use super::reply::H2Reply;
 use crate::dispatch::{self, Outcome};
 use crate::protocol::deadlines::Phase;
+use crate::response::FieldList;
 use crate::worker::{View, Worker};
 
 /// What became of an answer that was looked at.
@@ -90,18 +92,26 @@ impl<L: Link> Connection<L> {
         loop {
             match &mut answer.state {
                 State::Held(_) | State::Tunnelling(_) => {}
-                State::Waiting(future) => match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
-                    Ok(Poll::Pending) => {}
-                    Ok(Poll::Ready(outcome)) => {
-                        self.outcome(worker, outcome, asked(*answer));
-                        return Look::Moved;
+                State::Waiting(making) => {
+                    let polled = catch_unwind(AssertUnwindSafe(|| making.poll(context)));
+                    let hints = making.hints();
+                    if let Some(hints) = &hints {
+                        self.inform(worker, answer.id, hints);
                     }
-                    Err(_) => {
-                        let output = &mut worker.buffers.borrow_mut().output;
-                        self.panicked(worker, asked(*answer), output);
-                        return Look::Moved;
+                    match polled {
+                        Ok(Poll::Pending) if hints.is_some() => continue,
+                        Ok(Poll::Pending) => {}
+                        Ok(Poll::Ready(outcome)) => {
+                            self.outcome(worker, outcome, asked(*answer));
+                            return Look::Moved;
+                        }
+                        Err(_) => {
+                            let output = &mut worker.buffers.borrow_mut().output;
+                            self.panicked(worker, asked(*answer), output);
+                            return Look::Moved;
+                        }
                     }
-                },
+                }
                 State::Feeding { supply, .. } if supply.ready() > 0 => {
                     answer.deadlines.enter(Phase::Send, view.ticks.send);
                 }
@@ -168,6 +178,19 @@ impl<L: Link> Connection<L> {
                 _ => {}
             }
             return Look::Same(answer);
+        }
+    }
+
+    /// Writes an interim answer.
+    #[cold]
+    fn inform(&mut self, worker: &Worker, id: StreamId, hints: &FieldList) {
+        if id.is_promised() {
+            return;
+        }
+        let output = &mut worker.buffers.borrow_mut().output;
+        let fields = hints.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+        if let Err(SendError::Field(error)) = self.engine.inform(id, Status::EARLY_HINTS, fields, output.buffer()) {
+            tracing::error!("an interim answer was not sent: {error}");
         }
     }
 

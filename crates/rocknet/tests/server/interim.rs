@@ -1,0 +1,124 @@
+//! Interim answers: what a handler tells of before its answer reaches the client before it, in every version that has them.
+
+use std::process::Command;
+use std::thread;
+
+use super::support::client::request;
+use super::support::handlers::{Waiting, Waits};
+use super::support::http2::Http2;
+use super::support::running::{mount, site};
+use super::support::{Folder, Running};
+use rocknet::exchange::Exchange;
+use rocknet::handler::{Answering, Handler};
+use rocknet::interim::HINTS_MAX;
+use rocknet::response::FieldList;
+
+const SERVER: &str = "[server]\nworkers = 1\nh2c = true\nevents = { wait = \"20ms\", connections = 16 }\n";
+
+/// Tells so many hints, each when the one before has been taken, and then answers when the test says so.
+struct Tells(u8, Waits);
+
+impl Handler for Tells {
+    fn answer(&self, mut exchange: Exchange) -> Answering {
+        let (count, mut interim) = (self.0, std::mem::take(&mut exchange.interim));
+        let waits = self.1.answer(exchange);
+        Box::pin(async move {
+            for number in 0..count {
+                let mut fields = FieldList::default();
+                fields.add("Link", format!("</{number}.css>; rel=preload"));
+                fields.add("Content-Length", "5");
+                fields.add("Bad name", "which is told to the operator");
+                fields.remove(if number == 1 { "nothing" } else { "bad name" });
+                interim.early_hints(fields).await;
+            }
+            waits.await
+        })
+    }
+}
+
+fn start(count: u8) -> (Running, Waiting) {
+    let (waits, waiting) = Waits::new();
+    let folder = Folder::with(&[("www/a.txt", "a")]);
+    let text = format!("{SERVER}{}", site(""));
+    let mounts = vec![mount("/tells/", Tells(count, waits))];
+    (Running::start_with(folder, &text, mounts), waiting)
+}
+
+/// The second has a field that cannot be sent: it is left out, and the others are not.
+const TOLD: [&str; 2] = ["</0.css>; rel=preload", "</2.css>; rel=preload"];
+
+#[test]
+fn over_http_1_1_hints_come_before_the_answer() {
+    let (server, mut waiting) = start(3);
+    let mut client = server.connect();
+    client.send(request("GET /tells/x", &[]) + &request("GET /a.txt", &[]));
+    for link in TOLD {
+        let head = client.head();
+        assert_eq!(head, format!("HTTP/1.1 103 Early Hints\r\nLink: {link}\r\n\r\n"));
+    }
+    // All of them have come while the answer was still in the making.
+    assert!(waiting.next().answer("at last"));
+    assert_eq!(client.answer().text(), "at last");
+    assert_eq!(client.answer().text(), "a", "what was asked behind it");
+}
+
+#[test]
+fn over_http_1_0_there_are_none() {
+    let (server, mut waiting) = start(3);
+    let mut client = server.connect();
+    client.send("GET /tells/x HTTP/1.0\r\nHost: h\r\n\r\n");
+    assert!(waiting.next().answer("alone"));
+    let said = String::from_utf8(client.rest()).expect("text");
+    assert!(
+        said.starts_with("HTTP/1.1 200 OK\r\n") && said.ends_with("alone"),
+        "{said}"
+    );
+}
+
+#[test]
+fn over_http_2_hints_come_before_the_answer() {
+    for push in [false, true] {
+        let (server, mut waiting) = start(3);
+        let mut builder = h2::client::Builder::new();
+        builder.enable_push(push);
+        let mut client = Http2::with(server.address(), &builder);
+        let answered = thread::spawn(move || waiting.next().answer("at last"));
+        let page = client.page(client.request("GET", "/tells/x"));
+        assert!(answered.join().expect("no panic"));
+        let told = TOLD.map(|link| (103, link.to_owned()));
+        assert_eq!(page.hints, told, "push: {push}");
+        assert_eq!(page.answer.content, b"at last");
+        assert_eq!(client.get("/a.txt").content, b"a");
+    }
+}
+
+#[test]
+fn there_are_not_more_than_a_few() {
+    let (server, mut waiting) = start(HINTS_MAX + 5);
+    let mut client = server.connect();
+    client.send(request("GET /tells/x", &[]));
+    // One of them cannot be sent, and counts.
+    for _ in 1..HINTS_MAX {
+        assert!(client.head().starts_with("HTTP/1.1 103 "));
+    }
+    assert!(waiting.next().answer("at last"));
+    assert_eq!(client.answer().text(), "at last");
+}
+
+#[test]
+fn curl_sees_them() {
+    let (server, mut waiting) = start(1);
+    for (version, expected) in [("--http1.1", "HTTP/1.1"), ("--http2-prior-knowledge", "HTTP/2")] {
+        let url = format!("http://{}/tells/x", server.address());
+        let curl = thread::spawn(move || Command::new("curl").args(["-si", "-m", "20", version, &url]).output());
+        assert!(waiting.next().answer("at last"));
+        let output = curl.join().expect("no panic").expect("curl, which is installed");
+        let said = String::from_utf8_lossy(&output.stdout).to_lowercase();
+        let expected = expected.to_lowercase();
+        let hints = format!("{expected} 103");
+        assert!(said.starts_with(&hints), "{version}: {said}");
+        assert!(said.contains("</0.css>"), "{version}: {said}");
+        assert!(said.contains(&format!("\r\n\r\n{expected} 200")), "{version}: {said}");
+        assert!(said.ends_with("at last"), "{version}: {said}");
+    }
+}
