@@ -167,7 +167,7 @@ fn each_setting(settings: &Settings, add: &mut dyn FnMut(&str, String)) {
     if let Some(proxy) = &settings.proxy {
         add(
             "proxy",
-            list(proxy.to.iter().map(|upstream| quoted(&upstream.to_string()))),
+            list(proxy.to.iter().map(|upstream| quoted(&upstream.upstream.to_string()))),
         );
     }
     add("index", list(settings.index.iter().map(|name| quoted(name))));

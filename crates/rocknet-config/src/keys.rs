@@ -50,6 +50,8 @@ pub enum Scope {
     Ca,
     TlsDns,
     Proxy,
+    Upstream,
+    Health,
 }
 
 /// What a value may be.
@@ -222,6 +224,8 @@ impl Scope {
         Scope::Ca,
         Scope::TlsDns,
         Scope::Proxy,
+        Scope::Upstream,
+        Scope::Health,
     ];
 
     /// How its header is written.
@@ -245,6 +249,8 @@ impl Scope {
             Scope::Ca => "[tls] ca",
             Scope::TlsDns => "[tls] dns",
             Scope::Proxy => "a place's proxy",
+            Scope::Upstream => "a server of a proxy",
+            Scope::Health => "a proxy's health",
         }
     }
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 pub use acme::{Acme, AcmeCa, Challenge, Dns, DnsZone, Secret, SharedKey};
 pub use php::{Php, PhpVersion};
-pub use proxy::{Host, Network, Proxy, Upstream};
+pub use proxy::{Balance, Health, Host, Network, Proxy, Upstream, Weighted};
 pub use rule::{Conditions, Rule, RuleAction};
 
 /// A whole, checked configuration. Nothing in it needs a further look at the file it came from.

@@ -41,6 +41,16 @@ fn placed(scope: Scope, line: &str) -> String {
             };
             format!("{site}[[site.\"example.com\".rule]]\n{line}\n{rest}\n{path}\n")
         }
+        Scope::Upstream if line.starts_with("url") => format!("{site}proxy = {{ to = {{ {line} }} }}\n"),
+        Scope::Upstream => format!("{site}proxy = {{ to = {{ url = \"http://a\", {line} }} }}\n"),
+        Scope::Health => {
+            let path = if line.starts_with("path") {
+                ""
+            } else {
+                "path = \"/h\", "
+            };
+            format!("{site}proxy = {{ to = \"http://a\", health = {{ {path}{line} }} }}\n")
+        }
         Scope::Proxy if line.starts_with("to") => format!("{site}proxy = {{ {line} }}\n"),
         Scope::Proxy => format!("{site}proxy = {{ to = \"http://a\", {line} }}\n"),
         Scope::Redirect => format!("{site}redirects = {{ \"/a\" = {{ to = \"/b\", {line} }} }}\n"),
@@ -93,8 +103,14 @@ fn a_default_written_out_changes_nothing() {
                 let rule = &config.sites[0].rules[0];
                 assert!(!rule.last && !matches!(rule.action, RuleAction::Redirect { status, .. } if status != 308));
             }
-            if *scope == Scope::Proxy {
-                let short = read(&placed(Scope::Site, "proxy = \"http://a\"")).unwrap();
+            if matches!(scope, Scope::Proxy | Scope::Upstream | Scope::Health) {
+                let health = if *scope == Scope::Health {
+                    ", health = \"/h\""
+                } else {
+                    ""
+                };
+                let short = format!("proxy = {{ to = \"http://a\"{health} }}");
+                let short = read(&placed(Scope::Site, &short)).unwrap();
                 expected.sites[0].settings.proxy = short.sites[0].settings.proxy.clone();
             }
             assert_eq!(plain(config), expected, "{text}");

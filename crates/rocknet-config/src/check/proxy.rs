@@ -7,7 +7,7 @@ use crate::check::words::short;
 use crate::check::{Check, keys, value};
 use crate::file::{Node, Value};
 use crate::finding::Code;
-use crate::model::{Host, Network, Proxy, Upstream};
+use crate::model::{Balance, Health, Host, Network, Proxy, Upstream, Weighted};
 
 /// Most servers of one place: who has more has a balancer of its own before them.
 const MAX_UPSTREAMS: usize = 256;
@@ -43,6 +43,21 @@ pub(super) fn build(check: &mut Check<'_>, node: &Node) -> Option<Proxy> {
     let base = Proxy::to(to);
     let time = |key, default| value::duration(table, key).unwrap_or(default);
     Some(Proxy {
+        balance: table
+            .and_then(|table| table.node("balance"))
+            .and_then(|node| balance(check, node))
+            .unwrap_or_default(),
+        sticky: table
+            .and_then(|table| table.node("sticky"))
+            .and_then(|node| sticky(check, node)),
+        health: table
+            .and_then(|table| table.node("health"))
+            .and_then(|node| health(check, node)),
+        fails: value::integer(table, "fails").unwrap_or(base.fails),
+        fail_time: time("fail_time", base.fail_time),
+        connections: value::integer(table, "connections"),
+        queue: time("queue", base.queue),
+        slow_start: time("slow_start", base.slow_start),
         connect: time("connect", base.connect),
         first_byte: time("first_byte", base.first_byte),
         idle: time("idle", base.idle),
@@ -52,7 +67,7 @@ pub(super) fn build(check: &mut Check<'_>, node: &Node) -> Option<Proxy> {
 
 const EXAMPLE: &str = "write where the other server listens: \"http://127.0.0.1:3000\" or \"unix:/run/app.sock\"";
 
-fn upstreams(check: &mut Check<'_>, node: &Node) -> Option<Vec<Upstream>> {
+fn upstreams(check: &mut Check<'_>, node: &Node) -> Option<Vec<Weighted>> {
     let items = value::several(node);
     if items.is_empty() {
         check.error(Code::BadValue, node.span, "`proxy` names no server", EXAMPLE);
@@ -68,15 +83,27 @@ fn upstreams(check: &mut Check<'_>, node: &Node) -> Option<Vec<Upstream>> {
         );
         return None;
     }
-    let mut all: Vec<Upstream> = Vec::with_capacity(items.len());
+    let mut all: Vec<Weighted> = Vec::with_capacity(items.len());
     for item in items {
-        let upstream = upstream(check, item)?;
-        if all.contains(&upstream) {
+        let (written, table) = match &item.value {
+            Value::Table(table) => match table.node("url") {
+                Some(url) => (url, Some(table)),
+                None => {
+                    let help = "write { url = \"http://10.0.0.2:3000\", weight = 3 }";
+                    check.error(Code::Missing, item.span, "the server has no `url`", help);
+                    return None;
+                }
+            },
+            _ => (item, None),
+        };
+        let upstream = upstream(check, written)?;
+        let weight = value::integer(table, "weight").unwrap_or(1);
+        if all.iter().any(|other| other.upstream == upstream) {
             let help = "remove it";
             check.error(Code::Conflict, item.span, format!("{upstream} is named twice"), help);
             return None;
         }
-        all.push(upstream);
+        all.push(Weighted { upstream, weight });
     }
     Some(all)
 }
@@ -104,6 +131,78 @@ fn upstream(check: &mut Check<'_>, node: &Node) -> Option<Upstream> {
     let message = format!("`proxy` cannot be \"{}\"", short(value::shown(node)));
     check.bad_text(written, node.span, message, fault);
     None
+}
+
+/// What stands behind `balance`; the words of the table of keys, or a field.
+fn balance(check: &mut Check<'_>, node: &Node) -> Option<Balance> {
+    let written = node.written()?;
+    Some(match written.value.as_str() {
+        "random_two" => Balance::RandomTwo,
+        "round_robin" => Balance::RoundRobin,
+        "least_conn" => Balance::LeastConn,
+        "ip_hash" => Balance::IpHash,
+        "uri" => Balance::Uri,
+        text => match text.strip_prefix("header:").map(str::trim) {
+            Some(name) if is_token(name) => Balance::Header(name.to_owned()),
+            _ => {
+                let message = format!("`balance` cannot be \"{}\"", short(value::shown(node)));
+                let help =
+                    "write \"random_two\", \"round_robin\", \"least_conn\", \"ip_hash\", \"uri\" or \"header:NAME\"";
+                check.bad_text(written, node.span, message, help);
+                return None;
+            }
+        },
+    })
+}
+
+/// The name of the cookie, if there is to be one.
+fn sticky(check: &mut Check<'_>, node: &Node) -> Option<String> {
+    match &node.value {
+        Value::Boolean(true) => Some("rocknet_server".to_owned()),
+        Value::Text(written) if is_token(&written.value) => Some(written.value.clone()),
+        Value::Text(written) => {
+            let message = format!("\"{}\" is no name for a cookie", short(written.shown()));
+            check.bad_text(written, node.span, message, "names hold letters, digits, `-` and `_`");
+            None
+        }
+        _ => None,
+    }
+}
+
+/// RFC 9110 §5.6.2, which cookies keep to as well.
+fn is_token(text: &str) -> bool {
+    let is_byte = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    !text.is_empty() && text.len() <= 128 && text.bytes().all(is_byte)
+}
+
+fn health(check: &mut Check<'_>, node: &Node) -> Option<Health> {
+    let (path, table) = match &node.value {
+        Value::Table(table) => match table.node("path") {
+            Some(path) => (path, Some(table)),
+            None => {
+                let help = "write path = \"/healthz\" in it";
+                check.error(Code::Missing, node.span, "`health` has no path to ask for", help);
+                return None;
+            }
+        },
+        _ => (node, None),
+    };
+    let written = path.written()?;
+    let text = &written.value;
+    if !text.starts_with('/') || !text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#') {
+        let message = format!("`health`: \"{}\" is no path of a URL", short(written.shown()));
+        check.bad_text(written, path.span, message, "write \"/healthz\"");
+        return None;
+    }
+    let base = Health::of(text.clone());
+    Some(Health {
+        status: value::integer(table, "status"),
+        interval: value::duration(table, "interval").unwrap_or(base.interval),
+        timeout: value::duration(table, "timeout").unwrap_or(base.timeout),
+        rise: value::integer(table, "rise").unwrap_or(base.rise),
+        fall: value::integer(table, "fall").unwrap_or(base.fall),
+        path: base.path,
+    })
 }
 
 fn unix(check: &mut Check<'_>, path: &str, node: &Node) -> Option<Upstream> {

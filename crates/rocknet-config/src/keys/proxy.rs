@@ -1,6 +1,6 @@
 //! Keys of the proxy: which servers requests are passed on to, and how long these may take.
 
-use super::{Key, Kind, Scope};
+use super::{Key, Kind, Scope, Word};
 
 const DAY_MS: u64 = 86_400_000;
 
@@ -22,11 +22,11 @@ pub(super) const KEYS: &[Key] = &[
     Key::new(
         "to",
         &[Scope::Proxy],
-        Kind::Several(&URL),
-        "The servers, each as in the short form. A name is looked up again while the server runs; one that is not known \
+        Kind::Several(&Kind::Either(&[URL, Kind::Table(Scope::Upstream)])),
+        "The servers, each as in the short form or as a table with a weight. A name is looked up again while the server runs; one that is not known \
          yet does not keep it from starting.",
     )
-    .example("to = [\"http://10.0.0.2:3000\", \"http://10.0.0.3:3000\"]")
+    .example("to = [\"http://10.0.0.2:3000\", { url = \"http://10.0.0.3:3000\", weight = 3 }]")
     .elsewhere(&["upstream", "upstreams", "servers"]),
     Key::new(
         "connect",
@@ -64,4 +64,138 @@ pub(super) const KEYS: &[Key] = &[
     )
     .default("\"60s\"")
     .example("idle = \"5m\""),
+    Key::new(
+        "balance",
+        &[Scope::Proxy],
+        Kind::Either(&[
+            Kind::Choice(&[
+                Word::new("random_two", "the less loaded of two that are drawn"),
+                Word::new("round_robin", "one after the other"),
+                Word::new("least_conn", "the one with the fewest requests"),
+                Word::new("ip_hash", "the same for the same client"),
+                Word::new("uri", "the same for the same path"),
+            ]),
+            Kind::Text("\"header:\" and the name of a field: the same for the same value"),
+        ]),
+        "Which of several servers a request goes to. Where the same key leads to the same server, one that comes or goes \
+         changes nothing for the keys of the others; requests without the key go by `random_two`.",
+    )
+    .default("\"random_two\"")
+    .example("balance = \"least_conn\"")
+    .elsewhere(&["lb_policy", "lbmethod", "policy", "hash", "load_balance"]),
+    Key::new(
+        "sticky",
+        &[Scope::Proxy],
+        Kind::Either(&[Kind::Boolean, Kind::Text("name of a cookie")]),
+        "Keeps a client with the server it had first, by a cookie: `true` calls it `rocknet_server`. Should that server be \
+         gone, another one takes its place.",
+    )
+    .default("false")
+    .example("sticky = true")
+    .elsewhere(&["stickysession", "cookie"]),
+    Key::new(
+        "health",
+        &[Scope::Proxy],
+        Kind::Either(&[Kind::Text("path"), Kind::Table(Scope::Health)]),
+        "Checks each server in the background: what `path` answers there. One that is sick is asked nothing; where all are, \
+         the answer is 503.",
+    )
+    .example("health = \"/healthz\"")
+    .elsewhere(&["health_uri", "health_check", "option httpchk"]),
+    Key::new("path", &[Scope::Health], Kind::Text("path"), "What is asked for, by GET.")
+    .example("path = \"/healthz\""),
+    Key::new(
+        "status",
+        &[Scope::Health],
+        Kind::Integer { min: 200, max: 599 },
+        "What a server that is well answers. Without it, anything from 200 to 399.",
+    )
+    .example("status = 204"),
+    Key::new(
+        "interval",
+        &[Scope::Health],
+        Kind::Duration { min_ms: 100, max_ms: 3_600_000 },
+        "Time between two checks.",
+    )
+    .default("\"5s\"")
+    .example("interval = \"2s\""),
+    Key::new(
+        "timeout",
+        &[Scope::Health],
+        Kind::Duration { min_ms: 10, max_ms: 60_000 },
+        "Longest time for a check, connection and answer together.",
+    )
+    .default("\"2s\"")
+    .example("timeout = \"500ms\""),
+    Key::new(
+        "rise",
+        &[Scope::Health],
+        Kind::Integer { min: 1, max: 100 },
+        "Good checks in a row after which a sick server is well.",
+    )
+    .default("2")
+    .example("rise = 1"),
+    Key::new(
+        "fall",
+        &[Scope::Health],
+        Kind::Integer { min: 1, max: 100 },
+        "Bad checks in a row after which a server is sick; the very first decides alone.",
+    )
+    .default("3")
+    .example("fall = 2"),
+    Key::new("url", &[Scope::Upstream], URL, "Where the server listens.")
+    .example("url = \"http://10.0.0.2:3000\""),
+    Key::new(
+        "weight",
+        &[Scope::Upstream],
+        Kind::Integer { min: 1, max: 1000 },
+        "Its share of requests beside the others'.",
+    )
+    .default("1")
+    .example("weight = 3"),
+    Key::new(
+        "fails",
+        &[Scope::Proxy],
+        Kind::Integer { min: 0, max: 1000 },
+        "Failures (no connection, no answer, one that is no HTTP) within `fail_time` after which a server among several is \
+         left alone for `fail_time`. Then one request tries it: answered, it is back; else it rests twice as long, and so on \
+         up to eight times. `0`: never.",
+    )
+    .default("3")
+    .example("fails = 1")
+    .elsewhere(&["max_fails"]),
+    Key::new(
+        "fail_time",
+        &[Scope::Proxy],
+        Kind::Duration { min_ms: 100, max_ms: DAY_MS },
+        "In which `fails` are counted, and for which a server is left alone.",
+    )
+    .default("\"10s\"")
+    .example("fail_time = \"30s\"")
+    .elsewhere(&["fail_timeout", "fail_duration"]),
+    Key::new(
+        "connections",
+        &[Scope::Proxy],
+        Kind::Integer { min: 1, max: 1_000_000 },
+        "Requests that one server has at once, from all workers. When all servers have that many, the next wait, those of \
+         high `priority` in front.",
+    )
+    .example("connections = 100")
+    .elsewhere(&["max_conns", "maxconn", "max_requests"]),
+    Key::new(
+        "queue",
+        &[Scope::Proxy],
+        Kind::Duration { min_ms: 0, max_ms: 3_600_000 },
+        "Longest time for which a request waits for a server with room. Then 503.",
+    )
+    .default("\"5s\"")
+    .example("queue = \"1s\""),
+    Key::new(
+        "slow_start",
+        &[Scope::Proxy],
+        Kind::Duration { min_ms: 0, max_ms: 3_600_000 },
+        "Time in which a server that has come back gets its full share again, from a tenth of it.",
+    )
+    .default("\"0s\"")
+    .example("slow_start = \"30s\""),
 ];

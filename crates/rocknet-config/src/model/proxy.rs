@@ -9,7 +9,21 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proxy {
     /// One at least.
-    pub to: Vec<Upstream>,
+    pub to: Vec<Weighted>,
+    pub balance: Balance,
+    /// The name of the cookie that keeps a client with its server.
+    pub sticky: Option<String>,
+    /// Checks in the background.
+    pub health: Option<Health>,
+    /// Failures within `fail_time` after which a server is left alone for as long; 0: never.
+    pub fails: u32,
+    pub fail_time: Duration,
+    /// Requests that one server has at once; `None`: any number.
+    pub connections: Option<u32>,
+    /// How long a request waits for a server with room.
+    pub queue: Duration,
+    /// In which a server that has come back gets its share again.
+    pub slow_start: Duration,
     /// Until a connection is taken.
     pub connect: Duration,
     /// Until the head of an answer is there.
@@ -20,12 +34,73 @@ pub struct Proxy {
 
 impl Proxy {
     /// To these servers, with the defaults of everything else.
-    pub fn to(to: Vec<Upstream>) -> Proxy {
+    pub fn to(to: Vec<Weighted>) -> Proxy {
         Proxy {
             to,
+            balance: Balance::RandomTwo,
+            sticky: None,
+            health: None,
+            fails: 3,
+            fail_time: Duration::from_secs(10),
+            connections: None,
+            queue: Duration::from_secs(5),
+            slow_start: Duration::ZERO,
             connect: Duration::from_secs(3),
             first_byte: Duration::from_secs(60),
             idle: Duration::from_secs(60),
+        }
+    }
+}
+
+/// A server and its share.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Weighted {
+    pub upstream: Upstream,
+    /// At least 1.
+    pub weight: u32,
+}
+
+/// Which server is next.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Balance {
+    /// The less loaded of two drawn at random.
+    #[default]
+    RandomTwo,
+    RoundRobin,
+    LeastConn,
+    /// The same for the same client.
+    IpHash,
+    /// The same for the same path.
+    Uri,
+    /// The same for the same value of this field.
+    Header(String),
+}
+
+/// How servers are checked in the background.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Health {
+    /// With a query, if need be.
+    pub path: String,
+    /// What a server that is well answers; `None`: 2xx or 3xx.
+    pub status: Option<u16>,
+    pub interval: Duration,
+    pub timeout: Duration,
+    /// Checks in a row that make it well.
+    pub rise: u32,
+    /// Checks in a row that make it sick.
+    pub fall: u32,
+}
+
+impl Health {
+    /// Of this path, with the defaults of everything else.
+    pub fn of(path: String) -> Health {
+        Health {
+            path,
+            status: None,
+            interval: Duration::from_secs(5),
+            timeout: Duration::from_secs(2),
+            rise: 2,
+            fall: 3,
         }
     }
 }

@@ -89,7 +89,14 @@ pub fn markdown() -> String {
         &mut page,
         "`[site.\"example.com\"]`: a website",
         intro,
-        &[Scope::Site, Scope::SiteTls, Scope::Redirect, Scope::Proxy],
+        &[
+            Scope::Site,
+            Scope::SiteTls,
+            Scope::Redirect,
+            Scope::Proxy,
+            Scope::Upstream,
+            Scope::Health,
+        ],
     );
     section(&mut page, "`[[site.\"example.com\".rule]]`: rules", "", &[Scope::Rule]);
     later(&mut page);
@@ -145,6 +152,8 @@ fn qualified(scope: Scope, key: &Key) -> String {
         Scope::Redirect => format!("redirects.….{}", key.name),
         Scope::Rule => format!("rule.{}", key.name),
         Scope::Proxy => format!("proxy.{}", key.name),
+        Scope::Upstream => format!("proxy.to.{}", key.name),
+        Scope::Health => format!("proxy.health.{}", key.name),
         _ => key.name.to_owned(),
     }
 }

@@ -115,6 +115,8 @@ fn name(scope: Scope) -> &'static str {
         Scope::Tls => "tls",
         Scope::SiteTls => "site_tls",
         Scope::Proxy => "proxy",
+        Scope::Upstream => "upstream",
+        Scope::Health => "health",
         Scope::Ca => "ca",
         Scope::TlsDns => "tls_dns",
     }

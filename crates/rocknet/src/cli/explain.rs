@@ -147,7 +147,7 @@ fn leads_to(settings: &Settings, url: &Url<'_>, path: &str) -> Result<String, Fa
         return Ok(format!("redirect {code} to {}", String::from_utf8_lossy(&location)));
     }
     if let Some(proxy) = &settings.proxy {
-        let names: Vec<String> = proxy.to.iter().map(ToString::to_string).collect();
+        let names: Vec<String> = proxy.to.iter().map(|to| to.upstream.to_string()).collect();
         return Ok(format!("passed on to {}", names.join(" or ")));
     }
     let Action::Files(tree) = &scope.action else {

@@ -16,6 +16,7 @@ use rocknet_proto::response::ResponseIndex;
 use super::Times;
 use super::answer::Head;
 use super::connection::Connection;
+use super::group::Place;
 use super::pool::Input;
 use super::request::Sent;
 use super::trouble::Trouble;
@@ -39,6 +40,8 @@ const LIMITS: Limits = Limits {
 pub struct Conversation {
     worker: Rc<Worker>,
     upstream: Arc<Upstream>,
+    /// Left when the answer is over.
+    place: Option<Place>,
     /// Taken when it is kept for another.
     connection: Option<Box<Connection>>,
     times: Times,
@@ -79,6 +82,7 @@ impl Conversation {
         Conversation {
             worker: Rc::clone(worker),
             upstream: Arc::clone(upstream),
+            place: None,
             connection: Some(connection),
             times,
             content: None,
@@ -111,6 +115,11 @@ impl Conversation {
             *content = self.content.take();
         }
         held.map(|()| self)
+    }
+
+    /// The place at the server is this one's until the answer is over.
+    pub fn hold_place(&mut self, place: Place) {
+        self.place = Some(place);
     }
 
     pub fn take_head(&mut self) -> Option<Head> {
@@ -267,6 +276,7 @@ impl Conversation {
 
     /// Behind the last of the answer: the connection is kept for another request, if it is fit for one.
     pub fn finish(&mut self) {
+        self.place = None;
         let is_fit = self.is_over() && !self.spoilt && self.content.is_none();
         if let Some(connection) = self.connection.take().filter(|_| is_fit) {
             let tick_ms = u64::try_from(self.worker.wheel.tick_length().as_millis()).unwrap_or(u64::MAX);

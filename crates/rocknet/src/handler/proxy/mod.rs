@@ -1,87 +1,57 @@
 //! The reverse proxy: a request goes to another server, written anew, and what that answers comes back, both bit by bit.
 //!
 //! ```text
-//! Exchange ─▶ request.rs ─▶ conversation.rs ⇄ connection.rs     kept by pool.rs for each worker, or made by connect.rs
-//!               │                 │                  │
-//!          forwarded.rs        answer.rs         upstream.rs    one for all workers; names.rs looks its name up
-//!                                 │
-//!                              Response
+//! Exchange ─▶ group.rs: which server, by balance.rs; waiting.rs where all are full
+//!               │
+//!          request.rs ─▶ conversation.rs ⇄ connection.rs     kept by pool.rs for each worker, or made by connect.rs
+//!               │              │                 │
+//!         forwarded.rs      answer.rs       upstream.rs      one for all workers; breaker.rs hears how its answers go,
+//!                              │                 │           watcher.rs looks up its name and has check.rs try it
+//!                           Response         watcher.rs
 //! ```
 
 mod answer;
+mod balance;
+mod breaker;
+mod check;
 mod connect;
 mod connection;
 mod conversation;
 mod forwarded;
-mod names;
+mod group;
 mod pool;
 mod request;
+mod sticky;
 mod target;
 mod trouble;
 mod upstream;
+mod vitals;
+mod waiting;
+mod watcher;
 
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
-use rocknet_config::model::{self, Mode};
-use rocknet_io::wheel::{Deadline, Wheel};
+use rocknet_config::model::{Balance, Mode};
+use rocknet_io::wheel::Deadline;
+use rocknet_proto::request::Request;
 
 use self::conversation::Conversation;
+use self::group::{Asked, MAX_TRIES};
 use self::trouble::Trouble;
 use self::upstream::Upstream;
-use crate::exchange::Exchange;
+use crate::exchange::{Client, Exchange};
 use crate::response::Response;
 use crate::snapshot::Snapshot;
 use crate::worker::Worker;
 
+pub use self::group::Proxy;
 pub use self::pool::Pool;
-
-/// Servers tried for one request: the one it is for, and one more where that was not reached or did not hear it.
-const MAX_TRIES: usize = 2;
-
-/// Where requests of one place go.
-pub struct Proxy {
-    upstreams: Vec<Arc<Upstream>>,
-    next: AtomicUsize,
-    connect: Duration,
-    first_byte: Duration,
-    idle: Duration,
-}
 
 /// An answer, or the error that stands for one.
 pub enum Answered {
     Passed(Response),
     Failed(Response),
-}
-
-impl Proxy {
-    pub fn new(model: &model::Proxy) -> Proxy {
-        Proxy {
-            upstreams: model.to.iter().map(Upstream::of).collect(),
-            next: AtomicUsize::new(0),
-            connect: model.connect,
-            first_byte: model.first_byte,
-            idle: model.idle,
-        }
-    }
-
-    /// Ticks in which there is an answer, or its next piece, or an error instead.
-    pub fn patience(&self, wheel: &Wheel) -> u32 {
-        let tries = self.connect * MAX_TRIES as u32 + self.first_byte;
-        // The protocol, which would say 503, is to look after this has.
-        wheel.ticks(tries.max(self.idle)).saturating_add(1)
-    }
-
-    /// The server for the next request.
-    fn choose(&self) -> &Arc<Upstream> {
-        let next = match &self.upstreams[..] {
-            [only] => return only,
-            _ => self.next.fetch_add(1, Ordering::Relaxed),
-        };
-        &self.upstreams[next % self.upstreams.len()]
-    }
 }
 
 /// Where a request came in, for the log and for pages.
@@ -102,62 +72,110 @@ impl Around {
 
 /// Passes a request on and its answer back.
 pub async fn answer(worker: Rc<Worker>, proxy: &Proxy, exchange: Exchange, around: &Around) -> Answered {
-    let mut upstream = proxy.choose();
-    let result = try_answer(&worker, proxy, exchange, around, &mut upstream).await;
-    match result {
+    let mut upstream = None;
+    match try_answer(&worker, proxy, exchange, around, &mut upstream).await {
         Ok(response) => Answered::Passed(response),
-        Err(trouble) => Answered::Failed(trouble.tell(upstream, around)),
+        Err(trouble) => Answered::Failed(trouble.tell(upstream.as_deref(), around)),
     }
 }
 
-async fn try_answer<'p>(
+/// `last`: the server that was tried last.
+async fn try_answer(
     worker: &Rc<Worker>,
-    proxy: &'p Proxy,
+    proxy: &Proxy,
     exchange: Exchange,
     around: &Around,
-    upstream: &mut &'p Arc<Upstream>,
+    last: &mut Option<Arc<Upstream>>,
 ) -> Result<Response, Trouble> {
     let trusted = &around.snapshot.config.server.trusted_proxies;
     let sent = request::Sent::new(&exchange, trusted);
+    let view = exchange.request.view();
+    let mut buffer = [0; 16];
+    let is_secure = exchange.secure.is_some();
+    let asked = Asked {
+        key: key(proxy.balance(), &view, exchange.client, &mut buffer),
+        sticky: proxy
+            .sticky
+            .as_deref()
+            .and_then(|cookie| sticky::asked(view.fields, cookie)),
+        priority: exchange.scope.priority,
+    };
     let mut content = Some(exchange.content);
     let deadline = worker.wheel.deadline();
     let mut tries = 1;
+    let now_ms = || worker.clock.uptime_ms();
+    let times = Times::of(worker, proxy);
     loop {
+        let but = last.as_ref().map(|upstream| upstream.id);
+        let draw = || worker.upstreams.draw();
+        let place = proxy
+            .place(&asked, but, now_ms(), draw, &deadline, &worker.wheel)
+            .await?;
+        let upstream = Arc::clone(&place.upstream);
+        *last = Some(Arc::clone(&upstream));
         // What may have been heard and lost is not said twice, so it takes only a connection that surely stands.
-        let kept = worker
-            .upstreams
-            .take(upstream, sent.is_repeatable(), worker.clock.uptime_ms());
-        let connected = match kept {
-            Some(connection) => Ok(connection),
-            None => connect::connect(worker, upstream, proxy, &deadline).await,
-        };
-        let trouble = match connected {
-            Err(trouble) => trouble,
-            Ok(connection) => {
-                let times = Times::of(worker, proxy);
-                let conversation = Conversation::new(worker, upstream, connection, times);
-                match conversation.hold(&sent, &mut content, &deadline).await {
-                    Ok(conversation) => return answer::response(conversation, sent.method()),
-                    Err(trouble) => trouble,
+        let mut kept = worker.upstreams.take(&upstream, sent.is_repeatable(), now_ms());
+        let trouble = loop {
+            let connected = match kept.take() {
+                Some(connection) => Ok(connection),
+                None => connect::connect(worker, &upstream, proxy, &deadline).await,
+            };
+            let held = match connected {
+                Err(trouble) => Err(trouble),
+                Ok(connection) => {
+                    let conversation = Conversation::new(worker, &upstream, connection, times);
+                    conversation.hold(&sent, &mut content, &deadline).await
                 }
+            };
+            match held {
+                Ok(mut conversation) => {
+                    conversation.hold_place(place);
+                    proxy.succeeded(&upstream, now_ms());
+                    let mut response = answer::response(conversation, sent.method())?;
+                    if let Some(cookie) = &proxy.sticky
+                        && asked.sticky != Some(upstream.hash)
+                    {
+                        response
+                            .fields
+                            .add("Set-Cookie", sticky::set(cookie, upstream.hash, is_secure));
+                    }
+                    return Ok(response);
+                }
+                // Whatever is at rest there may be closed as well.
+                Err(Trouble::Unheard) if sent.is_repeatable() && content.is_some() => {
+                    worker.upstreams.forget(&upstream);
+                }
+                Err(trouble) => break trouble,
             }
         };
-        let again = match &trouble {
-            Trouble::Unreachable(_) | Trouble::Unresolved(_) => proxy.upstreams.len() > 1 && tries < MAX_TRIES,
-            // Whatever is at rest there may be closed as well.
-            Trouble::Unheard => sent.is_repeatable(),
-            _ => false,
-        };
-        if !again || content.is_none() {
+        if trouble.is_upstreams() {
+            proxy.failed(&upstream, now_ms());
+        }
+        let again = trouble.is_before_all() && proxy.has_others() && tries < MAX_TRIES && content.is_some();
+        if !again {
             return Err(trouble);
         }
-        if let Trouble::Unheard = trouble {
-            worker.upstreams.forget(upstream);
-        } else {
-            tries += 1;
-            trouble.log(upstream, around);
-            *upstream = proxy.choose();
-        }
+        tries += 1;
+        trouble.log(Some(&upstream), around);
+    }
+}
+
+/// What a balance by key goes by.
+fn key<'a>(balance: &Balance, view: &Request<'a>, client: Client, buffer: &'a mut [u8; 16]) -> Option<&'a [u8]> {
+    match balance {
+        Balance::Uri => Some(view.path),
+        Balance::Header(name) => view.fields.by_name(name.as_bytes()).next(),
+        Balance::IpHash => match client {
+            Client::Ip { address, .. } => {
+                *buffer = match address.to_canonical() {
+                    std::net::IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
+                    std::net::IpAddr::V6(ip) => ip.octets(),
+                };
+                Some(buffer)
+            }
+            Client::Local => None,
+        },
+        Balance::RandomTwo | Balance::RoundRobin | Balance::LeastConn => None,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::hash::BuildHasher;
 use std::sync::{Arc, Weak};
 
 use hashbrown::HashMap;
@@ -23,6 +24,8 @@ const INPUT: usize = 64 * 1024;
 pub struct Pool {
     shelves: RefCell<HashMap<u32, Shelf, foldhash::fast::FixedState>>,
     resting: Cell<usize>,
+    /// The state of the dice by which servers are drawn; 0 until they are thrown.
+    dice: Cell<u64>,
     /// Where answers are received, one at a time; made when the first one comes.
     pub(super) input: RefCell<Input>,
 }
@@ -87,6 +90,20 @@ impl Pool {
             shelf.connections.push_back(connection);
             self.resting.set(self.resting.get() + 1);
         }
+    }
+
+    /// A random number, good enough to spread load.
+    pub(super) fn draw(&self) -> u64 {
+        let mut state = match self.dice.get() {
+            0 => foldhash::fast::RandomState::default().hash_one(0) | 1,
+            state => state,
+        };
+        // xorshift64* (Vigna, 2016).
+        state ^= state >> 12;
+        state ^= state << 25;
+        state ^= state >> 27;
+        self.dice.set(state);
+        state.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
     /// Closes all that rests of one upstream: it has closed one of them.

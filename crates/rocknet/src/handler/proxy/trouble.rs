@@ -13,6 +13,7 @@ use super::upstream::Upstream;
 use crate::exchange::ContentError;
 use crate::handler::fixed;
 use crate::response::Response;
+use crate::told::Told;
 
 #[derive(Debug)]
 pub enum Trouble {
@@ -20,6 +21,10 @@ pub enum Trouble {
     Unreachable(io::Error),
     /// Its name leads nowhere.
     Unresolved(Arc<str>),
+    /// All servers have as many requests as they may have, and too many wait.
+    Full,
+    /// Checks in the background found no server well.
+    Sick,
     /// No answer in time.
     Slow,
     /// A connection that was kept was closed before anything came back. Asked again where that does no harm.
@@ -42,12 +47,27 @@ impl Trouble {
             Trouble::Unreachable(error) if is_shortage(error) => Status::SERVICE_UNAVAILABLE,
             Trouble::Unreachable(_) | Trouble::Unresolved(_) => Status::BAD_GATEWAY,
             Trouble::Unheard | Trouble::Broken(_) | Trouble::Silent | Trouble::Fault(_) => Status::BAD_GATEWAY,
+            Trouble::Full | Trouble::Sick => Status::SERVICE_UNAVAILABLE,
             Trouble::Slow => Status::GATEWAY_TIMEOUT,
             Trouble::Request(_) => Status::BAD_REQUEST,
             Trouble::Content(ContentError::TooLarge) => Status::CONTENT_TOO_LARGE,
             Trouble::Content(ContentError::TooSlow) => Status::REQUEST_TIMEOUT,
             Trouble::Content(ContentError::Cut) => Status::BAD_REQUEST,
         }
+    }
+
+    /// Whether it says something of the server.
+    pub fn is_upstreams(&self) -> bool {
+        match self {
+            Trouble::Unreachable(error) => !is_shortage(error),
+            Trouble::Unresolved(_) | Trouble::Slow | Trouble::Broken(_) | Trouble::Silent | Trouble::Fault(_) => true,
+            Trouble::Full | Trouble::Sick | Trouble::Unheard | Trouble::Request(_) | Trouble::Content(_) => false,
+        }
+    }
+
+    /// Nothing of the request was said, so that another server can be asked whatever it is.
+    pub fn is_before_all(&self) -> bool {
+        matches!(self, Trouble::Unreachable(_) | Trouble::Unresolved(_))
     }
 
     /// What the operator can do about it; nothing where the client has to.
@@ -66,6 +86,10 @@ impl Trouble {
             Trouble::Unresolved(_) => {
                 format!("The name in {upstream} is not known here. Correct `proxy` in the configuration, or the DNS.")
             }
+            Trouble::Full => {
+                "All servers have as many requests as `connections` of their proxy allows. Raise that, add servers, or find out what takes them so long.".to_owned()
+            }
+            Trouble::Sick => "No server passes its checks. See what `path` of `health` answers there.".to_owned(),
             Trouble::Slow => format!(
                 "{upstream} takes longer than `first_byte` of its proxy allows. Raise that, or see what it waits for."
             ),
@@ -80,9 +104,9 @@ impl Trouble {
     }
 
     /// The answer, and a line in the log where it is the operator's matter.
-    pub fn tell(&self, upstream: &Upstream, around: &Around) -> Response {
+    pub fn tell(&self, upstream: Option<&Upstream>, around: &Around) -> Response {
         let status = self.status();
-        let Some(cure) = self.cure(&upstream.name) else {
+        let Some(cure) = self.cure(upstream.map_or("the server", |upstream| &upstream.name)) else {
             return Response::new(status);
         };
         self.log(upstream, around);
@@ -93,12 +117,19 @@ impl Trouble {
         }
     }
 
-    pub fn log(&self, upstream: &Upstream, around: &Around) {
-        if upstream.told.is_due() {
-            tracing::error!(site = %around.site(), upstream = %upstream.name, "no answer: {self}");
+    pub fn log(&self, upstream: Option<&Upstream>, around: &Around) {
+        match upstream {
+            Some(upstream) if upstream.told.is_due() => {
+                tracing::error!(site = %around.site(), upstream = %upstream.name, "no answer: {self}");
+            }
+            None if TOLD.is_due() => tracing::error!(site = %around.site(), "no answer of any upstream: {self}"),
+            _ => {}
         }
     }
 }
+
+/// Of what concerns all servers of a place.
+static TOLD: Told = Told::never();
 
 /// Descriptors or memory.
 fn is_shortage(error: &io::Error) -> bool {
@@ -115,6 +146,8 @@ impl fmt::Display for Trouble {
         match self {
             Trouble::Unreachable(error) => write!(f, "cannot connect: {error}"),
             Trouble::Unresolved(error) => write!(f, "its name is not known: {error}"),
+            Trouble::Full => f.write_str("all servers are full, and too many requests wait"),
+            Trouble::Sick => f.write_str("no server is well"),
             Trouble::Slow => f.write_str("it did not answer in time"),
             Trouble::Unheard => f.write_str("it closed the connection"),
             Trouble::Broken(error) => write!(f, "the connection broke: {error}"),

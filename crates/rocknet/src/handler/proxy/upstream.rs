@@ -3,12 +3,16 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use rocknet_config::model::{self, Host};
+use rocknet_config::model::{self, Health, Host};
 
-use super::names;
+use super::balance;
+use super::breaker::{Breaker, Rules};
+use super::waiting::Waiting;
+use super::watcher;
+use crate::clock::uptime_ms;
 use crate::told::Told;
 
 pub struct Upstream {
@@ -19,10 +23,27 @@ pub struct Upstream {
     /// What it is called in requests that name nobody: HTTP/1.0 may.
     pub host: Box<str>,
     place: Place,
+    /// Its name as a number that lasts.
+    pub hash: u64,
     /// Which of its addresses comes next.
     next: AtomicUsize,
     pub told: Told,
+    /// Requests that are with it, or on their way to it.
+    load: AtomicUsize,
+    /// Those who wait for it to have room.
+    waiting: Mutex<Vec<Weak<Waiting>>>,
+    has_waiting: AtomicBool,
+    /// Checks in the background found it so.
+    is_sick: AtomicBool,
+    /// `breaker` remembers something: nobody needs its lock before.
+    is_doubted: AtomicBool,
+    breaker: Mutex<Breaker>,
+    /// When it was well again, in milliseconds of uptime; 0: it was never anything else.
+    back_ms: AtomicU64,
 }
+
+/// What makes two upstreams the same: what is known of one depends on how it is checked.
+type Identity = (model::Upstream, Option<Health>);
 
 enum Place {
     Unix(Box<Path>),
@@ -51,22 +72,21 @@ pub enum Way<'u> {
 }
 
 /// All that are in use by some snapshot.
-static ALL: Mutex<BTreeMap<model::Upstream, Weak<Upstream>>> = Mutex::new(BTreeMap::new());
+static ALL: Mutex<BTreeMap<Identity, Weak<Upstream>>> = Mutex::new(BTreeMap::new());
 
 impl Upstream {
     /// The one there is for this place: scopes of one configuration and of the next share it.
-    pub fn of(model: &model::Upstream) -> Arc<Upstream> {
+    pub fn of(model: &model::Upstream, health: Option<&Health>) -> Arc<Upstream> {
+        let identity = (model.clone(), health.cloned());
         let mut all = lock(&ALL);
-        if let Some(upstream) = all.get(model).and_then(Weak::upgrade) {
+        if let Some(upstream) = all.get(&identity).and_then(Weak::upgrade) {
             return upstream;
         }
         all.retain(|_, upstream| upstream.strong_count() > 0);
         let upstream = Arc::new(Upstream::new(model));
-        all.insert(model.clone(), Arc::downgrade(&upstream));
+        all.insert(identity, Arc::downgrade(&upstream));
         drop(all);
-        if let Host::Name(name, port) = &model.host {
-            names::watch(&upstream, name, *port);
-        }
+        watcher::watch(&upstream, &model.host, health);
         upstream
     }
 
@@ -85,10 +105,18 @@ impl Upstream {
         Upstream {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             host: host.into(),
+            hash: balance::name(&name),
             name: name.into(),
             place,
             next: AtomicUsize::new(0),
             told: Told::never(),
+            load: AtomicUsize::new(0),
+            waiting: Mutex::default(),
+            has_waiting: AtomicBool::new(false),
+            is_sick: AtomicBool::new(false),
+            is_doubted: AtomicBool::new(false),
+            breaker: Mutex::default(),
+            back_ms: AtomicU64::new(0),
         }
     }
 
@@ -116,6 +144,88 @@ impl Upstream {
         if !matches!((&*looked, &found), (Looked::Found(_), Looked::Failed(_))) {
             *looked = found;
         }
+    }
+}
+
+impl Upstream {
+    pub fn load(&self) -> usize {
+        self.load.load(Ordering::Relaxed)
+    }
+
+    /// Counts a request in, unless there are `most` already.
+    pub fn enter(&self, most: usize) -> bool {
+        let before = self.load.fetch_add(1, Ordering::Relaxed);
+        if before >= most {
+            self.load.fetch_sub(1, Ordering::Relaxed);
+        }
+        before < most
+    }
+
+    /// Counts a request out. Whoever waits for that is told.
+    pub fn leave(&self) {
+        self.load.fetch_sub(1, Ordering::Relaxed);
+        if self.has_waiting.load(Ordering::Relaxed) {
+            lock(&self.waiting).retain(|waiting| {
+                let waiting = waiting.upgrade();
+                if let Some(waiting) = &waiting {
+                    waiting.call_next();
+                }
+                waiting.is_some()
+            });
+        }
+    }
+
+    /// Has these told when a request leaves.
+    pub fn tell_of_room(&self, waiting: &Arc<Waiting>) {
+        lock(&self.waiting).push(Arc::downgrade(waiting));
+        self.has_waiting.store(true, Ordering::Relaxed);
+    }
+
+    pub fn is_sick(&self) -> bool {
+        self.is_sick.load(Ordering::Relaxed)
+    }
+
+    pub fn set_sick(&self, is_sick: bool) {
+        self.is_sick.store(is_sick, Ordering::Relaxed);
+        if !is_sick {
+            self.back_ms.store(uptime_ms().max(1), Ordering::Relaxed);
+        }
+    }
+
+    /// When it came back, if it was ever away.
+    pub fn back_since_ms(&self) -> Option<u64> {
+        Some(self.back_ms.load(Ordering::Relaxed)).filter(|ms| *ms != 0)
+    }
+
+    /// Whether its answers give no reason to leave it alone.
+    pub fn admits(&self, now_ms: u64) -> bool {
+        !self.is_doubted.load(Ordering::Relaxed) || lock(&self.breaker).admits(now_ms)
+    }
+
+    /// A request goes there.
+    pub fn begin(&self, now_ms: u64, rules: Rules) {
+        if self.is_doubted.load(Ordering::Relaxed) {
+            lock(&self.breaker).begin(now_ms, rules);
+        }
+    }
+
+    pub fn succeeded(&self, now_ms: u64) {
+        if self.is_doubted.load(Ordering::Relaxed) {
+            let mut breaker = lock(&self.breaker);
+            if breaker.succeeded() {
+                tracing::info!(upstream = %self.name, "answers again");
+                self.back_ms.store(now_ms.max(1), Ordering::Relaxed);
+            }
+            self.is_doubted.store(false, Ordering::Relaxed);
+        }
+    }
+
+    pub fn failed(&self, now_ms: u64, rules: Rules) {
+        let mut breaker = lock(&self.breaker);
+        if breaker.failed(now_ms, rules) {
+            tracing::warn!(upstream = %self.name, "failed {} times, and is left alone for a while", rules.fails);
+        }
+        self.is_doubted.store(!breaker.is_closed(), Ordering::Relaxed);
     }
 }
 
@@ -172,9 +282,9 @@ mod tests {
             host: Host::Address([127, 0, 0, 1].into(), port),
         };
         let (one, same, other) = (
-            Upstream::of(&model(1)),
-            Upstream::of(&model(1)),
-            Upstream::of(&model(2)),
+            Upstream::of(&model(1), None),
+            Upstream::of(&model(1), None),
+            Upstream::of(&model(2), None),
         );
         assert!(Arc::ptr_eq(&one, &same) && !Arc::ptr_eq(&one, &other) && one.id != other.id);
     }

@@ -1,0 +1,216 @@
+//! Which of several servers is next: pure choices among those that can be asked, by their load, their weight, or a key.
+
+use std::hash::BuildHasher;
+
+use foldhash::fast::FixedState;
+
+/// A server that can be asked.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Candidate {
+    /// Its number among all servers of the place.
+    pub index: usize,
+    /// Requests that it has now.
+    pub load: usize,
+    /// Its share; a server that has just come back has less of it for a while.
+    pub weight: f64,
+    /// What it is called, as a number that lasts.
+    pub name: u64,
+}
+
+/// The less loaded of two that are drawn at random: close to the best choice, and no herd runs after the same one
+/// (Mitzenmacher, 2001). `draw` gives random numbers.
+pub fn random_two(all: &[Candidate], mut draw: impl FnMut() -> u64) -> Option<usize> {
+    let total: f64 = all.iter().map(|candidate| candidate.weight).sum();
+    let first = at(all, unit(draw()) * total)?;
+    if all.len() == 1 {
+        return Some(first.index);
+    }
+    let mut second = at(all, unit(draw()) * total)?;
+    if second.index == first.index {
+        // The next one instead: of two servers both are always compared.
+        let place = all.iter().position(|candidate| candidate.index == first.index)?;
+        second = &all[(place + 1) % all.len()];
+    }
+    Some(lighter(first, second).index)
+}
+
+/// The one with the least load for its weight; of equals, they take turns.
+pub fn least_loaded(all: &[Candidate], turn: usize) -> Option<usize> {
+    let rotated = (0..all.len()).map(|place| &all[(place + turn) % all.len()]);
+    rotated.reduce(|best, next| lighter(best, next)).map(|best| best.index)
+}
+
+/// One after the other, those of more weight more often, spread evenly.
+pub fn in_turn(all: &[Candidate], turn: usize) -> Option<usize> {
+    let first = all.first()?;
+    if all.iter().all(|candidate| candidate.weight == first.weight) {
+        return Some(all[turn % all.len()].index);
+    }
+    // Steps of the golden ratio meet every stretch of a circle as often as its length says, and never twice in a row
+    // where they can help it.
+    const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+    let total: f64 = all.iter().map(|candidate| candidate.weight).sum();
+    let point = unit((turn as u64).wrapping_mul(GOLDEN)) * total;
+    at(all, point).map(|candidate| candidate.index)
+}
+
+/// The same one for the same key as long as it can be asked; one that leaves takes no more keys with it than its own
+/// (rendezvous hashing, Thaler and Ravishankar, 1998).
+pub fn by_key(all: &[Candidate], key: &[u8]) -> Option<usize> {
+    let score = |candidate: &Candidate| {
+        let hash = FixedState::with_seed(candidate.name).hash_one(key);
+        // Neither 0 nor 1, whose logarithms rank nobody.
+        -candidate.weight / unit(hash).clamp(f64::MIN_POSITIVE, 1.0 - f64::EPSILON).ln()
+    };
+    let scored = all.iter().map(|candidate| (score(candidate), candidate.index));
+    scored
+        .reduce(|best, next| if next.0 > best.0 { next } else { best })
+        .map(|(_, index)| index)
+}
+
+/// A number that lasts for a name.
+pub fn name(name: &str) -> u64 {
+    FixedState::with_seed(0).hash_one(name.as_bytes())
+}
+
+fn lighter<'c>(one: &'c Candidate, other: &'c Candidate) -> &'c Candidate {
+    // The request that is about to be added counts: an idle server of little weight is not always the first.
+    let cost = |candidate: &Candidate| (candidate.load + 1) as f64 / candidate.weight;
+    if cost(other) < cost(one) { other } else { one }
+}
+
+/// Whose share of all weights a point lies in.
+fn at(all: &[Candidate], mut point: f64) -> Option<&Candidate> {
+    for candidate in all {
+        if point < candidate.weight {
+            return Some(candidate);
+        }
+        point -= candidate.weight;
+    }
+    all.last()
+}
+
+/// From 0 up to 1.
+fn unit(number: u64) -> f64 {
+    (number >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Servers by load and weight.
+    fn servers(all: &[(usize, f64)]) -> Vec<Candidate> {
+        let named = all.iter().enumerate();
+        named
+            .map(|(index, &(load, weight))| Candidate {
+                index,
+                load,
+                weight,
+                name: name(&format!("http://10.0.0.{index}")),
+            })
+            .collect()
+    }
+
+    fn dice(seed: u64) -> impl FnMut() -> u64 {
+        let mut state = seed;
+        move || {
+            state = state
+                .wrapping_mul(0x5851_f42d_4c95_7f2d)
+                .wrapping_add(0x1405_7b7e_f767_814f);
+            state
+        }
+    }
+
+    /// How often each was chosen in a thousand.
+    fn shares(count: usize, mut choose: impl FnMut(usize) -> Option<usize>) -> Vec<usize> {
+        let mut shares = vec![0; count];
+        for turn in 0..1000 {
+            shares[choose(turn).expect("a choice")] += 1;
+        }
+        shares
+    }
+
+    #[track_caller]
+    fn near(found: &[usize], expected: &[usize], off: usize) {
+        assert!(
+            found.iter().zip(expected).all(|(a, b)| a.abs_diff(*b) <= off),
+            "{found:?}, not {expected:?}"
+        );
+    }
+
+    #[test]
+    fn nobody_is_chosen_of_none_and_the_only_one_always() {
+        assert_eq!(random_two(&[], dice(1)), None);
+        assert_eq!(
+            (least_loaded(&[], 3), in_turn(&[], 3), by_key(&[], b"x")),
+            (None, None, None)
+        );
+        let one = servers(&[(7, 0.1)]);
+        assert_eq!(random_two(&one, dice(1)), Some(0));
+        assert_eq!(
+            (least_loaded(&one, 3), in_turn(&one, 3), by_key(&one, b"x")),
+            (Some(0), Some(0), Some(0))
+        );
+    }
+
+    #[test]
+    fn shares_follow_weights() {
+        for (weights, expected) in [
+            (&[1.0, 1.0][..], &[500, 500][..]),
+            (&[3.0, 1.0], &[750, 250]),
+            (&[1.0, 0.0, 1.0], &[500, 0, 500]),
+            (&[5.0, 1.0, 1.0, 3.0], &[500, 100, 100, 300]),
+        ] {
+            let all = servers(&weights.iter().map(|weight| (0, *weight)).collect::<Vec<_>>());
+            let all: Vec<_> = all.into_iter().filter(|candidate| candidate.weight > 0.0).collect();
+            near(&shares(weights.len(), |turn| in_turn(&all, turn)), expected, 3);
+            near(
+                &shares(weights.len(), |turn| by_key(&all, &turn.to_le_bytes())),
+                expected,
+                60,
+            );
+        }
+        let all = servers(&[(0, 1.0); 4]);
+        let mut draw = dice(7);
+        near(&shares(4, |_| random_two(&all, &mut draw)), &[250; 4], 60);
+        near(&shares(4, |turn| least_loaded(&all, turn)), &[250; 4], 0);
+    }
+
+    #[test]
+    fn the_less_loaded_is_taken() {
+        for (all, expected) in [
+            (&[(1, 1.0), (0, 1.0)][..], 1),
+            (&[(9, 1.0), (3, 1.0), (4, 1.0)], 1),
+            // Three for one of weight four is less than one for one of weight one.
+            (&[(1, 1.0), (3, 4.0)], 1),
+            (&[(0, 0.1), (1, 1.0)], 1),
+        ] {
+            let all = servers(all);
+            for turn in 0..5 {
+                assert_eq!(least_loaded(&all, turn), Some(expected), "{all:?}");
+            }
+            if all.len() == 2 {
+                assert_eq!(random_two(&all, dice(3)), Some(expected), "{all:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_server_that_leaves_takes_no_keys_but_its_own() {
+        let all = servers(&[(0, 1.0); 5]);
+        for gone in 0..5 {
+            let left: Vec<_> = all
+                .iter()
+                .copied()
+                .filter(|candidate| candidate.index != gone)
+                .collect();
+            for key in 0..500_u32 {
+                let key = key.to_le_bytes();
+                let (before, after) = (by_key(&all, &key), by_key(&left, &key));
+                assert!(before == after || before == Some(gone));
+                assert_eq!(after, by_key(&left, &key), "the same key, the same server");
+            }
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! The servers of one place: which of them a request goes to, who waits for one, and what their answers say of them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use rocknet_config::model::{self, Balance, Priority};
+use rocknet_io::wheel::{Deadline, Wheel};
+
+use super::balance::{self, Candidate};
+use super::breaker::Rules;
+use super::trouble::Trouble;
+use super::upstream::Upstream;
+use super::waiting::Waiting;
+
+/// Servers tried for one request: the one it is for, and one more where that was not reached or did not hear it.
+pub(super) const MAX_TRIES: usize = 2;
+
+/// A server that has just come back begins with a tenth of its share, and has all of it when its start is over.
+const FIRST_SHARE: f64 = 0.1;
+
+/// Where requests of one place go.
+pub struct Proxy {
+    members: Vec<Member>,
+    balance: Balance,
+    turn: AtomicUsize,
+    pub(super) sticky: Option<String>,
+    rules: Rules,
+    slow_start_ms: u64,
+    /// Requests that one server has at once, at most.
+    most: usize,
+    waiting: Arc<Waiting>,
+    patience: Duration,
+    pub(super) connect: Duration,
+    pub(super) first_byte: Duration,
+    pub(super) idle: Duration,
+}
+
+struct Member {
+    upstream: Arc<Upstream>,
+    weight: f64,
+}
+
+/// What a choice may go by.
+pub struct Asked<'a> {
+    /// The bytes that decide, where the balance goes by any.
+    pub key: Option<&'a [u8]>,
+    /// The server that the client has been with.
+    pub sticky: Option<u64>,
+    pub priority: Priority,
+}
+
+/// One request at one server. What it holds is given back when it is dropped.
+pub struct Place {
+    pub upstream: Arc<Upstream>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.upstream.leave();
+    }
+}
+
+impl Proxy {
+    pub fn new(model: &model::Proxy) -> Proxy {
+        let waiting = Arc::new(Waiting::default());
+        let member = |to: &model::Weighted| {
+            let upstream = Upstream::of(&to.upstream, model.health.as_ref());
+            if model.connections.is_some() {
+                upstream.tell_of_room(&waiting);
+            }
+            let weight = f64::from(to.weight);
+            Member { upstream, weight }
+        };
+        Proxy {
+            members: model.to.iter().map(member).collect(),
+            balance: model.balance.clone(),
+            turn: AtomicUsize::new(0),
+            sticky: model.sticky.clone(),
+            rules: Rules {
+                fails: model.fails,
+                window_ms: millis(model.fail_time),
+            },
+            slow_start_ms: millis(model.slow_start),
+            most: model.connections.map_or(usize::MAX, |most| most as usize),
+            waiting,
+            patience: model.queue,
+            connect: model.connect,
+            first_byte: model.first_byte,
+            idle: model.idle,
+        }
+    }
+
+    pub fn balance(&self) -> &Balance {
+        &self.balance
+    }
+
+    /// Ticks in which there is an answer, or its next piece, or an error instead.
+    pub fn patience(&self, wheel: &Wheel) -> u32 {
+        let tries = self.patience + self.connect * MAX_TRIES as u32 + self.first_byte;
+        // The protocol, which would say 503, is to look after this has.
+        wheel.ticks(tries.max(self.idle)).saturating_add(1)
+    }
+
+    /// Whether there is another server than one that was tried.
+    pub(super) fn has_others(&self) -> bool {
+        self.members.len() > 1
+    }
+
+    /// A place at the server that is to have this request, waited for where all are full. `but`: one that was tried.
+    pub(super) async fn place(
+        &self,
+        asked: &Asked<'_>,
+        but: Option<u32>,
+        now_ms: u64,
+        draw: impl Fn() -> u64,
+        deadline: &Deadline,
+        wheel: &Wheel,
+    ) -> Result<Place, Trouble> {
+        // Nobody passes those who wait.
+        let mut may_try = self.waiting.is_empty();
+        let mut waits = false;
+        loop {
+            if may_try {
+                match self.choose(asked, but, now_ms, &draw) {
+                    Ok(place) => return Ok(place),
+                    Err(Trouble::Full) => {}
+                    Err(trouble) => return Err(trouble),
+                }
+            }
+            if !waits {
+                deadline.set(wheel.ticks(self.patience));
+                waits = true;
+            }
+            if !self.waiting.wait(asked.priority, deadline).await {
+                return Err(Trouble::Full);
+            }
+            may_try = true;
+        }
+    }
+
+    fn choose(
+        &self,
+        asked: &Asked<'_>,
+        but: Option<u32>,
+        now_ms: u64,
+        draw: impl Fn() -> u64,
+    ) -> Result<Place, Trouble> {
+        if let [only] = &self.members[..] {
+            // To refuse what nobody else could do either would only turn one error into another.
+            return match only.upstream.is_sick() {
+                true => Err(Trouble::Sick),
+                false => self.enter(only, now_ms),
+            };
+        }
+        let well: Vec<&Member> = self
+            .members
+            .iter()
+            .filter(|member| !member.upstream.is_sick())
+            .collect();
+        if well.is_empty() {
+            return Err(Trouble::Sick);
+        }
+        let admitted = |member: &&&Member| Some(member.upstream.id) != but && member.upstream.admits(now_ms);
+        let mut able: Vec<&Member> = well.iter().filter(admitted).copied().collect();
+        if able.is_empty() {
+            // Better one that failed a while ago than none.
+            able = well;
+        }
+        let candidates: Vec<Candidate> = able
+            .iter()
+            .enumerate()
+            .filter(|(_, member)| member.upstream.load() < self.most)
+            .map(|(index, member)| Candidate {
+                index,
+                load: member.upstream.load(),
+                weight: member.weight * self.share(&member.upstream, now_ms),
+                name: member.upstream.hash,
+            })
+            .collect();
+        let sticky = asked
+            .sticky
+            .and_then(|name| candidates.iter().find(|candidate| candidate.name == name));
+        let chosen = match sticky {
+            Some(candidate) => Some(candidate.index),
+            None => self.pick(&candidates, asked.key, draw),
+        };
+        self.enter(able[chosen.ok_or(Trouble::Full)?], now_ms)
+    }
+
+    fn pick(&self, candidates: &[Candidate], key: Option<&[u8]>, draw: impl Fn() -> u64) -> Option<usize> {
+        match (&self.balance, key) {
+            (Balance::RoundRobin, _) => balance::in_turn(candidates, self.turn.fetch_add(1, Ordering::Relaxed)),
+            (Balance::LeastConn, _) => balance::least_loaded(candidates, self.turn.fetch_add(1, Ordering::Relaxed)),
+            (Balance::IpHash | Balance::Uri | Balance::Header(_), Some(key)) => balance::by_key(candidates, key),
+            // Those without a key go anywhere.
+            _ => balance::random_two(candidates, draw),
+        }
+    }
+
+    fn enter(&self, member: &Member, now_ms: u64) -> Result<Place, Trouble> {
+        if !member.upstream.enter(self.most) {
+            return Err(Trouble::Full);
+        }
+        member.upstream.begin(now_ms, self.rules);
+        Ok(Place {
+            upstream: Arc::clone(&member.upstream),
+        })
+    }
+
+    /// How much of its weight a server has.
+    fn share(&self, upstream: &Upstream, now_ms: u64) -> f64 {
+        match upstream.back_since_ms() {
+            Some(since_ms) if now_ms < since_ms.saturating_add(self.slow_start_ms) => {
+                let passed = now_ms.saturating_sub(since_ms) as f64 / self.slow_start_ms as f64;
+                passed.clamp(FIRST_SHARE, 1.0)
+            }
+            _ => 1.0,
+        }
+    }
+
+    /// An answer has begun.
+    pub(super) fn succeeded(&self, upstream: &Upstream, now_ms: u64) {
+        upstream.succeeded(now_ms);
+    }
+
+    /// There was none, and that is the server's fault.
+    pub(super) fn failed(&self, upstream: &Upstream, now_ms: u64) {
+        upstream.failed(now_ms, self.rules);
+    }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}

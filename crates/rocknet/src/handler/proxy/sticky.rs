@@ -1,0 +1,56 @@
+//! Clients that stay with their server: a cookie that names it without telling its address.
+
+use rocknet_proto::fields::{Fields, Known};
+
+/// What the cookie holds for a server of this name.
+pub fn token(name: u64) -> String {
+    format!("{name:016x}")
+}
+
+/// The server that a request's cookie names.
+pub fn asked(fields: Fields<'_>, cookie: &str) -> Option<u64> {
+    let pairs = fields
+        .all(Known::Cookie)
+        .flat_map(|line| line.split(|byte| *byte == b';'));
+    let mut values = pairs.filter_map(|pair| {
+        let pair = pair.trim_ascii();
+        let value = pair.strip_prefix(cookie.as_bytes())?.strip_prefix(b"=")?;
+        let text = std::str::from_utf8(value).ok().filter(|text| text.len() == 16)?;
+        u64::from_str_radix(text, 16).ok()
+    });
+    values.next()
+}
+
+/// The `Set-Cookie` that keeps a client with a server. Scripts have no use for it, and it goes nowhere else.
+pub fn set(cookie: &str, name: u64, is_secure: bool) -> String {
+    let secure = if is_secure { "; Secure" } else { "" };
+    format!("{cookie}={}; Path=/; HttpOnly; SameSite=Lax{secure}", token(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rocknet_proto::request::{OwnedRequest, Version};
+
+    #[test]
+    fn cookies_are_found_among_others() {
+        for (cookies, expected) in [
+            ("at=00000000000000ff", Some(255)),
+            ("a=1; at=00000000000000ff; b=2", Some(255)),
+            ("at=ff", None),
+            ("at=zz000000000000ff", None),
+            ("bat=00000000000000ff", None),
+            ("at2=00000000000000ff", None),
+            ("at=\u{e9}00000000000000", None),
+            ("", None),
+        ] {
+            let fields = [(Known::Cookie, cookies.as_bytes())];
+            let request = OwnedRequest::get(Version::Http11, b"h", b"/", &fields);
+            assert_eq!(asked(request.view().fields, "at"), expected, "{cookies}");
+        }
+        assert_eq!(
+            set("at", 255, true),
+            "at=00000000000000ff; Path=/; HttpOnly; SameSite=Lax; Secure"
+        );
+    }
+}

@@ -1,0 +1,127 @@
+//! What is done beside all requests: names looked up and servers checked, by one thread for all of them, again and again.
+
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
+
+use rocknet_config::model::{Health, Host};
+use tokio::runtime::Builder;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::time::{sleep, timeout};
+
+use super::check;
+use super::upstream::{Looked, Upstream};
+use super::vitals::{Patience, Vitals};
+
+/// Between two looks at a name: what is moved by the DNS is found again in that time. The system's resolver, which has
+/// caches of its own, does not tell how long an answer holds.
+const AGAIN: Duration = Duration::from_secs(10);
+/// After one that failed: who starts beside this server is mostly there a moment later.
+const AGAIN_FAILED: Duration = Duration::from_secs(2);
+/// The system asks three servers for up to ten seconds each.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Names asked for at once: each takes a thread while it lasts.
+const MAX_AT_ONCE: usize = 16;
+
+/// What is to be done for one upstream, until nobody uses it any more.
+enum Work {
+    LookUp(Weak<Upstream>, String, u16),
+    Check(Weak<Upstream>, Health),
+}
+
+/// Looks after an upstream from now on. Bounded by what configurations name.
+pub fn watch(upstream: &Arc<Upstream>, host: &Host, health: Option<&Health>) {
+    let mut work = Vec::new();
+    if let Host::Name(name, port) = host {
+        work.push(Work::LookUp(Arc::downgrade(upstream), name.clone(), *port));
+    }
+    if let Some(health) = health {
+        work.push(Work::Check(Arc::downgrade(upstream), health.clone()));
+    }
+    static WATCHER: OnceLock<Option<UnboundedSender<Work>>> = OnceLock::new();
+    for work in work {
+        let sent = WATCHER.get_or_init(start).as_ref().map(|watcher| watcher.send(work));
+        if !matches!(sent, Some(Ok(()))) {
+            upstream.looked_up(Looked::Failed("no thread could be started to look names up".into()));
+        }
+    }
+}
+
+fn start() -> Option<UnboundedSender<Work>> {
+    let runtime = Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(MAX_AT_ONCE)
+        .build()
+        .map_err(|error| tracing::error!("upstreams cannot be watched: {error}"))
+        .ok()?;
+    let (sender, mut receiver) = unbounded_channel::<Work>();
+    let run = move || {
+        runtime.block_on(async {
+            while let Some(work) = receiver.recv().await {
+                match work {
+                    Work::LookUp(upstream, name, port) => drop(tokio::spawn(look_up(upstream, name, port))),
+                    Work::Check(upstream, health) => drop(tokio::spawn(check(upstream, health))),
+                }
+            }
+        });
+    };
+    let started = std::thread::Builder::new().name("rn-upstreams".to_owned()).spawn(run);
+    started.map(|_| sender).ok()
+}
+
+async fn look_up(upstream: Weak<Upstream>, name: String, port: u16) {
+    let mut told = false;
+    while upstream.strong_count() > 0 {
+        let found = match timeout(PATIENCE, tokio::net::lookup_host((name.as_str(), port))).await {
+            Ok(Ok(addresses)) => Looked::Found(addresses.collect()),
+            Ok(Err(error)) => Looked::Failed(error.to_string().into()),
+            Err(_) => Looked::Failed("nobody answers".into()),
+        };
+        let found = match found {
+            Looked::Found(addresses) if addresses.is_empty() => Looked::Failed("it has no address".into()),
+            found => found,
+        };
+        let again = match &found {
+            Looked::Failed(error) => {
+                if !std::mem::replace(&mut told, true) {
+                    tracing::warn!(upstream = %name, "its address is not known: {error}");
+                }
+                AGAIN_FAILED
+            }
+            _ => {
+                told = false;
+                AGAIN
+            }
+        };
+        match upstream.upgrade() {
+            Some(upstream) => upstream.looked_up(found),
+            None => return,
+        }
+        sleep(again).await;
+    }
+}
+
+async fn check(upstream: Weak<Upstream>, health: Health) {
+    let mut vitals = Vitals::default();
+    let patience = Patience {
+        rise: health.rise,
+        fall: health.fall,
+    };
+    loop {
+        let Some(checked) = upstream.upgrade() else { return };
+        let result = timeout(health.timeout, check::check(&checked, &health)).await;
+        let fault = result.unwrap_or_else(|_| Err("no answer in time".to_owned())).err();
+        match (vitals.heard(fault.is_none(), patience), fault) {
+            (Some(true), Some(fault)) => {
+                tracing::warn!(upstream = %checked.name, "sick, and asked no more: {fault}");
+                checked.set_sick(true);
+            }
+            (Some(false), _) => {
+                tracing::info!(upstream = %checked.name, "well again");
+                checked.set_sick(false);
+            }
+            _ => {}
+        }
+        drop(checked);
+        sleep(health.interval).await;
+    }
+}

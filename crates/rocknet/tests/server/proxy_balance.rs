@@ -1,0 +1,291 @@
+//! Several servers behind one place: who gets which request, who is left alone, and who waits.
+
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::support::client::request;
+use super::support::upstream::{Next, Upstream, ok, say};
+use super::support::{Client, DEADLINE, Folder, Running};
+
+/// Servers that answer with their number.
+fn numbered(count: usize) -> Vec<Upstream> {
+    (0..count)
+        .map(|number| Upstream::saying(ok(&number.to_string())))
+        .collect()
+}
+
+fn list(all: &[Upstream]) -> String {
+    let urls: Vec<String> = all.iter().map(|upstream| format!("\"{}\"", upstream.url())).collect();
+    format!("[{}]", urls.join(", "))
+}
+
+/// `to`: TOML of the servers.
+fn balanced(to: &str, keys: &str) -> Running {
+    let text = format!(
+        "[server]\nworkers = 1\nevents = {{ wait = \"20ms\" }}\n[site.default]\nlisten = \"127.0.0.1:0\"\nproxy = {{ to = {to}, {keys} }}\n"
+    );
+    Running::start(Folder::with(&[]), &text)
+}
+
+fn answers(client: &mut Client, count: usize, fields: &[&str]) -> String {
+    (0..count).map(|_| client.ask("GET /", fields).text()).collect()
+}
+
+/// Asks until the answer is as wanted.
+fn until(client: &mut Client, wanted: impl Fn(u16, &str) -> bool) {
+    let began = Instant::now();
+    loop {
+        let answer = client.get("/");
+        if wanted(answer.status, &answer.text()) {
+            return;
+        }
+        assert!(began.elapsed() < DEADLINE, "still {answer:?}");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn servers_take_turns() {
+    let all = numbered(3);
+    let server = balanced(&list(&all), "balance = \"round_robin\"");
+    assert_eq!(answers(&mut server.connect(), 7, &[]), "0120120");
+    let weighted = format!("[\"{}\", {{ url = \"{}\", weight = 3 }}]", all[0].url(), all[1].url());
+    let server = balanced(&weighted, "balance = \"round_robin\"");
+    let found = answers(&mut server.connect(), 100, &[]);
+    let second = found.matches('1').count();
+    assert!((71..=79).contains(&second), "{found}");
+    // By default they are drawn, and each has its part.
+    let server = balanced(&list(&all), "fails = 3");
+    let found = answers(&mut server.connect(), 200, &[]);
+    for number in ["0", "1", "2"] {
+        assert!(found.matches(number).count() > 20, "{found}");
+    }
+}
+
+#[test]
+fn keys_stay_with_their_server() {
+    let all = numbered(4);
+    for (balance, line, fields) in [
+        ("ip_hash", "GET /", &[][..]),
+        ("uri", "GET /a?x", &[]),
+        ("header:X-User", "GET /", &["X-User: bob"]),
+    ] {
+        let server = balanced(&list(&all), &format!("balance = \"{balance}\""));
+        let mut client = server.connect();
+        let first = client.ask(line, fields).text();
+        for _ in 0..10 {
+            assert_eq!(client.ask(line, fields).text(), first, "{balance}");
+        }
+        // Another server process would say the same.
+        let server = balanced(&list(&all), &format!("balance = \"{balance}\""));
+        assert_eq!(server.connect().ask(line, fields).text(), first, "{balance}");
+    }
+    let server = balanced(&list(&all), "balance = \"uri\"");
+    let mut client = server.connect();
+    let found: String = (0..40).map(|number| client.get(&format!("/{number}")).text()).collect();
+    for number in ["0", "1", "2", "3"] {
+        assert!(found.contains(number), "{found}");
+    }
+}
+
+#[test]
+fn clients_stay_by_a_cookie() {
+    let all = numbered(4);
+    let server = balanced(&list(&all), "balance = \"round_robin\", sticky = \"at\"");
+    let mut client = server.connect();
+    let answer = client.get("/");
+    let cookie = answer.field("Set-Cookie").expect("a cookie").to_owned();
+    assert!(cookie.ends_with("; Path=/; HttpOnly; SameSite=Lax"), "{cookie}");
+    let cookie = format!("Cookie: a=b; {}", cookie.split(';').next().expect("a pair"));
+    for _ in 0..8 {
+        let again = client.ask("GET /", &[&cookie]);
+        assert_eq!((again.text(), again.field("Set-Cookie")), (answer.text(), None));
+    }
+    // A cookie that names nobody gets another.
+    client
+        .ask("GET /", &["Cookie: at=0000000000000000"])
+        .expect("stray", 200, &["Set-Cookie"]);
+    client
+        .ask("GET /", &["Cookie: at=x"])
+        .expect("garbage", 200, &["Set-Cookie"]);
+}
+
+/// Answers each request when it is told to.
+fn held() -> (Upstream, Receiver<()>, Sender<()>) {
+    let (arrived, arrivals) = mpsc::channel();
+    let (go, told) = mpsc::channel::<()>();
+    let told = Arc::new(Mutex::new(told));
+    let upstream = Upstream::start(move |_, stream| {
+        let _ = arrived.send(());
+        let _ = told.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        say(stream, ok("held"));
+        Next::Keep
+    });
+    (upstream, arrivals, go)
+}
+
+#[test]
+fn the_least_loaded_is_asked() {
+    let (busy, arrivals, go) = held();
+    let idle = Upstream::saying(ok("idle"));
+    for balance in ["least_conn", "random_two"] {
+        let to = format!("[\"{}\", \"{}\"]", busy.url(), idle.url());
+        let server = balanced(&to, &format!("balance = \"{balance}\""));
+        let mut waiting = server.connect();
+        // One request is held; until it is, some may go to the other server.
+        loop {
+            waiting.send(request("GET /", &[]));
+            if arrivals.recv_timeout(Duration::from_millis(100)).is_ok() {
+                break;
+            }
+            assert_eq!(waiting.answer().text(), "idle");
+        }
+        let mut client = server.connect();
+        for _ in 0..10 {
+            assert_eq!(client.get("/").text(), "idle", "{balance}");
+        }
+        go.send(()).expect("a server that waits");
+        assert_eq!(waiting.answer().text(), "held");
+    }
+}
+
+#[test]
+fn a_server_that_fails_is_left_alone_and_tried_again() {
+    let (is_broken, connections) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicUsize::new(0)));
+    let (broken, count) = (Arc::clone(&is_broken), Arc::clone(&connections));
+    let moody = Upstream::start(move |_, stream: &mut TcpStream| {
+        count.fetch_add(1, Ordering::SeqCst);
+        if !broken.load(Ordering::SeqCst) {
+            say(stream, ok("moody"));
+        }
+        Next::Close
+    });
+    let steady = Upstream::saying(ok("steady"));
+    let to = format!("[\"{}\", \"{}\"]", moody.url(), steady.url());
+    let server = balanced(&to, "balance = \"round_robin\", fails = 2, fail_time = \"1s\"");
+    let mut client = server.connect();
+    let failed = (0..12).filter(|_| client.get("/").status == 502).count();
+    assert_eq!((failed, connections.load(Ordering::SeqCst)), (2, 2));
+    is_broken.store(false, Ordering::SeqCst);
+    until(&mut client, |status, text| {
+        assert_eq!(status, 200);
+        text == "moody"
+    });
+    let found = answers(&mut client, 10, &[]);
+    assert_eq!(found.matches("moody").count(), 5, "{found}");
+}
+
+#[test]
+fn checks_find_who_is_sick_and_who_is_well() {
+    let is_well = Arc::new(AtomicBool::new(true));
+    let well = Arc::clone(&is_well);
+    let checked = Upstream::start(move |asked, stream| {
+        let said = match (asked.line.as_str(), well.load(Ordering::SeqCst)) {
+            ("GET /up?x=1 HTTP/1.1", true) => "HTTP/1.1 204 No Content\r\n\r\n".to_owned(),
+            ("GET /up?x=1 HTTP/1.1", false) => "HTTP/1.1 503 Ill\r\nContent-Length: 0\r\n\r\n".to_owned(),
+            _ => ok("checked"),
+        };
+        say(stream, said);
+        Next::Keep
+    });
+    let health = "health = { path = \"/up?x=1\", status = 204, interval = \"100ms\", rise = 1, fall = 1 }";
+    let server = balanced(&list(std::slice::from_ref(&checked)), health);
+    let mut client = server.connect();
+    assert_eq!(client.get("/").text(), "checked");
+    is_well.store(false, Ordering::SeqCst);
+    until(&mut client, |status, _| status == 503);
+    is_well.store(true, Ordering::SeqCst);
+    until(&mut client, |status, text| status == 200 && text == "checked");
+    // Beside a server that is well nobody notices.
+    is_well.store(false, Ordering::SeqCst);
+    let other = Upstream::start(|asked, stream| {
+        let is_check = asked.line.starts_with("GET /up");
+        say(
+            stream,
+            if is_check {
+                "HTTP/1.1 204 Fine\r\n\r\n".to_owned()
+            } else {
+                ok("other")
+            },
+        );
+        Next::Keep
+    });
+    let to = format!("[\"{}\", \"{}\", \"http://127.0.0.1:1\"]", checked.url(), other.url());
+    let server = balanced(&to, &format!("balance = \"round_robin\", {health}"));
+    let mut client = server.connect();
+    let mut row = 0;
+    until(&mut client, |status, text| {
+        assert_eq!(status, 200);
+        text == "other"
+    });
+    let began = Instant::now();
+    while row < 10 {
+        row = if client.get("/").text() == "other" { row + 1 } else { 0 };
+        assert!(began.elapsed() < DEADLINE);
+    }
+}
+
+#[test]
+fn requests_wait_for_a_server_with_room() {
+    let (upstream, arrivals, go) = held();
+    let server = balanced(
+        &list(std::slice::from_ref(&upstream)),
+        "connections = 1, queue = \"20s\"",
+    );
+    let (mut one, mut two) = (server.connect(), server.connect());
+    one.send(request("GET /", &[]));
+    arrivals.recv_timeout(DEADLINE).expect("the first request");
+    two.send(request("GET /", &[]));
+    assert!(!two.has_something_within(Duration::from_millis(100)));
+    assert!(arrivals.try_recv().is_err(), "it went on to a server without room");
+    go.send(()).expect("a server that waits");
+    assert_eq!(one.answer().text(), "held");
+    arrivals.recv_timeout(DEADLINE).expect("the second request");
+    go.send(()).expect("a server that waits");
+    assert_eq!(two.answer().text(), "held");
+    // One who leaves makes room as well.
+    one.send(request("GET /", &[]));
+    arrivals.recv_timeout(DEADLINE).expect("the third request");
+    two.send(request("GET /", &[]));
+    drop(one);
+    go.send(()).expect("a server that waits");
+    arrivals.recv_timeout(DEADLINE).expect("the fourth request");
+    go.send(()).expect("a server that waits");
+    assert_eq!(two.answer().text(), "held");
+
+    let server = balanced(
+        &list(std::slice::from_ref(&upstream)),
+        "connections = 1, queue = \"100ms\"",
+    );
+    let (mut one, mut two) = (server.connect(), server.connect());
+    one.send(request("GET /", &[]));
+    arrivals.recv_timeout(DEADLINE).expect("the first request");
+    two.get("/").expect("nobody has room", 503, &[]);
+    go.send(()).expect("a server that waits");
+    assert_eq!(one.answer().text(), "held");
+}
+
+#[test]
+fn a_reload_changes_servers_and_cuts_nobody() {
+    let (old, arrivals, go) = held();
+    let new = Upstream::saying(ok("new"));
+    let text = |url: &str| {
+        format!(
+            "[server]\nworkers = 1\nevents = {{ wait = \"20ms\" }}\n[site.default]\nlisten = \"127.0.0.1:0\"\nproxy = \"{url}\"\n"
+        )
+    };
+    let server = Running::start(Folder::with(&[]), &text(&old.url()));
+    let mut one = server.connect();
+    one.send(request("GET /", &[]));
+    arrivals.recv_timeout(DEADLINE).expect("a request");
+    server.reload(&text(&new.url())).expect("a reload");
+    let mut two = server.connect();
+    until(&mut two, |_, text| text == "new");
+    go.send(()).expect("a server that waits");
+    assert_eq!(one.answer().text(), "held");
+    assert_eq!(one.get("/").text(), "new");
+}
