@@ -126,8 +126,8 @@ impl Scope {
     /// Whether what answers here may agree to another protocol.
     pub fn takes_tunnels(&self) -> bool {
         match self.action {
-            Action::Custom(_) => true,
-            Action::Files(_) | Action::Proxy(_) | Action::Welcome => false,
+            Action::Custom(_) | Action::Proxy(_) => true,
+            Action::Files(_) | Action::Welcome => false,
         }
     }
 

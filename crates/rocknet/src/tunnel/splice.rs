@@ -52,11 +52,15 @@ impl<P: Link> Splice<P> {
             waiting.push_owned(early.into());
             down.waiting = Some(Box::new(waiting));
         }
-        Splice {
-            peer,
-            up: Way::default(),
-            down,
+        // What was said to it before may still be on its way.
+        peer.flush();
+        let mut up = Way::default();
+        if let Some(unsent) = peer.take_unsent() {
+            let mut waiting = SendQueue::default();
+            waiting.put_back(unsent);
+            up.waiting = Some(Box::new(waiting));
         }
+        Splice { peer, up, down }
     }
 }
 

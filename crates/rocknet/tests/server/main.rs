@@ -30,4 +30,5 @@ mod sites;
 mod stop;
 mod support;
 mod tunnels;
+mod websocket;
 mod workers;

@@ -15,6 +15,7 @@ use rocknet_proto::response;
 use rocknet_proto::status::Status;
 
 use super::conversation::Conversation;
+use super::switch::{Joined, Wish};
 use super::trouble::Trouble;
 use crate::response::{Body, FieldList, Response, Stream};
 
@@ -41,11 +42,12 @@ pub struct Head {
 }
 
 impl Head {
-    pub fn new(response: &response::Response<'_>, content: ResponseContent) -> Head {
+    pub fn new(response: &response::Response<'_>, content: ResponseContent, wish: Option<&Wish>) -> Head {
         let mut fields = FieldList::default();
         let nominates = response.fields.contains(Known::Connection);
         for field in response.fields.lines() {
-            let is_own = field.known.is_some_and(|known| NOT_PASSED.contains(known));
+            let is_own = field.known.is_some_and(|known| NOT_PASSED.contains(known))
+                || wish.is_some_and(|wish| wish.is_own(field.name));
             let is_nominated =
                 || nominates && connection_options(response.fields).any(|name| name.eq_ignore_ascii_case(field.name));
             if !is_own && !is_nominated() {
@@ -71,6 +73,14 @@ impl Head {
 /// The response to a request whose head has come.
 pub fn response(mut conversation: Conversation, method: Method) -> Result<Response, Trouble> {
     let Head { status, fields, length } = conversation.take_head().ok_or(Trouble::Silent)?;
+    if let Some(protocol) = conversation.take_switched() {
+        let protocol = String::from_utf8_lossy(&protocol).into_owned();
+        let tunnel = Joined::new(conversation).ok_or(Trouble::Silent)?;
+        return Ok(Response {
+            fields,
+            ..Response::tunnel(protocol, tunnel)
+        });
+    }
     let body = if method == Method::Head {
         conversation.finish();
         Body::Stream(Box::new(Unsent(length)))

@@ -19,6 +19,7 @@ use super::connection::Connection;
 use super::group::Place;
 use super::pool::Input;
 use super::request::Sent;
+use super::switch::Wish;
 use super::trouble::Trouble;
 use super::upstream::Upstream;
 use crate::exchange::RequestContent;
@@ -61,6 +62,9 @@ struct Answer {
     head: Option<Head>,
     /// Content that nobody has taken.
     pending: Vec<u8>,
+    wish: Option<Rc<Wish>>,
+    /// The protocol that the upstream has gone over to.
+    switched: Option<Vec<u8>>,
     is_over: bool,
 }
 
@@ -106,6 +110,7 @@ impl Conversation {
             sent.encode(engine, &self.upstream, out.buffer())
                 .map_err(Trouble::Request)?;
         }
+        self.answer.wish = sent.wish().map(Rc::clone);
         if sent.has_content() {
             self.content = content.take();
         }
@@ -124,6 +129,16 @@ impl Conversation {
 
     pub fn take_head(&mut self) -> Option<Head> {
         self.answer.head.take()
+    }
+
+    /// The protocol that was agreed on, if one was.
+    pub fn take_switched(&mut self) -> Option<Vec<u8>> {
+        self.answer.switched.take()
+    }
+
+    /// The connection, to be used for something else than HTTP.
+    pub fn take_connection(&mut self) -> Option<Box<Connection>> {
+        self.connection.take()
     }
 
     /// What has come of the content and was not taken yet.
@@ -302,7 +317,7 @@ impl Answer {
                 Answered::More { consumed } => return Ok(at + consumed),
                 Answered::Interim { consumed } => at += consumed,
                 Answered::Response { consumed, content } => {
-                    self.head = Some(Head::new(&index.view(rest), content));
+                    self.head = Some(Head::new(&index.view(rest), content, None));
                     at += consumed;
                     if content == ResponseContent::None {
                         self.is_over = true;
@@ -317,8 +332,15 @@ impl Answer {
                     self.is_over = true;
                     return Ok(at + consumed);
                 }
-                // Upgrades are not asked for, so nothing is switched.
-                Answered::Switched { .. } | Answered::Blocked => return Ok(at),
+                Answered::Switched { consumed } => {
+                    let response = index.view(rest);
+                    let wish = self.wish.as_deref();
+                    let agreed = wish.and_then(|wish| wish.agreed(response.fields));
+                    self.switched = Some(agreed.ok_or(Fault::UnaskedUpgrade)?);
+                    self.head = Some(Head::new(&response, ResponseContent::None, wish));
+                    return Ok(at + consumed);
+                }
+                Answered::Blocked => return Ok(at),
             }
         }
     }

@@ -7,7 +7,7 @@
 //!               │              │                 │
 //!         forwarded.rs      answer.rs       upstream.rs      one for all workers; breaker.rs hears how its answers go,
 //!                              │                 │           watcher.rs looks up its name and has check.rs try it
-//!                           Response         watcher.rs
+//!                           Response         watcher.rs       or, behind 101, a tunnel: switch.rs
 //! ```
 
 mod answer;
@@ -22,6 +22,7 @@ mod group;
 mod pool;
 mod request;
 mod sticky;
+mod switch;
 mod target;
 mod trouble;
 mod upstream;
@@ -47,6 +48,7 @@ use crate::worker::Worker;
 
 pub use self::group::Proxy;
 pub use self::pool::Pool;
+pub use self::switch::Wish;
 
 /// An answer, or the error that stands for one.
 pub enum Answered {

@@ -9,6 +9,7 @@ use rocknet_proto::method::Method;
 use rocknet_proto::request::{OwnedRequest, Version};
 
 use super::forwarded::{self, Origin};
+use super::switch::{Key, Wish};
 use super::target;
 use super::upstream::Upstream;
 use crate::exchange::Exchange;
@@ -40,6 +41,8 @@ pub struct Sent {
     origin: Origin,
     /// Whoever passed it on is believed.
     is_trusted: bool,
+    /// To go over to another protocol.
+    wish: Option<Rc<Wish>>,
     length: Length,
 }
 
@@ -63,12 +66,21 @@ impl Sent {
             request: Rc::clone(&exchange.request),
             origin,
             is_trusted: forwarded::is_trusted(exchange.client, trusted),
+            wish: Wish::of(&view).map(Rc::new),
             length,
         }
     }
 
+    /// Extended CONNECT is a GET with `Upgrade` in HTTP/1.1 (RFC 8441 §5).
     pub fn method(&self) -> Method {
-        self.request.view().method
+        match self.request.view().method {
+            Method::Connect => Method::Get,
+            method => method,
+        }
+    }
+
+    pub fn wish(&self) -> Option<&Rc<Wish>> {
+        self.wish.as_ref()
     }
 
     /// Saying it twice does what saying it once does (RFC 9110 §9.2.2).
@@ -101,11 +113,14 @@ impl Sent {
             authority => authority,
         };
         let line = RequestLine {
-            method: view.method_name,
+            method: match view.method {
+                Method::Connect => b"GET",
+                _ => view.method_name,
+            },
             target: &target,
             host,
             length: self.length,
-            upgrade: None,
+            upgrade: self.wish.as_ref().map(|wish| &wish.protocols[..]),
             close: false,
         };
         let nominated: Vec<&[u8]> = connection_options(fields).collect();
@@ -116,14 +131,18 @@ impl Sent {
         } else {
             Vec::new()
         };
+        let key = self.wish.as_ref().and_then(|wish| wish.key.as_ref());
+        let key = key.map_or(&b""[..], Key::as_bytes);
         let is_passed = |field: &Field<'_>| match field.known {
             Some(known) if NOT_PASSED.contains(known) => false,
             Some(Known::XRealIp) if !self.is_trusted => false,
             Some(Known::Cookie) => !crumbs,
+            Some(Known::SecWebSocketKey) if !key.is_empty() => false,
             _ => !nominated.iter().any(|name| field.name.eq_ignore_ascii_case(name)),
         };
         let passed = fields.lines().filter(is_passed).map(|field| (field.name, field.value));
-        let own: [(&[u8], &[u8]); 5] = [
+        let own: [(&[u8], &[u8]); 6] = [
+            (b"Sec-WebSocket-Key", key),
             (b"Cookie", &cookie),
             (b"X-Forwarded-For", &self.origin.client),
             (b"X-Forwarded-Proto", &self.origin.proto),

@@ -1,0 +1,315 @@
+//! WebSocket and other protocols through the proxy: the upstream is asked in HTTP/1.1, whatever the client speaks.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
+
+use bytes::Bytes;
+use h2::ext::Protocol;
+
+use super::support::http2::Http2;
+use super::support::upstream::{Asked, Next, Upstream, ok, say};
+use super::support::{Client, Folder, Running};
+
+const SERVER: &str =
+    "[server]\nworkers = 1\nblocking_threads = 2\nh2c = true\nevents = { wait = \"20ms\", connections = 16 }\n";
+
+/// RFC 6455 §1.3.
+const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
+const ACCEPT: &str = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
+const HELLO: &[u8] = b"\x81\x05hello";
+const MASKED: &[u8] = b"\x81\x85\x37\xfa\x21\x3d\x7f\x9f\x4d\x51\x58";
+
+fn start(upstream: &Upstream) -> Running {
+    let folder = Folder::with(&[("www/index.html", "a page")]);
+    let text = format!(
+        "{SERVER}[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n{}\n",
+        upstream.key()
+    );
+    Running::start(folder, &text)
+}
+
+/// Agrees to whatever it is asked for, greets in the same breath, and says everything back until the other side ends.
+fn echo(asked: &Asked, stream: &mut TcpStream) -> Next {
+    let Some(protocol) = asked.field("Upgrade") else {
+        say(stream, ok("no upgrade"));
+        return Next::Keep;
+    };
+    let accept = match asked.field("Sec-WebSocket-Key") {
+        Some(key) => format!("Sec-WebSocket-Accept: {}\r\n", accept(key)),
+        None => String::new(),
+    };
+    let head = format!(
+        "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: {protocol}\r\n{accept}X-Kept: yes\r\n\r\n"
+    );
+    say(stream, [head.as_bytes(), HELLO].concat());
+    let mut room = [0; 4096];
+    while let Ok(got) = stream.read(&mut room) {
+        if got == 0 {
+            break;
+        }
+        say(stream, &room[..got]);
+    }
+    Next::Close
+}
+
+/// By the same words as the server, but by another's code: openssl's.
+fn accept(key: &str) -> String {
+    if key == KEY {
+        return ACCEPT.to_owned();
+    }
+    let script =
+        format!("printf %s '{key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11' | openssl sha1 -binary | openssl base64");
+    let output = std::process::Command::new("sh")
+        .args(["-c", &script])
+        .output()
+        .expect("openssl");
+    String::from_utf8(output.stdout).expect("text").trim().to_owned()
+}
+
+fn upgrade(client: &mut Client, protocols: &str, more: &[&str]) -> super::support::Answer {
+    let mut fields = vec![
+        "Connection: keep-alive, Upgrade".to_owned(),
+        format!("Upgrade: {protocols}"),
+    ];
+    fields.extend(more.iter().map(|&field| field.to_owned()));
+    let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
+    client.ask("GET /chat?room=1", &fields)
+}
+
+#[test]
+fn a_handshake_passes_and_what_follows_flows() {
+    let upstream = Upstream::start(echo);
+    let server = start(&upstream);
+    let mut client = server.connect();
+    // Other requests before it, over a connection to the upstream that is kept.
+    assert_eq!(client.get("/x").text(), "no upgrade");
+    let key = format!("Sec-WebSocket-Key: {KEY}");
+    let answer = upgrade(
+        &mut client,
+        "websocket",
+        &[
+            &key,
+            "Sec-WebSocket-Version: 13",
+            "Sec-WebSocket-Protocol: chat, superchat",
+            "Cookie: a=b",
+        ],
+    );
+    answer.expect(
+        "a handshake",
+        101,
+        &[
+            "Upgrade: websocket",
+            "Connection: upgrade",
+            "X-Kept: yes",
+            "!Content-Length",
+            "!Transfer-Encoding",
+        ],
+    );
+    assert_eq!(answer.field("Sec-WebSocket-Accept"), Some(ACCEPT));
+    let asked = upstream.last();
+    assert_eq!(asked.line, "GET /chat?room=1 HTTP/1.1");
+    for (name, value) in [
+        ("Connection", "upgrade"),
+        ("Upgrade", "websocket"),
+        ("Sec-WebSocket-Key", KEY),
+        ("Sec-WebSocket-Version", "13"),
+        ("Sec-WebSocket-Protocol", "chat, superchat"),
+        ("Cookie", "a=b"),
+        ("X-Forwarded-For", "127.0.0.1"),
+    ] {
+        assert_eq!(
+            asked.field(name).map(str::to_ascii_lowercase),
+            Some(value.to_ascii_lowercase()),
+            "{name}"
+        );
+    }
+    assert_eq!(upstream.connections(), 1);
+    assert_eq!(client.bytes(HELLO.len()), HELLO);
+    for _ in 0..100 {
+        client.send(MASKED);
+        assert_eq!(client.bytes(MASKED.len()), MASKED);
+    }
+    assert_eq!(server.server().status().tunnels_open, 1);
+    client.end();
+    client.assert_closed("both ended");
+    // The connection was used up.
+    assert_eq!(server.get("/y").text(), "no upgrade");
+    assert_eq!(upstream.connections(), 2);
+}
+
+#[test]
+fn over_http_2_it_is_the_same_to_the_upstream() {
+    let upstream = Upstream::start(echo);
+    let server = start(&upstream);
+    let mut client = Http2::to(server.address());
+    assert_eq!(client.get("/x").content, b"no upgrade");
+    let asked = client
+        .request("CONNECT", "/chat?room=1")
+        .extension(Protocol::from_static("websocket"))
+        .header("sec-websocket-version", "13")
+        .header("origin", "http://localhost");
+    let (answer, mut to) = client.ask(asked, false);
+    let answer = client.wait(answer).expect("an answer");
+    assert_eq!(answer.status(), 200);
+    assert_eq!(answer.headers()["x-kept"], "yes");
+    for none in ["sec-websocket-accept", "upgrade", "connection"] {
+        assert!(!answer.headers().contains_key(none), "{none}");
+    }
+    let asked = upstream.last();
+    assert_eq!(asked.line, "GET /chat?room=1 HTTP/1.1");
+    assert_eq!(asked.field("Upgrade"), Some("websocket"));
+    assert_eq!(asked.field("Sec-WebSocket-Key").map(str::len), Some(24));
+    assert_eq!(asked.field("Content-Length"), None);
+    assert_eq!(asked.field("Transfer-Encoding"), None);
+    let mut from = answer.into_body();
+    let mut read = |count: usize| {
+        let mut all = Vec::new();
+        while all.len() < count {
+            let piece = client.wait(from.data()).expect("more").expect("no reset");
+            from.flow_control().release_capacity(piece.len()).expect("capacity");
+            all.extend_from_slice(&piece);
+        }
+        all
+    };
+    assert_eq!(read(HELLO.len()), HELLO);
+    for _ in 0..100 {
+        to.send_data(Bytes::from_static(MASKED), false).expect("sent");
+        assert_eq!(read(MASKED.len()), MASKED);
+    }
+    to.send_data(Bytes::new(), true).expect("sent");
+    let end = client.wait(async {
+        // The end may come as a frame with nothing in it.
+        while let Some(Ok(piece)) = from.data().await {
+            assert!(piece.is_empty(), "something behind the end");
+        }
+        from.is_end_stream()
+    });
+    assert!(end, "no polite end");
+    assert_eq!(client.get("/y").content, b"no upgrade");
+}
+
+/// An upstream that answers a handshake with these bytes.
+fn answering(bytes: &'static str) -> Upstream {
+    Upstream::start(move |_, stream| {
+        say(stream, bytes);
+        let _ = stream.shutdown(Shutdown::Write);
+        Next::Close
+    })
+}
+
+#[test]
+fn what_an_upstream_says_instead_is_passed_on_or_refused() {
+    const SWITCH: &str = "HTTP/1.1 101 Switching Protocols\r\n";
+    let rows: &[(&str, u16, u16)] = &[
+        // Not agreed: to a client of HTTP/2, success would be an agreement.
+        ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nno", 200, 501),
+        ("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n", 403, 403),
+        (
+            "HTTP/1.1 426 Upgrade Required\r\nUpgrade: websocket\r\nContent-Length: 0\r\n\r\n",
+            426,
+            426,
+        ),
+        // Agreed to something else, or to nothing, or not by the key.
+        ("Connection: upgrade\r\nUpgrade: other\r\n\r\n", 502, 502),
+        ("Connection: upgrade\r\n\r\n", 502, 502),
+        ("Upgrade: websocket\r\n\r\n", 502, 502),
+        ("Connection: upgrade\r\nUpgrade: websocket\r\n\r\n", 101, 502),
+        (
+            "Connection: upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n",
+            101,
+            502,
+        ),
+        ("", 502, 502),
+    ];
+    for &(answer, first, second) in rows {
+        let answer: &'static str = if answer.starts_with("HTTP") || answer.is_empty() {
+            answer
+        } else {
+            String::leak(format!("{SWITCH}{answer}"))
+        };
+        let upstream = answering(answer);
+        let server = start(&upstream);
+        assert_eq!(
+            upgrade(&mut server.connect(), "websocket", &[]).status,
+            first,
+            "{answer}"
+        );
+        let mut client = Http2::to(server.address());
+        // Its settings have to be known before CONNECT may be sent.
+        assert_eq!(
+            client
+                .send(client.request("TRACE", "/"), b"")
+                .expect("an answer")
+                .status,
+            405
+        );
+        let asked = client
+            .request("CONNECT", "/chat")
+            .extension(Protocol::from_static("websocket"));
+        let (found, _to) = client.ask(asked, false);
+        assert_eq!(client.wait(found).expect("an answer").status(), second, "{answer}");
+    }
+}
+
+#[test]
+fn other_versions_of_http_are_not_gone_over_to() {
+    let upstream = Upstream::start(echo);
+    let server = start(&upstream);
+    for protocols in ["h2c", "H2C, TLS/1.0", "HTTP/2.0"] {
+        let answer = upgrade(
+            &mut server.connect(),
+            protocols,
+            &["HTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA"],
+        );
+        assert_eq!(
+            (answer.status, answer.text().as_str()),
+            (200, "no upgrade"),
+            "{protocols}"
+        );
+        assert_eq!(upstream.last().field("Upgrade"), None);
+    }
+    let mut client = server.connect();
+    assert_eq!(upgrade(&mut client, "h2c, other/1", &[]).status, 101);
+    assert_eq!(upstream.last().field("Upgrade"), Some("other/1"));
+    let mut client = Http2::to(server.address());
+    assert_eq!(client.get("/x").content, b"no upgrade");
+    let asked = client
+        .request("CONNECT", "/chat")
+        .extension(Protocol::from_static("h2c"));
+    let (found, _to) = client.ask(asked, false);
+    assert_eq!(client.wait(found).expect("an answer").status(), 501);
+}
+
+#[test]
+fn either_side_may_vanish() {
+    let upstream = Upstream::start(|asked, stream| {
+        let _ = echo_head(asked, stream);
+        let mut byte = [0];
+        // `x`: go, without a word.
+        let _ = stream.read(&mut byte);
+        assert!(byte[0] == b'x' || byte[0] == 0);
+        Next::Close
+    });
+    let server = start(&upstream);
+    let mut client = server.connect();
+    assert_eq!(upgrade(&mut client, "other", &[]).status, 101);
+    client.send("x");
+    assert_eq!(client.rest(), b"");
+    drop(client);
+    let mut client = server.connect();
+    assert_eq!(upgrade(&mut client, "other", &[]).status, 101);
+    drop(client);
+    let started = std::time::Instant::now();
+    while server.server().status().tunnels_open > 0 {
+        assert!(started.elapsed() < super::support::DEADLINE, "still there");
+        std::thread::yield_now();
+    }
+}
+
+fn echo_head(asked: &Asked, stream: &mut TcpStream) -> std::io::Result<()> {
+    let protocol = asked.field("Upgrade").unwrap_or("none");
+    write!(
+        stream,
+        "HTTP/1.1 101 S\r\nConnection: upgrade\r\nUpgrade: {protocol}\r\n\r\n"
+    )
+}
