@@ -5,7 +5,7 @@ use super::row::{GIB, MIB, Page};
 use crate::Failure;
 use crate::command::output;
 use std::fs::{self, File, Permissions};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -79,6 +79,24 @@ impl Site {
         Ok(certificate)
     }
 
+    /// A folder of so many files, on the disk to the last byte: `1.bin`, `2.bin` and so on.
+    pub fn many(&self, folder: &str, size: u64, count: u64) -> io::Result<Vec<PathBuf>> {
+        let folder = self.root().join(folder);
+        fs::create_dir(&folder)?;
+        let bytes = noise(size.min(MIB) as usize);
+        let files: Vec<PathBuf> = (1..=count).map(|number| folder.join(format!("{number}.bin"))).collect();
+        for path in &files {
+            let mut file = File::create(path)?;
+            for at in (0..size).step_by(bytes.len()) {
+                file.write_all(&bytes[..(size - at).min(bytes.len() as u64) as usize])?;
+            }
+        }
+        for path in &files {
+            File::open(path)?.sync_data()?;
+        }
+        Ok(files)
+    }
+
     /// The file behind `page`, written when it is first asked for.
     pub fn file(&self, page: Page) -> io::Result<PathBuf> {
         let path = self.root().join(name(page));
@@ -89,6 +107,11 @@ impl Site {
         }
         Ok(path)
     }
+}
+
+/// The folder of many files of one size.
+pub fn cold_name(size: u64) -> String {
+    format!("cold-{size}")
 }
 
 /// The last part of a page's URL and the name of its file.
@@ -127,8 +150,12 @@ fn fill(path: &Path, length: u64) -> io::Result<()> {
         // A hole reads from the page cache as data does, and spares the disk a gigabyte.
         return File::create(path)?.set_len(length);
     }
-    let mut bytes = vec![0; length.min(MIB) as usize];
-    // Bytes that no server could make smaller, from the plainest of generators.
+    fs::write(path, noise(length.min(MIB) as usize))
+}
+
+/// Bytes that no server could make smaller, from the plainest of generators.
+fn noise(length: usize) -> Vec<u8> {
+    let mut bytes = vec![0; length];
     let mut state = 0x2545_f491_u32;
     for byte in &mut bytes {
         state ^= state << 13;
@@ -136,5 +163,5 @@ fn fill(path: &Path, length: u64) -> io::Result<()> {
         state ^= state << 5;
         *byte = state as u8;
     }
-    fs::write(path, bytes)
+    bytes
 }

@@ -47,7 +47,7 @@ const COUNTED_REQUESTS: usize = 480;
 
 /// A server that was started for one purpose.
 pub(super) struct Started {
-    server: Server,
+    pub server: Server,
     pub port: u16,
     pub scratch: PathBuf,
     milliseconds: f64,

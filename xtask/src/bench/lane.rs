@@ -69,6 +69,7 @@ pub const ROCKNET_HANDLER: Lane = plain(&rocknet::WITH_HANDLER);
 pub const H2O: Lane = plain(&h2o::PEER);
 pub const LIGHTTPD: Lane = plain(&lighttpd::PEER);
 pub const NGINX: Lane = plain(&nginx::TUNED);
+pub const NGINX_AIO: Lane = plain(&nginx::AIO);
 pub const NGINX_STOCK: Lane = plain(&nginx::STOCK);
 pub const APACHE: Lane = plain(&apache::PEER);
 pub const CADDY: Lane = plain(&caddy::PEER);

@@ -72,6 +72,28 @@ function request()
 end
 ";
 
+/// Each request is for the next file. With the last answer wrk is told to end: it sleeps for its whole time otherwise.
+const SEQUENCE: &str = "\
+local ffi = require('ffi')
+ffi.cdef('int kill(int, int); int getpid();')
+local interrupt = 2
+local asked, answered, all = 0, 0, 0
+function init(arguments)
+  all = tonumber(arguments[1])
+end
+function request()
+  asked = asked + 1
+  return wrk.format('GET', wrk.path .. math.min(asked, all) .. '.bin')
+end
+function response()
+  answered = answered + 1
+  if answered == all then
+    ffi.C.kill(ffi.C.getpid(), interrupt)
+    wrk.thread:stop()
+  end
+end
+";
+
 impl Load {
     pub const fn wrk(connections: u32) -> Self {
         Self::Wrk {
@@ -193,6 +215,18 @@ impl Load {
             }
         }
     }
+}
+
+/// Asks by wrk for `1.bin`, `2.bin` and so on below `url`, for each of `count` once.
+pub fn sequence(url: &str, connections: u32, count: u64, scratch: &Path) -> Result<Count, Failure> {
+    let script = scratch.join("sequence.lua");
+    std::fs::write(&script, SEQUENCE)?;
+    let mut command = Command::new("taskset");
+    command.args(["-c", &LOAD_CORE.to_string()]);
+    command.args(["wrk", "-t1", "--latency", "--timeout", PATIENCE, "-d", PATIENCE]);
+    command.arg(format!("-c{connections}")).arg("-s").arg(script);
+    command.args([url, "--", &count.to_string()]);
+    self::count(&mut command, said::wrk)
 }
 
 /// The version line of each load generator, for the report.

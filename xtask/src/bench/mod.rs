@@ -5,6 +5,7 @@
 //! round, and the ratio to the floor program in the same round is the figure to quote.
 
 mod client;
+mod cold;
 mod content;
 mod counted;
 mod flood;

@@ -1,12 +1,13 @@
 //! The two ways RockNet drives sockets, epoll and io_uring, beside each other and the floor.
 
 use super::Group;
-use crate::bench::goals::Figure::{Beside, Ratio};
+use crate::bench::goals::Figure::{Beside, Counted, Ratio};
 use crate::bench::goals::{Goal, goal};
-use crate::bench::lane::{FLOOR, FLOOR_FILE, FLOOR_URING, Lane, ROCKNET};
+use crate::bench::lane::{FLOOR, FLOOR_FILE, FLOOR_URING, Lane, NGINX, NGINX_AIO, ROCKNET};
 use crate::bench::load::Load;
 use crate::bench::row::Page::{File, Hello};
-use crate::bench::row::{GIB, KIB, MIB, Row, load};
+use crate::bench::row::{GIB, KIB, MIB, Row, count, load};
+use crate::bench::{cold, counted};
 
 pub const GROUP: Group = Group {
     name: "io",
@@ -30,8 +31,15 @@ const RING: Lane = Lane {
 const BOTH: &[Lane] = &[FLOOR, FLOOR_URING, EPOLL, RING];
 const FILES: &[Lane] = &[FLOOR_FILE, EPOLL, RING];
 
+const CONNECT: &[Lane] = &[FLOOR, EPOLL, RING];
+const COLD: &[Lane] = &[EPOLL, RING, NGINX, NGINX_AIO];
+const OURS: &[Lane] = &[EPOLL, RING];
+
 const SMALL: &str = "Small answers";
 const CONTENT: &str = "Files";
+const CONNECTING: &str = "Connections";
+const DISK: &str = "Files that are not in memory";
+const MEMORY: &str = "Memory";
 
 #[rustfmt::skip] // A table is read by its columns.
 const ROWS: &[Row] = &[
@@ -44,6 +52,12 @@ const ROWS: &[Row] = &[
     load(CONTENT, FILES, ("io-file-80k", "80 KB file, 64 connections", Load::wrk(64), File(80 * KIB))),
     load(CONTENT, FILES, ("io-file-1m", "1 MB file, 64 connections", Load::wrk(64), File(MIB))),
     load(CONTENT, FILES, ("io-file-1g", "1 GB file, 4 connections, cost per MiB", Load::bulk(4), File(GIB))),
+    load(CONNECTING, CONNECT, ("io-connect", "13 bytes, a connection for each request", Load::ab(50_000, 16), Hello)),
+    count(DISK, COLD, ("io-cold-10k", "10,000 files of 10 KB, 64 connections", cold::files_10k)),
+    count(DISK, COLD, ("io-cold-100k", "5,000 files of 100 KB, 64 connections", cold::files_100k)),
+    count(DISK, COLD, ("io-cold-1m", "800 files of 1 MB, 64 connections", cold::files_1m)),
+    count(DISK, COLD, ("io-cold-1g", "2 files of 1 GB, 2 connections", cold::files_1g)),
+    count(MEMORY, OURS, ("io-idle", "Memory of 10,000 idle connections", counted::idle)),
 ];
 
 #[rustfmt::skip] // A table is read by its columns.
@@ -59,4 +73,6 @@ const GOALS: &[Goal] = &[
     goal("io_uring, 80 KB file, × epoll", 1.0, Beside("io-file-80k", RING.name, EPOLL.name)),
     goal("io_uring, 1 MB file, × epoll", 1.0, Beside("io-file-1m", RING.name, EPOLL.name)),
     goal("io_uring, 1 GB file, × epoll", 1.0, Beside("io-file-1g", RING.name, EPOLL.name)),
+    goal("io_uring, a connection for each request, × epoll", 1.0, Beside("io-connect", RING.name, EPOLL.name)),
+    goal("memory of an idle connection on io_uring, bytes", 1024.0, Counted("io-idle", RING.name, 0)),
 ];

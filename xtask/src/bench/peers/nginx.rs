@@ -23,6 +23,13 @@ pub const TUNED: Peer = Peer {
     configure: configure_tuned,
 };
 
+pub const AIO: Peer = Peer {
+    name: "nginx-aio",
+    settings: "as nginx, with aio threads: files that are not in memory are read by its pool of 32 threads",
+    configure: |setting| configure(setting, "  aio threads;\n"),
+    ..TUNED
+};
+
 fn configure_stock(setting: &Setting<'_>) -> Result<Launch, Failure> {
     let http = format!(
         "  tcp_nopush on;
@@ -49,6 +56,11 @@ events { worker_connections 768; }
 }
 
 fn configure_tuned(setting: &Setting<'_>) -> Result<Launch, Failure> {
+    configure(setting, "")
+}
+
+/// `more`: what is said beside that in the block of HTTP.
+fn configure(setting: &Setting<'_>, more: &str) -> Result<Launch, Failure> {
     let (ssl, tls) = setting.certificate()?.map_or(("", String::new()), |certificate| {
         let (chain, key) = (certificate.chain.display(), certificate.key.display());
         (
@@ -71,7 +83,8 @@ worker_rlimit_nofile 40000;
 events {{ worker_connections {CONNECTIONS}; multi_accept on; }}
 "
         ),
-        http: "  tcp_nopush off;
+        http: &format!(
+            "{more}  tcp_nopush off;
   tcp_nodelay on;
   keepalive_timeout 65s;
   keepalive_requests 1000000000;
@@ -80,7 +93,8 @@ events {{ worker_connections {CONNECTIONS}; multi_accept on; }}
   open_file_cache_min_uses 1;
   open_file_cache_errors on;
   access_log off;
-",
+"
+        ),
         server: &format!(
             "    listen {} backlog=4096{ssl}{http2};
 {tls}    log_not_found off;

@@ -1,0 +1,88 @@
+//! Rows whose files lie on the disk and in no memory: each is asked for once, of a server that has just been started.
+
+use super::counted::{Started, Table, start_one, table};
+use super::lane::Lane;
+use super::load::sequence;
+use super::measure::{cpu_ns, softirq_thread};
+use super::row::{GIB, KIB, MIB};
+use super::timed::median;
+use super::{Run, SERVER_CORE, content};
+use crate::Failure;
+use rustix::fs::{Advice, fadvise};
+use std::fs::File;
+use std::path::PathBuf;
+
+/// Files of one size: enough of them that a round takes a second, few enough that they fit any disk.
+#[derive(Clone, Copy)]
+struct Stock {
+    size: u64,
+    count: u64,
+    connections: u32,
+}
+
+const NOTE: &str = "Median of the rounds. Before each the pages of all files are dropped from memory (their names and places on \
+                    the disk stay known) and the server is started anew; then each file is asked for once. CPU time is that of \
+                    all threads of the server, and of the kernel's that work for it.";
+
+pub fn files_10k(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
+    measure(run, lanes, stock(10 * KIB, 10_000, 64))
+}
+
+pub fn files_100k(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
+    measure(run, lanes, stock(100 * KIB, 5_000, 64))
+}
+
+pub fn files_1m(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
+    measure(run, lanes, stock(MIB, 800, 64))
+}
+
+pub fn files_1g(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
+    measure(run, lanes, stock(GIB, 2, 2))
+}
+
+fn stock(size: u64, count: u64, connections: u32) -> Stock {
+    Stock {
+        size,
+        count,
+        connections,
+    }
+}
+
+fn measure(run: &Run, lanes: &[Lane], stock: Stock) -> Result<Table, Failure> {
+    let folder = content::cold_name(stock.size);
+    let files = run.site.many(&folder, stock.size, stock.count)?;
+    let columns = ["MiB/s", "p99, ms", "µs CPU per MiB", "failed"];
+    let measured = table(lanes, &columns, NOTE, |lane| {
+        let mut rounds: [Vec<f64>; 4] = Default::default();
+        for _ in 0..run.rounds {
+            let figures = round(run, lane, stock, &folder, &files)?;
+            for (all, figure) in rounds.iter_mut().zip(figures) {
+                all.push(figure);
+            }
+        }
+        Ok(rounds.iter().map(|all| median(all)).collect())
+    });
+    std::fs::remove_dir_all(run.site.root().join(&folder))?;
+    Ok(measured)
+}
+
+fn round(run: &Run, lane: &Lane, stock: Stock, folder: &str, files: &[PathBuf]) -> Result<[f64; 4], Failure> {
+    let Started {
+        server, port, scratch, ..
+    } = start_one(run, lane, &[])?;
+    for path in files {
+        fadvise(File::open(path)?, 0, None, Advice::DontNeed)?;
+    }
+    let softirq = softirq_thread(SERVER_CORE);
+    let before = cpu_ns(server.pid(), softirq);
+    let url = format!("http://127.0.0.1:{port}/{folder}/");
+    let count = sequence(&url, stock.connections, stock.count, &scratch)?;
+    let spent = cpu_ns(server.pid(), softirq).saturating_sub(before) as f64 / 1e3;
+    // What the load generator counts when it ends in the middle of answers is less than what was read.
+    Ok([
+        count.mebibytes / count.seconds,
+        count.p99_ms.unwrap_or(f64::NAN),
+        spent / count.mebibytes,
+        (count.failures + count.refused) as f64,
+    ])
+}
