@@ -24,7 +24,7 @@ use super::{Driver, current};
 const STRETCH: usize = 256 * 1024;
 /// Reads at once, so that a disk that hangs does not hold operations without end. Beyond, the pool reads, which has a
 /// bound of its own.
-const MOST: usize = 256;
+const MOST: usize = 1024;
 
 /// Reads that the kernel has, or that nobody has asked about since they ended.
 pub(super) struct Reads {
@@ -129,16 +129,21 @@ impl Drop for Reads {
     }
 }
 
-/// Ends when a stretch of a file is in memory, or cannot be brought there: what went wrong shows again when it is sent.
+/// Ends when all of it is in memory, or cannot be brought there: what went wrong shows again when it is sent.
 pub struct ReadAhead {
     driver: Rc<Driver>,
     file: Arc<File>,
-    offset: u64,
-    left: u64,
-    number: Option<usize>,
+    stretches: Vec<Stretch>,
 }
 
-/// Reads ahead on this thread's ring. `None`: there is none, or it has enough to do.
+struct Stretch {
+    offset: u64,
+    left: u64,
+    /// Of the operation under way for it.
+    number: usize,
+}
+
+/// Reads ahead on this thread's ring, all stretches at once. `None`: there is none, or it has enough to do.
 pub fn read_ahead(file: &Arc<File>, offset: u64, length: u64) -> Option<ReadAhead> {
     read_ahead_on(current()?, file, offset, length)
 }
@@ -147,21 +152,24 @@ pub(super) fn read_ahead_on(driver: Rc<Driver>, file: &Arc<File>, offset: u64, l
     let mut ahead = ReadAhead {
         driver,
         file: Arc::clone(file),
-        offset,
-        left: length,
-        number: None,
+        stretches: Vec::new(),
     };
-    ahead.number = Some(ahead.begin()?);
+    for at in (0..length).step_by(STRETCH) {
+        let (offset, left) = (offset + at, (length - at).min(STRETCH as u64));
+        // What has begun is let go where there is no room for all.
+        let number = ahead.begin(offset, left)?;
+        ahead.stretches.push(Stretch { offset, left, number });
+    }
     Some(ahead)
 }
 
 impl ReadAhead {
-    fn begin(&self) -> Option<usize> {
+    fn begin(&self, offset: u64, length: u64) -> Option<usize> {
         if self.driver.has_failed() {
             return None;
         }
         self.driver.with_state(|state| {
-            let (number, operation) = state.reads.begin(&self.file, self.offset, self.left)?;
+            let (number, operation) = state.reads.begin(&self.file, offset, length)?;
             state.operations += 1;
             state.push(operation, tag(Kind::Read, number));
             Some(number)
@@ -173,27 +181,39 @@ impl Future for ReadAhead {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        while let Some(number) = self.number {
-            let Poll::Ready(result) = self.driver.with_state(|state| state.reads.poll(context, number)) else {
-                return Poll::Pending;
-            };
-            self.number = None;
-            let read = u64::try_from(result).unwrap_or(0).min(self.left);
-            self.offset += read;
-            self.left -= read;
-            // Nothing read: the file has ended, or failed.
-            if read > 0 && self.left > 0 {
-                self.number = self.begin();
+        let mut stretches = std::mem::take(&mut self.stretches);
+        stretches.retain_mut(|stretch| {
+            while let Poll::Ready(result) = self
+                .driver
+                .with_state(|state| state.reads.poll(context, stretch.number))
+            {
+                let read = u64::try_from(result).unwrap_or(0).min(stretch.left);
+                stretch.offset += read;
+                stretch.left -= read;
+                // Nothing read: the file has ended, or failed.
+                if read == 0 || stretch.left == 0 {
+                    return false;
+                }
+                match self.begin(stretch.offset, stretch.left) {
+                    Some(number) => stretch.number = number,
+                    None => return false,
+                }
             }
+            true
+        });
+        self.stretches = stretches;
+        if self.stretches.is_empty() {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
         }
-        Poll::Ready(())
     }
 }
 
 impl Drop for ReadAhead {
     fn drop(&mut self) {
-        if let Some(number) = self.number {
-            self.driver.with_state(|state| state.reads.leave(number));
+        for stretch in &self.stretches {
+            self.driver.with_state(|state| state.reads.leave(stretch.number));
         }
     }
 }
