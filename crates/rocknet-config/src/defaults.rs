@@ -38,6 +38,7 @@ impl Default for Server {
             workers: Workers::Auto,
             backend: Backend::Auto,
             h2c: false,
+            h2c_upgrade: false,
             user: None,
             trusted_proxies: Vec::new(),
             blocking_threads: 4,

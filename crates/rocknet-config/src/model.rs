@@ -45,6 +45,8 @@ pub struct Server {
     pub backend: Backend,
     /// HTTP/2 by prior knowledge in the clear.
     pub h2c: bool,
+    /// HTTP/2 in the clear for who asks for it by `Upgrade: h2c`.
+    pub h2c_upgrade: bool,
     /// The user whose rights the server keeps after binding, when started as root.
     pub user: Option<String>,
     /// Whose word on a request's origin is taken.

@@ -185,6 +185,31 @@ impl OwnedRequest {
         }
     }
 
+    /// The same request as HTTP/2 has it, without the fields whose names are left out.
+    pub fn over_http2(&self, is_left_out: impl Fn(&[u8]) -> bool) -> Self {
+        let mut bytes = self.bytes.to_vec();
+        let mut index = RequestIndex {
+            version: Version::Http2,
+            upgrade: None,
+            fields: FieldIndex::default(),
+            ..self.index.clone()
+        };
+        for field in self.view().fields.lines().filter(|field| !is_left_out(field.name)) {
+            let start = bytes.len();
+            bytes.extend_from_slice(field.name);
+            let value = bytes.len();
+            bytes.extend_from_slice(field.value);
+            index
+                .fields
+                .push(Span::new(start, value), field.known, Span::new(value, bytes.len()));
+        }
+        index.head_size = bytes.len() as u32;
+        Self {
+            bytes: bytes.into(),
+            index,
+        }
+    }
+
     pub fn view(&self) -> Request<'_> {
         self.index.view(&self.bytes)
     }

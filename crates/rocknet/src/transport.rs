@@ -37,7 +37,7 @@ pub fn serve(worker: &Rc<Worker>, socket: OwnedFd, peer: Peer) -> io::Result<()>
     let link = Stream::new(socket)?;
     if view.is_secure {
         spawn(Opening::new(worker, link, client, local).run());
-    } else if view.h2c {
+    } else if view.h2c || view.h2c_upgrade {
         spawn(sniff::serve(Rc::clone(worker), link, client, local));
     } else {
         spawn(h1::Connection::new(worker, link, client, local));

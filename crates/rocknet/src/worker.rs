@@ -86,6 +86,8 @@ pub struct View {
     pub head_limits: HeadLimits,
     /// Whether clients may speak HTTP/2 in the clear.
     pub h2c: bool,
+    /// Whether they may ask for it in HTTP/1.1.
+    pub h2c_upgrade: bool,
     pub ticks: Ticks,
 }
 
@@ -237,6 +239,7 @@ impl View {
             is_guarded: names.is_some_and(|names| is_guarded(snapshot, names)),
             head_limits: head_limits(limits),
             h2c: snapshot.config.server.h2c,
+            h2c_upgrade: snapshot.config.server.h2c_upgrade,
             ticks: Ticks {
                 header: wheel.ticks(limits.header_timeout),
                 body: wheel.ticks(limits.body_idle),

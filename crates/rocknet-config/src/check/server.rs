@@ -45,6 +45,7 @@ fn server(check: &mut Check<'_>, table: Option<&Table>) -> Server {
             _ => Backend::Auto,
         },
         h2c: value::boolean(table, "h2c").unwrap_or(base.h2c),
+        h2c_upgrade: value::boolean(table, "h2c_upgrade").unwrap_or(base.h2c_upgrade),
         user,
         trusted_proxies: table
             .and_then(|t| t.node("trusted_proxies"))

@@ -86,6 +86,16 @@ pub(super) const KEYS: &[Key] = &[
     .default("false")
     .example("h2c = true"),
     Key::new(
+        "h2c_upgrade",
+        &[Scope::Server],
+        Kind::Boolean,
+        "HTTP/2 without TLS for clients that ask for it by `Upgrade: h2c` in their first request, when that comes whole and \
+         without content. RFC 9113 has given this up, and a proxy in front that passes `Upgrade` on unread lets its clients \
+         past its own rules by it: only for old clients that know no other way.",
+    )
+    .default("false")
+    .example("h2c_upgrade = true"),
+    Key::new(
         "trusted_proxies",
         &[Scope::Server],
         Kind::List(&Kind::Text("address, or network as in \"10.0.0.0/8\", or \"unix\"")),

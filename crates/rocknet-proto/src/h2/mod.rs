@@ -13,6 +13,7 @@ mod ready;
 mod settings;
 mod stream;
 mod streams;
+pub mod upgrade;
 
 pub use crate::h1::EncodeError;
 pub use budget::Flood;

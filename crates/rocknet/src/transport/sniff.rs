@@ -1,4 +1,5 @@
-//! Which version a client speaks in the clear: one that begins with the preface of HTTP/2 means it.
+//! Which version a client speaks in the clear: one that begins with the preface of HTTP/2 means it, and one may ask for it
+//! with its first request.
 
 use std::future::poll_fn;
 use std::net::IpAddr;
@@ -6,10 +7,12 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use rocknet_io::link::Link;
+use rocknet_proto::h1::{Content, Received, ServerConnection};
 use rocknet_proto::h2::PREFACE;
 
 use crate::exchange::Client;
 use crate::protocol::deadlines::{Deadlines, Phase};
+use crate::protocol::h2::Upgraded;
 use crate::protocol::{h1, h2};
 use crate::worker::{OpenConnection, Worker};
 
@@ -19,7 +22,8 @@ pub async fn serve<L: Link + Unpin>(worker: Rc<Worker>, mut link: L, client: Cli
     let mut unread = Vec::new();
     let mut deadlines = Deadlines::new(&worker.wheel);
     deadlines.begin(Phase::First, worker.view().ticks.header);
-    while unread.len() < PREFACE.len() && PREFACE.starts_with(&unread) {
+    let knows = worker.view().h2c;
+    while unread.is_empty() || knows && unread.len() < PREFACE.len() && PREFACE.starts_with(&unread) {
         let begun = poll_fn(|context| {
             let input = &mut worker.buffers.borrow_mut().input;
             if let Poll::Ready(received) = link.poll_recv(context, input) {
@@ -39,9 +43,31 @@ pub async fn serve<L: Link + Unpin>(worker: Rc<Worker>, mut link: L, client: Cli
     drop(deadlines);
     let local = local.map(Box::new);
     // Apart, so that this task is no larger than the connection it becomes.
-    if unread.starts_with(PREFACE) {
+    if knows && unread.starts_with(PREFACE) {
         Box::pin(h2::Connection::take_over(open, link, client, local, unread)).await;
+    } else if let Some((agreed, used)) = upgrade(&worker, &unread) {
+        unread.drain(..used);
+        Box::pin(h2::Connection::upgraded(open, link, client, local, unread, agreed)).await;
     } else {
         Box::pin(h1::Connection::take_over(open, link, client, local, unread)).await;
     }
+}
+
+/// A first request that has come whole, has no content, and asks for HTTP/2; and its size. Any other may be answered as it
+/// is (RFC 9110 §7.8).
+fn upgrade(worker: &Worker, unread: &[u8]) -> Option<(Upgraded, usize)> {
+    let view = worker.view();
+    if !view.h2c_upgrade {
+        return None;
+    }
+    let index = &mut worker.buffers.borrow_mut().request;
+    let received = ServerConnection::new().receive(&view.head_limits, unread, index);
+    let Ok(Received::Request {
+        consumed,
+        content: Content::None,
+    }) = received
+    else {
+        return None;
+    };
+    Upgraded::of(&unread[..consumed], index).map(|agreed| (agreed, consumed))
 }

@@ -9,6 +9,7 @@ mod content;
 mod encoding;
 mod files;
 mod framing;
+mod h2c_upgrade;
 mod http2;
 mod interim;
 mod limits;
@@ -31,4 +32,7 @@ mod stop;
 mod support;
 mod tunnels;
 mod websocket;
+#[allow(dead_code)] // shared with tests that use more of it
+#[path = "../wire/mod.rs"]
+mod wire;
 mod workers;

@@ -1,11 +1,11 @@
 //! Frames about the connection and its streams: settings, windows, priorities, pings, resets, and the client's farewell.
 
-use super::{Context, Event, ServerConnection, Step};
+use super::{Config, Context, Event, ServerConnection, Step};
 use crate::h2::budget::Flood;
 use crate::h2::error::{ConnectionFault, ErrorCode, StreamFault};
 use crate::h2::frame::{self, FrameHeader};
 use crate::h2::priority::Priority;
-use crate::h2::stream::Stream;
+use crate::h2::stream::{State, Stream};
 use crate::h2::streams::StreamId;
 
 /// Priorities kept for streams that are not yet open (RFC 9218 §7.1 lets a server bound them): they come right before their
@@ -20,6 +20,12 @@ impl ServerConnection {
             return Ok(None);
         }
         self.budget.spend(Flood::Settings, context.now)?;
+        self.apply_settings(payload)?;
+        frame::settings_ack(context.out);
+        Ok(None)
+    }
+
+    fn apply_settings(&mut self, payload: &[u8]) -> Result<(), ConnectionFault> {
         let settings = self.client.with(payload)?;
         let change = i64::from(settings.initial_window_size) - i64::from(self.client.initial_window_size);
         if change != 0 {
@@ -35,8 +41,19 @@ impl ServerConnection {
             }
         }
         self.client = settings;
-        frame::settings_ack(context.out);
-        Ok(None)
+        Ok(())
+    }
+
+    /// A connection after `Upgrade: h2c`: the client's settings are those that its request has brought, and that request is
+    /// stream 1, which the client has ended. Its preface comes all the same.
+    pub fn upgraded(config: &Config, settings: &[u8]) -> Result<(Self, StreamId), ConnectionFault> {
+        let mut connection = Self::new(config);
+        connection.apply_settings(settings)?;
+        let (send, receive) = (connection.client.initial_window_size, connection.config.stream_window);
+        let stream = Stream::new(1, State::HalfClosedRemote, send, receive);
+        connection.last_client = 1;
+        let id = connection.streams.insert(stream);
+        Ok((connection, id))
     }
 
     #[cold]

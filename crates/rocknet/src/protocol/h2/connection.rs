@@ -17,7 +17,8 @@ use std::task::{Context, Poll, ready};
 use rocknet_io::link::Link;
 use rocknet_io::queue::SendQueue;
 use rocknet_io::wheel::Tick;
-use rocknet_proto::h2::{CONNECTION_WINDOW, Config, STREAM_WINDOW, STREAMS, ServerConnection};
+use rocknet_proto::h2::{CONNECTION_WINDOW, Config, STREAM_WINDOW, STREAMS, ServerConnection, StreamId, upgrade};
+use rocknet_proto::request::{OwnedRequest, RequestIndex};
 
 use super::answer::Answers;
 use super::pushing::Pushes;
@@ -72,6 +73,23 @@ pub struct Connection<L> {
     pub(super) dropped: u32,
 }
 
+/// What a request with `Upgrade: h2c` begins.
+pub struct Upgraded {
+    engine: ServerConnection,
+    id: StreamId,
+    request: OwnedRequest,
+}
+
+impl Upgraded {
+    /// `None`: the request is answered in HTTP/1.1, as it does not ask as it should.
+    pub fn of(head: &[u8], index: &RequestIndex) -> Option<Upgraded> {
+        let settings = upgrade::settings_of(&index.view(head))?;
+        let (engine, id) = ServerConnection::upgraded(&CONFIG, &settings).ok()?;
+        let request = upgrade::as_stream(&OwnedRequest::copy(head, index));
+        Some(Upgraded { engine, id, request })
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     /// Our preface has not been sent.
@@ -120,6 +138,24 @@ impl<L: Link> Connection<L> {
             answers: Answers::default(),
             dropped: 0,
         }
+    }
+
+    /// Goes on with an agreement to `Upgrade: h2c`. The request that asked for it is held, and answered in the first round.
+    pub fn upgraded(
+        open: OpenConnection,
+        link: L,
+        client: Client,
+        local: Option<Box<IpAddr>>,
+        unread: Vec<u8>,
+        agreed: Upgraded,
+    ) -> Connection<L> {
+        let mut connection = Connection::take_over(open, link, client, local, unread);
+        let mut queue = SendQueue::default();
+        queue.buffer().extend_from_slice(upgrade::SWITCHING);
+        connection.backlog = Some(Box::new(queue));
+        connection.engine = agreed.engine;
+        connection.hold_first(agreed.id, agreed.request);
+        connection
     }
 
     /// The scheme of what is asked for over this connection.

@@ -122,6 +122,23 @@ impl<L: Link> Connection<L> {
         }));
     }
 
+    /// Keeps the request that asked for HTTP/2, which has no content.
+    pub(super) fn hold_first(&mut self, id: StreamId, request: OwnedRequest) {
+        let (content, pipe) = RequestContent::piped();
+        pipe.end(Ok(()));
+        let head_only = request.view().method == Method::Head;
+        let request = Rc::new(request);
+        self.answers.insert(Box::new(Answer {
+            id,
+            state: State::Held(Held::Request { request, content }),
+            deadlines: Deadlines::new(&self.open.worker().wheel),
+            facts: Facts::default(),
+            head_only,
+            content: None,
+            page: None,
+        }));
+    }
+
     /// Keeps the answer to what is not taken, as `refuse` would give it.
     #[cold]
     pub(super) fn hold_refusal(&mut self, worker: &Worker, view: &View, id: StreamId, refusal: Refusal) {

@@ -15,4 +15,4 @@ mod tunnelling;
 mod waiting;
 
 pub use block::render;
-pub use connection::Connection;
+pub use connection::{Connection, Upgraded};
