@@ -1,0 +1,203 @@
+//! The server's side of the contract: libraries are loaded and checked, and their controllers called.
+//!
+//! What a library gives is taken at its word: it is code that runs with the rights of the process. What is checked is what
+//! an honest library gets wrong: another version, a table that is too short, a name that is not there.
+
+mod call;
+mod library;
+
+use std::ffi::c_void;
+use std::fmt;
+use std::sync::Arc;
+
+pub use library::{Library, LoadError};
+
+use crate::abi;
+use crate::request::{Level, Refused};
+use call::Call;
+
+/// What can be read of a request. All of it stays as it is while a controller is called.
+pub trait Asked {
+    /// `what` is one of [`abi::METHOD`] and so on; `None` for what is absent or unknown.
+    fn read(&self, what: u32) -> Option<&[u8]>;
+    /// The value of the nth field of that name, whatever its case.
+    fn field(&self, name: &[u8], nth: usize) -> Option<&[u8]>;
+    fn field_at(&self, index: usize) -> Option<(&[u8], &[u8])>;
+    fn content(&self) -> &[u8];
+}
+
+/// What takes an answer. What it refuses it has to remember: libraries need not look.
+pub trait Answer {
+    fn set_status(&mut self, status: u32) -> Result<(), Refused>;
+    fn add_field(&mut self, name: &[u8], value: &[u8]) -> Result<(), Refused>;
+    fn write(&mut self, data: &[u8]) -> Result<(), Refused>;
+    /// Something was given that is nothing: no memory, or a length that no memory has.
+    fn refuse(&mut self);
+    fn log(&self, level: Level, line: &[u8]);
+}
+
+/// A controller of a library, which stays loaded for as long as one of these lives.
+#[derive(Clone)]
+pub struct Controller(Arc<Held>);
+
+struct Held {
+    library: Arc<Library>,
+    entry: abi::Controller,
+    name: String,
+}
+
+// SAFETY: the entry holds functions, and a name that is not used any more; the contract lets the functions be called on
+// any thread.
+unsafe impl Send for Held {}
+// SAFETY: as above; the contract says that calls for different requests overlap.
+unsafe impl Sync for Held {}
+
+/// What a controller keeps of one request from call to call. When this is dropped it is told that the request has ended.
+#[derive(Default)]
+pub struct State {
+    /// What the controller has set, and whose it is.
+    held: Option<(*mut c_void, Controller)>,
+}
+
+// SAFETY: the contract lets every call come on another thread.
+unsafe impl Send for State {}
+
+/// How a call ended that did not fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Went {
+    On,
+    /// No more content is wanted.
+    Enough,
+}
+
+/// What a controller gave instead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Failed(pub i64);
+
+impl Controller {
+    /// The one of that name, if the library has it.
+    pub fn find(library: &Arc<Library>, name: &str) -> Option<Controller> {
+        let (name, entry) = library.entries().iter().find(|(own, _)| own == name)?;
+        Some(Controller(Arc::new(Held {
+            library: Arc::clone(library),
+            entry: *entry,
+            name: name.clone(),
+        })))
+    }
+
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    pub fn library(&self) -> &Arc<Library> {
+        &self.0.library
+    }
+
+    /// Whether content is taken in pieces, by [`Controller::take`].
+    pub fn takes(&self) -> bool {
+        self.0.entry.take.is_some()
+    }
+
+    /// Whether more of the body comes from [`Controller::give`].
+    pub fn gives(&self) -> bool {
+        self.0.entry.give.is_some()
+    }
+
+    pub fn answer(&self, asked: &dyn Asked, answer: &mut dyn Answer, state: &mut State) -> Result<Went, Failed> {
+        let Some(function) = self.0.entry.answer else {
+            return Err(Failed(abi::UNKNOWN.into()));
+        };
+        let user = self.0.library.user();
+        self.call(asked, answer, state, |call| {
+            // SAFETY: this is what the contract says the function takes; the call outlives it, and `user` is its own.
+            went(unsafe { function(call, user) })
+        })
+    }
+
+    /// A piece of content, or its end.
+    pub fn take(
+        &self,
+        asked: &dyn Asked,
+        answer: &mut dyn Answer,
+        state: &mut State,
+        piece: Option<&[u8]>,
+    ) -> Result<Went, Failed> {
+        let Some(function) = self.0.entry.take else {
+            return Err(Failed(abi::UNKNOWN.into()));
+        };
+        let user = self.0.library.user();
+        let (data, size) = piece.map_or((std::ptr::null(), 0), |piece| (piece.as_ptr().cast(), piece.len()));
+        self.call(asked, answer, state, |call| {
+            // SAFETY: as in `answer`; the piece outlives the call too.
+            went(unsafe { function(call, user, data, size) })
+        })
+    }
+
+    /// Has more of the body put into `room`, and tells how much: 0 at the end.
+    pub fn give(
+        &self,
+        asked: &dyn Asked,
+        answer: &mut dyn Answer,
+        state: &mut State,
+        room: &mut [u8],
+    ) -> Result<usize, Failed> {
+        let Some(function) = self.0.entry.give else {
+            return Ok(0);
+        };
+        let user = self.0.library.user();
+        let (start, size) = (room.as_mut_ptr().cast(), room.len());
+        self.call(asked, answer, state, |call| {
+            // SAFETY: as in `answer`; the room outlives the call too, and nobody else uses it.
+            let given = unsafe { function(call, user, start, size) };
+            match usize::try_from(given) {
+                Ok(given) if given <= size => Ok(given),
+                // It has written beyond its room, or cannot count.
+                _ => Err(Failed(given)),
+            }
+        })
+    }
+
+    fn call<T>(
+        &self,
+        asked: &dyn Asked,
+        answer: &mut dyn Answer,
+        state: &mut State,
+        function: impl FnOnce(*mut abi::Request) -> T,
+    ) -> T {
+        let before = state.held.as_ref().map_or(std::ptr::null_mut(), |held| held.0);
+        let mut call = Call::new(asked, answer, before);
+        let went = function(call.raw());
+        let after = call.state();
+        match &mut state.held {
+            Some(held) => held.0 = after,
+            None if after.is_null() => {}
+            held => *held = Some((after, self.clone())),
+        }
+        went
+    }
+}
+
+fn went(code: i32) -> Result<Went, Failed> {
+    match code {
+        abi::OK => Ok(Went::On),
+        abi::ENOUGH => Ok(Went::Enough),
+        code => Err(Failed(code.into())),
+    }
+}
+
+impl Drop for State {
+    fn drop(&mut self) {
+        if let Some((state, controller)) = self.held.take()
+            && let (false, Some(end)) = (state.is_null(), controller.0.entry.end)
+        {
+            // SAFETY: the state is the controller's own, nothing else will be called with it, and the library is held.
+            unsafe { end(state, controller.0.library.user()) }
+        }
+    }
+}
+
+impl fmt::Debug for Controller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Controller({})", self.0.name)
+    }
+}
