@@ -80,6 +80,14 @@ const PACKAGES: &[Package] = &[
         &[Test],
         "runs scripts where there is no php-fpm",
     ),
+    package(
+        "gcc",
+        "gcc",
+        &[Test],
+        "builds the controllers of the tests, and the example in C",
+    ),
+    package("g++", "g++", &[Test], "builds the example of a controller in C++"),
+    package("go", "golang-go", &[Test], "builds the example of a controller in Go"),
     package("strace", "strace", &[Test, Bench], "counts system calls per request"),
     package(
         "chromium",

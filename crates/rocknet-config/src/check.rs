@@ -2,6 +2,7 @@
 
 mod acme;
 mod clash;
+mod controller;
 mod host;
 mod keys;
 mod listen;

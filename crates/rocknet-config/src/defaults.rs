@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::model::{
     AccessLog, Acme, AcmeCa, Backend, Cache, Challenge, Config, Events, Level, Limits, Listen, Log, LogTarget, Mode,
-    Place, Priority, Rotate, Server, Settings, Site, Symlinks, Tls, TlsVersion, Workers,
+    Place, Priority, Rotate, RunOn, Server, Settings, Site, Symlinks, Tls, TlsVersion, Workers,
 };
 
 /// Ports of a site that says nothing else, in the clear and under TLS: the web's own in `prod`, those that a plain user
@@ -146,6 +146,8 @@ impl Default for Settings {
             symlinks: Symlinks::Inside,
             php: None,
             proxy: None,
+            controller: None,
+            run_on: RunOn::Worker,
             compress: true,
             headers: BTreeMap::new(),
             errors: BTreeMap::new(),

@@ -2,7 +2,7 @@
 
 use crate::check::matches;
 use crate::model::{AccessFormat, CertificateSource, Config, HostPattern, Listen, LogTarget, Pattern, Place, Priority};
-use crate::model::{Route, Rule, RuleAction, Settings, Site, SiteTls, Symlinks};
+use crate::model::{Route, Rule, RuleAction, RunOn, Settings, Site, SiteTls, Symlinks};
 use crate::units;
 
 /// One setting as it applies.
@@ -177,6 +177,14 @@ fn each_setting(settings: &Settings, add: &mut dyn FnMut(&str, String)) {
     }
     if let Some(fallback) = &settings.fallback {
         add("fallback", quoted(fallback));
+    }
+    if let Some(controller) = &settings.controller {
+        let run_on = match settings.run_on {
+            RunOn::Worker => "worker",
+            RunOn::Network => "network",
+        };
+        add("controller", quoted(&controller.to_string()));
+        add("run_on", quoted(run_on));
     }
     add("compress", settings.compress.to_string());
     let symlinks = match settings.symlinks {

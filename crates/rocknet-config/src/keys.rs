@@ -2,6 +2,7 @@
 
 mod acme;
 mod cache;
+mod controller;
 mod later;
 mod limits;
 mod log;
@@ -138,6 +139,7 @@ pub fn all() -> impl Iterator<Item = &'static Key> {
         tls::KEYS,
         acme::KEYS,
         proxy::KEYS,
+        controller::KEYS,
         later::KEYS,
     ]
     .into_iter()

@@ -1,6 +1,7 @@
 //! The configuration as meant: what the server acts on, every default filled in, every reference resolved.
 
 mod acme;
+mod controller;
 mod php;
 mod proxy;
 mod rule;
@@ -11,6 +12,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use acme::{Acme, AcmeCa, Challenge, Dns, DnsZone, Secret, SharedKey};
+pub use controller::{Controller, RunOn};
 pub use php::{Php, PhpVersion};
 pub use proxy::{Balance, Health, Host, Network, Proxy, Upstream, Weighted};
 pub use rule::{Conditions, Rule, RuleAction};
@@ -313,6 +315,9 @@ pub struct Settings {
     pub php: Option<Php>,
     /// Who answers in this server's place.
     pub proxy: Option<Proxy>,
+    /// Answers in place of files.
+    pub controller: Option<Controller>,
+    pub run_on: RunOn,
     pub compress: bool,
     /// Added to every answer; an empty value removes the field.
     pub headers: BTreeMap<String, String>,

@@ -1,5 +1,6 @@
 //! From a request to what answers it: host → site, path → scope, then the cache or a handler.
 
+mod controllers;
 mod encoding;
 mod proxied;
 mod rules;
@@ -331,6 +332,9 @@ fn find(
                 preloads,
                 patience: Some(proxy.patience(&worker.wheel)),
             })
+        }
+        Action::Controller(controller) => {
+            controllers::answer(worker, scope, controller, request, owned, content, path, client, secure)
         }
         Action::Welcome => respond(
             worker,

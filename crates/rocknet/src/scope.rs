@@ -1,6 +1,7 @@
 //! A scope is a place in a site where the same actions and filters apply: the site itself, or one of its routes.
 
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -11,11 +12,12 @@ use rocknet_config::model::{Priority, Settings, Symlinks};
 use rocknet_io::beneath::{self, Root};
 
 use crate::handler::Handler;
+use crate::handler::controller::Controller;
 use crate::handler::php;
 use crate::handler::proxy::Proxy;
 use crate::open_folder::Folder;
 use crate::preload::Preloads;
-use crate::routing::{BadRedirect, Redirects, RouteTrie};
+use crate::routing::{Redirects, RouteTrie};
 
 /// Settings made ready for use.
 pub struct Scope {
@@ -42,6 +44,8 @@ pub enum Action {
     Files(FileTree),
     /// Another server does.
     Proxy(Proxy),
+    /// A function of a shared library.
+    Controller(Arc<Controller>),
     /// The page of a fresh install.
     Welcome,
     /// Something brought in by the program that embeds the server.
@@ -61,11 +65,12 @@ pub struct FileTree {
 }
 
 impl Scope {
-    pub fn new(settings: &Settings, max_cached_file: u64) -> Result<Scope, BadRedirect> {
-        let action = match (&settings.proxy, &settings.root) {
-            (Some(proxy), _) => Action::Proxy(Proxy::new(proxy)),
-            (None, Some(folder)) => Action::Files(FileTree::new(folder, settings)),
-            (None, None) => Action::Welcome,
+    pub fn new(settings: &Settings, max_cached_file: u64) -> Result<Scope, Box<dyn Error>> {
+        let action = match (&settings.controller, &settings.proxy, &settings.root) {
+            (Some(wanted), ..) => Action::Controller(Arc::new(Controller::new(wanted, settings)?)),
+            (None, Some(proxy), _) => Action::Proxy(Proxy::new(proxy)),
+            (None, None, Some(folder)) => Action::Files(FileTree::new(folder, settings)),
+            (None, None, None) => Action::Welcome,
         };
         Ok(Scope {
             redirects: Redirects::new(&settings.redirects)?,
@@ -127,7 +132,7 @@ impl Scope {
     pub fn takes_tunnels(&self) -> bool {
         match self.action {
             Action::Custom(_) | Action::Proxy(_) => true,
-            Action::Files(_) | Action::Welcome => false,
+            Action::Files(_) | Action::Controller(_) | Action::Welcome => false,
         }
     }
 

@@ -52,9 +52,13 @@ pub(super) fn root(check: &mut Check<'_>, node: &Node) -> Option<PathBuf> {
 
 /// A file to read when the server starts. That it is not there stops only a check; see [`Purpose`].
 pub(super) fn file(check: &mut Check<'_>, key: &str, node: &Node) -> Option<PathBuf> {
-    let text = node.as_text()?;
-    disk(check, key, text, node.span)?;
-    let path = check.resolve(node.span, text);
+    file_at(check, key, node.as_text()?, node.span)
+}
+
+/// As [`file`], where the path is a part of what is written.
+pub(super) fn file_at(check: &mut Check<'_>, key: &str, text: &str, span: Span) -> Option<PathBuf> {
+    disk(check, key, text, span)?;
+    let path = check.resolve(span, text);
     let fault = match check.env.kind(&path) {
         Some(Kind::File | Kind::Other) => return Some(path),
         Some(Kind::Directory) => "is a folder",
@@ -66,7 +70,7 @@ pub(super) fn file(check: &mut Check<'_>, key: &str, node: &Node) -> Option<Path
     };
     let message = format!("`{key}`: the file {} {fault}", path.display());
     let help = "correct the path; a relative path begins at the file it is written in".to_owned();
-    check.tell(severity, Code::Missing, node.span, message, help);
+    check.tell(severity, Code::Missing, span, message, help);
     Some(path)
 }
 

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use crate::check::words::short;
-use crate::check::{Check, path, pattern, php, proxy, value};
+use crate::check::{Check, controller, path, pattern, php, proxy, value};
 use crate::defaults;
 use crate::file::{Entry, Node, Table, Value};
 use crate::finding::Code;
-use crate::model::{Pattern, Priority, Redirect, Settings, Symlinks};
+use crate::model::{Pattern, Priority, Redirect, RunOn, Settings, Symlinks};
 use crate::source::Span;
 
 /// Fields the server writes or acts on itself: set by hand they would tear message framing apart.
@@ -27,7 +27,19 @@ const MAX_PUSH: usize = 32;
 
 /// Keys whose place `explain` tells, beside those of maps, which are told one by one.
 const SCALARS: &[&str] = &[
-    "root", "index", "browse", "fallback", "try", "tls", "compress", "symlinks", "priority", "php", "proxy",
+    "root",
+    "index",
+    "browse",
+    "fallback",
+    "try",
+    "tls",
+    "compress",
+    "symlinks",
+    "priority",
+    "php",
+    "proxy",
+    "controller",
+    "run_on",
 ];
 
 pub(super) fn build(check: &mut Check<'_>, table: &Table, base: &Settings) -> Settings {
@@ -53,6 +65,12 @@ pub(super) fn build(check: &mut Check<'_>, table: &Table, base: &Settings) -> Se
         }
         None => {}
     }
+    controller::build(check, table, &mut settings);
+    settings.run_on = match value::text(some, "run_on") {
+        Some("worker") => RunOn::Worker,
+        Some("network") => RunOn::Network,
+        _ => settings.run_on,
+    };
     if let Some(node) = table.node("index") {
         settings.index = index(check, node);
     } else if !settings.places.contains_key("index") {

@@ -90,7 +90,8 @@ fn site(
     }
     let routes = routes(check, table, &settings);
     let rules = rule::build(check, table);
-    let serves = |s: &Settings| s.root.is_some() || s.proxy.is_some() || !s.redirects.is_empty();
+    let serves =
+        |s: &Settings| s.root.is_some() || s.proxy.is_some() || s.controller.is_some() || !s.redirects.is_empty();
     let idle = rules.is_empty() && !serves(&settings) && !routes.iter().any(|route| serves(&route.settings));
     // Where something else is wrong, the root may be what was meant by it.
     if idle && check.report.errors() == 0 {

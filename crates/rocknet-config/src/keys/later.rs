@@ -17,13 +17,6 @@ pub(super) const KEYS: &[Key] = &[
     ),
     later("cgi", BOTH, "Runs programs for requests.", "CGI"),
     later("fastcgi", BOTH, "Passes requests on by FastCGI.", "FastCGI"),
-    later(
-        "controller",
-        BOTH,
-        "A function in a shared object that answers.",
-        "controllers",
-    ),
-    later("run_on", BOTH, "Which threads run a controller.", "controllers"),
     later("auth", BOTH, "Users and their password hashes.", "passwords").elsewhere(&[
         "auth_basic",
         "basicauth",

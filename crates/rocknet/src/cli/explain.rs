@@ -136,7 +136,12 @@ fn find<'c>(config: &'c Config, url: &Url<'_>, path: &str) -> Option<Explanation
 
 /// What the server would answer, found by the very code that answers.
 fn leads_to(settings: &Settings, url: &Url<'_>, path: &str) -> Result<String, Failure> {
-    let scope = Scope::new(settings, 0).map_err(|error| Failure::Failed(error.to_string()))?;
+    // To tell who answers, nobody's code has to be run.
+    let without = Settings {
+        controller: None,
+        ..settings.clone()
+    };
+    let scope = Scope::new(&without, 0).map_err(|error| Failure::Failed(error.to_string()))?;
     let mut location = Vec::new();
     let asked = Asked {
         path,
@@ -145,6 +150,9 @@ fn leads_to(settings: &Settings, url: &Url<'_>, path: &str) -> Result<String, Fa
     };
     if let Some(code) = scope.redirects.find(&asked, &mut location) {
         return Ok(format!("redirect {code} to {}", String::from_utf8_lossy(&location)));
+    }
+    if let Some(controller) = &settings.controller {
+        return Ok(format!("the controller {controller}"));
     }
     if let Some(proxy) = &settings.proxy {
         let names: Vec<String> = proxy.to.iter().map(|to| to.upstream.to_string()).collect();

@@ -6,6 +6,7 @@ mod cache;
 mod cache_bounds;
 mod conditions;
 mod content;
+mod controllers;
 mod encoding;
 mod files;
 mod framing;

@@ -158,6 +158,11 @@ impl Client {
         }
     }
 
+    /// The length of content in chunks whose head was read.
+    pub fn rest_of_chunks(&mut self) -> usize {
+        self.chunks().len()
+    }
+
     fn line(&mut self) -> String {
         let end = loop {
             if let Some(at) = find(&self.unread, b"\r\n") {

@@ -5,6 +5,7 @@ pub mod fastcgi;
 pub mod folder;
 pub mod handlers;
 pub mod http2;
+pub mod library;
 pub mod running;
 pub mod upstream;
 

@@ -1,0 +1,30 @@
+//! Keys of controllers: functions in shared libraries that answer.
+
+use super::{Key, Kind, Scope, Word};
+
+const BOTH: &[Scope] = &[Scope::Site, Scope::Route];
+
+pub(super) const KEYS: &[Key] = &[
+    Key::new(
+        "controller",
+        BOTH,
+        Kind::Either(&[Kind::Boolean, Kind::Text("\"library:name\"")]),
+        "A controller that answers: the file of a shared library, relative to the file it is written in, a colon, and the \
+         name that the library has for it. `false` takes back what the site says; a route with a `root` of its own has \
+         its files again. A library is loaded when the server starts, and at a reload if its file has changed. It is \
+         trusted code: it may do what the server may. How to write one stands in docs/controllers.md.",
+    )
+    .example("controller = \"controllers/hello.so:hello\"")
+    .elsewhere(&["handler", "module", "LoadModule", "load_module"]),
+    Key::new(
+        "run_on",
+        BOTH,
+        Kind::Choice(&[
+            Word::new("worker", "in the pool of blocking threads, by the `priority` of the route"),
+            Word::new("network", "on the thread of the connection, which serves nobody else meanwhile: for what takes microseconds"),
+        ]),
+        "Where a controller runs.",
+    )
+    .default("\"worker\"")
+    .example("run_on = \"network\""),
+];

@@ -1,0 +1,137 @@
+//! A request as controllers may read it.
+
+use std::cell::OnceCell;
+use std::rc::Rc;
+
+use rocknet_controller::{abi, host};
+use rocknet_proto::request::{OwnedRequest, Request};
+use rustls::ProtocolVersion;
+
+use crate::exchange::{Client, Secure};
+
+/// Whom a request comes from, and over what.
+#[derive(Clone, Copy)]
+pub struct Origin<'a> {
+    pub client: Client,
+    pub is_secure: bool,
+    tls_version: Option<&'static str>,
+    certificate: Option<&'a str>,
+}
+
+impl<'a> Origin<'a> {
+    pub fn new(client: Client, secure: Option<&'a Secure>) -> Origin<'a> {
+        Origin {
+            client,
+            is_secure: secure.is_some(),
+            tls_version: secure.and_then(|secure| secure.version).and_then(version),
+            certificate: secure
+                .and_then(|secure| secure.client.as_ref())
+                .map(|client| client.subject.as_str()),
+        }
+    }
+}
+
+fn version(version: ProtocolVersion) -> Option<&'static str> {
+    match version {
+        ProtocolVersion::TLSv1_2 => Some("TLSv1.2"),
+        ProtocolVersion::TLSv1_3 => Some("TLSv1.3"),
+        _ => None,
+    }
+}
+
+/// A request where it lies.
+pub struct Here<'a> {
+    pub request: Request<'a>,
+    /// Decoded and normalised.
+    pub path: &'a str,
+    pub content: &'a [u8],
+    pub origin: Origin<'a>,
+    /// Address and port of the client, once somebody asks for them.
+    client: OnceCell<Option<(String, String)>>,
+}
+
+impl<'a> Here<'a> {
+    pub fn new(request: Request<'a>, path: &'a str, content: &'a [u8], origin: Origin<'a>) -> Here<'a> {
+        Here {
+            request,
+            path,
+            content,
+            origin,
+            client: OnceCell::new(),
+        }
+    }
+
+    fn client(&self) -> Option<&(String, String)> {
+        let text = || match self.origin.client {
+            Client::Ip { address, port } => Some((address.to_canonical().to_string(), port.to_string())),
+            Client::Local => None,
+        };
+        self.client.get_or_init(text).as_ref()
+    }
+}
+
+impl host::Asked for Here<'_> {
+    fn read(&self, what: u32) -> Option<&[u8]> {
+        let request = &self.request;
+        match what {
+            abi::METHOD => Some(request.method_name),
+            abi::PATH => Some(request.path),
+            abi::DECODED_PATH => Some(self.path.as_bytes()),
+            abi::QUERY => request.query,
+            abi::TARGET => Some(request.target),
+            abi::HOST => Some(request.authority),
+            abi::VERSION => Some(request.version.as_str().as_bytes()),
+            abi::SCHEME => Some(if self.origin.is_secure { b"https" } else { b"http" }),
+            abi::CLIENT_ADDRESS => self.client().map(|(address, _)| address.as_bytes()),
+            abi::CLIENT_PORT => self.client().map(|(_, port)| port.as_bytes()),
+            abi::CLIENT_CERTIFICATE => self.origin.certificate.map(str::as_bytes),
+            abi::TLS_VERSION => self.origin.tls_version.map(str::as_bytes),
+            _ => None,
+        }
+    }
+
+    fn field(&self, name: &[u8], nth: usize) -> Option<&[u8]> {
+        self.request.fields.by_name(name).nth(nth)
+    }
+
+    fn field_at(&self, index: usize) -> Option<(&[u8], &[u8])> {
+        self.request.fields.iter().nth(index)
+    }
+
+    fn content(&self) -> &[u8] {
+        self.content
+    }
+}
+
+/// A request that outlives the read it came with, and may go to another thread.
+pub struct Kept {
+    request: OwnedRequest,
+    path: Box<str>,
+    client: Client,
+    is_secure: bool,
+    tls_version: Option<&'static str>,
+    certificate: Option<Box<str>>,
+}
+
+impl Kept {
+    pub fn new(request: Rc<OwnedRequest>, path: Box<str>, origin: &Origin<'_>) -> Kept {
+        Kept {
+            request: Rc::unwrap_or_clone(request),
+            path,
+            client: origin.client,
+            is_secure: origin.is_secure,
+            tls_version: origin.tls_version,
+            certificate: origin.certificate.map(Into::into),
+        }
+    }
+
+    pub fn here<'a>(&'a self, content: &'a [u8]) -> Here<'a> {
+        let origin = Origin {
+            client: self.client,
+            is_secure: self.is_secure,
+            tls_version: self.tls_version,
+            certificate: self.certificate.as_deref(),
+        };
+        Here::new(self.request.view(), &self.path, content, origin)
+    }
+}

@@ -1,0 +1,230 @@
+//! An answer while a controller makes it: checked as it comes, so that nothing leaves that could not have been meant.
+
+use std::sync::Arc;
+
+use rocknet_controller::host::Answer;
+use rocknet_controller::{Level, Refused};
+use rocknet_proto::semantics::fields::{is_field_value, is_token};
+use rocknet_proto::status::Status;
+
+use super::trouble::Trouble;
+use crate::response::{FieldList, Response, Text};
+
+/// Fields of one answer, and bytes of their names and values: more than any client takes.
+const MAX_FIELDS: usize = 256;
+const MAX_HEAD: usize = 64 * 1024;
+/// Bytes of a body that is written whole. All of it is held until the client has it; what is larger is given in pieces.
+const MAX_BODY: usize = 16 * 1024 * 1024;
+/// Bytes of one line in the log, and lines of one request: a controller that complains of every byte is not to fill the
+/// disk.
+const MAX_LINE: usize = 2 * 1024;
+const MAX_LINES: u32 = 64;
+
+/// Fields that rule a connection or frame a message: the protocol's own, which no application can know. `Date` is the
+/// server's too.
+const NOT_ITS_OWN: [&str; 9] = [
+    "connection",
+    "content-length",
+    "date",
+    "keep-alive",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+pub struct Draft {
+    /// Who makes it, for the log.
+    controller: Arc<str>,
+    status: Option<Status>,
+    fields: FieldList,
+    head: usize,
+    body: Vec<u8>,
+    /// What could not be sent; the first of all.
+    refused: Option<Refused>,
+    /// The head has left.
+    pub has_begun: bool,
+    lines: std::cell::Cell<u32>,
+}
+
+impl Draft {
+    pub fn new(controller: &Arc<str>) -> Draft {
+        Draft {
+            controller: Arc::clone(controller),
+            status: None,
+            fields: FieldList::default(),
+            head: 0,
+            body: Vec::new(),
+            refused: None,
+            has_begun: false,
+            lines: std::cell::Cell::new(0),
+        }
+    }
+
+    /// The answer without its body, and what was written of that. Nothing more is taken from here on.
+    pub fn begin(&mut self) -> Result<(Response, Vec<u8>), Trouble> {
+        self.has_begun = true;
+        if let Some(refused) = self.refused {
+            return Err(Trouble::Refused(refused));
+        }
+        let mut response = Response::new(self.status.ok_or(Trouble::NoStatus)?);
+        response.fields = std::mem::take(&mut self.fields);
+        Ok((response, std::mem::take(&mut self.body)))
+    }
+
+    fn spoil(&mut self, why: Refused) -> Result<(), Refused> {
+        self.refused.get_or_insert(why);
+        Err(why)
+    }
+}
+
+impl Answer for Draft {
+    fn set_status(&mut self, status: u32) -> Result<(), Refused> {
+        if self.has_begun {
+            return Err(Refused::Late);
+        }
+        let status = u16::try_from(status).ok().filter(|status| (200..600).contains(status));
+        match status.and_then(Status::new) {
+            Some(status) => {
+                self.status = Some(status);
+                Ok(())
+            }
+            None => self.spoil(Refused::Invalid),
+        }
+    }
+
+    fn add_field(&mut self, name: &[u8], value: &[u8]) -> Result<(), Refused> {
+        if self.has_begun {
+            return Err(Refused::Late);
+        }
+        let value = value.trim_ascii();
+        if !is_token(name) || !is_field_value(value) {
+            return self.spoil(Refused::Invalid);
+        }
+        if NOT_ITS_OWN.iter().any(|own| name.eq_ignore_ascii_case(own.as_bytes())) {
+            return Err(Refused::NotYours);
+        }
+        self.head += name.len() + value.len();
+        if self.head > MAX_HEAD || self.fields.iter().count() >= MAX_FIELDS {
+            return self.spoil(Refused::TooMuch);
+        }
+        self.fields.add(text(name), text(value));
+        Ok(())
+    }
+
+    fn write(&mut self, data: &[u8]) -> Result<(), Refused> {
+        if self.has_begun {
+            return Err(Refused::Late);
+        }
+        if self.body.len() + data.len() > MAX_BODY {
+            return self.spoil(Refused::TooMuch);
+        }
+        self.body.extend_from_slice(data);
+        Ok(())
+    }
+
+    fn refuse(&mut self) {
+        let _ = self.spoil(Refused::Invalid);
+    }
+
+    fn log(&self, level: Level, line: &[u8]) {
+        let lines = self.lines.get();
+        if lines > MAX_LINES {
+            return;
+        }
+        self.lines.set(lines + 1);
+        if lines == MAX_LINES {
+            tracing::warn!(controller = %self.controller, "more than {MAX_LINES} lines for one request; the rest is left out");
+            return;
+        }
+        tell(level, &self.controller, line);
+    }
+}
+
+/// A line of a controller's own.
+fn tell(level: Level, controller: &str, line: &[u8]) {
+    let line = String::from_utf8_lossy(&line[..line.len().min(MAX_LINE)]);
+    match level {
+        Level::Error => tracing::error!(%controller, "{line}"),
+        Level::Warn => tracing::warn!(%controller, "{line}"),
+        Level::Debug => tracing::debug!(%controller, "{line}"),
+        _ => tracing::info!(%controller, "{line}"),
+    }
+}
+
+/// A line that belongs to no request.
+pub fn log(level: Level, line: &[u8]) {
+    tell(level, "-", line);
+}
+
+/// Values are UTF-8 mostly; what is not is taken for Latin-1, as HTTP once had it (RFC 9110 §5.5).
+fn text(bytes: &[u8]) -> Text {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Text::Owned(text.to_owned()),
+        Err(_) => Text::Owned(bytes.iter().copied().map(char::from).collect()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the draft says to each, and the status that comes of all.
+    #[track_caller]
+    fn check(work: impl Fn(&mut Draft) -> Result<(), Refused>, said: Result<(), Refused>, status: Option<u16>) {
+        let mut draft = Draft::new(&Arc::from("x"));
+        draft.set_status(200).expect("a good status");
+        assert_eq!(work(&mut draft), said);
+        let found = draft.begin().ok().map(|(response, _)| response.status.code());
+        assert_eq!(found, status);
+        assert_eq!(draft.write(b"x"), Err(Refused::Late));
+        assert_eq!(draft.set_status(200), Err(Refused::Late));
+        assert_eq!(draft.add_field(b"a", b"b"), Err(Refused::Late));
+    }
+
+    #[test]
+    fn what_cannot_be_sent_is_refused() {
+        let bad = Err(Refused::Invalid);
+        for status in [0, 100, 101, 199, 600, 65_736, u32::MAX] {
+            check(|draft| draft.set_status(status), bad, None);
+        }
+        for status in [201, 304, 599] {
+            check(|draft| draft.set_status(status.into()), Ok(()), Some(status));
+        }
+        for (name, value) in [
+            (&b""[..], &b"x"[..]),
+            (b"a b", b"x"),
+            (b"a:", b"x"),
+            (b"a\0", b"x"),
+            (b"a\r\nb", b"x"),
+            (b"a", b"x\r\nb: c"),
+            (b"a", b"x\0"),
+            (b"a", b"\x01"),
+        ] {
+            check(|draft| draft.add_field(name, value), bad, None);
+        }
+        for name in ["Content-Length", "transfer-encoding", "CONNECTION", "Date"] {
+            check(
+                |draft| draft.add_field(name.as_bytes(), b"1"),
+                Err(Refused::NotYours),
+                Some(200),
+            );
+        }
+        check(|draft| draft.add_field(b"a", b" x\t"), Ok(()), Some(200));
+    }
+
+    #[test]
+    fn bounds_are_met_from_both_sides() {
+        let much = Err(Refused::TooMuch);
+        let head = |size: usize| move |draft: &mut Draft| draft.add_field(b"a", &vec![b'x'; size - 1]);
+        check(head(MAX_HEAD), Ok(()), Some(200));
+        check(head(MAX_HEAD + 1), much, None);
+        let fields = |count: usize| move |draft: &mut Draft| (0..count).try_for_each(|_| draft.add_field(b"a", b"b"));
+        check(fields(MAX_FIELDS), Ok(()), Some(200));
+        check(fields(MAX_FIELDS + 1), much, None);
+        let body = |size: usize| move |draft: &mut Draft| draft.write(&vec![0; size]);
+        check(body(MAX_BODY), Ok(()), Some(200));
+        check(body(MAX_BODY + 1), much, None);
+    }
+}

@@ -1,0 +1,189 @@
+//! Controllers: functions in shared libraries that answer, on the thread of the connection or in the pool.
+//!
+//! ```text
+//! Exchange ─▶ asked.rs ─▶ talk.rs ⇄ rocknet-controller's host ⇄ the library    load.rs: one for each file
+//!                            │
+//!    Response ◀─ draft.rs: status and fields, and a body that is whole, or comes by body.rs
+//! ```
+
+mod asked;
+mod body;
+mod draft;
+mod load;
+mod talk;
+mod trouble;
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use rocknet_config::model::{self, RunOn, Settings};
+use rocknet_controller::host::{self, State, Went};
+use rocknet_proto::request::Request;
+
+use self::asked::{Here, Kept};
+use self::draft::Draft;
+use self::talk::{Step, Talk};
+use self::trouble::Trouble;
+use crate::exchange::{Client, Exchange, RequestContent, Secure};
+use crate::response::{Body, Response};
+use crate::scope::Scope;
+use crate::worker::Worker;
+
+pub use self::asked::Origin;
+pub use self::load::LoadError;
+
+/// Content that a controller is given whole. All of it is held, for as many requests as come at once; what is larger is
+/// taken in pieces.
+const MAX_CONTENT: usize = 1024 * 1024;
+
+/// What answers in a scope.
+pub struct Controller {
+    /// As it is written, for the log.
+    name: Arc<str>,
+    place: Place,
+    loaded: host::Controller,
+}
+
+/// Where it runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Network,
+    Worker,
+}
+
+impl Controller {
+    /// The one that settings name, its library loaded.
+    pub fn new(wanted: &model::Controller, settings: &Settings) -> Result<Controller, String> {
+        let loaded = load::controller(wanted).map_err(|error| {
+            let at = settings.places.get("controller");
+            let at = at.map_or(String::new(), |place| {
+                format!("{}:{}: ", place.file.display(), place.line)
+            });
+            format!("{at}`controller = \"{wanted}\"`: {error}")
+        })?;
+        Ok(Controller {
+            name: wanted.to_string().into(),
+            place: match settings.run_on {
+                RunOn::Network => Place::Network,
+                RunOn::Worker => Place::Worker,
+            },
+            loaded,
+        })
+    }
+
+    /// Answers where that needs no wait, and nothing that outlives this call.
+    #[inline]
+    pub fn answer_now(
+        &self,
+        request: &Request<'_>,
+        path: &str,
+        content: &RequestContent,
+        client: Client,
+        secure: Option<&Secure>,
+    ) -> Option<Response> {
+        let is_quick = self.place == Place::Network && !self.loaded.takes() && !self.loaded.gives();
+        if !is_quick || !content.is_empty() {
+            return None;
+        }
+        let asked = Here::new(*request, path, &[], Origin::new(client, secure));
+        let (mut draft, mut state) = (Draft::new(&self.name), State::default());
+        let went = self.loaded.answer(&asked, &mut draft, &mut state);
+        let answer = went.map_err(Trouble::Failed).and_then(|_| draft.begin());
+        Some(match answer {
+            Ok((response, written)) => whole(response, written),
+            Err(trouble) => trouble.tell(&self.name),
+        })
+    }
+}
+
+impl Controller {
+    async fn run(
+        &self,
+        worker: &Worker,
+        scope: &Scope,
+        talk: Box<Talk>,
+        step: Step,
+    ) -> Result<(Box<Talk>, Went), Trouble> {
+        let (talk, went) = self.on(worker, scope, talk, move |talk| talk.step(&step)).await?;
+        Ok((talk, went.map_err(Trouble::Failed)?))
+    }
+
+    /// Works where this controller runs.
+    async fn on<T: Send + 'static>(
+        &self,
+        worker: &Worker,
+        scope: &Scope,
+        mut talk: Box<Talk>,
+        work: impl FnOnce(&mut Talk) -> T + Send + 'static,
+    ) -> Result<(Box<Talk>, T), Trouble> {
+        if self.place == Place::Network {
+            let done = work(&mut talk);
+            return Ok((talk, done));
+        }
+        let job = worker.shared.pool.spawn(scope.priority, move || {
+            let done = work(&mut talk);
+            (talk, done)
+        });
+        job.await.map_err(Trouble::Pool)
+    }
+}
+
+fn whole(mut response: Response, written: Vec<u8>) -> Response {
+    if !written.is_empty() {
+        response.body = Body::Bytes(written.into());
+    }
+    response
+}
+
+/// Answers in as many calls as it takes.
+pub async fn answer(worker: Rc<Worker>, controller: Arc<Controller>, exchange: Exchange) -> Response {
+    let name = Arc::clone(&controller.name);
+    match try_answer(worker, controller, exchange).await {
+        Ok(response) => response,
+        Err(trouble) => trouble.tell(&name),
+    }
+}
+
+async fn try_answer(worker: Rc<Worker>, controller: Arc<Controller>, exchange: Exchange) -> Result<Response, Trouble> {
+    let Exchange {
+        request,
+        mut content,
+        path,
+        scope,
+        client,
+        secure,
+        ..
+    } = exchange;
+    let asked = Kept::new(request, path, &Origin::new(client, secure.as_deref()));
+    let takes = controller.loaded.takes();
+    let collected = if takes {
+        Vec::new()
+    } else {
+        collect(&mut content).await?
+    };
+    let talk = Talk::new(&controller.loaded, asked, collected, Draft::new(&controller.name));
+    let (mut talk, mut went) = controller.run(&worker, &scope, Box::new(talk), Step::Answer).await?;
+    let mut is_at_end = !takes;
+    while !is_at_end && went == Went::On {
+        let piece = content.chunk().await.map_err(Trouble::Content)?;
+        is_at_end = piece.is_none();
+        (talk, went) = controller.run(&worker, &scope, talk, Step::Take(piece)).await?;
+    }
+    let (response, written) = talk.draft.begin()?;
+    if !controller.loaded.gives() {
+        return Ok(whole(response, written));
+    }
+    let body = body::Body::new(worker, scope, controller, written, talk);
+    Ok(response.body(Body::Stream(Box::new(body))))
+}
+
+async fn collect(content: &mut RequestContent) -> Result<Vec<u8>, Trouble> {
+    let mut all = Vec::new();
+    while let Some(chunk) = content.chunk().await.map_err(Trouble::Content)? {
+        if all.len() + chunk.len() > MAX_CONTENT {
+            return Err(Trouble::TooLarge);
+        }
+        all.extend_from_slice(&chunk);
+    }
+    Ok(all)
+}

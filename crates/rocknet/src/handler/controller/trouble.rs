@@ -1,0 +1,63 @@
+//! What goes wrong between a request and its controller, whose matter that is, and what the client is told.
+
+use std::fmt;
+
+use rocknet_controller::Refused;
+use rocknet_controller::host::Failed;
+use rocknet_proto::status::Status;
+
+use crate::blocking::JobError;
+use crate::exchange::ContentError;
+use crate::response::Response;
+use crate::told::Told;
+
+#[derive(Debug)]
+pub enum Trouble {
+    /// The client's.
+    Content(ContentError),
+    /// More content than a controller is given at once.
+    TooLarge,
+    /// Too many wait for a thread.
+    Pool(JobError),
+    /// The author's.
+    Failed(Failed),
+    NoStatus,
+    Refused(Refused),
+}
+
+impl Trouble {
+    fn status(&self) -> Status {
+        match self {
+            Trouble::Content(ContentError::Cut) => Status::BAD_REQUEST,
+            Trouble::Content(ContentError::TooSlow) => Status::REQUEST_TIMEOUT,
+            Trouble::Content(ContentError::TooLarge) | Trouble::TooLarge => Status::CONTENT_TOO_LARGE,
+            Trouble::Pool(JobError::Rejected | JobError::Stopped) => Status::SERVICE_UNAVAILABLE,
+            Trouble::Pool(JobError::Panicked) => Status::INTERNAL_SERVER_ERROR,
+            Trouble::Failed(_) | Trouble::NoStatus | Trouble::Refused(_) => Status::INTERNAL_SERVER_ERROR,
+        }
+    }
+
+    /// The answer, and a line in the log where it is the author's matter.
+    pub fn tell(&self, controller: &str) -> Response {
+        let status = self.status();
+        if status == Status::INTERNAL_SERVER_ERROR && TOLD.is_due() {
+            tracing::error!(%controller, "no answer from a controller: {self}");
+        }
+        Response::new(status)
+    }
+}
+
+static TOLD: Told = Told::never();
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Trouble::Content(error) => write!(f, "the request did not come whole: {error:?}"),
+            Trouble::TooLarge => f.write_str("the request has more content than it takes"),
+            Trouble::Pool(error) => error.fmt(f),
+            Trouble::Failed(Failed(code)) => write!(f, "it gave {code}"),
+            Trouble::NoStatus => f.write_str("it set no status"),
+            Trouble::Refused(refused) => write!(f, "what it gave cannot be sent: {refused}"),
+        }
+    }
+}

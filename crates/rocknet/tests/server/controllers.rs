@@ -1,0 +1,419 @@
+//! Controllers: libraries of C that are loaded, asked, changed under a running server, and misbehave.
+
+mod examples;
+
+use std::fs;
+use std::path::Path;
+use std::time::Instant;
+
+use super::support::client::request;
+use super::support::http2::Http2;
+use super::support::{DEADLINE, Folder, Running, library};
+
+/// A site whose routes are the controllers of a library, those below `/n` on the thread of the connection.
+fn site(library: &str, names: &[&str]) -> String {
+    let mut text = String::from("[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n");
+    for name in names {
+        for (prefix, run_on) in [("", "worker"), ("/n", "network")] {
+            text.push_str(&format!(
+                "[site.default.route.\"{prefix}/{name}/*\"]\ncontroller = \"{library}:{name}\"\nrun_on = \"{run_on}\"\n"
+            ));
+        }
+    }
+    text
+}
+
+const ALL: &[&str] = &["hello", "mirror", "echo", "misbehave", "missing", "count", "give"];
+
+fn start() -> Running {
+    let folder = Folder::with(&[("www/index.html", "a page")]);
+    let text = format!(
+        "[server]\nworkers = 1\nblocking_threads = 2\nh2c = true\n{}",
+        site(&shown(library::plain()), ALL)
+    );
+    Running::start(folder, &text)
+}
+
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}
+
+const PLACES: [&str; 2] = ["", "/n"];
+
+#[test]
+fn a_controller_answers_on_either_thread_and_over_either_version() {
+    let server = start();
+    let mut client = server.connect();
+    let mut http2 = Http2::to(server.address());
+    for place in PLACES {
+        let path = format!("{place}/hello/x");
+        for _ in 0..3 {
+            let answer = client.get(&path);
+            answer.expect(
+                place,
+                200,
+                &[
+                    "Content-Type: text/plain",
+                    "Content-Length: 14",
+                    "Server: RockNet",
+                    "Date",
+                ],
+            );
+            assert_eq!(answer.text(), "hello from one");
+        }
+        let head = client.ask(&format!("HEAD {path}"), &[]);
+        head.expect(place, 200, &["Content-Length: 14"]);
+        let answer = http2.get(&path);
+        assert_eq!(
+            (answer.status.as_u16(), &answer.content[..]),
+            (200, &b"hello from one"[..])
+        );
+        // Files lie beside it.
+        assert_eq!(client.get("/").text(), "a page");
+        // An error without a word gets the page that errors have.
+        let missing = client.get(&format!("{place}/missing/"));
+        missing.expect(place, 404, &["Content-Type: text/html; charset=utf-8"]);
+    }
+}
+
+#[test]
+fn a_controller_is_told_of_its_request() {
+    let server = start();
+    let mut client = server.connect();
+    let mut http2 = Http2::to(server.address());
+    for place in PLACES {
+        let fields = [
+            "Host: example.com:81",
+            "Accept: a",
+            "X-Odd: \u{e9}",
+            "accept: b",
+            "X-Empty:",
+        ];
+        let text = client.ask(&format!("PUT {place}/mirror//a%20b?x=1&y"), &fields).text();
+        let lines: Vec<&str> = text.lines().collect();
+        let [path, decoded, target] = [
+            format!("path={place}/mirror//a%20b"),
+            format!("decoded={place}/mirror/a b"),
+            format!("target={place}/mirror//a%20b?x=1&y"),
+        ];
+        for line in [
+            "method=PUT",
+            &path,
+            &decoded,
+            "query=x=1&y",
+            &target,
+            "host=example.com:81",
+            "version=HTTP/1.1",
+            "scheme=http",
+            "address=127.0.0.1",
+            "certificate",
+            "tls",
+            "beyond",
+            "field Accept=a",
+            "field X-Odd=\u{e9}",
+            "field accept=b",
+            "field X-Empty=",
+            "accept=a",
+            "second=b",
+            "none",
+        ] {
+            assert!(lines.contains(&line), "{line:?} is not in {text}");
+        }
+        assert!(client.get(&format!("{place}/mirror/?")).text().contains("\nquery=\n"));
+        assert!(client.get(&format!("{place}/mirror/")).text().contains("\nquery\n"));
+        let text = String::from_utf8(http2.get(&format!("{place}/mirror/x")).content).expect("text");
+        assert!(text.contains("\nversion=HTTP/2.0\n"), "{text}");
+    }
+}
+
+#[test]
+fn content_comes_whole_up_to_its_bound() {
+    let server = start();
+    let mut http2 = Http2::to(server.address());
+    for place in PLACES {
+        let path = format!("{place}/echo/");
+        for (size, status) in [(0, 200), (1, 200), (100_000, 200), (1 << 20, 200), ((1 << 20) + 1, 413)] {
+            let content = vec![b'c'; size];
+            let what = format!("{size} bytes to {path}");
+            let mut client = server.connect();
+            client.send(request(&format!("POST {path}"), &[&format!("Content-Length: {size}")]));
+            client.send_anyway(&content);
+            let answer = client.answer();
+            answer.expect(&what, status, &[]);
+            assert!(status != 200 || answer.body == content, "{what}");
+            if status == 200 {
+                let answer = http2.send(http2.request("POST", &path), &content).expect("an answer");
+                assert!(answer.content == content, "{what} over HTTP/2");
+            }
+        }
+        let mut client = server.connect();
+        client.send(
+            request(&format!("POST {path}"), &["Transfer-Encoding: chunked"]) + "3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n",
+        );
+        assert_eq!(client.answer().text(), "abcde");
+        // Drop by drop, over the time that a client likes.
+        client.send(request(&format!("POST {path}"), &["Content-Length: 5"]));
+        for byte in ["1", "2", "3", "4", "5"] {
+            assert_eq!(server.get("/").text(), "a page", "others are served meanwhile");
+            client.send(byte);
+        }
+        assert_eq!(client.answer().text(), "12345");
+    }
+}
+
+#[test]
+fn what_a_controller_does_wrong_is_its_own_answer_alone() {
+    let server = start();
+    let mut client = server.connect();
+    for place in PLACES {
+        for (what, status, said) in [
+            ("nothing", 500, ""),
+            ("fail", 500, ""),
+            ("status", 500, ""),
+            ("early", 500, ""),
+            ("line", 500, ""),
+            ("nul", 500, ""),
+            ("name", 500, ""),
+            ("null", 500, ""),
+            ("negative", 500, ""),
+            ("giant", 500, ""),
+            ("body", 500, ""),
+            ("length", 200, "said -4"),
+            ("lines", 200, "said 0"),
+            ("other", 200, "said 1"),
+        ] {
+            let answer = client.get(&format!("{place}/misbehave/?{what}"));
+            answer.expect(what, status, &["!X-Evil", "!X-A"]);
+            assert!(said.is_empty() || answer.text() == said, "{what}: {}", answer.text());
+            assert_eq!(
+                client.get(&format!("{place}/hello/")).text(),
+                "hello from one",
+                "behind {what}"
+            );
+        }
+    }
+}
+
+#[test]
+fn content_of_any_length_is_taken_in_pieces() {
+    let server = start();
+    let mut http2 = Http2::to(server.address());
+    for place in PLACES {
+        let path = format!("{place}/count/");
+        let mut client = server.connect();
+        for (size, text) in [
+            (0, "0 bytes in one"),
+            (1, "1 bytes in one"),
+            (5_000_000, "5000000 bytes in pieces"),
+        ] {
+            let content = vec![b'c'; size];
+            client.send(request(&format!("POST {path}"), &[&format!("Content-Length: {size}")]));
+            client.send(&content);
+            assert_eq!(client.answer().text(), text);
+            let answer = http2.send(http2.request("POST", &path), &content).expect("an answer");
+            assert_eq!(String::from_utf8_lossy(&answer.content), text);
+        }
+        // One that refuses does so before it has seen any of it, and one that fails in the middle ends there.
+        client.send(request(&format!("POST {path}"), &["Content-Length: 5", "X-Refuse: 1"]));
+        assert_eq!(client.answer().status, 403);
+        client.send("12345");
+        client.send(request(&format!("POST {path}"), &["Content-Length: 5"]) + "1234!");
+        assert_eq!(client.answer().status, 500);
+        assert_eq!(client.get(&path).text(), "0 bytes in one");
+    }
+}
+
+#[test]
+fn a_body_of_any_length_is_given_in_pieces() {
+    let server = start();
+    let mut http2 = Http2::to(server.address());
+    for place in PLACES {
+        for size in [0, 1, 1000, 3_000_001] {
+            let path = format!("{place}/give/?{size}");
+            let mut expected = b"begin:".to_vec();
+            expected.resize(6 + size, b'g');
+            let mut client = server.connect();
+            for _ in 0..2 {
+                let answer = client.get(&path);
+                answer.expect(&path, 200, &["Transfer-Encoding: chunked", "!Content-Length"]);
+                assert!(answer.body == expected, "{path}");
+            }
+            assert!(http2.get(&path).content == expected, "{path} over HTTP/2");
+            assert_eq!(client.ask(&format!("HEAD {path}"), &[]).status, 200);
+        }
+        // It breaks off, or says that it wrote more than it may: cut, so that the client notices.
+        for size in [-1, -2] {
+            let path = format!("{place}/give/?{size}");
+            let mut client = server.connect();
+            client.send(request(&format!("GET {path}"), &[]));
+            let text = String::from_utf8_lossy(&client.rest()).into_owned();
+            assert!(
+                text.starts_with("HTTP/1.1 200 ") && !text.ends_with("0\r\n\r\n"),
+                "{text}"
+            );
+            let (answer, _) = http2.ask(http2.request("GET", &path), true);
+            assert!(http2.answer(answer).is_err(), "{path}");
+        }
+    }
+}
+
+/// A library that notes when it begins, ends, and when a request of it has ended.
+fn marked(folder: &Folder, name: &str, word: &str, more: &[&str]) {
+    let marks = format!("MARKS=\"{}\"", folder.path("marks").display());
+    let word = format!("WORD=\"{word}\"");
+    let definitions: Vec<&str> = [marks.as_str(), word.as_str()]
+        .into_iter()
+        .chain(more.iter().copied())
+        .collect();
+    library::put(folder, name, &definitions);
+}
+
+/// Waits until these marks are made, in this order.
+#[track_caller]
+fn marks(folder: &Folder, expected: &[&str]) {
+    let started = Instant::now();
+    loop {
+        let found = fs::read_to_string(folder.path("marks")).unwrap_or_default();
+        let found: Vec<&str> = found.lines().collect();
+        if found == expected {
+            return;
+        }
+        assert!(started.elapsed() < DEADLINE, "{found:?} instead of {expected:?}");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_request_ends_for_its_controller_though_the_client_has_left() {
+    for place in PLACES {
+        let folder = Folder::with(&[("www/index.html", "a page")]);
+        marked(&folder, "l.so", "m", &[]);
+        let server = Running::start(folder, &site("l.so", &["give", "count"]));
+        // In the middle of a body without end, and of content that does not come.
+        let mut client = server.connect();
+        client.send(request(&format!("GET {place}/give/?9000000000"), &[]));
+        client.bytes(100_000);
+        drop(client);
+        marks(&server.folder, &["init m", "end m"]);
+        let mut client = server.connect();
+        client.send(request(&format!("POST {place}/count/"), &["Content-Length: 5"]) + "12");
+        assert_eq!(server.get("/").text(), "a page");
+        drop(client);
+        marks(&server.folder, &["init m", "end m", "end m"]);
+        let folder = server.take();
+        folder.0.stop();
+        marks(&folder.1, &["init m", "end m", "end m", "drop m"]);
+    }
+}
+
+#[test]
+fn a_changed_library_is_taken_at_a_reload_and_the_old_one_stays_for_those_who_use_it() {
+    let folder = Folder::with(&[("www/index.html", "a page")]);
+    marked(&folder, "l.so", "first", &[]);
+    let text = site("l.so", &["hello", "give"]);
+    let server = Running::start(folder, &text);
+    let mut client = server.connect();
+    assert_eq!(client.get("/hello/").text(), "hello from first");
+    // A reload without a change keeps it, with all that it holds.
+    server.reload(&text).expect("a reload");
+    assert_eq!(client.get("/hello/").text(), "hello from first");
+    let mut slow = server.connect();
+    slow.send(request("GET /give/?9000000", &[]));
+    slow.head();
+    // Written over in place: what runs does not run on it.
+    marked(&server.folder, "new.so", "second", &[]);
+    let new = fs::read(server.folder.path("new.so")).expect("a library");
+    server.folder.write("l.so", &new);
+    assert_eq!(client.get("/hello/").text(), "hello from first");
+    server.reload(&text).expect("a reload");
+    eventually("hello from second", || client.get("/hello/").text());
+    marks(&server.folder, &["init first", "init second"]);
+    assert_eq!(client.get("/n/hello/").text(), "hello from second");
+    let body = slow.rest_of_chunks();
+    assert_eq!(body, 6 + 9_000_000, "begun before the reload");
+    marks(
+        &server.folder,
+        &["init first", "init second", "end first", "drop first"],
+    );
+    let folder = server.take();
+    folder.0.stop();
+    marks(
+        &folder.1,
+        &["init first", "init second", "end first", "drop first", "drop second"],
+    );
+}
+
+#[track_caller]
+fn eventually(expected: &str, mut ask: impl FnMut() -> String) {
+    let started = Instant::now();
+    loop {
+        let found = ask();
+        if found == expected {
+            return;
+        }
+        assert!(started.elapsed() < DEADLINE, "still {found:?}, not {expected:?}");
+    }
+}
+
+#[test]
+fn a_library_of_a_later_minor_version_loads() {
+    let folder = Folder::with(&[("www/index.html", "a page")]);
+    library::put(&folder, "l.so", &["LATER"]);
+    let server = Running::start(folder, &site("l.so", &["hello", "echo"]));
+    for place in PLACES {
+        assert_eq!(server.get(&format!("{place}/hello/")).text(), "hello from one");
+        assert_eq!(server.get(&format!("{place}/echo/")).text(), "");
+    }
+}
+
+#[test]
+fn what_is_no_controller_is_refused_with_its_place_and_changes_nothing() {
+    let folder = Folder::with(&[
+        ("www/index.html", "a page"),
+        ("text.so", "no library"),
+        ("empty.so", ""),
+    ]);
+    library::put(&folder, "good.so", &[]);
+    for (name, definition) in [
+        ("version.so", "VERSION=2"),
+        ("short.so", "SIZE=sizeof(rocknet_library_table)-8"),
+        ("entry.so", "NAME=somebody_else"),
+    ] {
+        library::put(&folder, name, &[definition]);
+    }
+    marked(&folder, "fails.so", "fails", &["FAILS"]);
+    let good = site("good.so", &["hello"]);
+    let server = Running::start(folder, &good);
+    for (controller, expected) in [
+        ("gone.so:hello", "No such file"),
+        ("www:hello", "Is a directory"),
+        ("text.so:hello", "text.so: "),
+        ("empty.so:hello", "empty.so: "),
+        ("good.so:hallo", "it has no such controller, but `hello`, `mirror`"),
+        (
+            "version.so:hello",
+            "it is built for version 2.0 of the contract, and this server has 1.0",
+        ),
+        ("short.so:hello", "its table is too short"),
+        ("entry.so:hello", "`rocknet_library` is missing"),
+        ("fails.so:hello", "its `init` failed with -8"),
+    ] {
+        let text = format!("[site.default]\nlisten = \"127.0.0.1:0\"\ncontroller = \"{controller}\"\n");
+        let error = server.reload(&text).expect_err(controller);
+        let place = format!("{}:", server.folder.path("rocknet.toml").display());
+        assert!(error.contains(expected), "{controller}: {error}");
+        assert!(error.contains(&place), "{controller}: {error}");
+        assert_eq!(server.get("/hello/").text(), "hello from one", "behind {controller}");
+        let found = Running::try_start(
+            Folder::with(&[]),
+            &text.replace(
+                "controller = \"",
+                &format!("controller = \"{}/", server.folder.path("").display()),
+            ),
+            Vec::new(),
+        );
+        let error = found.err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(error.contains(expected), "{controller} at start: {error}");
+    }
+    marks(&server.folder, &["init fails", "init fails"]);
+}

@@ -1,0 +1,39 @@
+/* Two controllers in C: one that greets, and one that sends back what it is sent. */
+#include "rocknet_controller.h"
+
+#include <stdio.h>
+
+static int32_t hello(rocknet_request *request, void *user)
+{
+    rocknet_text method = rocknet_read(request, ROCKNET_METHOD);
+    char line[128];
+    (void)user;
+    /* Texts do not end in NUL: they have a size. */
+    snprintf(line, sizeof(line), "Hello from C, to a %.*s\n", (int)method.size, method.data);
+    rocknet_set_status(request, 200);
+    rocknet_add_field(request, "Content-Type", "text/plain; charset=utf-8");
+    rocknet_write_string(request, line);
+    return ROCKNET_OK;
+}
+
+static int32_t echo(rocknet_request *request, void *user)
+{
+    rocknet_text content = rocknet_content(request);
+    (void)user;
+    rocknet_set_status(request, 200);
+    rocknet_add_field(request, "Content-Type", "text/plain; charset=utf-8");
+    rocknet_write(request, content.data, content.size);
+    return ROCKNET_OK;
+}
+
+static const rocknet_controller controllers[] = {
+    {"hello", hello, NULL, NULL, NULL},
+    {"echo", echo, NULL, NULL, NULL},
+};
+
+static const rocknet_library_table library = ROCKNET_LIBRARY(NULL, NULL, controllers);
+
+ROCKNET_EXPORT const rocknet_library_table *rocknet_library(void)
+{
+    return &library;
+}
