@@ -64,6 +64,7 @@ pub(super) fn start_one(run: &Run, lane: &Lane, wrapper: &[&str]) -> Result<Star
         variant: lane.variant,
         scheme: lane.scheme,
         version: lane.version,
+        upstreams: &[],
     };
     let launch = lane.peer.configure(&setting)?;
     let begin = Instant::now();

@@ -4,6 +4,7 @@ pub mod h1;
 pub mod h2;
 pub mod io;
 pub mod priority;
+pub mod proxy;
 pub mod tls;
 
 use super::goals::Goal;
@@ -19,7 +20,14 @@ pub struct Group {
 }
 
 /// Every group of the bench.
-pub const ALL: &[Group] = &[h1::GROUP, h2::GROUP, io::GROUP, tls::GROUP, priority::GROUP];
+pub const ALL: &[Group] = &[
+    h1::GROUP,
+    h2::GROUP,
+    io::GROUP,
+    tls::GROUP,
+    priority::GROUP,
+    proxy::GROUP,
+];
 
 #[cfg(test)]
 mod tests {

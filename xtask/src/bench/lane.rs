@@ -1,6 +1,6 @@
 //! A lane: one server in one setting, as it takes part in rows and stands in tables.
 
-use super::peers::{Peer, apache, caddy, floor, h2o, lighttpd, nginx, rocknet};
+use super::peers::{Peer, apache, caddy, floor, h2o, haproxy, lighttpd, nginx, rocknet};
 
 /// A server that takes part in a row.
 #[derive(Clone, Copy)]
@@ -30,6 +30,8 @@ pub enum Variant {
     Listings {
         ranked: bool,
     },
+    /// Everything is passed on to so many servers.
+    Proxied(u32),
 }
 
 /// What is spoken below HTTP.
@@ -73,6 +75,7 @@ pub const NGINX_AIO: Lane = plain(&nginx::AIO);
 pub const NGINX_STOCK: Lane = plain(&nginx::STOCK);
 pub const APACHE: Lane = plain(&apache::PEER);
 pub const CADDY: Lane = plain(&caddy::PEER);
+pub const HAPROXY: Lane = plain(&haproxy::PEER);
 
 /// The plainest lane of a server, called as the server is.
 pub const fn plain(peer: &'static Peer) -> Lane {
@@ -111,6 +114,14 @@ pub const fn by_rsa(lane: Lane) -> Lane {
     }
 }
 
+/// The same server, which passes all on to so many others.
+pub const fn proxied(lane: Lane, upstreams: u32) -> Lane {
+    Lane {
+        variant: Variant::Proxied(upstreams),
+        ..lane
+    }
+}
+
 impl Lane {
     /// Whether `wish` means this lane: by its own name or by that of its server.
     pub fn is_called(&self, wish: &str) -> bool {
@@ -128,11 +139,19 @@ impl Lane {
 }
 
 impl Variant {
+    /// Servers behind the one that is measured.
+    pub fn upstreams(self) -> u32 {
+        match self {
+            Self::Proxied(count) => count,
+            _ => 0,
+        }
+    }
+
     /// The name to ask for, where sites are told apart by it.
     pub fn host(self) -> Option<String> {
         match self {
             Self::Sites(count) | Self::Certificates(count) => Some(site_name(count / 2)),
-            Self::Plain | Self::AccessLog | Self::Listings { .. } => None,
+            Self::Plain | Self::AccessLog | Self::Listings { .. } | Self::Proxied(_) => None,
         }
     }
 }

@@ -67,7 +67,7 @@ impl Results {
         // Each lane once; one setting changed is told by the lane's name.
         let mut lanes: Vec<Lane> = Vec::new();
         let all = group.rows.iter().flat_map(|row| row.lanes);
-        for lane in all.filter(|lane| lane.variant == Variant::Plain && run.wants(lane)) {
+        for lane in all.filter(|lane| matches!(lane.variant, Variant::Plain | Variant::Proxied(_)) && run.wants(lane)) {
             if !lanes.iter().any(|known| known.name == lane.name) {
                 lanes.push(*lane);
             }
@@ -287,6 +287,9 @@ fn by_name<S: Serializer>(group: &&'static Group, serializer: S) -> Result<S::Ok
     serializer.serialize_str(group.name)
 }
 
+/// Where the servers behind a proxy would listen.
+const PORTS: [u16; 8] = [9001, 9002, 9003, 9004, 9005, 9006, 9007, 9008];
+
 /// The configuration a server gets for the plainest row, with the places of this run taken out.
 fn configuration(run: &Run, lane: &Lane) -> String {
     let Ok(scratch) = run.site.scratch("report") else {
@@ -300,6 +303,7 @@ fn configuration(run: &Run, lane: &Lane) -> String {
         variant: lane.variant,
         scheme: lane.scheme,
         version: lane.version,
+        upstreams: &PORTS[..PORTS.len().min(lane.variant.upstreams() as usize)],
     };
     let text = lane
         .peer

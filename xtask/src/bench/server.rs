@@ -34,9 +34,20 @@ impl Server {
     /// Starts `launch` behind `wrapper` (strace or valgrind and their options, or nothing). What it prints goes to a file in
     /// `scratch`, for the words of a server that did not start.
     pub fn start(lane: &Lane, launch: &Launch, wrapper: &[&str], scratch: &Path) -> Result<Self, Failure> {
+        Self::start_on(SERVER_CORE, lane, launch, wrapper, scratch)
+    }
+
+    /// As [`Server::start`], on another core.
+    pub fn start_on(
+        core: usize,
+        lane: &Lane,
+        launch: &Launch,
+        wrapper: &[&str],
+        scratch: &Path,
+    ) -> Result<Self, Failure> {
         let log = File::create(scratch.join("output.txt"))?;
         let child = Command::new("taskset")
-            .args(["-c", &SERVER_CORE.to_string()])
+            .args(["-c", &core.to_string()])
             .args(wrapper)
             .arg(&launch.program)
             .args(&launch.arguments)

@@ -7,6 +7,7 @@ use super::measure::{Memory, cpu_ns, holds, memory_kib, softirq_thread};
 use super::peers::Setting;
 use super::row::{Page, Timed};
 use super::server::{Server, free_port};
+use super::upstreams::Upstreams;
 use super::{Run, SERVER_CORE};
 use crate::Failure;
 use serde::Serialize;
@@ -43,6 +44,7 @@ struct Contender {
     port: u16,
     scratch: PathBuf,
     server: Server,
+    _upstreams: Upstreams,
     samples: Vec<Sample>,
     retried: Option<String>,
     /// Why it is measured no further.
@@ -112,6 +114,7 @@ pub fn run(run: &Run, work: &Timed, lanes: &[Lane]) -> Result<Vec<Measured>, Fai
 fn start(run: &Run, work: &Timed, lane: Lane) -> Result<Contender, Failure> {
     let scratch = run.site.scratch(lane.name)?;
     run.site.file(work.page)?;
+    let upstreams = Upstreams::start(&run.site, lane.variant.upstreams(), work.page)?;
     let port = free_port()?;
     let setting = Setting {
         port,
@@ -121,6 +124,7 @@ fn start(run: &Run, work: &Timed, lane: Lane) -> Result<Contender, Failure> {
         variant: lane.variant,
         scheme: lane.scheme,
         version: lane.version,
+        upstreams: &upstreams.ports,
     };
     let launch = lane.peer.configure(&setting)?;
     let mut server = Server::start(&lane, &launch, &[], &scratch)?;
@@ -140,6 +144,7 @@ fn start(run: &Run, work: &Timed, lane: Lane) -> Result<Contender, Failure> {
         port,
         scratch,
         server,
+        _upstreams: upstreams,
         samples: Vec::new(),
         retried: None,
         broke: None,

@@ -4,6 +4,7 @@ pub mod apache;
 pub mod caddy;
 pub mod floor;
 pub mod h2o;
+pub mod haproxy;
 pub mod lighttpd;
 pub mod nginx;
 pub mod rocknet;
@@ -42,6 +43,8 @@ pub struct Setting<'a> {
     pub variant: Variant,
     pub scheme: Scheme,
     pub version: Version,
+    /// The ports of the servers to pass requests on to, where the variant has any.
+    pub upstreams: &'a [u16],
 }
 
 /// How a server is started.

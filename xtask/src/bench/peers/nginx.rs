@@ -76,6 +76,7 @@ fn configure(setting: &Setting<'_>, more: &str) -> Result<Launch, Failure> {
         )
     });
     let http2 = if setting.is_http2() { " http2" } else { "" };
+    let (upstreams, passing) = passing(setting);
     let text = Text {
         main: &format!(
             "worker_processes 1;
@@ -93,16 +94,47 @@ events {{ worker_connections {CONNECTIONS}; multi_accept on; }}
   open_file_cache_min_uses 1;
   open_file_cache_errors on;
   access_log off;
-"
+{upstreams}"
         ),
         server: &format!(
             "    listen {} backlog=4096{ssl}{http2};
-{tls}    log_not_found off;
+{tls}{passing}    log_not_found off;
 ",
             setting.port
         ),
     };
     launch(setting, &text)
+}
+
+/// The block of servers to pass requests on to, and what has them passed on, with connections kept open and as much told of
+/// the client as RockNet tells.
+fn passing(setting: &Setting<'_>) -> (String, &'static str) {
+    if setting.upstreams.is_empty() {
+        return (String::new(), "");
+    }
+    let servers = setting
+        .upstreams
+        .iter()
+        .map(|port| format!("    server 127.0.0.1:{port};\n"));
+    let servers: String = servers.collect();
+    let upstreams = format!(
+        "  upstream behind {{
+{servers}    keepalive 128;
+    keepalive_requests 1000000000;
+  }}
+"
+    );
+    let passing = "    location / {
+      proxy_pass http://behind;
+      proxy_http_version 1.1;
+      proxy_set_header Connection \"\";
+      proxy_set_header Host $host;
+      proxy_set_header X-Forwarded-For $remote_addr;
+      proxy_set_header X-Forwarded-Proto $scheme;
+      proxy_set_header X-Forwarded-Host $host;
+    }
+";
+    (upstreams, passing)
 }
 
 /// What one way to configure nginx adds to what both need, block by block.

@@ -96,6 +96,13 @@ fn configuration(setting: &Setting<'_>) -> Result<String, Failure> {
         }
     } else {
         let _ = write!(text, "[site.\":{port}\"]\nroot = \"{root}\"\n");
+        if !setting.upstreams.is_empty() {
+            let urls = setting
+                .upstreams
+                .iter()
+                .map(|port| format!("\"http://127.0.0.1:{port}\""));
+            let _ = writeln!(text, "proxy = [{}]", urls.collect::<Vec<_>>().join(", "));
+        }
         if let Variant::Listings { ranked } = setting.variant {
             let lists = setting.scratch.join("lists");
             create_lists(&lists)?;
@@ -136,6 +143,7 @@ mod tests {
             (Variant::Plain, Scheme::Http, Version::Http2, Page::Post(1), 1),
             (Variant::Plain, ecdsa, Version::Http1, Page::Hello, 1),
             (Variant::AccessLog, Scheme::Http, Version::Http1, Page::Hello, 1),
+            (Variant::Proxied(2), Scheme::Http, Version::Http1, Page::Hello, 1),
             (Variant::Sites(1), Scheme::Http, Version::Http1, Page::Hello, 1),
             (
                 Variant::Listings { ranked: true },
@@ -155,6 +163,11 @@ mod tests {
                 version,
                 variant,
                 scheme,
+                upstreams: if variant == Variant::Proxied(2) {
+                    &[9001, 9002]
+                } else {
+                    &[]
+                },
             };
             let text = configuration(&setting).expect("a configuration");
             let loaded = rocknet_config::parse(&text, &scratch.join("rocknet.toml"), &System);

@@ -1,0 +1,59 @@
+//! Requests passed on to other servers, beside the proxies in use.
+
+use super::Group;
+use crate::bench::goals::Figure::{Beside, Cost};
+use crate::bench::goals::{Goal, goal};
+use crate::bench::lane::{HAPROXY, Lane, NGINX, ROCKNET, proxied};
+use crate::bench::load::Load;
+use crate::bench::row::Page::{File, Hello};
+use crate::bench::row::{KIB, Row, load};
+
+pub const GROUP: Group = Group {
+    name: "proxy",
+    title: "Proxy",
+    rows: ROWS,
+    goals: GOALS,
+};
+
+const RING: Lane = Lane {
+    name: "rocknet-io_uring",
+    environment: &[("ROCKNET_BACKEND", "io_uring")],
+    holds: Some("anon_inode:[io_uring]"),
+    ..ROCKNET
+};
+
+/// nginx is the unit: there is no floor of a proxy.
+const fn lanes(upstreams: u32) -> [Lane; 4] {
+    [
+        proxied(NGINX, upstreams),
+        proxied(ROCKNET, upstreams),
+        proxied(RING, upstreams),
+        proxied(HAPROXY, upstreams),
+    ]
+}
+const ONE: &[Lane] = &lanes(1);
+const EIGHT: &[Lane] = &lanes(8);
+
+const SMALL: &str = "Small answers";
+const LARGE: &str = "Large answers";
+
+#[rustfmt::skip] // A table is read by its columns.
+const ROWS: &[Row] = &[
+    load(SMALL, ONE, ("proxy-13", "13 bytes, 64 connections, one server behind", Load::wrk(64), Hello)),
+    load(SMALL, EIGHT, ("proxy-13-of-8", "13 bytes, 64 connections, eight servers behind", Load::wrk(64), Hello)),
+    load(LARGE, ONE, ("proxy-100k", "100 KB, 64 connections, one server behind", Load::wrk(64), File(100 * KIB))),
+    load(LARGE, EIGHT, ("proxy-100k-of-8", "100 KB, 64 connections, eight servers behind", Load::wrk(64), File(100 * KIB))),
+];
+
+const US: &str = ROCKNET.name;
+
+#[rustfmt::skip] // A table is read by its columns.
+const GOALS: &[Goal] = &[
+    goal("13 bytes, µs a request", 11.0, Cost("proxy-13", US)),
+    goal("13 bytes, × nginx", 0.85, Beside("proxy-13", US, NGINX.name)),
+    goal("13 bytes of eight, × nginx", 0.85, Beside("proxy-13-of-8", US, NGINX.name)),
+    goal("13 bytes, × HAProxy", 1.0, Beside("proxy-13", US, HAPROXY.name)),
+    goal("100 KB, × nginx", 0.85, Beside("proxy-100k", US, NGINX.name)),
+    goal("100 KB of eight, × nginx", 0.85, Beside("proxy-100k-of-8", US, NGINX.name)),
+    goal("100 KB, × HAProxy", 1.0, Beside("proxy-100k", US, HAPROXY.name)),
+];

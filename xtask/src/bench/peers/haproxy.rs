@@ -1,0 +1,49 @@
+//! HAProxy from Debian: it passes requests on, and serves no files.
+
+use super::{CONNECTIONS, Launch, Peer, Setting, user, write};
+use crate::Failure;
+use crate::command::find;
+
+pub const PEER: Peer = Peer {
+    name: "haproxy",
+    settings: "one thread, no log, connections to servers shared and kept open",
+    connections: CONNECTIONS,
+    find: || find("haproxy"),
+    version: Some("-v"),
+    configure,
+};
+
+fn configure(setting: &Setting<'_>) -> Result<Launch, Failure> {
+    let servers = setting.upstreams.iter().enumerate();
+    let servers: String = servers
+        .map(|(number, port)| format!("  server s{number} 127.0.0.1:{port}\n"))
+        .collect();
+    let configuration = format!(
+        "global
+{user}  nbthread 1
+  maxconn {CONNECTIONS}
+defaults
+  mode http
+  timeout connect 3s
+  timeout client 60s
+  timeout server 60s
+  option http-keep-alive
+  http-reuse always
+frontend front
+  bind 127.0.0.1:{port} backlog 4096
+  default_backend behind
+backend behind
+  balance roundrobin
+  option forwardfor
+{servers}",
+        user = user("  user haproxy\n  group haproxy\n"),
+        port = setting.port,
+    );
+    let program = find("haproxy").ok_or("not installed")?;
+    let file = write(setting, "haproxy.cfg", &configuration)?;
+    Ok(Launch {
+        program,
+        arguments: vec!["-db".into(), "-f".into(), file.into()],
+        configuration,
+    })
+}
