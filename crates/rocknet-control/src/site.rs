@@ -29,6 +29,8 @@ pub struct SiteSummary {
 pub enum SiteKind {
     /// The files below the root.
     Files,
+    /// Other servers, which everything is passed on to.
+    Proxy,
     /// Redirects alone.
     Redirect,
     /// The page of a fresh installation.
@@ -43,6 +45,7 @@ impl SiteKind {
     pub fn name(self) -> &'static str {
         match self {
             SiteKind::Files => "files",
+            SiteKind::Proxy => "proxy",
             SiteKind::Redirect => "redirect",
             SiteKind::Welcome => "welcome",
             SiteKind::Other => "other",

@@ -48,6 +48,7 @@ pub fn way_out(has_console: bool, has_file: bool) -> String {
 /// A line for each URL; what it leads to stands beside the first.
 fn lines(site: &SiteSummary) -> Vec<(String, Option<String>)> {
     let target = match (&site.root, site.kind) {
+        (_, SiteKind::Proxy) => "other servers".to_owned(),
         (Some(root), _) => plain(&root.to_string_lossy()),
         (None, SiteKind::Redirect) => "redirects".to_owned(),
         (None, SiteKind::Files | SiteKind::Welcome | SiteKind::Other) => "default page".to_owned(),

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rocknet::server::Server;
 use rocknet_config::System;
-use rocknet_config::model::{Config, Listen};
+use rocknet_config::model::{Config, Host, Listen};
 use rocknet_io::socket::Address;
 
 #[allow(dead_code)] // shared with the tests over sockets, which use more of it
@@ -44,6 +44,11 @@ const ROWS: &[Row] = &[
     ("downloads", "http://localhost:8080/2025/", JSON, 200, &[], &["log-1.txt", "log-2.txt", "log-10.txt", "log-11.txt"]),
     ("downloads", "http://localhost:8080/2025/log-10.txt", NO_FIELDS, 200, &[], &["Boats back: 100"]),
     ("downloads", "http://localhost:8080/2026/levels%20november.csv", NO_FIELDS, 200, &["Content-Type: text/csv; charset=utf-8"], &[","]),
+    ("load-balancing", "http://localhost:8080/", NO_FIELDS, 200, &[HTML], &["Server ", "another server may answer"]),
+    ("load-balancing", "http://localhost:8083/", NO_FIELDS, 200, &[HTML], &["Server three"]),
+    ("proxy", "http://localhost:8080/", NO_FIELDS, 200, &[HTML, "!X-Answered-By"], &["This page is a file"]),
+    ("proxy", "http://localhost:8080/api/tides.json", NO_FIELDS, 200,
+        &["Content-Type: application/json", "X-Answered-By: the program behind", "Cache-Control: no-store"], &["06:12"]),
     ("ports", "http://localhost:8081/", NO_FIELDS, 200, &[HTML], &["Harbour Library"]),
     ("ports", "http://localhost:8082/", NO_FIELDS, 200, &[HTML], &["Staff room"]),
     ("spa", "http://localhost:8080/", NO_FIELDS, 200, &[HTML], &["/assets/app-1.js"]),
@@ -114,6 +119,7 @@ impl Example {
         assert!(loaded.warnings.is_empty(), "{name}: {:?}", loaded.warnings);
         let mut config = loaded.config;
         let moved = move_away(&mut config);
+        let mut again = config.clone();
         let server =
             Server::start(config, Vec::new(), &mut || Ok(())).unwrap_or_else(|error| panic!("{name}: {error}"));
         let bound: BTreeMap<Address, Address> = server
@@ -128,8 +134,12 @@ impl Example {
             }) => (port, SocketAddr::new(*ip, *now)),
             other => panic!("{name}: port {port} became {other:?}"),
         });
+        let ports: BTreeMap<u16, SocketAddr> = ports.collect();
+        if follow(&mut again, &ports) {
+            server.reload(again).unwrap_or_else(|error| panic!("{name}: {error}"));
+        }
         Example {
-            ports: ports.collect(),
+            ports,
             server: Some(server),
         }
     }
@@ -190,6 +200,28 @@ fn move_away(config: &mut Config) -> BTreeMap<u16, Address> {
         }
     }
     moved
+}
+
+/// Has proxies ask sites of the same example where these are now; true if there are any.
+fn follow(config: &mut Config, ports: &BTreeMap<u16, SocketAddr>) -> bool {
+    let mut follows = false;
+    for site in &mut config.sites {
+        let settings = site.routes.iter_mut().map(|route| &mut route.settings);
+        for proxy in settings
+            .chain([&mut site.settings])
+            .filter_map(|settings| settings.proxy.as_mut())
+        {
+            for to in &mut proxy.to {
+                if let Host::Address(ip, port) = &mut to.upstream.host
+                    && let Some(now) = ports.get(port)
+                {
+                    (*ip, *port) = (now.ip(), now.port());
+                    follows = true;
+                }
+            }
+        }
+    }
+    follows
 }
 
 /// The folders in `examples/`.

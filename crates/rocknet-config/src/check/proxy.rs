@@ -1,11 +1,13 @@
 //! `proxy`: the servers that requests are passed on to. `trusted_proxies`: those that pass requests on to this one.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
 
 use crate::check::listen::MAX_SOCKET_PATH_BYTES;
+use crate::check::settings::OWN_FIELDS;
 use crate::check::words::short;
-use crate::check::{Check, keys, value};
-use crate::file::{Node, Value};
+use crate::check::{Check, keys, path, value};
+use crate::file::{Node, Table, Value};
 use crate::finding::Code;
 use crate::model::{Balance, Health, Host, Network, Proxy, Upstream, Weighted};
 
@@ -53,6 +55,12 @@ pub(super) fn build(check: &mut Check<'_>, node: &Node) -> Option<Proxy> {
         health: table
             .and_then(|table| table.node("health"))
             .and_then(|node| health(check, node)),
+        headers: table.map(|table| headers(check, table)).unwrap_or_default(),
+        strip: table
+            .and_then(|table| table.node("strip"))
+            .and_then(|node| path::below_site(check, "strip", node))
+            .map(|path| path.trim_end_matches('/').to_owned())
+            .filter(|path| !path.is_empty()),
         fails: value::integer(table, "fails").unwrap_or(base.fails),
         fail_time: time("fail_time", base.fail_time),
         connections: value::integer(table, "connections"),
@@ -153,6 +161,41 @@ fn balance(check: &mut Check<'_>, node: &Node) -> Option<Balance> {
             }
         },
     })
+}
+
+/// Fields of requests; those that frame a message are never the operator's.
+fn headers(check: &mut Check<'_>, table: &Table) -> BTreeMap<String, String> {
+    let mut all: BTreeMap<String, String> = BTreeMap::new();
+    for (name, entry) in table.table("headers").map(Table::in_order).unwrap_or_default() {
+        let Some(written) = entry.node.written() else { continue };
+        let (fault, help) = if !is_token(name) {
+            ("is no field name", "names hold letters, digits and `-`: \"X-Api-Key\"")
+        } else if OWN_FIELDS.contains(&name.to_ascii_lowercase().as_str()) {
+            ("belongs to the server, which frames its messages with it", "remove it")
+        } else if all.keys().any(|other| other.eq_ignore_ascii_case(name)) {
+            ("is written twice; case makes no difference", "keep one of the two")
+        } else {
+            let is_value = |text: &str| text.chars().all(|c| (' '..='~').contains(&c) || c == '\t');
+            let is_host = |text: &str| !text.is_empty() && !text.contains([' ', '/', '@', ',', '\t']);
+            match written.value.trim() {
+                text if is_value(text) && (!name.eq_ignore_ascii_case("host") || is_host(text)) => {
+                    all.insert(name.to_owned(), text.to_owned());
+                }
+                _ => {
+                    let message = format!("the value of `{}` cannot stand there", short(name));
+                    check.bad_text(
+                        written,
+                        entry.node.span,
+                        message,
+                        "one line of ASCII; for `Host`, a name and a port",
+                    );
+                }
+            }
+            continue;
+        };
+        check.error(Code::BadValue, entry.key, format!("\"{}\" {fault}", short(name)), help);
+    }
+    all
 }
 
 /// The name of the cookie, if there is to be one.

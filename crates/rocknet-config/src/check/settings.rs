@@ -11,7 +11,7 @@ use crate::model::{Pattern, Priority, Redirect, RunOn, Settings, Symlinks};
 use crate::source::Span;
 
 /// Fields the server writes or acts on itself: set by hand they would tear message framing apart.
-const OWN_FIELDS: &[&str] = &[
+pub(super) const OWN_FIELDS: &[&str] = &[
     "connection",
     "content-length",
     "keep-alive",

@@ -198,4 +198,26 @@ pub(super) const KEYS: &[Key] = &[
     )
     .default("\"0s\"")
     .example("slow_start = \"30s\""),
+    Key::new(
+        "headers",
+        &[Scope::Proxy],
+        Kind::Map {
+            name: "field name",
+            value: &Kind::Text("field value"),
+        },
+        "Header fields that requests get on their way, in place of the client's; an empty value removes a field. `Host` is \
+         what the server is asked by, instead of the client's. Answers get theirs by `headers` of the site or route.",
+    )
+    .default("{}")
+    .example("headers = { \"Host\" = \"app.internal\", \"X-Api-Key\" = \"4711\", \"Cookie\" = \"\" }")
+    .elsewhere(&["proxy_set_header", "header_up", "RequestHeader"]),
+    Key::new(
+        "strip",
+        &[Scope::Proxy],
+        Kind::Text("path below the site"),
+        "What paths begin with that is not passed on: with `\"/api\"` the server is asked for `/users` where the client asks \
+         for `/api/users`.",
+    )
+    .example("strip = \"/api\"")
+    .elsewhere(&["strip_prefix", "uri strip_prefix", "handle_path"]),
 ];

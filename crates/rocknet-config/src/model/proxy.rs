@@ -1,5 +1,6 @@
 //! The servers that requests are passed on to, as meant.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -13,6 +14,10 @@ pub struct Proxy {
     pub balance: Balance,
     /// The name of the cookie that keeps a client with its server.
     pub sticky: Option<String>,
+    /// Fields that requests get; an empty value removes one. `Host` is the one they are asked by.
+    pub headers: BTreeMap<String, String>,
+    /// What paths begin with that is not passed on, without a slash at its end.
+    pub strip: Option<String>,
     /// Checks in the background.
     pub health: Option<Health>,
     /// Failures within `fail_time` after which a server is left alone for as long; 0: never.
@@ -39,6 +44,8 @@ impl Proxy {
             to,
             balance: Balance::RandomTwo,
             sticky: None,
+            headers: BTreeMap::new(),
+            strip: None,
             health: None,
             fails: 3,
             fail_time: Duration::from_secs(10),

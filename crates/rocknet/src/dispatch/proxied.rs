@@ -42,7 +42,7 @@ pub(super) fn answer(worker: Rc<Worker>, site: u32, exchange: Exchange) -> impl 
             }
             Answered::Failed(mut response) => {
                 if matches!(response.body, Body::Empty) {
-                    filter::errors::page(&cache, &scope, &mut response).await;
+                    Box::pin(filter::errors::page(&cache, &scope, &mut response)).await;
                 }
                 filter::errors::fill(&mut response);
                 response

@@ -433,6 +433,38 @@ fn routes_rank_by_specificity() {
 }
 
 #[test]
+fn requests_are_edited_as_the_configuration_says() {
+    let upstream = Upstream::saying(ok("hello"));
+    let keys = format!(
+        "headers = {{ \"X-From\" = \"here\" }}\n[site.default.route.\"/api/v1/*\"]\nproxy = {{ to = \"{}\", strip = \"/api/v1/\", \
+         headers = {{ Host = \"app.internal:81\", \"X-Key\" = \"secret\", Cookie = \"\", \"X-Forwarded-Host\" = \"\" }} }}\n",
+        upstream.url()
+    );
+    let server = Running::site(folder(), &keys);
+    let mut client = server.connect();
+    for (path, line) in [
+        ("/api/v1/users?x=1", "GET /users?x=1 HTTP/1.1"),
+        ("/%61pi//v1/a%20b", "GET /a%20b HTTP/1.1"),
+        ("/api/v1/", "GET / HTTP/1.1"),
+        ("/x/../api/v1/y", "GET /y HTTP/1.1"),
+    ] {
+        let answer = client.ask(&format!("GET {path}"), &["Cookie: a=b", "X-Key: forged", "X-Kept: 1"]);
+        answer.expect(path, 200, &["X-From: here"]);
+        let asked = upstream.last();
+        assert_eq!(asked.line, line);
+        for (name, value) in [
+            ("Host", Some("app.internal:81")),
+            ("X-Key", Some("secret")),
+            ("X-Kept", Some("1")),
+            ("Cookie", None),
+            ("X-Forwarded-Host", None),
+        ] {
+            assert_eq!(asked.field(name), value, "{path}: {asked:?}");
+        }
+    }
+}
+
+#[test]
 fn sockets_in_the_file_system_are_reached() {
     use std::os::unix::net::UnixListener;
     let folder = folder();

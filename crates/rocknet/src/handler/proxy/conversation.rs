@@ -101,7 +101,7 @@ impl Conversation {
     /// nothing of it was taken, so that another server can be asked. The time the client takes is the client's.
     pub async fn hold(
         mut self,
-        sent: &Sent,
+        sent: &Sent<'_>,
         content: &mut Option<RequestContent>,
         deadline: &Deadline,
     ) -> Result<Conversation, Trouble> {

@@ -25,6 +25,10 @@ pub struct Proxy {
     balance: Balance,
     turn: AtomicUsize,
     pub(super) sticky: Option<String>,
+    /// Fields that requests get; an empty value removes one.
+    pub(super) headers: Vec<(String, String)>,
+    /// What paths begin with that is not passed on.
+    pub(super) strip: Option<String>,
     rules: Rules,
     slow_start_ms: u64,
     /// Requests that one server has at once, at most.
@@ -77,6 +81,8 @@ impl Proxy {
             balance: model.balance.clone(),
             turn: AtomicUsize::new(0),
             sticky: model.sticky.clone(),
+            headers: model.headers.clone().into_iter().collect(),
+            strip: model.strip.clone(),
             rules: Rules {
                 fails: model.fails,
                 window_ms: millis(model.fail_time),
@@ -132,7 +138,7 @@ impl Proxy {
                 deadline.set(wheel.ticks(self.patience));
                 waits = true;
             }
-            if !self.waiting.wait(asked.priority, deadline).await {
+            if !Box::pin(self.waiting.wait(asked.priority, deadline)).await {
                 return Err(Trouble::Full);
             }
             may_try = true;

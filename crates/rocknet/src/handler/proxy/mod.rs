@@ -90,7 +90,7 @@ async fn try_answer(
     last: &mut Option<Arc<Upstream>>,
 ) -> Result<Response, Trouble> {
     let trusted = &around.snapshot.config.server.trusted_proxies;
-    let sent = request::Sent::new(&exchange, trusted);
+    let sent = request::Sent::new(proxy, &exchange, trusted);
     let view = exchange.request.view();
     let mut buffer = [0; 16];
     let is_secure = exchange.secure.is_some();
@@ -120,7 +120,8 @@ async fn try_answer(
         let trouble = loop {
             let connected = match kept.take() {
                 Some(connection) => Ok(connection),
-                None => connect::connect(worker, &upstream, proxy, &deadline).await,
+                // In a box of its own: it is rare, and would make every request's future larger.
+                None => Box::pin(connect::connect(worker, &upstream, proxy, &deadline)).await,
             };
             let held = match connected {
                 Err(trouble) => Err(trouble),

@@ -9,6 +9,7 @@ use rocknet_proto::method::Method;
 use rocknet_proto::request::{OwnedRequest, Version};
 
 use super::forwarded::{self, Origin};
+use super::group::Proxy;
 use super::switch::{Key, Wish};
 use super::target;
 use super::upstream::Upstream;
@@ -36,7 +37,10 @@ const NOT_PASSED: KnownSet = KnownSet::of(&[
 ]);
 
 /// A request as upstreams get it.
-pub struct Sent {
+pub struct Sent<'p> {
+    proxy: &'p Proxy,
+    /// Segments of its path that are not passed on.
+    stripped: usize,
     request: Rc<OwnedRequest>,
     origin: Origin,
     /// Whoever passed it on is believed.
@@ -46,8 +50,8 @@ pub struct Sent {
     length: Length,
 }
 
-impl Sent {
-    pub fn new(exchange: &Exchange, trusted: &[Network]) -> Sent {
+impl<'p> Sent<'p> {
+    pub fn new(proxy: &'p Proxy, exchange: &Exchange, trusted: &[Network]) -> Sent<'p> {
         let view = exchange.request.view();
         let origin = Origin::new(
             view.fields,
@@ -62,7 +66,16 @@ impl Sent {
             Some(length) => Length::Exact(length),
             None => Length::Unknown,
         };
+        let stripped = match &proxy.strip {
+            Some(prefix) => match exchange.path.strip_prefix(prefix.as_str()) {
+                Some(rest) if rest.is_empty() || rest.starts_with('/') => prefix.matches('/').count(),
+                _ => 0,
+            },
+            None => 0,
+        };
         Sent {
+            proxy,
+            stripped,
             request: Rc::clone(&exchange.request),
             origin,
             is_trusted: forwarded::is_trusted(exchange.client, trusted),
@@ -104,13 +117,19 @@ impl Sent {
         // The target stays what the client sent when a rule has changed where the request leads.
         let mut target = Vec::with_capacity(view.target.len());
         target::write(view.path, &mut target);
+        target::strip(&mut target, self.stripped);
         if let Some(query) = view.query {
             target.push(b'?');
             target.extend_from_slice(query);
         }
-        let host = match view.authority {
-            b"" => upstream.host.as_bytes(),
-            authority => authority,
+        let set = |name: &str| {
+            let mut headers = self.proxy.headers.iter();
+            headers.find(|(other, _)| other.eq_ignore_ascii_case(name))
+        };
+        let host = match (set("Host"), view.authority) {
+            (Some((_, host)), _) => host.as_bytes(),
+            (None, b"") => upstream.host.as_bytes(),
+            (None, authority) => authority,
         };
         let line = RequestLine {
             method: match view.method {
@@ -140,6 +159,12 @@ impl Sent {
             Some(Known::SecWebSocketKey) if !key.is_empty() => false,
             _ => !nominated.iter().any(|name| field.name.eq_ignore_ascii_case(name)),
         };
+        let headers = &self.proxy.headers;
+        let is_set = |field: &[u8]| {
+            headers
+                .iter()
+                .any(|(name, _)| field.eq_ignore_ascii_case(name.as_bytes()))
+        };
         let passed = fields.lines().filter(is_passed).map(|field| (field.name, field.value));
         let own: [(&[u8], &[u8]); 6] = [
             (b"Sec-WebSocket-Key", key),
@@ -150,7 +175,13 @@ impl Sent {
             (b"Via", via(view.version)),
         ];
         let own = own.into_iter().filter(|(_, value)| !value.is_empty());
-        engine.encode_request(out, &line, passed.chain(own))
+        let all = passed.chain(own);
+        let all = all.filter(|(name, _)| headers.is_empty() || !is_set(name));
+        let added = headers
+            .iter()
+            .filter(|(name, value)| !value.is_empty() && !name.eq_ignore_ascii_case("host"));
+        let added = added.map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+        engine.encode_request(out, &line, all.chain(added))
     }
 }
 

@@ -34,6 +34,19 @@ pub fn write(raw: &[u8], out: &mut Vec<u8>) {
     }
 }
 
+/// Takes so many segments off the front of a path; empty ones, which rules do not see, do not count.
+pub fn strip(path: &mut Vec<u8>, segments: usize) {
+    let mut at = 0;
+    for _ in 0..segments {
+        at += path[at..].iter().take_while(|byte| **byte == b'/').count();
+        at += path[at..].iter().take_while(|byte| **byte != b'/').count();
+    }
+    path.drain(..at);
+    if !path.starts_with(b"/") {
+        path.insert(0, b'/');
+    }
+}
+
 /// How many dots a segment is that is nothing else, encoded or not.
 fn dots(segment: &[u8]) -> Option<usize> {
     let mut rest = segment;
@@ -51,6 +64,24 @@ fn dots(segment: &[u8]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn segments_are_taken_off_the_front() {
+        for (path, segments, expected) in [
+            ("/api/x", 1, "/x"),
+            ("/%61pi/x?", 1, "/x?"),
+            ("//api//x", 1, "//x"),
+            ("/api", 1, "/"),
+            ("/api/", 1, "/"),
+            ("/a/b/c", 2, "/c"),
+            ("/a", 0, "/a"),
+            ("/a", 3, "/"),
+        ] {
+            let mut out = path.as_bytes().to_vec();
+            strip(&mut out, segments);
+            assert_eq!(String::from_utf8_lossy(&out), expected, "{path}");
+        }
+    }
 
     #[test]
     fn dots_are_resolved_and_nothing_else_is_touched() {
