@@ -148,6 +148,7 @@ impl Default for Settings {
             proxy: None,
             controller: None,
             run_on: RunOn::Worker,
+            internal: false,
             compress: true,
             headers: BTreeMap::new(),
             errors: BTreeMap::new(),

@@ -193,6 +193,9 @@ fn each_setting(settings: &Settings, add: &mut dyn FnMut(&str, String)) {
         Symlinks::All => "all",
     };
     add("symlinks", quoted(symlinks));
+    if settings.internal {
+        add("internal", "true".to_owned());
+    }
     let priority = match settings.priority {
         Priority::High => "high",
         Priority::Normal => "normal",

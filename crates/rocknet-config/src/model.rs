@@ -319,6 +319,8 @@ pub struct Settings {
     pub controller: Option<Controller>,
     pub run_on: RunOn,
     pub compress: bool,
+    /// Sent only where an application names it.
+    pub internal: bool,
     /// Added to every answer; an empty value removes the field.
     pub headers: BTreeMap<String, String>,
     /// Status to a path within the site, or a file.

@@ -262,6 +262,9 @@ fn find(
         }
     };
     let scope = places.scope(&path);
+    if scope.internal {
+        return respond(worker, Some(scope), fixed::error(Status::NOT_FOUND));
+    }
     let mut location = Vec::new();
     let asked = Asked {
         path: &path,

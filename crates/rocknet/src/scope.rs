@@ -31,6 +31,8 @@ pub struct Scope {
     preloads: RouteTrie<Option<Arc<Preloads>>>,
     pub priority: Priority,
     pub compress: bool,
+    /// Nobody may ask for what is here: applications name it.
+    pub internal: bool,
     /// Largest request content, in bytes.
     pub body_size: u64,
     /// Longest wait for an answer.
@@ -97,6 +99,7 @@ impl Scope {
             redirects: Redirects::default(),
             preloads: preloads(settings),
             priority: settings.priority,
+            internal: settings.internal,
             compress: settings.compress && !forbids_transforming(&settings.headers),
             body_size: settings.body_size,
             answer_timeout: settings.answer_timeout,

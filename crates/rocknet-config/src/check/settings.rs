@@ -40,6 +40,7 @@ const SCALARS: &[&str] = &[
     "proxy",
     "controller",
     "run_on",
+    "internal",
 ];
 
 pub(super) fn build(check: &mut Check<'_>, table: &Table, base: &Settings) -> Settings {
@@ -93,6 +94,9 @@ pub(super) fn build(check: &mut Check<'_>, table: &Table, base: &Settings) -> Se
     };
     if let Some(compress) = value::boolean(some, "compress") {
         settings.compress = compress;
+    }
+    if let Some(internal) = value::boolean(some, "internal") {
+        settings.internal = internal;
     }
     settings.priority = match value::text(some, "priority") {
         Some("high") => Priority::High,

@@ -106,6 +106,16 @@ pub(super) const KEYS: &[Key] = &[
     .example("php = \"auto\"")
     .elsewhere(&["php_fastcgi", "fastcgi_pass", "php-fpm", "ProxyPassMatch"]),
     Key::new(
+        "internal",
+        BOTH,
+        Kind::Boolean,
+        "Whether what is here is sent only where an application names it in its answer, by `X-Accel-Redirect: /path` or \
+         `X-Sendfile: /folder/file`; who asks for it gets 404. For downloads that an application decides about.",
+    )
+    .default("false")
+    .example("internal = true")
+    .elsewhere(&["X-Sendfile", "XSendFile", "XSendFilePath", "x-sendfile-docroot"]),
+    Key::new(
         "headers",
         BOTH,
         Kind::Map { name: "field name", value: &Kind::Text("field value") },

@@ -12,6 +12,7 @@ use crate::cache::entry::{Found, REFRESH_AFTER_MS, STALE_AFTER_MS};
 use crate::cache::front::BEHIND_RULES;
 use crate::exchange::Exchange;
 use crate::filter;
+use crate::handler::files::named;
 use crate::handler::php::Script;
 use crate::handler::{fixed, php};
 use crate::response::{Body, Response};
@@ -45,7 +46,11 @@ pub(super) fn answer(worker: Rc<Worker>, site: u32, exchange: Exchange) -> impl 
         let cache = worker.shared.cache.clone();
         let mut response = match (found, &scope.action) {
             (Ok(script), Action::Files(FileTree { php: Some(php), .. })) => {
-                php::answer(worker, Arc::clone(php), script, exchange, around).await
+                let site = &snapshot.sites[(site & !BEHIND_RULES) as usize];
+                let places = site.places(exchange.secure.is_some());
+                let request = Rc::clone(&exchange.request);
+                let response = php::answer(Rc::clone(&worker), Arc::clone(php), script, exchange, around).await;
+                named::follow(&worker, &site.name, places, &request, response).await
             }
             (Ok(_), _) => fixed::error(Status::NOT_FOUND),
             (Err(Outcome::Known(known, request)), _) => match request.view().method {

@@ -14,6 +14,7 @@ mod h2c_upgrade;
 mod http2;
 mod interim;
 mod limits;
+mod named_files;
 mod paths;
 mod php;
 mod php_fpm;

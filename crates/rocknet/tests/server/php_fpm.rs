@@ -1,6 +1,8 @@
 //! PHP as it is installed: php-fpm of the system in a folder of the test's own, with scripts that use it.
 
 use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -216,4 +218,33 @@ fn a_restart_of_php_is_survived() {
     for _ in 0..10 {
         assert_eq!(client.get("/").text(), "front /");
     }
+}
+
+#[test]
+fn scripts_run_over_tcp() {
+    // php-cgi takes the socket that it is given, so the port is the kernel's choice.
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("its address").port();
+    let mut php = Command::new("/usr/bin/php-cgi8.2")
+        .env("PHP_FCGI_MAX_REQUESTS", "100")
+        .stdin(Stdio::from(OwnedFd::from(listener)))
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("php-cgi, which `cargo xtask test` installs (php8.2-cgi)");
+    let server = Running::site(folder(), &format!("php = \"127.0.0.1:{port}\""));
+    let mut client = server.connect();
+    for _ in 0..3 {
+        assert_eq!(client.get("/some/where").text(), "front /some/where");
+        assert_eq!(client.get("/large.php").body.len(), 3_000_000);
+    }
+    client.send(
+        request(
+            "POST /form.php",
+            &["Content-Type: application/x-www-form-urlencoded", "Content-Length: 7"],
+        ) + "a=hello",
+    );
+    assert_eq!(client.answer().text(), "hello7");
+    php.kill().expect("it to end");
+    php.wait().expect("its end");
+    assert_eq!(server.get("/").status, 502);
 }

@@ -11,4 +11,5 @@ mod abuse;
 mod files;
 mod handshakes;
 mod hosts;
+mod php;
 mod transfer;

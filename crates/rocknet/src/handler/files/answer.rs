@@ -15,6 +15,7 @@ use rocknet_proto::semantics::range::{self, ByteRange, ContentRange, Ranges};
 use rocknet_proto::status::Status;
 
 use crate::cache::entry::{Asset, Content, ENCODED, Variant};
+use crate::handler::files::named;
 use crate::handler::fixed;
 use crate::prepared::Prepared;
 use crate::response::{Body, FieldList, FilePart, Part, Response};
@@ -88,10 +89,7 @@ fn select<'a>(asset: &'a Asset, request: &Request<'_>) -> Choice<'a> {
         Ranges::Whole => whole(variant),
         Ranges::One(part) => respond(partial(asset, variant, part)),
         Ranges::Many(parts) => respond(multipart(asset, variant, &parts)),
-        Ranges::Unsatisfiable => {
-            let range = ContentRange::unsatisfied(variant.content.length());
-            respond(fixed::error(Status::RANGE_NOT_SATISFIABLE).with("Content-Range", text(range.as_bytes())))
-        }
+        Ranges::Unsatisfiable => respond(unsatisfied(variant)),
     }
 }
 
@@ -110,23 +108,70 @@ fn unmade<'a>(asset: &Asset, request: &Request<'_>, coding: Coding) -> Choice<'a
     };
     match judge(request, &validators) {
         Outcome::Proceed => Choice::Encode(coding),
-        Outcome::NotModified => {
-            let mut fields = asset.fields.clone();
-            fields.remove("Content-Type");
-            fields.remove("Accept-Ranges");
-            fields.add("ETag", text(etag.as_bytes()));
-            respond(Response {
-                status: Status::NOT_MODIFIED,
-                fields,
-                body: Body::Empty,
-            })
-        }
+        Outcome::NotModified => respond(unchanged(asset, etag.as_bytes())),
         Outcome::PreconditionFailed => respond(fixed::error(Status::PRECONDITION_FAILED)),
     }
 }
 
-/// RFC 9110 §13.2.2, for the form that would be sent.
+/// The plain form as a response, with conditions and ranges: for those who change it before it is sent. It is answered as
+/// GET is, whatever was asked for.
+pub fn in_full(asset: &Asset, request: &Request<'_>) -> Response {
+    let variant = &asset.plain;
+    let Some(etag) = &variant.etag else {
+        return plain(asset);
+    };
+    let validators = Validators {
+        etag: etag.as_bytes(),
+        last_modified: asset.last_modified,
+    };
+    let method = named::method(request.method);
+    match judge_as(method, request, &validators) {
+        Outcome::Proceed => {}
+        Outcome::NotModified => return unchanged(asset, etag.as_bytes()),
+        Outcome::PreconditionFailed => return fixed::error(Status::PRECONDITION_FAILED),
+    }
+    let fields = &request.fields;
+    let range = fields
+        .get(Known::Range)
+        .filter(|_| method == Method::Get && !fields.is_repeated(Known::Range));
+    let is_same = || {
+        let value = fields.get(Known::IfRange);
+        value.is_none_or(|value| conditional::if_range(value, &validators))
+    };
+    match range
+        .filter(|_| is_same())
+        .map(|range| range::parse(range, variant.content.length()))
+    {
+        None | Some(Ranges::Whole) => plain(asset),
+        Some(Ranges::One(part)) => partial(asset, variant, part),
+        Some(Ranges::Many(parts)) => multipart(asset, variant, &parts),
+        Some(Ranges::Unsatisfiable) => unsatisfied(variant),
+    }
+}
+
+fn unchanged(asset: &Asset, etag: &[u8]) -> Response {
+    let mut fields = asset.fields.clone();
+    fields.remove("Content-Type");
+    fields.remove("Accept-Ranges");
+    fields.add("ETag", text(etag));
+    Response {
+        status: Status::NOT_MODIFIED,
+        fields,
+        body: Body::Empty,
+    }
+}
+
+fn unsatisfied(variant: &Variant) -> Response {
+    let range = ContentRange::unsatisfied(variant.content.length());
+    fixed::error(Status::RANGE_NOT_SATISFIABLE).with("Content-Range", text(range.as_bytes()))
+}
+
 fn judge(request: &Request<'_>, validators: &Validators<'_>) -> Outcome {
+    judge_as(request.method, request, validators)
+}
+
+/// RFC 9110 §13.2.2, for the form that would be sent.
+fn judge_as(method: Method, request: &Request<'_>, validators: &Validators<'_>) -> Outcome {
     let fields = &request.fields;
     let (if_match, if_none_match) = (joined(fields, Known::IfMatch), joined(fields, Known::IfNoneMatch));
     let preconditions = Preconditions {
@@ -135,7 +180,7 @@ fn judge(request: &Request<'_>, validators: &Validators<'_>) -> Outcome {
         if_modified_since: fields.get(Known::IfModifiedSince),
         if_unmodified_since: fields.get(Known::IfUnmodifiedSince),
     };
-    conditional::evaluate(request.method, &preconditions, validators, true)
+    conditional::evaluate(method, &preconditions, validators, true)
 }
 
 /// All values of a list field as one; a copy only if it was sent more than once.

@@ -4,4 +4,5 @@ pub mod answer;
 pub mod encode;
 pub mod listing;
 pub mod load;
+pub mod named;
 pub mod resolve;

@@ -28,6 +28,16 @@ const NOT_ITS_OWN: [&str; 9] = [
     "upgrade",
 ];
 
+/// What applications say to nginx about its buffers and caches. The name of a file to send is heeded behind this.
+fn is_for_others(name: &str) -> bool {
+    let starts = name
+        .get(..ACCEL.len())
+        .is_some_and(|start| start.eq_ignore_ascii_case(ACCEL));
+    starts && !name.eq_ignore_ascii_case("x-accel-redirect")
+}
+
+const ACCEL: &str = "x-accel-";
+
 /// The response to a request whose head has come.
 pub fn response(mut conversation: Conversation, method: Method) -> Result<Response, Trouble> {
     let end = conversation.head();
@@ -37,7 +47,7 @@ pub fn response(mut conversation: Conversation, method: Method) -> Result<Respon
     for (name, value) in head.fields {
         // Names are tokens, so this changes nothing.
         let name = String::from_utf8_lossy(name);
-        if !NOT_ITS_OWN.iter().any(|own| name.eq_ignore_ascii_case(own)) {
+        if !NOT_ITS_OWN.iter().any(|own| name.eq_ignore_ascii_case(own)) && !is_for_others(&name) {
             response.fields.add(name.into_owned(), text(value).into_owned());
         }
     }

@@ -152,10 +152,15 @@ impl Backend {
         drop(self.kept_longest());
         let (deadline, pause) = (wheel.deadline(), wheel.deadline());
         deadline.set(wheel.ticks(CONNECT));
+        // What came of it before tells more than that the time is over.
+        let mut refused = None;
         loop {
             let connected = match within(&deadline, Socket::connect(&self.place)).await {
                 Some(connected) => connected,
-                None => return Err(Trouble::Unreachable(ErrorKind::TimedOut.into())),
+                None => {
+                    let error = refused.take().unwrap_or_else(|| ErrorKind::TimedOut.into());
+                    return Err(past_time(error));
+                }
             };
             let error = match connected {
                 Ok(socket) => {
@@ -170,13 +175,9 @@ impl Backend {
             }
             pause.set(1);
             if within(&deadline, past(&pause)).await.is_none() {
-                let is_full = error.kind() == ErrorKind::WouldBlock;
-                return Err(if is_full {
-                    Trouble::Full
-                } else {
-                    Trouble::Unreachable(error)
-                });
+                return Err(past_time(error));
             }
+            refused = Some(error);
         }
     }
 
@@ -219,6 +220,14 @@ impl Backend {
 impl Drop for Backend {
     fn drop(&mut self) {
         self.close_idle(|_| true);
+    }
+}
+
+/// Why there was no connection all the time.
+fn past_time(error: io::Error) -> Trouble {
+    match error.kind() {
+        ErrorKind::WouldBlock => Trouble::Full,
+        _ => Trouble::Unreachable(error),
     }
 }
 

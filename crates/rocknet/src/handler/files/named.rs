@@ -1,0 +1,230 @@
+//! Files that an application names instead of sending them: `X-Accel-Redirect` by a path of the site, `X-Sendfile` by a
+//! path on disk. They are sent as files are, from below the roots of the site alone, with the fields the application gave.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rocknet_proto::method::Method;
+use rocknet_proto::request::OwnedRequest;
+use rocknet_proto::semantics::safe_path::SafePath;
+use rocknet_proto::status::Status;
+
+use super::answer;
+use crate::cache::entry::Found;
+use crate::handler::fixed;
+use crate::response::{Body, FieldList, Response};
+use crate::scope::{Action, Scope};
+use crate::site::Places;
+use crate::told::Told;
+use crate::worker::Worker;
+
+/// By a path of the site, as in an URL.
+const BY_PATH: &str = "X-Accel-Redirect";
+/// By a path on disk; lighttpd's, and what applications fall back to.
+const BY_FILE: [&str; 2] = ["X-Sendfile", "X-LIGHTTPD-send-file"];
+/// What the file says better than the application can.
+const OF_THE_FILE: [&str; 7] = [
+    "accept-ranges",
+    "content-encoding",
+    "content-length",
+    "content-range",
+    "etag",
+    "last-modified",
+    "transfer-encoding",
+];
+
+/// How the application names a file.
+#[derive(Debug, PartialEq, Eq)]
+enum Name {
+    Path(String),
+    File(PathBuf),
+}
+
+/// Whether an answer names a file that is to be sent in its place.
+pub fn is_named(response: &Response) -> bool {
+    name(&response.fields).is_some()
+}
+
+/// The answer with the file that it names; as it is where it names none. What the file is answered with is looked at no
+/// further: one application cannot send a request in circles.
+///
+/// To be called for answers of applications that are trusted with the files of the site, whose places these are.
+pub async fn follow(
+    worker: &Worker,
+    site: &str,
+    places: &Places,
+    request: &OwnedRequest,
+    mut response: Response,
+) -> Response {
+    let Some(name) = name(&response.fields) else {
+        return response;
+    };
+    // Whatever it had to say beside that is not awaited.
+    response.body = Body::Empty;
+    let Some((scope, path)) = place(worker, places, &name).await else {
+        return missing(site, &name);
+    };
+    let Some(entry) = worker.shared.cache.look_up(&scope, &path).await else {
+        return fixed::error(Status::SERVICE_UNAVAILABLE);
+    };
+    match &entry.found {
+        Found::Asset(asset) if asset.status == Status::OK => {
+            let is_plain = response.status == Status::OK;
+            let file = if is_plain {
+                answer::in_full(asset, &request.view())
+            } else {
+                answer::plain(asset)
+            };
+            if file.status.code() >= 400 {
+                return file;
+            }
+            let status = if is_plain { file.status } else { response.status };
+            let mut answer = join(&response.fields, file);
+            answer.status = status;
+            answer
+        }
+        _ => missing(site, &name),
+    }
+}
+
+fn missing(site: &str, name: &Name) -> Response {
+    static TOLD: Told = Told::never();
+    if TOLD.is_due() {
+        let name = match name {
+            Name::Path(path) => format!("{BY_PATH}: {path}"),
+            Name::File(path) => format!("X-Sendfile: {}", path.display()),
+        };
+        tracing::warn!(site, "an application names what is no file of the site: {name}");
+    }
+    // Empty, for the site's own page.
+    Response::new(Status::NOT_FOUND)
+}
+
+fn name(fields: &FieldList) -> Option<Name> {
+    if let Some(path) = fields.value(BY_PATH) {
+        return Some(Name::Path(path.to_owned()));
+    }
+    let file = BY_FILE.iter().find_map(|name| fields.value(name))?;
+    Some(Name::File(file.into()))
+}
+
+/// The scope that the name is looked up in, and the path there.
+async fn place(worker: &Worker, places: &Places, name: &Name) -> Option<(Arc<Scope>, Box<str>)> {
+    match name {
+        Name::Path(raw) => {
+            let raw = raw.split('?').next().unwrap_or_default();
+            let path = SafePath::parse(raw.as_bytes()).ok()?;
+            let scope = places.scope(path.as_str());
+            matches!(scope.action, Action::Files(_)).then(|| (Arc::clone(scope), path.as_str().into()))
+        }
+        Name::File(file) => {
+            let scopes: Vec<_> = places.scopes().cloned().collect();
+            let priority = places.scope.priority;
+            let file = file.clone();
+            worker
+                .shared
+                .pool
+                .spawn(priority, move || on_disk(&scopes, &file))
+                .await
+                .ok()?
+        }
+    }
+}
+
+/// The scope with the longest root that a file is below, by the names of both. May wait for the disk.
+fn on_disk(scopes: &[Arc<Scope>], file: &Path) -> Option<(Arc<Scope>, Box<str>)> {
+    let below = |scope: &Arc<Scope>| {
+        let Action::Files(tree) = &scope.action else {
+            return None;
+        };
+        let root = tree.folder();
+        // As it is written, or as it is without links: PHP's `realpath` gives that.
+        let real = root.canonicalize().ok();
+        let rest = std::iter::once(root)
+            .chain(real.as_deref())
+            .find_map(|root| file.strip_prefix(root).ok())?;
+        let path = format!("/{}", rest.to_str()?);
+        let path = SafePath::from_decoded(&path).ok()?.as_str().into();
+        Some((root.as_os_str().len(), (Arc::clone(scope), path)))
+    };
+    let found = scopes.iter().filter_map(below).max_by_key(|(length, _)| *length);
+    found.map(|(_, place)| place)
+}
+
+/// The file's answer with the fields of the application, but for those that the file knows better.
+fn join(own: &FieldList, mut file: Response) -> Response {
+    // The type of an answer in parts is theirs, and one without content has none.
+    let has_type = !matches!(file.body, Body::Parts(_)) && file.status != Status::NOT_MODIFIED;
+    let is_kept = |name: &str| {
+        let is_name = name.eq_ignore_ascii_case(BY_PATH) || BY_FILE.iter().any(|by| name.eq_ignore_ascii_case(by));
+        let is_of_file = OF_THE_FILE.iter().any(|of| name.eq_ignore_ascii_case(of));
+        !is_name && !is_of_file && (has_type || !name.eq_ignore_ascii_case("content-type"))
+    };
+    let kept: Vec<_> = own.iter().filter(|(name, _)| is_kept(name)).collect();
+    for (name, _) in &kept {
+        file.fields.remove(name);
+    }
+    for (name, value) in kept {
+        file.fields.add(name.to_owned(), value.to_owned());
+    }
+    file
+}
+
+/// The method that a file is asked for by, whatever the application was.
+pub(super) fn method(method: Method) -> Method {
+    match method {
+        Method::Head => Method::Head,
+        _ => Method::Get,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_of_both_are_joined() {
+        let mut own = FieldList::default();
+        for (name, value) in [
+            ("Content-Type", "text/csv"),
+            ("Set-Cookie", "a"),
+            ("ETag", "\"mine\""),
+            ("x-accel-redirect", "/x"),
+            ("Set-Cookie", "b"),
+            ("Content-Disposition", "attachment"),
+        ] {
+            own.add(name, value);
+        }
+        let file = |body: Body| {
+            Response::new(Status::OK)
+                .with("Content-Type", "text/plain")
+                .with("ETag", "\"file\"")
+                .body(body)
+        };
+        let told = |response: Response| {
+            let fields = response.fields.iter().map(|(name, value)| format!("{name}: {value}"));
+            fields.collect::<Vec<_>>()
+        };
+        let rest = ["Set-Cookie: a", "Set-Cookie: b", "Content-Disposition: attachment"];
+        let whole = told(join(&own, file(Body::Empty)));
+        assert_eq!(whole[..2], ["ETag: \"file\"", "Content-Type: text/csv"]);
+        assert_eq!(whole[2..], rest);
+        let parts = told(join(&own, file(Body::Parts(Vec::new()))));
+        assert_eq!(parts[..2], ["Content-Type: text/plain", "ETag: \"file\""]);
+        assert_eq!(parts[2..], rest);
+    }
+
+    #[test]
+    fn names_are_found() {
+        for (field, value, expected) in [
+            ("X-Accel-Redirect", "/a", Some(Name::Path("/a".into()))),
+            ("x-sendfile", "/srv/a", Some(Name::File("/srv/a".into()))),
+            ("X-LIGHTTPD-send-file", "/srv/a", Some(Name::File("/srv/a".into()))),
+            ("X-Accel-Buffering", "no", None),
+        ] {
+            let response = Response::new(Status::OK).with(field, value);
+            assert_eq!(name(&response.fields), expected, "{field}");
+            assert_eq!(is_named(&response), expected.is_some());
+        }
+    }
+}

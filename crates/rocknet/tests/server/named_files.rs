@@ -1,0 +1,168 @@
+//! Files that a script names in its answer: sent as files are, from inside the roots of the site alone.
+
+use super::support::fastcgi::{Next, Peer, SOCKET, answer, say};
+use super::support::{Folder, Running};
+
+const TEXT: &str = "0123456789";
+
+/// The script answers with the fields of its query, `|` between them.
+fn started() -> (Running, Peer) {
+    let folder = Folder::with(&[
+        ("www/index.php", ""),
+        ("www/plain.txt", TEXT),
+        ("www/sub folder/a%b.txt", TEXT),
+        ("www/.secret", "hidden"),
+        ("private/inside/report.txt", TEXT),
+        ("secret.txt", "outside"),
+        ("wwwx/beside.txt", "outside"),
+    ]);
+    folder.link("www/out.txt", folder.path("secret.txt"));
+    folder.link("through", folder.path("www"));
+    let peer = Peer::start(&folder.path(SOCKET), |asked, stream| {
+        let fields = asked.variable("QUERY_STRING").replace('|', "\r\n").replace('+', " ");
+        say(stream, answer(format!("{fields}\r\n\r\nnot this").as_bytes()));
+        Next::Keep
+    });
+    let keys = "php = \"unix:php.sock\"\nerrors = { 404 = \"/plain.txt\" }\n[site.default.route.\"/inside/*\"]\nroot = \"private\"\ninternal = true\n";
+    (Running::site(folder, keys), peer)
+}
+
+#[test]
+fn they_are_sent_with_conditions_ranges_and_the_fields_of_the_script() {
+    let (server, _peer) = started();
+    let root = server.folder.path("www").canonicalize().expect("a root");
+    let (root, folder) = (root.display().to_string(), server.folder.path("").display().to_string());
+    let etag = server
+        .get("/plain.txt")
+        .field("ETag")
+        .map(str::to_owned)
+        .expect("a tag");
+    let mut client = server.connect();
+    for (query, fields, status, expected, content) in [
+        (
+            "Content-Type:text/csv|X-Accel-Redirect:/plain.txt",
+            &[][..],
+            200,
+            &[
+                "Content-Type: text/csv",
+                "!X-Accel-Redirect",
+                "Accept-Ranges: bytes",
+                "Content-Length: 10",
+            ][..],
+            TEXT,
+        ),
+        (
+            "X-Accel-Redirect:/plain.txt",
+            &[],
+            200,
+            &["Content-Type: text/plain; charset=utf-8"],
+            TEXT,
+        ),
+        (
+            "Content-Disposition:attachment|Set-Cookie:a|X-Accel-Redirect:/plain.txt?x",
+            &["Range: bytes=2-4"],
+            206,
+            &[
+                "Content-Disposition: attachment",
+                "Content-Range: bytes 2-4/10",
+                "Set-Cookie: a",
+            ],
+            "234",
+        ),
+        (
+            "X-Accel-Redirect:/plain.txt",
+            &["Range: bytes=20-"],
+            416,
+            &["Content-Range: bytes */10"],
+            "",
+        ),
+        (
+            "Content-Type:a/b|X-Accel-Redirect:/plain.txt",
+            &["Range: bytes=0-1,5-6"],
+            206,
+            &[],
+            "\r\n56\r\n",
+        ),
+        (
+            "X-Accel-Redirect:/plain.txt",
+            &["If-None-Match: TAG"],
+            304,
+            &["ETag: TAG", "!Content-Type"],
+            "",
+        ),
+        ("X-Accel-Redirect:/plain.txt", &["If-Match: \"other\""], 412, &[], ""),
+        (
+            "Status:203|X-Accel-Redirect:/plain.txt",
+            &["Range: bytes=2-4"],
+            203,
+            &[],
+            TEXT,
+        ),
+        ("X-Accel-Redirect:/sub%20folder/a%25b.txt", &[], 200, &[], TEXT),
+        ("X-Accel-Redirect:/inside/report.txt", &[], 200, &[], TEXT),
+        (
+            "X-Accel-Buffering:no|x-accel-redirect:/plain.txt|X-Accel-Expires:1",
+            &[],
+            200,
+            &["!X-Accel-Buffering", "!X-Accel-Expires"],
+            TEXT,
+        ),
+        (
+            "X-Sendfile:ROOT/plain.txt",
+            &[],
+            200,
+            &["!X-Sendfile", "ETag: TAG"],
+            TEXT,
+        ),
+        ("X-Sendfile:FOLDERwww/plain.txt", &[], 200, &[], TEXT),
+        ("X-Sendfile:FOLDERwww/sub+folder/a%b.txt", &[], 200, &[], TEXT),
+        ("X-Sendfile:FOLDERprivate/inside/report.txt", &[], 200, &[], TEXT),
+        // Never from outside, and never what is hidden; the page of the site says so.
+        ("X-Accel-Redirect:/.secret", &[], 404, &[], TEXT),
+        ("X-Accel-Redirect:/out.txt", &[], 404, &[], TEXT),
+        ("X-Accel-Redirect:/../secret.txt", &[], 404, &[], TEXT),
+        ("X-Accel-Redirect:/%2e%2e/secret.txt", &[], 404, &[], TEXT),
+        ("X-Accel-Redirect:plain.txt", &[], 404, &[], TEXT),
+        ("X-Accel-Redirect:http://a/plain.txt", &[], 404, &[], TEXT),
+        (
+            "X-Accel-Redirect:/index.php?X-Accel-Redirect:/plain.txt",
+            &[],
+            404,
+            &[],
+            TEXT,
+        ),
+        ("X-Accel-Redirect:/nothing", &[], 404, &[], TEXT),
+        ("X-Sendfile:FOLDERsecret.txt", &[], 404, &[], TEXT),
+        ("X-Sendfile:FOLDERwww/../secret.txt", &[], 404, &[], TEXT),
+        ("X-Sendfile:FOLDERwwwx/beside.txt", &[], 404, &[], TEXT),
+        ("X-Sendfile:ROOT/out.txt", &[], 404, &[], TEXT),
+        ("X-Sendfile:/etc/passwd", &[], 404, &[], TEXT),
+        ("X-Sendfile:plain.txt", &[], 404, &[], TEXT),
+    ] {
+        let query = query.replace("ROOT", &root).replace("FOLDER", &folder);
+        let expected: Vec<String> = expected.iter().map(|field| field.replace("TAG", &etag)).collect();
+        let fields: Vec<String> = fields.iter().map(|field| field.replace("TAG", &etag)).collect();
+        let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
+        let expected: Vec<&str> = expected.iter().map(String::as_str).collect();
+        let answer = client.ask(&format!("GET /?{query}"), &fields);
+        answer.expect(&query, status, &expected);
+        assert!(answer.text().contains(content), "{query}: {answer:?}");
+        assert!(
+            !answer.text().contains("not this") && !answer.text().contains("outside"),
+            "{query}: {answer:?}"
+        );
+    }
+    // However the script was asked.
+    for (line, content) in [
+        ("POST /?X-Accel-Redirect:/plain.txt", TEXT),
+        ("HEAD /?X-Accel-Redirect:/plain.txt", ""),
+    ] {
+        let answer = client.ask(line, &["Content-Length: 0"]);
+        answer.expect(line, 200, &["Content-Length: 10"]);
+        assert_eq!(answer.text(), content, "{line}");
+    }
+    // Nobody else gets what is internal.
+    for path in ["/inside/report.txt", "/inside/", "/inside/none"] {
+        assert_eq!(client.get(path).status, 404, "{path}");
+    }
+}
