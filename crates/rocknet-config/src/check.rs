@@ -1,6 +1,7 @@
 //! From the configuration as written to the configuration as meant: every finding with its place, in one pass.
 
 mod acme;
+mod cgi;
 mod clash;
 mod controller;
 mod host;

@@ -148,6 +148,7 @@ impl Default for Settings {
             proxy: None,
             controller: None,
             run_on: RunOn::Worker,
+            cgi: None,
             internal: false,
             compress: true,
             headers: BTreeMap::new(),

@@ -319,6 +319,8 @@ pub struct Settings {
     pub controller: Option<Controller>,
     pub run_on: RunOn,
     pub compress: bool,
+    /// The path whose programs are run by CGI, without a slash at its end.
+    pub cgi: Option<String>,
     /// Sent only where an application names it.
     pub internal: bool,
     /// Added to every answer; an empty value removes the field.

@@ -9,7 +9,8 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use crate::rights::User;
 
 /// Has `command` lead a process group of its own, become `user`, and get `last_word` when the thread that starts it ends,
-/// which it does at the latest with this process, however that ends. Start it from a thread that stays.
+/// which it does at the latest with this process, however that ends. Start it from a thread that stays. No descriptor but
+/// the three that are common is passed on.
 ///
 /// Only root can become another user. Systems without such a signal leave the program running.
 pub fn bind(command: &mut Command, user: Option<&User>, last_word: Signal) {
@@ -47,6 +48,7 @@ mod system {
                 set_thread_res_gid(*gid, *gid, *gid)?;
                 set_thread_res_uid(*uid, *uid, *uid)?;
             }
+            close_others();
             // Behind the change of user, which takes it away.
             set_parent_process_death_signal(Some(last_word))?;
             end_if_orphaned(us)
@@ -54,6 +56,14 @@ mod system {
         // SAFETY: between fork and exec only system calls are made, on values that were ready before: nothing is
         // allocated, locked or freed. The errors are numbers, whose conversion allocates nothing either.
         unsafe { command.pre_exec(prepare) };
+    }
+
+    /// What this process has open closes by itself when another takes its place, but for what it was started with and
+    /// knows nothing of. Kernels before 5.11 cannot be asked.
+    #[allow(unsafe_code)]
+    fn close_others() {
+        // SAFETY: only flags of descriptors change, and none is closed before the program is replaced.
+        let _ = unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) };
     }
 
     /// Who was left before the signal was asked for is never told.

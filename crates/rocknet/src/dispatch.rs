@@ -2,6 +2,7 @@
 
 mod controllers;
 mod encoding;
+mod programs;
 mod proxied;
 mod rules;
 mod scripts;
@@ -280,6 +281,23 @@ fn find(
     }
     let patience = Some(worker.wheel.ticks(scope.answer_timeout));
     match &scope.action {
+        Action::Files(tree) if tree.is_program(&path) => {
+            let exchange = Exchange {
+                request: owned(),
+                content,
+                interim: Interim::default(),
+                path: path.into(),
+                scope: Arc::clone(scope),
+                client,
+                secure: secure.map(Rc::clone),
+            };
+            let answer = programs::answer(Rc::clone(worker), number & !BEHIND_RULES, exchange);
+            Dispatched::Later(Later {
+                answer: Making::new(answer),
+                preloads: None,
+                patience,
+            })
+        }
         Action::Files(tree) if tree.php.is_some() => {
             let path: Box<str> = match is_file_path {
                 false if SafePath::from_decoded(&path).is_ok() => NAMELESS.into(),

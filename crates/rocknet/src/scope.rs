@@ -64,6 +64,8 @@ pub struct FileTree {
     pub symlinks: beneath::Symlinks,
     /// Who runs the scripts in it; `None`: they are files as any other.
     pub php: Option<Arc<php::Backend>>,
+    /// Where its programs are: `/cgi-bin`.
+    pub programs: Option<Box<str>>,
 }
 
 impl Scope {
@@ -159,7 +161,24 @@ impl FileTree {
                 Symlinks::All => beneath::Symlinks::All,
             },
             php: settings.php.as_ref().map(php::Backend::of),
+            programs: settings.cgi.as_deref().map(Into::into),
         }
+    }
+
+    /// Whether a path of the site leads to a program that is to be run.
+    pub fn is_program(&self, path: &str) -> bool {
+        let rest = self
+            .programs
+            .as_ref()
+            .and_then(|programs| path.strip_prefix(&**programs));
+        rest.is_some_and(|rest| rest.starts_with('/'))
+    }
+
+    /// The same by the path below the root, which has no slash in front.
+    pub fn holds_program(&self, relative: &[u8]) -> bool {
+        let programs = self.programs.as_ref().map(|programs| &programs.as_bytes()[1..]);
+        let rest = programs.and_then(|programs| relative.strip_prefix(programs));
+        rest.is_some_and(|rest| rest.starts_with(b"/"))
     }
 
     pub fn folder(&self) -> &Path {

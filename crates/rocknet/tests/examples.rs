@@ -37,6 +37,16 @@ type Row = (
 
 #[rustfmt::skip] // a row that fits a line is read as a row
 const ROWS: &[Row] = &[
+    ("cgi", "http://localhost:8080/", NO_FIELDS, 200, &[HTML], &["Harbour programs"]),
+    ("cgi", "http://localhost:8080/cgi-bin/date.sh", NO_FIELDS, 200, &["Content-Type: text/plain"], &["The harbour clock says"]),
+    ("cgi", "http://localhost:8080/cgi-bin/hello.py?name=Ada", NO_FIELDS, 200, &[HTML], &["Hello, Ada!"]),
+    ("cgi", "http://localhost:8080/cgi-bin/path.pl/some/where", NO_FIELDS, 200, &[], &["You are at /some/where"]),
+    ("php", "http://localhost:8080/", NO_FIELDS, 200, &[], &["Boats for hire", "/boats/heron"]),
+    ("php", "http://localhost:8080/boats/heron", NO_FIELDS, 200, &[], &["Heron: two seats"]),
+    ("php", "http://localhost:8080/boats/none", NO_FIELDS, 404, &[], &["No such boat"]),
+    ("php", "http://localhost:8080/report.php", &["Range: bytes=0-9"], 206,
+        &["Content-Disposition: attachment; filename=\"june.csv\"", "Content-Range: bytes 0-9/30"], &["boat,hours"]),
+    ("php", "http://localhost:8080/reports/june.csv", NO_FIELDS, 404, &[], &[]),
     ("downloads", "http://localhost:8080/", NO_FIELDS, 200, &[HTML, "Content-Security-Policy"],
         &["<title>Index of /</title>", "?sort=size", "href=\"./2025/\"", "href=\"./README.txt\""]),
     ("downloads", "http://localhost:8080/", JSON, 200, &["Content-Type: application/json"],

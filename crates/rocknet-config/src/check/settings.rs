@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::check::words::short;
-use crate::check::{Check, controller, path, pattern, php, proxy, value};
+use crate::check::{Check, cgi, controller, path, pattern, php, proxy, value};
 use crate::defaults;
 use crate::file::{Entry, Node, Table, Value};
 use crate::finding::Code;
@@ -40,6 +40,7 @@ const SCALARS: &[&str] = &[
     "proxy",
     "controller",
     "run_on",
+    "cgi",
     "internal",
 ];
 
@@ -94,6 +95,9 @@ pub(super) fn build(check: &mut Check<'_>, table: &Table, base: &Settings) -> Se
     };
     if let Some(compress) = value::boolean(some, "compress") {
         settings.compress = compress;
+    }
+    if let Some(node) = table.node("cgi") {
+        settings.cgi = cgi::build(check, node, settings.root.is_some());
     }
     if let Some(internal) = value::boolean(some, "internal") {
         settings.internal = internal;

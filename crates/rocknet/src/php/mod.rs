@@ -23,6 +23,7 @@ use rocknet_config::model::{Php, PhpVersion, Settings};
 
 pub use self::installed::{Installed, Kind, all as installed, choose};
 pub use self::keeper::Keeper;
+pub use self::pool::user as script_user;
 
 /// Why the php-fpm of a socket does not run, for the page and the log of whoever asks there in vain.
 static TROUBLES: Mutex<BTreeMap<PathBuf, String>> = Mutex::new(BTreeMap::new());

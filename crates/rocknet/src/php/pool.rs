@@ -127,13 +127,13 @@ pub fn socket(folder: &Path, number: u32) -> PathBuf {
 }
 
 /// Whom scripts run as; `None`: the user that RockNet is.
-fn user() -> io::Result<Option<User>> {
+pub fn user() -> io::Result<Option<User>> {
     if !rights::is_root() {
         return Ok(None);
     }
     let user = USERS.iter().find_map(|name| User::find(name).ok());
     user.map(Some).ok_or_else(|| {
-        let help = "RockNet is root, and there is no user to run PHP as: write user = \"NAME\" below [server]";
+        let help = "RockNet is root, and there is no user to run scripts as: write user = \"NAME\" below [server]";
         io::Error::other(help)
     })
 }

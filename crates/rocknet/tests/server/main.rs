@@ -4,6 +4,7 @@ mod access_log;
 mod browse;
 mod cache;
 mod cache_bounds;
+mod cgi;
 mod conditions;
 mod content;
 mod controllers;

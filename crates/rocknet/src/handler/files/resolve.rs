@@ -118,6 +118,9 @@ fn look_up(root: &Root, tree: &FileTree, path: &str) -> Result<Target, Status> {
 
 /// What is to be done with a file: where scripts are run, they are never sent.
 fn file(tree: &FileTree, opened: Opened, relative: Vec<u8>) -> Result<Target, Status> {
+    if tree.holds_program(&relative) {
+        return Err(Status::FORBIDDEN);
+    }
     if tree.php.is_none() {
         return Ok(Target::File { opened, relative });
     }
@@ -134,7 +137,7 @@ fn file(tree: &FileTree, opened: Opened, relative: Vec<u8>) -> Result<Target, St
 }
 
 /// The folder without links in its path.
-fn whole(tree: &FileTree) -> Result<PathBuf, Status> {
+pub fn whole(tree: &FileTree) -> Result<PathBuf, Status> {
     tree.folder().canonicalize().map_err(|error| {
         if FAILED_ROOT.is_due() {
             tracing::error!(folder = %tree.folder().display(), "cannot tell where the folder lies: {error}");
@@ -172,7 +175,7 @@ fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
     }
 }
 
-fn open(root: &Root, tree: &FileTree, relative: &[u8]) -> Result<Opened, Status> {
+pub fn open(root: &Root, tree: &FileTree, relative: &[u8]) -> Result<Opened, Status> {
     root.open_file(relative, tree.symlinks)
         .map_err(|error| status_of(&error, tree, relative))
 }

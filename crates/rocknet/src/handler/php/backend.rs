@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use rocknet_config::model::Php;
 use rocknet_io::wheel::{Deadline, Wheel};
+use tokio::sync::SemaphorePermit;
 
 use super::socket::{Idle, Socket};
 use super::trouble::Trouble;
@@ -81,7 +82,14 @@ impl Drop for Place {
 pub struct Connected {
     pub socket: Socket,
     pub is_new: bool,
-    place: Place,
+    /// Taken by it for as long as it lives.
+    pub place: Taken,
+}
+
+/// What is counted.
+pub enum Taken {
+    Request(#[allow(dead_code, reason = "counts by being dropped")] Place),
+    Process(#[allow(dead_code, reason = "counts by being dropped")] SemaphorePermit<'static>),
 }
 
 impl Backend {
@@ -120,7 +128,7 @@ impl Backend {
                 return Some(Connected {
                     socket,
                     is_new: false,
-                    place: self.enter().ok()?,
+                    place: Taken::Request(self.enter().ok()?),
                 });
             }
         }
@@ -166,6 +174,7 @@ impl Backend {
                 Ok(socket) => {
                     self.reached_ms.store(uptime_ms() + 1, Ordering::Relaxed);
                     let is_new = true;
+                    let place = Taken::Request(place);
                     return Ok(Connected { socket, is_new, place });
                 }
                 Err(error) => error,
@@ -232,7 +241,7 @@ fn past_time(error: io::Error) -> Trouble {
 }
 
 /// What `future` gives before the deadline; `None`: it is past.
-async fn within<F: Future>(deadline: &Deadline, future: F) -> Option<F::Output> {
+pub async fn within<F: Future>(deadline: &Deadline, future: F) -> Option<F::Output> {
     let mut future = pin!(future);
     poll_fn(|context| match future.as_mut().poll(context) {
         Poll::Ready(output) => Poll::Ready(Some(output)),

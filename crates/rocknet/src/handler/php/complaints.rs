@@ -1,7 +1,5 @@
 //! What an application writes to its error stream, on its way to the error log.
 
-use super::Script;
-
 /// Bytes of one request's complaints that are logged: a script that warns in a loop is not to fill the disk.
 const MAX_BYTES: usize = 8 * 1024;
 /// Bytes of one line.
@@ -9,6 +7,8 @@ const MAX_LINE: usize = 2 * 1024;
 
 /// Collects lines, which may come in pieces, and logs them with the site and the script they belong to.
 pub struct Complaints {
+    /// What it comes from: `PHP`.
+    from: &'static str,
     site: Box<str>,
     script: Box<str>,
     line: Vec<u8>,
@@ -16,10 +16,11 @@ pub struct Complaints {
 }
 
 impl Complaints {
-    pub fn new(site: &str, script: &Script) -> Complaints {
+    pub fn new(from: &'static str, site: &str, script: &str) -> Complaints {
         Complaints {
+            from,
             site: site.into(),
-            script: script.name.clone(),
+            script: script.into(),
             line: Vec::new(),
             room: MAX_BYTES,
         }
@@ -41,7 +42,7 @@ impl Complaints {
         self.room -= taken.len();
         if was_open && taken.len() < bytes.len() {
             self.tell();
-            tracing::warn!(site = %self.site, script = %self.script, "PHP: more than {MAX_BYTES} bytes of messages; the rest is left out");
+            tracing::warn!(site = %self.site, script = %self.script, "{}: more than {MAX_BYTES} bytes of messages; the rest is left out", self.from);
             self.room = 0;
         }
     }
@@ -50,7 +51,7 @@ impl Complaints {
         let line = std::mem::take(&mut self.line);
         for piece in line.trim_ascii().chunks(MAX_LINE) {
             let text = String::from_utf8_lossy(piece);
-            tracing::error!(site = %self.site, script = %self.script, "PHP: {text}");
+            tracing::error!(site = %self.site, script = %self.script, "{}: {text}", self.from);
         }
     }
 }

@@ -34,13 +34,14 @@ pub enum Source {
 pub struct Conversation {
     /// Taken when it is kept for another.
     connected: Option<Connected>,
-    backend: Arc<Backend>,
+    /// Who keeps it.
+    backend: Option<Arc<Backend>>,
     /// Records on their way out, and how many bytes of them have left.
     sending: Vec<u8>,
     sent: usize,
     /// Client's content that is still to come.
     content: Option<RequestContent>,
-    records: fastcgi::Response,
+    framing: Framing,
     input: Box<[u8]>,
     /// The answer as far as nobody has taken it, its head included until that is complete.
     answer: Vec<u8>,
@@ -53,6 +54,33 @@ pub struct Conversation {
     complaints: Complaints,
 }
 
+/// How the two sides tell their parts.
+enum Framing {
+    Records(fastcgi::Response),
+    /// Content follows the request as it is, and the answer ends with the connection.
+    Plain {
+        /// Bytes of an answer that may still come.
+        room: u64,
+        is_over: bool,
+    },
+}
+
+impl Framing {
+    fn content(&self, out: &mut Vec<u8>, content: &[u8]) {
+        match self {
+            Framing::Records(_) => fastcgi::stdin(out, content),
+            Framing::Plain { .. } => out.extend_from_slice(content),
+        }
+    }
+
+    fn content_end(&self, out: &mut Vec<u8>) {
+        match self {
+            Framing::Records(_) => fastcgi::stdin_end(out),
+            Framing::Plain { .. } => {}
+        }
+    }
+}
+
 /// What sending the request waits for.
 #[derive(PartialEq, Eq)]
 enum Asking {
@@ -63,14 +91,34 @@ enum Asking {
 
 impl Conversation {
     /// `request`: its records, all but the content.
-    pub fn new(backend: &Arc<Backend>, connected: Connected, request: Vec<u8>, complaints: Complaints) -> Conversation {
+    pub fn by_records(
+        backend: &Arc<Backend>,
+        connected: Connected,
+        request: Vec<u8>,
+        complaints: Complaints,
+    ) -> Conversation {
+        let framing = Framing::Records(fastcgi::Response::new());
+        let backend = Some(Arc::clone(backend));
+        Conversation {
+            backend,
+            ..Conversation::new(connected, request, framing, complaints)
+        }
+    }
+
+    /// `request`: what goes before the content. The answer has at most `room` bytes.
+    pub fn plain(connected: Connected, request: Vec<u8>, room: u64, complaints: Complaints) -> Conversation {
+        let is_over = false;
+        Conversation::new(connected, request, Framing::Plain { room, is_over }, complaints)
+    }
+
+    fn new(connected: Connected, request: Vec<u8>, framing: Framing, complaints: Complaints) -> Conversation {
         Conversation {
             connected: Some(connected),
-            backend: Arc::clone(backend),
+            backend: None,
             sending: request,
             sent: 0,
             content: None,
-            records: fastcgi::Response::new(),
+            framing,
             input: vec![0; INPUT].into_boxed_slice(),
             answer: Vec::new(),
             head: None,
@@ -87,8 +135,8 @@ impl Conversation {
         match source {
             Source::Client(content) => self.content = Some(content),
             Source::Here(content) => {
-                fastcgi::stdin(&mut self.sending, &content);
-                fastcgi::stdin_end(&mut self.sending);
+                self.framing.content(&mut self.sending, &content);
+                self.framing.content_end(&mut self.sending);
             }
         }
         poll_fn(|context| self.poll_head(context, deadline, ticks)).await?;
@@ -106,7 +154,10 @@ impl Conversation {
     }
 
     pub fn is_over(&self) -> bool {
-        self.records.is_over()
+        match &self.framing {
+            Framing::Records(records) => records.is_over(),
+            Framing::Plain { is_over, .. } => *is_over,
+        }
     }
 
     fn poll_head(&mut self, context: &mut Context<'_>, deadline: &Deadline, ticks: u32) -> Poll<Result<(), Trouble>> {
@@ -159,16 +210,19 @@ impl Conversation {
             self.sending.clear();
             self.sent = 0;
             let Some(content) = &mut self.content else {
+                if let Some(connected) = &mut self.connected {
+                    connected.socket.end_writing();
+                }
                 return Ok(Asking::Nothing);
             };
             match content.poll_chunk(context) {
                 Poll::Pending => return Ok(Asking::Client),
                 Poll::Ready(Ok(Some(chunk))) => {
-                    fastcgi::stdin(&mut self.sending, &chunk);
+                    self.framing.content(&mut self.sending, &chunk);
                     deadline.set(ticks);
                 }
                 Poll::Ready(Ok(None)) => {
-                    fastcgi::stdin_end(&mut self.sending);
+                    self.framing.content_end(&mut self.sending);
                     self.content = None;
                     deadline.set(ticks);
                 }
@@ -182,6 +236,9 @@ impl Conversation {
         let Some(connected) = &mut self.connected else {
             return Poll::Ready(Err(Trouble::Silent));
         };
+        while let Poll::Ready(Ok(length @ 1..)) = connected.socket.poll_complaint(context, &mut self.input) {
+            self.complaints.add(&self.input[..length]);
+        }
         let received = match connected.socket.poll_read(context, &mut self.input) {
             Poll::Pending => return Poll::Pending,
             Poll::Ready(received) => received,
@@ -189,7 +246,7 @@ impl Conversation {
         let is_unheard = !self.heard && !connected.is_new;
         let length = match received {
             Ok(0) | Err(_) if is_unheard => return Poll::Ready(Err(Trouble::Unheard)),
-            Ok(0) => return Poll::Ready(Err(Trouble::Silent)),
+            Ok(0) => return Poll::Ready(self.ended()),
             Ok(length) => length,
             Err(error) => return Poll::Ready(Err(Trouble::Broken(error))),
         };
@@ -211,11 +268,33 @@ impl Conversation {
         Poll::Ready(Ok(()))
     }
 
+    /// The other side has closed.
+    fn ended(&mut self) -> Result<(), Trouble> {
+        let Framing::Plain { is_over, .. } = &mut self.framing else {
+            return Err(Trouble::Silent);
+        };
+        match &self.connected {
+            Some(connected) if connected.socket.is_whole() => {
+                *is_over = true;
+                Ok(())
+            }
+            _ => Err(Trouble::Slow),
+        }
+    }
+
     fn read(&mut self, length: usize) -> Result<(), Trouble> {
+        let records = match &mut self.framing {
+            Framing::Records(records) => records,
+            Framing::Plain { room, .. } => {
+                *room = room.checked_sub(length as u64).ok_or(Trouble::TooMuch)?;
+                self.answer.extend_from_slice(&self.input[..length]);
+                return Ok(());
+            }
+        };
         let mut at = 0;
         while at < length {
             let rest = &self.input[at..length];
-            let received = self.records.receive(rest).map_err(Trouble::Records)?;
+            let received = records.receive(rest).map_err(Trouble::Records)?;
             match received.event {
                 Event::Stdout(place) => self.answer.extend_from_slice(&rest[place]),
                 Event::Stderr(place) => self.complaints.add(&rest[place]),
@@ -231,8 +310,11 @@ impl Conversation {
     /// Behind the last of the answer: the connection is kept for another request, if it is fit for one.
     pub fn finish(&mut self) {
         let fit = self.is_over() && !self.spoilt && self.content.is_none() && self.sent == self.sending.len();
-        if let Some(connected) = self.connected.take().filter(|_| fit) {
-            self.backend.keep(connected);
+        match (self.connected.take().filter(|_| fit), &self.backend) {
+            (Some(connected), Some(backend)) => backend.keep(connected),
+            // A program may go on for a moment, with what nobody waits for.
+            (Some(connected), None) => drop(connected.socket.rest()),
+            (None, _) => {}
         }
     }
 }
@@ -240,6 +322,6 @@ impl Conversation {
 /// How the streams of bodies tell that an answer was cut.
 impl From<Trouble> for io::Error {
     fn from(trouble: Trouble) -> io::Error {
-        io::Error::new(io::ErrorKind::ConnectionAborted, format!("PHP: {trouble}"))
+        io::Error::new(io::ErrorKind::ConnectionAborted, format!("the application: {trouble}"))
     }
 }

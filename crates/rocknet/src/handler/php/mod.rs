@@ -6,19 +6,19 @@
 //!                 Response ◀─ answer.rs: status and fields, and the content as it comes
 //! ```
 
-mod answer;
-mod backend;
-mod complaints;
-mod conversation;
+pub(in crate::handler) mod answer;
+pub(in crate::handler) mod backend;
+pub(in crate::handler) mod complaints;
+pub(in crate::handler) mod conversation;
 pub mod script;
-mod socket;
-mod trouble;
-mod variables;
+pub(in crate::handler) mod socket;
+pub(in crate::handler) mod trouble;
+pub(in crate::handler) mod variables;
 
 use std::rc::Rc;
 use std::sync::Arc;
 
-use rocknet_proto::fastcgi;
+use rocknet_proto::fastcgi::{self, Params};
 use rocknet_proto::fields::Known;
 use rocknet_proto::method::Method;
 
@@ -30,6 +30,7 @@ use crate::exchange::{Exchange, RequestContent};
 use crate::response::Response;
 use crate::worker::Worker;
 
+pub(in crate::handler) use self::backend::within;
 pub use self::backend::{Backend, rest, tick};
 pub use self::script::Script;
 
@@ -91,7 +92,9 @@ async fn try_answer(
         client,
         secure: secure.as_deref(),
     };
-    variables::write(&mut records, &view, script, &place, length).map_err(Trouble::Request)?;
+    let mut params = Params::new(&mut records);
+    variables::write(&mut params, &view, script, &place, length).map_err(Trouble::Request)?;
+    params.finish();
 
     // The time of the client ends here. A tick less than the protocol waits for an answer: it would say 503.
     let ticks = worker.wheel.ticks(scope.answer_timeout).saturating_sub(1);
@@ -102,22 +105,23 @@ async fn try_answer(
     // can tell, so it carries only what may be sent again.
     let repeatable = matches!(view.method, Method::Get | Method::Head) && announced.is_none() && length.is_none();
     if let Some(connected) = repeatable.then(|| backend.kept()).flatten() {
-        let complaints = Complaints::new(site, script);
-        let conversation = Conversation::new(backend, connected, records.clone(), complaints);
+        let complaints = Complaints::new("PHP", site, &script.name);
+        let conversation = Conversation::by_records(backend, connected, records.clone(), complaints);
         match conversation.hold(Source::Here(Vec::new()), &deadline, ticks).await {
             Err(Trouble::Unheard) => {}
             conversation => return answer::response(conversation?, view.method),
         }
     }
     let connected = backend.connect(&worker.wheel).await?;
-    let conversation = Conversation::new(backend, connected, records, Complaints::new(site, script));
+    let complaints = Complaints::new("PHP", site, &script.name);
+    let conversation = Conversation::by_records(backend, connected, records, complaints);
     answer::response(conversation.hold(source, &deadline, ticks).await?, view.method)
 }
 
 /// The usual size of a request with its variables.
 const RECORDS: usize = 2048;
 
-async fn collect(content: &mut RequestContent) -> Result<Vec<u8>, Trouble> {
+pub(in crate::handler) async fn collect(content: &mut RequestContent) -> Result<Vec<u8>, Trouble> {
     let mut all = Vec::new();
     while let Some(chunk) = content.chunk().await.map_err(Trouble::Content)? {
         if all.len() + chunk.len() > MAX_UNMEASURED {

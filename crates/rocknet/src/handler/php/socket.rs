@@ -8,9 +8,13 @@ use rocknet_config::model::Php;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
+use crate::handler::cgi::Program;
+
 pub enum Socket {
     Unix(UnixStream),
     Tcp(TcpStream),
+    /// A program that was started for one request.
+    Program(Box<Program>),
 }
 
 /// One that nobody uses, which belongs to no worker.
@@ -37,6 +41,7 @@ impl Socket {
         let read = match self {
             Socket::Unix(stream) => Pin::new(stream).poll_read(context, &mut buffer),
             Socket::Tcp(stream) => Pin::new(stream).poll_read(context, &mut buffer),
+            Socket::Program(program) => Pin::new(&mut program.output).poll_read(context, &mut buffer),
         };
         read.map_ok(|()| buffer.filled().len())
     }
@@ -45,6 +50,33 @@ impl Socket {
         match self {
             Socket::Unix(stream) => Pin::new(stream).poll_write(context, bytes),
             Socket::Tcp(stream) => Pin::new(stream).poll_write(context, bytes),
+            Socket::Program(program) => match &mut program.input {
+                Some(input) => Pin::new(input).poll_write(context, bytes),
+                None => Poll::Ready(Err(ErrorKind::BrokenPipe.into())),
+            },
+        }
+    }
+
+    /// A piece of what it says on a stream of its own; 0 where there is none.
+    pub fn poll_complaint(&mut self, context: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+        match self {
+            Socket::Program(program) => program.poll_complaint(context, buffer),
+            Socket::Unix(_) | Socket::Tcp(_) => Poll::Ready(Ok(0)),
+        }
+    }
+
+    /// Nothing more is written. Servers are told by the length of the content, programs by the end of their input.
+    pub fn end_writing(&mut self) {
+        if let Socket::Program(program) = self {
+            program.input = None;
+        }
+    }
+
+    /// The end of what was read: whether it was meant.
+    pub fn is_whole(&self) -> bool {
+        match self {
+            Socket::Program(program) => program.process.ends_itself(),
+            Socket::Unix(_) | Socket::Tcp(_) => true,
         }
     }
 
@@ -52,6 +84,10 @@ impl Socket {
         match self {
             Socket::Unix(stream) => stream.into_std().map(Idle::Unix),
             Socket::Tcp(stream) => stream.into_std().map(Idle::Tcp),
+            Socket::Program(mut program) => {
+                program.process.leave();
+                Err(ErrorKind::Unsupported.into())
+            }
         }
     }
 }

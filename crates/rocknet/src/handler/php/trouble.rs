@@ -23,6 +23,8 @@ pub enum Trouble {
     Slow,
     /// A connection that was kept was closed before anything came back. Tried again elsewhere.
     Unheard,
+    /// More than any answer may have.
+    TooMuch,
     /// The connection broke before the answer had begun.
     Broken(io::Error),
     /// The script ended, or its process did, and there was no answer.
@@ -40,12 +42,12 @@ pub enum Trouble {
 }
 
 impl Trouble {
-    fn status(&self) -> Status {
+    pub(in crate::handler) fn status(&self) -> Status {
         match self {
             Trouble::Unreachable(error) if error.kind() == ErrorKind::TimedOut => Status::GATEWAY_TIMEOUT,
             Trouble::Unreachable(error) if is_shortage(error) => Status::SERVICE_UNAVAILABLE,
             Trouble::Unreachable(_) | Trouble::Unheard | Trouble::Broken(_) | Trouble::Silent => Status::BAD_GATEWAY,
-            Trouble::Records(_) | Trouble::Head(_) | Trouble::HeadTooLong => Status::BAD_GATEWAY,
+            Trouble::Records(_) | Trouble::Head(_) | Trouble::HeadTooLong | Trouble::TooMuch => Status::BAD_GATEWAY,
             Trouble::Full => Status::SERVICE_UNAVAILABLE,
             Trouble::Slow => Status::GATEWAY_TIMEOUT,
             Trouble::Request(_) => Status::REQUEST_HEADER_FIELDS_TOO_LARGE,
@@ -85,6 +87,7 @@ impl Trouble {
                 "PHP ended before it had answered. The error log of php-fpm tells why; so does RockNet's.".to_owned()
             }
             Trouble::Head(_) | Trouble::HeadTooLong => "The script sends header fields that cannot be passed on.".to_owned(),
+            Trouble::TooMuch => "The answer is longer than any may be.".to_owned(),
             Trouble::Request(_) | Trouble::Unmeasured | Trouble::Content(_) => return None,
         })
     }
@@ -130,6 +133,7 @@ impl fmt::Display for Trouble {
         match self {
             Trouble::Unreachable(error) => write!(f, "cannot connect: {error}"),
             Trouble::Full => f.write_str("all its processes are busy, and too many requests wait"),
+            Trouble::TooMuch => f.write_str("it answered with more than any answer may have"),
             Trouble::Slow => f.write_str("it did not answer in time"),
             Trouble::Unheard => f.write_str("it closed the connection"),
             Trouble::Broken(error) => write!(f, "the connection broke: {error}"),

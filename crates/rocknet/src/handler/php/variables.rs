@@ -11,6 +11,17 @@ use rocknet_proto::semantics::authority::{Authority, HOST_BUFFER};
 use super::Script;
 use crate::exchange::{Client, Secure};
 
+/// Where variables are written to.
+pub trait Sink {
+    fn put(&mut self, name: &[u8], value: &[u8]) -> Result<(), PairTooLong>;
+}
+
+impl Sink for Params<'_> {
+    fn put(&mut self, name: &[u8], value: &[u8]) -> Result<(), PairTooLong> {
+        self.push(name, value)
+    }
+}
+
 /// Where a request came in, and from whom.
 pub struct Place<'a> {
     pub site: &'a str,
@@ -38,13 +49,12 @@ const NOT_PASSED: [&str; 12] = [
 
 /// Writes all variables. `length` is that of content whose field does not tell it.
 pub fn write(
-    out: &mut Vec<u8>,
+    params: &mut impl Sink,
     request: &Request<'_>,
     script: &Script,
     place: &Place<'_>,
     length: Option<usize>,
 ) -> Result<(), PairTooLong> {
-    let mut params = Params::new(out);
     let root = script.root.as_encoded_bytes();
     let query = request.query.unwrap_or_default();
     let uri: Cow<'_, [u8]> = match (request.form, request.query) {
@@ -67,32 +77,30 @@ pub fn write(
         // php-cgi runs nothing without it.
         ("REDIRECT_STATUS", b"200"),
     ] {
-        params.push(name.as_bytes(), value)?;
+        params.put(name.as_bytes(), value)?;
     }
     if !script.path_info.is_empty() {
-        params.push(b"PATH_INFO", script.path_info.as_bytes())?;
-        params.push(b"PATH_TRANSLATED", &[root, script.path_info.as_bytes()].concat())?;
+        params.put(b"PATH_INFO", script.path_info.as_bytes())?;
+        params.put(b"PATH_TRANSLATED", &[root, script.path_info.as_bytes()].concat())?;
     }
-    content(&mut params, request, length)?;
-    ends(&mut params, request, place)?;
-    fields(&mut params, request)?;
-    params.finish();
-    Ok(())
+    content(params, request, length)?;
+    ends(params, request, place)?;
+    fields(params, request)
 }
 
-fn content(params: &mut Params<'_>, request: &Request<'_>, length: Option<usize>) -> Result<(), PairTooLong> {
+fn content(params: &mut impl Sink, request: &Request<'_>, length: Option<usize>) -> Result<(), PairTooLong> {
     if let Some(media_type) = request.fields.get(Known::ContentType) {
-        params.push(b"CONTENT_TYPE", media_type)?;
+        params.put(b"CONTENT_TYPE", media_type)?;
     }
     match (request.fields.get(Known::ContentLength), length) {
-        (Some(told), _) => params.push(b"CONTENT_LENGTH", told),
-        (None, Some(length)) => params.push(b"CONTENT_LENGTH", length.to_string().as_bytes()),
+        (Some(told), _) => params.put(b"CONTENT_LENGTH", told),
+        (None, Some(length)) => params.put(b"CONTENT_LENGTH", length.to_string().as_bytes()),
         (None, None) => Ok(()),
     }
 }
 
 /// Both ends of the connection.
-fn ends(params: &mut Params<'_>, request: &Request<'_>, place: &Place<'_>) -> Result<(), PairTooLong> {
+fn ends(params: &mut impl Sink, request: &Request<'_>, place: &Place<'_>) -> Result<(), PairTooLong> {
     let authority = Authority::parse(request.authority);
     let mut buffer = [0; HOST_BUFFER];
     let host = authority.as_ref().map(|authority| authority.lower_host(&mut buffer));
@@ -102,7 +110,7 @@ fn ends(params: &mut Params<'_>, request: &Request<'_>, place: &Place<'_>) -> Re
     } else {
         host.unwrap_or("localhost")
     };
-    params.push(b"SERVER_NAME", name.as_bytes())?;
+    params.put(b"SERVER_NAME", name.as_bytes())?;
     let usual = if place.secure.is_some() { 443 } else { 80 };
     let told = || authority.as_ref().and_then(|authority| authority.port);
     let port = place
@@ -111,27 +119,27 @@ fn ends(params: &mut Params<'_>, request: &Request<'_>, place: &Place<'_>) -> Re
         .filter(|port| *port != 0)
         .or_else(told)
         .unwrap_or(usual);
-    params.push(b"SERVER_PORT", port.to_string().as_bytes())?;
+    params.put(b"SERVER_PORT", port.to_string().as_bytes())?;
     if let Address::Tcp { ip: Some(ip), .. } = place.address {
-        params.push(b"SERVER_ADDR", ip.to_string().as_bytes())?;
+        params.put(b"SERVER_ADDR", ip.to_string().as_bytes())?;
     }
     match place.client {
         Client::Ip { address, port } => {
-            params.push(b"REMOTE_ADDR", address.to_canonical().to_string().as_bytes())?;
-            params.push(b"REMOTE_PORT", port.to_string().as_bytes())?;
+            params.put(b"REMOTE_ADDR", address.to_canonical().to_string().as_bytes())?;
+            params.put(b"REMOTE_PORT", port.to_string().as_bytes())?;
         }
         // Scripts look for an address there, and this is whose it is.
-        Client::Local => params.push(b"REMOTE_ADDR", b"127.0.0.1")?,
+        Client::Local => params.put(b"REMOTE_ADDR", b"127.0.0.1")?,
     }
-    params.push(
+    params.put(
         b"REQUEST_SCHEME",
         if place.secure.is_some() { b"https" } else { b"http" },
     )?;
     if let Some(secure) = place.secure {
-        params.push(b"HTTPS", b"on")?;
+        params.put(b"HTTPS", b"on")?;
         if let Some(client) = &secure.client {
-            params.push(b"SSL_CLIENT_VERIFY", b"SUCCESS")?;
-            params.push(b"SSL_CLIENT_S_DN", client.subject.as_bytes())?;
+            params.put(b"SSL_CLIENT_VERIFY", b"SUCCESS")?;
+            params.put(b"SSL_CLIENT_S_DN", client.subject.as_bytes())?;
         }
     }
     Ok(())
@@ -142,9 +150,9 @@ fn is_name(site: &str) -> bool {
     site.contains('.') && !site.contains(['*', ':'])
 }
 
-fn fields(params: &mut Params<'_>, request: &Request<'_>) -> Result<(), PairTooLong> {
+fn fields(params: &mut impl Sink, request: &Request<'_>) -> Result<(), PairTooLong> {
     if !request.authority.is_empty() {
-        params.push(b"HTTP_HOST", request.authority)?;
+        params.put(b"HTTP_HOST", request.authority)?;
     }
     let mut variable = Vec::new();
     for (number, (name, _)) in request.fields.iter().enumerate() {
@@ -170,8 +178,8 @@ fn fields(params: &mut Params<'_>, request: &Request<'_>) -> Result<(), PairTooL
         };
         let values: Vec<&[u8]> = request.fields.by_name(name).collect();
         match values[..] {
-            [value] => params.push(&variable, value)?,
-            _ => params.push(&variable, &values.join(between))?,
+            [value] => params.put(&variable, value)?,
+            _ => params.put(&variable, &values.join(between))?,
         }
     }
     Ok(())

@@ -1,0 +1,43 @@
+//! `cgi`: where programs are.
+
+use crate::check::words::short;
+use crate::check::{Check, path, value};
+use crate::file::{Node, Value};
+use crate::finding::Code;
+
+/// `None`: nowhere, or what is written cannot be meant.
+pub(super) fn build(check: &mut Check<'_>, node: &Node, has_root: bool) -> Option<String> {
+    let written = match &node.value {
+        Value::Boolean(true) => {
+            let message = "`cgi = true` does not say where the programs are";
+            check.error(Code::BadValue, node.span, message, EXAMPLE);
+            return None;
+        }
+        Value::Text(written) => written,
+        _ => return None,
+    };
+    if !has_root {
+        let help = "write root = \"/var/www\" beside it";
+        check.error(Code::Missing, node.span, "`cgi` has no root to find programs in", help);
+        return None;
+    }
+    let text = written.value.strip_suffix("/*").unwrap_or(&written.value);
+    let text = text.strip_suffix('/').unwrap_or(text);
+    if text.is_empty() {
+        let message = "`cgi` cannot be the whole site: its pages would be run";
+        check.error(Code::BadValue, node.span, message, EXAMPLE);
+        return None;
+    }
+    if let Some((message, help)) = path::site_path_fault(text) {
+        check.bad_text(written, node.span, format!("`cgi`: {message}"), help);
+        return None;
+    }
+    if text.contains('*') {
+        let message = format!("`cgi` cannot be \"{}\"", short(value::shown(node)));
+        check.bad_text(written, node.span, message, EXAMPLE.to_owned());
+        return None;
+    }
+    Some(text.to_owned())
+}
+
+const EXAMPLE: &str = "write the path of a folder: cgi = \"/cgi-bin\"";

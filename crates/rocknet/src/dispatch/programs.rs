@@ -1,0 +1,39 @@
+//! Where programs are run: a path leads to one, and its answer is finished as any other.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use rocknet_config::model::Mode;
+
+use super::Outcome;
+use crate::exchange::Exchange;
+use crate::filter;
+use crate::handler::cgi;
+use crate::handler::files::named;
+use crate::handler::php::Around;
+use crate::response::Body;
+use crate::worker::Worker;
+
+/// Answers by a program. The site has its number from the snapshot of now.
+pub(super) fn answer(worker: Rc<Worker>, site: u32, exchange: Exchange) -> impl Future<Output = Outcome> + use<> {
+    let snapshot = Arc::clone(&worker.view().snapshot);
+    async move {
+        let site = &snapshot.sites[site as usize];
+        let places = site.places(exchange.secure.is_some());
+        let around = Around {
+            site: site.name.as_str().into(),
+            dev: snapshot.config.server.mode == Mode::Dev,
+        };
+        let (scope, request) = (Arc::clone(&exchange.scope), Rc::clone(&exchange.request));
+        let cache = worker.shared.cache.clone();
+        let response = cgi::answer(Rc::clone(&worker), exchange, around).await;
+        let mut response = named::follow(&worker, &site.name, places, &request, response).await;
+        // What a program says for itself is not replaced, though it be nothing.
+        if matches!(response.body, Body::Empty) {
+            filter::errors::page(&cache, &scope, &mut response).await;
+        }
+        filter::errors::fill(&mut response);
+        filter::headers::apply(&scope, &mut response.fields);
+        Outcome::Response(Box::new(response))
+    }
+}

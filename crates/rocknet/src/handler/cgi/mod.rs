@@ -1,0 +1,220 @@
+//! CGI (RFC 3875): a program is run for a request, told of it by its environment and its input, and its output is the
+//! answer.
+//!
+//! ```text
+//! Exchange ─▶ script.rs: which program ─▶ process.rs: started, in a group of its own ─▶ php/conversation.rs ─▶ Response
+//!                                              └─▶ reaper.rs: waits for its end, and kills it when its time is over
+//! ```
+
+mod process;
+mod reaper;
+mod script;
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use rocknet_proto::fastcgi::PairTooLong;
+use rocknet_proto::fields::Known;
+use rocknet_proto::status::Status;
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use self::process::Start;
+use super::fixed;
+use super::php::backend::{Connected, Taken};
+use super::php::complaints::Complaints;
+use super::php::conversation::{Conversation, Source};
+use super::php::socket::Socket;
+use super::php::trouble::Trouble;
+use super::php::variables::{self, Place, Sink};
+use super::php::{Around, answer as php_answer, collect, within};
+use crate::exchange::Exchange;
+use crate::response::Response;
+use crate::told::Told;
+use crate::worker::Worker;
+
+pub use self::process::Program;
+
+/// Programs that run at once, for all sites: each is a process that may take a core and tens of megabytes.
+const AT_ONCE: usize = 64;
+/// Requests that wait for one of those to end, and how long: longer than that, nobody waits.
+const MAX_WAITING: usize = 256;
+const WAIT: Duration = Duration::from_secs(10);
+/// Bytes of an answer: a program that never ends its output is not to fill a client's disk.
+const MAX_OUTPUT: u64 = 1 << 30;
+
+static PLACES: Semaphore = Semaphore::const_new(AT_ONCE);
+static WAITING: AtomicUsize = AtomicUsize::new(0);
+
+/// Why there is no answer.
+enum Failure {
+    /// As with any application.
+    Trouble(Trouble),
+    /// No program is there, or it may not be run.
+    Status(Status),
+    NotExecutable,
+    Start(std::io::Error),
+}
+
+impl From<Trouble> for Failure {
+    fn from(trouble: Trouble) -> Failure {
+        Failure::Trouble(trouble)
+    }
+}
+
+/// The environment of a program.
+struct Environment(Vec<(OsString, OsString)>);
+
+impl Sink for Environment {
+    fn put(&mut self, name: &[u8], value: &[u8]) -> Result<(), PairTooLong> {
+        // Passwords are checked by the server, and an environment is seen by more than its program (RFC 3875 §4.1.18).
+        if !matches!(name, b"HTTP_AUTHORIZATION" | b"HTTP_PROXY_AUTHORIZATION") {
+            let text = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
+            self.0.push((text(name), text(value)));
+        }
+        Ok(())
+    }
+}
+
+/// Runs the program that the path leads to.
+pub async fn answer(worker: Rc<Worker>, exchange: Exchange, around: Around) -> Response {
+    let path = exchange.path.clone();
+    match try_answer(&worker, exchange, &around.site).await {
+        Ok(response) => response,
+        Err(failure) => failure.tell(&path, &around),
+    }
+}
+
+async fn try_answer(worker: &Rc<Worker>, exchange: Exchange, site: &str) -> Result<Response, Failure> {
+    let Exchange {
+        request,
+        mut content,
+        path,
+        scope,
+        client,
+        secure,
+        ..
+    } = exchange;
+    let view = request.view();
+    let found = {
+        let scope = std::sync::Arc::clone(&scope);
+        let job = worker
+            .shared
+            .pool
+            .spawn(scope.priority, move || script::find(&scope, &path));
+        job.await.map_err(|_| Failure::Status(Status::SERVICE_UNAVAILABLE))??
+    };
+    let (source, length) = match view.fields.get(Known::ContentLength) {
+        Some(_) => (Source::Client(content), None),
+        None => {
+            let content = collect(&mut content).await?;
+            let length = (!content.is_empty()).then_some(content.len());
+            (Source::Here(content), length)
+        }
+    };
+    let place = Place {
+        site,
+        address: &worker.address,
+        client,
+        secure: secure.as_deref(),
+    };
+    let mut environment = Environment(vec![("PATH".into(), PATH.into())]);
+    variables::write(&mut environment, &view, &found, &place, length).map_err(Trouble::Request)?;
+
+    // A tick less than the protocol waits for an answer: it would say 503.
+    let ticks = worker.wheel.ticks(scope.answer_timeout).saturating_sub(1);
+    let deadline = worker.wheel.deadline();
+    deadline.set(worker.wheel.ticks(WAIT));
+    let permit = match within(&deadline, enter()).await {
+        Some(permit) => permit?,
+        None => return Err(Trouble::Full.into()),
+    };
+    deadline.set(ticks);
+    let complaints = Complaints::new("CGI", site, &found.name);
+    let start = Start {
+        file: OsString::from_vec(found.file()).into(),
+        environment: environment.0,
+    };
+    let job = worker.shared.pool.spawn(scope.priority, move || start.start());
+    let started = job.await.map_err(|_| Failure::Status(Status::SERVICE_UNAVAILABLE))?;
+    let program = started.and_then(Program::new).map_err(Failure::Start)?;
+    let connected = Connected {
+        socket: Socket::Program(Box::new(program)),
+        is_new: true,
+        place: Taken::Process(permit),
+    };
+    let conversation = Conversation::plain(connected, Vec::new(), MAX_OUTPUT, complaints);
+    let conversation = conversation.hold(source, &deadline, ticks).await?;
+    Ok(php_answer::response(conversation, view.method)?)
+}
+
+/// Where programs look for others, whatever the server was started with.
+const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// Waits for a place among those that run.
+async fn enter() -> Result<SemaphorePermit<'static>, Failure> {
+    if let Ok(permit) = PLACES.try_acquire() {
+        return Ok(permit);
+    }
+    /// Counts who waits.
+    struct Waits;
+    impl Drop for Waits {
+        fn drop(&mut self) {
+            WAITING.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+    let before = WAITING.fetch_add(1, Ordering::Relaxed);
+    let _waits = Waits;
+    if before >= MAX_WAITING {
+        return Err(Trouble::Full.into());
+    }
+    PLACES.acquire().await.map_err(|_| Trouble::Full.into())
+}
+
+impl Failure {
+    fn tell(&self, path: &str, around: &Around) -> Response {
+        static TOLD: Told = Told::never();
+        let (status, what, cure) = match self {
+            Failure::Status(status) => return Response::new(*status),
+            Failure::NotExecutable => (
+                Status::FORBIDDEN,
+                "it is not executable".to_owned(),
+                "Make the program executable for the user that RockNet runs as: chmod +x.",
+            ),
+            Failure::Start(error) => (
+                Status::BAD_GATEWAY,
+                format!("it cannot be started: {error}"),
+                "See that the first line of the program names an interpreter that is there (#!/usr/bin/env python3), and that \
+                 RockNet's user may read both.",
+            ),
+            Failure::Trouble(trouble) => {
+                let cure = match trouble {
+                    Trouble::Content(_) | Trouble::Unmeasured | Trouble::Request(_) => {
+                        return Response::new(trouble.status());
+                    }
+                    Trouble::Full => {
+                        "Programs of CGI take too long. Find out which, or serve the application by FastCGI."
+                    }
+                    Trouble::Slow => {
+                        "The program takes longer than limits.answer_timeout. Raise that, or see what it waits for."
+                    }
+                    Trouble::Head(_) | Trouble::HeadTooLong => {
+                        "What the program writes has to begin with header fields and an empty line: `Content-Type: text/plain`."
+                    }
+                    _ => "The program ended without an answer. The error log tells what it said.",
+                };
+                (trouble.status(), trouble.to_string(), cure)
+            }
+        };
+        if TOLD.is_due() {
+            tracing::error!(site = %around.site, path, "no answer from the program: {what}");
+        }
+        if around.dev {
+            fixed::error_with_hint(status, Some(cure))
+        } else {
+            Response::new(status)
+        }
+    }
+}

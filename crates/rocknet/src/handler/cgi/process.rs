@@ -1,0 +1,101 @@
+//! A program that runs for one request: started with its own environment, three pipes, and nothing else of ours.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::process::{Child, Command, Stdio};
+use std::task::{Context, Poll};
+
+use rocknet_io::child;
+use rustix::process::Signal;
+use tokio::io::{AsyncRead, ReadBuf};
+use tokio::net::unix::pipe::{Receiver, Sender};
+
+use super::reaper::{self, Watched};
+use crate::php::script_user;
+
+/// What to start. No shell is involved: the kernel reads the first line of a script.
+pub struct Start {
+    pub file: PathBuf,
+    pub environment: Vec<(OsString, OsString)>,
+}
+
+/// A program with the other ends of its pipes.
+pub struct Started {
+    process: Watched,
+    input: OwnedFd,
+    output: OwnedFd,
+    errors: OwnedFd,
+}
+
+impl Start {
+    /// Forks, which takes a while. The thread it is called on has to stay: the program is killed when it ends.
+    pub fn start(self) -> io::Result<Started> {
+        let user = script_user()?;
+        let mut command = Command::new(&self.file);
+        command.env_clear().envs(self.environment);
+        if let Some(folder) = self.file.parent() {
+            command.current_dir(folder);
+        }
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        child::bind(&mut command, user.as_ref(), Signal::KILL);
+        let mut child = command.spawn()?;
+        let pipes = pipes(&mut child);
+        let process = reaper::watch(child)?;
+        let (input, output, errors) = pipes.ok_or(io::ErrorKind::Other)?;
+        Ok(Started {
+            process,
+            input,
+            output,
+            errors,
+        })
+    }
+}
+
+fn pipes(child: &mut Child) -> Option<(OwnedFd, OwnedFd, OwnedFd)> {
+    Some((
+        child.stdin.take()?.into(),
+        child.stdout.take()?.into(),
+        child.stderr.take()?.into(),
+    ))
+}
+
+/// The same on the loop of the worker that speaks with it. It is killed when this is dropped, unless it was left.
+pub struct Program {
+    pub process: Watched,
+    /// Gone once all was written.
+    pub input: Option<Sender>,
+    pub output: Receiver,
+    errors: Option<Receiver>,
+}
+
+impl Program {
+    pub fn new(started: Started) -> io::Result<Program> {
+        Ok(Program {
+            process: started.process,
+            input: Some(Sender::from_owned_fd(started.input)?),
+            output: Receiver::from_owned_fd(started.output)?,
+            errors: Some(Receiver::from_owned_fd(started.errors)?),
+        })
+    }
+
+    pub fn poll_complaint(&mut self, context: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+        let Some(errors) = &mut self.errors else {
+            return Poll::Ready(Ok(0));
+        };
+        let mut buffer = ReadBuf::new(buffer);
+        match Pin::new(errors).poll_read(context, &mut buffer) {
+            Poll::Ready(Ok(())) if !buffer.filled().is_empty() => Poll::Ready(Ok(buffer.filled().len())),
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(_) => {
+                self.errors = None;
+                Poll::Ready(Ok(0))
+            }
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! CGI: which programs are run, what they are told and may write, and how they end.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, test_kill_process};
+
+use super::support::client::request;
+use super::support::http2::Http2;
+use super::support::{DEADLINE, Folder, Running};
+
+const SHELL: &str = "#!/bin/sh\nprintf 'Content-Type: text/plain\\r\\n\\r\\n'\n";
+
+fn folder() -> Folder {
+    let script = |text: &str| format!("{SHELL}{text}");
+    let (env, cat, pid, fds) = (
+        script("env | sort; pwd"),
+        script("cat"),
+        script("echo $$; sleep 1000 & echo $!; sleep 1000"),
+        "#!/usr/bin/env python3\nimport os\nprint('Content-Type: text/plain\\n')\nprint(sorted(int(n) for n in os.listdir('/proc/self/fd')))\n".to_owned(),
+    );
+    let folder = Folder::with(&[
+        ("www/index.html", "home"),
+        ("www/cgi-bin/env.sh", &env),
+        ("www/cgi-bin/sub/env.sh", &env),
+        ("www/cgi-bin/cat.sh", &cat),
+        ("www/cgi-bin/pid.sh", &pid),
+        ("www/cgi-bin/fds.py", &fds),
+        ("www/cgi-bin/data.txt", "not to be seen"),
+        ("www/cgi-bin/.hidden.sh", &env),
+        (
+            "www/cgi-bin/nph-x.sh",
+            "#!/bin/sh\nprintf 'HTTP/1.1 200 OK\\r\\n\\r\\nnph'\n",
+        ),
+        (
+            "www/cgi-bin/status.sh",
+            "#!/bin/sh\nprintf 'Status: 418 Tea\\nX-A: b\\nConnection: close\\n\\ntea'\n",
+        ),
+        ("www/cgi-bin/away.sh", "#!/bin/sh\nprintf 'Location: /there\\n\\n'\n"),
+        ("www/cgi-bin/silent.sh", "#!/bin/sh\necho trouble >&2\nexit 3\n"),
+        ("www/cgi-bin/no-interpreter", "#!/nothing/here\n"),
+        ("www/cgi-bin/slow-head.sh", "#!/bin/sh\nsleep 1000\n"),
+        ("www/cgi-bin/large.sh", &script("head -c 30000000 /dev/zero")),
+        ("www/cgi-bin/deaf.sh", &script("exec <&-; echo deaf")),
+        (
+            "www/cgi-bin/file.sh",
+            "#!/bin/sh\nprintf 'X-Accel-Redirect: /index.html\\n\\n'\n",
+        ),
+        (
+            "www/cgi-bin/p.py",
+            "#!/usr/bin/env python3\nimport os, sys\nprint('Content-Type: text/plain\\n')\nprint('python', os.environ['QUERY_STRING'], len(sys.stdin.read()))\n",
+        ),
+        (
+            "www/cgi-bin/p.pl",
+            "#!/usr/bin/perl\nprint \"Content-Type: text/plain\\n\\nperl $ENV{PATH_INFO}\\n\";\n",
+        ),
+        ("outside.sh", &env),
+    ]);
+    for name in fs::read_dir(folder.path("www/cgi-bin")).expect("a folder").flatten() {
+        let mode = if name.file_name() == "data.txt" { 0o644 } else { 0o755 };
+        fs::set_permissions(name.path(), fs::Permissions::from_mode(mode)).expect("a mode");
+    }
+    for (name, mode) in [("", 0o755), ("www/cgi-bin/sub/env.sh", 0o755), ("outside.sh", 0o755)] {
+        fs::set_permissions(folder.path(name), fs::Permissions::from_mode(mode)).expect("a mode");
+    }
+    folder.link("www/cgi-bin/out.sh", folder.path("outside.sh"));
+    folder
+}
+
+const CGI: &str = "cgi = \"/cgi-bin\"\nlimits = { answer_timeout = \"2s\" }\nfallback = \"/cgi-bin/data.txt\"";
+
+fn gone(pid: Pid) -> bool {
+    let deadline = Instant::now() + DEADLINE;
+    while test_kill_process(pid).is_ok() && Instant::now() < deadline {
+        thread::sleep(Duration::from_millis(5));
+    }
+    test_kill_process(pid).is_err()
+}
+
+#[test]
+fn programs_are_run_and_nothing_else_is() {
+    let server = Running::site(folder(), CGI);
+    let mut client = server.connect();
+    for (path, status, fields, content) in [
+        (
+            "/cgi-bin/env.sh",
+            200,
+            &["Content-Type: text/plain"][..],
+            "SCRIPT_NAME=/cgi-bin/env.sh\n",
+        ),
+        ("/cgi-bin/env.sh/more/x%20y?q=1", 200, &[], "PATH_INFO=/more/x y\n"),
+        ("/cgi-bin/env.sh/Special:x", 200, &[], "PATH_INFO=/Special:x\n"),
+        ("/cgi-bin/sub/env.sh/", 200, &[], "PATH_INFO=/\n"),
+        ("/x/../cgi-bin//env.sh", 200, &[], "SCRIPT_NAME=/cgi-bin/env.sh\n"),
+        ("/cgi-bin/p.py?a=b", 200, &[], "python a=b 0\n"),
+        ("/cgi-bin/p.pl/info", 200, &[], "perl /info\n"),
+        ("/cgi-bin/status.sh", 418, &["X-A: b", "!Connection"], "tea"),
+        ("/cgi-bin/away.sh", 302, &["Location: /there"], ""),
+        (
+            "/cgi-bin/file.sh",
+            200,
+            &["Content-Type: text/html; charset=utf-8"],
+            "home",
+        ),
+        ("/cgi-bin/deaf.sh", 200, &[], "deaf"),
+        ("/cgi-bin/nph-x.sh", 502, &[], ""),
+        ("/cgi-bin/silent.sh", 502, &[], ""),
+        ("/cgi-bin/no-interpreter", 502, &[], ""),
+        ("/cgi-bin/data.txt", 403, &[], ""),
+        ("/cgi-bin/data.txt/x", 403, &[], ""),
+        ("/cgi-bin/.hidden.sh", 404, &[], ""),
+        ("/cgi-bin/out.sh", 404, &[], ""),
+        ("/cgi-bin/../../outside.sh", 400, &[], ""),
+        ("/cgi-bin/..%2f..%2foutside.sh", 404, &[], ""),
+        ("/cgi-bin/", 404, &[], ""),
+        ("/cgi-bin/sub", 404, &[], ""),
+        ("/cgi-bin/none.sh", 404, &[], ""),
+        ("/", 200, &[], "home"),
+        // What is in the folder is not sent by another way either.
+        ("/no/such/page", 403, &[], ""),
+    ] {
+        let answer = client.get(path);
+        answer.expect(path, status, fields);
+        assert!(answer.text().contains(content), "{path}: {answer:?}");
+        assert!(
+            !answer.text().contains("not to be seen") && !answer.text().contains("#!"),
+            "{path}: {answer:?}"
+        );
+        if answer.field("Connection") == Some("close") {
+            client = server.connect();
+        }
+    }
+}
+
+#[test]
+fn a_program_is_told_of_its_request_alone() {
+    let server = Running::site(folder(), CGI);
+    let fields = [
+        "Proxy: http://evil",
+        "Authorization: Basic x",
+        "X-A: 1",
+        "X_A: 2",
+        "Content-Type: a/b",
+    ];
+    let text = server.ask("GET /cgi-bin/sub/env.sh?a=b;c", &fields).text();
+    let www = server.folder.path("www").canonicalize().expect("a root");
+    let expected = [
+        "CONTENT_TYPE=a/b".to_owned(),
+        format!("DOCUMENT_ROOT={}", www.display()),
+        "GATEWAY_INTERFACE=CGI/1.1".to_owned(),
+        "HTTP_X_A=1".to_owned(),
+        "PATH=/usr/local/bin:/usr/bin:/bin".to_owned(),
+        "QUERY_STRING=a=b;c".to_owned(),
+        "REQUEST_METHOD=GET".to_owned(),
+        format!("SCRIPT_FILENAME={}/cgi-bin/sub/env.sh", www.display()),
+        format!("{}/cgi-bin/sub", www.display()),
+    ];
+    for line in expected {
+        assert!(text.lines().any(|found| found == line), "{line} in {text}");
+    }
+    for name in ["HTTP_PROXY=", "AUTHORIZATION", "HOME=", "CARGO", "PATH_INFO"] {
+        assert!(!text.contains(name), "{name} in {text}");
+    }
+    // Three pipes, and what it has just opened itself: the folder that tells.
+    let text = server.get("/cgi-bin/fds.py").text();
+    assert_eq!(text, "[0, 1, 2, 3]\n");
+}
+
+#[test]
+fn content_streams_both_ways() {
+    let server = Running::site(folder(), CGI);
+    let mut client = server.connect();
+    client.send(request("POST /cgi-bin/p.py", &["Content-Length: 5000000"]));
+    client.send(vec![b'x'; 5_000_000]);
+    assert_eq!(client.answer().text(), "python  5000000\n");
+    client.send(request("POST /cgi-bin/cat.sh", &["Transfer-Encoding: chunked"]) + "5\r\nhello\r\n0\r\n\r\n");
+    assert_eq!(client.answer().text(), "hello");
+    assert_eq!(client.get("/cgi-bin/large.sh").body.len(), 30_000_000);
+}
+
+#[test]
+fn it_ends_with_its_client_and_with_its_time() {
+    let server = Running::site(folder(), CGI);
+    // The shell, and a program that it has started.
+    let mut client = server.connect();
+    client.send(request("GET /cgi-bin/pid.sh", &[]));
+    client.head();
+    let mut text = String::new();
+    // What is not between the lengths of chunks.
+    let pids = |text: &str| -> Vec<Pid> {
+        let words = text
+            .split_inclusive('\n')
+            .filter_map(|line| line.strip_suffix('\n')?.parse().ok());
+        words.filter(|pid| *pid > 9).filter_map(Pid::from_raw).collect()
+    };
+    while pids(&text).len() < 2 {
+        text.push_str(&String::from_utf8_lossy(&client.bytes(1)));
+    }
+    let pids = pids(&text);
+    assert_eq!(pids.len(), 2, "{text}");
+    drop(client);
+    for pid in pids {
+        assert!(gone(pid), "{pid:?} goes on");
+    }
+    let begun = Instant::now();
+    assert_eq!(server.get("/cgi-bin/slow-head.sh").status, 504);
+    assert!(begun.elapsed() >= Duration::from_secs(1));
+}
+
+#[test]
+fn it_is_the_same_over_http2() {
+    let server = Running::start(
+        folder(),
+        &format!(
+            "[server]\nh2c = true\nworkers = 1\n{}",
+            super::support::running::site(CGI)
+        ),
+    );
+    let mut client = Http2::to(server.address());
+    for _ in 0..3 {
+        let answer = client.get("/cgi-bin/p.py?x");
+        assert_eq!(answer.status, 200);
+        assert_eq!(answer.content[..], b"python x 0\n"[..]);
+    }
+}
