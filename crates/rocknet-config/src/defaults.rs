@@ -41,6 +41,7 @@ impl Default for Server {
             h2c_upgrade: false,
             user: None,
             trusted_proxies: Vec::new(),
+            proxy_protocol: Vec::new(),
             blocking_threads: 4,
             events: Events::default(),
         }

@@ -53,6 +53,8 @@ pub struct Server {
     pub user: Option<String>,
     /// Whose word on a request's origin is taken.
     pub trusted_proxies: Vec<Network>,
+    /// Those whose connections begin with a header of the PROXY protocol.
+    pub proxy_protocol: Vec<Network>,
     pub blocking_threads: usize,
     pub events: Events,
 }

@@ -13,6 +13,7 @@ pub mod h1;
 pub mod h2;
 pub mod limits;
 pub mod method;
+pub mod proxy_protocol;
 pub mod request;
 pub mod response;
 pub mod semantics;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
+use rocknet_config::model::Network;
 use rocknet_proto::request::OwnedRequest;
 
 use rocknet_io::tls::Agreed;
@@ -41,6 +42,16 @@ pub enum Client {
     },
     /// Somebody on this machine, through a Unix socket.
     Local,
+}
+
+impl Client {
+    /// Whether it is one of these.
+    pub fn is_in(self, networks: &[Network]) -> bool {
+        match self {
+            Client::Ip { address, .. } => networks.iter().any(|network| network.contains(address)),
+            Client::Local => networks.contains(&Network::Unix),
+        }
+    }
 }
 
 impl std::fmt::Display for Client {

@@ -1,10 +1,12 @@
 //! From an accepted socket to a connection that speaks a protocol.
 
+mod announced;
 mod gate;
 mod secure;
 mod sniff;
 
 use std::io;
+use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
@@ -35,6 +37,17 @@ pub fn serve(worker: &Rc<Worker>, socket: OwnedFd, peer: Peer) -> io::Result<()>
         None
     };
     let link = Stream::new(socket)?;
+    if client.is_in(&view.snapshot.config.server.proxy_protocol) {
+        spawn(announced::serve(Rc::clone(worker), link, client, local));
+    } else {
+        go_on(worker, link, client, local);
+    }
+    Ok(())
+}
+
+/// Goes on with a socket of whose client is known what can be.
+fn go_on(worker: &Rc<Worker>, link: Stream, client: Client, local: Option<IpAddr>) {
+    let view = worker.view();
     if view.is_secure {
         spawn(Opening::new(worker, link, client, local).run());
     } else if view.h2c || view.h2c_upgrade {
@@ -42,5 +55,4 @@ pub fn serve(worker: &Rc<Worker>, socket: OwnedFd, peer: Peer) -> io::Result<()>
     } else {
         spawn(h1::Connection::new(worker, link, client, local));
     }
-    Ok(())
 }

@@ -51,6 +51,10 @@ fn server(check: &mut Check<'_>, table: Option<&Table>) -> Server {
             .and_then(|t| t.node("trusted_proxies"))
             .map(|node| proxy::networks(check, node))
             .unwrap_or_default(),
+        proxy_protocol: table
+            .and_then(|t| t.node("proxy_protocol"))
+            .map(|node| proxy::networks(check, node))
+            .unwrap_or_default(),
         blocking_threads: value::integer(table, "blocking_threads").unwrap_or(base.blocking_threads),
         events: Events {
             batch: value::integer(events, "batch").unwrap_or(base.events.batch),

@@ -107,6 +107,17 @@ pub(super) const KEYS: &[Key] = &[
     .example("trusted_proxies = [\"10.0.0.0/8\", \"192.0.2.7\"]")
     .elsewhere(&["set_real_ip_from", "RemoteIPTrustedProxy", "RemoteIPInternalProxy"]),
     Key::new(
+        "proxy_protocol",
+        &[Scope::Server],
+        Kind::List(&Kind::Text("address, or network as in \"10.0.0.0/8\", or \"unix\"")),
+        "Balancers whose connections begin with a header of the PROXY protocol, version 1 or 2: the client that it names \
+         is the client. Connections of theirs without one are closed; a header from anybody else is a bad request. \
+         `\"unix\"` stands for whoever comes through a Unix socket.",
+    )
+    .default("[]")
+    .example("proxy_protocol = [\"10.0.0.2\", \"10.0.1.0/24\"]")
+    .elsewhere(&["RemoteIPProxyProtocol", "accept-proxy", "proxy_protocol_timeout"]),
+    Key::new(
         "blocking_threads",
         &[Scope::Server],
         // As many as the pool starts; disks answer no faster to more.

@@ -1,6 +1,7 @@
 //! The server as clients meet it: real sockets, real files, one noun a file.
 
 mod access_log;
+mod announced;
 mod browse;
 mod cache;
 mod cache_bounds;

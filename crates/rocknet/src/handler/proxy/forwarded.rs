@@ -40,8 +40,5 @@ impl Origin {
 
 /// Whether what this peer says of clients is believed.
 pub fn is_trusted(client: Client, trusted: &[Network]) -> bool {
-    match client {
-        Client::Ip { address, .. } => trusted.iter().any(|network| network.contains(address)),
-        Client::Local => trusted.contains(&Network::Unix),
-    }
+    client.is_in(trusted)
 }

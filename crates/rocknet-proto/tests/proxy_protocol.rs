@@ -1,0 +1,184 @@
+//! The PROXY protocol: every header in every split, what is refused, and that no byte too many is asked for.
+
+use std::net::SocketAddr;
+
+use proptest::prelude::*;
+use rocknet_proto::proxy_protocol::{Announced, BLOCK_MAX, Fault, LINE_MAX, Progress, SIGNATURE, read};
+
+/// Reads a header as a connection does: as many bytes as are wanted, or fewer. Gives what is left behind it, too.
+fn run(bytes: &[u8], step: usize) -> (Option<Result<Announced, Fault>>, usize) {
+    let mut header: Vec<u8> = Vec::new();
+    loop {
+        match read(&header) {
+            Ok(Progress::Whole(announced)) => return (Some(Ok(announced)), bytes.len() - header.len()),
+            Err(fault) => return (Some(Err(fault)), bytes.len() - header.len()),
+            Ok(Progress::More { wanted }) => {
+                assert!(wanted > 0 && header.len() + wanted <= 16 + BLOCK_MAX);
+                let rest = &bytes[header.len()..];
+                if rest.is_empty() {
+                    return (None, 0);
+                }
+                header.extend_from_slice(&rest[..wanted.min(step).min(rest.len())]);
+            }
+        }
+    }
+}
+
+fn check(header: &[u8], expected: Result<Announced, Fault>) {
+    const BEHIND: &[u8] = b"GET / HTTP/1.1\r\n\r\n";
+    let all = [header, BEHIND].concat();
+    for step in [1, 2, 3, 7, usize::MAX] {
+        let (found, left) = run(&all, step);
+        assert_eq!(
+            found,
+            Some(expected),
+            "{:?} by {step}",
+            header.escape_ascii().to_string()
+        );
+        if expected.is_ok() {
+            assert_eq!(left, BEHIND.len(), "{:?} by {step}", header.escape_ascii().to_string());
+        }
+    }
+}
+
+fn client(source: &str, destination: &str) -> Result<Announced, Fault> {
+    Ok(Announced::Client {
+        source: source.parse().expect("an address"),
+        destination: destination.parse().expect("an address"),
+    })
+}
+
+fn block(command: u8, family: u8, block: &[u8]) -> Vec<u8> {
+    let length = u16::try_from(block.len()).expect("short").to_be_bytes();
+    [&SIGNATURE[..], &[command, family], &length, block].concat()
+}
+
+#[test]
+fn lines() {
+    let v4 = client("192.0.2.1:56324", "192.0.2.2:443");
+    let v6 = client("[2001:db8::1]:1", "[::1]:65535");
+    for (line, expected) in [
+        ("PROXY TCP4 192.0.2.1 192.0.2.2 56324 443", v4),
+        ("PROXY TCP6 2001:db8::1 ::1 1 65535", v6),
+        ("PROXY UNKNOWN", Ok(Announced::Unknown)),
+        ("PROXY UNKNOWN ffff::1 whatever 1 2", Ok(Announced::Unknown)),
+        ("PROXY UNKNOWNS x", Err(Fault::Line)),
+        ("PROXY TCP4 2001:db8::1 ::1 1 2", Err(Fault::Address)),
+        ("PROXY TCP6 192.0.2.1 192.0.2.2 1 2", Err(Fault::Address)),
+        ("PROXY TCP4 192.0.2.1 192.0.2.2 1", Err(Fault::Line)),
+        ("PROXY TCP4 192.0.2.1 192.0.2.2 1 2 3", Err(Fault::Line)),
+        ("PROXY TCP4  192.0.2.1 192.0.2.2 1 2", Err(Fault::Line)),
+        ("PROXY TCP4 192.0.2.1 192.0.2.2 1 65536", Err(Fault::Address)),
+        ("PROXY TCP4 192.0.2.1 192.0.2.2 01 2", Err(Fault::Address)),
+        ("PROXY TCP4 192.0.2.1 192.0.2.2 +1 2", Err(Fault::Address)),
+        ("PROXY TCP4 192.0.2.01 192.0.2.2 1 2", Err(Fault::Address)),
+        ("PROXY UDP4 192.0.2.1 192.0.2.2 1 2", Err(Fault::Line)),
+    ] {
+        check(format!("{line}\r\n").as_bytes(), expected);
+    }
+    for bad in [
+        "PROXY TCP4 1.1.1.1 2.2.2.2 1 2\n",
+        "PROXY TCP4 1.1.1.1 2.2.2.2 1 2\r \n",
+    ] {
+        check(bad.as_bytes(), Err(Fault::Line));
+    }
+    // The limit, from both sides.
+    let longest = format!("PROXY UNKNOWN {}\r\n", "x".repeat(LINE_MAX - 16));
+    assert_eq!(longest.len(), LINE_MAX);
+    check(longest.as_bytes(), Ok(Announced::Unknown));
+    let longer = format!("PROXY UNKNOWN {}\r\n", "x".repeat(LINE_MAX - 15));
+    check(longer.as_bytes(), Err(Fault::Line));
+}
+
+#[test]
+fn blocks() {
+    let v4 = [192, 0, 2, 1, 192, 0, 2, 2, 0xdc, 0x04, 0x01, 0xbb];
+    let mut v6 = [0; 36];
+    (v6[15], v6[31], v6[33], v6[35]) = (1, 2, 3, 4);
+    check(&block(0x21, 0x11, &v4), client("192.0.2.1:56324", "192.0.2.2:443"));
+    check(&block(0x21, 0x21, &v6), client("[::1]:3", "[::2]:4"));
+    // What senders add is passed over.
+    check(
+        &block(0x21, 0x11, &[&v4[..], &[4, 0, 1, 0]].concat()),
+        client("192.0.2.1:56324", "192.0.2.2:443"),
+    );
+    check(&block(0x20, 0x00, &[]), Ok(Announced::Own));
+    check(&block(0x20, 0x11, &[1, 2, 3]), Ok(Announced::Own));
+    for family in [0x00, 0x12, 0x22, 0x31, 0x32, 0xff] {
+        check(&block(0x21, family, &[0; 216]), Ok(Announced::Unknown));
+    }
+    for command in [0x22, 0x11, 0x31, 0x00] {
+        check(&block(command, 0x11, &v4), Err(Fault::Command));
+    }
+    check(&block(0x21, 0x11, &v4[..11]), Err(Fault::Length));
+    check(&block(0x21, 0x21, &v6[..35]), Err(Fault::Length));
+    check(&block(0x21, 0x00, &vec![0; BLOCK_MAX]), Ok(Announced::Unknown));
+    check(&block(0x21, 0x00, &vec![0; BLOCK_MAX + 1]), Err(Fault::Length));
+}
+
+#[test]
+fn anything_else_is_none() {
+    for other in [
+        "GET / HTTP/1.1\r\n",
+        "\x16\x03\x01\x02\x00",
+        "PROXX TCP4",
+        "PRI * HTTP/2.0",
+        "\r\n\r\n\0\r\nQUIX",
+    ] {
+        check(other.as_bytes(), Err(Fault::Signature));
+    }
+    for beginning in [
+        &b""[..],
+        b"P",
+        b"PROXY",
+        b"PROXY TCP4 1.1",
+        &SIGNATURE[..5],
+        &block(0x21, 0x11, &[0; 12])[..20],
+    ] {
+        assert_eq!(
+            run(beginning, usize::MAX).0,
+            None,
+            "{:?}",
+            beginning.escape_ascii().to_string()
+        );
+    }
+}
+
+proptest! {
+    /// What was written is read, and not one byte more.
+    #[test]
+    fn what_is_written_is_read(source: SocketAddr, port: u16, second in any::<[u8; 16]>(), step in 1..20_usize) {
+        let destination: SocketAddr = match source {
+            SocketAddr::V4(_) => (<[u8; 4]>::try_from(&second[..4]).expect("four"), port).into(),
+            SocketAddr::V6(_) => (second, port).into(),
+        };
+        // Without a scope or flow, which the protocol does not carry.
+        let source = SocketAddr::new(source.ip(), source.port());
+        let family = if source.is_ipv4() { "TCP4" } else { "TCP6" };
+        let line = format!(
+            "PROXY {family} {} {} {} {}\r\n", source.ip(), destination.ip(), source.port(), destination.port()
+        );
+        let octets = |address: SocketAddr| match address {
+            SocketAddr::V4(v4) => v4.ip().octets().to_vec(),
+            SocketAddr::V6(v6) => v6.ip().octets().to_vec(),
+        };
+        let ports = [source.port().to_be_bytes(), destination.port().to_be_bytes()].concat();
+        let binary = block(
+            0x21,
+            if source.is_ipv4() { 0x11 } else { 0x21 },
+            &[octets(source), octets(destination), ports].concat(),
+        );
+        for header in [line.into_bytes(), binary] {
+            let (found, left) = run(&[&header[..], b"behind"].concat(), step);
+            prop_assert_eq!(found, Some(Ok(Announced::Client { source, destination })));
+            prop_assert_eq!(left, 6);
+        }
+    }
+
+    #[test]
+    fn any_bytes_and_any_split_give_one_answer(bytes in prop::collection::vec(any::<u8>(), 0..200), signed: bool, step in 1..9_usize) {
+        let bytes = if signed { [&SIGNATURE[..], &[0x21], &bytes].concat() } else { [b"PROXY ", &bytes[..]].concat() };
+        let (whole, by_steps) = (run(&bytes, usize::MAX).0, run(&bytes, step).0);
+        prop_assert_eq!(whole, by_steps);
+    }
+}

@@ -1,0 +1,186 @@
+//! Connections whose client somebody else tells, by the PROXY protocol.
+
+use std::fs;
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
+use std::time::Instant;
+
+use rocknet::exchange::Exchange;
+use rocknet::handler::{Answering, Handler};
+use rocknet::response::Response;
+use rocknet_proto::status::Status;
+
+use super::support::client::request;
+use super::support::http2::Http2;
+use super::support::running::mount;
+use super::support::{Client, DEADLINE, Folder, Running};
+
+/// Says who asks.
+struct Who;
+
+impl Handler for Who {
+    fn answer(&self, exchange: Exchange) -> Answering {
+        let text = format!("{:?}", exchange.client);
+        Box::pin(async move { Response::new(Status::OK).body(text.into_bytes()) })
+    }
+}
+
+fn start(from: &str, more: &str) -> Running {
+    let text = format!(
+        "[server]\nworkers = 1\nblocking_threads = 2\nh2c = true\nevents = {{ wait = \"20ms\", connections = 16 }}\n\
+         proxy_protocol = {from}\n{more}\n\
+         [site.default]\nlisten = [\"127.0.0.1:0\", \"unix:site.sock\"]\nroot = \"www\"\n"
+    );
+    let folder = Folder::with(&[("www/index.html", "root")]);
+    Running::start_with(folder, &text, vec![mount("/who", Who)])
+}
+
+const V2: &[u8] = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\xc0\0\x02\x07\xc0\0\x02\x02\x13\x88\0\x50";
+
+fn who(client: &mut Client) -> String {
+    client.get("/who").text()
+}
+
+#[test]
+fn the_client_is_whom_the_header_names() {
+    let server = start("[\"127.0.0.0/8\", \"unix\"]", "");
+    let named = "Ip { address: 192.0.2.7, port: 5000 }";
+    for (header, expected) in [
+        (&b"PROXY TCP4 192.0.2.7 192.0.2.2 5000 80\r\n"[..], named),
+        (
+            b"PROXY TCP6 2001:db8::1 ::1 7 80\r\n",
+            "Ip { address: 2001:db8::1, port: 7 }",
+        ),
+        (V2, named),
+    ] {
+        for step in [1, 5, usize::MAX] {
+            let mut client = server.connect();
+            for piece in [header, request("GET /who", &[]).as_bytes()]
+                .concat()
+                .chunks(step.min(4096))
+            {
+                client.send(piece);
+            }
+            assert_eq!(client.answer().text(), expected, "by {step}");
+            // It stays so.
+            assert_eq!(who(&mut client), expected);
+        }
+    }
+    let mut unix = server.connect_unix("site.sock");
+    unix.send(V2);
+    assert_eq!(who(&mut unix), named);
+    // Of somebody that cannot be told, and of the balancer itself: it is the balancer.
+    for header in ["PROXY UNKNOWN\r\n", "\r\n\r\n\0\r\nQUIT\n\x20\0\0\0"] {
+        let mut client = server.connect();
+        client.send(header);
+        assert!(who(&mut client).starts_with("Ip { address: 127.0.0.1, port: "));
+    }
+}
+
+#[test]
+fn who_has_to_say_it_says_it_and_nobody_else_does() {
+    let server = start("[\"127.0.0.0/8\"]", "[limits]\nheader_timeout = \"300ms\"\n");
+    for bytes in [
+        "GET / HTTP/1.1\r\nHost: h\r\n\r\n",
+        "PROXY TCP4 x y 1 2\r\n",
+        "PROXY TCP4 1.1.1.1 2.2.2.2 1 2 ",
+        "PROXY",
+    ] {
+        let mut client = server.connect();
+        client.send(bytes);
+        assert_eq!(client.rest(), b"", "{bytes}");
+    }
+    server.connect().assert_closed("who says nothing at all");
+    let server = start("[\"192.0.2.1\", \"unix\"]", "");
+    let mut client = server.connect();
+    client.send("PROXY TCP4 192.0.2.7 192.0.2.2 5000 80\r\n");
+    assert_eq!(client.answer().status, 400);
+    assert!(who(&mut server.connect()).starts_with("Ip { address: 127.0.0.1"));
+}
+
+/// A real balancer, if this machine has one: `haproxy` of Debian.
+struct Haproxy(Child);
+
+impl Drop for Haproxy {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn haproxy_is_understood() {
+    let program = ["/usr/sbin/haproxy", "/usr/bin/haproxy"]
+        .into_iter()
+        .find(|path| fs::exists(path).unwrap_or(false));
+    let Some(program) = program else {
+        eprintln!("SKIPPED: haproxy is not installed");
+        return;
+    };
+    let server = start("[\"127.0.0.1\"]", "");
+    for (version, named) in [("send-proxy", "127.0.0.1"), ("send-proxy-v2", "127.0.0.1")] {
+        // A port that is free now; haproxy cannot be told to take any.
+        let port = TcpListener::bind("127.0.0.1:0")
+            .and_then(|free| free.local_addr())
+            .expect("a port")
+            .port();
+        let settings = format!(
+            "defaults\n mode tcp\n timeout connect 5s\n timeout client 20s\n timeout server 20s\n\
+             listen x\n bind 127.0.0.1:{port}\n server s {} {version}\n",
+            server.address()
+        );
+        let file = server.folder.path("haproxy.cfg");
+        fs::write(&file, settings).expect("written");
+        let child = Command::new(program)
+            .arg("-f")
+            .arg(&file)
+            .stdin(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        let _haproxy = Haproxy(child.expect("haproxy"));
+        let started = Instant::now();
+        let stream = loop {
+            match std::net::TcpStream::connect(("127.0.0.1", port)) {
+                Ok(stream) => break stream,
+                Err(error) => assert!(error.kind() == ErrorKind::ConnectionRefused && started.elapsed() < DEADLINE),
+            }
+            std::thread::yield_now();
+        };
+        let ours = stream.local_addr().expect("an address").port();
+        let mut client = Client::over(stream);
+        // The port is the client's own, which no connection from haproxy has.
+        assert_eq!(
+            who(&mut client),
+            format!("Ip {{ address: {named}, port: {ours} }}"),
+            "{version}"
+        );
+    }
+}
+
+#[test]
+fn http_2_goes_on_behind_it() {
+    let server = start("[\"127.0.0.0/8\"]", "");
+    // Between them somebody who puts the header in front.
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let (between, to) = (listener.local_addr().expect("an address"), server.address());
+    std::thread::spawn(move || {
+        let (client, _) = listener.accept().expect("a client");
+        let mut server = std::net::TcpStream::connect(to).expect("a server");
+        server.write_all(V2).expect("sent");
+        let (mut back, mut from) = (
+            client.try_clone().expect("a handle"),
+            server.try_clone().expect("a handle"),
+        );
+        std::thread::spawn(move || std::io::copy(&mut from, &mut back));
+        let mut room = [0; 4096];
+        let mut client = client;
+        while let Ok(got) = client.read(&mut room) {
+            if got == 0 || server.write_all(&room[..got]).is_err() {
+                return;
+            }
+        }
+    });
+    let mut client = Http2::to(between);
+    assert_eq!(client.get("/who").content, b"Ip { address: 192.0.2.7, port: 5000 }");
+}
