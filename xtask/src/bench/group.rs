@@ -1,5 +1,6 @@
 //! The groups of rows: each is a file that lists its rows, their lanes and its goals, and writes a page of its own.
 
+pub mod controllers;
 pub mod h1;
 pub mod h2;
 pub mod io;
@@ -27,6 +28,7 @@ pub const ALL: &[Group] = &[
     tls::GROUP,
     priority::GROUP,
     proxy::GROUP,
+    controllers::GROUP,
 ];
 
 #[cfg(test)]

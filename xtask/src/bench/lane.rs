@@ -32,6 +32,10 @@ pub enum Variant {
     },
     /// Everything is passed on to so many servers.
     Proxied(u32),
+    /// A controller gives the small page.
+    Controller {
+        run_on: &'static str,
+    },
 }
 
 /// What is spoken below HTTP.
@@ -151,7 +155,7 @@ impl Variant {
     pub fn host(self) -> Option<String> {
         match self {
             Self::Sites(count) | Self::Certificates(count) => Some(site_name(count / 2)),
-            Self::Plain | Self::AccessLog | Self::Listings { .. } | Self::Proxied(_) => None,
+            Self::Plain | Self::AccessLog | Self::Listings { .. } | Self::Proxied(_) | Self::Controller { .. } => None,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Handlers make answers. Each has a file or folder here; all enter by the same door.
 
-pub mod controller;
 pub mod cgi;
+pub mod controller;
 pub mod files;
 pub mod fixed;
 pub mod php;

@@ -1,12 +1,16 @@
 //! RockNet itself, built for release from this checkout.
 
 use super::{Launch, NO_LIMIT, Peer, Setting, write};
+use crate::bench::content;
 use crate::bench::flood::create_lists;
 use crate::bench::lane::{Scheme, Variant, site_name};
+use crate::bench::row::Page;
+use crate::command::run;
 use crate::{Failure, repository};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 
 pub const PEER: Peer = Peer {
     name: "rocknet",
@@ -117,6 +121,14 @@ fn configuration(setting: &Setting<'_>) -> Result<String, Failure> {
                 }
             }
         }
+        if let Variant::Controller { run_on } = setting.variant {
+            let library = controller(setting)?;
+            let (library, page) = (library.display(), content::name(Page::Hello));
+            let _ = write!(
+                text,
+                "[site.\":{port}\".route.\"/{page}\"]\ncontroller = \"{library}:hello\"\nrun_on = \"{run_on}\"\n"
+            );
+        }
         if let Some(certificate) = setting.certificate()? {
             let (chain, key) = (certificate.chain.display(), certificate.key.display());
             let _ = writeln!(text, "tls = {{ cert = \"{chain}\", key = \"{key}\" }}");
@@ -125,12 +137,26 @@ fn configuration(setting: &Setting<'_>) -> Result<String, Failure> {
     Ok(text)
 }
 
+/// The library of the bench, built.
+fn controller(setting: &Setting<'_>) -> Result<PathBuf, Failure> {
+    let root = repository::root();
+    let library = setting.scratch.join("controller.so");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-std=c99", "-O2", "-fPIC", "-shared", "-I"]);
+    compiler.arg(root.join("crates/rocknet-controller/include"));
+    compiler
+        .arg(root.join("xtask/src/bench/controller.c"))
+        .arg("-o")
+        .arg(&library);
+    run(&mut compiler)?;
+    Ok(library)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::bench::content::Site;
     use crate::bench::lane::{KeyKind, Version};
-    use crate::bench::row::Page;
     use rocknet_config::System;
 
     #[test]
@@ -144,6 +170,13 @@ mod tests {
             (Variant::Plain, ecdsa, Version::Http1, Page::Hello, 1),
             (Variant::AccessLog, Scheme::Http, Version::Http1, Page::Hello, 1),
             (Variant::Proxied(2), Scheme::Http, Version::Http1, Page::Hello, 1),
+            (
+                Variant::Controller { run_on: "network" },
+                Scheme::Http,
+                Version::Http1,
+                Page::Hello,
+                1,
+            ),
             (Variant::Sites(1), Scheme::Http, Version::Http1, Page::Hello, 1),
             (
                 Variant::Listings { ranked: true },
