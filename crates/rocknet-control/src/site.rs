@@ -181,7 +181,7 @@ old.test     redirect  –                              –
     fn sites_go_over_a_wire() {
         let json = serde_json::to_string(&sample()).unwrap();
         assert_eq!(serde_json::from_str::<Vec<SiteSummary>>(&json).unwrap(), sample());
-        let newer: SiteSummary = serde_json::from_str(r#"{"name": "a", "kind": "proxy", "moons": 2}"#).unwrap();
+        let newer: SiteSummary = serde_json::from_str(r#"{"name": "a", "kind": "oracle", "moons": 2}"#).unwrap();
         assert_eq!(
             newer,
             SiteSummary {
