@@ -45,7 +45,7 @@ const ROWS: &[Row] = &[
     ("php", "http://localhost:8080/boats/heron", NO_FIELDS, 200, &[], &["Heron: two seats"]),
     ("php", "http://localhost:8080/boats/none", NO_FIELDS, 404, &[], &["No such boat"]),
     ("php", "http://localhost:8080/report.php", &["Range: bytes=0-9"], 206,
-        &["Content-Disposition: attachment; filename=\"june.csv\"", "Content-Range: bytes 0-9/30"], &["boat,hours"]),
+        &["Content-Disposition: attachment; filename=\"june.csv\"", "Content-Range: bytes 0-9/29"], &["boat,hours"]),
     ("php", "http://localhost:8080/reports/june.csv", NO_FIELDS, 404, &[], &[]),
     ("downloads", "http://localhost:8080/", NO_FIELDS, 200, &[HTML, "Content-Security-Policy"],
         &["<title>Index of /</title>", "?sort=size", "href=\"./2025/\"", "href=\"./README.txt\""]),

@@ -231,18 +231,20 @@ impl Master {
     /// Tells it to end: when its requests are answered, or at once.
     pub fn end(&mut self, within: Duration, gracefully: bool) {
         set_trouble(&self.socket, None);
-        let at = Instant::now() + within;
+        // php-fpm tells its own processes. php-cgi knows no other word than to end, and may lose one of its own.
+        let is_fpm = matches!(&self.pool.program, Program::Found(installed) if installed.kind == Kind::Fpm);
+        let at = Instant::now() + if is_fpm { within } else { within.min(CGI_END) };
         self.state = match std::mem::replace(&mut self.state, State::Gone) {
             State::Running { child, .. } => {
-                // php-fpm tells its own processes; php-cgi knows no other word than to end.
-                let is_fpm = matches!(&self.pool.program, Program::Found(installed) if installed.kind == Kind::Fpm);
-                let word = if gracefully && is_fpm {
-                    Signal::QUIT
-                } else {
-                    Signal::TERM
-                };
-                if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-                    let _ = kill_process(pid, word);
+                let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+                match pid.filter(|_| is_fpm) {
+                    Some(pid) => {
+                        let word = if gracefully { Signal::QUIT } else { Signal::TERM };
+                        let _ = kill_process(pid, word);
+                    }
+                    None => {
+                        let _ = signal_group(child.id(), Signal::TERM);
+                    }
                 }
                 State::Ending { child, at }
             }
@@ -276,6 +278,8 @@ impl Drop for Master {
     }
 }
 
+/// php-cgi that was told to end and does not is killed with all its processes after this time.
+const CGI_END: Duration = Duration::from_secs(2);
 /// Workers take a new configuration in their next turn.
 const SWAP: Duration = Duration::from_secs(1);
 /// A process that has closed all it could speak by is gone a moment later.
@@ -414,10 +418,12 @@ mod tests {
             String::from_utf8_lossy(&err)
         );
         master.end(PATIENCE, true);
-        assert!(matches!(words.recv_timeout(PATIENCE), Ok(Word::Silent(1))));
         while !master.is_gone() {
             master.tick();
+            thread::sleep(PAUSE);
         }
+        // All that held its error stream have ended.
+        assert!(matches!(words.recv_timeout(PATIENCE), Ok(Word::Silent(1))));
         assert!(UnixStream::connect(&master.socket).is_err());
     }
 
