@@ -8,6 +8,7 @@ mod push;
 mod server;
 mod slow;
 mod trusted;
+mod websocket;
 
 use crate::Failure;
 use crate::command::{cargo, run as run_command};
@@ -37,6 +38,8 @@ enum Step {
     Browser,
     /// Headless Chromium on a site of the local CA, before `rocknet trust` and after it
     Trusted,
+    /// Headless Chromium speaks WebSocket through the proxy, over HTTP/1.1 and HTTP/2
+    Websocket,
     /// What newcomers try first
     Curl,
     /// Two seconds of keep-alive load, no answer lost
@@ -56,9 +59,10 @@ enum Step {
 type Work = fn(&Path) -> Result<(), Failure>;
 
 /// The steps that take seconds; `cargo xtask test` runs them too.
-pub const CLIENTS: [(&str, Work); 7] = [
+pub const CLIENTS: [(&str, Work); 8] = [
     ("browser", browser::run),
     ("trusted", trusted::run),
+    ("websocket", websocket::run),
     ("curl", clients::curl),
     ("wrk", clients::wrk),
     ("ab", clients::ab),
@@ -80,6 +84,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let steps_in_order = [
         Step::Browser,
         Step::Trusted,
+        Step::Websocket,
         Step::Curl,
         Step::Wrk,
         Step::Ab,

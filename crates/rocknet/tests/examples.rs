@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use rocknet::server::Server;
@@ -70,6 +72,7 @@ const ROWS: &[Row] = &[
     ("static", "http://localhost:8080/timetable", NO_FIELDS, 308, &["Location: /opening.html"], &[]),
     ("static", "http://localhost:8080/opening.html", NO_FIELDS, 200, &[HTML], &["closed, we paint"]),
     ("static", "http://localhost:8080/nowhere", NO_FIELDS, 404, &[HTML, "Referrer-Policy: same-origin"], &["Nothing is moored"]),
+    ("websocket", "http://localhost:8080/", NO_FIELDS, 200, &[HTML], &["nothing yet", "new WebSocket"]),
     ("vhosts", "http://a.localhost:8080/", NO_FIELDS, 200, &[HTML], &["Alder Books"]),
     ("vhosts", "http://b.localhost:8080/", NO_FIELDS, 200, &[HTML], &["Birch Bicycles"]),
     ("vhosts", "http://bicycles.localhost:8080/", NO_FIELDS, 200, &[HTML], &["Birch Bicycles"]),
@@ -115,6 +118,76 @@ fn the_two_ports_have_threads_of_their_own() {
     assert!(workers.iter().all(|&workers| workers >= 1), "{workers:?}");
 }
 
+/// The program beside it, on a port of the kernel's choice.
+struct Beside(Child);
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn the_echo_behind_websocket_is_heard() {
+    let folder = repository().join("examples/websocket");
+    let mut python = Command::new("python3");
+    python.arg(folder.join("echo.py")).arg("0").stdout(Stdio::piped());
+    let Ok(mut child) = python.spawn() else {
+        eprintln!("SKIPPED: python3 is not installed");
+        return;
+    };
+    let said = child.stdout.take().expect("a pipe");
+    let _beside = Beside(child);
+    let mut line = String::new();
+    BufReader::new(said).read_line(&mut line).expect("a line");
+    let port = line.trim().rsplit(' ').next().expect("a port").to_owned();
+    let written = text(&file("websocket"));
+    assert!(written.contains("127.0.0.1:9001"));
+    let running = Example::of(
+        "websocket",
+        &written.replace("127.0.0.1:9001", &format!("127.0.0.1:{port}")),
+    );
+    let mut client = Client::to(running.ports[&8080]);
+    let answer = client.ask(
+        "GET /echo",
+        &[
+            "Connection: Upgrade",
+            "Upgrade: websocket",
+            "Sec-WebSocket-Version: 13",
+            "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+        ],
+    );
+    answer.expect(
+        "a handshake",
+        101,
+        &["Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo="],
+    );
+    for length in [0, 1, 125, 126, 65_535, 65_536, 200_000_usize] {
+        for first in [0x81, 0x82, 0x89] {
+            // Pings are short (RFC 6455 §5.5).
+            let length = if first == 0x89 { length.min(125) } else { length };
+            let content: Vec<u8> = (0..length).map(|at| b'a' + (at % 23) as u8).collect();
+            client.send([&frame_head(first, length, 0x80)[..], &[0; 4], &content].concat());
+            let back = if first == 0x89 { 0x8a } else { first };
+            let expected = [&frame_head(back, length, 0)[..], &content].concat();
+            assert!(client.bytes(expected.len()) == expected, "{first:x} of {length}");
+        }
+    }
+    client.send([0x88, 0x80, 0, 0, 0, 0]);
+    assert_eq!(client.bytes(2), [0x88, 0]);
+    client.assert_closed("a farewell");
+}
+
+/// What stands in front of a message in WebSocket.
+fn frame_head(first: u8, length: usize, mask: u8) -> Vec<u8> {
+    match u16::try_from(length) {
+        Ok(short @ 0..126) => vec![first, mask | short as u8],
+        Ok(short) => [&[first, mask | 126][..], &short.to_be_bytes()].concat(),
+        Err(_) => [&[first, mask | 127][..], &(length as u64).to_be_bytes()].concat(),
+    }
+}
+
 /// An example on ports of the kernel's choice.
 struct Example {
     /// Gone once it was stopped.
@@ -125,7 +198,13 @@ struct Example {
 
 impl Example {
     fn start(name: &str) -> Example {
-        let loaded = rocknet_config::check(&file(name), &System).unwrap_or_else(|report| panic!("{name}: {report:?}"));
+        Example::of(name, &text(&file(name)))
+    }
+
+    /// With these settings, where they stand.
+    fn of(name: &str, settings: &str) -> Example {
+        let loaded = rocknet_config::parse(settings, &file(name), &System);
+        let loaded = loaded.unwrap_or_else(|report| panic!("{name}: {report:?}"));
         assert!(loaded.warnings.is_empty(), "{name}: {:?}", loaded.warnings);
         let mut config = loaded.config;
         let moved = move_away(&mut config);

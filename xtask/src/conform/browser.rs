@@ -79,9 +79,14 @@ fn check(server: &Server, path: &str, parts: &[&str]) -> Result<(), Failure> {
 
 /// What a browser that has never run makes of a URL, and what it says meanwhile. `home`: whose roots it trusts.
 pub fn load(url: &str, home: Option<&Path>) -> Result<(String, String), Failure> {
+    load_with(&[], url, home)
+}
+
+/// As `load`, with more options.
+pub fn load_with(options: &[&str], url: &str, home: Option<&Path>) -> Result<(String, String), Failure> {
     let profile = tempfile::tempdir()?;
     let mut command = Command::new("timeout");
-    command.args([PATIENCE, "chromium"]).args(OPTIONS);
+    command.args([PATIENCE, "chromium"]).args(OPTIONS).args(options);
     command
         .arg(format!("--user-data-dir={}", profile.path().display()))
         .arg(url)

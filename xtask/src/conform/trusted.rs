@@ -29,7 +29,7 @@ pub fn run(program: &Path) -> Result<(), Failure> {
 }
 
 /// The stores of browsers alone: that of the system is everybody's.
-fn rocknet(program: &Path, verb: &str, home: &Path) -> Result<(), Failure> {
+pub fn rocknet(program: &Path, verb: &str, home: &Path) -> Result<(), Failure> {
     let said = output(
         command(program)
             .args([verb, "--browsers"])
