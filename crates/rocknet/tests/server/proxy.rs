@@ -398,6 +398,39 @@ fn events_are_not_held_back() {
 }
 
 #[test]
+fn early_hints_come_before_the_answer() {
+    let (more, wanted) = mpsc::channel::<()>();
+    let wanted = std::sync::Arc::new(std::sync::Mutex::new(wanted));
+    let upstream = Upstream::start(move |_, stream| {
+        say(
+            stream,
+            "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\nConnection: X-B\r\nX-B: 1\r\n\r\n",
+        );
+        let _ = wanted.lock().expect("one reader").recv();
+        say(stream, ok("a page"));
+        Next::Keep
+    });
+    let text = format!(
+        "[server]\nworkers = 1\nh2c = true\nevents = {{ wait = \"20ms\" }}\n[site.default]\nlisten = \"127.0.0.1:0\"\n{}\n",
+        upstream.key()
+    );
+    let server = Running::start(folder(), &text);
+    let mut client = server.connect();
+    client.send(request("GET /", &[]));
+    let head = client.head();
+    assert_eq!(head, "HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\n");
+    more.send(()).expect("an upstream that waits");
+    assert_eq!(client.answer().text(), "a page");
+    more.send(()).expect("an upstream that waits");
+    let mut client = Http2::to(server.address());
+    let page = client.page(client.request("GET", "/"));
+    assert_eq!(page.answer.content, b"a page");
+    for (status, link) in page.hints {
+        assert_eq!((status, &*link), (103, "</a.css>; rel=preload"));
+    }
+}
+
+#[test]
 fn routes_rank_by_specificity() {
     let (one, two) = (Upstream::saying(ok("one")), Upstream::saying(ok("two")));
     let keys = format!(

@@ -70,6 +70,12 @@ impl Head {
     }
 }
 
+impl Head {
+    pub fn fields(&self) -> &FieldList {
+        &self.fields
+    }
+}
+
 /// The response to a request whose head has come.
 pub fn response(mut conversation: Conversation, method: Method) -> Result<Response, Trouble> {
     let Head { status, fields, length } = conversation.take_head().ok_or(Trouble::Silent)?;

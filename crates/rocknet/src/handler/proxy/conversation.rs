@@ -12,6 +12,7 @@ use rocknet_io::wheel::Deadline;
 use rocknet_proto::h1::{Answered, Fault, ResponseContent};
 use rocknet_proto::limits::Limits;
 use rocknet_proto::response::ResponseIndex;
+use rocknet_proto::status::Status;
 
 use super::Times;
 use super::answer::Head;
@@ -23,6 +24,8 @@ use super::switch::Wish;
 use super::trouble::Trouble;
 use super::upstream::Upstream;
 use crate::exchange::RequestContent;
+use crate::interim::Interim;
+use crate::response::FieldList;
 use crate::worker::Worker;
 
 /// Bytes of an answer that are held while its request is still being sent. Who says more before it has read its content
@@ -62,6 +65,8 @@ struct Answer {
     head: Option<Head>,
     /// Content that nobody has taken.
     pending: Vec<u8>,
+    /// What of 103 (Early Hints) nobody has been told yet.
+    hints: Option<FieldList>,
     wish: Option<Rc<Wish>>,
     /// The protocol that the upstream has gone over to.
     switched: Option<Vec<u8>>,
@@ -103,6 +108,7 @@ impl Conversation {
         mut self,
         sent: &Sent<'_>,
         content: &mut Option<RequestContent>,
+        interim: &mut Interim,
         deadline: &Deadline,
     ) -> Result<Conversation, Trouble> {
         if let Some(connection) = &mut self.connection {
@@ -115,7 +121,7 @@ impl Conversation {
             self.content = content.take();
         }
         deadline.set(self.times.first_byte);
-        let held = poll_fn(|context| self.poll_head(context, deadline)).await;
+        let held = poll_fn(|context| self.poll_head(context, interim, deadline)).await;
         if !self.taken && self.content.is_some() {
             *content = self.content.take();
         }
@@ -159,7 +165,12 @@ impl Conversation {
         self.times.idle
     }
 
-    fn poll_head(&mut self, context: &mut Context<'_>, deadline: &Deadline) -> Poll<Result<(), Trouble>> {
+    fn poll_head(
+        &mut self,
+        context: &mut Context<'_>,
+        interim: &mut Interim,
+        deadline: &Deadline,
+    ) -> Poll<Result<(), Trouble>> {
         loop {
             let asking = match self.ask(context, deadline) {
                 Ok(asking) => asking,
@@ -178,7 +189,13 @@ impl Conversation {
                 Poll::Pending if asking != Asking::Client && deadline.poll_past(context.waker()) => {
                     return Poll::Ready(Err(Trouble::Slow));
                 }
-                Poll::Pending => return Poll::Pending,
+                Poll::Pending => {
+                    if self.answer.hints.is_some() {
+                        // Nobody waits until they are taken: this is polled again when they are.
+                        let _ = interim.poll_early_hints(context, &mut self.answer.hints);
+                    }
+                    return Poll::Pending;
+                }
             }
         }
     }
@@ -315,7 +332,17 @@ impl Answer {
             let rest = &bytes[at..];
             match engine.receive(&LIMITS, rest, index)? {
                 Answered::More { consumed } => return Ok(at + consumed),
-                Answered::Interim { consumed } => at += consumed,
+                Answered::Interim { consumed } => {
+                    if index.status == Status::EARLY_HINTS {
+                        // Those that nobody took yet are told with these.
+                        let head = Head::new(&index.view(rest), ResponseContent::None, None);
+                        let hints = self.hints.get_or_insert_default();
+                        for (name, value) in head.fields().iter() {
+                            hints.add(name.to_owned(), value.to_owned());
+                        }
+                    }
+                    at += consumed;
+                }
                 Answered::Response { consumed, content } => {
                     self.head = Some(Head::new(&index.view(rest), content, None));
                     at += consumed;

@@ -102,7 +102,7 @@ async fn try_answer(
             .and_then(|cookie| sticky::asked(view.fields, cookie)),
         priority: exchange.scope.priority,
     };
-    let mut content = Some(exchange.content);
+    let (mut content, mut interim) = (Some(exchange.content), exchange.interim);
     let deadline = worker.wheel.deadline();
     let mut tries = 1;
     let now_ms = || worker.clock.uptime_ms();
@@ -127,7 +127,7 @@ async fn try_answer(
                 Err(trouble) => Err(trouble),
                 Ok(connection) => {
                     let conversation = Conversation::new(worker, &upstream, connection, times);
-                    conversation.hold(&sent, &mut content, &deadline).await
+                    conversation.hold(&sent, &mut content, &mut interim, &deadline).await
                 }
             };
             match held {
