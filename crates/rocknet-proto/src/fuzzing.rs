@@ -92,6 +92,32 @@ pub fn fastcgi(data: &[u8]) {
     same_in_all_splits(data, fastcgi::conversation);
 }
 
+/// Any bytes as the beginning of a connection from a balancer: no panic, the same client however few bytes come at once, and
+/// never more asked for than a header may have.
+pub fn proxy_protocol(data: &[u8]) {
+    use crate::proxy_protocol::{BLOCK_MAX, Progress, read};
+    let heard = |step: usize| {
+        let mut taken = 0;
+        loop {
+            match read(&data[..taken]) {
+                Ok(Progress::Whole(announced)) => return (Some(Ok(announced)), taken),
+                Err(fault) => return (Some(Err(fault)), 0),
+                Ok(Progress::More { wanted }) => {
+                    assert!(wanted > 0 && wanted <= BLOCK_MAX);
+                    if taken == data.len() {
+                        return (None, taken);
+                    }
+                    taken += wanted.min(step).min(data.len() - taken);
+                }
+            }
+        }
+    };
+    let whole = heard(usize::MAX);
+    for step in [1, 2, 3, 7] {
+        assert_eq!(heard(step), whole, "in steps of {step}");
+    }
+}
+
 /// Whole, byte by byte, and cut at places that the bytes themselves choose.
 fn same_in_all_splits(data: &[u8], converse: impl Fn(&[&[u8]]) -> Vec<String>) {
     let whole = converse(&[data]);

@@ -15,6 +15,7 @@ const TARGETS: &[(&str, Target)] = &[
     ("h2_connection", fuzzing::h2_connection),
     ("hpack", fuzzing::hpack),
     ("fastcgi", fuzzing::fastcgi),
+    ("proxy_protocol", fuzzing::proxy_protocol),
 ];
 
 #[test]
