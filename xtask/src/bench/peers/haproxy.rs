@@ -1,8 +1,11 @@
 //! HAProxy from Debian: it passes requests on, and serves no files.
 
-use super::{CONNECTIONS, Launch, Peer, Setting, user, write};
+use super::{Launch, Peer, Setting, user, write};
 use crate::Failure;
 use crate::command::find;
+
+/// It wants two descriptors for each, and does not start where the limit is lower.
+const CONNECTIONS: u32 = 4_000;
 
 pub const PEER: Peer = Peer {
     name: "haproxy",
