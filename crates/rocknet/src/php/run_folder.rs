@@ -19,6 +19,8 @@ const LOCK: &str = "lock";
 const GRACE: Duration = Duration::from_secs(2);
 /// Between two looks whether it has ended.
 const PAUSE: Duration = Duration::from_millis(20);
+/// Looks that have to find nobody, one after the other.
+const QUIET_LOOKS: u32 = 2;
 
 /// Removed when it is dropped.
 pub struct RunFolder {
@@ -92,23 +94,25 @@ fn is_old(path: &Path) -> bool {
     age.is_some_and(|age| age > GRACE)
 }
 
-/// Ends every process that was started for a run folder: its path stands in their command lines.
+/// Ends every process that was started for a run folder: its path stands in their command lines. One that is just being
+/// started has no command line for a moment, so nobody is believed to be gone at the first look.
 fn end_users_of(folder: &Path) {
-    let deadline = Instant::now() + GRACE;
-    let mut users = users_of(folder);
-    if users.is_empty() {
-        return;
-    }
-    tracing::warn!("PHP of a killed server still runs; it is ended");
-    for user in &users {
-        let _ = kill_process(*user, Signal::TERM);
-    }
-    while !users.is_empty() && Instant::now() < deadline {
+    let (start, mut quiet, mut told) = (Instant::now(), 0, Vec::new());
+    while quiet < QUIET_LOOKS && start.elapsed() < 2 * GRACE {
+        let users = users_of(folder);
+        quiet = if users.is_empty() { quiet + 1 } else { 0 };
+        for user in users {
+            if start.elapsed() >= GRACE {
+                let _ = kill_process(user, Signal::KILL);
+            } else if !told.contains(&user) {
+                if told.is_empty() {
+                    tracing::warn!("PHP of a killed server still runs; it is ended");
+                }
+                let _ = kill_process(user, Signal::TERM);
+                told.push(user);
+            }
+        }
         thread::sleep(PAUSE);
-        users = users_of(folder);
-    }
-    for user in users {
-        let _ = kill_process(user, Signal::KILL);
     }
 }
 
@@ -183,8 +187,19 @@ mod tests {
         let mut editor = start("vi", format!("{}/1.conf", left.display()));
         let made = RunFolder::make(state.path()).unwrap();
         assert!(!left.exists());
-        assert!(!php.wait().unwrap().success());
-        assert!(!process.wait().unwrap().success());
+        let ended = [&mut php, &mut process].map(|child| {
+            let has_ended = (0..500).any(|_| {
+                let has_ended = child.try_wait().unwrap().is_some();
+                if !has_ended {
+                    thread::sleep(PAUSE);
+                }
+                has_ended
+            });
+            // It must not outlive a test that fails.
+            let _ = child.kill();
+            has_ended
+        });
+        assert_eq!(ended, [true, true]);
         for child in [&mut other, &mut editor] {
             assert!(child.try_wait().unwrap().is_none());
             child.kill().unwrap();
