@@ -28,6 +28,8 @@ struct Exchange {
     push: bool,
     /// The client gives up right behind its head.
     cancelled: bool,
+    /// What it says of its urgency (RFC 9218): an order in which nothing is lost.
+    priority: Option<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -54,10 +56,18 @@ fn exchanges() -> impl Strategy<Value = Vec<Exchange>> {
         size(),
         any::<[bool; 6]>(),
         prop::bool::weighted(0.15),
+        prop::option::of("u=[0-9]|u=[0-7], i|i|i=\\?0, u=3|u=-1|[a-z=;,]{0,6}"),
     )
         .prop_map(
-            |(upload, download, [announced, prepared, request_trailers, answer_trailers, hints, push], cancelled)| {
+            |(
+                upload,
+                download,
+                [announced, prepared, request_trailers, answer_trailers, hints, push],
+                cancelled,
+                priority,
+            )| {
                 Exchange {
+                    priority,
                     upload,
                     announced,
                     download,
@@ -309,6 +319,9 @@ async fn ask(mut sender: h2::client::SendRequest<Bytes>, exchange: Exchange) {
         .header("x-flags", &flags);
     if let (Some(length), true) = (exchange.upload, exchange.announced) {
         request = request.header("content-length", length);
+    }
+    if let Some(priority) = &exchange.priority {
+        request = request.header("priority", priority);
     }
     let request = request.body(()).expect("a good request");
     let (response, mut upload) = sender
