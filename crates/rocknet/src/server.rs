@@ -5,12 +5,12 @@ use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rocknet_config::model::{Config, Workers};
 use rocknet_control::{SiteSummary, Status};
 use rocknet_io::descriptors;
-use rocknet_io::socket::{Address, BindError, Listener, Options};
+use rocknet_io::socket::{Address, BindError, BindErrorKind, Listener, Options};
 
 use crate::backend::Choice;
 use crate::blocking::Pool;
@@ -312,7 +312,7 @@ fn bind_all(
         ..Options::default()
     };
     let bind = |address: &Address| {
-        let mut listeners = vec![Listener::bind_beside(address, options, held)?];
+        let mut listeners = vec![bind_patiently(address, options, held)?];
         for _ in 1..workers {
             listeners.push(listeners[0].sibling()?);
         }
@@ -322,6 +322,28 @@ fn bind_all(
         .iter()
         .map(|address| bind(address).map_err(StartError::Bind))
         .collect()
+}
+
+/// Our own socket at an address that has just been left lives on in a program that is being started at that moment, until the
+/// program runs and has it no more.
+const LINGERING: Duration = Duration::from_millis(300);
+const LINGERING_LOOK: Duration = Duration::from_millis(5);
+
+fn bind_patiently(address: &Address, options: Options, held: &[&Listener]) -> Result<Listener, BindError> {
+    let start = Instant::now();
+    loop {
+        match Listener::bind_beside(address, options, held) {
+            // Before anything was held, nothing of ours can linger.
+            Err(error)
+                if !held.is_empty()
+                    && matches!(error.kind, BindErrorKind::InUse(None))
+                    && start.elapsed() < LINGERING =>
+            {
+                thread::sleep(LINGERING_LOOK);
+            }
+            bound => return bound,
+        }
+    }
 }
 
 /// Kernel threads per listening address.
