@@ -42,10 +42,7 @@ fn its_php_ends_with_a_killed_server() {
         let mut client = server.connect();
         let master = String::from_utf8(client.get("/master.php").body).expect("a number");
         let master = Pid::from_raw(master.parse().expect("a number")).expect("a process");
-        while !server.errors().contains("went wrong") {
-            std::thread::yield_now();
-        }
-        let errors = server.errors();
+        let errors = server.error_with("went wrong");
         let line = errors.lines().find(|line| line.contains("went wrong")).expect("a line");
         assert!(line.contains("default") && line.contains("/master.php"), "{line}");
         setup = server.kill();

@@ -190,6 +190,19 @@ impl Server {
         fs::read_to_string(&self.errors).unwrap_or_default()
     }
 
+    /// Waits until standard error holds `part`: the log has a thread of its own, so a line may come after an answer.
+    pub fn error_with(&self, part: &str) -> String {
+        let deadline = Instant::now() + DEADLINE;
+        loop {
+            let told = self.errors();
+            if told.contains(part) {
+                return told;
+            }
+            assert!(Instant::now() < deadline, "no error with {part:?} came: {told}");
+            std::thread::yield_now();
+        }
+    }
+
     pub fn address(&self) -> SocketAddr {
         self.address
     }
