@@ -3,60 +3,35 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use rocknet_proto::request::{OwnedRequest, Request};
+use rocknet_proto::request::OwnedRequest;
 
-use super::{Dispatched, Later, Outcome, respond};
-use crate::exchange::{Client, Exchange, RequestContent, Secure};
+use super::{Arrival, Dispatched, Outcome, respond};
 use crate::filter;
 use crate::handler::controller::{self, Controller};
-use crate::interim::{Interim, Making};
-use crate::preload;
 use crate::response::{Body, Response};
 use crate::scope::Scope;
 use crate::worker::Worker;
 
-pub(super) fn answer(
+pub(super) fn answer<F: FnOnce() -> Rc<OwnedRequest>>(
     worker: &Rc<Worker>,
     scope: &Arc<Scope>,
     controller: &Arc<Controller>,
-    request: &Request<'_>,
-    owned: impl FnOnce() -> Rc<OwnedRequest>,
-    content: RequestContent,
     path: String,
-    client: Client,
-    secure: Option<&Rc<Secure>>,
+    arrival: Arrival<'_, F>,
 ) -> Dispatched {
-    if let Some(response) = controller.answer_now(request, &path, &content, client, secure.map(|secure| &**secure)) {
+    let secure = arrival.secure.map(|secure| &**secure);
+    if let Some(response) = controller.answer_now(arrival.request, &path, &arrival.content, arrival.client, secure) {
         return finish(worker, scope, response);
     }
-    let preloads = scope.preloads(&path).filter(|_| preload::is_first_look(request));
-    let preloads = preloads.cloned();
-    let exchange = Exchange {
-        request: owned(),
-        content,
-        interim: Interim::default(),
-        path: path.into(),
-        scope: Arc::clone(scope),
-        client,
-        secure: secure.map(Rc::clone),
-    };
-    let patience = worker.wheel.ticks(scope.answer_timeout);
-    let answering = controller::answer(Rc::clone(worker), Arc::clone(controller), exchange);
-    let (cache, scope) = (worker.shared.cache.clone(), Arc::clone(scope));
-    let answer = Making::new(async move {
-        let mut response = answering.await;
-        if matches!(response.body, Body::Empty) {
-            filter::errors::page(&cache, &scope, &mut response).await;
+    Dispatched::Later(arrival.later(worker, scope, path, |exchange| {
+        let answering = controller::answer(Rc::clone(worker), Arc::clone(controller), exchange);
+        let (cache, scope) = (worker.shared.cache.clone(), Arc::clone(scope));
+        async move {
+            let mut response = answering.await;
+            filter::finish(&cache, &scope, &mut response).await;
+            Outcome::Response(Box::new(response))
         }
-        filter::errors::fill(&mut response);
-        filter::headers::apply(&scope, &mut response.fields);
-        Outcome::Response(Box::new(response))
-    });
-    Dispatched::Later(Later {
-        answer,
-        preloads,
-        patience: Some(patience),
-    })
+    }))
 }
 
 fn finish(worker: &Rc<Worker>, scope: &Arc<Scope>, mut response: Response) -> Dispatched {

@@ -11,7 +11,6 @@ use crate::filter;
 use crate::handler::cgi;
 use crate::handler::files::named;
 use crate::handler::php::Around;
-use crate::response::Body;
 use crate::worker::Worker;
 
 /// Answers by a program. The site has its number from the snapshot of now.
@@ -28,12 +27,7 @@ pub(super) fn answer(worker: Rc<Worker>, site: u32, exchange: Exchange) -> impl 
         let cache = worker.shared.cache.clone();
         let response = cgi::answer(Rc::clone(&worker), exchange, around).await;
         let mut response = named::follow(&worker, &site.name, places, &request, response).await;
-        // What a program says for itself is not replaced, though it be nothing.
-        if matches!(response.body, Body::Empty) {
-            filter::errors::page(&cache, &scope, &mut response).await;
-        }
-        filter::errors::fill(&mut response);
-        filter::headers::apply(&scope, &mut response.fields);
+        filter::finish(&cache, &scope, &mut response).await;
         Outcome::Response(Box::new(response))
     }
 }

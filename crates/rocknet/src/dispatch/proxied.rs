@@ -8,7 +8,6 @@ use crate::exchange::Exchange;
 use crate::filter;
 use crate::handler::fixed;
 use crate::handler::proxy::{self, Answered, Around, Wish};
-use crate::response::Body;
 use crate::scope::{Action, Scope};
 use crate::tunnel;
 use crate::worker::Worker;
@@ -34,21 +33,18 @@ pub(super) fn answer(worker: Rc<Worker>, site: u32, exchange: Exchange) -> impl 
             Action::Proxy(proxy) => proxy::answer(worker, proxy, exchange, &around).await,
             _ => Answered::Failed(fixed::error(Status::NOT_FOUND)),
         };
-        let mut response = match answered {
+        let response = match answered {
             // What another server says is not replaced, though it be an error with no content.
             Answered::Passed(mut response) => {
                 tunnel::settle(&asked, &mut response);
+                filter::headers::apply(&scope, &mut response.fields);
                 response
             }
             Answered::Failed(mut response) => {
-                if matches!(response.body, Body::Empty) {
-                    Box::pin(filter::errors::page(&cache, &scope, &mut response)).await;
-                }
-                filter::errors::fill(&mut response);
+                Box::pin(filter::finish(&cache, &scope, &mut response)).await;
                 response
             }
         };
-        filter::headers::apply(&scope, &mut response.fields);
         Outcome::Response(Box::new(response))
     }
 }

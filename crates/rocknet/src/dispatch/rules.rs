@@ -7,7 +7,8 @@ use bytes::Bytes;
 use rocknet_proto::request::{OwnedRequest, Request};
 use rocknet_proto::status::Status;
 
-use super::{Dispatched, Reply, remembered, respond};
+use super::known::remembered;
+use super::{Dispatched, Reply, respond};
 use crate::cache::front::BEHIND_RULES;
 use crate::filter;
 use crate::handler::fixed;

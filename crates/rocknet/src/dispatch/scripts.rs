@@ -7,7 +7,9 @@ use rocknet_config::model::Mode;
 use rocknet_proto::method::Method;
 use rocknet_proto::status::Status;
 
-use super::{Outcome, look_up, refresh};
+use super::Outcome;
+use super::files::look_up;
+use super::known::refresh;
 use crate::cache::entry::{Found, REFRESH_AFTER_MS, STALE_AFTER_MS};
 use crate::cache::front::BEHIND_RULES;
 use crate::exchange::Exchange;
@@ -15,7 +17,7 @@ use crate::filter;
 use crate::handler::files::named;
 use crate::handler::php::Script;
 use crate::handler::{fixed, php};
-use crate::response::{Body, Response};
+use crate::response::Response;
 use crate::scope::{Action, FileTree};
 use crate::worker::Worker;
 
@@ -61,12 +63,7 @@ pub(super) fn answer(worker: Rc<Worker>, site: u32, exchange: Exchange) -> impl 
             },
             (Err(outcome), _) => return outcome,
         };
-        // What a script says for itself is not replaced, though it be nothing.
-        if matches!(response.body, Body::Empty) {
-            filter::errors::page(&cache, &scope, &mut response).await;
-        }
-        filter::errors::fill(&mut response);
-        filter::headers::apply(&scope, &mut response.fields);
+        filter::finish(&cache, &scope, &mut response).await;
         Outcome::Response(Box::new(response))
     }
 }

@@ -12,7 +12,7 @@ use rocknet_proto::status::Status;
 use super::connection::{Connection, Feeding, State, Waiting};
 use super::feed::Feed;
 use super::reply::{H1Reply, Written};
-use crate::dispatch::{self, Dispatched, Later};
+use crate::dispatch::{self, Arrival, Dispatched, Later};
 use crate::exchange::{Pipe, RequestContent};
 use crate::filter;
 use crate::guard;
@@ -139,15 +139,14 @@ impl<L: Link> Connection<L> {
                 .unwrap_or_else(|| Rc::new(OwnedRequest::copy(head, index)))
         };
         let dispatched = catch_unwind(AssertUnwindSafe(|| {
-            dispatch::slow(
-                worker,
-                site,
-                &request,
+            let arrival = Arrival {
+                request: &request,
                 owned,
-                request_content,
-                self.client,
-                self.secure.as_ref(),
-            )
+                content: request_content,
+                client: self.client,
+                secure: self.secure.as_ref(),
+            };
+            dispatch::slow(worker, site, arrival)
         }));
         match dispatched {
             Ok(dispatched) => self.dispatched(worker, view, dispatched, Written::default(), facts, pipe, output),

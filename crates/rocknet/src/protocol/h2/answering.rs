@@ -16,7 +16,7 @@ use super::answer::{Answer, Incoming, Page, State};
 use super::connection::Connection;
 use super::reply::{H2Reply, Written};
 use super::supply::Supply;
-use crate::dispatch::{self, Dispatched, Later};
+use crate::dispatch::{self, Arrival, Dispatched, Later};
 use crate::exchange::{ContentError, RequestContent};
 use crate::filter;
 use crate::guard;
@@ -206,7 +206,14 @@ impl<L: Link> Connection<L> {
         let kept = OnceCell::new();
         let owned = || Rc::clone(kept.get_or_init(owned));
         let dispatched = catch_unwind(AssertUnwindSafe(|| {
-            dispatch::slow(worker, site, request, owned, content, self.client, self.secure.as_ref())
+            let arrival = Arrival {
+                request,
+                owned,
+                content,
+                client: self.client,
+                secure: self.secure.as_ref(),
+            };
+            dispatch::slow(worker, site, arrival)
         }));
         match dispatched {
             Ok(Dispatched::Later(Later {

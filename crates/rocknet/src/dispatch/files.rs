@@ -1,0 +1,95 @@
+//! Where files answer: what is on the disk at a path, folders that list themselves, and the slash that belongs behind one.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use rocknet_proto::request::{OwnedRequest, Request, split_target};
+use rocknet_proto::status::Status;
+
+use super::{Dispatched, Outcome, later};
+use crate::blocking::JobError;
+use crate::cache::front::Known;
+use crate::filter;
+use crate::handler::files::listing;
+use crate::handler::fixed;
+use crate::response::Response;
+use crate::scope::Scope;
+use crate::worker::Worker;
+
+/// Asks the cache, and through it the disk.
+pub(super) async fn look_up(
+    worker: Rc<Worker>,
+    site: u32,
+    generation: u64,
+    scope: Arc<Scope>,
+    path: Box<str>,
+    request: Rc<OwnedRequest>,
+) -> Outcome {
+    worker.counters.cache_misses.add(1);
+    let entry = worker.shared.cache.look_up(&scope, &path).await;
+    match entry {
+        Some(entry) => {
+            let known = Rc::new(Known::new(entry, scope, path));
+            // The snapshot may have been swapped while the disk was asked: then this answer is nobody's future.
+            if !known.entry.is_gone() && worker.view().snapshot.generation == generation {
+                worker
+                    .front
+                    .borrow_mut()
+                    .keep(site, request.view().path, Rc::clone(&known));
+            }
+            Outcome::Known(known, request)
+        }
+        None => {
+            let mut response = fixed::error(Status::SERVICE_UNAVAILABLE);
+            filter::headers::apply(&scope, &mut response.fields);
+            Outcome::Response(Box::new(response))
+        }
+    }
+}
+
+/// 308 to the same path with a slash. Relative, so that it is right behind any proxy and any name.
+pub(super) fn with_slash(request: &Request<'_>) -> Response {
+    let is_as_asked = split_target(request.target).0.ends_with(request.path);
+    let last = request.path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+    let mut location = match is_as_asked {
+        // "./" keeps a colon in the name from being taken for a scheme.
+        true => format!("./{}/", String::from_utf8_lossy(last)),
+        // A rule led here from a place that this one does not lie beside.
+        false => format!("{}/", String::from_utf8_lossy(request.path)),
+    };
+    if let Some(query) = request.query {
+        location.push('?');
+        location.push_str(&String::from_utf8_lossy(query));
+    }
+    fixed::redirect(Status::PERMANENT_REDIRECT, location)
+}
+
+pub(super) fn list(worker: &Rc<Worker>, known: &Known, relative: &[u8], request: &Request<'_>) -> Dispatched {
+    let (scope, path, relative) = (Arc::clone(&known.scope), known.path.clone(), relative.to_vec());
+    let query = request.query.unwrap_or_default().to_vec();
+    let accept = request
+        .fields
+        .get(rocknet_proto::fields::Known::Accept)
+        .map(<[u8]>::to_vec);
+    let job_scope = Arc::clone(&scope);
+    let job = worker.shared.pool.spawn(scope.priority, move || {
+        listing::list(&job_scope, &path, &relative, &query, accept.as_deref())
+    });
+    later(async move {
+        let mut response = match job.await {
+            Ok(Ok(page)) => page.into_response(),
+            Ok(Err(status)) => fixed::error(status),
+            Err(error) => fixed::error(status_of(&error)),
+        };
+        filter::headers::apply(&scope, &mut response.fields);
+        Outcome::Response(Box::new(response))
+    })
+}
+
+/// Too much to do is 503; a job that failed is our fault.
+fn status_of(error: &JobError) -> Status {
+    match error {
+        JobError::Panicked => Status::INTERNAL_SERVER_ERROR,
+        JobError::Rejected | JobError::Stopped => Status::SERVICE_UNAVAILABLE,
+    }
+}
