@@ -1,7 +1,9 @@
 //! Fields of a message as places in its bytes: nothing is copied, and the index is used again for the next message.
 
+mod framing;
 mod known;
 
+pub use framing::is_framing;
 pub use known::{Known, KnownSet};
 
 /// A range of bytes in the message that an index belongs to.

@@ -6,6 +6,8 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
+use rocknet_proto::fields::is_framing;
+
 use crate::dispatch::Outcome;
 use crate::response::FieldList;
 
@@ -61,18 +63,7 @@ impl Interim {
 
 /// Without fields that are the protocol's: those of a connection, and of content that is not there.
 fn speakable(mut fields: FieldList) -> FieldList {
-    for name in [
-        "connection",
-        "content-length",
-        "keep-alive",
-        "proxy-connection",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-    ] {
-        fields.remove(name);
-    }
+    fields.retain(|name| !is_framing(name.as_bytes()));
     fields
 }
 

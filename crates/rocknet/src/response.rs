@@ -41,6 +41,11 @@ impl FieldList {
         self.0.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
     }
 
+    /// Keeps those whose names are wanted.
+    pub fn retain(&mut self, wanted: impl Fn(&str) -> bool) {
+        self.0.retain(|(name, _)| wanted(name));
+    }
+
     pub fn value(&self, name: &str) -> Option<&str> {
         self.0
             .iter()

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rocknet_controller::host::Answer;
 use rocknet_controller::{Level, Refused};
+use rocknet_proto::fields::is_framing;
 use rocknet_proto::semantics::fields::{is_field_value, is_token};
 use rocknet_proto::status::Status;
 
@@ -19,20 +20,6 @@ const MAX_BODY: usize = 16 * 1024 * 1024;
 /// disk.
 const MAX_LINE: usize = 2 * 1024;
 const MAX_LINES: u32 = 64;
-
-/// Fields that rule a connection or frame a message: the protocol's own, which no application can know. `Date` is the
-/// server's too.
-const NOT_ITS_OWN: [&str; 9] = [
-    "connection",
-    "content-length",
-    "date",
-    "keep-alive",
-    "proxy-connection",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-];
 
 pub struct Draft {
     /// Who makes it, for the log.
@@ -102,7 +89,7 @@ impl Answer for Draft {
         if !is_token(name) || !is_field_value(value) {
             return self.spoil(Refused::Invalid);
         }
-        if NOT_ITS_OWN.iter().any(|own| name.eq_ignore_ascii_case(own.as_bytes())) {
+        if is_framing(name) || name.eq_ignore_ascii_case(b"date") {
             return Err(Refused::NotYours);
         }
         self.head += name.len() + value.len();

@@ -8,35 +8,22 @@ use std::task::{Poll, ready};
 
 use bytes::Bytes;
 use rocknet_proto::fastcgi::Head;
+use rocknet_proto::fields::is_framing;
 use rocknet_proto::method::Method;
 
 use super::conversation::Conversation;
 use super::trouble::Trouble;
 use crate::response::{Body, Response, Stream};
 
-/// Fields that rule a connection or frame a message: the protocol's own, which an application cannot know. `Date` is the
-/// server's too. The length is told anew where it is known.
-const NOT_ITS_OWN: [&str; 9] = [
-    "connection",
-    "content-length",
-    "date",
-    "keep-alive",
-    "proxy-connection",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-];
-
 /// What applications say to nginx about its buffers and caches. The name of a file to send is heeded behind this.
-fn is_for_others(name: &str) -> bool {
+fn is_for_others(name: &[u8]) -> bool {
     let starts = name
         .get(..ACCEL.len())
         .is_some_and(|start| start.eq_ignore_ascii_case(ACCEL));
-    starts && !name.eq_ignore_ascii_case("x-accel-redirect")
+    starts && !name.eq_ignore_ascii_case(b"x-accel-redirect")
 }
 
-const ACCEL: &str = "x-accel-";
+const ACCEL: &[u8] = b"x-accel-";
 
 /// The response to a request whose head has come.
 pub fn response(mut conversation: Conversation, method: Method) -> Result<Response, Trouble> {
@@ -45,9 +32,10 @@ pub fn response(mut conversation: Conversation, method: Method) -> Result<Respon
     let head = Head::parse(&answer[..end]).map_err(Trouble::Head)?;
     let mut response = Response::new(head.status);
     for (name, value) in head.fields {
-        // Names are tokens, so this changes nothing.
-        let name = String::from_utf8_lossy(name);
-        if !NOT_ITS_OWN.iter().any(|own| name.eq_ignore_ascii_case(own)) && !is_for_others(&name) {
+        // The length is told anew where it is known, and the date is the server's.
+        if !is_framing(name) && !name.eq_ignore_ascii_case(b"date") && !is_for_others(name) {
+            // Names are tokens, so this changes nothing.
+            let name = String::from_utf8_lossy(name);
             response.fields.add(name.into_owned(), text(value).into_owned());
         }
     }
