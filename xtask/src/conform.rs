@@ -1,19 +1,24 @@
 //! `cargo xtask conform`: the programs of others against a server built from this checkout.
 
+mod application;
 mod browser;
 mod clients;
+mod database;
 mod h2spec;
 mod hpack;
 mod push;
 mod server;
 mod slow;
 mod trusted;
+mod visitor;
 mod websocket;
+mod wordpress;
 
 use crate::Failure;
 use crate::command::{cargo, run as run_command};
 use crate::packages::{self, Chore};
 use crate::steps::Steps;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 #[derive(clap::Args)]
@@ -52,6 +57,8 @@ enum Step {
     Push,
     /// Field blocks to and from the HPACK of Python
     Hpack,
+    /// WordPress over HTTP/2, with a MariaDB of its own
+    Wordpress,
     /// slowhttptest: slow heads, bodies, ranges and readers; takes minutes
     Slow,
 }
@@ -99,6 +106,15 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     if wanted(Step::Hpack) {
         steps.step("hpack", hpack::run);
     }
+    let applications: [(&'static str, Step, Work); 1] = [("wordpress", Step::Wordpress, wordpress::run)];
+    if applications.iter().any(|(_, step, _)| wanted(*step)) {
+        packages::need(Chore::Applications)?;
+    }
+    for (name, step, work) in applications {
+        if wanted(step) {
+            steps.step(name, || work(&program));
+        }
+    }
     if wanted(Step::Slow) {
         for (name, option) in slow::ATTACKS {
             steps.step(name, || {
@@ -107,4 +123,10 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         }
     }
     steps.finish()
+}
+
+/// A new folder that other users of the machine may look into, but not change: programs that give up root run in it.
+fn open_folder() -> Result<tempfile::TempDir, Failure> {
+    let everyone = std::fs::Permissions::from_mode(0o755);
+    Ok(tempfile::Builder::new().permissions(everyone).tempdir()?)
 }

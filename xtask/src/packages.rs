@@ -3,8 +3,9 @@
 use crate::Failure;
 use crate::command::{cargo, find, output, run};
 use std::fs;
+use std::io::Write;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// Which chore runs a program.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -12,12 +13,15 @@ pub enum Chore {
     Test,
     Bench,
     Conform,
+    /// The steps of `conform` that need whole applications.
+    Applications,
     /// The servers to be measured against: welcome, not needed.
     Peers,
 }
 
 /// A program of another project and where Debian has it.
 pub struct Package {
+    /// Its name on the path; or a file, whole, of what is no program.
     program: &'static str,
     /// The name of the Debian package.
     package: &'static str,
@@ -39,7 +43,7 @@ const fn package(
     }
 }
 
-use Chore::{Bench, Conform, Peers, Test};
+use Chore::{Applications, Bench, Conform, Peers, Test};
 
 /// Every program that a chore runs beyond the Rust toolchain and its linker, without which nothing here would run.
 const PACKAGES: &[Package] = &[
@@ -71,7 +75,7 @@ const PACKAGES: &[Package] = &[
     package(
         "php-fpm8.2",
         "php8.2-fpm",
-        &[Test],
+        &[Test, Applications],
         "runs the scripts that pages by PHP come from",
     ),
     package(
@@ -116,9 +120,51 @@ const PACKAGES: &[Package] = &[
         "slow heads, bodies, ranges and readers",
     ),
     package(
+        "/usr/share/wordpress/wp-login.php",
+        "wordpress",
+        &[Applications],
+        "what most sites with PHP are",
+    ),
+    package(
+        "/usr/share/wordpress/wp-content/themes/twentytwentythree/theme.json",
+        "wordpress-theme-twentytwentythree",
+        &[Applications],
+        "how WordPress looks",
+    ),
+    package(
+        "/usr/share/phpmyadmin/index.php",
+        "phpmyadmin",
+        &[Applications],
+        "an application of PHP that logs in by MariaDB",
+    ),
+    package(
+        "mariadbd",
+        "mariadb-server-core",
+        &[Applications],
+        "the database behind them, without the service of the system",
+    ),
+    package(
+        "/var/lib/dpkg/info/php.list",
+        "php",
+        &[Applications],
+        "tells the package of WordPress that it needs no Apache to run PHP",
+    ),
+    package(
+        "/usr/share/php8.2-mysql/mysql/mysqli.ini",
+        "php8.2-mysql",
+        &[Applications],
+        "takes PHP to the database",
+    ),
+    package(
+        "/usr/share/php8.2-gd/gd/gd.ini",
+        "php8.2-gd",
+        &[Applications],
+        "makes smaller pictures of sent ones",
+    ),
+    package(
         "nginx",
         "nginx",
-        &[Test, Peers],
+        &[Test, Peers, Applications],
         "a server to be passed on to, and to be measured against",
     ),
     package("haproxy", "haproxy", &[Peers], "a proxy to be measured against"),
@@ -161,6 +207,15 @@ pub fn need(chore: Chore) -> Result<(), Failure> {
     })
 }
 
+/// What packages ask while they are installed, and the answers, in the words of debconf: no database of the system, and
+/// no web server is set up for them.
+const ANSWERS: &[(&str, &str)] = &[(
+    "phpmyadmin",
+    "phpmyadmin phpmyadmin/dbconfig-install boolean false
+phpmyadmin phpmyadmin/reconfigure-webserver multiselect
+",
+)];
+
 /// Tools that come with Rust but not with its smallest installation: the cargo command, and what rustup calls it.
 const COMPONENTS: &[(&str, &str)] = &[("fmt", "rustfmt"), ("clippy", "clippy")];
 
@@ -186,6 +241,11 @@ pub fn offer(chore: Chore) {
 }
 
 fn install(names: &[&str]) -> Result<(), Failure> {
+    for (package, answers) in ANSWERS {
+        if names.contains(package) {
+            answer(answers)?;
+        }
+    }
     let mut apt = Command::new("apt-get");
     apt.args(["install", "--no-install-recommends", "-y", "-q"])
         .args(names)
@@ -193,7 +253,20 @@ fn install(names: &[&str]) -> Result<(), Failure> {
     output(&mut apt).map(drop)
 }
 
-fn is_root() -> bool {
+fn answer(lines: &str) -> Result<(), Failure> {
+    let mut debconf = Command::new("debconf-set-selections").stdin(Stdio::piped()).spawn()?;
+    if let Some(mut input) = debconf.stdin.take() {
+        input.write_all(lines.as_bytes())?;
+    }
+    let status = debconf.wait()?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("`debconf-set-selections` failed ({status})").into())
+    }
+}
+
+pub fn is_root() -> bool {
     output(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0")
 }
 

@@ -107,7 +107,8 @@ pub fn load_with(options: &[&str], url: &str, home: Option<&Path>) -> Result<(St
     Ok((dom.into_owned(), log.into_owned()))
 }
 
-fn judge(dom: &str, log: &str, parts: &[&str]) -> Result<(), String> {
+/// The DOM must hold `parts` in this order, and the browser must not complain.
+pub fn judge(dom: &str, log: &str, parts: &[&str]) -> Result<(), String> {
     let mut rest = dom;
     for part in parts {
         let at = rest

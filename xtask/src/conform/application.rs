@@ -1,0 +1,105 @@
+//! An application of others in PHP, as somebody would put it on a server: a copy of its files in a folder, its database
+//! behind it, and the built server before it, over HTTPS with a certificate of the local CA.
+
+use super::database::Database;
+use super::server::Server;
+use super::visitor::Visitor;
+use crate::Failure;
+use crate::command::output;
+use crate::packages::is_root;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Whom PHP runs as where root starts the server: what it may change has to be this user's.
+const USER: &str = "www-data";
+/// What stands before the site of an example, and the site that browsers and curl reach by HTTP/2.
+const EXAMPLE: &str = "site.\":8080\"";
+const SITE: &str = "site.localhost";
+const KEYS: &str = "listen = \"https://127.0.0.1:0\"\ntls = \"local\"\n";
+
+/// Its folder. Dropped after the server in it, in the order of these fields.
+pub struct Application {
+    server: Option<Server>,
+    database: Database,
+    home: tempfile::TempDir,
+}
+
+impl Application {
+    /// Copies `files` to where the application will be served from, behind which `setup` made a database.
+    pub fn of(files: &str, setup: &str) -> Result<Self, Failure> {
+        let database = Database::start(setup)?;
+        let home = super::open_folder()?;
+        let root = home.path().join("www");
+        fs::create_dir(&root)?;
+        // Links of the package lead to other packages; a root of one's own has files.
+        output(Command::new("cp").args(["-RL", &format!("{files}/.")]).arg(&root))?;
+        Ok(Self {
+            server: None,
+            database,
+            home,
+        })
+    }
+
+    pub fn home(&self) -> &Path {
+        self.home.path()
+    }
+
+    pub fn root(&self) -> PathBuf {
+        self.home().join("www")
+    }
+
+    /// Where PHP reaches the database.
+    pub fn socket(&self) -> String {
+        self.database.socket().display().to_string()
+    }
+
+    /// Lets scripts write to a folder or file of the application.
+    pub fn let_write(&self, path: &str) -> Result<(), Failure> {
+        let path = self.root().join(path);
+        if is_root() {
+            output(Command::new("chown").args(["-R", USER]).arg(path))?;
+        }
+        Ok(())
+    }
+
+    /// Serves it as the configuration of an example says, but for its address.
+    pub fn serve(&mut self, program: &Path, example: &str) -> Result<Visitor, Failure> {
+        fs::write(self.home().join("rocknet.toml"), settings(example))?;
+        self.server = Some(Server::start(program, &["run"], self.home())?);
+        self.visitor()
+    }
+
+    /// Somebody who comes for the first time.
+    pub fn visitor(&self) -> Result<Visitor, Failure> {
+        let server = self.server.as_ref().ok_or("it is not served yet")?;
+        Visitor::new(server, &self.home().join("state"))
+    }
+}
+
+/// The example's settings on a port of the kernel's choice, under TLS.
+fn settings(example: &str) -> String {
+    let mut text = "[server]\nstate = \"state\"\n\n".to_owned();
+    for line in example.lines() {
+        text.push_str(&line.replace(EXAMPLE, SITE));
+        text.push('\n');
+        if line == format!("[{EXAMPLE}]") {
+            text.push_str(KEYS);
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_example_moves_with_its_routes_to_another_address() {
+        let example = "# A site.\n[site.\":8080\"]\nroot = \"www\"\n\n[site.\":8080\".route.\"/a/*\"]\nphp = false\n";
+        let expected = "[server]\nstate = \"state\"\n\n# A site.\n[site.localhost]\n\
+                        listen = \"https://127.0.0.1:0\"\ntls = \"local\"\n\
+                        root = \"www\"\n\n[site.localhost.route.\"/a/*\"]\nphp = false\n";
+        assert_eq!(settings(example), expected);
+    }
+}

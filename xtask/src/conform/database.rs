@@ -1,0 +1,78 @@
+//! A private MariaDB: data and socket in a folder of its own, no port, run by a user without rights, gone when dropped.
+
+use crate::Failure;
+use crate::command::output;
+use crate::packages::is_root;
+use std::fs;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Whom it runs as where root starts it: MariaDB refuses to be root, and needs nothing of anybody else.
+const USER: &str = "nobody";
+/// The longest it may take until it listens: a second, and far more on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+const STEP: Duration = Duration::from_millis(20);
+
+pub struct Database {
+    child: Child,
+    folder: tempfile::TempDir,
+}
+
+impl Database {
+    /// Makes one, has it do what `setup` says in SQL, and waits until it listens.
+    pub fn start(setup: &str) -> Result<Self, Failure> {
+        let folder = super::open_folder()?;
+        let data = folder.path().join("data");
+        let init = folder.path().join("setup.sql");
+        fs::create_dir(&data)?;
+        fs::write(&init, setup)?;
+        let user = is_root().then(|| format!("--user={USER}"));
+        if user.is_some() {
+            output(Command::new("chown").arg(USER).args([folder.path(), &data]))?;
+        }
+        output(
+            Command::new("mariadb-install-db")
+                .args(["--no-defaults", "--skip-test-db", "--skip-name-resolve"])
+                .arg(format!("--datadir={}", data.display()))
+                .args(&user),
+        )?;
+        let log = folder.path().join("log");
+        let child = Command::new("mariadbd")
+            .args(["--no-defaults", "--skip-networking"])
+            .arg(format!("--datadir={}", data.display()))
+            .arg(format!("--socket={}", folder.path().join("socket").display()))
+            .arg(format!("--pid-file={}", folder.path().join("pid").display()))
+            .arg(format!("--init-file={}", init.display()))
+            .args(&user)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(fs::File::create(&log)?)
+            .spawn()?;
+        let mut database = Self { child, folder };
+        let started = Instant::now();
+        // It answers nobody before it has read its setup, so whoever gets in finds all of it.
+        while UnixStream::connect(database.socket()).is_err() {
+            if database.child.try_wait()?.is_some() || started.elapsed() > PATIENCE {
+                return Err(format!("MariaDB did not start:\n{}", fs::read_to_string(log)?).into());
+            }
+            thread::sleep(STEP);
+        }
+        Ok(database)
+    }
+
+    /// Where it listens.
+    pub fn socket(&self) -> PathBuf {
+        self.folder.path().join("socket")
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        // Nobody will read these data again.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

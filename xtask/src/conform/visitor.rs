@@ -1,0 +1,188 @@
+//! A visitor of a website: curl over HTTP/2, with cookies that it keeps from page to page.
+
+use super::server::Server;
+use crate::Failure;
+use crate::command::output;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Seconds that an answer may take: installing an application is slow on a busy machine.
+const PATIENCE: &str = "120";
+/// What curl tells of an answer beside its content, a line each.
+const TOLD: &str = "%{http_version}\n%{http_code}\n%{redirect_url}\n%{content_type}\n";
+/// As much of a wrong page as helps to find out why.
+const SHOWN: usize = 4000;
+
+pub struct Visitor {
+    url: String,
+    folder: tempfile::TempDir,
+    roots: PathBuf,
+}
+
+/// What a visitor was shown.
+pub struct Page {
+    pub url: String,
+    pub status: u16,
+    /// Where the answer leads to, whole; empty where it leads nowhere.
+    pub location: String,
+    pub media_type: String,
+    pub content: Vec<u8>,
+}
+
+impl Visitor {
+    /// A visitor of `server` who trusts the certificates below its `state` folder, and has no cookies yet.
+    pub fn new(server: &Server, state: &Path) -> Result<Self, Failure> {
+        Ok(Self {
+            url: server.url(""),
+            folder: tempfile::tempdir()?,
+            roots: state.join("local/ca.pem"),
+        })
+    }
+
+    /// The whole URL of a path; one that is whole stays as it is.
+    pub fn url(&self, path: &str) -> String {
+        if path.starts_with('/') {
+            format!("{}{path}", self.url)
+        } else {
+            path.to_owned()
+        }
+    }
+
+    /// Asks for a path, or for a whole URL that a page named.
+    pub fn get(&self, path: &str) -> Result<Page, Failure> {
+        self.ask(path, &[])
+    }
+
+    /// Sends a form as browsers do.
+    pub fn post(&self, path: &str, form: &[(&str, &str)]) -> Result<Page, Failure> {
+        let mut options = Vec::new();
+        for (name, value) in form {
+            options.push("--data-urlencode".to_owned());
+            options.push(format!("{name}={value}"));
+        }
+        let options: Vec<&str> = options.iter().map(String::as_str).collect();
+        self.ask(path, &options)
+    }
+
+    /// Asks with more options of curl.
+    pub fn ask(&self, path: &str, options: &[&str]) -> Result<Page, Failure> {
+        let url = self.url(path);
+        let cookies = self.folder.path().join("cookies");
+        let content = self.folder.path().join("content");
+        // A page without content leaves no file.
+        fs::write(&content, "")?;
+        let mut curl = Command::new("curl");
+        curl.args(["-sS", "--http2", "--path-as-is", "--max-time", PATIENCE, "-w", TOLD]);
+        curl.arg("--cacert").arg(&self.roots);
+        curl.arg("-b").arg(&cookies).arg("-c").arg(&cookies);
+        let said = output(curl.arg("-o").arg(&content).args(options).arg(&url))?;
+        let mut told = said.lines();
+        let mut next = || told.next().unwrap_or_default();
+        let version = next();
+        if version != "2" {
+            return Err(format!("{url} came by HTTP/{version}, not 2").into());
+        }
+        Ok(Page {
+            status: next().parse()?,
+            location: next().to_owned(),
+            media_type: next().to_owned(),
+            content: fs::read(&content)?,
+            url,
+        })
+    }
+}
+
+impl Page {
+    /// It must have this status and hold these parts.
+    pub fn expect(self, status: u16, parts: &[&str]) -> Result<Self, Failure> {
+        if self.status != status {
+            return Err(self.wrong(&format!("{}, not {status}", self.status)));
+        }
+        let text = self.text();
+        match parts.iter().find(|part| !text.contains(**part)) {
+            None => {
+                println!("{status} {}", self.url);
+                Ok(self)
+            }
+            Some(part) => Err(self.wrong(&format!("no {part:?}"))),
+        }
+    }
+
+    /// It must lead to `location`, or further on from there.
+    pub fn expect_redirect(self, location: &str) -> Result<Self, Failure> {
+        if self.location.contains(location) {
+            return self.expect(302, &[]);
+        }
+        Err(self.wrong(&format!("it leads to {:?}, not {location:?}", self.location)))
+    }
+
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.content).into_owned()
+    }
+
+    /// What a field of a form holds before anybody has touched it: the secrets that tell a form from a forged one.
+    pub fn field(&self, name: &str) -> Result<String, Failure> {
+        field(&self.text(), name).ok_or_else(|| self.wrong(&format!("no field {name:?}")))
+    }
+
+    /// The string at `pointer` of a page in JSON.
+    pub fn json(&self, pointer: &str) -> Result<String, Failure> {
+        let value: serde_json::Value = serde_json::from_slice(&self.content)?;
+        match value.pointer(pointer) {
+            Some(serde_json::Value::String(text)) => Ok(text.clone()),
+            Some(value) => Ok(value.to_string()),
+            None => Err(self.wrong(&format!("no {pointer}"))),
+        }
+    }
+
+    /// The failure for a page that is not what it should be.
+    pub fn wrong(&self, why: &str) -> Failure {
+        let text: String = self.text().chars().take(SHOWN).collect();
+        format!("{}: {why} ({} {})\n{text}", self.url, self.status, self.location).into()
+    }
+}
+
+fn field(html: &str, name: &str) -> Option<String> {
+    let inputs = html.split("<input").skip(1);
+    let tag = inputs
+        .filter_map(|rest| rest.split('>').next())
+        .find(|tag| attribute(tag, "name") == Some(name))?;
+    let value = attribute(tag, "value").unwrap_or_default();
+    Some(
+        value
+            .replace("&quot;", "\"")
+            .replace("&#039;", "'")
+            .replace("&lt;", "<")
+            .replace("&gt;", ">")
+            .replace("&amp;", "&"),
+    )
+}
+
+fn attribute<'a>(tag: &'a str, name: &str) -> Option<&'a str> {
+    ['"', '\''].into_iter().find_map(|quote| {
+        let (_, rest) = tag.split_once(&format!(" {name}={quote}"))?;
+        rest.split(quote).next()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_of_forms_are_read_from_the_page() {
+        let html = "<form><input type=\"text\" id=\"a\"><input type='hidden' name='nonce' value='1f&amp;2' />\
+                    <input value=\"x\" name=\"token\">\n<input name=\"empty\"></form>";
+        let rows = [
+            ("nonce", Some("1f&2")),
+            ("token", Some("x")),
+            ("empty", Some("")),
+            ("a", None),
+            ("", None),
+        ];
+        for (name, expected) in rows {
+            assert_eq!(field(html, name).as_deref(), expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! WordPress as its visitors and authors meet it, over HTTP/2, by `examples/wordpress`: installed through its own pages,
+//! logged in to, a post with a picture published under a pretty address and read, its editor opened in headless Chromium.
+
+use super::application::Application;
+use super::browser;
+use super::trusted;
+use super::visitor::Visitor;
+use crate::Failure;
+use crate::command::output;
+use crate::repository;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// Where Debian's package has it.
+const FILES: &str = "/usr/share/wordpress";
+const SETUP: &str = "CREATE DATABASE wordpress;
+CREATE USER wordpress@localhost IDENTIFIED BY 'low-tide';
+GRANT ALL ON wordpress.* TO wordpress@localhost;
+";
+const USER: &str = "harbour";
+const PASSWORD: &str = "Herons fly at ebb, 6:12";
+/// What somebody leaves where pictures lie: its output is in no file, so whoever sees it has run it.
+const EVIL: &str = "<?php echo 'this', ' ', 'ran';";
+const RAN: &str = "this ran";
+/// Makes a picture of noise: larger than what PHP takes unless it is told to (2 MiB), and large enough for smaller copies.
+const PICTURE: &str = "mt_srand(7); $i = imagecreatetruecolor(1200, 900);
+for ($y = 0; $y < 900; $y++) for ($x = 0; $x < 1200; $x++) imagesetpixel($i, $x, $y, mt_rand(0, 0xffffff));
+imagepng($i, $argv[1]);";
+const PICTURE_LEAST: usize = 2 << 20;
+/// How long the editor may work by the browser's own clock, which stands still while it waits for the network.
+const BUDGET: &str = "--virtual-time-budget=30000";
+/// jQuery tells the browser's console that it is there, which is no complaint.
+const GREETING: &str = "JQMIGRATE: Migrate is installed";
+/// A page that logs in as soon as it is loaded, and goes on to the editor.
+const ENTRANCE: &str = "enter.html";
+
+pub fn run(program: &Path) -> Result<(), Failure> {
+    let mut application = Application::of(FILES, SETUP)?;
+    let root = application.root();
+    // Pretty addresses are the server's work here, without Apache's file of rules.
+    fs::remove_file(root.join(".htaccess"))?;
+    fs::write(root.join("wp-config.php"), configuration(&application.socket()))?;
+    let uploads = root.join("wp-content/uploads");
+    fs::create_dir(&uploads)?;
+    application.let_write("wp-content")?;
+    let example = repository::root().join("examples/wordpress/rocknet.toml");
+    let author = application.serve(program, &fs::read_to_string(example)?)?;
+
+    install(&author)?;
+    log_in(&author)?;
+    pretty_addresses(&author)?;
+    let picture = application.home().join("picture.png");
+    output(Command::new("php").args(["-r", PICTURE]).arg(&picture))?;
+    let (post, sent) = publish(&author, &picture)?;
+
+    let visitor = application.visitor()?;
+    read(&visitor, &post, &sent, &fs::read(&picture)?)?;
+    comment(&visitor, &post)?;
+    fs::write(uploads.join("evil.php"), EVIL)?;
+    closed(&visitor, &sent)?;
+    fs::write(root.join(ENTRANCE), entrance())?;
+    trusted::rocknet(program, "trust", application.home())?;
+    write_in_browser(&visitor.url(&format!("/{ENTRANCE}")), application.home())
+}
+
+/// What the owner of a site writes: where the database is, and that nobody else is asked for news.
+fn configuration(socket: &str) -> String {
+    format!(
+        "<?php
+define('DB_NAME', 'wordpress');
+define('DB_USER', 'wordpress');
+define('DB_PASSWORD', 'low-tide');
+define('DB_HOST', 'localhost:{socket}');
+define('DB_CHARSET', 'utf8mb4');
+define('DB_COLLATE', '');
+define('WP_HTTP_BLOCK_EXTERNAL', true);
+define('AUTOMATIC_UPDATER_DISABLED', true);
+$table_prefix = 'wp_';
+if (!defined('ABSPATH')) define('ABSPATH', __DIR__ . '/');
+require_once ABSPATH . 'wp-settings.php';
+"
+    )
+}
+
+/// By its own pages, which a site without tables leads everybody to.
+fn install(visitor: &Visitor) -> Result<(), Failure> {
+    let page = visitor.get("/")?.expect_redirect("/wp-admin/install.php")?;
+    visitor.get(&page.location)?.expect(200, &["WordPress"])?;
+    let form = [
+        ("weblog_title", "Harbour news"),
+        ("user_name", USER),
+        ("admin_password", PASSWORD),
+        ("admin_password2", PASSWORD),
+        ("pw_weak", "on"),
+        ("admin_email", "harbour@example.com"),
+        ("Submit", "Install WordPress"),
+    ];
+    let page = visitor.post("/wp-admin/install.php?step=2", &form)?;
+    page.expect(200, &["Success!", USER])?;
+    visitor.get("/")?.expect(200, &["Harbour news", "Hello world!"])?;
+    Ok(())
+}
+
+fn log_in(author: &Visitor) -> Result<(), Failure> {
+    // It sends a cookie to see whether there will be any.
+    author.get("/wp-login.php")?.expect(200, &["user_login"])?;
+    let wrong = [("log", USER), ("pwd", "flood"), ("testcookie", "1")];
+    author.post("/wp-login.php", &wrong)?.expect(200, &["login_error"])?;
+    author.get("/wp-admin/")?.expect_redirect("/wp-login.php")?;
+    let form = [("log", USER), ("pwd", PASSWORD), ("testcookie", "1")];
+    let page = author.post("/wp-login.php", &form)?.expect_redirect("/wp-admin/")?;
+    author
+        .get(&page.location)?
+        .expect(200, &["Dashboard", "Harbour news"])?;
+    Ok(())
+}
+
+/// As in Settings, Permalinks, Custom Structure.
+fn pretty_addresses(author: &Visitor) -> Result<(), Failure> {
+    let path = "/wp-admin/options-permalink.php";
+    let nonce = author.get(path)?.field("_wpnonce")?;
+    let form = [
+        ("_wpnonce", nonce.as_str()),
+        ("selection", "custom"),
+        ("permalink_structure", "/%postname%/"),
+        ("submit", "Save Changes"),
+    ];
+    author.post(path, &form)?.expect_redirect(path)?;
+    let page = author.get(path)?;
+    if page.field("permalink_structure")? != "/%postname%/" {
+        return Err(page.wrong("another structure"));
+    }
+    author.get("/hello-world/")?.expect(200, &["Hello world!"])?;
+    Ok(())
+}
+
+/// Where a picture went.
+struct Sent {
+    whole: String,
+    small: String,
+}
+
+/// Sends the picture and publishes a post with it, as the editor does. Returns the address of the post.
+fn publish(author: &Visitor, picture: &Path) -> Result<(String, Sent), Failure> {
+    let nonce = author.get("/wp-admin/admin-ajax.php?action=rest-nonce")?.text();
+    let nonce = format!("X-WP-Nonce: {nonce}");
+    let file = format!("file=@{};type=image/png", picture.display());
+    let page = author
+        .ask("/wp-json/wp/v2/media", &["-H", &nonce, "-F", &file])?
+        .expect(201, &[])?;
+    let sent = Sent {
+        whole: page.json("/source_url")?,
+        small: page.json("/media_details/sizes/thumbnail/source_url")?,
+    };
+    let post = serde_json::json!({
+        "title": "Ebb at noon",
+        "content": format!("<p>The water goes.</p><img src=\"{}\">", sent.whole),
+        "status": "publish",
+        "featured_media": page.json("/id")?.parse::<u64>()?,
+    });
+    let post = post.to_string();
+    let options = ["-H", &nonce, "-H", "Content-Type: application/json", "-d", &post];
+    let page = author.ask("/wp-json/wp/v2/posts", &options)?.expect(201, &[])?;
+    Ok((page.json("/link")?, sent))
+}
+
+/// What somebody sees who is not logged in.
+fn read(visitor: &Visitor, post: &str, sent: &Sent, picture: &[u8]) -> Result<(), Failure> {
+    if !post.ends_with("/ebb-at-noon/") {
+        return Err(format!("the post has no pretty address: {post}").into());
+    }
+    visitor
+        .get(post)?
+        .expect(200, &["Ebb at noon", "The water goes.", &sent.whole])?;
+    let whole = visitor.get(&sent.whole)?.expect(200, &[])?;
+    let small = visitor.get(&sent.small)?.expect(200, &[])?;
+    if whole.media_type != "image/png" || whole.content != picture || picture.len() < PICTURE_LEAST {
+        return Err(format!(
+            "{} of {} bytes came back as {} of {}",
+            sent.whole,
+            picture.len(),
+            whole.media_type,
+            whole.content.len()
+        )
+        .into());
+    }
+    if small.media_type != "image/png" || small.content.len() >= picture.len() {
+        return Err(format!("{}: no smaller picture ({})", sent.small, small.media_type).into());
+    }
+    visitor.get("/?s=water")?.expect(200, &["Ebb at noon"])?;
+    visitor.get("/feed/")?.expect(200, &["<rss", "Ebb at noon"])?;
+    visitor.get("/wp-json/wp/v2/posts")?.expect(200, &["ebb-at-noon"])?;
+    // It is WordPress that tells, in the colours of the site.
+    visitor.get("/high-water/")?.expect(404, &["Harbour news"])?;
+    // A path without its last slash is led to the one with it.
+    let page = visitor.get(post.trim_end_matches('/'))?.expect(301, &[])?;
+    if page.location != post {
+        return Err(page.wrong("not led to the post"));
+    }
+    Ok(())
+}
+
+fn comment(visitor: &Visitor, post: &str) -> Result<(), Failure> {
+    let number = visitor.get(post)?.field("comment_post_ID")?;
+    let form = [
+        ("comment", "And it comes back."),
+        ("author", "Ada"),
+        ("email", "ada@example.com"),
+        ("comment_post_ID", number.as_str()),
+        ("comment_parent", "0"),
+    ];
+    let page = visitor.post("/wp-comments-post.php", &form)?.expect_redirect(post)?;
+    // It waits for its approval, and only whoever wrote it sees it.
+    visitor.get(&page.location)?.expect(200, &["And it comes back."])?;
+    Ok(())
+}
+
+/// What nobody may have, or have run.
+fn closed(visitor: &Visitor, sent: &Sent) -> Result<(), Failure> {
+    let rows: &[(&str, u16)] = &[
+        ("/wp-content/uploads/evil.php", 403),
+        ("/wp-content/uploads/evil.php/more", 404),
+        ("/wp-content/uploads/%65vil.php", 403),
+        ("/wp-content/../wp-content/uploads/evil.php", 403),
+        ("/wp-config.php", 200),
+        ("/.htaccess", 404),
+        ("/xmlrpc.php", 403),
+    ];
+    for (path, status) in rows {
+        let page = visitor.get(path)?.expect(*status, &[])?;
+        if page.text().contains(RAN) || page.text().contains("<?php") || page.text().contains("DB_PASSWORD") {
+            return Err(page.wrong("it was run, or sent"));
+        }
+    }
+    // A picture is no script, whatever is written behind it.
+    let page = visitor.get(&format!("{}/x.php", sent.whole))?;
+    if page.status == 200 {
+        return Err(page.wrong("something was made of it"));
+    }
+    Ok(())
+}
+
+fn entrance() -> String {
+    format!(
+        "<!doctype html><title>Enter</title>
+<form action=\"/wp-login.php\" method=\"post\">
+<input type=\"hidden\" name=\"log\" value=\"{USER}\"><input type=\"hidden\" name=\"pwd\" value=\"{PASSWORD}\">
+<input type=\"hidden\" name=\"redirect_to\" value=\"/wp-admin/post-new.php\">
+</form>
+<script>document.forms[0].submit()</script>
+"
+    )
+}
+
+/// The editor is a hundred scripts and styles, and asks for more by itself.
+fn write_in_browser(url: &str, home: &Path) -> Result<(), Failure> {
+    let (dom, log) = browser::load_with(&[BUDGET], url, Some(home))?;
+    let log: Vec<_> = log.lines().filter(|line| !line.contains(GREETING)).collect();
+    let log = log.join("\n");
+    let parts = ["editor-post-publish-button", "editor-post-title"];
+    browser::judge(&dom, &log, &parts).map_err(|wrong| format!("the editor in Chromium: {wrong}"))?;
+    println!("Chromium is in the editor");
+    Ok(())
+}
