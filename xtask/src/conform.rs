@@ -6,6 +6,7 @@ mod clients;
 mod database;
 mod h2spec;
 mod hpack;
+mod phpmyadmin;
 mod push;
 mod server;
 mod slow;
@@ -59,6 +60,8 @@ enum Step {
     Hpack,
     /// WordPress over HTTP/2, with a MariaDB of its own
     Wordpress,
+    /// phpMyAdmin over HTTP/2, with a MariaDB of its own
+    Phpmyadmin,
     /// slowhttptest: slow heads, bodies, ranges and readers; takes minutes
     Slow,
 }
@@ -106,7 +109,10 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     if wanted(Step::Hpack) {
         steps.step("hpack", hpack::run);
     }
-    let applications: [(&'static str, Step, Work); 1] = [("wordpress", Step::Wordpress, wordpress::run)];
+    let applications: [(&'static str, Step, Work); 2] = [
+        ("wordpress", Step::Wordpress, wordpress::run),
+        ("phpmyadmin", Step::Phpmyadmin, phpmyadmin::run),
+    ];
     if applications.iter().any(|(_, step, _)| wanted(*step)) {
         packages::need(Chore::Applications)?;
     }

@@ -1,0 +1,89 @@
+//! phpMyAdmin over HTTP/2, served by `php = "auto"` alone: its login page, a wrong password, a right one, a table that is
+//! made by an uploaded file and looked at.
+
+use super::application::Application;
+use super::visitor::{Page, Visitor};
+use crate::Failure;
+use std::fs;
+use std::path::Path;
+
+/// Where Debian's package has it.
+const FILES: &str = "/usr/share/phpmyadmin";
+const USER: &str = "pilot";
+const PASSWORD: &str = "spring tide 7:31";
+const SETUP: &str = "CREATE DATABASE harbour;
+CREATE USER pilot@localhost IDENTIFIED BY 'spring tide 7:31';
+GRANT ALL ON harbour.* TO pilot@localhost;
+";
+const SITE: &str = "[site.\":8080\"]\nroot = \"www\"\nphp = \"auto\"\n";
+/// The file of the package that says where its settings are, and where it may write.
+const PLACES: &str = "libraries/vendor_config.php";
+/// What is sent to be done by the database.
+const DUMP: &str = "CREATE TABLE boats (name VARCHAR(40) PRIMARY KEY, seats INT);
+INSERT INTO boats VALUES ('Heron', 2), ('Cormorant', 6);
+";
+
+pub fn run(program: &Path) -> Result<(), Failure> {
+    let mut application = Application::of(FILES, SETUP)?;
+    let (root, home) = (application.root(), application.home().to_owned());
+    let settings = home.join("config.inc.php");
+    fs::write(&settings, configuration(&application.socket()))?;
+    fs::create_dir(root.join("tmp"))?;
+    application.let_write("tmp")?;
+    let places = fs::read_to_string(root.join(PLACES))?
+        .replace("/etc/phpmyadmin/config.inc.php", &settings.display().to_string())
+        .replace("'/var/lib/phpmyadmin/tmp/'", "ROOT_PATH . 'tmp/'");
+    fs::write(root.join(PLACES), places)?;
+    let visitor = application.serve(program, SITE)?;
+
+    visitor.get("/themes/pmahomme/css/theme.css")?.expect(200, &[])?;
+    let page = log_in(&visitor, "neap tide")?;
+    if !page.text().contains("Access denied for user") {
+        return Err(page.wrong("a wrong password is not refused"));
+    }
+    let page = log_in(&visitor, PASSWORD)?.expect_redirect("/index.php")?;
+    let page = visitor.get(&page.location)?.expect(200, &["pilot@localhost"])?;
+    let token = page.field("token")?;
+
+    let dump = home.join("boats.sql");
+    fs::write(&dump, DUMP)?;
+    let file = format!("import_file=@{};type=application/sql", dump.display());
+    let token = format!("token={token}");
+    let mut options = vec!["-F", file.as_str(), "-F", &token];
+    for field in ["db=harbour", "import_type=database", "format=sql", "ajax_request=1"] {
+        options.extend(["-F", field]);
+    }
+    let page = visitor.ask("/index.php?route=/import", &options)?;
+    page.expect(200, &["\"success\":true"])?;
+    visitor
+        .get("/index.php?route=/sql&db=harbour&table=boats&pos=0")?
+        .expect(200, &["Heron", "Cormorant"])?;
+    Ok(())
+}
+
+/// What its owner writes: the one server, by its socket.
+fn configuration(socket: &str) -> String {
+    format!(
+        "<?php
+$cfg['blowfish_secret'] = 'thirty-two bytes for the cookies';
+$cfg['Servers'][1] = [
+    'auth_type' => 'cookie', 'host' => 'localhost', 'socket' => '{socket}', 'AllowNoPassword' => false,
+];
+"
+    )
+}
+
+/// Sends the form of the login page.
+fn log_in(visitor: &Visitor, password: &str) -> Result<Page, Failure> {
+    let page = visitor.get("/")?.expect(200, &["Welcome to"])?;
+    let (token, session) = (page.field("token")?, page.field("set_session")?);
+    let form = [
+        ("route", "/"),
+        ("token", &token),
+        ("set_session", &session),
+        ("pma_username", USER),
+        ("pma_password", password),
+        ("server", "1"),
+    ];
+    visitor.post("/index.php?route=/", &form)
+}
