@@ -1,5 +1,5 @@
-//! The PROXY protocol, receiving side, versions 1 and 2: what a balancer says of a client before the client's first byte
-//! (haproxy's `proxy-protocol.txt`).
+//! The PROXY protocol, versions 1 and 2: what a balancer says of a client before the client's first byte (haproxy's
+//! `proxy-protocol.txt`).
 //!
 //! The header must be read off a connection without one byte more, because what follows is for somebody else, TLS maybe. So
 //! each look at what has come says how many bytes may be read next.
@@ -179,6 +179,65 @@ fn read_block(header: &[u8]) -> Result<Progress, Fault> {
         // Unix sockets, datagrams, and what nobody has thought of: as if it were not told (§2.2).
         _ => Announced::Unknown,
     }))
+}
+
+/// Appends a header of version 1.
+pub fn write_line(out: &mut Vec<u8>, announced: &Announced) {
+    let text = match ends(announced) {
+        Some((source, destination)) => {
+            let family = if source.is_ipv4() { "TCP4" } else { "TCP6" };
+            let (from, to) = (source.port(), destination.port());
+            format!("PROXY {family} {} {} {from} {to}\r\n", source.ip(), destination.ip())
+        }
+        // It has no word for the sender's own.
+        None => "PROXY UNKNOWN\r\n".to_owned(),
+    };
+    out.extend_from_slice(text.as_bytes());
+}
+
+/// Appends a header of version 2.
+pub fn write_block(out: &mut Vec<u8>, announced: &Announced) {
+    const LOCAL: u8 = 0x20;
+    const PROXY: u8 = 0x21;
+    let mut block = Vec::new();
+    let family = match ends(announced) {
+        Some((source, destination)) => {
+            for end in [source, destination] {
+                match end.ip() {
+                    IpAddr::V4(ip) => block.extend_from_slice(&ip.octets()),
+                    IpAddr::V6(ip) => block.extend_from_slice(&ip.octets()),
+                }
+            }
+            block.extend_from_slice(&source.port().to_be_bytes());
+            block.extend_from_slice(&destination.port().to_be_bytes());
+            if source.is_ipv4() { 0x11 } else { 0x21 }
+        }
+        None => 0,
+    };
+    let command = if *announced == Announced::Own { LOCAL } else { PROXY };
+    out.extend_from_slice(SIGNATURE);
+    // No more than 36 bytes.
+    out.extend_from_slice(&[command, family, 0, block.len() as u8]);
+    out.extend_from_slice(&block);
+}
+
+/// Both ends in one family, which is all that a header can say: IPv4, unless one of them has no such address.
+fn ends(announced: &Announced) -> Option<(SocketAddr, SocketAddr)> {
+    let &Announced::Client { source, destination } = announced else {
+        return None;
+    };
+    let mapped = |ip: IpAddr| match ip {
+        IpAddr::V4(ip) => IpAddr::V6(ip.to_ipv6_mapped()),
+        ip => ip,
+    };
+    let (mut from, mut to) = (source.ip().to_canonical(), destination.ip().to_canonical());
+    if from.is_ipv4() != to.is_ipv4() {
+        (from, to) = (mapped(from), mapped(to));
+    }
+    Some((
+        SocketAddr::new(from, source.port()),
+        SocketAddr::new(to, destination.port()),
+    ))
 }
 
 /// The length was checked; what is not there is 0.

@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 
 use proptest::prelude::*;
-use rocknet_proto::proxy_protocol::{Announced, BLOCK_MAX, Fault, LINE_MAX, Progress, SIGNATURE, read};
+use rocknet_proto::proxy_protocol::{
+    Announced, BLOCK_MAX, Fault, LINE_MAX, Progress, SIGNATURE, read, write_block, write_line,
+};
 
 /// Reads a header as a connection does: as many bytes as are wanted, or fewer. Gives what is left behind it, too.
 fn run(bytes: &[u8], step: usize) -> (Option<Result<Announced, Fault>>, usize) {
@@ -180,5 +182,54 @@ proptest! {
         let bytes = if signed { [&SIGNATURE[..], &[0x21], &bytes].concat() } else { [b"PROXY ", &bytes[..]].concat() };
         let (whole, by_steps) = (run(&bytes, usize::MAX).0, run(&bytes, step).0);
         prop_assert_eq!(whole, by_steps);
+    }
+}
+
+#[test]
+fn what_is_written_is_read() {
+    for (source, destination, line, seen) in [
+        (
+            "192.0.2.1:5000",
+            "192.0.2.2:80",
+            "PROXY TCP4 192.0.2.1 192.0.2.2 5000 80\r\n",
+            None,
+        ),
+        (
+            "[2001:db8::1]:0",
+            "[::1]:65535",
+            "PROXY TCP6 2001:db8::1 ::1 0 65535\r\n",
+            None,
+        ),
+        (
+            "[::ffff:192.0.2.1]:1",
+            "192.0.2.2:2",
+            "PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\n",
+            Some(("192.0.2.1:1", "192.0.2.2:2")),
+        ),
+        (
+            "192.0.2.1:1",
+            "[::1]:2",
+            "PROXY TCP6 ::ffff:192.0.2.1 ::1 1 2\r\n",
+            Some(("[::ffff:192.0.2.1]:1", "[::1]:2")),
+        ),
+    ] {
+        let announced = client(source, destination).expect("a client");
+        let (seen_source, seen_destination) = seen.unwrap_or((source, destination));
+        let (mut first, mut second) = (Vec::new(), Vec::new());
+        write_line(&mut first, &announced);
+        write_block(&mut second, &announced);
+        assert_eq!(String::from_utf8_lossy(&first), line);
+        check(&first, client(seen_source, seen_destination));
+        check(&second, client(seen_source, seen_destination));
+    }
+    for (announced, by_line) in [
+        (Announced::Own, Announced::Unknown),
+        (Announced::Unknown, Announced::Unknown),
+    ] {
+        let (mut first, mut second) = (Vec::new(), Vec::new());
+        write_line(&mut first, &announced);
+        write_block(&mut second, &announced);
+        check(&first, Ok(by_line));
+        check(&second, Ok(announced));
     }
 }
