@@ -4,6 +4,7 @@ use super::authority::{Authority, HOST_BUFFER};
 use super::conditional::{self, Outcome, Preconditions, Validators};
 use super::date;
 use super::etag::{self, Comparison, EntityTag};
+use super::forwarded;
 use super::media_type::{self, MediaType};
 use super::multipart::{Boundary, ByteRanges};
 use super::negotiation::{self, Accepted, Coding};
@@ -88,6 +89,7 @@ pub fn field_value(value: &[u8]) {
     condition_value(value);
     coding_value(value);
     authority_value(value);
+    forwarded_value(value);
     for length in [0, 1, 1000, u64::MAX] {
         ranges(value, length);
     }
@@ -184,6 +186,24 @@ fn coding_value(value: &[u8]) {
     }
     assert_eq!(negotiation::prefers(value, &[]), None);
     assert!(negotiation::prefers(value, &["text/html", "application/json"]).is_none_or(|index| index < 2));
+}
+
+/// Steps of a request's way are whole, and are read again as they are written.
+fn forwarded_value(value: &[u8]) {
+    let node = forwarded::node(value);
+    for element in forwarded::elements(value).unwrap_or_default() {
+        let address = element.by_for.as_deref().and_then(forwarded::node);
+        let address = address.or(node).map(|node| node.address.to_canonical());
+        let text = |value: &Option<std::borrow::Cow<'_, [u8]>>| value.as_deref().unwrap_or_default().to_vec();
+        let (host, proto) = (text(&element.host), text(&element.proto));
+        let mut written = Vec::new();
+        forwarded::write(&mut written, address, &host, &proto);
+        let again = forwarded::elements(&written).expect("what is written can be read");
+        assert_eq!(again.len(), 1);
+        assert_eq!((text(&again[0].host), text(&again[0].proto)), (host, proto));
+        let node = again[0].by_for.as_deref().and_then(forwarded::node);
+        assert_eq!(node.map(|node| node.address), address);
+    }
 }
 
 /// A host holds nothing that could end a field or leave a URL, and its form for comparing is a fixed point.

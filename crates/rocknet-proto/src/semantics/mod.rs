@@ -8,6 +8,7 @@ pub mod date;
 pub mod escape;
 pub mod etag;
 pub mod fields;
+pub mod forwarded;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod link;

@@ -1,0 +1,252 @@
+//! Who a request is from by the word of those that passed it on: `Forwarded` (RFC 7239), and the addresses that its
+//! forerunner `X-Forwarded-For` lists.
+
+use std::borrow::Cow;
+use std::io::Write;
+use std::net::{IpAddr, Ipv6Addr};
+
+use super::list::parts;
+use crate::bytes::is_token;
+
+/// One step of a request's way: what somebody who passed it on says of the request that he got.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Element<'a> {
+    /// The node that it came from: an address, `unknown`, or a name that means something to its sender alone.
+    pub by_for: Option<Cow<'a, [u8]>>,
+    /// What it named in `Host`.
+    pub host: Option<Cow<'a, [u8]>>,
+    /// The scheme it came by.
+    pub proto: Option<Cow<'a, [u8]>>,
+}
+
+/// An address, with a port where one is told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Node {
+    pub address: IpAddr,
+    pub port: Option<u16>,
+}
+
+/// The elements of one field line, from the first step to the last. `None`: it is malformed, and nothing of it can be
+/// believed, because nobody knows where one step ends and the next begins.
+pub fn elements(value: &[u8]) -> Option<Vec<Element<'_>>> {
+    parts(value, b',').map(element).collect()
+}
+
+/// ```text
+/// forwarded-element = [ forwarded-pair ] *( ";" [ forwarded-pair ] )     forwarded-pair = token "=" ( token / quoted-string )
+/// ```
+fn element(text: &[u8]) -> Option<Element<'_>> {
+    let mut element = Element::default();
+    for pair in parts(text, b';') {
+        let equals = memchr::memchr(b'=', pair)?;
+        let (name, value) = (&pair[..equals], value(&pair[equals + 1..])?);
+        if !is_token(name) {
+            return None;
+        }
+        let place = match () {
+            () if name.eq_ignore_ascii_case(b"for") => &mut element.by_for,
+            () if name.eq_ignore_ascii_case(b"host") => &mut element.host,
+            () if name.eq_ignore_ascii_case(b"proto") => &mut element.proto,
+            () => continue,
+        };
+        // A parameter occurs once (§4).
+        if place.replace(value).is_some() {
+            return None;
+        }
+    }
+    Some(element)
+}
+
+fn value(text: &[u8]) -> Option<Cow<'_, [u8]>> {
+    let Some(quoted) = text.strip_prefix(b"\"") else {
+        return is_token(text).then_some(Cow::Borrowed(text));
+    };
+    let inner = quoted.strip_suffix(b"\"")?;
+    if !inner.contains(&b'\\') && !inner.contains(&b'"') {
+        return Some(Cow::Borrowed(inner));
+    }
+    let (mut plain, mut bytes) = (Vec::with_capacity(inner.len()), inner.iter());
+    while let Some(&byte) = bytes.next() {
+        match byte {
+            b'\\' => plain.push(*bytes.next()?),
+            b'"' => return None,
+            byte => plain.push(byte),
+        }
+    }
+    Some(Cow::Owned(plain))
+}
+
+/// An address as a step is told by: `192.0.2.1`, `192.0.2.1:4711`, `[2001:db8::1]`, `[2001:db8::1]:4711`, and, as
+/// `X-Forwarded-For` has it, `2001:db8::1`. `None`: anything else, `unknown` among it.
+pub fn node(text: &[u8]) -> Option<Node> {
+    let text = std::str::from_utf8(text.trim_ascii()).ok()?;
+    let (address, port) = match text.strip_prefix('[') {
+        Some(rest) => {
+            let (address, rest) = rest.split_once(']')?;
+            let port = match rest {
+                "" => None,
+                rest => Some(rest.strip_prefix(':')?),
+            };
+            (IpAddr::V6(address.parse::<Ipv6Addr>().ok()?), port)
+        }
+        None => match text.split_once(':') {
+            Some((address, port)) if !port.contains(':') => (address.parse().ok()?, Some(port)),
+            _ => (text.parse().ok()?, None),
+        },
+    };
+    let port = match port {
+        // A port may be hidden behind a name of its sender's (§6.3).
+        Some(port) if port.starts_with('_') => None,
+        Some(port) if port.bytes().all(|byte| byte.is_ascii_digit()) => Some(port.parse().ok()?),
+        Some(_) => return None,
+        None => None,
+    };
+    Some(Node { address, port })
+}
+
+/// Appends an element, behind those that are there. Without an address the node is `unknown`.
+pub fn write(out: &mut Vec<u8>, address: Option<IpAddr>, host: &[u8], proto: &[u8]) {
+    if !out.is_empty() {
+        out.extend_from_slice(b", ");
+    }
+    out.extend_from_slice(b"for=");
+    // Writing to memory does not fail.
+    let _ = match address.map(|address| address.to_canonical()) {
+        Some(IpAddr::V4(address)) => write!(out, "{address}"),
+        // Colons and brackets stand in no token (§6).
+        Some(IpAddr::V6(address)) => write!(out, "\"[{address}]\""),
+        None => write!(out, "unknown"),
+    };
+    for (name, value) in [(&b";host="[..], host), (b";proto=", proto)] {
+        if !value.is_empty() {
+            out.extend_from_slice(name);
+            write_value(out, value);
+        }
+    }
+}
+
+fn write_value(out: &mut Vec<u8>, value: &[u8]) {
+    if is_token(value) {
+        return out.extend_from_slice(value);
+    }
+    out.push(b'"');
+    for &byte in value {
+        if matches!(byte, b'"' | b'\\') {
+            out.push(b'\\');
+        }
+        out.push(byte);
+    }
+    out.push(b'"');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(value: &str) -> Option<Vec<String>> {
+        let shown = |text: &Option<Cow<'_, [u8]>>| match text {
+            Some(text) => String::from_utf8_lossy(text).into_owned(),
+            None => "-".to_owned(),
+        };
+        let all = elements(value.as_bytes())?;
+        let all = all.iter().map(|element| {
+            let Element { by_for, host, proto } = element;
+            format!("{} {} {}", shown(by_for), shown(host), shown(proto))
+        });
+        Some(all.collect())
+    }
+
+    #[test]
+    fn elements_are_read() {
+        let rows: &[(&str, Option<&[&str]>)] = &[
+            ("for=192.0.2.1", Some(&["192.0.2.1 - -"])),
+            (
+                "For=\"[2001:db8::1]:4711\";proto=https;HOST=a.test",
+                Some(&["[2001:db8::1]:4711 a.test https"]),
+            ),
+            (
+                "for=192.0.2.43,for=198.51.100.17;by=203.0.113.60 ; proto=http",
+                Some(&["192.0.2.43 - -", "198.51.100.17 - http"]),
+            ),
+            ("for=_hidden, for=unknown", Some(&["_hidden - -", "unknown - -"])),
+            (r#"for="a\"b, c""#, Some(&[r#"a"b, c - -"#])),
+            ("", Some(&[])),
+            (";;", Some(&["- - -"])),
+            ("secret=x;for=_a", Some(&["_a - -"])),
+            ("for", None),
+            ("for=", None),
+            ("for=a b", None),
+            ("for =a", None),
+            ("for=[::1]", None),
+            ("for=a;for=b", None),
+            ("for=\"a", None),
+            ("for=\"a, for=192.0.2.1", None),
+            (r#"for="a\""#, None),
+            (r#"for="a"b"#, None),
+            (r#"for="a"b""#, None),
+        ];
+        for (value, expected) in rows {
+            let expected = expected.map(|all| all.iter().map(|text| (*text).to_owned()).collect());
+            assert_eq!(told(value), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn nodes_are_read() {
+        for (text, address, port) in [
+            ("192.0.2.1", Some("192.0.2.1"), None),
+            (" 192.0.2.1:80 ", Some("192.0.2.1"), Some(80)),
+            ("192.0.2.1:_hidden", Some("192.0.2.1"), None),
+            ("2001:db8::1", Some("2001:db8::1"), None),
+            ("[2001:db8::1]", Some("2001:db8::1"), None),
+            ("[2001:db8::1]:443", Some("2001:db8::1"), Some(443)),
+            ("[192.0.2.1]", None, None),
+            ("[::1", None, None),
+            ("[::1]80", None, None),
+            ("192.0.2.1:", None, None),
+            ("192.0.2.1:+1", None, None),
+            ("192.0.2.1:70000", None, None),
+            ("192.0.2.1, 192.0.2.2", None, None),
+            ("unknown", None, None),
+            ("_name", None, None),
+            ("", None, None),
+            ("\u{e9}", None, None),
+        ] {
+            let expected = address.map(|address: &str| Node {
+                address: address.parse().expect("an address"),
+                port,
+            });
+            assert_eq!(node(text.as_bytes()), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        for (address, host, proto, expected) in [
+            ("192.0.2.1", "", "", "for=192.0.2.1"),
+            (
+                "::ffff:192.0.2.1",
+                "a.test",
+                "http",
+                "for=192.0.2.1;host=a.test;proto=http",
+            ),
+            (
+                "2001:db8::1",
+                "a.test:81",
+                "https",
+                "for=\"[2001:db8::1]\";host=\"a.test:81\";proto=https",
+            ),
+            ("", "[::1]", "", "for=unknown;host=\"[::1]\""),
+            ("", "a\"b\\", "", r#"for=unknown;host="a\"b\\""#),
+        ] {
+            let mut out = Vec::new();
+            write(&mut out, address.parse().ok(), host.as_bytes(), proto.as_bytes());
+            assert_eq!(String::from_utf8_lossy(&out), expected);
+            write(&mut out, address.parse().ok(), host.as_bytes(), proto.as_bytes());
+            let all = elements(&out).expect("well-formed");
+            assert!(all.len() == 2 && all[0] == all[1], "{all:?}");
+            assert_eq!(all[0].host.as_deref().unwrap_or_default(), host.as_bytes());
+            assert_eq!(all[0].proto.as_deref().unwrap_or_default(), proto.as_bytes());
+        }
+    }
+}
