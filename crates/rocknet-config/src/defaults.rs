@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::model::{
     AccessLog, Acme, AcmeCa, Backend, Cache, Challenge, Config, Events, Level, Limits, Listen, Log, LogTarget, Mode,
-    Place, Priority, Rotate, RunOn, Server, Settings, Site, Symlinks, Tls, TlsVersion, Workers,
+    Place, Priority, Rotate, RunOn, Server, Settings, Site, Symlinks, Tls, TlsVersion, TrustedField, Workers,
 };
 
 /// Ports of a site that says nothing else, in the clear and under TLS: the web's own in `prod`, those that a plain user
@@ -41,6 +41,7 @@ impl Default for Server {
             h2c_upgrade: false,
             user: None,
             trusted_proxies: Vec::new(),
+            trusted_field: TrustedField::XForwardedFor,
             proxy_protocol: Vec::new(),
             blocking_threads: 4,
             events: Events::default(),

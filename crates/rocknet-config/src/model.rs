@@ -14,7 +14,7 @@ use std::time::Duration;
 pub use acme::{Acme, AcmeCa, Challenge, Dns, DnsZone, Secret, SharedKey};
 pub use controller::{Controller, RunOn};
 pub use php::{Php, PhpVersion};
-pub use proxy::{Balance, Health, Host, Network, Proxy, Upstream, Weighted};
+pub use proxy::{Balance, Forwarded, Health, Host, Network, Proxy, TrustedField, Upstream, Weighted};
 pub use rule::{Conditions, Rule, RuleAction};
 
 /// A whole, checked configuration. Nothing in it needs a further look at the file it came from.
@@ -53,6 +53,8 @@ pub struct Server {
     pub user: Option<String>,
     /// Whose word on a request's origin is taken.
     pub trusted_proxies: Vec<Network>,
+    /// Where they tell it.
+    pub trusted_field: TrustedField,
     /// Those whose connections begin with a header of the PROXY protocol.
     pub proxy_protocol: Vec<Network>,
     pub blocking_threads: usize,

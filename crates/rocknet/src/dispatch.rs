@@ -119,7 +119,7 @@ pub fn slow<F: FnOnce() -> Rc<OwnedRequest>>(
             let Arrival {
                 owned,
                 content,
-                client,
+                peer,
                 secure,
                 ..
             } = arrival;
@@ -127,7 +127,7 @@ pub fn slow<F: FnOnce() -> Rc<OwnedRequest>>(
                 request: &request.looked_up_as(&target),
                 owned: || Rc::new(owned().looked_up_as(&target)),
                 content,
-                client,
+                peer,
                 secure,
             };
             find(worker, behind, places, arrival)

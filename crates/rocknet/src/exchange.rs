@@ -28,7 +28,10 @@ pub struct Exchange {
     /// Decoded and normalised.
     pub path: Box<str>,
     pub scope: Arc<Scope>,
+    /// Who asks: whom trusted proxies name, where one has passed it on.
     pub client: Client,
+    /// The other end of the connection.
+    pub peer: Client,
     /// `None`: it came in the clear.
     pub secure: Option<Rc<Secure>>,
 }

@@ -11,6 +11,7 @@ pub mod clock;
 pub mod dispatch;
 pub mod exchange;
 pub mod filter;
+pub mod forwarded;
 pub mod group;
 pub mod guard;
 pub mod handler;

@@ -61,6 +61,8 @@ pub struct Worker {
     /// Connections to other servers, kept for the next requests.
     pub upstreams: proxy::Pool,
     view: RefCell<Rc<View>>,
+    /// Some proxy in front is believed: the log has to ask whose each request is.
+    pub believes: Cell<bool>,
     /// No new requests are taken: connections end when they have answered.
     stopping: Cell<bool>,
     connections: Cell<usize>,
@@ -152,6 +154,7 @@ impl Worker {
             front: RefCell::new(Front::default()),
             upstreams: proxy::Pool::default(),
             view: RefCell::new(Rc::new(view)),
+            believes: Cell::new(believes(snapshot)),
             wheel,
             stopping: Cell::new(false),
             connections: Cell::new(0),
@@ -172,6 +175,7 @@ impl Worker {
     /// Requests from now on are answered by `snapshot`.
     pub fn swap(&self, snapshot: &Arc<Snapshot>) {
         *self.view.borrow_mut() = Rc::new(View::new(snapshot, &self.address, &self.wheel));
+        self.believes.set(believes(snapshot));
         self.front.borrow_mut().clear();
     }
 
@@ -307,6 +311,10 @@ impl View {
             .or_else(|| self.hosts.default_value())
             .or(self.first)
     }
+}
+
+fn believes(snapshot: &Snapshot) -> bool {
+    !snapshot.config.server.trusted_proxies.is_empty()
 }
 
 /// Under TLS, the site that is asked has to be one that the handshake was for. In the clear, a site may have its requests

@@ -9,7 +9,7 @@ use crate::check::words::short;
 use crate::check::{Check, keys, path, value};
 use crate::file::{Node, Table, Value};
 use crate::finding::Code;
-use crate::model::{Balance, Health, Host, Network, Proxy, Upstream, Weighted};
+use crate::model::{Balance, Forwarded, Health, Host, Network, Proxy, Upstream, Weighted};
 
 /// Most servers of one place: who has more has a balancer of its own before them.
 const MAX_UPSTREAMS: usize = 256;
@@ -61,6 +61,10 @@ pub(super) fn build(check: &mut Check<'_>, node: &Node) -> Option<Proxy> {
             .and_then(|node| path::below_site(check, "strip", node))
             .map(|path| path.trim_end_matches('/').to_owned())
             .filter(|path| !path.is_empty()),
+        forwarded: table
+            .and_then(|table| table.node("forwarded"))
+            .and_then(|node| forwarded(check, node))
+            .unwrap_or(base.forwarded),
         fails: value::integer(table, "fails").unwrap_or(base.fails),
         fail_time: time("fail_time", base.fail_time),
         connections: value::integer(table, "connections"),
@@ -196,6 +200,28 @@ fn headers(check: &mut Check<'_>, table: &Table) -> BTreeMap<String, String> {
         check.error(Code::BadValue, entry.key, format!("\"{}\" {fault}", short(name)), help);
     }
     all
+}
+
+fn forwarded(check: &mut Check<'_>, node: &Node) -> Option<Forwarded> {
+    match &node.value {
+        Value::Boolean(false) => Some(Forwarded::Nothing),
+        Value::Boolean(true) => {
+            let help = "write \"x-forwarded\", \"forwarded\" or \"both\"";
+            check.error(
+                Code::BadValue,
+                node.span,
+                "`forwarded = true` does not say which fields",
+                help,
+            );
+            None
+        }
+        _ => match node.as_text()? {
+            "x-forwarded" => Some(Forwarded::XForwarded),
+            "forwarded" => Some(Forwarded::Standard),
+            "both" => Some(Forwarded::Both),
+            _ => None,
+        },
+    }
 }
 
 /// The name of the cookie, if there is to be one.

@@ -4,7 +4,8 @@ use crate::check::{Check, path, proxy, value};
 use crate::file::Table;
 use crate::finding::Code;
 use crate::model::{
-    AccessFormat, AccessLog, Backend, Cache, Events, Level, Limits, Log, LogTarget, Mode, Rotate, Server, Workers,
+    AccessFormat, AccessLog, Backend, Cache, Events, Level, Limits, Log, LogTarget, Mode, Rotate, Server, TrustedField,
+    Workers,
 };
 use crate::units;
 
@@ -51,6 +52,10 @@ fn server(check: &mut Check<'_>, table: Option<&Table>) -> Server {
             .and_then(|t| t.node("trusted_proxies"))
             .map(|node| proxy::networks(check, node))
             .unwrap_or_default(),
+        trusted_field: match value::text(table, "trusted_field") {
+            Some("forwarded") => TrustedField::Forwarded,
+            _ => base.trusted_field,
+        },
         proxy_protocol: table
             .and_then(|t| t.node("proxy_protocol"))
             .map(|node| proxy::networks(check, node))

@@ -212,6 +212,22 @@ pub(super) const KEYS: &[Key] = &[
     .example("headers = { \"Host\" = \"app.internal\", \"X-Api-Key\" = \"4711\", \"Cookie\" = \"\" }")
     .elsewhere(&["proxy_set_header", "header_up", "RequestHeader"]),
     Key::new(
+        "forwarded",
+        &[Scope::Proxy],
+        Kind::Either(&[
+            Kind::Choice(&[
+                Word::new("x-forwarded", "`X-Forwarded-For`, `-Proto` and `-Host`"),
+                Word::new("forwarded", "`Forwarded` (RFC 7239)"),
+                Word::new("both", "all of these"),
+            ]),
+            Kind::Boolean,
+        ]),
+        "How servers are told whom a request is from; `false`: not at all. What clients say of themselves in these fields is \
+         dropped in any case, unless they are `trusted_proxies`.",
+    )
+    .default("\"x-forwarded\"")
+    .example("forwarded = \"both\""),
+    Key::new(
         "strip",
         &[Scope::Proxy],
         Kind::Text("path below the site"),

@@ -99,13 +99,27 @@ pub(super) const KEYS: &[Key] = &[
         "trusted_proxies",
         &[Scope::Server],
         Kind::List(&Kind::Text("address, or network as in \"10.0.0.0/8\", or \"unix\"")),
-        "Proxies in front of this server that may tell whom a request is from: what they say in `X-Forwarded-For`, \
-         `-Proto` and `-Host` is passed on and added to. What anybody else says there is dropped. `\"unix\"` stands for \
-         whoever comes through a Unix socket.",
+        "Proxies in front of this server that may tell whom a request is from, in the fields that `trusted_field` says. The \
+         client that they name is the client: in access logs, for PHP, CGI and controllers, for `balance = \"ip_hash\"`, and in \
+         what upstreams are told. Their list is read from its end, up to the first address that is not of a trusted proxy. What \
+         anybody else says there is dropped. `\"unix\"` stands for whoever comes through a Unix socket.",
     )
     .default("[]")
     .example("trusted_proxies = [\"10.0.0.0/8\", \"192.0.2.7\"]")
     .elsewhere(&["set_real_ip_from", "RemoteIPTrustedProxy", "RemoteIPInternalProxy"]),
+    Key::new(
+        "trusted_field",
+        &[Scope::Server],
+        Kind::Choice(&[
+            Word::new("x-forwarded-for", "`X-Forwarded-For`, with `X-Forwarded-Proto` and `-Host`"),
+            Word::new("forwarded", "`Forwarded` (RFC 7239)"),
+        ]),
+        "Where `trusted_proxies` tell whom a request is from. The other field is not looked at: a proxy that does not write it \
+         passes it on as its client made it up.",
+    )
+    .default("\"x-forwarded-for\"")
+    .example("trusted_field = \"forwarded\"")
+    .elsewhere(&["real_ip_header", "RemoteIPHeader", "client_ip_headers"]),
     Key::new(
         "proxy_protocol",
         &[Scope::Server],

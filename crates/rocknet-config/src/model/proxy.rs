@@ -20,6 +20,8 @@ pub struct Proxy {
     pub strip: Option<String>,
     /// Checks in the background.
     pub health: Option<Health>,
+    /// What servers are told of the client.
+    pub forwarded: Forwarded,
     /// Failures within `fail_time` after which a server is left alone for as long; 0: never.
     pub fails: u32,
     pub fail_time: Duration,
@@ -47,6 +49,7 @@ impl Proxy {
             headers: BTreeMap::new(),
             strip: None,
             health: None,
+            forwarded: Forwarded::XForwarded,
             fails: 3,
             fail_time: Duration::from_secs(10),
             connections: None,
@@ -81,6 +84,27 @@ pub enum Balance {
     Uri,
     /// The same for the same value of this field.
     Header(String),
+}
+
+/// The fields in which a server is told whom a request is from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Forwarded {
+    /// `X-Forwarded-For`, `-Proto` and `-Host`.
+    XForwarded,
+    /// `Forwarded` (RFC 7239).
+    Standard,
+    Both,
+    Nothing,
+}
+
+impl Forwarded {
+    pub fn has_x_forwarded(self) -> bool {
+        matches!(self, Forwarded::XForwarded | Forwarded::Both)
+    }
+
+    pub fn has_standard(self) -> bool {
+        matches!(self, Forwarded::Standard | Forwarded::Both)
+    }
 }
 
 /// How servers are checked in the background.
@@ -137,6 +161,15 @@ impl fmt::Display for Upstream {
             Host::Name(name, port) => write!(f, "http://{name}:{port}"),
         }
     }
+}
+
+/// Where trusted proxies tell whom a request is from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TrustedField {
+    #[default]
+    XForwardedFor,
+    /// RFC 7239.
+    Forwarded,
 }
 
 /// Addresses that are treated alike.

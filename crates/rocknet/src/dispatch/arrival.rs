@@ -7,6 +7,7 @@ use rocknet_proto::request::{OwnedRequest, Request};
 
 use super::{Later, Outcome};
 use crate::exchange::{Client, Exchange, RequestContent, Secure};
+use crate::forwarded;
 use crate::interim::{Interim, Making};
 use crate::preload;
 use crate::scope::Scope;
@@ -18,21 +19,31 @@ pub struct Arrival<'a, F> {
     /// Makes the request that outlives those buffers: a copy, which no answer at once needs.
     pub owned: F,
     pub content: RequestContent,
-    pub client: Client,
+    /// The other end of its connection.
+    pub peer: Client,
     /// `None`: it came in the clear.
     pub secure: Option<&'a Rc<Secure>>,
 }
 
 impl<F: FnOnce() -> Rc<OwnedRequest>> Arrival<'_, F> {
+    /// Whom it is from.
+    pub fn client(&self, worker: &Worker) -> Client {
+        match worker.believes.get() {
+            true => forwarded::client(&worker.view().snapshot.config.server, self.peer, self.request.fields),
+            false => self.peer,
+        }
+    }
+
     /// What a handler is given. `path` is decoded and normalised.
-    pub fn exchange(self, scope: &Arc<Scope>, path: impl Into<Box<str>>) -> Exchange {
+    pub fn exchange(self, worker: &Worker, scope: &Arc<Scope>, path: impl Into<Box<str>>) -> Exchange {
         Exchange {
+            client: self.client(worker),
+            peer: self.peer,
             request: (self.owned)(),
             content: self.content,
             interim: Interim::default(),
             path: path.into(),
             scope: Arc::clone(scope),
-            client: self.client,
             secure: self.secure.map(Rc::clone),
         }
     }
@@ -52,7 +63,7 @@ impl<F: FnOnce() -> Rc<OwnedRequest>> Arrival<'_, F> {
         let path = path.into();
         let preloads = scope.preloads(&path).filter(|_| preload::is_first_look(self.request));
         let preloads = preloads.cloned();
-        let exchange = self.exchange(scope, path);
+        let exchange = self.exchange(worker, scope, path);
         let door = exchange.interim.door();
         Later {
             answer: Making::new(answering(exchange)).telling(door),

@@ -20,7 +20,8 @@ pub(super) fn answer<F: FnOnce() -> Rc<OwnedRequest>>(
     arrival: Arrival<'_, F>,
 ) -> Dispatched {
     let secure = arrival.secure.map(|secure| &**secure);
-    if let Some(response) = controller.answer_now(arrival.request, &path, &arrival.content, arrival.client, secure) {
+    let client = arrival.client(worker);
+    if let Some(response) = controller.answer_now(arrival.request, &path, &arrival.content, client, secure) {
         return finish(worker, scope, response);
     }
     Dispatched::Later(arrival.later(worker, scope, path, |exchange| {

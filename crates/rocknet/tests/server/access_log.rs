@@ -67,6 +67,53 @@ fn every_answer_has_its_line() {
 }
 
 #[test]
+fn clients_are_those_that_trusted_proxies_name() {
+    for (server, fields, expected) in [
+        ("", &["X-Forwarded-For: 192.0.2.1"][..], "127.0.0.1"),
+        (
+            "trusted_proxies = [\"127.0.0.1\"]",
+            &["X-Forwarded-For: 192.0.2.1"],
+            "192.0.2.1",
+        ),
+        (
+            "trusted_proxies = [\"127.0.0.1\"]",
+            &["Forwarded: for=192.0.2.1"],
+            "127.0.0.1",
+        ),
+        (
+            "trusted_proxies = [\"192.0.2.1\"]",
+            &["X-Forwarded-For: 192.0.2.1"],
+            "127.0.0.1",
+        ),
+        (
+            "trusted_proxies = [\"127.0.0.1\"]\ntrusted_field = \"forwarded\"",
+            &["Forwarded: for=192.0.2.1, for=\"[2001:db8::1]:80\""],
+            "2001:db8::1",
+        ),
+    ] {
+        let folder = Folder::with(&[("www/a.txt", "hello")]);
+        let log = folder.path("access.log");
+        let text = format!(
+            "[server]\nworkers = 1\nevents = {{ wait = \"20ms\" }}\n{server}\n[site.default]\nlisten = \"127.0.0.1:0\"\n\
+             root = \"www\"\nlog = {{ access = \"{}\", format = \"common\" }}\n",
+            log.display()
+        );
+        let running = Running::start(folder, &text);
+        let mut client = running.connect();
+        // From the disk, from memory, without the field, and with it again.
+        for fields in [fields, fields, &[], fields] {
+            client.ask("GET /a.txt", fields).expect(server, 200, &[]);
+        }
+        drop(client);
+        let (running, _folder) = running.take();
+        running.stop();
+        let told = fs::read_to_string(&log).expect("an access log");
+        let clients: Vec<&str> = told.lines().filter_map(|line| line.split(' ').next()).collect();
+        assert_eq!(clients, [expected, expected, "127.0.0.1", expected], "{server}");
+    }
+}
+
+#[test]
 fn an_answer_that_was_cut_tells_how_much_went_out() {
     let told = lines("common", |server| {
         let mut client = server.connect();

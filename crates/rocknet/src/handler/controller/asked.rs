@@ -83,7 +83,10 @@ impl host::Asked for Here<'_> {
             abi::VERSION => Some(request.version.as_str().as_bytes()),
             abi::SCHEME => Some(if self.origin.is_secure { b"https" } else { b"http" }),
             abi::CLIENT_ADDRESS => self.client().map(|(address, _)| address.as_bytes()),
-            abi::CLIENT_PORT => self.client().map(|(_, port)| port.as_bytes()),
+            abi::CLIENT_PORT => self
+                .client()
+                .map(|(_, port)| port.as_bytes())
+                .filter(|port| port != b"0"),
             abi::CLIENT_CERTIFICATE => self.origin.certificate.map(str::as_bytes),
             abi::TLS_VERSION => self.origin.tls_version.map(str::as_bytes),
             _ => None,

@@ -126,7 +126,10 @@ fn ends(params: &mut impl Sink, request: &Request<'_>, place: &Place<'_>) -> Res
     match place.client {
         Client::Ip { address, port } => {
             params.put(b"REMOTE_ADDR", address.to_canonical().to_string().as_bytes())?;
-            params.put(b"REMOTE_PORT", port.to_string().as_bytes())?;
+            // Proxies in front mostly do not tell it.
+            if port != 0 {
+                params.put(b"REMOTE_PORT", port.to_string().as_bytes())?;
+            }
         }
         // Scripts look for an address there, and this is whose it is.
         Client::Local => params.put(b"REMOTE_ADDR", b"127.0.0.1")?,

@@ -1,44 +1,105 @@
-//! Who a request is from, told to an upstream: `X-Forwarded-For`, `-Proto` and `-Host`.
+//! Who a request is from, told to an upstream: `X-Forwarded-For`, `-Proto` and `-Host`, and `Forwarded` (RFC 7239).
 
-use rocknet_config::model::Network;
+use rocknet_config::model::{Forwarded, Server, TrustedField};
 use rocknet_proto::fields::{Fields, Known};
+use rocknet_proto::request::Request;
+use rocknet_proto::semantics::forwarded;
 
-use crate::exchange::Client;
+use crate::exchange::{Client, Exchange};
+use crate::forwarded::{is_trusted, told};
 
-/// Values of the three fields.
+/// Values of the four fields; those that are empty are not sent.
+#[derive(Default)]
 pub struct Origin {
     pub client: Vec<u8>,
     pub proto: Vec<u8>,
     pub host: Vec<u8>,
+    pub forwarded: Vec<u8>,
 }
 
 impl Origin {
     /// What is told of a request: of one that a trusted proxy has passed on, what that says, with its own address added.
-    pub fn new(fields: Fields<'_>, authority: &[u8], client: Client, is_secure: bool, trusted: &[Network]) -> Origin {
-        let is_trusted = is_trusted(client, trusted);
-        let told = |name| fields.get(name).filter(|value| is_trusted && !value.is_empty());
-        let mut chain = Vec::new();
-        if is_trusted {
-            for value in fields.all(Known::XForwardedFor).filter(|value| !value.is_empty()) {
-                chain.extend_from_slice(value);
-                chain.extend_from_slice(b", ");
+    pub fn new(fields: Forwarded, view: &Request<'_>, exchange: &Exchange, server: &Server) -> Origin {
+        let peer = exchange.peer;
+        let own_proto: &[u8] = if exchange.secure.is_some() { b"https" } else { b"http" };
+        let said = is_trusted(server, peer).then(|| told(server, peer, view.fields));
+        let mut origin = Origin::default();
+        if fields.has_x_forwarded() {
+            if said.is_some() {
+                chain(view.fields, server.trusted_field, &mut origin.client);
             }
+            match peer {
+                Client::Ip { address, .. } => origin.client.extend(address.to_canonical().to_string().bytes()),
+                // There is no address, and this machine is where it came from.
+                Client::Local => origin.client.extend_from_slice(b"127.0.0.1"),
+            }
+            let (proto, host) = match &said {
+                Some(said) => (said.proto.as_deref(), said.host.as_deref()),
+                None => (None, None),
+            };
+            origin.proto = proto.unwrap_or(own_proto).to_vec();
+            origin.host = host.unwrap_or(view.authority).to_vec();
         }
-        match client {
-            Client::Ip { address, .. } => chain.extend_from_slice(address.to_canonical().to_string().as_bytes()),
-            // There is no address, and this machine is where it came from.
-            Client::Local => chain.extend_from_slice(b"127.0.0.1"),
+        if fields.has_standard() {
+            if let Some(said) = &said {
+                let first = (said.host.as_deref(), said.proto.as_deref());
+                steps(view.fields, server.trusted_field, first, &mut origin.forwarded);
+            }
+            let address = match peer {
+                Client::Ip { address, .. } => Some(address),
+                Client::Local => Some([127, 0, 0, 1].into()),
+            };
+            forwarded::write(&mut origin.forwarded, address, view.authority, own_proto);
         }
-        let proto: &[u8] = if is_secure { b"https" } else { b"http" };
-        Origin {
-            client: chain,
-            proto: told(Known::XForwardedProto).unwrap_or(proto).to_vec(),
-            host: told(Known::XForwardedHost).unwrap_or(authority).to_vec(),
+        origin
+    }
+}
+
+/// The list of addresses so far, as `X-Forwarded-For` has it.
+fn chain(fields: Fields<'_>, field: TrustedField, out: &mut Vec<u8>) {
+    let mut add = |value: &[u8]| {
+        out.extend_from_slice(value);
+        out.extend_from_slice(b", ");
+    };
+    match field {
+        TrustedField::XForwardedFor => {
+            let lines = fields.all(Known::XForwardedFor);
+            lines.filter(|value| !value.is_empty()).for_each(add);
+        }
+        TrustedField::Forwarded => {
+            for element in fields.all(Known::Forwarded).filter_map(forwarded::elements).flatten() {
+                match element.by_for.as_deref().and_then(forwarded::node) {
+                    Some(node) => add(node.address.to_canonical().to_string().as_bytes()),
+                    None => add(b"unknown"),
+                }
+            }
         }
     }
 }
 
-/// Whether what this peer says of clients is believed.
-pub fn is_trusted(client: Client, trusted: &[Network]) -> bool {
-    client.is_in(trusted)
+/// The same as elements of `Forwarded`. Of its forerunners nobody can say whose word the scheme and the host are; they
+/// are about what the client asked for, which is the first step.
+fn steps(fields: Fields<'_>, field: TrustedField, first: (Option<&[u8]>, Option<&[u8]>), out: &mut Vec<u8>) {
+    match field {
+        TrustedField::XForwardedFor => {
+            let lines = fields.all(Known::XForwardedFor);
+            let items = lines.flat_map(|line| line.split(|&byte| byte == b','));
+            let items = items.filter(|item| !item.trim_ascii().is_empty());
+            for (number, item) in items.enumerate() {
+                let (host, proto) = if number == 0 { first } else { (None, None) };
+                let address = forwarded::node(item).map(|node| node.address);
+                forwarded::write(out, address, host.unwrap_or_default(), proto.unwrap_or_default());
+            }
+        }
+        TrustedField::Forwarded => {
+            // What cannot be read as elements might run on into the one that is added.
+            let lines = fields.all(Known::Forwarded);
+            for line in lines.filter(|line| forwarded::elements(line).is_some_and(|all| !all.is_empty())) {
+                if !out.is_empty() {
+                    out.extend_from_slice(b", ");
+                }
+                out.extend_from_slice(line);
+            }
+        }
+    }
 }

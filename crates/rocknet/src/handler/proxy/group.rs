@@ -29,6 +29,7 @@ pub struct Proxy {
     pub(super) headers: Vec<(String, String)>,
     /// What paths begin with that is not passed on.
     pub(super) strip: Option<String>,
+    pub(super) forwarded: model::Forwarded,
     rules: Rules,
     slow_start_ms: u64,
     /// Requests that one server has at once, at most.
@@ -83,6 +84,7 @@ impl Proxy {
             sticky: model.sticky.clone(),
             headers: model.headers.clone().into_iter().collect(),
             strip: model.strip.clone(),
+            forwarded: model.forwarded,
             rules: Rules {
                 fails: model.fails,
                 window_ms: millis(model.fail_time),

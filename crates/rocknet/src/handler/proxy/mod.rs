@@ -89,8 +89,7 @@ async fn try_answer(
     around: &Around,
     last: &mut Option<Arc<Upstream>>,
 ) -> Result<Response, Trouble> {
-    let trusted = &around.snapshot.config.server.trusted_proxies;
-    let sent = request::Sent::new(proxy, &exchange, trusted);
+    let sent = request::Sent::new(proxy, &exchange, &around.snapshot.config.server);
     let view = exchange.request.view();
     let mut buffer = [0; 16];
     let is_secure = exchange.secure.is_some();

@@ -2,18 +2,19 @@
 
 use std::rc::Rc;
 
-use rocknet_config::model::Network;
+use rocknet_config::model::Server;
 use rocknet_proto::fields::{Field, Known, KnownSet};
 use rocknet_proto::h1::{ClientConnection, EncodeError, Length, RequestLine, connection_options};
 use rocknet_proto::method::Method;
 use rocknet_proto::request::{OwnedRequest, Version};
 
-use super::forwarded::{self, Origin};
+use super::forwarded::Origin;
 use super::group::Proxy;
 use super::switch::{Key, Wish};
 use super::target;
 use super::upstream::Upstream;
 use crate::exchange::Exchange;
+use crate::forwarded::is_trusted;
 
 /// Fields that are not passed on: those that frame a message or rule its connection (RFC 9110 §7.6.1), those that are
 /// written anew, and `Proxy`, in which an upstream by CGI would look for a proxy to use.
@@ -51,15 +52,8 @@ pub struct Sent<'p> {
 }
 
 impl<'p> Sent<'p> {
-    pub fn new(proxy: &'p Proxy, exchange: &Exchange, trusted: &[Network]) -> Sent<'p> {
+    pub fn new(proxy: &'p Proxy, exchange: &Exchange, server: &Server) -> Sent<'p> {
         let view = exchange.request.view();
-        let origin = Origin::new(
-            view.fields,
-            view.authority,
-            exchange.client,
-            exchange.secure.is_some(),
-            trusted,
-        );
         let told = view.fields.get(Known::ContentLength);
         let length = match told.and_then(|length| std::str::from_utf8(length).ok()?.parse().ok()) {
             _ if exchange.content.is_empty() => Length::None,
@@ -77,8 +71,8 @@ impl<'p> Sent<'p> {
             proxy,
             stripped,
             request: Rc::clone(&exchange.request),
-            origin,
-            is_trusted: forwarded::is_trusted(exchange.client, trusted),
+            origin: Origin::new(proxy.forwarded, &view, exchange, server),
+            is_trusted: is_trusted(server, exchange.peer),
             wish: Wish::of(&view).map(Rc::new),
             length,
         }
@@ -166,12 +160,13 @@ impl<'p> Sent<'p> {
                 .any(|(name, _)| field.eq_ignore_ascii_case(name.as_bytes()))
         };
         let passed = fields.lines().filter(is_passed).map(|field| (field.name, field.value));
-        let own: [(&[u8], &[u8]); 6] = [
+        let own: [(&[u8], &[u8]); 7] = [
             (b"Sec-WebSocket-Key", key),
             (b"Cookie", &cookie),
             (b"X-Forwarded-For", &self.origin.client),
             (b"X-Forwarded-Proto", &self.origin.proto),
             (b"X-Forwarded-Host", &self.origin.host),
+            (b"Forwarded", &self.origin.forwarded),
             (b"Via", via(view.version)),
         ];
         let own = own.into_iter().filter(|(_, value)| !value.is_empty());

@@ -143,7 +143,7 @@ impl<L: Link> Connection<L> {
                 request: &request,
                 owned,
                 content: request_content,
-                client: self.client,
+                peer: self.client,
                 secure: self.secure.as_ref(),
             };
             dispatch::slow(worker, site, arrival)

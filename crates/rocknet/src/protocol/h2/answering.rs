@@ -210,7 +210,7 @@ impl<L: Link> Connection<L> {
                 request,
                 owned,
                 content,
-                client: self.client,
+                peer: self.client,
                 secure: self.secure.as_ref(),
             };
             dispatch::slow(worker, site, arrival)

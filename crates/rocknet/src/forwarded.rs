@@ -1,0 +1,200 @@
+//! Whom a request is from: the other end of its connection, or whom trusted proxies name.
+//!
+//! Each proxy adds the address that it got the request from at the end of a list. So the list is read from its end, as
+//! far as those who wrote it are trusted: the first address that is not a trusted proxy's is the client's, and whatever
+//! stands before it is that client's own tale.
+
+use std::borrow::Cow;
+
+use rocknet_config::model::{Server, TrustedField};
+use rocknet_proto::fields::{Fields, Known};
+use rocknet_proto::semantics::forwarded::{self, Element};
+
+use crate::exchange::Client;
+
+/// What trusted proxies say of a request.
+pub struct Told<'a> {
+    pub client: Client,
+    /// The scheme that the client used, and the host it named, where that is said.
+    pub proto: Option<Cow<'a, [u8]>>,
+    pub host: Option<Cow<'a, [u8]>>,
+}
+
+/// Whom a request is from. `peer`: the other end of its connection.
+pub fn client(server: &Server, peer: Client, fields: Fields<'_>) -> Client {
+    match is_trusted(server, peer) {
+        false => peer,
+        true => told(server, peer, fields).client,
+    }
+}
+
+/// Whether what this one says of others is believed.
+pub fn is_trusted(server: &Server, peer: Client) -> bool {
+    peer.is_in(&server.trusted_proxies)
+}
+
+/// What is said of a request by a peer that is trusted.
+pub fn told<'a>(server: &Server, peer: Client, fields: Fields<'a>) -> Told<'a> {
+    let mut told = Told {
+        client: peer,
+        proto: None,
+        host: None,
+    };
+    match server.trusted_field {
+        TrustedField::XForwardedFor => {
+            let lines: Vec<&[u8]> = fields.all(Known::XForwardedFor).collect();
+            let items = lines.iter().rev().flat_map(|line| line.rsplit(|&byte| byte == b','));
+            for item in items.filter(|item| !item.trim_ascii().is_empty()) {
+                if !told.goes_on(server, item) {
+                    break;
+                }
+            }
+            told.proto = value(fields, Known::XForwardedProto);
+            told.host = value(fields, Known::XForwardedHost);
+        }
+        TrustedField::Forwarded => {
+            let lines: Vec<&[u8]> = fields.all(Known::Forwarded).collect();
+            'lines: for line in lines.iter().rev() {
+                let Some(elements) = forwarded::elements(line) else {
+                    break;
+                };
+                for element in elements.into_iter().rev() {
+                    let Element { by_for, host, proto } = element;
+                    // Whoever wrote this is trusted, though it may not say more than that there was somebody.
+                    (told.proto, told.host) = (proto, host);
+                    if !told.goes_on(server, by_for.as_deref().unwrap_or_default()) {
+                        break 'lines;
+                    }
+                }
+            }
+        }
+    }
+    told
+}
+
+impl Told<'_> {
+    /// Takes one more step back on the way of the request; `false`: it was the last that can be believed.
+    fn goes_on(&mut self, server: &Server, step: &[u8]) -> bool {
+        let Some(node) = forwarded::node(step) else {
+            return false;
+        };
+        self.client = Client::Ip {
+            address: node.address,
+            port: node.port.unwrap_or(0),
+        };
+        is_trusted(server, self.client)
+    }
+}
+
+fn value<'a>(fields: Fields<'a>, name: Known) -> Option<Cow<'a, [u8]>> {
+    fields.get(name).filter(|value| !value.is_empty()).map(Cow::Borrowed)
+}
+
+#[cfg(test)]
+mod tests {
+    use rocknet_config::model::Network;
+    use rocknet_proto::request::{OwnedRequest, Version};
+
+    use super::*;
+
+    fn server(field: TrustedField) -> Server {
+        let network = |ip: [u8; 4], length| Network::Ip { ip: ip.into(), length };
+        Server {
+            trusted_proxies: vec![network([10, 0, 0, 0], 8), Network::Unix],
+            trusted_field: field,
+            ..Server::default()
+        }
+    }
+
+    fn told_by(peer: &str, field: TrustedField, lines: &[&str]) -> String {
+        let peer = match peer {
+            "unix" => Client::Local,
+            address => Client::Ip {
+                address: address.parse().expect("an address"),
+                port: 7,
+            },
+        };
+        let fields: Vec<(Known, &[u8])> = lines
+            .iter()
+            .filter_map(|line| line.split_once(": "))
+            .filter_map(|(name, value)| Some((Known::from_name(name.as_bytes())?, value.as_bytes())))
+            .collect();
+        let request = OwnedRequest::get(Version::Http11, b"h", b"/", &fields);
+        client(&server(field), peer, request.view().fields).to_string()
+    }
+
+    #[test]
+    fn lists_are_read_from_their_end_as_far_as_they_are_believed() {
+        for (peer, lines, expected) in [
+            ("10.0.0.1", &[][..], "10.0.0.1"),
+            ("10.0.0.1", &["X-Forwarded-For: 192.0.2.1"], "192.0.2.1"),
+            ("192.0.2.9", &["X-Forwarded-For: 192.0.2.1"], "192.0.2.9"),
+            ("unix", &["X-Forwarded-For: 192.0.2.1"], "192.0.2.1"),
+            (
+                "10.0.0.1",
+                &["X-Forwarded-For: 1.1.1.1, 192.0.2.1, 10.0.0.3"],
+                "192.0.2.1",
+            ),
+            (
+                "10.0.0.1",
+                &["X-Forwarded-For: 1.1.1.1", "X-Forwarded-For: 192.0.2.1,10.0.0.3"],
+                "192.0.2.1",
+            ),
+            (
+                "10.0.0.1",
+                &["X-Forwarded-For: 192.0.2.1", "X-Forwarded-For: , ,"],
+                "192.0.2.1",
+            ),
+            ("10.0.0.1", &["X-Forwarded-For: 10.0.0.9, 10.0.0.8"], "10.0.0.9"),
+            (
+                "10.0.0.1",
+                &["X-Forwarded-For: 192.0.2.1, nonsense, 10.0.0.8"],
+                "10.0.0.8",
+            ),
+            ("10.0.0.1", &["X-Forwarded-For: 2001:db8::1"], "2001:db8::1"),
+            ("10.0.0.1", &["X-Forwarded-For: [2001:db8::1]:80"], "2001:db8::1"),
+            ("10.0.0.1", &["Forwarded: for=192.0.2.1"], "10.0.0.1"),
+        ] {
+            assert_eq!(
+                told_by(peer, TrustedField::XForwardedFor, lines),
+                expected,
+                "{peer} {lines:?}"
+            );
+        }
+        for (peer, lines, expected) in [
+            ("10.0.0.1", &["Forwarded: for=192.0.2.1"][..], "192.0.2.1"),
+            ("192.0.2.9", &["Forwarded: for=192.0.2.1"], "192.0.2.9"),
+            (
+                "10.0.0.1",
+                &[
+                    "Forwarded: for=1.1.1.1, for=\"[2001:db8::1]:99\"",
+                    "Forwarded: for=10.2.2.2",
+                ],
+                "2001:db8::1",
+            ),
+            ("10.0.0.1", &["Forwarded: for=192.0.2.1, for=_hidden"], "10.0.0.1"),
+            (
+                "10.0.0.1",
+                &["Forwarded: for=192.0.2.1, for=unknown, for=10.0.0.8"],
+                "10.0.0.8",
+            ),
+            (
+                "10.0.0.1",
+                &["Forwarded: for=\"evil", "Forwarded: for=192.0.2.1"],
+                "192.0.2.1",
+            ),
+            (
+                "10.0.0.1",
+                &["Forwarded: for=192.0.2.1", "Forwarded: for=\"evil, for=10.0.0.2"],
+                "10.0.0.1",
+            ),
+            ("10.0.0.1", &["X-Forwarded-For: 192.0.2.1"], "10.0.0.1"),
+        ] {
+            assert_eq!(
+                told_by(peer, TrustedField::Forwarded, lines),
+                expected,
+                "{peer} {lines:?}"
+            );
+        }
+    }
+}
