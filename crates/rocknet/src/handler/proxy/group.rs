@@ -169,10 +169,14 @@ impl Proxy {
         if well.is_empty() {
             return Err(Trouble::Sick);
         }
-        let admitted = |member: &&&Member| Some(member.upstream.id) != but && member.upstream.admits(now_ms);
+        let untried = |member: &&&Member| Some(member.upstream.id) != but;
+        let admitted = |member: &&&Member| untried(member) && member.upstream.admits(now_ms);
         let mut able: Vec<&Member> = well.iter().filter(admitted).copied().collect();
         if able.is_empty() {
-            // Better one that failed a while ago than none.
+            // Better one that failed a while ago than the one that failed just now, and better that one than none.
+            able = well.iter().filter(untried).copied().collect();
+        }
+        if able.is_empty() {
             able = well;
         }
         let candidates: Vec<Candidate> = able
@@ -240,4 +244,57 @@ impl Proxy {
 
 fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rocknet_config::model::{Host, Upstream as To, Weighted};
+
+    /// Two servers of which each request has its own.
+    fn two() -> Proxy {
+        let to = (1..=2).map(|port| Weighted {
+            upstream: To {
+                host: Host::Address([127, 0, 0, 9].into(), port),
+            },
+            weight: 1,
+        });
+        Proxy::new(&model::Proxy {
+            balance: Balance::Uri,
+            ..model::Proxy::to(to.collect())
+        })
+    }
+
+    /// Where a request goes; `but`: where it was.
+    fn chosen(proxy: &Proxy, key: u32, but: Option<u32>) -> u32 {
+        let key = key.to_le_bytes();
+        let asked = Asked {
+            key: Some(&key),
+            sticky: None,
+            priority: Priority::Normal,
+        };
+        let place = proxy.choose(&asked, but, 1, || 0);
+        place.map(|place| place.upstream.id).expect("a place")
+    }
+
+    #[test]
+    fn who_was_tried_is_passed_over_for_one_that_failed_before() {
+        let proxy = two();
+        for resting in [&[][..], &[0], &[1], &[0, 1]] {
+            for member in &proxy.members {
+                proxy.succeeded(&member.upstream, 0);
+            }
+            for &member in resting {
+                for _ in 0..proxy.rules.fails {
+                    proxy.failed(&proxy.members[member].upstream, 0);
+                }
+            }
+            for key in 0..20 {
+                let first = chosen(&proxy, key, None);
+                let well = |id| !resting.iter().any(|&member| proxy.members[member].upstream.id == id);
+                assert!(well(first) || resting.len() == 2, "{resting:?}");
+                assert_ne!(chosen(&proxy, key, Some(first)), first, "{resting:?}");
+            }
+        }
+    }
 }
