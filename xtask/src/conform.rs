@@ -11,6 +11,7 @@ mod push;
 mod server;
 mod slow;
 mod trusted;
+mod upstreams;
 mod visitor;
 mod websocket;
 mod wordpress;
@@ -62,6 +63,8 @@ enum Step {
     Wordpress,
     /// phpMyAdmin over HTTP/2, with a MariaDB of its own
     Phpmyadmin,
+    /// gunicorn, uvicorn and Node behind the proxy, restarted under load
+    Upstreams,
     /// slowhttptest: slow heads, bodies, ranges and readers; takes minutes
     Slow,
 }
@@ -109,9 +112,10 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     if wanted(Step::Hpack) {
         steps.step("hpack", hpack::run);
     }
-    let applications: [(&'static str, Step, Work); 2] = [
+    let applications: [(&'static str, Step, Work); 3] = [
         ("wordpress", Step::Wordpress, wordpress::run),
         ("phpmyadmin", Step::Phpmyadmin, phpmyadmin::run),
+        ("upstreams", Step::Upstreams, upstreams::run),
     ];
     if applications.iter().any(|(_, step, _)| wanted(*step)) {
         packages::need(Chore::Applications)?;

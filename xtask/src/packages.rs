@@ -111,7 +111,14 @@ const PACKAGES: &[Package] = &[
         "pip3",
         "python3-pip",
         &[Conform],
-        "brings the HPACK of Python, which ours is held against",
+        "brings the HPACK of Python, which ours is held against, and servers in Python",
+    ),
+    package("node", "nodejs", &[Applications], "a server to be passed on to"),
+    package(
+        "/usr/share/nodejs/ws/package.json",
+        "node-ws",
+        &[Applications],
+        "WebSocket in that server",
     ),
     package(
         "slowhttptest",

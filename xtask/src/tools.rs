@@ -1,7 +1,8 @@
-//! Programs of others that tests run and no system packages: built from source, once, into the target folder.
+//! What tests run of others and no system has as a package: brought once, by Go or Python, into the target folder.
 
 use crate::command::{command, find, output};
 use crate::{Failure, repository};
+use std::fs;
 use std::path::PathBuf;
 
 /// A program written in Go, of one version for everybody.
@@ -42,6 +43,27 @@ const PEBBLE: [Tool; 2] = [
 /// Builds Pebble where it is not there yet; its tests look for it in the target folder.
 pub fn pebble() -> Result<(), Failure> {
     PEBBLE.iter().try_for_each(|tool| tool.path().map(drop))
+}
+
+/// Installs packages of Python into a folder of the target folder, once, and says where: `PYTHONPATH` for who uses them.
+pub fn python_packages(name: &str, packages: &[&str]) -> Result<PathBuf, Failure> {
+    let tools = repository::target().join("tools");
+    let folder = tools.join(format!("python-{name}"));
+    // Other versions than the ones that lie there are other packages.
+    let list = packages.join("\n");
+    let written = folder.join("packages.txt");
+    if fs::read_to_string(&written).is_ok_and(|there| there == list) {
+        return Ok(folder);
+    }
+    if folder.exists() {
+        fs::remove_dir_all(&folder)?;
+    }
+    println!("installing {}", packages.join(", "));
+    let mut pip = command("python3");
+    pip.args(["-m", "pip", "install", "--quiet", "--target"]);
+    output(pip.arg(&folder).args(packages))?;
+    fs::write(written, list)?;
+    Ok(folder)
 }
 
 impl Tool {

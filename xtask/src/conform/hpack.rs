@@ -1,7 +1,7 @@
 //! HPACK against another implementation, both ways: thousands of blocks through tables that stay.
 
 use crate::command::{cargo, command, output, run as run_command};
-use crate::{Failure, repository};
+use crate::{Failure, repository, tools};
 use std::fs;
 
 /// The other implementation, of one version for everybody.
@@ -19,12 +19,7 @@ pub fn run() -> Result<(), Failure> {
         "--example",
         "hpack_pipe",
     ]))?;
-    let packages = repository::target().join("tools/python");
-    if !packages.join("hpack").is_dir() {
-        let mut pip = command("python3");
-        pip.args(["-m", "pip", "install", "--quiet", PACKAGE, "--target"]);
-        output(pip.arg(&packages))?;
-    }
+    let packages = tools::python_packages("hpack", &[PACKAGE])?;
     let folder = tempfile::tempdir()?;
     let script = folder.path().join("field_blocks.py");
     fs::write(&script, SCRIPT)?;

@@ -82,7 +82,7 @@ impl Drop for Server {
 }
 
 /// The URL in a line of start-up.
-fn url(line: &str) -> Option<&str> {
+pub fn url(line: &str) -> Option<&str> {
     line.split_whitespace()
         .find(|word| SCHEMES.iter().any(|scheme| word.starts_with(scheme)))
 }

@@ -1,11 +1,11 @@
-//! A visitor of a website: curl over HTTP/2, with cookies that it keeps from page to page.
+//! A visitor of a website: curl, over HTTP/2 unless told otherwise, with cookies that it keeps from page to page.
 
 use super::server::Server;
 use crate::Failure;
-use crate::command::output;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::rc::Rc;
 
 /// Seconds that an answer may take: installing an application is slow on a busy machine.
 const PATIENCE: &str = "120";
@@ -16,8 +16,10 @@ const SHOWN: usize = 4000;
 
 pub struct Visitor {
     url: String,
-    folder: tempfile::TempDir,
+    folder: Rc<tempfile::TempDir>,
     roots: PathBuf,
+    /// The option of curl for the version of HTTP.
+    version: &'static str,
 }
 
 /// What a visitor was shown.
@@ -31,13 +33,29 @@ pub struct Page {
 }
 
 impl Visitor {
-    /// A visitor of `server` who trusts the certificates below its `state` folder, and has no cookies yet.
+    /// A visitor of `server` who trusts the local CA below its `state` folder, and has no cookies yet.
     pub fn new(server: &Server, state: &Path) -> Result<Self, Failure> {
         Ok(Self {
             url: server.url(""),
-            folder: tempfile::tempdir()?,
+            folder: Rc::new(tempfile::tempdir()?),
             roots: state.join("local/ca.pem"),
+            version: "--http2",
         })
+    }
+
+    /// The same visitor by another version of HTTP.
+    pub fn by(&self, version: &'static str) -> Self {
+        Self {
+            url: self.url.clone(),
+            folder: Rc::clone(&self.folder),
+            roots: self.roots.clone(),
+            version,
+        }
+    }
+
+    /// The file of certificates that are trusted.
+    pub fn roots(&self) -> &Path {
+        &self.roots
     }
 
     /// The whole URL of a path; one that is whole stays as it is.
@@ -67,29 +85,48 @@ impl Visitor {
 
     /// Asks with more options of curl.
     pub fn ask(&self, path: &str, options: &[&str]) -> Result<Page, Failure> {
-        let url = self.url(path);
+        self.page(path, self.curl(path, options).stdin(Stdio::null()))
+    }
+
+    /// A curl that asks, and prints content and what is told of the answer.
+    pub fn curl(&self, path: &str, options: &[&str]) -> Command {
         let cookies = self.folder.path().join("cookies");
-        let content = self.folder.path().join("content");
-        // A page without content leaves no file.
-        fs::write(&content, "")?;
         let mut curl = Command::new("curl");
-        curl.args(["-sS", "--http2", "--path-as-is", "--max-time", PATIENCE, "-w", TOLD]);
+        curl.args(["-sS", "--path-as-is", "--max-time", PATIENCE, "-w", TOLD, self.version]);
         curl.arg("--cacert").arg(&self.roots);
         curl.arg("-b").arg(&cookies).arg("-c").arg(&cookies);
-        let said = output(curl.arg("-o").arg(&content).args(options).arg(&url))?;
+        curl.args(options).arg(self.url(path));
+        curl
+    }
+
+    /// Runs such a curl, its content put aside: what it was shown.
+    pub fn page(&self, path: &str, curl: &mut Command) -> Result<Page, Failure> {
+        let url = self.url(path);
+        // A page without content leaves no file.
+        fs::write(self.content(), "")?;
+        let run = curl.arg("-o").arg(self.content()).output()?;
+        let said = String::from_utf8_lossy(&run.stdout);
+        if !run.status.success() {
+            let why = String::from_utf8_lossy(&run.stderr);
+            return Err(format!("{url}: {}", why.trim()).into());
+        }
         let mut told = said.lines();
         let mut next = || told.next().unwrap_or_default();
         let version = next();
-        if version != "2" {
-            return Err(format!("{url} came by HTTP/{version}, not 2").into());
+        if version != self.version.trim_start_matches("--http") {
+            return Err(format!("{url} came by HTTP/{version}, not by {}", self.version).into());
         }
         Ok(Page {
             status: next().parse()?,
             location: next().to_owned(),
             media_type: next().to_owned(),
-            content: fs::read(&content)?,
+            content: fs::read(self.content())?,
             url,
         })
+    }
+
+    fn content(&self) -> PathBuf {
+        self.folder.path().join("content")
     }
 }
 

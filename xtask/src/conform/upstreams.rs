@@ -1,0 +1,183 @@
+//! What applications in Python and Node run on, behind the proxy: gunicorn by a socket file, uvicorn and Node by ports.
+//! Content both ways, events, kept connections, WebSocket, and restarts under load.
+
+mod load;
+mod restart;
+mod upstream;
+
+use self::upstream::{KINDS, Kind, Upstream};
+use super::server::Server;
+use super::visitor::Visitor;
+use crate::command::{command, output};
+use crate::{Failure, tools};
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
+
+/// The servers in Python, and the client of WebSocket; of one version for everybody.
+const PACKAGES: &[&str] = &["gunicorn==27.0.1", "uvicorn==0.54.0", "websockets==16.0"];
+/// A site that is asked over HTTP/1.1 and HTTP/2.
+const SITE: &str = "[site.localhost]\nlisten = \"https://127.0.0.1:0\"\ntls = \"local\"\n";
+const VERSIONS: [&str; 2] = ["--http2", "--http1.1"];
+/// Content that is sent: more than all buffers on its way.
+const CONTENT: usize = 10_000_000;
+/// What `/pieces` answers: the numbers below this one in four digits, each this many times.
+const PIECES: usize = 1000;
+const TIMES: usize = 250;
+/// Requests on one connection of a client, and how many connections to the server they may take at most. One would do, but on
+/// a busy machine one is too old now and then.
+const REQUESTS: usize = 300;
+const CONNECTIONS: u32 = 10;
+/// As many lines of the log as help to find out why something failed.
+const SHOWN: usize = 20;
+/// The longest wait for an event: far more than it takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub fn run(program: &Path) -> Result<(), Failure> {
+    let packages = tools::python_packages("upstreams", PACKAGES)?;
+    let home = tempfile::tempdir()?;
+    for (name, text) in upstream::PROGRAMS {
+        fs::write(home.path().join(name), text)?;
+    }
+    let place = Place {
+        program,
+        packages: &packages,
+        home: home.path(),
+    };
+    for kind in KINDS {
+        exchange(&place, kind).map_err(|wrong| format!("{}: {wrong}", kind.name))?;
+        restart::alone(&place, kind)?;
+        restart::in_turn(&place, kind)?;
+    }
+    Ok(())
+}
+
+/// What all parts of the step need.
+struct Place<'a> {
+    program: &'a Path,
+    packages: &'a Path,
+    home: &'a Path,
+}
+
+impl Place<'_> {
+    fn upstream(&self, kind: &'static Kind, name: &str) -> Result<Upstream, Failure> {
+        Upstream::start(kind, name, self.home, self.packages)
+    }
+
+    /// The last lines that the built server wrote into its error log.
+    fn errors(&self) -> String {
+        let text = fs::read_to_string(self.home.join("errors.log")).unwrap_or_default();
+        let lines: Vec<_> = text.lines().rev().take(SHOWN).collect();
+        lines.into_iter().rev().collect::<Vec<_>>().join("\n")
+    }
+
+    /// The built server, with all that `site` is asked passed on to these.
+    fn serve(&self, site: &str, upstreams: &[&Upstream]) -> Result<Server, Failure> {
+        let to: Vec<_> = upstreams
+            .iter()
+            .map(|upstream| format!("\"{}\"", upstream.url()))
+            .collect();
+        let settings = format!(
+            "[server]\nstate = \"state\"\n[log]\nerrors = \"errors.log\"\n{site}proxy = [{}]\n",
+            to.join(", ")
+        );
+        fs::write(self.home.join("rocknet.toml"), settings)?;
+        Server::start(self.program, &["run"], self.home)
+    }
+}
+
+/// What one client after the other may ask.
+fn exchange(place: &Place<'_>, kind: &'static Kind) -> Result<(), Failure> {
+    let upstream = place.upstream(kind, "one")?;
+    let server = place.serve(SITE, &[&upstream])?;
+    let visitor = Visitor::new(&server, &place.home.join("state"))?;
+    for version in VERSIONS {
+        let visitor = visitor.by(version);
+        visitor.get("/hello")?.expect(200, &["hello"])?;
+        visitor.get("/nowhere")?.expect(404, &["nothing here"])?;
+        let page = visitor.get("/pieces")?;
+        let pieces = (0..PIECES).map(|number| format!("{number:04}").repeat(TIMES));
+        if page.text() != pieces.collect::<String>() {
+            return Err(page.wrong("other pieces"));
+        }
+        content(place, &visitor)?;
+        events(&visitor)?;
+        println!("{} {version}: content, pieces, events", kind.name);
+    }
+    if kind.counts {
+        kept(&visitor.by("--http1.1"))?;
+    }
+    if kind.websocket {
+        let url = visitor.url("/echo").replace("https://", "wss://");
+        let mut client = command("python3");
+        client.arg(place.home.join("sockets.py")).arg(&url).arg(visitor.roots());
+        output(client.env("PYTHONPATH", place.packages))?;
+        println!("{}: WebSocket", kind.name);
+    }
+    Ok(())
+}
+
+/// Sent with its length, and so that nobody knows the length before the end.
+fn content(place: &Place<'_>, visitor: &Visitor) -> Result<(), Failure> {
+    let file = place.home.join("content");
+    let bytes: Vec<u8> = (0..CONTENT).map(|at| (at * 31 + at / 251) as u8).collect();
+    fs::write(&file, &bytes)?;
+    let digest = output(Command::new("sha256sum").arg(&file))?;
+    let expected = format!("{CONTENT} {}", digest.split(' ').next().unwrap_or_default());
+    let told = format!("@{}", file.display());
+    visitor
+        .ask("/digest", &["--data-binary", &told])?
+        .expect(200, &[&expected])?;
+    let mut curl = visitor.curl("/digest", &["-X", "POST", "-T", "-"]);
+    let said = visitor.page("/digest", curl.stdin(File::open(&file)?))?;
+    said.expect(200, &[&expected])?;
+    Ok(())
+}
+
+/// The second event is sent after somebody has seen the first one, so it is seen at all only where nothing holds it up.
+fn events(visitor: &Visitor) -> Result<(), Failure> {
+    let mut curl = visitor.curl("/events", &["-N"]);
+    let mut child = curl.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+    let (line, lines) = channel();
+    if let Some(output) = child.stdout.take() {
+        thread::spawn(move || {
+            for read in BufReader::new(output).lines().map_while(Result::ok) {
+                let _ = line.send(read);
+            }
+        });
+    }
+    let seen = || loop {
+        match lines.recv_timeout(PATIENCE) {
+            Ok(line) if line.is_empty() => {}
+            other => return other.unwrap_or_default(),
+        }
+    };
+    let first = seen();
+    visitor.get("/go")?.expect(200, &["gone"])?;
+    let second = seen();
+    let _ = child.kill();
+    child.wait()?;
+    if (first.as_str(), second.as_str()) == ("data: first", "data: second") {
+        return Ok(());
+    }
+    Err(format!("the events were {first:?} and {second:?}").into())
+}
+
+/// Many requests of one client take few connections to the server.
+fn kept(visitor: &Visitor) -> Result<(), Failure> {
+    let count = || -> Result<u32, Failure> { Ok(visitor.get("/connections")?.text().parse()?) };
+    let before = count()?;
+    let mut curl = visitor.curl(&format!("/hello?[1-{REQUESTS}]"), &["-o", "/dev/null"]);
+    let said = output(&mut curl)?;
+    let good = said.lines().filter(|line| *line == "200").count();
+    let taken = count()? - before;
+    if good != REQUESTS || taken > CONNECTIONS {
+        return Err(format!("{good} of {REQUESTS} were answered, by {taken} connections").into());
+    }
+    println!("{REQUESTS} requests took {taken} connections");
+    Ok(())
+}

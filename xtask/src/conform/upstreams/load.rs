@@ -1,0 +1,154 @@
+//! Clients that ask for `/hello` without a pause, each on a connection that it keeps, and note what they get and when.
+
+use crate::Failure;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// How many at once.
+const CLIENTS: usize = 8;
+/// The longest wait for one answer.
+const PATIENCE: Duration = Duration::from_secs(60);
+const STEP: Duration = Duration::from_millis(5);
+/// Between an answer that was none and the next request: a server that is away is asked often, not as often as can be.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// An answer other than 200 with what `/hello` says.
+#[derive(Clone, Debug)]
+pub struct Trouble {
+    pub asked: Instant,
+    pub answered: Instant,
+    pub what: String,
+}
+
+/// A load that goes on until it is finished.
+pub struct Load {
+    shared: Arc<Shared>,
+    clients: Vec<JoinHandle<Vec<Trouble>>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    over: AtomicBool,
+    good: AtomicUsize,
+    bad: AtomicUsize,
+}
+
+impl Load {
+    pub fn start(port: u16) -> Self {
+        let shared = Arc::new(Shared::default());
+        let clients = (0..CLIENTS).map(|_| {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || client(port, &shared))
+        });
+        Self {
+            clients: clients.collect(),
+            shared,
+        }
+    }
+
+    /// Waits for so many more good answers.
+    pub fn wait_good(&self, more: usize) -> Result<(), Failure> {
+        wait(&self.shared.good, more, "good answers")
+    }
+
+    /// Waits for so much more trouble.
+    pub fn wait_bad(&self, more: usize) -> Result<(), Failure> {
+        wait(&self.shared.bad, more, "bad answers")
+    }
+
+    /// Ends it: how many answers were good, and all that were not.
+    pub fn finish(mut self) -> Result<(usize, Vec<Trouble>), Failure> {
+        self.shared.over.store(true, Ordering::Relaxed);
+        let mut all = Vec::new();
+        for client in self.clients.drain(..) {
+            all.extend(client.join().map_err(|_| "a client of the load panicked")?);
+        }
+        Ok((self.shared.good.load(Ordering::Relaxed), all))
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        self.shared.over.store(true, Ordering::Relaxed);
+    }
+}
+
+fn wait(count: &AtomicUsize, more: usize, what: &str) -> Result<(), Failure> {
+    let goal = count.load(Ordering::Relaxed) + more;
+    let started = Instant::now();
+    while count.load(Ordering::Relaxed) < goal {
+        if started.elapsed() > PATIENCE {
+            let now = count.load(Ordering::Relaxed);
+            return Err(format!("the load waits in vain for {what}: {now} of {goal}").into());
+        }
+        thread::sleep(STEP);
+    }
+    Ok(())
+}
+
+fn client(port: u16, shared: &Shared) -> Vec<Trouble> {
+    let mut troubles = Vec::new();
+    let mut connection = None;
+    while !shared.over.load(Ordering::Relaxed) {
+        let asked = Instant::now();
+        let what = match ask(&mut connection, port) {
+            Ok((200, content)) if content == b"hello" => {
+                shared.good.fetch_add(1, Ordering::Relaxed);
+                continue;
+            }
+            Ok((status, _)) => status.to_string(),
+            Err(error) => {
+                connection = None;
+                error.to_string()
+            }
+        };
+        let answered = Instant::now();
+        troubles.push(Trouble { asked, answered, what });
+        shared.bad.fetch_add(1, Ordering::Relaxed);
+        thread::sleep(PAUSE);
+    }
+    troubles
+}
+
+/// Asks on the connection, or on a new one, and reads the whole answer.
+fn ask(connection: &mut Option<BufReader<TcpStream>>, port: u16) -> io::Result<(u16, Vec<u8>)> {
+    let stream = match connection {
+        Some(stream) => stream,
+        None => {
+            let stream = TcpStream::connect_timeout(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)), PATIENCE)?;
+            stream.set_read_timeout(Some(PATIENCE))?;
+            stream.set_nodelay(true)?;
+            connection.insert(BufReader::new(stream))
+        }
+    };
+    stream
+        .get_mut()
+        .write_all(b"GET /hello HTTP/1.1\r\nHost: localhost\r\n\r\n")?;
+    let (mut status, mut length) = (None, None);
+    let mut line = String::new();
+    loop {
+        line.clear();
+        if stream.read_line(&mut line)? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let text = line.trim_end().to_ascii_lowercase();
+        if text.is_empty() {
+            break;
+        }
+        if status.is_none() {
+            status = text.split(' ').nth(1).and_then(|status| status.parse().ok());
+        } else if let Some(value) = text.strip_prefix("content-length:") {
+            length = value.trim().parse::<usize>().ok();
+        }
+    }
+    let (Some(status), Some(length)) = (status, length) else {
+        return Err(io::Error::other("an answer without status or length"));
+    };
+    let mut content = vec![0; length];
+    stream.read_exact(&mut content)?;
+    Ok((status, content))
+}

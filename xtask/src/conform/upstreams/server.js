@@ -1,0 +1,72 @@
+// What every upstream of this step answers, by Node, and an echo by WebSocket (the package `ws`).
+'use strict';
+const { createHash } = require('node:crypto');
+const { createServer } = require('node:http');
+const { WebSocketServer } = require('ws');
+
+const PIECES = 1000;
+let connections = 0;
+let go = () => {};
+
+const answers = {
+  '/hello': (_, response) => answer(response, 'hello'),
+  '/connections': (_, response) => answer(response, String(connections)),
+  '/digest': (request, response) => {
+    const digest = createHash('sha256');
+    let length = 0;
+    request.on('data', (piece) => {
+      digest.update(piece);
+      length += piece.length;
+    });
+    request.on('end', () => answer(response, `${length} ${digest.digest('hex')}`));
+  },
+  '/pieces': (_, response) => {
+    response.writeHead(200, { 'Content-Type': 'application/octet-stream' });
+    let number = 0;
+    const more = () => {
+      while (number < PIECES) {
+        const piece = String(number++).padStart(4, '0').repeat(250);
+        if (!response.write(piece)) return response.once('drain', more);
+      }
+      response.end();
+    };
+    more();
+  },
+  '/go': (_, response) => {
+    go();
+    answer(response, 'gone');
+  },
+  // The second event is not there before somebody who has seen the first asked for /go.
+  '/events': (_, response) => {
+    go = () => response.end('data: second\n\n');
+    response.writeHead(200, { 'Content-Type': 'text/event-stream' });
+    response.write('data: first\n\n');
+  },
+};
+
+function answer(response, content, status = 200) {
+  response.writeHead(status, { 'Content-Type': 'text/plain', 'Content-Length': content.length });
+  response.end(content);
+}
+
+const server = createServer((request, response) => {
+  const known = answers[request.url.split('?')[0]] ?? (() => answer(response, 'nothing here', 404));
+  known(request, response);
+});
+server.on('connection', () => connections++);
+
+const sockets = new WebSocketServer({ server, perMessageDeflate: true, handleProtocols: (offered) => [...offered].pop() });
+sockets.on('connection', (socket) => {
+  socket.on('message', (data, isBinary) => {
+    if (!isBinary && data.toString() === 'close') return socket.close(4001, 'as you wish');
+    socket.send(data, { binary: isBinary });
+  });
+});
+
+server.listen(Number(process.argv[2]), '127.0.0.1', () => {
+  console.log(`listening on http://127.0.0.1:${server.address().port}`);
+});
+process.on('SIGTERM', () => {
+  sockets.close();
+  server.close(() => process.exit(0));
+});
