@@ -85,6 +85,18 @@ const PACKAGES: &[Package] = &[
         "runs scripts where there is no php-fpm",
     ),
     package(
+        "uwsgi_python3",
+        "uwsgi-plugin-python3",
+        &[Test],
+        "runs Python that is asked by FastCGI, SCGI and uwsgi",
+    ),
+    package(
+        "fcgiwrap",
+        "fcgiwrap",
+        &[Test],
+        "an application by FastCGI that has one process",
+    ),
+    package(
         "gcc",
         "gcc",
         &[Test],

@@ -1,6 +1,8 @@
 //! From the configuration as written to the configuration as meant: every finding with its place, in one pass.
 
 mod acme;
+mod address;
+mod application;
 mod cgi;
 mod clash;
 mod controller;

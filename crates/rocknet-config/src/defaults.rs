@@ -148,6 +148,7 @@ impl Default for Settings {
             symlinks: Symlinks::Inside,
             php: None,
             proxy: None,
+            application: None,
             controller: None,
             run_on: RunOn::Worker,
             cgi: None,

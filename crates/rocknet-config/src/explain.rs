@@ -170,6 +170,10 @@ fn each_setting(settings: &Settings, add: &mut dyn FnMut(&str, String)) {
             list(proxy.to.iter().map(|upstream| quoted(&upstream.upstream.to_string()))),
         );
     }
+    if let Some(application) = &settings.application {
+        let places = application.to.iter().map(|host| quoted(&host.to_string()));
+        add(application.protocol.key(), list(places));
+    }
     add("index", list(settings.index.iter().map(|name| quoted(name))));
     add("browse", settings.browse.to_string());
     if !settings.try_paths.is_empty() {

@@ -1,6 +1,7 @@
 //! The table of keys: one entry per key feeds the check, the reference page, the JSON Schema and the forms of the GUI.
 
 mod acme;
+mod application;
 mod cache;
 mod controller;
 mod later;
@@ -53,6 +54,7 @@ pub enum Scope {
     Proxy,
     Upstream,
     Health,
+    Application,
 }
 
 /// What a value may be.
@@ -139,6 +141,7 @@ pub fn all() -> impl Iterator<Item = &'static Key> {
         tls::KEYS,
         acme::KEYS,
         proxy::KEYS,
+        application::KEYS,
         controller::KEYS,
         later::KEYS,
     ]
@@ -228,6 +231,7 @@ impl Scope {
         Scope::Proxy,
         Scope::Upstream,
         Scope::Health,
+        Scope::Application,
     ];
 
     /// How its header is written.
@@ -253,6 +257,7 @@ impl Scope {
             Scope::Proxy => "a place's proxy",
             Scope::Upstream => "a server of a proxy",
             Scope::Health => "a proxy's health",
+            Scope::Application => "an application",
         }
     }
 }

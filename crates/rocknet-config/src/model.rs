@@ -1,6 +1,7 @@
 //! The configuration as meant: what the server acts on, every default filled in, every reference resolved.
 
 mod acme;
+mod application;
 mod controller;
 mod php;
 mod proxy;
@@ -12,6 +13,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use acme::{Acme, AcmeCa, Challenge, Dns, DnsZone, Secret, SharedKey};
+pub use application::{Application, Protocol};
 pub use controller::{Controller, RunOn};
 pub use php::{Php, PhpVersion};
 pub use proxy::{Balance, Forwarded, Health, Host, Network, Proxy, TrustedField, Upstream, Weighted};
@@ -319,6 +321,8 @@ pub struct Settings {
     pub php: Option<Php>,
     /// Who answers in this server's place.
     pub proxy: Option<Proxy>,
+    /// An application that answers in place of files.
+    pub application: Option<Application>,
     /// Answers in place of files.
     pub controller: Option<Controller>,
     pub run_on: RunOn,

@@ -31,6 +31,8 @@ pub enum SiteKind {
     Files,
     /// Other servers, which everything is passed on to.
     Proxy,
+    /// An application, by FastCGI, SCGI or uwsgi.
+    Application,
     /// Redirects alone.
     Redirect,
     /// The page of a fresh installation.
@@ -46,6 +48,7 @@ impl SiteKind {
         match self {
             SiteKind::Files => "files",
             SiteKind::Proxy => "proxy",
+            SiteKind::Application => "application",
             SiteKind::Redirect => "redirect",
             SiteKind::Welcome => "welcome",
             SiteKind::Other => "other",

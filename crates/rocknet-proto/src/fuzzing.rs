@@ -4,6 +4,7 @@
 
 mod conversation;
 mod fastcgi;
+mod gateway;
 mod h2;
 mod hpack;
 
@@ -90,6 +91,22 @@ fn h2_in_all_ways(bytes: &[u8]) {
 /// Any bytes as what a FastCGI application answers: no panic, and the same answer, complaints and end in every split.
 pub fn fastcgi(data: &[u8]) {
     same_in_all_splits(data, fastcgi::conversation);
+}
+
+/// Any bytes as the answer of a program or an application: no panic, the same end of its head in every split, and a head
+/// that holds what it may.
+pub fn cgi_head(data: &[u8]) {
+    same_in_all_splits(data, gateway::head);
+}
+
+/// Variables made of any bytes, told by SCGI: refused, or read again as they were.
+pub fn scgi(data: &[u8]) {
+    gateway::scgi(data);
+}
+
+/// Variables made of any bytes, told by uwsgi: refused, or read again as they were.
+pub fn uwsgi(data: &[u8]) {
+    gateway::uwsgi(data);
 }
 
 /// Any bytes as the beginning of a connection from a balancer: no panic, the same client however few bytes come at once, and

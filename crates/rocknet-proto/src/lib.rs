@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod bytes;
+pub mod cgi;
 mod decimal;
 pub mod fastcgi;
 pub mod fields;
@@ -16,8 +17,10 @@ pub mod method;
 pub mod proxy_protocol;
 pub mod request;
 pub mod response;
+pub mod scgi;
 pub mod semantics;
 pub mod status;
+pub mod uwsgi;
 
 pub use fields::{Field, FieldIndex, Fields, Known, KnownSet, Span};
 pub use limits::Limits;

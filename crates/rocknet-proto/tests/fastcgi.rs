@@ -2,7 +2,7 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use rocknet_proto::fastcgi::{self, End, Event, Fault, PairTooLong, Params, Response};
+use rocknet_proto::fastcgi::{self, End, Event, Fault, Params, Response};
 
 const BEGIN: u8 = 1;
 const END: u8 = 3;
@@ -136,7 +136,10 @@ fn long_variables_meet_the_bound_from_both_sides() {
     let most = 65_535 - 1 - 4 - 1;
     let mut out = Vec::new();
     let mut params = Params::new(&mut out);
-    assert_eq!(params.push(b"N", &vec![b'x'; most + 1]), Err(PairTooLong));
+    assert_eq!(
+        params.push(b"N", &vec![b'x'; most + 1]),
+        Err(rocknet_proto::cgi::VariableFault::TooLong)
+    );
     assert_eq!(params.push(b"N", &vec![b'x'; most]), Ok(()));
     params.finish();
     let records = read(&out);

@@ -15,6 +15,9 @@ const TARGETS: &[(&str, Target)] = &[
     ("h2_connection", fuzzing::h2_connection),
     ("hpack", fuzzing::hpack),
     ("fastcgi", fuzzing::fastcgi),
+    ("cgi_head", fuzzing::cgi_head),
+    ("scgi", fuzzing::scgi),
+    ("uwsgi", fuzzing::uwsgi),
     ("proxy_protocol", fuzzing::proxy_protocol),
 ];
 

@@ -49,6 +49,7 @@ pub fn way_out(has_console: bool, has_file: bool) -> String {
 fn lines(site: &SiteSummary) -> Vec<(String, Option<String>)> {
     let target = match (&site.root, site.kind) {
         (_, SiteKind::Proxy) => "other servers".to_owned(),
+        (_, SiteKind::Application) => "an application".to_owned(),
         (Some(root), _) => plain(&root.to_string_lossy()),
         (None, SiteKind::Redirect) => "redirects".to_owned(),
         (None, SiteKind::Files | SiteKind::Welcome | SiteKind::Other) => "default page".to_owned(),

@@ -1,5 +1,6 @@
 //! From a request to what answers it: host → site, path → scope, then the cache or a handler.
 
+mod applications;
 mod arrival;
 mod controllers;
 mod encoding;
@@ -227,6 +228,12 @@ fn find<F: FnOnce() -> Rc<OwnedRequest>>(
             patience: Some(proxy.patience(&worker.wheel)),
             ..arrival.later(worker, scope, path, |exchange| {
                 proxied::answer(Rc::clone(worker), site, exchange)
+            })
+        }),
+        Action::Application(application) => Dispatched::Later(Later {
+            patience: Some(application.patience(&worker.wheel, scope.answer_timeout)),
+            ..arrival.later(worker, scope, path, |exchange| {
+                applications::answer(Rc::clone(worker), site, exchange)
             })
         }),
         Action::Controller(controller) => controllers::answer(worker, scope, controller, path, arrival),

@@ -73,6 +73,7 @@ pub fn sites(snapshot: &Snapshot, bound: &[Bound]) -> Vec<SiteSummary> {
         routes: site.routes.len(),
         kind: match &site.settings {
             settings if settings.proxy.is_some() => SiteKind::Proxy,
+            settings if settings.application.is_some() => SiteKind::Application,
             settings if settings.root.is_some() => SiteKind::Files,
             settings if settings.redirects.is_empty() => SiteKind::Welcome,
             _ => SiteKind::Redirect,

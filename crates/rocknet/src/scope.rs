@@ -12,7 +12,9 @@ use rocknet_config::model::{Priority, Settings, Symlinks};
 use rocknet_io::beneath::{self, Root};
 
 use crate::handler::Handler;
+use crate::handler::application::Application;
 use crate::handler::controller::Controller;
+use crate::handler::gateway::backend::Backend;
 use crate::handler::php;
 use crate::handler::proxy::Proxy;
 use crate::open_folder::Folder;
@@ -46,6 +48,8 @@ pub enum Action {
     Files(FileTree),
     /// Another server does.
     Proxy(Proxy),
+    /// An application does, by FastCGI, SCGI or uwsgi.
+    Application(Box<Application>),
     /// A function of a shared library.
     Controller(Arc<Controller>),
     /// The page of a fresh install.
@@ -63,18 +67,23 @@ pub struct FileTree {
     pub try_paths: Vec<String>,
     pub symlinks: beneath::Symlinks,
     /// Who runs the scripts in it; `None`: they are files as any other.
-    pub php: Option<Arc<php::Backend>>,
+    pub php: Option<Arc<Backend>>,
     /// Where its programs are: `/cgi-bin`.
     pub programs: Option<Box<str>>,
 }
 
 impl Scope {
     pub fn new(settings: &Settings, max_cached_file: u64) -> Result<Scope, Box<dyn Error>> {
-        let action = match (&settings.controller, &settings.proxy, &settings.root) {
-            (Some(wanted), ..) => Action::Controller(Arc::new(Controller::new(wanted, settings)?)),
-            (None, Some(proxy), _) => Action::Proxy(Proxy::new(proxy)),
-            (None, None, Some(folder)) => Action::Files(FileTree::new(folder, settings)),
-            (None, None, None) => Action::Welcome,
+        let action = if let Some(wanted) = &settings.controller {
+            Action::Controller(Arc::new(Controller::new(wanted, settings)?))
+        } else if let Some(wanted) = &settings.application {
+            Action::Application(Box::new(Application::new(wanted, settings.root.as_deref())))
+        } else if let Some(proxy) = &settings.proxy {
+            Action::Proxy(Proxy::new(proxy))
+        } else if let Some(folder) = &settings.root {
+            Action::Files(FileTree::new(folder, settings))
+        } else {
+            Action::Welcome
         };
         Ok(Scope {
             redirects: Redirects::new(&settings.redirects)?,
@@ -137,7 +146,7 @@ impl Scope {
     pub fn takes_tunnels(&self) -> bool {
         match self.action {
             Action::Custom(_) | Action::Proxy(_) => true,
-            Action::Files(_) | Action::Controller(_) | Action::Welcome => false,
+            Action::Files(_) | Action::Application(_) | Action::Controller(_) | Action::Welcome => false,
         }
     }
 
@@ -160,7 +169,7 @@ impl FileTree {
                 Symlinks::Owner => beneath::Symlinks::Owner,
                 Symlinks::All => beneath::Symlinks::All,
             },
-            php: settings.php.as_ref().map(php::Backend::of),
+            php: settings.php.as_ref().map(php::backend),
             programs: settings.cgi.as_deref().map(Into::into),
         }
     }

@@ -25,7 +25,7 @@ use crate::cache::Cache;
 use crate::cache::front::Front;
 use crate::certificates::Keeper;
 use crate::clock::{Clock, LONGEST_TICK};
-use crate::handler::{php, proxy};
+use crate::handler::{gateway, proxy};
 use crate::log::{AccessWriter, Logger};
 use crate::metrics::WorkerCounters;
 use crate::routing::HostTable;
@@ -208,7 +208,7 @@ impl Worker {
     /// The last connection has gone: what this worker remembers will be too old when the next comes, and would keep
     /// memory and open files that the cache has let go.
     pub fn rest(&self) {
-        php::rest();
+        gateway::backend::rest();
         self.upstreams.rest();
         self.front.borrow_mut().clear();
     }
@@ -222,7 +222,7 @@ impl Worker {
         log.flush();
         drop(log);
         self.front.borrow_mut().drop_gone();
-        php::tick();
+        gateway::backend::tick();
         self.upstreams.tick(self.clock.uptime_ms());
         let buffers = &mut *self.buffers.borrow_mut();
         buffers.output.shrink(OUTPUT);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::check::words::short;
-use crate::check::{Check, cgi, controller, path, pattern, php, proxy, value};
+use crate::check::{Check, application, cgi, controller, path, pattern, php, proxy, value};
 use crate::defaults;
 use crate::file::{Entry, Node, Table, Value};
 use crate::finding::Code;
@@ -68,6 +68,7 @@ pub(super) fn build(check: &mut Check<'_>, table: &Table, base: &Settings) -> Se
         None => {}
     }
     controller::build(check, table, &mut settings);
+    application::build(check, table, &mut settings);
     settings.run_on = match value::text(some, "run_on") {
         Some("worker") => RunOn::Worker,
         Some("network") => RunOn::Network,

@@ -2,7 +2,7 @@
 
 use crate::check::host::{self, SiteName};
 use crate::check::listen::Place;
-use crate::check::{Check, listen, path, pattern, rule, server, settings, tls, value};
+use crate::check::{Check, application, listen, path, pattern, rule, server, settings, tls, value};
 use crate::file::{Entry, Node, Table, Value};
 use crate::finding::Code;
 use crate::model::{AccessLog, HostPattern, Limits, Log, Mode, Route, Settings, Site, Tls};
@@ -90,8 +90,10 @@ fn site(
     }
     let routes = routes(check, table, &settings);
     let rules = rule::build(check, table);
-    let serves =
-        |s: &Settings| s.root.is_some() || s.proxy.is_some() || s.controller.is_some() || !s.redirects.is_empty();
+    let serves = |s: &Settings| {
+        let answers = s.root.is_some() || s.proxy.is_some() || s.controller.is_some() || s.application.is_some();
+        answers || !s.redirects.is_empty()
+    };
     let idle = rules.is_empty() && !serves(&settings) && !routes.iter().any(|route| serves(&route.settings));
     // Where something else is wrong, the root may be what was meant by it.
     if idle && check.report.errors() == 0 {
@@ -204,7 +206,8 @@ fn routes(check: &mut Check<'_>, table: &Table, base: &Settings) -> Vec<Route> {
             let help = "write its settings below it, or remove it";
             check.warning(Code::Useless, entry.key, format!("route \"{name}\" says nothing"), help);
         }
-        let settings = settings::build(check, table, base);
+        let mut settings = settings::build(check, table, base);
+        application::mount(table, &pattern, &mut settings);
         routes.push(Route {
             pattern,
             settings,

@@ -15,7 +15,6 @@ pub(super) const KEYS: &[Key] = &[
         "Dashboard, interface for programs, metrics.",
         "the dashboard",
     ),
-    later("fastcgi", BOTH, "Passes requests on by FastCGI.", "FastCGI"),
     later("auth", BOTH, "Users and their password hashes.", "passwords").elsewhere(&[
         "auth_basic",
         "basicauth",

@@ -3,20 +3,15 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use super::Host;
+
 /// Where an application is reached that runs PHP by FastCGI.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Php {
-    Unix(PathBuf),
-    /// `host` is a name or an address; an IPv6 address is without brackets.
-    Tcp {
-        host: String,
-        port: u16,
-    },
+    /// A php-fpm that somebody else looks after.
+    At(Host),
     /// One that the server starts itself. Where it listens is settled when it does; before, the path is empty.
-    Own {
-        version: PhpVersion,
-        socket: PathBuf,
-    },
+    Own { version: PhpVersion, socket: PathBuf },
 }
 
 /// Which of the installed versions.
@@ -34,9 +29,7 @@ pub enum PhpVersion {
 impl fmt::Display for Php {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Php::Unix(path) => write!(f, "unix:{}", path.display()),
-            Php::Tcp { host, port } if host.contains(':') => write!(f, "[{host}]:{port}"),
-            Php::Tcp { host, port } => write!(f, "{host}:{port}"),
+            Php::At(host) => host.fmt(f),
             Php::Own { version, .. } => version.fmt(f),
         }
     }

@@ -151,6 +151,18 @@ pub enum Host {
     Name(String, u16),
 }
 
+/// As it is written for applications.
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Host::Unix(path) => write!(f, "unix:{}", path.display()),
+            Host::Address(IpAddr::V6(ip), port) => write!(f, "[{ip}]:{port}"),
+            Host::Address(ip, port) => write!(f, "{ip}:{port}"),
+            Host::Name(name, port) => write!(f, "{name}:{port}"),
+        }
+    }
+}
+
 /// As it is written.
 impl fmt::Display for Upstream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

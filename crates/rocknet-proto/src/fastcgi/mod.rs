@@ -3,11 +3,9 @@
 //! A connection carries one request at a time, and another behind it where both sides keep it open. Multiplexing is left
 //! out: no application server in use offers it.
 
-mod head;
 mod record;
 mod request;
 mod response;
 
-pub use head::{FIELDS_LIMIT, HEAD_LIMIT, Head, HeadFault, end_of_head};
-pub use request::{PairTooLong, Params, begin, stdin, stdin_end};
+pub use request::{Params, begin, stdin, stdin_end};
 pub use response::{End, Event, Fault, Received, Response};

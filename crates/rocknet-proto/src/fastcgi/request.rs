@@ -1,8 +1,7 @@
 //! Writing a request: who asks for what, the variables, the content.
 
-use std::fmt;
-
 use super::record::{HEADER, MAX_CONTENT, header, kind};
+use crate::cgi::VariableFault;
 
 /// The application is to answer, as opposed to authorise or filter.
 const RESPONDER: u8 = 1;
@@ -19,18 +18,6 @@ pub fn begin(out: &mut Vec<u8>, keep: bool) {
     out.extend_from_slice(&[0, RESPONDER, if keep { KEEP_CONNECTION } else { 0 }, 0, 0, 0, 0, 0]);
 }
 
-/// A variable that no record can hold. PHP reads each record by itself, so a pair is never spread over two.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct PairTooLong;
-
-impl fmt::Display for PairTooLong {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a variable is longer than a record of FastCGI")
-    }
-}
-
-impl std::error::Error for PairTooLong {}
-
 /// The variables of a request, written as they are told.
 pub struct Params<'b> {
     out: &'b mut Vec<u8>,
@@ -45,10 +32,11 @@ impl<'b> Params<'b> {
         Params { out, start }
     }
 
-    pub fn push(&mut self, name: &[u8], value: &[u8]) -> Result<(), PairTooLong> {
+    /// PHP reads each record by itself, so a pair is never spread over two.
+    pub fn push(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableFault> {
         let size = length_size(name.len()) + length_size(value.len()) + name.len() + value.len();
         if size > MAX_CONTENT {
-            return Err(PairTooLong);
+            return Err(VariableFault::TooLong);
         }
         if self.content() + size > MAX_CONTENT {
             self.close();

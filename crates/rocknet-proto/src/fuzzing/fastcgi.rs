@@ -1,6 +1,7 @@
 //! What a web server makes of an application's answer by FastCGI, as plain lines.
 
-use crate::fastcgi::{Event, FIELDS_LIMIT, HEAD_LIMIT, Head, Response, end_of_head};
+use crate::cgi::{FIELDS_LIMIT, HEAD_LIMIT, Head, StatusLine, end_of_head};
+use crate::fastcgi::{Event, Response};
 
 /// Both streams whole, how it ended or what was wrong, and the head if there is one. How the streams were cut into
 /// pieces is left out: that depends on how the bytes came.
@@ -35,7 +36,7 @@ pub(super) fn conversation(pieces: &[&[u8]]) -> Vec<String> {
     }
     lines.push(format!("{} {stdout:?} {stderr:?}", records.is_over()));
     if let Some(end) = head_end.filter(|end| *end <= HEAD_LIMIT) {
-        let head = Head::parse(&stdout[..end]);
+        let head = Head::parse(&stdout[..end], StatusLine::Refused);
         assert!(head.as_ref().is_ok_and(|head| head.fields.len() <= FIELDS_LIMIT) || head.is_err());
         lines.push(format!("{head:?}"));
     }

@@ -154,6 +154,14 @@ fn leads_to(settings: &Settings, url: &Url<'_>, path: &str) -> Result<String, Fa
     if let Some(controller) = &settings.controller {
         return Ok(format!("the controller {controller}"));
     }
+    if let Some(application) = &settings.application {
+        let places: Vec<String> = application.to.iter().map(ToString::to_string).collect();
+        return Ok(format!(
+            "an application by {} at {}",
+            application.protocol,
+            places.join(" or ")
+        ));
+    }
     if let Some(proxy) = &settings.proxy {
         let names: Vec<String> = proxy.to.iter().map(|to| to.upstream.to_string()).collect();
         return Ok(format!("passed on to {}", names.join(" or ")));

@@ -10,7 +10,7 @@ use crate::exchange::Exchange;
 use crate::filter;
 use crate::handler::cgi;
 use crate::handler::files::named;
-use crate::handler::php::Around;
+use crate::handler::gateway::Around;
 use crate::worker::Worker;
 
 /// Answers by a program. The site has its number from the snapshot of now.

@@ -15,6 +15,7 @@ use crate::cache::front::BEHIND_RULES;
 use crate::exchange::Exchange;
 use crate::filter;
 use crate::handler::files::named;
+use crate::handler::gateway::Around;
 use crate::handler::php::Script;
 use crate::handler::{fixed, php};
 use crate::response::Response;
@@ -26,7 +27,7 @@ use crate::worker::Worker;
 pub(super) fn answer(worker: Rc<Worker>, site: u32, exchange: Exchange) -> impl Future<Output = Outcome> + use<> {
     let snapshot = Arc::clone(&worker.view().snapshot);
     let remembered = remembered(&worker, site, exchange.request.view().path);
-    let around = php::Around {
+    let around = Around {
         site: snapshot.sites[(site & !BEHIND_RULES) as usize].name.as_str().into(),
         dev: snapshot.config.server.mode == Mode::Dev,
     };

@@ -1,9 +1,11 @@
 //! Handlers make answers. Each has a file or folder here; all enter by the same door.
 
+pub mod application;
 pub mod cgi;
 pub mod controller;
 pub mod files;
 pub mod fixed;
+pub(crate) mod gateway;
 pub mod php;
 pub mod proxy;
 

@@ -2,6 +2,8 @@
 
 mod access_log;
 mod announced;
+mod applications;
+mod applications_real;
 mod browse;
 mod cache;
 mod cache_bounds;

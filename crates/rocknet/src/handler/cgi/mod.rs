@@ -2,7 +2,7 @@
 //! answer.
 //!
 //! ```text
-//! Exchange ─▶ script.rs: which program ─▶ process.rs: started, in a group of its own ─▶ php/conversation.rs ─▶ Response
+//! Exchange ─▶ script.rs: which program ─▶ process.rs: started, in a group of its own ─▶ gateway/conversation.rs ─▶ Response
 //!                                              └─▶ reaper.rs: waits for its end, and kills it when its time is over
 //! ```
 
@@ -16,20 +16,18 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use rocknet_proto::fastcgi::PairTooLong;
-use rocknet_proto::fields::Known;
+use rocknet_proto::cgi::{StatusLine, VariableFault};
 use rocknet_proto::status::Status;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use self::process::Start;
-use super::fixed;
-use super::php::backend::{Connected, Taken};
-use super::php::complaints::Complaints;
-use super::php::conversation::{Conversation, Source};
-use super::php::socket::Socket;
-use super::php::trouble::Trouble;
-use super::php::variables::{self, Place, Sink};
-use super::php::{Around, answer as php_answer, collect, within};
+use super::gateway::backend::{Connected, Taken};
+use super::gateway::complaints::Complaints;
+use super::gateway::conversation::Conversation;
+use super::gateway::socket::Socket;
+use super::gateway::trouble::{Trouble, page};
+use super::gateway::variables::{self, Answerer, Place, Sink};
+use super::gateway::{Around, answer as gateway_answer, source, within};
 use crate::exchange::Exchange;
 use crate::response::Response;
 use crate::told::Told;
@@ -68,7 +66,7 @@ impl From<Trouble> for Failure {
 struct Environment(Vec<(OsString, OsString)>);
 
 impl Sink for Environment {
-    fn put(&mut self, name: &[u8], value: &[u8]) -> Result<(), PairTooLong> {
+    fn put(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableFault> {
         // Passwords are checked by the server, and an environment is seen by more than its program (RFC 3875 §4.1.18).
         if !matches!(name, b"HTTP_AUTHORIZATION" | b"HTTP_PROXY_AUTHORIZATION") {
             let text = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
@@ -90,7 +88,7 @@ pub async fn answer(worker: Rc<Worker>, exchange: Exchange, around: Around) -> R
 async fn try_answer(worker: &Rc<Worker>, exchange: Exchange, site: &str) -> Result<Response, Failure> {
     let Exchange {
         request,
-        mut content,
+        content,
         path,
         scope,
         client,
@@ -106,14 +104,7 @@ async fn try_answer(worker: &Rc<Worker>, exchange: Exchange, site: &str) -> Resu
             .spawn(scope.priority, move || script::find(&scope, &path));
         job.await.map_err(|_| Failure::Status(Status::SERVICE_UNAVAILABLE))??
     };
-    let (source, length) = match view.fields.get(Known::ContentLength) {
-        Some(_) => (Source::Client(content), None),
-        None => {
-            let content = collect(&mut content).await?;
-            let length = (!content.is_empty()).then_some(content.len());
-            (Source::Here(content), length)
-        }
-    };
+    let (source, length) = source(&view, content).await?;
     let place = Place {
         site,
         address: &worker.address,
@@ -121,7 +112,8 @@ async fn try_answer(worker: &Rc<Worker>, exchange: Exchange, site: &str) -> Resu
         secure: secure.as_deref(),
     };
     let mut environment = Environment(vec![("PATH".into(), PATH.into())]);
-    variables::write(&mut environment, &view, &found, &place, length).map_err(Trouble::Request)?;
+    let answerer = Answerer::Script(&found);
+    variables::write(&mut environment, &view, answerer, &place, length).map_err(Trouble::Request)?;
 
     // A tick less than the protocol waits for an answer: it would say 503.
     let ticks = worker.wheel.ticks(scope.answer_timeout).saturating_sub(1);
@@ -143,11 +135,16 @@ async fn try_answer(worker: &Rc<Worker>, exchange: Exchange, site: &str) -> Resu
     let connected = Connected {
         socket: Socket::Program(Box::new(program)),
         is_new: true,
+        unheard: None,
         place: Taken::Process(permit),
     };
     let conversation = Conversation::plain(connected, Vec::new(), MAX_OUTPUT, complaints);
     let conversation = conversation.hold(source, &deadline, ticks).await?;
-    Ok(php_answer::response(conversation, view.method)?)
+    Ok(gateway_answer::response(
+        conversation,
+        view.method,
+        StatusLine::Refused,
+    )?)
 }
 
 /// Where programs look for others, whatever the server was started with.
@@ -211,10 +208,6 @@ impl Failure {
         if TOLD.is_due() {
             tracing::error!(site = %around.site, path, "no answer from the program: {what}");
         }
-        if around.dev {
-            fixed::error_with_hint(status, Some(cure))
-        } else {
-            Response::new(status)
-        }
+        page(status, cure, around)
     }
 }

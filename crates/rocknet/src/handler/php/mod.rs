@@ -1,48 +1,52 @@
-//! PHP by FastCGI: a request goes to an application server, and what it answers comes back, both bit by bit.
+//! PHP: a script is found as a file is, and run by an application server that is told of it by FastCGI.
 //!
 //! ```text
-//! Exchange ─▶ variables.rs ─▶ conversation.rs ⇄ records ⇄ socket.rs    one of backend.rs, kept open or new
-//!                                   │
-//!                 Response ◀─ answer.rs: status and fields, and the content as it comes
+//! Exchange and Script ─▶ gateway/variables.rs ─▶ gateway/conversation.rs ⇄ php-fpm ─▶ Response
 //! ```
 
-pub(in crate::handler) mod answer;
-pub(in crate::handler) mod backend;
-pub(in crate::handler) mod complaints;
-pub(in crate::handler) mod conversation;
+mod cure;
 pub mod script;
-pub(in crate::handler) mod socket;
-pub(in crate::handler) mod trouble;
-pub(in crate::handler) mod variables;
 
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
+use rocknet_config::model::{Host, Php};
+use rocknet_proto::cgi::StatusLine;
 use rocknet_proto::fastcgi::{self, Params};
 use rocknet_proto::fields::Known;
 use rocknet_proto::method::Method;
 
-use self::complaints::Complaints;
-use self::conversation::{Conversation, Source};
-use self::trouble::Trouble;
-use self::variables::Place;
-use crate::exchange::{Exchange, RequestContent};
+use super::gateway::backend::{self, Backend};
+use super::gateway::complaints::Complaints;
+use super::gateway::conversation::{Conversation, Source};
+use super::gateway::trouble::Trouble;
+use super::gateway::variables::{self, Answerer, Place};
+use super::gateway::{Around, answer, source};
+use crate::exchange::Exchange;
 use crate::response::Response;
 use crate::worker::Worker;
 
-pub(in crate::handler) use self::backend::within;
-pub use self::backend::{Backend, rest, tick};
 pub use self::script::Script;
 
-/// Content that comes in chunks is collected before it is passed on: PHP wants to know its length first. So much of it is
-/// taken, a form but no upload, because all of it is held.
-const MAX_UNMEASURED: usize = 64 * 1024;
+/// Connections at rest to one php-fpm: less than the five processes that it has where nobody says otherwise, so that some
+/// are left for its other clients.
+const MAX_IDLE: usize = 4;
+/// Longest wait for a connection: a server that is full has a place in that time, or is too slow for those who ask.
+const CONNECT: Duration = Duration::from_secs(3);
 
-/// What of the site PHP and its troubles have to do with.
-pub struct Around {
-    pub site: Box<str>,
-    /// Whether error pages may say what the operator has to do.
-    pub dev: bool,
+/// Who runs the scripts of a place.
+pub fn backend(php: &Php) -> Arc<Backend> {
+    Backend::of(&match php {
+        Php::At(host) => backend::Place {
+            host: host.clone(),
+            own: None,
+        },
+        Php::Own { version, socket } => backend::Place {
+            host: Host::Unix(socket.clone()),
+            own: Some(*version),
+        },
+    })
 }
 
 /// Has `script` run for a request.
@@ -55,7 +59,7 @@ pub async fn answer(
 ) -> Response {
     match try_answer(&worker, &backend, &script, exchange, &around.site).await {
         Ok(response) => response,
-        Err(trouble) => trouble.tell(&backend, &around),
+        Err(trouble) => cure::tell(&trouble, &backend, &around),
     }
 }
 
@@ -68,22 +72,15 @@ async fn try_answer(
 ) -> Result<Response, Trouble> {
     let Exchange {
         request,
-        mut content,
+        content,
         client,
         secure,
         scope,
         ..
     } = exchange;
     let view = request.view();
-    let announced = view.fields.get(Known::ContentLength);
-    let (source, length) = match announced {
-        Some(_) => (Source::Client(content), None),
-        None => {
-            let content = collect(&mut content).await?;
-            let length = (!content.is_empty()).then_some(content.len());
-            (Source::Here(content), length)
-        }
-    };
+    let has_length = view.fields.get(Known::ContentLength).is_some();
+    let (source, length) = source(&view, content).await?;
     let mut records = Vec::with_capacity(RECORDS);
     fastcgi::begin(&mut records, true);
     let place = Place {
@@ -93,7 +90,7 @@ async fn try_answer(
         secure: secure.as_deref(),
     };
     let mut params = Params::new(&mut records);
-    variables::write(&mut params, &view, script, &place, length).map_err(Trouble::Request)?;
+    variables::write(&mut params, &view, Answerer::Script(script), &place, length).map_err(Trouble::Request)?;
     params.finish();
 
     // The time of the client ends here. A tick less than the protocol waits for an answer: it would say 503.
@@ -103,31 +100,21 @@ async fn try_answer(
 
     // One that was kept open may be closed by the other side at any moment. Whether a request came through then, nobody
     // can tell, so it carries only what may be sent again.
-    let repeatable = matches!(view.method, Method::Get | Method::Head) && announced.is_none() && length.is_none();
+    let repeatable = matches!(view.method, Method::Get | Method::Head) && !has_length && length.is_none();
+    let complaints = || Complaints::new("PHP", site, &script.name);
     if let Some(connected) = repeatable.then(|| backend.kept()).flatten() {
-        let complaints = Complaints::new("PHP", site, &script.name);
-        let conversation = Conversation::by_records(backend, connected, records.clone(), complaints);
+        let conversation = Conversation::by_records(connected, records.clone(), complaints());
+        let conversation = conversation.kept_by(backend, MAX_IDLE);
         match conversation.hold(Source::Here(Vec::new()), &deadline, ticks).await {
             Err(Trouble::Unheard) => {}
-            conversation => return answer::response(conversation?, view.method),
+            conversation => return answer::response(conversation?, view.method, StatusLine::Refused),
         }
     }
-    let connected = backend.connect(&worker.wheel).await?;
-    let complaints = Complaints::new("PHP", site, &script.name);
-    let conversation = Conversation::by_records(backend, connected, records, complaints);
-    answer::response(conversation.hold(source, &deadline, ticks).await?, view.method)
+    let connected = backend.connect(&worker.wheel, CONNECT, true).await?;
+    let conversation = Conversation::by_records(connected, records, complaints()).kept_by(backend, MAX_IDLE);
+    let conversation = conversation.hold(source, &deadline, ticks).await?;
+    answer::response(conversation, view.method, StatusLine::Refused)
 }
 
 /// The usual size of a request with its variables.
 const RECORDS: usize = 2048;
-
-pub(in crate::handler) async fn collect(content: &mut RequestContent) -> Result<Vec<u8>, Trouble> {
-    let mut all = Vec::new();
-    while let Some(chunk) = content.chunk().await.map_err(Trouble::Content)? {
-        if all.len() + chunk.len() > MAX_UNMEASURED {
-            return Err(Trouble::Unmeasured);
-        }
-        all.extend_from_slice(&chunk);
-    }
-    Ok(all)
-}

@@ -11,8 +11,8 @@
 //! ```
 
 mod answer;
-mod balance;
-mod breaker;
+pub(in crate::handler) mod balance;
+pub(in crate::handler) mod breaker;
 mod check;
 mod connect;
 mod connection;

@@ -93,7 +93,7 @@ impl Pool {
     }
 
     /// A random number, good enough to spread load.
-    pub(super) fn draw(&self) -> u64 {
+    pub(in crate::handler) fn draw(&self) -> u64 {
         let mut state = match self.dice.get() {
             0 => foldhash::fast::RandomState::default().hash_one(0) | 1,
             state => state,

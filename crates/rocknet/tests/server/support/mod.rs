@@ -3,6 +3,7 @@
 pub mod client;
 pub mod fastcgi;
 pub mod folder;
+pub mod gateway;
 pub mod handlers;
 pub mod http2;
 pub mod library;

@@ -1,23 +1,24 @@
-//! A request as variables: those of CGI (RFC 3875 §4.1), and those that PHP applications read beside them.
+//! A request as variables: those of CGI (RFC 3875 §4.1), and those that applications read beside them.
 
 use std::borrow::Cow;
 
 use rocknet_io::socket::Address;
-use rocknet_proto::fastcgi::{PairTooLong, Params};
+use rocknet_proto::cgi::VariableFault;
+use rocknet_proto::fastcgi::Params;
 use rocknet_proto::fields::Known;
 use rocknet_proto::request::{Request, TargetForm};
 use rocknet_proto::semantics::authority::{Authority, HOST_BUFFER};
 
-use super::Script;
 use crate::exchange::{Client, Secure};
+use crate::handler::php::Script;
 
 /// Where variables are written to.
 pub trait Sink {
-    fn put(&mut self, name: &[u8], value: &[u8]) -> Result<(), PairTooLong>;
+    fn put(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableFault>;
 }
 
 impl Sink for Params<'_> {
-    fn put(&mut self, name: &[u8], value: &[u8]) -> Result<(), PairTooLong> {
+    fn put(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableFault> {
         self.push(name, value)
     }
 }
@@ -47,22 +48,35 @@ const NOT_PASSED: [&str; 12] = [
     "upgrade",
 ];
 
+/// What the variables say that answers.
+#[derive(Clone, Copy)]
+pub enum Answerer<'a> {
+    /// A file.
+    Script(&'a Script),
+    Application {
+        /// Empty for one that is the whole site.
+        name: &'a str,
+        /// What follows that in the path.
+        path_info: &'a str,
+        /// The folder of the site's files, where there is one.
+        root: Option<&'a [u8]>,
+    },
+}
+
 /// Writes all variables. `length` is that of content whose field does not tell it.
 pub fn write(
     params: &mut impl Sink,
     request: &Request<'_>,
-    script: &Script,
+    answerer: Answerer<'_>,
     place: &Place<'_>,
     length: Option<usize>,
-) -> Result<(), PairTooLong> {
-    let root = script.root.as_encoded_bytes();
+) -> Result<(), VariableFault> {
     let query = request.query.unwrap_or_default();
     let uri: Cow<'_, [u8]> = match (request.form, request.query) {
         (TargetForm::Absolute, Some(query)) => [request.path, b"?", query].concat().into(),
         (TargetForm::Absolute, None) => request.path.into(),
         _ => request.target.into(),
     };
-    let document_uri = [&*script.name, &*script.path_info].concat();
     for (name, value) in [
         ("GATEWAY_INTERFACE", &b"CGI/1.1"[..]),
         ("SERVER_SOFTWARE", b"RockNet"),
@@ -70,7 +84,30 @@ pub fn write(
         ("REQUEST_METHOD", request.method_name),
         ("REQUEST_URI", &uri),
         ("QUERY_STRING", query),
-        ("SCRIPT_FILENAME", &script.file()),
+    ] {
+        params.put(name.as_bytes(), value)?;
+    }
+    match answerer {
+        Answerer::Script(script) => script_names(params, script)?,
+        Answerer::Application { name, path_info, root } => {
+            params.put(b"SCRIPT_NAME", name.as_bytes())?;
+            params.put(b"PATH_INFO", path_info.as_bytes())?;
+            params.put(b"DOCUMENT_URI", &[name.as_bytes(), path_info.as_bytes()].concat())?;
+            if let Some(root) = root {
+                params.put(b"DOCUMENT_ROOT", root)?;
+            }
+        }
+    }
+    content(params, request, length)?;
+    ends(params, request, place)?;
+    fields(params, request)
+}
+
+fn script_names(params: &mut impl Sink, script: &Script) -> Result<(), VariableFault> {
+    let root = script.root.as_encoded_bytes();
+    let document_uri = [&*script.name, &*script.path_info].concat();
+    for (name, value) in [
+        ("SCRIPT_FILENAME", &script.file()[..]),
         ("SCRIPT_NAME", script.name.as_bytes()),
         ("DOCUMENT_URI", document_uri.as_bytes()),
         ("DOCUMENT_ROOT", root),
@@ -83,12 +120,10 @@ pub fn write(
         params.put(b"PATH_INFO", script.path_info.as_bytes())?;
         params.put(b"PATH_TRANSLATED", &[root, script.path_info.as_bytes()].concat())?;
     }
-    content(params, request, length)?;
-    ends(params, request, place)?;
-    fields(params, request)
+    Ok(())
 }
 
-fn content(params: &mut impl Sink, request: &Request<'_>, length: Option<usize>) -> Result<(), PairTooLong> {
+fn content(params: &mut impl Sink, request: &Request<'_>, length: Option<usize>) -> Result<(), VariableFault> {
     if let Some(media_type) = request.fields.get(Known::ContentType) {
         params.put(b"CONTENT_TYPE", media_type)?;
     }
@@ -100,7 +135,7 @@ fn content(params: &mut impl Sink, request: &Request<'_>, length: Option<usize>)
 }
 
 /// Both ends of the connection.
-fn ends(params: &mut impl Sink, request: &Request<'_>, place: &Place<'_>) -> Result<(), PairTooLong> {
+fn ends(params: &mut impl Sink, request: &Request<'_>, place: &Place<'_>) -> Result<(), VariableFault> {
     let authority = Authority::parse(request.authority);
     let mut buffer = [0; HOST_BUFFER];
     let host = authority.as_ref().map(|authority| authority.lower_host(&mut buffer));
@@ -153,7 +188,7 @@ fn is_name(site: &str) -> bool {
     site.contains('.') && !site.contains(['*', ':'])
 }
 
-fn fields(params: &mut impl Sink, request: &Request<'_>) -> Result<(), PairTooLong> {
+fn fields(params: &mut impl Sink, request: &Request<'_>) -> Result<(), VariableFault> {
     if !request.authority.is_empty() {
         params.put(b"HTTP_HOST", request.authority)?;
     }

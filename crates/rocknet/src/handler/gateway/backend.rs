@@ -1,50 +1,88 @@
 //! One application server and the connections to it: those in use are counted, those at rest are kept for the next.
 //!
 //! What is kept is shared by all workers. A connection at rest holds one process of php-fpm, of which there may be five:
-//! if each worker kept its own, processes would wait for workers that are idle while others wait for a process.
+//! if each worker kept its own, processes would wait for workers that are idle while others wait for a process. For the same
+//! reason none is kept while a new one waits to be heard for long: its request may be waiting for that very process, and
+//! those who come later would pass it on the connections that are kept.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::future::{Future, poll_fn};
+use std::fmt;
+use std::future::poll_fn;
 use std::io::{self, ErrorKind};
-use std::pin::pin;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::Poll;
 use std::time::Duration;
 
-use rocknet_config::model::Php;
+use rocknet_config::model::{Host, PhpVersion};
 use rocknet_io::wheel::{Deadline, Wheel};
 use tokio::sync::SemaphorePermit;
 
 use super::socket::{Idle, Socket};
 use super::trouble::Trouble;
+use super::within;
 use crate::clock::uptime_ms;
+use crate::handler::proxy::breaker::{Breaker, Rules};
 use crate::php as own;
+use crate::told::Told;
 
-/// Connections at rest to one application server: less than the five processes that php-fpm has where nobody says
-/// otherwise, so that some are left for its other clients.
-const MAX_IDLE: usize = 4;
 /// A connection that rests longer gives its process back. Under load none rests so long.
 const IDLE_MS: u64 = 1000;
 /// Requests that are with one application server, or on their way to it. php-fpm has a queue of 511; what is beyond waits
 /// here, and each holds a descriptor.
 const MAX_REQUESTS: usize = 1024;
-/// Longest wait for a connection: a server that is full has a place in that time, or is too slow for those who ask.
-const CONNECT: Duration = Duration::from_secs(3);
+/// A new connection that has not been heard for so long waits for a process, most likely: one that is free answers a quick
+/// page sooner, and where pages are slow, a connection more costs nothing that counts.
+const UNHEARD_MS: u64 = 20;
 /// One that was reached in this time and is gone is being started again, most likely: that is waited for.
 const RESTART_MS: u64 = 10_000;
 
 pub struct Backend {
-    place: Php,
+    place: Place,
     idle: Mutex<VecDeque<(Idle, u64)>>,
+    /// New connections of which nothing was heard yet, in their order, and since when.
+    unheard: Mutex<BTreeMap<u64, u64>>,
+    next: AtomicU64,
     requests: AtomicUsize,
+    /// `breaker` remembers something: nobody needs its lock before.
+    is_doubted: AtomicBool,
+    breaker: Mutex<Breaker>,
+    pub told: Told,
     /// When it was reached the last time, in milliseconds of uptime, with one added so that 0 means never.
     reached_ms: AtomicU64,
 }
 
+/// Where an application listens.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    pub host: Host,
+    /// It is PHP, and RockNet runs it.
+    pub own: Option<PhpVersion>,
+}
+
+/// As it is written.
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.own {
+            Some(version) => version.fmt(f),
+            None => self.host.fmt(f),
+        }
+    }
+}
+
+impl Place {
+    /// What keeps the PHP that RockNet starts itself from running.
+    pub fn own_trouble(&self) -> Option<String> {
+        match (&self.host, self.own) {
+            (Host::Unix(socket), Some(_)) => own::trouble(socket),
+            _ => None,
+        }
+    }
+}
+
 /// All that are in use by some snapshot.
-static ALL: Mutex<BTreeMap<Php, Weak<Backend>>> = Mutex::new(BTreeMap::new());
+static ALL: Mutex<BTreeMap<Place, Weak<Backend>>> = Mutex::new(BTreeMap::new());
 /// Connections at rest, in all of them: mostly none, and then there is nothing to look at.
 static RESTING: AtomicUsize = AtomicUsize::new(0);
 
@@ -70,11 +108,23 @@ fn close_all(is_old: impl Fn(u64) -> bool) {
 }
 
 /// Counts a request for as long as it lives.
-pub struct Place(Arc<Backend>);
+pub struct Counted(Arc<Backend>);
 
-impl Drop for Place {
+impl Drop for Counted {
     fn drop(&mut self) {
         self.0.requests.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A new connection, until something is heard of it.
+pub struct Unheard {
+    backend: Arc<Backend>,
+    number: u64,
+}
+
+impl Drop for Unheard {
+    fn drop(&mut self) {
+        lock(&self.backend.unheard).remove(&self.number);
     }
 }
 
@@ -82,19 +132,21 @@ impl Drop for Place {
 pub struct Connected {
     pub socket: Socket,
     pub is_new: bool,
+    /// Dropped when something is heard.
+    pub unheard: Option<Unheard>,
     /// Taken by it for as long as it lives.
     pub place: Taken,
 }
 
 /// What is counted.
 pub enum Taken {
-    Request(#[allow(dead_code, reason = "counts by being dropped")] Place),
+    Request(#[allow(dead_code, reason = "counts by being dropped")] Counted),
     Process(#[allow(dead_code, reason = "counts by being dropped")] SemaphorePermit<'static>),
 }
 
 impl Backend {
     /// The one there is for this place: scopes of one configuration and of the next share it.
-    pub fn of(place: &Php) -> Arc<Backend> {
+    pub fn of(place: &Place) -> Arc<Backend> {
         let mut all = lock(&ALL);
         if let Some(backend) = all.get(place).and_then(Weak::upgrade) {
             return backend;
@@ -105,17 +157,27 @@ impl Backend {
         backend
     }
 
-    fn new(place: Php) -> Backend {
+    fn new(place: Place) -> Backend {
         Backend {
             place,
             idle: Mutex::default(),
+            unheard: Mutex::default(),
+            next: AtomicU64::new(0),
+            is_doubted: AtomicBool::new(false),
+            breaker: Mutex::default(),
+            told: Told::never(),
             requests: AtomicUsize::new(0),
             reached_ms: AtomicU64::new(0),
         }
     }
 
-    pub fn place(&self) -> &Php {
+    pub fn place(&self) -> &Place {
         &self.place
+    }
+
+    /// Requests that are with it, or on their way.
+    pub fn load(&self) -> usize {
+        self.requests.load(Ordering::Relaxed)
     }
 
     /// A connection that was kept and still stands.
@@ -128,6 +190,7 @@ impl Backend {
                 return Some(Connected {
                     socket,
                     is_new: false,
+                    unheard: None,
                     place: Taken::Request(self.enter().ok()?),
                 });
             }
@@ -140,30 +203,41 @@ impl Backend {
         Some(idle)
     }
 
-    /// Keeps a connection whose request is over.
-    pub fn keep(&self, connected: Connected) {
+    /// Keeps a connection whose request is over, unless `most` are kept or somebody waits for what it holds.
+    pub fn keep(&self, connected: Connected, most: usize) {
         let Connected { socket, place, .. } = connected;
         drop(place);
-        self.reached_ms.store(uptime_ms() + 1, Ordering::Relaxed);
+        let now = uptime_ms();
+        self.reached_ms.store(now + 1, Ordering::Relaxed);
+        let oldest = lock(&self.unheard).first_key_value().map(|(_, since)| *since);
+        if oldest.is_some_and(|since| now.saturating_sub(since) >= UNHEARD_MS) {
+            return;
+        }
         let Ok(idle) = socket.rest() else { return };
         let mut all = lock(&self.idle);
-        if all.len() < MAX_IDLE {
-            all.push_back((idle, uptime_ms()));
+        if all.len() < most {
+            all.push_back((idle, now));
             RESTING.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// A new connection, waited for where the server is full or is being started again.
-    pub async fn connect(self: &Arc<Backend>, wheel: &Rc<Wheel>) -> Result<Connected, Trouble> {
+    /// A new connection. Where there is no other application to turn to, one that is full or is being started again is
+    /// `waited` for.
+    pub async fn connect(
+        self: &Arc<Backend>,
+        wheel: &Rc<Wheel>,
+        patience: Duration,
+        waited: bool,
+    ) -> Result<Connected, Trouble> {
         let place = self.enter()?;
         // A new one wants a process. One that rests gives its own, or all could rest while this one waits.
         drop(self.kept_longest());
         let (deadline, pause) = (wheel.deadline(), wheel.deadline());
-        deadline.set(wheel.ticks(CONNECT));
+        deadline.set(wheel.ticks(patience));
         // What came of it before tells more than that the time is over.
         let mut refused = None;
         loop {
-            let connected = match within(&deadline, Socket::connect(&self.place)).await {
+            let connected = match within(&deadline, Socket::connect(&self.place.host)).await {
                 Some(connected) => connected,
                 None => {
                     let error = refused.take().unwrap_or_else(|| ErrorKind::TimedOut.into());
@@ -173,14 +247,17 @@ impl Backend {
             let error = match connected {
                 Ok(socket) => {
                     self.reached_ms.store(uptime_ms() + 1, Ordering::Relaxed);
-                    let is_new = true;
-                    let place = Taken::Request(place);
-                    return Ok(Connected { socket, is_new, place });
+                    return Ok(Connected {
+                        socket,
+                        is_new: true,
+                        unheard: Some(self.unheard()),
+                        place: Taken::Request(place),
+                    });
                 }
                 Err(error) => error,
             };
-            if !self.may_come(&error) {
-                return Err(Trouble::Unreachable(error));
+            if !waited || !self.may_come(&error) {
+                return Err(past_time(error));
             }
             pause.set(1);
             if within(&deadline, past(&pause)).await.is_none() {
@@ -190,10 +267,17 @@ impl Backend {
         }
     }
 
-    fn enter(self: &Arc<Backend>) -> Result<Place, Trouble> {
+    fn unheard(self: &Arc<Backend>) -> Unheard {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        lock(&self.unheard).insert(number, uptime_ms());
+        let backend = Arc::clone(self);
+        Unheard { backend, number }
+    }
+
+    fn enter(self: &Arc<Backend>) -> Result<Counted, Trouble> {
         let before = self.requests.fetch_add(1, Ordering::Relaxed);
         // Counted already, so that leaving it counts it down.
-        let place = Place(Arc::clone(self));
+        let place = Counted(Arc::clone(self));
         if before < MAX_REQUESTS {
             Ok(place)
         } else {
@@ -208,14 +292,45 @@ impl Backend {
             ErrorKind::WouldBlock => true,
             ErrorKind::NotFound | ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset => {
                 // Our own is being started, unless that is known to have failed.
-                if let Php::Own { socket, .. } = &self.place {
-                    return own::trouble(socket).is_none();
+                if self.place.own.is_some() {
+                    return self.place.own_trouble().is_none();
                 }
                 let reached = self.reached_ms.load(Ordering::Relaxed);
                 reached != 0 && uptime_ms().saturating_sub(reached) < RESTART_MS
             }
             _ => false,
         }
+    }
+
+    /// Whether its answers give no reason to leave it alone.
+    pub fn admits(&self, now_ms: u64) -> bool {
+        !self.is_doubted.load(Ordering::Relaxed) || lock(&self.breaker).admits(now_ms)
+    }
+
+    /// A request goes there.
+    pub fn begin(&self, now_ms: u64, rules: Rules) {
+        if self.is_doubted.load(Ordering::Relaxed) {
+            lock(&self.breaker).begin(now_ms, rules);
+        }
+    }
+
+    /// An answer has begun.
+    pub fn succeeded(&self) {
+        if self.is_doubted.load(Ordering::Relaxed) {
+            if lock(&self.breaker).succeeded() {
+                tracing::info!(application = %self.place, "answers again");
+            }
+            self.is_doubted.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// There was none.
+    pub fn failed(&self, now_ms: u64, rules: Rules) {
+        let mut breaker = lock(&self.breaker);
+        if breaker.failed(now_ms, rules) {
+            tracing::warn!(application = %self.place, "failed {} times, and is left alone for a while", rules.fails);
+        }
+        self.is_doubted.store(!breaker.is_closed(), Ordering::Relaxed);
     }
 
     fn close_idle(&self, is_old: impl Fn(u64) -> bool) {
@@ -238,17 +353,6 @@ fn past_time(error: io::Error) -> Trouble {
         ErrorKind::WouldBlock => Trouble::Full,
         _ => Trouble::Unreachable(error),
     }
-}
-
-/// What `future` gives before the deadline; `None`: it is past.
-pub async fn within<F: Future>(deadline: &Deadline, future: F) -> Option<F::Output> {
-    let mut future = pin!(future);
-    poll_fn(|context| match future.as_mut().poll(context) {
-        Poll::Ready(output) => Poll::Ready(Some(output)),
-        Poll::Pending if deadline.poll_past(context.waker()) => Poll::Ready(None),
-        Poll::Pending => Poll::Pending,
-    })
-    .await
 }
 
 async fn past(deadline: &Deadline) {

@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind, Read};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use rocknet_config::model::Php;
+use rocknet_config::model::Host;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
@@ -24,16 +24,15 @@ pub enum Idle {
 }
 
 impl Socket {
-    pub async fn connect(place: &Php) -> io::Result<Socket> {
-        match place {
-            Php::Unix(path) | Php::Own { socket: path, .. } => UnixStream::connect(path).await.map(Socket::Unix),
-            Php::Tcp { host, port } => {
-                let stream = TcpStream::connect((host.as_str(), *port)).await?;
-                // A request is written whole, and its end is not to wait for the other side.
-                stream.set_nodelay(true)?;
-                Ok(Socket::Tcp(stream))
-            }
-        }
+    pub async fn connect(host: &Host) -> io::Result<Socket> {
+        let stream = match host {
+            Host::Unix(path) => return UnixStream::connect(path).await.map(Socket::Unix),
+            Host::Address(ip, port) => TcpStream::connect((*ip, *port)).await?,
+            Host::Name(name, port) => TcpStream::connect((name.as_str(), *port)).await?,
+        };
+        // A request is written whole, and its end is not to wait for the other side.
+        stream.set_nodelay(true)?;
+        Ok(Socket::Tcp(stream))
     }
 
     pub fn poll_read(&mut self, context: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {

@@ -1,4 +1,5 @@
-//! The head of an answer of CGI (RFC 3875 §6): fields, one of which may be a status, and an empty line.
+//! What FastCGI, SCGI, uwsgi and programs have from CGI (RFC 3875): variables that tell of a request, and the head of an
+//! answer, which is fields, one of which may be a status, and an empty line.
 
 use std::fmt;
 
@@ -35,11 +36,41 @@ pub fn end_of_head(bytes: &[u8], from: usize) -> Option<usize> {
     None
 }
 
+/// A variable that a protocol cannot tell.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum VariableFault {
+    /// It is longer than the protocol has room for, by itself or with those before it.
+    TooLong,
+    /// It holds NUL, which is where this protocol divides.
+    Nul,
+}
+
+impl fmt::Display for VariableFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            VariableFault::TooLong => "the fields of the request are longer than the application's protocol can tell",
+            VariableFault::Nul => "a variable holds NUL",
+        })
+    }
+}
+
+impl std::error::Error for VariableFault {}
+
+/// Whether an answer may begin with the status line of HTTP: uWSGI's do, and some by SCGI. From a program of CGI it would
+/// say that the program wants to speak to the client itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StatusLine {
+    Allowed,
+    Refused,
+}
+
 /// What an application says before its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head<'a> {
     pub status: Status,
-    /// All others, in their order.
+    /// How long the content is, where that is told once.
+    pub length: Option<u64>,
+    /// All fields but the status, in their order.
     pub fields: Vec<(&'a [u8], &'a [u8])>,
 }
 
@@ -70,11 +101,18 @@ impl std::error::Error for HeadFault {}
 
 impl<'a> Head<'a> {
     /// `head` is what [`end_of_head`] says, the empty line included.
-    pub fn parse(head: &'a [u8]) -> Result<Head<'a>, HeadFault> {
-        let mut status = None;
+    pub fn parse(head: &'a [u8], line: StatusLine) -> Result<Head<'a>, HeadFault> {
+        let (mut status, mut length, mut lengths) = (None, None, 0);
         let mut has_location = false;
         let mut fields = Vec::new();
         let mut rest = head;
+        let first = match (line, memchr(b'\n', head)) {
+            (StatusLine::Allowed, Some(end)) if head.starts_with(b"HTTP/") => {
+                rest = &head[end + 1..];
+                Some(status_of_line(head[..end].strip_suffix(b"\r").unwrap_or(&head[..end]))?)
+            }
+            _ => None,
+        };
         while let Some(end) = memchr(b'\n', rest) {
             let line = rest[..end].strip_suffix(b"\r").unwrap_or(&rest[..end]);
             rest = &rest[end + 1..];
@@ -99,16 +137,35 @@ impl<'a> Head<'a> {
                 return Err(HeadFault::TooManyFields);
             }
             has_location |= name.eq_ignore_ascii_case(b"Location");
+            if name.eq_ignore_ascii_case(b"Content-Length") {
+                lengths += 1;
+                length = number(value);
+            }
             fields.push((name, value));
         }
         // RFC 3875 §6.2.3: a location alone is a redirect. One to a path of the site is, too: every client can follow
         // it, and nothing is run in another's name.
         let unsaid = if has_location { Status::FOUND } else { Status::OK };
         Ok(Head {
-            status: status.unwrap_or(unsaid),
+            status: first.or(status).unwrap_or(unsaid),
+            length: length.filter(|_| lengths == 1),
             fields,
         })
     }
+}
+
+/// `HTTP/1.1 404 Not Found`.
+fn status_of_line(line: &[u8]) -> Result<Status, HeadFault> {
+    if !all(line, VALUE) {
+        return Err(HeadFault::Status);
+    }
+    let space = memchr(b' ', line).ok_or(HeadFault::Status)?;
+    final_status(trim(&line[space..]))
+}
+
+fn number(digits: &[u8]) -> Option<u64> {
+    let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+    std::str::from_utf8(digits).ok().filter(|_| is_number)?.parse().ok()
 }
 
 /// `404 Not Found`; what follows the digits is for people.
@@ -131,7 +188,7 @@ mod tests {
     type Expected<'e> = (u16, &'e [(&'e str, &'e str)]);
 
     fn check(head: &str, expected: Result<Expected<'_>, HeadFault>) {
-        let parsed = Head::parse(head.as_bytes());
+        let parsed = Head::parse(head.as_bytes(), StatusLine::Refused);
         let found = parsed.map(|head| {
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
             let fields: Vec<_> = head.fields.iter().map(|(n, v)| (text(n), text(v))).collect();
@@ -173,8 +230,68 @@ mod tests {
         check("Status: fine\r\n\r\n", Err(Status));
         check("Status: 200\r\nStatus: 200\r\n\r\n", Err(Status));
         let most = "A: b\n".repeat(FIELDS_LIMIT);
-        assert!(Head::parse(format!("{most}\n").as_bytes()).is_ok());
+        assert!(Head::parse(format!("{most}\n").as_bytes(), StatusLine::Refused).is_ok());
         check(&format!("{most}A: b\n\n"), Err(TooManyFields));
+    }
+
+    #[test]
+    fn a_status_line_is_heeded_where_it_may_stand() {
+        for (head, line, expected) in [
+            (
+                "HTTP/1.1 404 Not Found\r\nA: b\r\n\r\n",
+                StatusLine::Allowed,
+                Ok((404, 1)),
+            ),
+            ("HTTP/1.0 200\n\n", StatusLine::Allowed, Ok((200, 0))),
+            // It comes first, so it counts.
+            (
+                "HTTP/1.1 404 Not Found\r\nStatus: 200 OK\r\n\r\n",
+                StatusLine::Allowed,
+                Ok((404, 0)),
+            ),
+            (
+                "HTTP/1.1 201 Made\r\nLocation: /x\r\n\r\n",
+                StatusLine::Allowed,
+                Ok((201, 1)),
+            ),
+            ("Status: 404\r\nA: b\r\n\r\n", StatusLine::Allowed, Ok((404, 1))),
+            (
+                "A: b\r\nHTTP/1.1 200 OK\r\n\r\n",
+                StatusLine::Allowed,
+                Err(HeadFault::Line),
+            ),
+            (
+                "HTTP/1.1 100 Continue\r\n\r\n",
+                StatusLine::Allowed,
+                Err(HeadFault::Status),
+            ),
+            ("HTTP/1.1\r\n\r\n", StatusLine::Allowed, Err(HeadFault::Status)),
+            ("HTTP/1.1 2000 OK\r\n\r\n", StatusLine::Allowed, Err(HeadFault::Status)),
+            ("HTTP/1.1 200 O\0K\r\n\r\n", StatusLine::Allowed, Err(HeadFault::Status)),
+            ("HTTP/1.1 200 OK\r\n\r\n", StatusLine::Refused, Err(HeadFault::Line)),
+        ] {
+            let found = Head::parse(head.as_bytes(), line).map(|head| (head.status.code(), head.fields.len()));
+            assert_eq!(found, expected, "{head:?}");
+        }
+    }
+
+    #[test]
+    fn a_length_is_taken_where_it_is_told_once() {
+        for (fields, length) in [
+            ("Content-Length: 12\n", Some(12)),
+            ("content-length:0\n", Some(0)),
+            ("", None),
+            ("Content-Length: 12\nContent-Length: 12\n", None),
+            ("Content-Length: 1 2\n", None),
+            ("Content-Length: +12\n", None),
+            ("Content-Length: 12, 12\n", None),
+            ("Content-Length:\n", None),
+            ("Content-Length: 99999999999999999999\n", None),
+        ] {
+            let head = format!("{fields}\n");
+            let head = Head::parse(head.as_bytes(), StatusLine::Refused).unwrap();
+            assert_eq!(head.length, length, "{fields:?}");
+        }
     }
 
     #[test]

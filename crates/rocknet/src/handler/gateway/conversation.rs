@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use rocknet_io::wheel::Deadline;
-use rocknet_proto::fastcgi::{self, Event, HEAD_LIMIT, end_of_head};
+use rocknet_proto::cgi::{HEAD_LIMIT, end_of_head};
+use rocknet_proto::fastcgi::{self, Event};
 
 use super::backend::{Backend, Connected};
 use super::complaints::Complaints;
@@ -34,8 +35,8 @@ pub enum Source {
 pub struct Conversation {
     /// Taken when it is kept for another.
     connected: Option<Connected>,
-    /// Who keeps it.
-    backend: Option<Arc<Backend>>,
+    /// Who keeps it, beside how many others.
+    keeper: Option<(Arc<Backend>, usize)>,
     /// Records on their way out, and how many bytes of them have left.
     sending: Vec<u8>,
     sent: usize,
@@ -91,18 +92,15 @@ enum Asking {
 
 impl Conversation {
     /// `request`: its records, all but the content.
-    pub fn by_records(
-        backend: &Arc<Backend>,
-        connected: Connected,
-        request: Vec<u8>,
-        complaints: Complaints,
-    ) -> Conversation {
+    pub fn by_records(connected: Connected, request: Vec<u8>, complaints: Complaints) -> Conversation {
         let framing = Framing::Records(fastcgi::Response::new());
-        let backend = Some(Arc::clone(backend));
-        Conversation {
-            backend,
-            ..Conversation::new(connected, request, framing, complaints)
-        }
+        Conversation::new(connected, request, framing, complaints)
+    }
+
+    /// Has the connection kept behind the answer, for another request: the application was asked to leave it open.
+    pub fn kept_by(self, backend: &Arc<Backend>, most: usize) -> Conversation {
+        let keeper = (most > 0).then(|| (Arc::clone(backend), most));
+        Conversation { keeper, ..self }
     }
 
     /// `request`: what goes before the content. The answer has at most `room` bytes.
@@ -114,7 +112,7 @@ impl Conversation {
     fn new(connected: Connected, request: Vec<u8>, framing: Framing, complaints: Complaints) -> Conversation {
         Conversation {
             connected: Some(connected),
-            backend: None,
+            keeper: None,
             sending: request,
             sent: 0,
             content: None,
@@ -251,6 +249,7 @@ impl Conversation {
             Err(error) => return Poll::Ready(Err(Trouble::Broken(error))),
         };
         self.heard = true;
+        connected.unheard = None;
         let before = self.answer.len();
         if let Err(trouble) = self.read(length) {
             self.spoilt = true;
@@ -307,11 +306,16 @@ impl Conversation {
         Ok(())
     }
 
+    /// Whether the answer ends with its connection, so that its own length is all that tells whether it came whole.
+    pub fn ends_by_closing(&self) -> bool {
+        matches!(self.framing, Framing::Plain { .. })
+    }
+
     /// Behind the last of the answer: the connection is kept for another request, if it is fit for one.
     pub fn finish(&mut self) {
         let fit = self.is_over() && !self.spoilt && self.content.is_none() && self.sent == self.sending.len();
-        match (self.connected.take().filter(|_| fit), &self.backend) {
-            (Some(connected), Some(backend)) => backend.keep(connected),
+        match (self.connected.take().filter(|_| fit), &self.keeper) {
+            (Some(connected), Some((backend, most))) => backend.keep(connected, *most),
             // A program may go on for a moment, with what nobody waits for.
             (Some(connected), None) => drop(connected.socket.rest()),
             (None, _) => {}

@@ -1,0 +1,90 @@
+//! Where an application listens: `unix:/path`, `/path`, or `host:port`.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use crate::check::listen::MAX_SOCKET_PATH_BYTES;
+use crate::check::words::short;
+use crate::check::{Check, value};
+use crate::file::Node;
+use crate::finding::Code;
+use crate::model::Host;
+
+/// Longest name of the DNS.
+const MAX_NAME: usize = 253;
+
+/// What is written for `key`. `example` is what to write instead of what cannot be meant.
+pub(super) fn build(check: &mut Check<'_>, key: &str, node: &Node, example: &str) -> Option<Host> {
+    let written = node.written()?;
+    let text = written.value.as_str();
+    let path = text.strip_prefix("unix:");
+    if let Some(path) = path.or_else(|| text.starts_with('/').then_some(text)) {
+        return unix(check, key, path, node, example);
+    }
+    let host = tcp(text);
+    if host.is_none() {
+        let message = format!("`{key}` cannot be \"{}\"", short(value::shown(node)));
+        let help = match text.parse::<u16>() {
+            Ok(port) => format!("add the host: \"127.0.0.1:{port}\""),
+            Err(_) if text.contains("://") => "leave out what stands before the host: \"127.0.0.1:9000\"".to_owned(),
+            Err(_) if text.contains('/') => format!("write \"unix:{}\" for a Unix socket", short(text)),
+            Err(_) => example.to_owned(),
+        };
+        check.bad_text(written, node.span, message, help);
+    }
+    host
+}
+
+fn unix(check: &mut Check<'_>, key: &str, path: &str, node: &Node, example: &str) -> Option<Host> {
+    let resolved = check.resolve(node.span, path);
+    if path.is_empty() || path.ends_with('/') || path.contains(|c: char| c.is_control()) {
+        let message = format!("`{key}` takes the path of a socket");
+        check.error(Code::BadValue, node.span, message, example);
+        return None;
+    }
+    if resolved.as_os_str().len() > MAX_SOCKET_PATH_BYTES {
+        let message = format!("the path of a socket has at most {MAX_SOCKET_PATH_BYTES} bytes");
+        let help = "have the application listen at a shorter one";
+        check.error(Code::BadValue, node.span, message, help);
+        return None;
+    }
+    Some(Host::Unix(resolved))
+}
+
+/// `127.0.0.1:9000`, `[::1]:9000`, `app.internal:9000`.
+pub(super) fn tcp(text: &str) -> Option<Host> {
+    let (host, port) = text.rsplit_once(':')?;
+    let port = port.parse().ok().filter(|port| *port != 0)?;
+    if let Some(address) = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
+        return Some(Host::Address(address.parse::<Ipv6Addr>().ok()?.into(), port));
+    }
+    if let Ok(address) = host.parse::<Ipv4Addr>() {
+        return Some(Host::Address(IpAddr::V4(address), port));
+    }
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
+    let is_known = !host.is_empty() && host.len() <= MAX_NAME && host.bytes().all(is_name);
+    is_known.then(|| Host::Name(host.to_owned(), port))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_and_ports_are_read() {
+        for (text, expected) in [
+            ("127.0.0.1:9000", Some("127.0.0.1:9000")),
+            ("php:9000", Some("php:9000")),
+            ("[::1]:9000", Some("[::1]:9000")),
+            ("::1:9000", None),
+            ("php:0", None),
+            ("php:70000", None),
+            (":9000", None),
+            ("a/b:9000", None),
+            ("fpm", None),
+            ("8.2", None),
+        ] {
+            assert_eq!(tcp(text).map(|host| host.to_string()).as_deref(), expected, "{text}");
+        }
+        assert!(matches!(tcp("10.0.0.1:1"), Some(Host::Address(..))));
+    }
+}

@@ -1,0 +1,186 @@
+//! `fastcgi`, `scgi`, `uwsgi`: which application answers, and how it is spoken to.
+
+use std::collections::BTreeMap;
+
+use crate::check::words::short;
+use crate::check::{Check, address, path, value};
+use crate::file::{Entry, Node, Table, Value};
+use crate::finding::Code;
+use crate::model::{Application, Balance, Host, Pattern, Protocol, Settings};
+
+/// Most addresses of one place: who has more has a balancer of its own before them.
+const MAX_ADDRESSES: usize = 256;
+
+/// Variables that frame a message, or say which protocol this is.
+const OWN_VARIABLES: &[&str] = &["CONTENT_LENGTH", "SCGI", "GATEWAY_INTERFACE"];
+
+/// Longest name and value: a variable is told with every request.
+const MAX_NAME: usize = 128;
+const MAX_VALUE: usize = 4096;
+
+/// Lays what a site or route says of an application over what it inherits.
+pub(super) fn build(check: &mut Check<'_>, table: &Table, settings: &mut Settings) {
+    let written: Vec<(Protocol, &Entry)> = Protocol::ALL
+        .iter()
+        .filter_map(|protocol| Some((*protocol, table.entries.get(protocol.key())?)))
+        .collect();
+    let &[(protocol, entry), ref others @ ..] = &written[..] else {
+        // Somebody else is named to answer.
+        let names = |key: &str| table.entries.get(key).is_some_and(|entry| !says_no(entry));
+        if ["root", "proxy", "controller"].into_iter().any(names) {
+            forget(settings);
+        }
+        return;
+    };
+    let rivals = ["proxy", "controller"].iter().filter_map(|key| table.entries.get(*key));
+    let mut rivals = others.iter().map(|(_, entry)| *entry).chain(rivals);
+    if let Some(other) = rivals.find(|other| !says_no(other) && !says_no(entry)) {
+        let message = "only one can answer here".to_owned();
+        check.conflict(
+            other.key,
+            ("another is named here", entry.key),
+            message,
+            "keep one of the two",
+        );
+        return;
+    }
+    forget(settings);
+    settings.application = application(check, protocol, &entry.node);
+    if settings.application.is_some() {
+        settings
+            .places
+            .insert(protocol.key().to_owned(), check.place(entry.key));
+        settings.proxy = None;
+        settings.controller = None;
+        settings.places.remove("proxy");
+        settings.places.remove("controller");
+    }
+}
+
+fn says_no(entry: &Entry) -> bool {
+    matches!(entry.node.value, Value::Boolean(false))
+}
+
+fn forget(settings: &mut Settings) {
+    settings.application = None;
+    for protocol in Protocol::ALL {
+        settings.places.remove(protocol.key());
+    }
+}
+
+/// The name of an application that a route has brought in, and that does not say its own: what the pattern begins with.
+pub(super) fn mount(table: &Table, pattern: &Pattern, settings: &mut Settings) {
+    let Some(application) = &mut settings.application else {
+        return;
+    };
+    let Some(node) = table.node(application.protocol.key()) else {
+        return;
+    };
+    if node.as_table().is_some_and(|table| table.node("mount").is_some()) {
+        return;
+    }
+    let path = match pattern {
+        Pattern::Exact(path) | Pattern::Prefix(path) => path.trim_end_matches('/'),
+        Pattern::Glob(_) => "",
+    };
+    path.clone_into(&mut application.mount);
+}
+
+/// `None`: nobody, or what is written cannot be meant.
+fn application(check: &mut Check<'_>, protocol: Protocol, node: &Node) -> Option<Application> {
+    let key = protocol.key();
+    let (places, table) = match &node.value {
+        Value::Boolean(true) => {
+            let message = format!("`{key} = true` does not say where the application listens");
+            check.error(Code::BadValue, node.span, message, EXAMPLE);
+            return None;
+        }
+        Value::Text(_) | Value::List(_) => (node, None),
+        Value::Table(table) => match table.node("to") {
+            Some(places) => (places, Some(table)),
+            None => {
+                let help = "write to = \"unix:/run/app.sock\" in it";
+                let message = format!("`{key}` does not say where the application listens");
+                check.error(Code::Missing, node.span, message, help);
+                return None;
+            }
+        },
+        _ => return None,
+    };
+    let base = Application::at(protocol, addresses(check, key, places)?);
+    if let Some(entry) = table.and_then(|table| table.entries.get("keep"))
+        && protocol != Protocol::FastCgi
+    {
+        let message = format!("{protocol} has a connection for each request: there is nothing to keep");
+        check.error(Code::Conflict, entry.key, message, "remove it");
+    }
+    let time = |key, default| value::duration(table, key).unwrap_or(default);
+    Some(Application {
+        balance: match value::text(table, "balance") {
+            Some("round_robin") => Balance::RoundRobin,
+            Some("least_conn") => Balance::LeastConn,
+            _ => base.balance,
+        },
+        mount: table
+            .and_then(|table| table.node("mount"))
+            .and_then(|node| path::below_site(check, "mount", node))
+            .map(|path| path.trim_end_matches('/').to_owned())
+            .unwrap_or_default(),
+        params: table.map(|table| params(check, table)).unwrap_or_default(),
+        connect: time("connect", base.connect),
+        keep: value::integer(table, "keep").unwrap_or(base.keep),
+        fails: value::integer(table, "fails").unwrap_or(base.fails),
+        fail_time: time("fail_time", base.fail_time),
+        ..base
+    })
+}
+
+const EXAMPLE: &str = "write where it listens: \"unix:/run/app.sock\" or \"127.0.0.1:9000\"";
+
+fn addresses(check: &mut Check<'_>, key: &str, node: &Node) -> Option<Vec<Host>> {
+    let items = value::several(node);
+    if items.is_empty() {
+        let message = format!("`{key}` names no application");
+        check.error(Code::BadValue, node.span, message, EXAMPLE);
+        return None;
+    }
+    if items.len() > MAX_ADDRESSES {
+        let message = format!("more than {MAX_ADDRESSES} applications for one place");
+        let help = "name a balancer that stands before them";
+        check.error(Code::BadValue, node.span, message, help);
+        return None;
+    }
+    let mut all = Vec::with_capacity(items.len());
+    for item in items {
+        let host = address::build(check, key, item, EXAMPLE)?;
+        if all.contains(&host) {
+            check.error(Code::Conflict, item.span, format!("{host} is named twice"), "remove it");
+            return None;
+        }
+        all.push(host);
+    }
+    Some(all)
+}
+
+fn params(check: &mut Check<'_>, table: &Table) -> BTreeMap<String, String> {
+    let mut all = BTreeMap::new();
+    for (name, entry) in table.table("params").map(Table::in_order).unwrap_or_default() {
+        let Some(written) = entry.node.written() else { continue };
+        let is_byte = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        let (message, help) = if name.is_empty() || name.len() > MAX_NAME || !name.bytes().all(is_byte) {
+            let message = format!("\"{}\" is no name of a variable", short(name));
+            (message, "names hold letters, digits and `_`: SCRIPT_FILENAME")
+        } else if OWN_VARIABLES.contains(&name) {
+            (format!("`{name}` is told by the server alone"), "remove it")
+        } else if written.value.len() > MAX_VALUE || written.value.contains(|c: char| c.is_control()) {
+            let message = format!("the value of `{name}` cannot be told");
+            check.bad_text(written, entry.node.span, message, "one line of at most 4096 bytes");
+            continue;
+        } else {
+            all.insert(name.to_owned(), written.value.clone());
+            continue;
+        };
+        check.error(Code::BadValue, entry.key, message, help);
+    }
+    all
+}

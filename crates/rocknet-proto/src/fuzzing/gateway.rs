@@ -1,0 +1,92 @@
+//! What a web server tells applications by SCGI and uwsgi, read again by a reader of its own, and the heads they answer with.
+
+use crate::cgi::{FIELDS_LIMIT, HEAD_LIMIT, Head, StatusLine, end_of_head};
+use crate::{scgi, uwsgi};
+
+type Pair<'a> = (&'a [u8], &'a [u8]);
+
+/// The head as it is read with and without a status line, and where it ends.
+pub(super) fn head(pieces: &[&[u8]]) -> Vec<String> {
+    let mut answer = Vec::new();
+    for piece in pieces {
+        let before = answer.len();
+        answer.extend_from_slice(piece);
+        let Some(end) = end_of_head(&answer, before) else {
+            continue;
+        };
+        assert!(end <= answer.len());
+        if end > HEAD_LIMIT {
+            return vec!["too long".to_owned()];
+        }
+        let heads = [StatusLine::Allowed, StatusLine::Refused].map(|line| Head::parse(&answer[..end], line));
+        for head in heads.iter().flatten() {
+            assert!(head.fields.len() <= FIELDS_LIMIT && head.status.code() >= 200);
+            let clean = |value: &[u8]| !value.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0));
+            assert!(head.fields.iter().all(|(name, value)| clean(name) && clean(value)));
+        }
+        return vec![format!("{end} {heads:?}")];
+    }
+    Vec::new()
+}
+
+/// Names and values as the bytes divide themselves: each is as long as the byte before it says, eight times that where its
+/// last bit is set.
+fn pairs(mut data: &[u8]) -> Vec<Pair<'_>> {
+    let mut take = || {
+        let (&first, rest) = data.split_first()?;
+        let wanted = usize::from(first >> 1) << (3 * (first & 1));
+        let (part, rest) = rest.split_at(rest.len().min(wanted));
+        data = rest;
+        Some(part)
+    };
+    let mut all = Vec::new();
+    while let (Some(name), Some(value)) = (take(), take()) {
+        all.push((name, value));
+    }
+    all
+}
+
+pub(super) fn scgi(data: &[u8]) {
+    let mut request = scgi::Request::new(data.len() as u64);
+    let told: Vec<Pair<'_>> = pairs(data)
+        .into_iter()
+        .filter(|(name, value)| request.push(name, value).is_ok())
+        .collect();
+    let bytes = request.finish();
+    let colon = bytes.iter().position(|byte| *byte == b':').expect("a length");
+    let length: usize = std::str::from_utf8(&bytes[..colon])
+        .ok()
+        .and_then(|digits| digits.parse().ok())
+        .expect("a number");
+    let variables = &bytes[colon + 1..bytes.len() - 1];
+    assert!(bytes[0] != b'0' && length == variables.len() && bytes.ends_with(b","));
+    let parts: Vec<&[u8]> = variables.split(|byte| *byte == 0).collect();
+    let read: Vec<Pair<'_>> = parts.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();
+    let content_length = data.len().to_string();
+    let first: [Pair<'_>; 2] = [(b"CONTENT_LENGTH", content_length.as_bytes()), (b"SCGI", b"1")];
+    assert_eq!(read[..2], first);
+    assert_eq!(read[2..], told[..]);
+}
+
+pub(super) fn uwsgi(data: &[u8]) {
+    let mut request = uwsgi::Request::default();
+    let told: Vec<Pair<'_>> = pairs(data)
+        .into_iter()
+        .filter(|(name, value)| request.push(name, value).is_ok())
+        .collect();
+    let bytes = request.finish();
+    let (header, mut rest) = bytes.split_at(4);
+    assert_eq!(usize::from(u16::from_le_bytes([header[1], header[2]])), rest.len());
+    let mut read = Vec::new();
+    let take = |rest: &mut &'_ [u8]| -> std::ops::Range<usize> {
+        let start = bytes.len() - rest.len() + 2;
+        let length = usize::from(u16::from_le_bytes([rest[0], rest[1]]));
+        *rest = &rest[2 + length..];
+        start..start + length
+    };
+    while !rest.is_empty() {
+        let (name, value) = (take(&mut rest), take(&mut rest));
+        read.push((&bytes[name], &bytes[value]));
+    }
+    assert_eq!(read, told);
+}

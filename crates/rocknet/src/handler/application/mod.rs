@@ -1,0 +1,125 @@
+//! Applications that answer by FastCGI, SCGI or uwsgi: each is asked for everything at its place.
+//!
+//! ```text
+//! Exchange ─▶ group.rs: which of several ─▶ request.rs: its variables, in the application's protocol
+//!                                                │
+//!                     Response ◀─ gateway/conversation.rs ⇄ one of gateway/backend.rs
+//! ```
+
+mod cure;
+mod group;
+mod request;
+
+use std::rc::Rc;
+
+use rocknet_config::model::Protocol;
+use rocknet_proto::cgi::StatusLine;
+use rocknet_proto::fields::Known;
+use rocknet_proto::method::Method;
+
+pub use self::group::Application;
+use super::gateway::complaints::Complaints;
+use super::gateway::conversation::{Conversation, Source};
+use super::gateway::trouble::Trouble;
+use super::gateway::variables::Place;
+use super::gateway::{Around, answer as gateway_answer, source};
+use crate::exchange::Exchange;
+use crate::response::Response;
+use crate::worker::Worker;
+
+/// Applications tried for one request: of two that are down at once, a third is still found.
+const MAX_TRIES: usize = 3;
+
+/// Has an application answer.
+pub async fn answer(worker: &Rc<Worker>, application: &Application, exchange: Exchange, around: &Around) -> Response {
+    let mut tried = Vec::new();
+    match try_answer(worker, application, exchange, &around.site, &mut tried).await {
+        Ok(response) => response,
+        Err(trouble) => cure::tell(&trouble, application, tried.last().copied(), around),
+    }
+}
+
+/// `tried`: those that were asked, by their number.
+async fn try_answer(
+    worker: &Rc<Worker>,
+    application: &Application,
+    exchange: Exchange,
+    site: &str,
+    tried: &mut Vec<usize>,
+) -> Result<Response, Trouble> {
+    let Exchange {
+        request,
+        content,
+        client,
+        secure,
+        scope,
+        path,
+        ..
+    } = exchange;
+    let view = request.view();
+    let has_length = view.fields.get(Known::ContentLength).is_some();
+    let (source, length) = source(&view, content).await?;
+    let place = Place {
+        site,
+        address: &worker.address,
+        client,
+        secure: secure.as_deref(),
+    };
+    let asked = request::write(application, &view, &path, &place, length).map_err(Trouble::Request)?;
+
+    // A tick less than the protocol waits for an answer: it would say 503.
+    let ticks = worker.wheel.ticks(scope.answer_timeout).saturating_sub(1);
+    let deadline = worker.wheel.deadline();
+    // As with PHP: what may have been heard and lost is not said twice.
+    let repeatable = matches!(view.method, Method::Get | Method::Head) && !has_length && length.is_none();
+    let complaints = || Complaints::new(application.protocol.key(), site, &path);
+    let now_ms = || worker.clock.uptime_ms();
+    let (number, connected) = loop {
+        let number = application.choose(tried, now_ms(), || worker.upstreams.draw());
+        tried.push(number);
+        let backend = application.member(number);
+        backend.begin(now_ms(), application.rules);
+        if let Some(connected) = (repeatable && application.keep > 0).then(|| backend.kept()).flatten() {
+            deadline.set(ticks);
+            let conversation = Conversation::by_records(connected, asked.clone(), complaints());
+            let conversation = conversation.kept_by(backend, application.keep);
+            match conversation.hold(Source::Here(Vec::new()), &deadline, ticks).await {
+                Err(Trouble::Unheard) => {}
+                held => {
+                    let answer = held.and_then(|held| gateway_answer::response(held, view.method, StatusLine::Refused));
+                    application.heard(number, now_ms(), answer.as_ref().err());
+                    return answer;
+                }
+            }
+        }
+        let has_others = tried.len() < application.count().min(MAX_TRIES);
+        let connected = backend.connect(&worker.wheel, application.connect, application.count() == 1);
+        match connected.await {
+            Ok(connected) => break (number, connected),
+            Err(trouble) if has_others && trouble.is_before_all() => {
+                application.heard(number, now_ms(), Some(&trouble));
+                cure::log(&trouble, application, number, site);
+            }
+            Err(trouble) => {
+                application.heard(number, now_ms(), Some(&trouble));
+                return Err(trouble);
+            }
+        }
+    };
+    deadline.set(ticks);
+    let (conversation, line) = match application.protocol {
+        Protocol::FastCgi => (
+            Conversation::by_records(connected, asked, complaints())
+                .kept_by(application.member(number), application.keep),
+            StatusLine::Refused,
+        ),
+        Protocol::Scgi | Protocol::Uwsgi => (
+            Conversation::plain(connected, asked, u64::MAX, complaints()),
+            StatusLine::Allowed,
+        ),
+    };
+    let held = conversation.hold(source, &deadline, ticks).await;
+    let answer = held.and_then(|held| gateway_answer::response(held, view.method, line));
+    application.heard(number, now_ms(), answer.as_ref().err());
+    answer
+}

@@ -1,0 +1,116 @@
+//! Why an application gave no answer: the client is told by a status, the operator by the log, and in `dev` mode by the page,
+//! in the words of the handler that asked.
+
+use std::fmt;
+use std::io::{self, ErrorKind};
+
+use rocknet_proto::cgi::{HeadFault, VariableFault};
+use rocknet_proto::fastcgi::Fault;
+use rocknet_proto::status::Status;
+
+use super::Around;
+use crate::exchange::ContentError;
+use crate::handler::fixed;
+use crate::response::Response;
+
+#[derive(Debug)]
+pub enum Trouble {
+    /// Nobody listens there, or nobody may be asked.
+    Unreachable(io::Error),
+    /// Too many requests are there already.
+    Full,
+    /// No answer in time.
+    Slow,
+    /// A connection that was kept was closed before anything came back. Tried again elsewhere.
+    Unheard,
+    /// More than any answer may have.
+    TooMuch,
+    /// It ended before all was there that its length had told.
+    Cut,
+    /// The connection broke before the answer had begun.
+    Broken(io::Error),
+    /// The script ended, or its process did, and there was no answer.
+    Silent,
+    /// What answers does not keep to FastCGI.
+    Records(Fault),
+    Head(HeadFault),
+    /// More fields than anybody takes.
+    HeadTooLong,
+    /// The request is too large to be told to an application.
+    Request(VariableFault),
+    /// Content without a length, and more of it than is held for its sake.
+    Unmeasured,
+    Content(ContentError),
+}
+
+impl Trouble {
+    pub fn status(&self) -> Status {
+        match self {
+            Trouble::Unreachable(error) if error.kind() == ErrorKind::TimedOut => Status::GATEWAY_TIMEOUT,
+            Trouble::Unreachable(error) if is_shortage(error) => Status::SERVICE_UNAVAILABLE,
+            Trouble::Unreachable(_) | Trouble::Unheard | Trouble::Broken(_) | Trouble::Silent | Trouble::Cut => {
+                Status::BAD_GATEWAY
+            }
+            Trouble::Records(_) | Trouble::Head(_) | Trouble::HeadTooLong | Trouble::TooMuch => Status::BAD_GATEWAY,
+            Trouble::Full => Status::SERVICE_UNAVAILABLE,
+            Trouble::Slow => Status::GATEWAY_TIMEOUT,
+            Trouble::Request(_) => Status::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            Trouble::Unmeasured => Status::LENGTH_REQUIRED,
+            Trouble::Content(ContentError::TooLarge) => Status::CONTENT_TOO_LARGE,
+            Trouble::Content(ContentError::TooSlow) => Status::REQUEST_TIMEOUT,
+            Trouble::Content(ContentError::Cut) => Status::BAD_REQUEST,
+        }
+    }
+
+    /// Whether it is the client's matter, so that nobody else has to be told.
+    pub fn is_clients(&self) -> bool {
+        matches!(self, Trouble::Request(_) | Trouble::Unmeasured | Trouble::Content(_))
+    }
+
+    /// Whether it speaks against the application, and another one may do better.
+    pub fn is_applications(&self) -> bool {
+        !self.is_clients()
+    }
+
+    /// Nothing of the request was told to anybody.
+    pub fn is_before_all(&self) -> bool {
+        matches!(self, Trouble::Unreachable(_) | Trouble::Full)
+    }
+}
+
+/// The error itself, with what helps where its reader may be told.
+pub fn page(status: Status, cure: &str, around: &Around) -> Response {
+    if around.dev {
+        fixed::error_with_hint(status, Some(cure))
+    } else {
+        Response::new(status)
+    }
+}
+
+/// Descriptors or memory.
+pub fn is_shortage(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let errno = Errno::from_io_error(error);
+    matches!(errno, Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS))
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Trouble::Unreachable(error) => write!(f, "cannot connect: {error}"),
+            Trouble::Full => f.write_str("all its processes are busy, and too many requests wait"),
+            Trouble::TooMuch => f.write_str("it answered with more than any answer may have"),
+            Trouble::Slow => f.write_str("it did not answer in time"),
+            Trouble::Unheard => f.write_str("it closed the connection"),
+            Trouble::Broken(error) => write!(f, "the connection broke: {error}"),
+            Trouble::Silent => f.write_str("it ended without an answer"),
+            Trouble::Cut => f.write_str("its answer is shorter than it told"),
+            Trouble::Records(fault) => fault.fmt(f),
+            Trouble::Head(fault) => fault.fmt(f),
+            Trouble::HeadTooLong => f.write_str("its header fields are too long"),
+            Trouble::Request(error) => error.fmt(f),
+            Trouble::Unmeasured => f.write_str("content without a length is too large to be collected"),
+            Trouble::Content(error) => write!(f, "the request did not come whole: {error:?}"),
+        }
+    }
+}

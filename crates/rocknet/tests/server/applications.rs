@@ -1,0 +1,426 @@
+//! Applications by FastCGI, SCGI and uwsgi: what they are told, what becomes of their answers, and which of several is
+//! asked, over scripted peers.
+
+use std::net::TcpListener;
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
+
+use super::support::client::request;
+use super::support::fastcgi::{self, Asked, Next, Peer, say};
+use super::support::gateway::Speaks;
+use super::support::http2::Http2;
+use super::support::running::site;
+use super::support::{Folder, Running};
+
+const KEYS: [&str; 3] = ["fastcgi", "scgi", "uwsgi"];
+
+fn folder() -> Folder {
+    Folder::with(&[
+        ("www/index.html", "home"),
+        ("www/app/index.html", "not to be seen"),
+        ("www/static/a.css", "a file"),
+        ("www/503.html", "a page of its own"),
+    ])
+}
+
+/// An application at the socket `app.sock`, in the protocol of a key, whose answers begin with their head.
+fn peer(key: &str, folder: &Folder, answer: impl Fn(&Asked) -> Vec<u8> + Send + Sync + Clone + 'static) -> Peer {
+    peer_at(key, folder, "app.sock", answer)
+}
+
+fn peer_at(
+    key: &str,
+    folder: &Folder,
+    name: &str,
+    answer: impl Fn(&Asked) -> Vec<u8> + Send + Sync + Clone + 'static,
+) -> Peer {
+    let socket = folder.path(name);
+    let plain = |speaks: Speaks| {
+        let answer = answer.clone();
+        speaks.start(&socket, move |asked: &Asked, stream: &mut UnixStream| {
+            say(stream, answer(asked));
+        })
+    };
+    match key {
+        "scgi" => plain(Speaks::Scgi),
+        "uwsgi" => plain(Speaks::Uwsgi),
+        _ => Peer::start(&socket, move |asked, stream| {
+            say(stream, fastcgi::answer(&answer(asked)));
+            Next::Keep
+        }),
+    }
+}
+
+/// Tells what it was asked, a variable on each line, and then the content.
+fn mirror(asked: &Asked) -> Vec<u8> {
+    let mut text = String::from("Content-Type: text/plain\r\n\r\n");
+    for (name, value) in &asked.variables {
+        text.push_str(&format!("{name}={value}\n"));
+    }
+    [text.as_bytes(), &asked.content].concat()
+}
+
+fn has(text: &str, line: &str) -> bool {
+    text.lines().any(|found| found == line)
+}
+
+#[test]
+fn an_application_is_asked_for_all_below_its_place() {
+    for key in KEYS {
+        let folder = folder();
+        let _peer = peer(key, &folder, mirror);
+        let keys = format!(
+            "[site.default.route.\"/app/*\"]\n{key} = \"unix:app.sock\"\n\
+             [site.default.route.\"/hook\"]\n{key} = \"unix:app.sock\"\n\
+             [site.default.route.\"*.do\"]\n{key} = \"unix:app.sock\"\n\
+             [site.default.route.\"/whole/*\"]\n{key} = {{ to = \"unix:app.sock\", mount = \"/\" }}\n\
+             [site.default.route.\"/app/static/*\"]\nroot = \"www\"\n"
+        );
+        let server = Running::site(folder, &keys);
+        let mut client = server.connect();
+        for (path, name, info) in [
+            ("/app/", "/app", "/"),
+            ("/app/index.html?x=1", "/app", "/index.html"),
+            ("/app//a/./b/../c%20d", "/app", "/a/c d"),
+            ("/app/wiki/Special:Search", "/app", "/wiki/Special:Search"),
+            // An encoded slash parts nothing.
+            ("/app/a%2Fb", "/app", "/a\\b"),
+            ("/hook", "/hook", ""),
+            ("/some.do", "", "/some.do"),
+            ("/whole/x", "", "/whole/x"),
+        ] {
+            let answer = client.get(path);
+            answer.expect(path, 200, &["Content-Type: text/plain"]);
+            let text = answer.text();
+            for line in [
+                format!("SCRIPT_NAME={name}"),
+                format!("PATH_INFO={info}"),
+                format!("DOCUMENT_URI={name}{info}"),
+                format!("REQUEST_URI={path}"),
+                format!("QUERY_STRING={}", path.split_once('?').map_or("", |(_, query)| query)),
+                "REQUEST_METHOD=GET".to_owned(),
+                "HTTP_HOST=localhost".to_owned(),
+                "GATEWAY_INTERFACE=CGI/1.1".to_owned(),
+            ] {
+                assert!(has(&text, &line), "{key} {path}: {line} in {text}");
+            }
+            assert!(!text.contains("SCRIPT_FILENAME"), "{text}");
+        }
+        assert_eq!(client.get("/").text(), "home");
+        assert_eq!(client.get("/static/a.css").text(), "a file");
+        assert_eq!(client.get("/app/static/none").status, 404);
+        for (line, status) in [
+            ("PUT /app/x", 200),
+            ("OPTIONS /app/x", 200),
+            ("BREW /app/x", 200),
+            ("TRACE /app/x", 405),
+        ] {
+            assert_eq!(client.ask(line, &[]).status, status, "{line}");
+        }
+    }
+}
+
+#[test]
+fn an_application_can_be_the_whole_site() {
+    for key in KEYS {
+        let folder = folder();
+        let _peer = peer(key, &folder, mirror);
+        let keys = format!("{key} = \"unix:app.sock\"\n[site.default.route.\"/static/*\"]\nroot = \"www\"\n");
+        let server = Running::site(folder, &keys);
+        let text = server.get("/index.html").text();
+        assert!(
+            has(&text, "SCRIPT_NAME=") && has(&text, "PATH_INFO=/index.html"),
+            "{text}"
+        );
+        assert_eq!(server.get("/static/a.css").text(), "a file");
+        server.reload(&site(&format!("{key} = false"))).expect("a reload");
+        assert_eq!(server.get("/index.html").text(), "home");
+    }
+}
+
+#[test]
+fn variables_are_the_requests_and_the_configurations() {
+    for key in KEYS {
+        let folder = folder();
+        let _peer = peer(key, &folder, mirror);
+        let params = "{ SCRIPT_FILENAME = \"/opt/app.py\", HTTP_COOKIE = \"\", SERVER_NAME = \"other\" }";
+        let server = Running::site(
+            folder,
+            &format!("{key} = {{ to = \"unix:app.sock\", params = {params} }}"),
+        );
+        let fields = [
+            "Cookie: a=b",
+            "Proxy: http://evil",
+            "X_A: 1",
+            "X-A: 2",
+            "Authorization: Basic x",
+            "Content-Type: text/x",
+            "Content-Length: 4",
+        ];
+        let mut client = server.connect();
+        client.send(request("POST /x?q", &fields) + "body");
+        let text = client.answer().text();
+        for line in [
+            "SCRIPT_FILENAME=/opt/app.py",
+            "SERVER_NAME=other",
+            "HTTP_X_A=2",
+            "HTTP_AUTHORIZATION=Basic x",
+            "CONTENT_TYPE=text/x",
+            "CONTENT_LENGTH=4",
+            "REMOTE_ADDR=127.0.0.1",
+            "SERVER_PROTOCOL=HTTP/1.1",
+            "REQUEST_SCHEME=http",
+        ] {
+            assert!(has(&text, line), "{key}: {line} in {text}");
+        }
+        assert!(
+            !text.contains("COOKIE") && !text.contains("HTTP_PROXY") && text.ends_with("\nbody"),
+            "{text}"
+        );
+        // Its length is told, though the client did not.
+        client.send(request("POST /", &["Transfer-Encoding: chunked"]) + "5\r\nhello\r\n0\r\n\r\n");
+        let text = client.answer().text();
+        assert!(has(&text, "CONTENT_LENGTH=5") && text.ends_with("\nhello"), "{text}");
+        let large = "0123456789".repeat(300_000);
+        client.send(request("POST /", &["Content-Length: 3000000"]) + &large);
+        assert!(client.answer().text().ends_with(&large), "{key}: a large one");
+    }
+}
+
+#[test]
+fn answers_are_passed_on_or_refused() {
+    let long = format!("A: {}\r\n\r\n", "x".repeat(64 * 1024));
+    let large = format!("Content-Type: text/x\r\n\r\n{}", "0123456789".repeat(100_000));
+    let told = format!("Content-Length: 1000000\r\n\r\n{}", "0123456789".repeat(100_000));
+    // What an application writes, and what a client gets of it. Lines of HTTP are read where such applications write them.
+    let rows: Vec<(&str, u16, u16, &[&str], usize)> = vec![
+        (
+            "Content-Type: text/x\r\n\r\nhello",
+            200,
+            200,
+            &["Content-Type: text/x"],
+            5,
+        ),
+        ("Status: 404 Nope\nX-A: b\n\nhello", 404, 404, &["X-A: b", "!Status"], 5),
+        ("Location: /x\r\n\r\n", 302, 302, &["Location: /x"], 0),
+        ("Status: 204\r\n\r\n", 204, 204, &["!Content-Length"], 0),
+        (
+            "HTTP/1.1 418 Tea\r\nX-A: b\r\nConnection: close\r\n\r\ntea",
+            502,
+            418,
+            &["!Connection"],
+            usize::MAX,
+        ),
+        ("HTTP/1.1 100 Continue\r\n\r\n", 502, 502, &[], usize::MAX),
+        ("Content-Length: 3\r\n\r\nhello", 200, 200, &[], usize::MAX),
+        (&large, 200, 200, &["Transfer-Encoding: chunked"], 1_000_000),
+        (&told, 200, 200, &["Content-Length: 1000000"], 1_000_000),
+        (&long, 502, 502, &[], usize::MAX),
+        ("no head at all", 502, 502, &[], usize::MAX),
+        ("A: b\rSet-Cookie: c\r\n\r\n", 502, 502, &[], usize::MAX),
+        ("X-Accel-Redirect: /static/a.css\r\n\r\n", 200, 200, &[], 6),
+        ("", 502, 502, &[], usize::MAX),
+    ];
+    for key in KEYS {
+        let folder = folder();
+        let texts: Arc<Vec<String>> = Arc::new(rows.iter().map(|row| row.0.to_owned()).collect());
+        let _peer = peer(key, &folder, move |asked| {
+            let number: usize = asked.variable("QUERY_STRING").parse().expect("the number of a row");
+            texts[number].clone().into_bytes()
+        });
+        let keys = format!("[site.default.route.\"/app/*\"]\n{key} = \"unix:app.sock\"\n");
+        let server = Running::site(folder, &keys);
+        let mut client = server.connect();
+        for (number, (text, by_records, plain, fields, length)) in rows.iter().enumerate() {
+            let start: String = text.chars().take(40).collect();
+            let status = if key == "fastcgi" { *by_records } else { *plain };
+            let answer = client.get(&format!("/app/?{number}"));
+            answer.expect(&format!("{key}: {start}"), status, fields);
+            assert!(
+                *length == usize::MAX || answer.body.len() == *length,
+                "{key} {start:?}: {answer:?}"
+            );
+            let head = client.ask(&format!("HEAD /app/?{number}"), &[]);
+            assert_eq!(head.status, status, "{key} {start:?}");
+        }
+    }
+}
+
+#[test]
+fn an_answer_that_is_shorter_than_it_told_is_cut() {
+    for key in ["scgi", "uwsgi"] {
+        let folder = folder();
+        let _peer = peer(key, &folder, |asked| match asked.variable("QUERY_STRING") {
+            "small" => b"Content-Length: 6\r\n\r\nhello".to_vec(),
+            _ => [&b"Content-Length: 500001\r\n\r\n"[..], &[b'x'; 500_000]].concat(),
+        });
+        let server = Running::site(folder, &format!("{key} = \"unix:app.sock\""));
+        // Whether it has begun when the end comes is a matter of chance.
+        let mut client = server.connect();
+        client.send(request("GET /?small", &["Connection: close"]));
+        let head = client.head();
+        let is_cut = head.contains("Content-Length: 6\r\n") && client.rest().len() == 5;
+        assert!(head.starts_with("HTTP/1.1 502") || is_cut, "{head}");
+        // It has begun already: the client sees that there is less than was promised.
+        let mut client = server.connect();
+        client.send(request("GET /?large", &[]));
+        assert!(client.head().contains("Content-Length: 500001\r\n"));
+        assert_eq!(client.rest().len(), 500_000);
+    }
+}
+
+#[test]
+fn it_is_the_same_over_http2() {
+    for key in KEYS {
+        let folder = folder();
+        let _peer = peer(key, &folder, mirror);
+        let keys = site(&format!("{key} = \"unix:app.sock\""));
+        let server = Running::start(folder, &format!("[server]\nh2c = true\nworkers = 1\n{keys}"));
+        let mut client = Http2::to(server.address());
+        for _ in 0..3 {
+            let answer = client.get("/x");
+            let text = String::from_utf8_lossy(&answer.content).into_owned();
+            assert!(answer.status == 200 && has(&text, "SERVER_PROTOCOL=HTTP/2.0"), "{text}");
+        }
+    }
+}
+
+#[test]
+fn trouble_has_a_status_and_in_dev_mode_a_cure() {
+    const SERVER: &str = "[server]\nmode = \"MODE\"\nworkers = 1\nevents = { wait = \"20ms\" }\n";
+    for mode in ["dev", "prod"] {
+        for key in KEYS {
+            let folder = folder();
+            let _peer = peer(key, &folder, |asked| match asked.variable("QUERY_STRING") {
+                "slow" => {
+                    // Longer than the server waits, and no longer than it takes to see that.
+                    let (_held, never) = mpsc::channel::<()>();
+                    let _ = never.recv_timeout(Duration::from_secs(3));
+                    Vec::new()
+                }
+                _ => Vec::new(),
+            });
+            let free = TcpListener::bind("127.0.0.1:0").expect("a port");
+            let port = free.local_addr().expect("an address").port();
+            drop(free);
+            let keys = format!(
+                "limits = {{ answer_timeout = \"1s\" }}\n{key} = \"unix:app.sock\"\n\
+                 [site.default.route.\"/nobody/*\"]\n{key} = \"127.0.0.1:{port}\"\n\
+                 [site.default.route.\"/no-file/*\"]\n{key} = \"unix:none.sock\"\n"
+            );
+            let server = Running::start(folder, &format!("{}{}", SERVER.replace("MODE", mode), site(&keys)));
+            for (path, status, cure) in [
+                ("/nobody/x", 502, "Nothing listens at 127.0.0.1"),
+                ("/no-file/x", 502, "Start the application"),
+                ("/?silent", 502, "before it had answered"),
+                ("/?slow", 504, "limits.answer_timeout"),
+            ] {
+                let answer = server.get(path);
+                assert_eq!(answer.status, status, "{key} {path}: {answer:?}");
+                let is_told = answer.text().contains(cure);
+                assert_eq!(is_told, mode == "dev", "{key} {path}: {}", answer.text());
+            }
+        }
+    }
+}
+
+#[test]
+fn what_a_protocol_cannot_tell_is_431() {
+    let fields: Vec<String> = (0..3)
+        .map(|number| format!("X-{number}: {}", "x".repeat(22_000)))
+        .collect();
+    let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
+    for (key, status) in [("fastcgi", 200), ("scgi", 200), ("uwsgi", 431)] {
+        let folder = folder();
+        let _peer = peer(key, &folder, mirror);
+        let text = format!(
+            "[limits]\nheader_size = \"128KiB\"\n{}",
+            site(&format!("{key} = \"unix:app.sock\""))
+        );
+        let server = Running::start(folder, &text);
+        assert_eq!(server.ask("GET /", &fields).status, status, "{key}");
+        assert_eq!(server.ask("GET /", &fields[..2]).status, 200, "{key}");
+    }
+}
+
+#[test]
+fn connections_are_kept_where_that_is_wanted() {
+    for (keep, expected) in [("", 6), (", keep = 2", 2)] {
+        let folder = folder();
+        let peer = peer("fastcgi", &folder, mirror);
+        let server = Running::site(folder, &format!("fastcgi = {{ to = \"unix:app.sock\"{keep} }}"));
+        // They are kept for a second: what a busy machine needed longer for says nothing.
+        let found = (0..50).find_map(|_| {
+            let (begun, before) = (std::time::Instant::now(), peer.connections());
+            let mut client = server.connect();
+            for line in ["GET /", "GET /a", "GET /b", "POST /", "GET /", "GET /c"] {
+                assert_eq!(client.ask(line, &[]).status, 200);
+            }
+            (begun.elapsed() < Duration::from_millis(900)).then(|| peer.connections() - before)
+        });
+        assert_eq!(found, Some(expected), "{keep}");
+    }
+}
+
+#[test]
+fn several_share_and_stand_in_for_each_other() {
+    for key in KEYS {
+        let folder = folder();
+        let name = |name: &'static str| move |_: &Asked| format!("A: b\r\n\r\n{name}").into_bytes();
+        let _one = peer_at(key, &folder, "one.sock", name("one"));
+        let _two = peer_at(key, &folder, "two.sock", name("two"));
+        let all = "[\"unix:one.sock\", \"unix:gone.sock\", \"unix:two.sock\"]";
+        let keys = format!("{key} = {{ to = {all}, balance = \"round_robin\", fails = 2, fail_time = \"1m\" }}");
+        let server = Running::site(folder, &keys);
+        let mut client = server.connect();
+        let mut counts = [0, 0];
+        for _ in 0..40 {
+            match client.get("/").text().as_str() {
+                "one" => counts[0] += 1,
+                "two" => counts[1] += 1,
+                other => panic!("{key}: {other}"),
+            }
+        }
+        // Twice somebody stood in for the one that is gone; since then it is left alone.
+        assert!(counts[0] >= 18 && counts[1] >= 18, "{key}: {counts:?}");
+    }
+}
+
+/// Serves connections one after the other, each to its end, as an application of a single process does.
+fn one_at_a_time(socket: &std::path::Path) {
+    let alone = Arc::new(Mutex::new(()));
+    Peer::raw(socket, move |mut stream| {
+        let _turn = alone.lock().expect("a turn");
+        let mut is_asked = false;
+        while let Ok(Some((kind, content))) = fastcgi::record(&mut stream) {
+            is_asked |= kind == 5 && content.is_empty();
+            if std::mem::take(&mut is_asked) {
+                say(&mut stream, fastcgi::answer(b"A: b\r\n\r\nhello"));
+            }
+        }
+    });
+}
+
+#[test]
+fn connections_that_are_kept_starve_nobody() {
+    let folder = folder();
+    one_at_a_time(&folder.path("app.sock"));
+    let server = Running::site(
+        folder,
+        "fastcgi = { to = \"unix:app.sock\", keep = 8 }\nlimits = { answer_timeout = \"10s\" }",
+    );
+    let address = server.address();
+    // More clients at once than there are processes, each asking again and again.
+    let clients: Vec<_> = (0..6)
+        .map(|_| {
+            std::thread::spawn(move || {
+                let mut client = super::support::Client::to(address);
+                (0..40).all(|_| client.get("/").status == 200)
+            })
+        })
+        .collect();
+    for client in clients {
+        assert!(client.join().expect("a client"), "somebody was left waiting");
+    }
+}

@@ -1,0 +1,89 @@
+//! Applications that tests write: they read requests by SCGI or uwsgi, and answer as they are told.
+
+use std::io::{self, Read};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use super::fastcgi::{Asked, Peer};
+
+/// The protocol of an application, by the key that names it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Speaks {
+    Scgi,
+    Uwsgi,
+}
+
+impl Speaks {
+    /// Reads one request of each connection, has `answer` write what comes back, and closes.
+    pub fn start(
+        self,
+        socket: &Path,
+        answer: impl Fn(&Asked, &mut UnixStream) + Send + Sync + Clone + 'static,
+    ) -> Peer {
+        Peer::raw(socket, move |mut stream| {
+            if let Ok(asked) = self.request(&mut stream) {
+                answer(&asked, &mut stream);
+            }
+        })
+    }
+
+    fn request(self, stream: &mut UnixStream) -> io::Result<Asked> {
+        let mut asked = match self {
+            Speaks::Scgi => scgi(stream)?,
+            Speaks::Uwsgi => uwsgi(stream)?,
+        };
+        let length = asked.variable("CONTENT_LENGTH").parse().unwrap_or(0);
+        asked.content = vec![0; length];
+        stream.read_exact(&mut asked.content)?;
+        Ok(asked)
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn scgi(stream: &mut UnixStream) -> io::Result<Asked> {
+    let mut length = 0;
+    let mut byte = [0];
+    loop {
+        stream.read_exact(&mut byte)?;
+        match byte[0] {
+            b':' => break,
+            digit => length = length * 10 + usize::from(digit - b'0'),
+        }
+    }
+    let mut variables = vec![0; length + 1];
+    stream.read_exact(&mut variables)?;
+    assert_eq!(variables.pop(), Some(b','));
+    let parts: Vec<&[u8]> = variables.split(|byte| *byte == 0).collect();
+    assert_eq!(parts[0], b"CONTENT_LENGTH", "it stands first");
+    let mut asked = Asked::default();
+    for pair in parts.chunks_exact(2) {
+        let twice = asked.variables.insert(text(pair[0]), text(pair[1]));
+        assert!(twice.is_none(), "{} is told twice", text(pair[0]));
+    }
+    assert_eq!(asked.variable("SCGI"), "1");
+    Ok(asked)
+}
+
+fn uwsgi(stream: &mut UnixStream) -> io::Result<Asked> {
+    let mut header = [0; 4];
+    stream.read_exact(&mut header)?;
+    assert_eq!((header[0], header[3]), (0, 0), "the modifiers");
+    let mut bytes = vec![0; usize::from(u16::from_le_bytes([header[1], header[2]]))];
+    stream.read_exact(&mut bytes)?;
+    let mut asked = Asked::default();
+    let mut rest = &bytes[..];
+    let take = |rest: &mut &[u8]| {
+        let (length, behind) = rest.split_at(2);
+        let (part, behind) = behind.split_at(usize::from(u16::from_le_bytes([length[0], length[1]])));
+        *rest = behind;
+        text(part)
+    };
+    while !rest.is_empty() {
+        let (name, value) = (take(&mut rest), take(&mut rest));
+        asked.variables.insert(name, value);
+    }
+    Ok(asked)
+}
