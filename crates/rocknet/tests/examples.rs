@@ -43,6 +43,7 @@ const ROWS: &[Row] = &[
     ("cgi", "http://localhost:8080/cgi-bin/date.sh", NO_FIELDS, 200, &["Content-Type: text/plain"], &["The harbour clock says"]),
     ("cgi", "http://localhost:8080/cgi-bin/hello.py?name=Ada", NO_FIELDS, 200, &[HTML], &["Hello, Ada!"]),
     ("cgi", "http://localhost:8080/cgi-bin/path.pl/some/where", NO_FIELDS, 200, &[], &["You are at /some/where"]),
+    ("application", "http://localhost:8080/", NO_FIELDS, 200, &[HTML], &["Moorings", "made by an application"]),
     ("php", "http://localhost:8080/", NO_FIELDS, 200, &[], &["Boats for hire", "/boats/heron"]),
     ("php", "http://localhost:8080/boats/heron", NO_FIELDS, 200, &[], &["Heron: two seats"]),
     ("php", "http://localhost:8080/boats/none", NO_FIELDS, 404, &[], &["No such boat"]),
@@ -131,26 +132,50 @@ impl Drop for Beside {
     }
 }
 
+impl Beside {
+    /// Starts the program of an example, and the example with its address in place of the one that is written.
+    fn start(example: &str, program: &str, address: &str) -> Option<(Beside, Example)> {
+        let folder = repository().join("examples").join(example);
+        let mut python = Command::new("python3");
+        python.arg(folder.join(program)).arg("0").stdout(Stdio::piped());
+        let Ok(mut child) = python.spawn() else {
+            eprintln!("SKIPPED: python3 is not installed");
+            return None;
+        };
+        let said = child.stdout.take().expect("a pipe");
+        let beside = Beside(child);
+        let mut line = String::new();
+        BufReader::new(said).read_line(&mut line).expect("a line");
+        let port = line.trim().rsplit(' ').next().expect("a port").to_owned();
+        let written = text(&file(example));
+        assert!(written.contains(address));
+        let running = Example::of(example, &written.replace(address, &format!("127.0.0.1:{port}")));
+        Some((beside, running))
+    }
+}
+
 #[test]
-fn the_echo_behind_websocket_is_heard() {
-    let folder = repository().join("examples/websocket");
-    let mut python = Command::new("python3");
-    python.arg(folder.join("echo.py")).arg("0").stdout(Stdio::piped());
-    let Ok(mut child) = python.spawn() else {
-        eprintln!("SKIPPED: python3 is not installed");
+fn the_application_is_asked_by_scgi() {
+    let Some((_beside, running)) = Beside::start("application", "app.py", "127.0.0.1:9002") else {
         return;
     };
-    let said = child.stdout.take().expect("a pipe");
-    let _beside = Beside(child);
-    let mut line = String::new();
-    BufReader::new(said).read_line(&mut line).expect("a line");
-    let port = line.trim().rsplit(' ').next().expect("a port").to_owned();
-    let written = text(&file("websocket"));
-    assert!(written.contains("127.0.0.1:9001"));
-    let running = Example::of(
-        "websocket",
-        &written.replace("127.0.0.1:9001", &format!("127.0.0.1:{port}")),
-    );
+    let mut client = Client::to(running.ports[&8080]);
+    for (path, status, content) in [
+        ("/moorings/", 200, "<a href=\"/moorings/heron\">heron</a>"),
+        ("/moorings/heron", 200, "north pier"),
+        ("/moorings/%3Cb%3E", 404, "&lt;b&gt;"),
+    ] {
+        let answer = client.get(path);
+        answer.expect(path, status, &[HTML]);
+        assert!(answer.text().contains(content), "{path}: {answer:?}");
+    }
+}
+
+#[test]
+fn the_echo_behind_websocket_is_heard() {
+    let Some((_beside, running)) = Beside::start("websocket", "echo.py", "127.0.0.1:9001") else {
+        return;
+    };
     let mut client = Client::to(running.ports[&8080]);
     let answer = client.ask(
         "GET /echo",
