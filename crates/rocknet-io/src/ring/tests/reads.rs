@@ -1,0 +1,92 @@
+//! Files that are read ahead.
+
+use std::fs::File;
+use std::future::Future;
+use std::io::Write;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::thread;
+
+use super::{on_ring, once, pattern};
+use crate::file;
+use crate::ring::read_ahead;
+use crate::runtime::hear;
+
+/// A file on a disk, none of it in memory, as far as the kernel obeys.
+fn cold_file(length: usize) -> Arc<File> {
+    let mut file = tempfile::tempfile().expect("a file");
+    file.write_all(&pattern(length)).expect("written");
+    file.sync_all().expect("on the disk");
+    rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).expect("advised");
+    Arc::new(file)
+}
+
+#[test]
+fn files_are_read_ahead() {
+    on_ring(async |driver| {
+        let before = driver.counts();
+        for (length, offset, wanted) in [
+            (10, 0, 10),
+            (3_000_000, 0, 3_000_000),
+            (3_000_000, 1_048_576, 1_048_576),
+            // Cut short since it was asked how long it is.
+            (300_000, 200_000, 1_000_000),
+            (300_000, 400_000, 10),
+        ] {
+            let file = cold_file(length);
+            read_ahead(&file, offset, wanted).expect("room").await;
+            let end = (offset + wanted).min(length as u64);
+            for at in (offset..end)
+                .step_by(4096)
+                .chain(end.checked_sub(1).filter(|at| *at >= offset))
+            {
+                assert!(file::is_resident(&file, at), "byte {at} of {length}");
+            }
+        }
+        // What cannot be read is met when it is sent.
+        let folder = Arc::new(File::open(".").expect("a folder"));
+        read_ahead(&folder, 0, 10).expect("room").await;
+        assert_eq!(driver.counts(), before);
+    });
+}
+
+#[test]
+fn reads_may_be_let_go_and_are_bounded() {
+    on_ring(async |driver| {
+        let before = driver.counts();
+        let file = cold_file(1_000_000);
+        let mut all: Vec<_> = std::iter::from_fn(|| read_ahead(&file, 0, 1_000_000))
+            .take(10_000)
+            .collect();
+        assert!((2..10_000).contains(&all.len()), "{} reads at once", all.len());
+        // Before they are handed over, when they have begun, and when they have ended unheard.
+        all.truncate(all.len() / 2);
+        assert!(once(|context| Pin::new(&mut all[0]).poll(context)).await.is_pending());
+        hear().await;
+        all.truncate(all.len() / 2);
+        for one in all.drain(1..) {
+            one.await;
+        }
+        drop(all);
+        while driver.counts().1 > 0 {
+            hear().await;
+            thread::yield_now();
+        }
+        read_ahead(&file, 0, 1_000_000).expect("room again").await;
+        assert_eq!(driver.counts(), before);
+    });
+}
+
+#[test]
+fn a_ring_that_fails_ends_its_reads() {
+    on_ring(async |driver| {
+        let file = cold_file(1_000_000);
+        let mut waiting = read_ahead(&file, 0, 1_000_000).expect("room");
+        let idle = read_ahead(&file, 0, 1_000_000).expect("room");
+        assert!(once(|context| Pin::new(&mut waiting).poll(context)).await.is_pending());
+        driver.fail();
+        waiting.await;
+        idle.await;
+        assert!(read_ahead(&file, 0, 1).is_none(), "it is offered to others");
+    });
+}

@@ -1,0 +1,88 @@
+//! What arrives: whole, in order, and no more than somebody wants.
+
+use std::future::poll_fn;
+use std::io::{ErrorKind, Write};
+use std::task::Poll;
+use std::thread;
+
+use super::{on_ring, once, pair, pattern, receive, receive_all};
+use crate::link::Link;
+use crate::runtime::hear;
+
+#[test]
+fn all_arrives_in_order_whatever_is_offered() {
+    for (offered, length, piece) in [
+        (1, 3000, 7),
+        (100, 100_000, 9000),
+        (8192, 300_000, 8192),
+        (65_536, 3_000_000, 100_000),
+    ] {
+        on_ring(async |driver| {
+            let (mut link, mut peer) = pair(&driver);
+            let sender = thread::spawn(move || {
+                for piece in pattern(length).chunks(piece) {
+                    peer.write_all(piece).expect("sent");
+                }
+            });
+            let received = receive_all(&mut link, offered).await;
+            sender.join().expect("a sender");
+            assert!(received == pattern(length), "{offered} offered");
+        });
+    }
+}
+
+#[test]
+fn more_than_all_buffers_hold_arrives_nevertheless() {
+    const LINKS: usize = 150;
+    const EACH: usize = 100_000;
+    on_ring(async |driver| {
+        let (mut links, mut peers): (Vec<_>, Vec<_>) = (0..LINKS).map(|_| pair(&driver)).unzip();
+        // The operations wait before anything is sent, so that all of them want buffers in the same turn.
+        for link in &mut links {
+            let mut buffer = [0; 1];
+            poll_fn(|context| {
+                assert!(link.poll_recv(context, &mut buffer).is_pending());
+                Poll::Ready(())
+            })
+            .await;
+        }
+        hear().await;
+        for peer in &mut peers {
+            peer.write_all(&pattern(EACH)).expect("sent");
+        }
+        drop(peers);
+        for (number, link) in links.iter_mut().enumerate() {
+            assert!(receive_all(link, 65_536).await == pattern(EACH), "link {number}");
+        }
+    });
+}
+
+#[test]
+fn who_does_not_read_is_not_read_for() {
+    on_ring(async |driver| {
+        let (mut link, mut peer) = pair(&driver);
+        peer.write_all(b"first").expect("sent");
+        assert_eq!(receive(&mut link, 100).await.expect("bytes"), b"first");
+        // From now on an operation waits in the kernel, and nobody asks what it brings.
+        let mut buffer = [0; 1];
+        assert!(
+            once(|context| link.poll_recv(context, &mut buffer).map(drop))
+                .await
+                .is_pending()
+        );
+        peer.set_nonblocking(true).expect("an option");
+        let (content, mut sent) = (pattern(50_000_000), 0);
+        let mut refused = 0;
+        while refused < 10 {
+            match peer.write(&content[sent..]) {
+                Ok(more) => sent += more,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => refused += 1,
+                Err(error) => panic!("{error}"),
+            }
+            hear().await;
+        }
+        assert!(sent < 4_000_000, "{sent} bytes were taken though nobody read them");
+        drop(peer);
+        assert!(receive_all(&mut link, 65_536).await == content[..sent]);
+    });
+}

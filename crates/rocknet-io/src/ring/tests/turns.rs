@@ -1,0 +1,84 @@
+//! Turns of the ring: nobody keeps it for himself, and the runtime's own events come through it.
+
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::io::{Read, Write};
+use std::rc::Rc;
+use std::task::Poll;
+use std::thread;
+use std::time::Duration;
+
+use super::{on_ring, pair, pattern, queue_of, receive, receive_all};
+use crate::link::Link;
+use crate::runtime::{hear, spawn};
+use crate::ticker::Ticker;
+
+#[test]
+fn who_is_always_busy_does_not_keep_others_waiting() {
+    on_ring(async |driver| {
+        let (mut waiting, mut peer) = pair(&driver);
+        let (mut busy, mut drain) = pair(&driver);
+        let heard = Rc::new(Cell::new(false));
+        let hearing = Rc::clone(&heard);
+        spawn(async move {
+            hearing.set(receive(&mut waiting, 100).await.is_ok_and(|word| word == b"word"));
+        });
+        hear().await;
+        let drain = thread::spawn(move || drain.read_to_end(&mut Vec::new()));
+        peer.write_all(b"word").expect("sent");
+        // The runtime never gets to the point where it would sleep.
+        let mut sends = 0;
+        poll_fn(|context| {
+            if heard.get() || sends == 10_000 {
+                return Poll::Ready(());
+            }
+            sends += 1;
+            context.waker().wake_by_ref();
+            let sent = busy.poll_send(context, &mut queue_of(&pattern(100)));
+            assert!(!matches!(sent, Poll::Ready(Err(_))), "{sent:?}");
+            Poll::Pending
+        })
+        .await;
+        assert!(heard.get(), "not heard in {sends} sends");
+        drop(busy);
+        drain.join().expect("a reader").expect("an end");
+    });
+}
+
+#[test]
+fn the_runtimes_own_events_are_heard_too() {
+    on_ring(async |driver| {
+        // A timer, and a connection that waits all the time.
+        let (mut link, mut peer) = pair(&driver);
+        spawn(async move {
+            receive_all(&mut link, 100).await;
+        });
+        let mut ticker = Ticker::new(Duration::from_millis(2)).expect("a ticker");
+        ticker.start();
+        let mut ticks = 0;
+        poll_fn(|context| {
+            loop {
+                match ticker.poll_ticks(context) {
+                    _ if ticks >= 20 => return Poll::Ready(()),
+                    0 => return Poll::Pending,
+                    more => ticks += more,
+                }
+            }
+        })
+        .await;
+        ticker.stop();
+        // Another thread, again and again while this one sleeps.
+        let (say, mut hear) = tokio::sync::mpsc::unbounded_channel();
+        let talker = thread::spawn(move || {
+            for number in 0..200 {
+                say.send(number).expect("somebody who hears");
+                peer.write_all(b"and this").expect("sent");
+                thread::yield_now();
+            }
+        });
+        for number in 0..200 {
+            assert_eq!(hear.recv().await, Some(number));
+        }
+        talker.join().expect("a talker");
+    });
+}
