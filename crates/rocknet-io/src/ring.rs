@@ -8,6 +8,7 @@
 //! may be dropped at any time.
 
 mod buffers;
+mod bulk;
 mod completions;
 mod driver;
 mod epoll;

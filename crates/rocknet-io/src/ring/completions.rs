@@ -2,6 +2,7 @@
 
 use rustix::io::Errno;
 
+use super::bulk::MUCH;
 use super::kernel::Completion;
 use super::number::{Kind, untag};
 use super::place::{End, Receiving};
@@ -69,6 +70,12 @@ impl State {
             self.operations -= 1;
             known.receiving = Receiving::Idle;
         }
+        if known.only_waits {
+            // An error as well: what there is to know of it the next receive tells.
+            known.bulk.has_something();
+            self.wake(place);
+            return;
+        }
         match (completion.buffer, usize::try_from(result)) {
             (Some(id), Ok(length)) if length > 0 && !known.gone => {
                 if known.filled.is_empty() {
@@ -91,6 +98,12 @@ impl State {
         // The end is told without a buffer, or by one with nothing in it.
         if result == 0 {
             known.end = Some(End::Closed);
+        }
+        if !known.bulk.is_on() && known.filled_bytes() >= MUCH {
+            known.bulk.begin();
+            if known.receiving == Receiving::Armed {
+                self.cancel_receiving(place);
+            }
         }
         self.wake(place);
     }

@@ -281,6 +281,10 @@ impl Driver {
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
+        if known.bulk.is_on() {
+            drop(state);
+            return self.receive_in_bulk(context, place, buffer);
+        }
         known.wait(context.waker());
         if known.receiving == Receiving::Idle {
             state.arm(place);
@@ -333,7 +337,7 @@ impl Driver {
 
     /// The runtime turns the ring when it has nothing to do; this is for when it always has.
     #[inline]
-    fn step(&self, steps: u32) {
+    pub(super) fn step(&self, steps: u32) {
         self.steps.set(self.steps.get() + steps);
         if self.steps.get() >= STEPS_PER_TURN {
             self.turn(false);

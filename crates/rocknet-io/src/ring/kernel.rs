@@ -1,16 +1,17 @@
 //! The line between a driver and the kernel: operations go down, completions come up.
 
 use std::io;
-use std::os::fd::RawFd;
-use std::ptr;
+use std::os::fd::{BorrowedFd, RawFd};
 
 use io_uring::squeue::{Entry, Flags};
 use io_uring::types::{BufRingEntry, CancelBuilder, Fd, Timespec};
 use io_uring::{IoUring, cqueue, opcode};
+use rustix::io::Errno;
 
-use super::buffers::{BUFFER, GROUP};
+use super::buffers::GROUP;
 #[cfg(test)]
 use super::simulated::Simulated;
+use crate::tcp;
 
 /// Operations handed over in one system call; more are handed over in between.
 const SUBMISSIONS: u32 = 256;
@@ -25,8 +26,8 @@ const SEND_FLAGS: i32 = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT | libc::MSG_WAIT
 /// What is asked of the kernel. Its number comes back with each of its completions.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Operation {
-    /// Into provided buffers; once, or until it is told to end.
-    Receive { socket: RawFd, once: bool },
+    /// Into provided buffers, until it is told to end.
+    Receive(RawFd),
     /// Until there is one of these events.
     Wait { descriptor: RawFd, events: u32 },
     /// Tried while it is handed over and never kept. It completes only if not all has left.
@@ -49,11 +50,7 @@ impl Operation {
     #[inline]
     fn entry(self) -> Entry {
         match self {
-            Operation::Receive { socket, once: false } => opcode::RecvMulti::new(Fd(socket), GROUP).build(),
-            Operation::Receive { socket, once: true } => {
-                let once = opcode::Recv::new(Fd(socket), ptr::null_mut(), BUFFER as u32).buf_group(GROUP);
-                once.build().flags(Flags::BUFFER_SELECT)
-            }
+            Operation::Receive(socket) => opcode::RecvMulti::new(Fd(socket), GROUP).build(),
             Operation::Wait { descriptor, events } => opcode::PollAdd::new(Fd(descriptor), events).build(),
             Operation::Send { socket, bytes, length } => {
                 let send = opcode::Send::new(Fd(socket), bytes, length).flags(SEND_FLAGS);
@@ -197,6 +194,19 @@ impl Kernel {
             Kernel::Closed => Ok(()),
             #[cfg(test)]
             Kernel::Simulated(simulated) => simulated.enter(wait),
+        }
+    }
+
+    /// Receives by a call, without the ring. No operation may be receiving for this socket.
+    pub fn receive(&mut self, socket: RawFd, buffer: &mut [u8]) -> Result<usize, Errno> {
+        match self {
+            Kernel::Ring(_) | Kernel::Closed => {
+                // SAFETY: the socket of a place is open until the place is left, and nobody else closes it in between.
+                let socket = unsafe { BorrowedFd::borrow_raw(socket) };
+                tcp::receive(socket, buffer)
+            }
+            #[cfg(test)]
+            Kernel::Simulated(simulated) => simulated.receive_now(socket, buffer),
         }
     }
 

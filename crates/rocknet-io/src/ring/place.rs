@@ -7,6 +7,7 @@ use std::task::Waker;
 use rustix::io::Errno;
 
 use super::buffers::{Buffers, Filled};
+use super::bulk::Bulk;
 use super::outbox::Number;
 
 /// Where the receiving operation of a connection is.
@@ -30,8 +31,9 @@ pub(super) struct Place {
     pub socket: RawFd,
     pub waker: Option<Waker>,
     pub receiving: Receiving,
-    /// More came in a turn than was taken: from then on it is received for one buffer at a time.
-    pub pressing: bool,
+    pub bulk: Bulk,
+    /// The receiving operation brings no bytes: it waits for them, and the task receives by itself.
+    pub only_waits: bool,
     /// Waits for room in the socket.
     pub writing: bool,
     /// What arrived in this turn.
@@ -56,7 +58,8 @@ impl Place {
             socket,
             waker: None,
             receiving: Receiving::Idle,
-            pressing: false,
+            bulk: Bulk::default(),
+            only_waits: false,
             writing: false,
             filled: VecDeque::new(),
             stash: Vec::new(),
@@ -78,6 +81,11 @@ impl Place {
             Some(known) if known.will_wake(waker) => {}
             known => *known = Some(waker.clone()),
         }
+    }
+
+    /// Bytes that arrived in this turn and have not been taken.
+    pub fn filled_bytes(&self) -> usize {
+        self.filled.iter().map(Filled::len).sum()
     }
 
     /// Copies what has arrived to the front of `buffer`.

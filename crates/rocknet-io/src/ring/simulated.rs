@@ -67,6 +67,8 @@ pub(super) struct Simulated {
     /// Sockets of connections that were lost, by inode.
     pub lost: Rc<RefCell<HashSet<u64>>>,
     pub broken: bool,
+    /// Receives that went past the ring.
+    pub calls_past: usize,
 }
 
 struct Queued {
@@ -115,6 +117,7 @@ impl Simulated {
             stock: None,
             lost: Rc::default(),
             broken: false,
+            calls_past: 0,
         }
     }
 
@@ -147,7 +150,7 @@ impl Simulated {
     pub fn push(&mut self, operation: Operation, number: u64) {
         assert!(!self.is_full(), "an operation is lost");
         let inode = match operation {
-            Operation::Receive { socket: file, .. }
+            Operation::Receive(file)
             | Operation::Send { socket: file, .. }
             | Operation::Read { file, .. }
             | Operation::Wait { descriptor: file, .. } => inode(borrow(file)),
@@ -180,6 +183,30 @@ impl Simulated {
             self.work(0);
         }
         Ok(())
+    }
+
+    /// What a call brings that goes past the ring.
+    pub fn receive_now(&mut self, socket: RawFd, buffer: &mut [u8]) -> Result<usize, Errno> {
+        let receives = |started: &Started| {
+            matches!(started.operation, Operation::Receive(_)) && inode(started.file.as_fd()) == inode(borrow(socket))
+        };
+        assert!(
+            !self.under_way.iter().any(receives),
+            "an operation receives the same bytes"
+        );
+        self.calls_past += 1;
+        if self.die.falls(self.weather.losses) {
+            return Err(Errno::from_raw_os_error(-self.lose(borrow(socket))));
+        }
+        let fault = self.die.falls(self.weather.faults);
+        if fault && self.die.falls(50) {
+            return Err([Errno::AGAIN, Errno::INTR][self.die.throw(2)]);
+        }
+        let most = match fault {
+            true => self.die.throw(buffer.len()) + 1,
+            false => buffer.len(),
+        };
+        recv(borrow(socket), &mut buffer[..most], RecvFlags::DONTWAIT).map(|(got, _)| got)
     }
 
     pub fn next(&mut self) -> Option<Completion> {
@@ -233,7 +260,7 @@ impl Simulated {
         };
         let descriptor = match operation {
             Operation::Cancel(of) => return self.cancel(of, number),
-            Operation::Receive { socket: file, .. }
+            Operation::Receive(file)
             | Operation::Send { socket: file, .. }
             | Operation::Read { file, .. }
             | Operation::Wait { descriptor: file, .. } => borrow(file),
@@ -331,7 +358,13 @@ impl Simulated {
                 self.post(number, result, false, None);
                 false
             }
-            Operation::Receive { once, .. } => self.receive(started, once),
+            Operation::Receive(_) => {
+                let mut goes_on = self.receive(started);
+                while goes_on && self.die.falls(80) {
+                    goes_on = self.receive(started);
+                }
+                goes_on
+            }
             Operation::Send { .. } | Operation::Cancel(_) => unreachable!("ended when handed over"),
         }
     }
@@ -352,7 +385,7 @@ impl Simulated {
 
     /// One completion at most. False if the operation has ended.
     #[allow(unsafe_code)]
-    fn receive(&mut self, started: &Started, once: bool) -> bool {
+    fn receive(&mut self, started: &Started) -> bool {
         let number = started.number;
         if self.die.falls(self.weather.losses) && self.die.falls(20) {
             let error = self.lose(started.file.as_fd());
@@ -388,7 +421,7 @@ impl Simulated {
         } else {
             stock.free.push_front((id, address, length));
         }
-        let more = got.is_ok_and(|got| got > 0) && !once && !(fault && self.die.falls(30));
+        let more = got.is_ok_and(|got| got > 0) && !(fault && self.die.falls(30));
         let result = got.map_or_else(|error| -error.raw_os_error(), |got| got as i32);
         self.post(number, result, more, lend.then_some(id));
         more

@@ -17,9 +17,6 @@ use super::outbox::Outbox;
 use super::place::{Place, Receiving};
 use super::reads::Reads;
 
-/// Bytes that nobody took in a turn beyond which a client is not read for in one go any more.
-const PRESSING: usize = 64 * 1024;
-
 pub(super) struct State {
     pub kernel: Kernel,
     /// Given up instead of dropped if the kernel may still write to them.
@@ -163,10 +160,17 @@ impl State {
     pub fn arm(&mut self, place: usize) {
         let known = &mut self.places[place];
         known.receiving = Receiving::Armed;
+        known.only_waits = known.bulk.is_on();
         let socket = known.socket;
+        let operation = match known.only_waits {
+            true => Operation::Wait {
+                descriptor: socket,
+                events: (libc::POLLIN | libc::POLLRDHUP) as u32,
+            },
+            false => Operation::Receive(socket),
+        };
         self.operations += 1;
-        let once = known.pressing;
-        self.push(Operation::Receive { socket, once }, tag(Kind::Receive, place));
+        self.push(operation, tag(Kind::Receive, place));
     }
 
     pub fn cancel_receiving(&mut self, place: usize) {
@@ -189,11 +193,8 @@ impl State {
             let Some(known) = self.places.get_mut(place) else {
                 continue;
             };
-            if known.put_by(&mut self.buffers) {
-                known.pressing |= known.stash.len() > PRESSING;
-                if known.receiving == Receiving::Armed {
-                    self.cancel_receiving(place);
-                }
+            if known.put_by(&mut self.buffers) && known.receiving == Receiving::Armed {
+                self.cancel_receiving(place);
             }
         }
     }
@@ -223,6 +224,8 @@ impl State {
         (self.operations, self.watching) = (0, false);
         self.closing.clear();
         self.outbox.clear(|_| {});
+        // What was not handed over does not complete: nobody else lets go of these.
+        self.places.retain(|_, place| !place.gone);
         for (_, place) in &mut self.places {
             if place.letter.take().is_some() {
                 place.refused = Some(Errno::CONNABORTED);

@@ -69,7 +69,10 @@ impl Link for RingStream {
         if self.fresh {
             self.fresh = false;
             match tcp::receive(self.socket()?, buffer) {
-                Ok(got) => return Poll::Ready(Ok(Received::Lent(&buffer[..got]))),
+                Ok(got) => {
+                    self.driver.brought(self.place, got, buffer.len());
+                    return Poll::Ready(Ok(Received::Lent(&buffer[..got])));
+                }
                 Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {}
                 Err(error) => return Poll::Ready(Err(error.into())),
             }

@@ -69,6 +69,7 @@ fn nothing_is_lost_mixed_up_or_left_behind_whatever_the_ring_does() {
             total.heard > 1_000_000 && total.said > 1_000_000,
             "little happened: {total:?}"
         );
+        assert!(total.in_bulk > 100, "little came in bulk: {total:?}");
         assert_eq!(total.lost > 0, weather.losses > 0, "{total:?}");
         assert_eq!(total.broken > 0, weather.breaks > 0, "{total:?}");
     }
@@ -90,6 +91,7 @@ struct Total {
     lost: usize,
     broken: usize,
     reads: usize,
+    in_bulk: usize,
 }
 
 #[test]
@@ -305,5 +307,6 @@ impl Program {
             "sockets are left"
         );
         total.broken += usize::from(broken);
+        total.in_bulk += self.with_simulated(|simulated| simulated.calls_past).unwrap_or(0);
     }
 }

@@ -176,8 +176,9 @@ impl Pair {
     pub fn new(driver: &Rc<Driver>, die: &mut Die) -> Pair {
         let (ours, theirs) = UnixStream::pair().expect("sockets");
         for socket in [&ours, &theirs] {
-            // Full soon.
-            rustix::net::sockopt::set_socket_send_buffer_size(socket, 4096).expect("an option");
+            // Full soon, or with room for what is received in bulk.
+            let room = [4096, 4096, 128 * 1024][die.throw(3)];
+            rustix::net::sockopt::set_socket_send_buffer_size(socket, room).expect("an option");
         }
         ours.set_nonblocking(true).expect("an option");
         theirs.set_nonblocking(true).expect("an option");

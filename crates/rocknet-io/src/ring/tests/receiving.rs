@@ -2,11 +2,13 @@
 
 use std::future::poll_fn;
 use std::io::{ErrorKind, Write};
+use std::os::unix::net::UnixStream;
 use std::task::Poll;
 use std::thread;
 
-use super::{on_ring, once, pair, pattern, receive, receive_all};
+use super::{on_ring, once, pair, pattern, queue_of, receive, receive_all, send};
 use crate::link::Link;
+use crate::ring::Driver;
 use crate::runtime::hear;
 
 #[test]
@@ -85,4 +87,71 @@ fn who_does_not_read_is_not_read_for() {
         drop(peer);
         assert!(receive_all(&mut link, 65_536).await == content[..sent]);
     });
+}
+
+#[test]
+fn much_is_received_in_bulk_and_little_is_not() {
+    fn in_bulk(driver: &Driver) -> bool {
+        driver.with_state(|state| state.places.iter().any(|(_, place)| place.bulk.is_on()))
+    }
+    /// More than a socket holds, so that it comes in many pieces.
+    const MUCH: usize = 1_000_000;
+    for small_before in [false, true] {
+        on_ring(async |driver| {
+            let (mut link, mut peer) = pair(&driver);
+            let words = |peer: &mut UnixStream| peer.write_all(b"word").expect("sent");
+            for _ in 0..20 * usize::from(small_before) {
+                words(&mut peer);
+                assert_eq!(receive(&mut link, 65_536).await.expect("bytes"), b"word");
+                assert!(!in_bulk(&driver));
+            }
+            for _ in 0..3 {
+                let sender = thread::spawn(move || {
+                    peer.write_all(&pattern(MUCH)).expect("sent");
+                    peer
+                });
+                let mut all = Vec::new();
+                while all.len() < MUCH {
+                    all.extend(receive(&mut link, 65_536).await.expect("bytes"));
+                }
+                assert!(all == pattern(MUCH));
+                assert!(in_bulk(&driver), "it was received in small pieces");
+                peer = sender.join().expect("a sender");
+                for _ in 0..20 {
+                    words(&mut peer);
+                    assert_eq!(receive(&mut link, 65_536).await.expect("bytes"), b"word");
+                }
+                assert!(!in_bulk(&driver), "each word costs a call");
+            }
+        });
+    }
+}
+
+#[test]
+fn ends_and_cuts_are_heard_in_bulk() {
+    for cut in [false, true] {
+        on_ring(async |driver| {
+            let (mut link, mut peer) = pair(&driver);
+            // More than is taken at once, of which the rest waits in the socket.
+            peer.write_all(&pattern(100_000)).expect("sent");
+            let first = receive(&mut link, 65_536).await.expect("bytes");
+            assert!(first == pattern(100_000)[..first.len()]);
+            if cut {
+                // The peer of a Unix socket that goes with something unread cuts the connection.
+                send(&mut link, &mut queue_of(b"unread")).await.expect("sent");
+            }
+            drop(peer);
+            let mut rest = first.len();
+            let end = loop {
+                match receive(&mut link, 65_536).await {
+                    Ok(some) if !some.is_empty() => rest += some.len(),
+                    end => break end.map_err(|error| error.kind()),
+                }
+            };
+            match cut {
+                false => assert_eq!((rest, end), (100_000, Ok(Vec::new()))),
+                true => assert_eq!(end, Err(ErrorKind::ConnectionReset)),
+            }
+        });
+    }
 }
