@@ -1,6 +1,5 @@
 //! Sending files by reading and writing, where the system's own way is not built in.
 
-use std::num::NonZeroU64;
 use std::os::fd::BorrowedFd;
 
 use rustix::io::Errno;
@@ -19,9 +18,9 @@ pub(super) fn lives_in_memory(_file: BorrowedFd<'_>) -> bool {
     false
 }
 
-/// Not every system takes advice on a descriptor, and none needs it.
-pub(super) fn will_need(_file: BorrowedFd<'_>, _offset: u64, _length: NonZeroU64) -> Result<(), Errno> {
-    Ok(())
+/// Not every system sends from file to file.
+pub(super) fn send_nowhere(_file: BorrowedFd<'_>, _offset: &mut u64, _count: usize) -> Result<usize, Errno> {
+    Err(Errno::NOSYS)
 }
 
 pub(super) fn sendfile(

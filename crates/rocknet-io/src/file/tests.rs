@@ -100,8 +100,35 @@ fn what_was_just_written_is_resident_where_the_file_system_can_tell() {
         take_resident(named.as_file(), u64::MAX, 100).unwrap().is_none(),
         "no place in any file"
     );
-    advise_will_need(named.as_file(), 0, 10_000);
-    advise_will_need(named.as_file(), 0, 0);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_was_brought_in_is_resident() {
+    type BringIn = fn(&File, u64, u64);
+    let by_reading: BringIn = |file, offset, length| read_through(file, offset, offset + length);
+    for bring_in in [bring_in as BringIn, by_reading] {
+        for (length, offset, wanted) in [
+            (10, 0, 10),
+            (3_000_000, 1 << 20, 1 << 20),
+            // Cut short since it was asked how long it is.
+            (300_000, 200_000, 1_000_000),
+            (300_000, 400_000, 10),
+            (10, 0, 0),
+            (10, u64::MAX - 1, 1),
+        ] {
+            let (named, _) = file_of(length);
+            let file = named.as_file();
+            file.sync_all().unwrap();
+            rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+            bring_in(file, offset, wanted);
+            for at in (offset..(offset.saturating_add(wanted)).min(length as u64)).step_by(4096) {
+                assert!(is_resident(file, at), "byte {at} of {length}");
+            }
+        }
+        // Nothing that can be read: it ends.
+        bring_in(&File::open(".").unwrap(), 0, 10);
+    }
 }
 
 #[cfg(target_os = "linux")]

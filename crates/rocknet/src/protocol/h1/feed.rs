@@ -1,7 +1,6 @@
 //! The content of an answer on its way into the send queue, one piece at a time.
 
 use std::collections::VecDeque;
-use std::fs::File;
 use std::io;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -172,7 +171,7 @@ impl FileFeed {
                 self.warming = Some(match read_ahead(&part.file.file, part.offset, piece) {
                     Some(ahead) => Warming::Ahead(ahead),
                     None => {
-                        let bring_in = move || bring_in(&part.file.file, part.offset, piece);
+                        let bring_in = move || file::bring_in(&part.file.file, part.offset, piece);
                         Warming::Job(pool.spawn(Priority::Normal, bring_in))
                     }
                 });
@@ -187,20 +186,6 @@ impl FileFeed {
         self.part.offset += piece;
         self.part.length -= piece;
         Poll::Ready(Ok(if self.part.length == 0 { Fed::Done } else { Fed::Some }))
-    }
-}
-
-/// Reads a stretch so that the kernel has it in memory. What goes wrong here shows again when it is sent.
-fn bring_in(file: &File, offset: u64, length: u64) {
-    file::advise_will_need(file, offset, length);
-    let mut buffer = vec![0; 64 * 1024];
-    let mut at = offset;
-    while at < offset + length {
-        let wanted = (offset + length - at).min(buffer.len() as u64) as usize;
-        if file::read_range(file, at, &mut buffer[..wanted]).is_err() {
-            return;
-        }
-        at += wanted as u64;
     }
 }
 
