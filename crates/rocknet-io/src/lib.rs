@@ -7,6 +7,8 @@ mod alone;
 pub mod beneath;
 #[cfg(unix)]
 pub mod child;
+#[cfg(target_os = "linux")]
+pub mod courier;
 #[cfg(unix)]
 pub mod descriptors;
 #[cfg(unix)]

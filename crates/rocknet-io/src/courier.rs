@@ -1,0 +1,172 @@
+//! Messages between this process and one that it has started, each of which may bring a descriptor along.
+
+use std::fs::File;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+
+use rustix::io::{Errno, fcntl_dupfd_cloexec};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, Shutdown, SocketFlags, SocketType, recvmsg, sendmsg, shutdown, socketpair,
+};
+
+/// One end. What is sent at once is received at once, whole.
+pub struct Courier(OwnedFd);
+
+/// A message: its bytes are in the buffer that was given.
+pub struct Message {
+    pub size: usize,
+    pub brings: Option<OwnedFd>,
+}
+
+/// Whether a call may wait until the other side has taken what was said, or said something.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Patience {
+    Wait,
+    Now,
+}
+
+impl Courier {
+    /// Two ends: ours, and one to be the input of a program.
+    pub fn pair() -> io::Result<(Courier, OwnedFd)> {
+        let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+        Ok((Courier(ours), theirs))
+    }
+
+    /// The end that was the input of this program, which has none from now on. Fails where the input is something else.
+    pub fn from_input() -> io::Result<Courier> {
+        let input = io::stdin();
+        if rustix::net::sockopt::socket_type(&input)? != SocketType::SEQPACKET {
+            return Err(Errno::NOTSOCK.into());
+        }
+        let courier = Courier(fcntl_dupfd_cloexec(&input, FIRST_FREE)?);
+        replace_input(&File::open("/dev/null")?)?;
+        Ok(courier)
+    }
+
+    /// Sends a message that is not empty.
+    pub fn send(&self, message: &[u8], with: Option<BorrowedFd<'_>>, patience: Patience) -> io::Result<()> {
+        let mut flags = SendFlags::NOSIGNAL;
+        if patience == Patience::Now {
+            flags |= SendFlags::DONTWAIT;
+        }
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        let descriptors = with.as_slice();
+        if !descriptors.is_empty() {
+            ancillary.push(SendAncillaryMessage::ScmRights(descriptors));
+        }
+        rustix::io::retry_on_intr(|| sendmsg(&self.0, &[IoSlice::new(message)], &mut ancillary, flags))?;
+        Ok(())
+    }
+
+    /// The next message; `None`: the other side has ended, or has gone.
+    pub fn recv(&self, buffer: &mut [u8], patience: Patience) -> io::Result<Option<Message>> {
+        let mut flags = RecvFlags::CMSG_CLOEXEC;
+        if patience == Patience::Now {
+            flags |= RecvFlags::DONTWAIT;
+        }
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let received = loop {
+            match recvmsg(&self.0, &mut [IoSliceMut::new(buffer)], &mut ancillary, flags) {
+                Err(Errno::INTR) => {}
+                Err(Errno::CONNRESET) => return Ok(None),
+                received => break received?,
+            }
+        };
+        let mut brings = None;
+        for message in ancillary.drain() {
+            if let RecvAncillaryMessage::ScmRights(descriptors) = message {
+                brings = descriptors.last();
+            }
+        }
+        let size = received.bytes;
+        Ok((size > 0).then_some(Message { size, brings }))
+    }
+
+    /// Nothing more is said or heard, by either side.
+    pub fn end(&self) {
+        let _ = shutdown(&self.0, Shutdown::Both);
+    }
+}
+
+impl From<OwnedFd> for Courier {
+    fn from(socket: OwnedFd) -> Courier {
+        Courier(socket)
+    }
+}
+
+impl AsFd for Courier {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+#[allow(unsafe_code)]
+fn replace_input(by: &File) -> io::Result<()> {
+    // SAFETY: only descriptor 0 is closed, which nobody owns: all who use it borrow it as the standard input.
+    match unsafe { libc::dup2(by.as_raw_fd(), libc::STDIN_FILENO) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
+/// A stream of bytes with two ends, one of which is for the other process.
+pub fn stream() -> io::Result<(UnixStream, UnixStream)> {
+    UnixStream::pair()
+}
+
+/// The three that are common stay what they are.
+const FIRST_FREE: i32 = 3;
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+
+    use super::*;
+
+    #[test]
+    fn messages_come_whole_and_bring_what_was_given_along() {
+        let (ours, theirs) = Courier::pair().unwrap();
+        let theirs = Courier(theirs);
+        let mut buffer = [0; 16];
+        assert_eq!(
+            theirs.recv(&mut buffer, Patience::Now).err().map(|error| error.kind()),
+            Some(io::ErrorKind::WouldBlock)
+        );
+        let (mut near, far) = stream().unwrap();
+        ours.send(b"one", None, Patience::Now).unwrap();
+        ours.send(b"two", Some(far.as_fd()), Patience::Wait).unwrap();
+        drop(far);
+        let one = theirs.recv(&mut buffer, Patience::Wait).unwrap().unwrap();
+        assert!(one.brings.is_none() && buffer[..one.size] == *b"one");
+        let two = theirs.recv(&mut buffer, Patience::Wait).unwrap().unwrap();
+        assert_eq!(buffer[..two.size], *b"two");
+        let mut far = UnixStream::from(two.brings.unwrap());
+        far.write_all(b"hello").unwrap();
+        drop(far);
+        let mut heard = String::new();
+        near.read_to_string(&mut heard).unwrap();
+        assert_eq!(heard, "hello");
+        ours.end();
+        assert!(theirs.recv(&mut buffer, Patience::Wait).unwrap().is_none());
+        assert!(theirs.send(b"x", None, Patience::Wait).is_err());
+    }
+
+    #[test]
+    fn who_does_not_listen_is_not_waited_for() {
+        let (ours, _theirs) = Courier::pair().unwrap();
+        let full = (0..100_000).find_map(|_| ours.send(&[0; 100], None, Patience::Now).err());
+        assert_eq!(full.map(|error| error.kind()), Some(io::ErrorKind::WouldBlock));
+    }
+
+    #[test]
+    fn an_input_that_is_something_else_is_left_alone() {
+        if crate::alone::in_own_process("courier::tests::an_input_that_is_something_else_is_left_alone") {
+            assert!(Courier::from_input().is_err());
+        }
+    }
+}
