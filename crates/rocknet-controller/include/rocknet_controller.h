@@ -84,7 +84,11 @@ enum {
     /* Whom the client's certificate names: "CN=bob, O=Example"; absent where it has proved none. */
     ROCKNET_CLIENT_CERTIFICATE = 11,
     /* "TLSv1.2", "TLSv1.3"; absent in the clear. */
-    ROCKNET_TLS_VERSION = 12
+    ROCKNET_TLS_VERSION = 12,
+    /* "TLS_AES_128_GCM_SHA256", as IANA names it; absent in the clear. */
+    ROCKNET_TLS_CIPHER = 13,
+    /* The name that the client asked for in its handshake (SNI); absent in the clear, and where it named none. */
+    ROCKNET_SERVER_NAME = 14
 };
 
 /* Levels of lines in the server's log. */

@@ -28,6 +28,12 @@ pub const CLIENT_ADDRESS: u32 = 9;
 pub const CLIENT_PORT: u32 = 10;
 pub const CLIENT_CERTIFICATE: u32 = 11;
 pub const TLS_VERSION: u32 = 12;
+pub const TLS_CIPHER: u32 = 13;
+pub const SERVER_NAME: u32 = 14;
+
+/// Everything from the first to the last can be asked for.
+pub const FIRST_TEXT: u32 = METHOD;
+pub const LAST_TEXT: u32 = SERVER_NAME;
 
 pub const ERROR: u32 = 1;
 pub const WARN: u32 = 2;

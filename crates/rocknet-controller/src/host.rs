@@ -4,6 +4,7 @@
 //! an honest library gets wrong: another version, a table that is too short, a name that is not there.
 
 mod call;
+pub mod frame;
 mod library;
 
 use std::ffi::c_void;

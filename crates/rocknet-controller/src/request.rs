@@ -112,6 +112,16 @@ impl<'call> Request<'call> {
         self.read(abi::TLS_VERSION)
     }
 
+    /// As IANA names it: `TLS_AES_128_GCM_SHA256`; `None`: in the clear.
+    pub fn tls_cipher(&self) -> Option<&'call [u8]> {
+        self.read(abi::TLS_CIPHER)
+    }
+
+    /// The name that the client asked for in its handshake; `None`: in the clear, or it named none.
+    pub fn server_name(&self) -> Option<&'call [u8]> {
+        self.read(abi::SERVER_NAME)
+    }
+
     /// The value of the first field of that name, whatever its case.
     pub fn field(&self, name: &str) -> Option<&'call [u8]> {
         // SAFETY: as in `read`; the name is only looked at during the call.

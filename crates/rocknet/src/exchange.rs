@@ -12,8 +12,8 @@ use rocknet_config::model::Network;
 use rocknet_proto::request::OwnedRequest;
 
 use rocknet_io::tls::Agreed;
-use rustls::ProtocolVersion;
 use rustls::pki_types::CertificateDer;
+use rustls::{CipherSuite, ProtocolVersion};
 
 use crate::certificates::{Trust, subject};
 use crate::interim::Interim;
@@ -71,6 +71,9 @@ impl std::fmt::Display for Client {
 pub struct Secure {
     trust: Arc<Trust>,
     pub version: Option<ProtocolVersion>,
+    suite: Option<CipherSuite>,
+    /// The name that the client asked for in its handshake, in lower case.
+    pub server_name: Option<Box<str>>,
     /// The certificate that the client has proved to be its own.
     pub client: Option<ClientCertificate>,
 }
@@ -83,16 +86,29 @@ pub struct ClientCertificate {
 }
 
 impl Secure {
-    pub fn new(trust: Arc<Trust>, agreed: &Agreed<'_>) -> Secure {
+    pub fn new(trust: Arc<Trust>, agreed: &Agreed<'_>, server_name: Option<Box<str>>) -> Secure {
         let leaf = agreed.client.and_then(<[_]>::first);
         Secure {
             trust,
             version: agreed.version,
+            suite: agreed.suite.map(|suite| suite.suite()),
+            server_name,
             client: leaf.map(|der| ClientCertificate {
                 subject: subject(der).unwrap_or_default(),
                 der: der.clone(),
             }),
         }
+    }
+
+    /// The cipher suite, as IANA names it.
+    pub fn cipher(&self) -> Option<&'static str> {
+        Some(match self.suite? {
+            CipherSuite::TLS13_AES_128_GCM_SHA256 => "TLS_AES_128_GCM_SHA256",
+            CipherSuite::TLS13_AES_256_GCM_SHA384 => "TLS_AES_256_GCM_SHA384",
+            CipherSuite::TLS13_CHACHA20_POLY1305_SHA256 => "TLS_CHACHA20_POLY1305_SHA256",
+            // Those of TLS 1.2 have no other name.
+            suite => suite.as_str()?,
+        })
     }
 
     /// Whether a site may be asked over this connection: one that shows the same certificate, trusts the same, and takes

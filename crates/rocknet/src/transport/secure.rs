@@ -45,6 +45,8 @@ struct Chosen {
     settings: Arc<ServerConfig>,
     /// `None`: it came for the answer to a challenge.
     trust: Option<Arc<Trust>>,
+    /// What the client calls the server.
+    name: Option<Box<str>>,
 }
 
 impl<L: Link + Unpin + 'static> Opening<L> {
@@ -103,7 +105,7 @@ impl<L: Link + Unpin + 'static> Opening<L> {
         drop(deadline);
         match chosen.trust {
             Some(trust) => {
-                let secure = Rc::new(Secure::new(trust, &tls.agreed()));
+                let secure = Rc::new(Secure::new(trust, &tls.agreed(), chosen.name));
                 serve(open, tls, client, local, secure);
             }
             // It has seen what it came for.
@@ -127,6 +129,7 @@ impl<L: Link + Unpin + 'static> Opening<L> {
             return Some(Chosen {
                 settings: Arc::new(settings),
                 trust: None,
+                name: None,
             });
         }
         let view = worker.view();
@@ -135,6 +138,7 @@ impl<L: Link + Unpin + 'static> Opening<L> {
         Some(Chosen {
             settings: secure.settings(&keeper.shelf, name.as_deref().filter(|_| is_own))?,
             trust: Some(Arc::clone(&secure.trust)),
+            name: name.map(Into::into),
         })
     }
 

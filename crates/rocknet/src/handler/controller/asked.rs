@@ -15,6 +15,8 @@ pub struct Origin<'a> {
     pub client: Client,
     pub is_secure: bool,
     tls_version: Option<&'static str>,
+    tls_cipher: Option<&'a str>,
+    server_name: Option<&'a str>,
     certificate: Option<&'a str>,
 }
 
@@ -24,6 +26,8 @@ impl<'a> Origin<'a> {
             client,
             is_secure: secure.is_some(),
             tls_version: secure.and_then(|secure| secure.version).and_then(version),
+            tls_cipher: secure.and_then(Secure::cipher),
+            server_name: secure.and_then(|secure| secure.server_name.as_deref()),
             certificate: secure
                 .and_then(|secure| secure.client.as_ref())
                 .map(|client| client.subject.as_str()),
@@ -89,6 +93,8 @@ impl host::Asked for Here<'_> {
                 .filter(|port| port != b"0"),
             abi::CLIENT_CERTIFICATE => self.origin.certificate.map(str::as_bytes),
             abi::TLS_VERSION => self.origin.tls_version.map(str::as_bytes),
+            abi::TLS_CIPHER => self.origin.tls_cipher.map(str::as_bytes),
+            abi::SERVER_NAME => self.origin.server_name.map(str::as_bytes),
             _ => None,
         }
     }
@@ -113,6 +119,8 @@ pub struct Kept {
     client: Client,
     is_secure: bool,
     tls_version: Option<&'static str>,
+    tls_cipher: Option<Box<str>>,
+    server_name: Option<Box<str>>,
     certificate: Option<Box<str>>,
 }
 
@@ -124,6 +132,8 @@ impl Kept {
             client: origin.client,
             is_secure: origin.is_secure,
             tls_version: origin.tls_version,
+            tls_cipher: origin.tls_cipher.map(Into::into),
+            server_name: origin.server_name.map(Into::into),
             certificate: origin.certificate.map(Into::into),
         }
     }
@@ -133,6 +143,8 @@ impl Kept {
             client: self.client,
             is_secure: self.is_secure,
             tls_version: self.tls_version,
+            tls_cipher: self.tls_cipher.as_deref(),
+            server_name: self.server_name.as_deref(),
             certificate: self.certificate.as_deref(),
         };
         Here::new(self.request.view(), &self.path, content, origin)

@@ -1,0 +1,430 @@
+//! What the server and a process that runs a library say to each other about one request: frames on a stream of bytes.
+//!
+//! ```text
+//! frame:  kind (1 byte)  size (4 bytes, little endian)  payload
+//!
+//! server ─▶ Begin, Content ─▶ process      one call of `answer`
+//!        ◀─ Log …, On | Head, Body … | Failed | NoStatus | Refused
+//! server ─▶ Piece | End ─▶ process         one call of `take`; the same comes back
+//! server ─▶ Give ─▶ process                one call of `give`
+//!        ◀─ Log …, Body (empty: the end) | Failed
+//! ```
+//! Each side waits for the other, so nothing piles up between them. Both sides are the same program, so there is one version
+//! of this; but a library may write over the memory of its process, so the server trusts no length and no order.
+
+use std::fmt;
+use std::ops::Range;
+
+use super::Asked;
+use crate::abi;
+use crate::request::{Level, Refused};
+
+/// Largest payload: a request's content, or its head with fields as large as limits allow.
+pub const MAX_FRAME: usize = 2 * 1024 * 1024;
+/// Bytes of a body in one frame: enough that a frame costs little beside its bytes.
+pub const MAX_BODY: usize = 64 * 1024;
+const HEADER: usize = 5;
+/// Read at once, where nothing tells how much will come.
+const READ: usize = 4 * 1024;
+/// Most room that is kept while nothing comes.
+const KEPT: usize = 64 * 1024;
+
+/// What the server says.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Ask<'a> {
+    /// The number of a controller in its library, and a request as [`request`] has written it.
+    Begin(u16, &'a [u8]),
+    /// All content; empty for a controller that takes it in pieces.
+    Content(&'a [u8]),
+    Piece(&'a [u8]),
+    End,
+    Give,
+}
+
+/// What the process says.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Tell<'a> {
+    Log(Level, &'a [u8]),
+    /// More content is wanted.
+    On,
+    Head(Head<'a>),
+    Body(&'a [u8]),
+    Failed(i64),
+    NoStatus,
+    Refused(Refused),
+}
+
+/// An answer without its body.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Head<'a> {
+    pub status: u32,
+    /// Bytes of the body that follow at once.
+    pub size: u32,
+    fields: &'a [u8],
+}
+
+/// The other side has said what cannot be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Broken;
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("what it says makes no sense")
+    }
+}
+
+impl std::error::Error for Broken {}
+
+const BEGIN: u8 = 1;
+const CONTENT: u8 = 2;
+const PIECE: u8 = 3;
+const END: u8 = 4;
+const GIVE: u8 = 5;
+const LOG: u8 = 6;
+const ON: u8 = 7;
+const HEAD: u8 = 8;
+const BODY: u8 = 9;
+const FAILED: u8 = 10;
+const NO_STATUS: u8 = 11;
+const REFUSED: u8 = 12;
+
+impl Ask<'_> {
+    /// Writes it behind what is there; nothing where it is too large to be said.
+    pub fn write(&self, to: &mut Vec<u8>) -> Result<(), Broken> {
+        match self {
+            Ask::Begin(number, request) => frame(to, BEGIN, &[&number.to_le_bytes(), request]),
+            Ask::Content(bytes) => frame(to, CONTENT, &[bytes]),
+            Ask::Piece(bytes) => frame(to, PIECE, &[bytes]),
+            Ask::End => frame(to, END, &[]),
+            Ask::Give => frame(to, GIVE, &[]),
+        }
+    }
+}
+
+impl Tell<'_> {
+    /// As [`Ask::write`]. A head is written by [`head`].
+    pub fn write(&self, to: &mut Vec<u8>) -> Result<(), Broken> {
+        match self {
+            Tell::Log(level, line) => frame(to, LOG, &[&[level_number(*level)], line]),
+            Tell::On => frame(to, ON, &[]),
+            Tell::Head(Head { status, size, fields }) => {
+                frame(to, HEAD, &[&status.to_le_bytes(), &size.to_le_bytes(), fields])
+            }
+            Tell::Body(bytes) => frame(to, BODY, &[bytes]),
+            Tell::Failed(code) => frame(to, FAILED, &[&code.to_le_bytes()]),
+            Tell::NoStatus => frame(to, NO_STATUS, &[]),
+            Tell::Refused(why) => frame(to, REFUSED, &[&[refused_number(*why)]]),
+        }
+    }
+}
+
+/// Writes the head of an answer whose body has `size` bytes that follow.
+pub fn head<'f>(
+    to: &mut Vec<u8>,
+    status: u32,
+    size: u32,
+    fields: impl Iterator<Item = (&'f [u8], &'f [u8])>,
+) -> Result<(), Broken> {
+    let mut all = Vec::new();
+    for (name, value) in fields {
+        pair(&mut all, name, value);
+    }
+    let fields = &all[..];
+    Tell::Head(Head { status, size, fields }).write(to)
+}
+
+impl<'a> Head<'a> {
+    /// The fields; an error where they are not whole.
+    pub fn fields(&self) -> impl Iterator<Item = Result<(&'a [u8], &'a [u8]), Broken>> + use<'a> {
+        pairs(self.fields)
+    }
+}
+
+fn frame(to: &mut Vec<u8>, kind: u8, parts: &[&[u8]]) -> Result<(), Broken> {
+    let size: usize = parts.iter().map(|part| part.len()).sum();
+    let stated = u32::try_from(size).ok().filter(|_| size <= MAX_FRAME).ok_or(Broken)?;
+    to.reserve(HEADER + size);
+    to.push(kind);
+    to.extend_from_slice(&stated.to_le_bytes());
+    for part in parts {
+        to.extend_from_slice(part);
+    }
+    Ok(())
+}
+
+/// Two texts with their sizes in front.
+fn pair(to: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+    for text in [name, value] {
+        // What is longer than 4 GiB is more than a frame, which says so.
+        to.extend_from_slice(&u32::try_from(text.len()).unwrap_or(u32::MAX).to_le_bytes());
+        to.extend_from_slice(text);
+    }
+}
+
+fn pairs(mut bytes: &[u8]) -> impl Iterator<Item = Result<(&[u8], &[u8]), Broken>> {
+    std::iter::from_fn(move || {
+        if bytes.is_empty() {
+            return None;
+        }
+        let read = text(&mut bytes).and_then(|name| Some((name, text(&mut bytes)?)));
+        if read.is_none() {
+            bytes = &[];
+        }
+        Some(read.ok_or(Broken))
+    })
+}
+
+fn text<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let (size, rest) = bytes.split_first_chunk::<4>()?;
+    let (text, rest) = rest.split_at_checked(u32::from_le_bytes(*size) as usize)?;
+    *bytes = rest;
+    Some(text)
+}
+
+/// A request as its controller may read it: everything that there is to be read, then its fields.
+pub fn request(asked: &dyn Asked) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(REQUEST);
+    for what in abi::FIRST_TEXT..=abi::LAST_TEXT {
+        let text = asked.read(what);
+        bytes.push(u8::from(text.is_some()));
+        if let Some(text) = text {
+            bytes.extend_from_slice(&u32::try_from(text.len()).unwrap_or(u32::MAX).to_le_bytes());
+            bytes.extend_from_slice(text);
+        }
+    }
+    for (name, value) in (0..).map_while(|index| asked.field_at(index)) {
+        pair(&mut bytes, name, value);
+    }
+    bytes
+}
+
+/// The usual size of one.
+const REQUEST: usize = 1024;
+const TEXTS: usize = (abi::LAST_TEXT - abi::FIRST_TEXT + 1) as usize;
+
+/// A request in the process that runs the library.
+#[derive(Debug)]
+pub struct Told {
+    bytes: Vec<u8>,
+    texts: [Option<Range<usize>>; TEXTS],
+    fields: Vec<(Range<usize>, Range<usize>)>,
+    content: Vec<u8>,
+}
+
+impl Told {
+    /// Reads what [`request`] has written.
+    pub fn read(bytes: &[u8]) -> Result<Told, Broken> {
+        let place = |part: &[u8]| {
+            let start = part.as_ptr().addr() - bytes.as_ptr().addr();
+            start..start + part.len()
+        };
+        let mut rest = bytes;
+        let mut texts = [const { None }; TEXTS];
+        for known in &mut texts {
+            let (&is_there, after) = rest.split_first().ok_or(Broken)?;
+            rest = after;
+            if is_there == 1 {
+                *known = Some(place(text(&mut rest).ok_or(Broken)?));
+            }
+        }
+        let mut fields = Vec::new();
+        for field in pairs(rest) {
+            let (name, value) = field?;
+            fields.push((place(name), place(value)));
+        }
+        Ok(Told {
+            texts,
+            fields,
+            bytes: bytes.to_vec(),
+            content: Vec::new(),
+        })
+    }
+
+    pub fn with_content(mut self, content: &[u8]) -> Told {
+        self.content = content.to_vec();
+        self
+    }
+}
+
+impl Asked for Told {
+    fn read(&self, what: u32) -> Option<&[u8]> {
+        let place = what.checked_sub(abi::FIRST_TEXT)?;
+        let range = self.texts.get(place as usize)?.clone()?;
+        Some(&self.bytes[range])
+    }
+
+    fn field(&self, name: &[u8], nth: usize) -> Option<&[u8]> {
+        let is_meant = |place: &Range<usize>| self.bytes[place.clone()].eq_ignore_ascii_case(name);
+        let mut all = self.fields.iter().filter(|(name, _)| is_meant(name));
+        all.nth(nth).map(|(_, value)| &self.bytes[value.clone()])
+    }
+
+    fn field_at(&self, index: usize) -> Option<(&[u8], &[u8])> {
+        let (name, value) = self.fields.get(index)?;
+        Some((&self.bytes[name.clone()], &self.bytes[value.clone()]))
+    }
+
+    fn content(&self) -> &[u8] {
+        &self.content
+    }
+}
+
+/// Bytes as they come, of which frames are taken one by one.
+#[derive(Debug, Default)]
+pub struct Inbox {
+    bytes: Vec<u8>,
+    /// Where the next frame begins.
+    start: usize,
+    /// Where what has come ends; behind it is room.
+    end: usize,
+}
+
+impl Inbox {
+    /// Room for what comes next. Never empty.
+    pub fn room(&mut self) -> &mut [u8] {
+        if self.start == self.end {
+            (self.start, self.end) = (0, 0);
+        }
+        let wanted = self.missing().max(READ);
+        if self.bytes.len() - self.end < wanted {
+            self.bytes.copy_within(self.start..self.end, 0);
+            (self.start, self.end) = (0, self.end - self.start);
+            if self.bytes.len() - self.end < wanted {
+                self.bytes.resize(self.end + wanted, 0);
+            }
+        }
+        &mut self.bytes[self.end..]
+    }
+
+    /// So much of the room was filled.
+    pub fn filled(&mut self, size: usize) {
+        self.end = (self.end + size).min(self.bytes.len());
+    }
+
+    /// Nothing is expected for a while: room that a large frame needed is given back.
+    pub fn rest(&mut self) {
+        if self.is_empty() && self.bytes.len() > KEPT {
+            *self = Inbox::default();
+        }
+    }
+
+    /// Nothing has come that was not taken.
+    pub fn is_empty(&self) -> bool {
+        self.start == self.end
+    }
+
+    /// The next frame, once it is whole: its kind and its payload.
+    fn next(&mut self) -> Result<Option<(u8, Range<usize>)>, Broken> {
+        let Some((kind, size)) = self.header()? else {
+            return Ok(None);
+        };
+        let payload = self.start + HEADER..self.start + HEADER + size;
+        if payload.end > self.end {
+            return Ok(None);
+        }
+        self.start = payload.end;
+        Ok(Some((kind, payload)))
+    }
+
+    fn header(&self) -> Result<Option<(u8, usize)>, Broken> {
+        let Some((&[kind, size @ ..], _)) = self.bytes[self.start..self.end].split_first_chunk::<HEADER>() else {
+            return Ok(None);
+        };
+        let size = u32::from_le_bytes(size) as usize;
+        if size > MAX_FRAME {
+            return Err(Broken);
+        }
+        Ok(Some((kind, size)))
+    }
+
+    /// Bytes that the frame in front still needs.
+    fn missing(&self) -> usize {
+        match self.header() {
+            Ok(Some((_, size))) => (HEADER + size).saturating_sub(self.end - self.start),
+            _ => 0,
+        }
+    }
+
+    /// What the server says next.
+    pub fn ask(&mut self) -> Result<Option<Ask<'_>>, Broken> {
+        let Some((kind, payload)) = self.next()? else {
+            return Ok(None);
+        };
+        let payload = &self.bytes[payload];
+        Ok(Some(match (kind, payload) {
+            (BEGIN, [low, high, request @ ..]) => Ask::Begin(u16::from_le_bytes([*low, *high]), request),
+            (CONTENT, content) => Ask::Content(content),
+            (PIECE, piece) => Ask::Piece(piece),
+            (END, []) => Ask::End,
+            (GIVE, []) => Ask::Give,
+            _ => return Err(Broken),
+        }))
+    }
+
+    /// What the process says next.
+    pub fn tell(&mut self) -> Result<Option<Tell<'_>>, Broken> {
+        let Some((kind, payload)) = self.next()? else {
+            return Ok(None);
+        };
+        let payload = &self.bytes[payload];
+        Ok(Some(match (kind, payload) {
+            (LOG, [level, line @ ..]) => Tell::Log(level_of(*level), line),
+            (ON, []) => Tell::On,
+            (HEAD, head) => {
+                let (status, rest) = head.split_first_chunk::<4>().ok_or(Broken)?;
+                let (size, fields) = rest.split_first_chunk::<4>().ok_or(Broken)?;
+                Tell::Head(Head {
+                    status: u32::from_le_bytes(*status),
+                    size: u32::from_le_bytes(*size),
+                    fields,
+                })
+            }
+            (BODY, body) => Tell::Body(body),
+            (FAILED, code) => Tell::Failed(i64::from_le_bytes(code.try_into().map_err(|_| Broken)?)),
+            (NO_STATUS, []) => Tell::NoStatus,
+            (REFUSED, [why]) => Tell::Refused(refused_of(*why)),
+            _ => return Err(Broken),
+        }))
+    }
+}
+
+fn level_number(level: Level) -> u8 {
+    match level {
+        Level::Error => 1,
+        Level::Warn => 2,
+        Level::Info => 3,
+        Level::Debug => 4,
+    }
+}
+
+fn level_of(number: u8) -> Level {
+    match number {
+        1 => Level::Error,
+        2 => Level::Warn,
+        4 => Level::Debug,
+        _ => Level::Info,
+    }
+}
+
+fn refused_number(refused: Refused) -> u8 {
+    match refused {
+        Refused::Late => 1,
+        Refused::Invalid => 2,
+        Refused::TooMuch => 3,
+        Refused::NotYours => 4,
+        Refused::Unknown => 5,
+    }
+}
+
+fn refused_of(number: u8) -> Refused {
+    match number {
+        1 => Refused::Late,
+        3 => Refused::TooMuch,
+        4 => Refused::NotYours,
+        5 => Refused::Unknown,
+        _ => Refused::Invalid,
+    }
+}
+
+#[cfg(test)]
+mod tests;

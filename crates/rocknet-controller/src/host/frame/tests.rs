@@ -1,0 +1,195 @@
+//! What is read of frames is what was written, however the bytes come; and nothing else is read.
+
+use super::*;
+
+/// Frames whole, byte by byte, and with the next ones behind.
+#[track_caller]
+fn check(write: impl Fn(&mut Vec<u8>), read: impl Fn(&mut Inbox) -> Option<String>, expected: &[&str]) {
+    let mut bytes = Vec::new();
+    write(&mut bytes);
+    for step in [1, 2, 3, 7, bytes.len().max(1)] {
+        let (mut inbox, mut found) = (Inbox::default(), Vec::new());
+        for piece in bytes.chunks(step) {
+            inbox.room()[..piece.len()].copy_from_slice(piece);
+            inbox.filled(piece.len());
+            while let Some(message) = read(&mut inbox) {
+                found.push(message);
+            }
+        }
+        assert_eq!(found, expected, "{step} bytes at a time");
+        assert!(inbox.is_empty());
+    }
+}
+
+#[test]
+fn what_the_server_says_is_heard() {
+    check(
+        |to| {
+            for ask in [
+                Ask::Begin(513, b"request"),
+                Ask::Content(b""),
+                Ask::Piece(b"abc"),
+                Ask::End,
+                Ask::Give,
+            ] {
+                ask.write(to).unwrap();
+            }
+        },
+        |inbox| inbox.ask().unwrap().map(|ask| format!("{ask:?}")),
+        &[
+            "Begin(513, [114, 101, 113, 117, 101, 115, 116])",
+            "Content([])",
+            "Piece([97, 98, 99])",
+            "End",
+            "Give",
+        ],
+    );
+}
+
+#[test]
+fn what_the_process_says_is_heard() {
+    check(
+        |to| {
+            let fields: [(&[u8], &[u8]); 2] = [(b"A", b"1"), (b"B", b"")];
+            Tell::Log(Level::Warn, b"hm").write(to).unwrap();
+            Tell::On.write(to).unwrap();
+            head(to, 200, 7, fields.into_iter()).unwrap();
+            Tell::Body(b"x").write(to).unwrap();
+            Tell::Failed(-9).write(to).unwrap();
+            Tell::NoStatus.write(to).unwrap();
+            Tell::Refused(Refused::TooMuch).write(to).unwrap();
+        },
+        |inbox| {
+            inbox.tell().unwrap().map(|tell| match &tell {
+                Tell::Head(head) => format!("{} {} {:?}", head.status, head.size, head.fields().collect::<Vec<_>>()),
+                tell => format!("{tell:?}"),
+            })
+        },
+        &[
+            "Log(Warn, [104, 109])",
+            "On",
+            "200 7 [Ok(([65], [49])), Ok(([66], []))]",
+            "Body([120])",
+            "Failed(-9)",
+            "NoStatus",
+            "Refused(TooMuch)",
+        ],
+    );
+}
+
+#[test]
+fn levels_and_refusals_keep_their_meaning() {
+    for level in [Level::Error, Level::Warn, Level::Info, Level::Debug] {
+        assert_eq!(level_of(level_number(level)), level);
+    }
+    for refused in [
+        Refused::Late,
+        Refused::Invalid,
+        Refused::TooMuch,
+        Refused::NotYours,
+        Refused::Unknown,
+    ] {
+        assert_eq!(refused_of(refused_number(refused)), refused);
+    }
+}
+
+#[test]
+fn nonsense_is_told_from_what_is_not_whole() {
+    let over = u32::try_from(MAX_FRAME + 1).unwrap().to_le_bytes();
+    let most = u32::try_from(MAX_FRAME).unwrap().to_le_bytes();
+    for (bytes, expected) in [
+        (&b""[..], Ok(())),
+        (&[ON, 0, 0, 0], Ok(())),
+        (&[BODY, 2, 0, 0, 0, 1], Ok(())),
+        (&[BODY, most[0], most[1], most[2], most[3]], Ok(())),
+        (&[BODY, over[0], over[1], over[2], over[3]], Err(Broken)),
+        (&[ON, 1, 0, 0, 0, 0], Err(Broken)),
+        (&[BEGIN, 0, 0, 0, 0], Err(Broken)),
+        (&[99, 0, 0, 0, 0], Err(Broken)),
+        (&[HEAD, 7, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7], Err(Broken)),
+        (&[FAILED, 7, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7], Err(Broken)),
+        (&[LOG, 0, 0, 0, 0], Err(Broken)),
+        (&[REFUSED, 0, 0, 0, 0], Err(Broken)),
+    ] {
+        let mut inbox = Inbox::default();
+        inbox.room()[..bytes.len()].copy_from_slice(bytes);
+        inbox.filled(bytes.len());
+        assert_eq!(inbox.tell().map(|told| assert!(told.is_none())), expected, "{bytes:?}");
+    }
+    let mut inbox = Inbox::default();
+    inbox.room()[..6].copy_from_slice(&[BEGIN, 1, 0, 0, 0, 0]);
+    inbox.filled(6);
+    assert_eq!(inbox.ask(), Err(Broken));
+    // Fields that are not whole end where they break.
+    for cut in 1..10 {
+        let mut all = Vec::new();
+        pair(&mut all, b"A", b"1");
+        let fields = &all[..10 - cut];
+        let head = Head {
+            status: 200,
+            size: 0,
+            fields,
+        };
+        assert_eq!(head.fields().collect::<Vec<_>>(), [Err(Broken)]);
+    }
+    // What is too large is not begun.
+    let mut to = Vec::new();
+    assert_eq!(Ask::Content(&vec![0; MAX_FRAME + 1]).write(&mut to), Err(Broken));
+    assert!(to.is_empty() && Ask::Content(&vec![0; MAX_FRAME]).write(&mut to).is_ok());
+}
+
+struct Given;
+
+impl Asked for Given {
+    fn read(&self, what: u32) -> Option<&[u8]> {
+        match what {
+            abi::METHOD => Some(b"GET"),
+            abi::QUERY => Some(b""),
+            abi::LAST_TEXT => Some(b"last"),
+            _ => None,
+        }
+    }
+
+    fn field(&self, _: &[u8], _: usize) -> Option<&[u8]> {
+        None
+    }
+
+    fn field_at(&self, index: usize) -> Option<(&[u8], &[u8])> {
+        let all: [(&[u8], &[u8]); 3] = [(b"Accept", b"a"), (b"X-Empty", b""), (b"accept", b"b")];
+        all.get(index).copied()
+    }
+
+    fn content(&self) -> &[u8] {
+        b""
+    }
+}
+
+#[test]
+fn a_request_is_read_as_it_was_written_and_no_part_of_one_is() {
+    let bytes = request(&Given);
+    let told = Told::read(&bytes).unwrap().with_content(b"content");
+    for what in 0..abi::LAST_TEXT + 3 {
+        assert_eq!(told.read(what), Given.read(what), "{what}");
+    }
+    for index in 0..4 {
+        assert_eq!(told.field_at(index), Given.field_at(index));
+    }
+    assert_eq!(
+        (
+            told.field(b"ACCEPT", 0),
+            told.field(b"accept", 1),
+            told.field(b"accept", 2)
+        ),
+        (Some(&b"a"[..]), Some(&b"b"[..]), None)
+    );
+    assert_eq!(
+        (told.field(b"x-empty", 0), told.content()),
+        (Some(&b""[..]), &b"content"[..])
+    );
+    let mut whole = 0;
+    for size in 0..bytes.len() {
+        whole += usize::from(Told::read(&bytes[..size]).is_ok());
+    }
+    // Behind the texts, and behind each field but the last.
+    assert_eq!(whole, 3);
+}
