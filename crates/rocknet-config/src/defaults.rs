@@ -151,6 +151,7 @@ impl Default for Settings {
             application: None,
             controller: None,
             run_on: RunOn::Worker,
+            isolate: false,
             cgi: None,
             internal: false,
             compress: true,

@@ -188,7 +188,10 @@ fn each_setting(settings: &Settings, add: &mut dyn FnMut(&str, String)) {
             RunOn::Network => "network",
         };
         add("controller", quoted(&controller.to_string()));
-        add("run_on", quoted(run_on));
+        match settings.isolate {
+            true => add("isolate", true.to_string()),
+            false => add("run_on", quoted(run_on)),
+        }
     }
     add("compress", settings.compress.to_string());
     let symlinks = match settings.symlinks {

@@ -326,6 +326,8 @@ pub struct Settings {
     /// Answers in place of files.
     pub controller: Option<Controller>,
     pub run_on: RunOn,
+    /// The controller runs in a process of its own.
+    pub isolate: bool,
     pub compress: bool,
     /// The path whose programs are run by CGI, without a slash at its end.
     pub cgi: Option<String>,

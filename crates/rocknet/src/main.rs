@@ -9,6 +9,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use cli::{Arguments, Command, Exit};
+use rocknet::handler::controller::isolated;
 
 /// A connection is a few blocks of 128-byte alignment, which glibc rounds up by a third: with this allocator an idle one
 /// takes a quarter less memory.
@@ -16,6 +17,11 @@ use cli::{Arguments, Command, Exit};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    if let Some(exit) = isolated::entered() {
+        return exit;
+    }
+    // The file of this program, even where another has taken its place meanwhile.
+    isolated::run_by("/proc/self/exe");
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(told) => {

@@ -37,6 +37,8 @@ const WORKER_DESCRIPTORS: u64 = 10;
 const RELEASE_GRACE: Duration = Duration::from_secs(1);
 /// After the workers' own deadline, time for their threads to end.
 const JOIN_GRACE: Duration = Duration::from_secs(1);
+/// Behind the last request, time for the processes of isolated controllers to end.
+const LIBRARY_GRACE: Duration = Duration::from_secs(6);
 
 /// Why the server did not start, or did not take a new configuration.
 #[derive(Debug)]
@@ -281,6 +283,10 @@ impl Server {
             .collect();
         let clean = join_all(threads, within + JOIN_GRACE);
         self.shared.pool.stop(JOIN_GRACE);
+        let libraries = state.snapshot.isolated();
+        drop(state.snapshot);
+        let until = Instant::now() + LIBRARY_GRACE;
+        libraries.iter().for_each(|end| end.wait(until));
         self.php.stop();
         self.shared.logger.flush_and_stop(JOIN_GRACE);
         clean

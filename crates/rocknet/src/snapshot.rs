@@ -11,7 +11,7 @@ use rocknet_config::model::{Config, Listen, Pattern};
 use rocknet_io::socket::Address;
 
 use crate::certificates::Keeper;
-use crate::handler::Handler;
+use crate::handler::{Handler, controller};
 use crate::log::Logger;
 use crate::routing::HostTable;
 use crate::site::Site;
@@ -102,6 +102,16 @@ impl Snapshot {
         scopes
             .filter(|scope| matches!(scope.action, crate::scope::Action::Files(_)))
             .count()
+    }
+
+    /// Controllers with processes of their own: when those have ended.
+    pub fn isolated(&self) -> Vec<controller::isolated::End> {
+        let scopes = self.sites.iter().flat_map(Site::scopes);
+        let controllers = scopes.filter_map(|scope| match &scope.action {
+            crate::scope::Action::Controller(controller) => controller.end(),
+            _ => None,
+        });
+        controllers.collect()
     }
 
     /// What is wrong with files of certificates, to be told at start.

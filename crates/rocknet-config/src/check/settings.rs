@@ -7,7 +7,7 @@ use crate::check::{Check, application, cgi, controller, path, pattern, php, prox
 use crate::defaults;
 use crate::file::{Entry, Node, Table, Value};
 use crate::finding::Code;
-use crate::model::{Pattern, Priority, Redirect, RunOn, Settings, Symlinks};
+use crate::model::{Pattern, Priority, Redirect, Settings, Symlinks};
 use crate::source::Span;
 
 /// Fields the server writes or acts on itself: set by hand they would tear message framing apart.
@@ -40,6 +40,7 @@ const SCALARS: &[&str] = &[
     "proxy",
     "controller",
     "run_on",
+    "isolate",
     "cgi",
     "internal",
 ];
@@ -69,11 +70,6 @@ pub(super) fn build(check: &mut Check<'_>, table: &Table, base: &Settings) -> Se
     }
     controller::build(check, table, &mut settings);
     application::build(check, table, &mut settings);
-    settings.run_on = match value::text(some, "run_on") {
-        Some("worker") => RunOn::Worker,
-        Some("network") => RunOn::Network,
-        _ => settings.run_on,
-    };
     if let Some(node) = table.node("index") {
         settings.index = index(check, node);
     } else if !settings.places.contains_key("index") {

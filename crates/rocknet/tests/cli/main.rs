@@ -1,6 +1,7 @@
 //! The program as people and scripts use it: arguments, exit codes, signals, typed commands.
 
 mod commands;
+mod isolated;
 mod program;
 mod running;
 mod trust;

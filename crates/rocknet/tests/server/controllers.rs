@@ -1,6 +1,7 @@
 //! Controllers: libraries of C that are loaded, asked, changed under a running server, and misbehave.
 
 mod examples;
+mod isolated;
 
 use std::fs;
 use std::path::Path;
@@ -10,15 +11,27 @@ use super::support::client::request;
 use super::support::http2::Http2;
 use super::support::{DEADLINE, Folder, Running, library};
 
-/// A site whose routes are the controllers of a library, those below `/n` on the thread of the connection.
+/// A site whose routes are the controllers of a library: in the pool, below `/n` on the thread of the connection, and below
+/// `/i` in a process of their own.
 fn site(library: &str, names: &[&str]) -> String {
+    site_at(&PLACES, library, names)
+}
+
+/// The same at some of these places.
+fn site_at(places: &[&str], library: &str, names: &[&str]) -> String {
     let mut text = String::from("[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n");
-    for name in names {
-        for (prefix, run_on) in [("", "worker"), ("/n", "network")] {
-            text.push_str(&format!(
-                "[site.default.route.\"{prefix}/{name}/*\"]\ncontroller = \"{library}:{name}\"\nrun_on = \"{run_on}\"\n"
-            ));
-        }
+    for (name, place) in names
+        .iter()
+        .flat_map(|name| places.iter().map(move |place| (name, place)))
+    {
+        let how = match *place {
+            "/n" => "run_on = \"network\"",
+            "/i" => "isolate = true",
+            _ => "run_on = \"worker\"",
+        };
+        text.push_str(&format!(
+            "[site.default.route.\"{place}/{name}/*\"]\ncontroller = \"{library}:{name}\"\n{how}\n"
+        ));
     }
     text
 }
@@ -38,10 +51,10 @@ fn shown(path: &Path) -> String {
     path.display().to_string()
 }
 
-const PLACES: [&str; 2] = ["", "/n"];
+const PLACES: [&str; 3] = ["", "/n", "/i"];
 
 #[test]
-fn a_controller_answers_on_either_thread_and_over_either_version() {
+fn a_controller_answers_wherever_it_runs_and_over_either_version() {
     let server = start();
     let mut client = server.connect();
     let mut http2 = Http2::to(server.address());
@@ -108,6 +121,8 @@ fn a_controller_is_told_of_its_request() {
             "address=127.0.0.1",
             "certificate",
             "tls",
+            "cipher",
+            "name",
             "beyond",
             "field Accept=a",
             "field X-Odd=\u{e9}",
@@ -288,7 +303,7 @@ fn a_request_ends_for_its_controller_though_the_client_has_left() {
     for place in PLACES {
         let folder = Folder::with(&[("www/index.html", "a page")]);
         marked(&folder, "l.so", "m", &[]);
-        let server = Running::start(folder, &site("l.so", &["give", "count"]));
+        let server = Running::start(folder, &site_at(&[place], "l.so", &["give", "count"]));
         // In the middle of a body without end, and of content that does not come.
         let mut client = server.connect();
         client.send(request(&format!("GET {place}/give/?9000000000"), &[]));
@@ -308,27 +323,35 @@ fn a_request_ends_for_its_controller_though_the_client_has_left() {
 
 #[test]
 fn a_changed_library_is_taken_at_a_reload_and_the_old_one_stays_for_those_who_use_it() {
+    for (place, other) in [("", "/n"), ("/i", "/i")] {
+        changes_at(place, other);
+    }
+}
+
+/// `other`: where the same library is used too.
+fn changes_at(place: &str, other: &str) {
     let folder = Folder::with(&[("www/index.html", "a page")]);
     marked(&folder, "l.so", "first", &[]);
-    let text = site("l.so", &["hello", "give"]);
+    let places: &[&str] = if place == other { &[place] } else { &[place, other] };
+    let text = site_at(places, "l.so", &["hello", "give"]);
     let server = Running::start(folder, &text);
     let mut client = server.connect();
-    assert_eq!(client.get("/hello/").text(), "hello from first");
+    assert_eq!(client.get(&format!("{place}/hello/")).text(), "hello from first");
     // A reload without a change keeps it, with all that it holds.
     server.reload(&text).expect("a reload");
-    assert_eq!(client.get("/hello/").text(), "hello from first");
+    assert_eq!(client.get(&format!("{place}/hello/")).text(), "hello from first");
     let mut slow = server.connect();
-    slow.send(request("GET /give/?9000000", &[]));
+    slow.send(request(&format!("GET {place}/give/?9000000"), &[]));
     slow.head();
     // Written over in place: what runs does not run on it.
     marked(&server.folder, "new.so", "second", &[]);
     let new = fs::read(server.folder.path("new.so")).expect("a library");
     server.folder.write("l.so", &new);
-    assert_eq!(client.get("/hello/").text(), "hello from first");
+    assert_eq!(client.get(&format!("{place}/hello/")).text(), "hello from first");
     server.reload(&text).expect("a reload");
-    eventually("hello from second", || client.get("/hello/").text());
+    eventually("hello from second", || client.get(&format!("{place}/hello/")).text());
     marks(&server.folder, &["init first", "init second"]);
-    assert_eq!(client.get("/n/hello/").text(), "hello from second");
+    assert_eq!(client.get(&format!("{other}/hello/")).text(), "hello from second");
     let body = slow.rest_of_chunks();
     assert_eq!(body, 6 + 9_000_000, "begun before the reload");
     marks(
@@ -384,7 +407,7 @@ fn what_is_no_controller_is_refused_with_its_place_and_changes_nothing() {
     marked(&folder, "fails.so", "fails", &["FAILS"]);
     let good = site("good.so", &["hello"]);
     let server = Running::start(folder, &good);
-    for (controller, expected) in [
+    let all = [
         ("gone.so:hello", "No such file"),
         ("www:hello", "Is a directory"),
         ("text.so:hello", "text.so: "),
@@ -397,8 +420,13 @@ fn what_is_no_controller_is_refused_with_its_place_and_changes_nothing() {
         ("short.so:hello", "its table is too short"),
         ("entry.so:hello", "`rocknet_library` is missing"),
         ("fails.so:hello", "its `init` failed with -8"),
-    ] {
-        let text = format!("[site.default]\nlisten = \"127.0.0.1:0\"\ncontroller = \"{controller}\"\n");
+    ];
+    for (isolate, (controller, expected)) in [false, true]
+        .into_iter()
+        .flat_map(|isolate| all.map(|each| (isolate, each)))
+    {
+        let text =
+            format!("[site.default]\nlisten = \"127.0.0.1:0\"\ncontroller = \"{controller}\"\nisolate = {isolate}\n");
         let error = server.reload(&text).expect_err(controller);
         let place = format!("{}:", server.folder.path("rocknet.toml").display());
         assert!(error.contains(expected), "{controller}: {error}");
@@ -415,5 +443,5 @@ fn what_is_no_controller_is_refused_with_its_place_and_changes_nothing() {
         let error = found.err().map(|error| error.to_string()).unwrap_or_default();
         assert!(error.contains(expected), "{controller} at start: {error}");
     }
-    marks(&server.folder, &["init fails", "init fails"]);
+    marks(&server.folder, &["init fails"; 4]);
 }

@@ -8,6 +8,7 @@ mod certs;
 mod client;
 
 mod abuse;
+mod controllers;
 mod files;
 mod handshakes;
 mod hosts;

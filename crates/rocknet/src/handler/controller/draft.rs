@@ -15,7 +15,7 @@ use crate::response::{FieldList, Response, Text};
 const MAX_FIELDS: usize = 256;
 const MAX_HEAD: usize = 64 * 1024;
 /// Bytes of a body that is written whole. All of it is held until the client has it; what is larger is given in pieces.
-const MAX_BODY: usize = 16 * 1024 * 1024;
+pub const MAX_BODY: usize = 16 * 1024 * 1024;
 /// Bytes of one line in the log, and lines of one request: a controller that complains of every byte is not to fill the
 /// disk.
 const MAX_LINE: usize = 2 * 1024;

@@ -14,7 +14,8 @@ use rocknet_config::model;
 use rocknet_controller::host::{self, Library};
 use rustix::fs::{MemfdFlags, memfd_create};
 
-use super::draft;
+use super::isolated::Isolated;
+use super::{draft, isolated};
 
 /// Bytes of a library: with everything linked into it and its symbols there are some of a hundred million.
 const MAX_LIBRARY: u64 = 512 * 1024 * 1024;
@@ -25,7 +26,11 @@ pub enum LoadError {
     Unreadable(io::Error),
     TooLarge,
     Library(host::LoadError),
-    NoController { has: Vec<String> },
+    /// What the process of an isolated one says.
+    Isolated(String),
+    NoController {
+        has: Vec<String>,
+    },
 }
 
 /// What tells one state of a file from another.
@@ -40,29 +45,55 @@ impl Stamp {
     }
 }
 
-/// All that are held by some snapshot or request, as they were when they were loaded.
-static ALL: Mutex<BTreeMap<PathBuf, (Stamp, Weak<Library>)>> = Mutex::new(BTreeMap::new());
+/// Libraries that are held by some snapshot or request, as they were when they were loaded.
+struct Shelf<L>(Mutex<BTreeMap<PathBuf, (Stamp, Weak<L>)>>);
+
+static HERE: Shelf<Library> = Shelf::new();
+static ISOLATED: Shelf<Isolated> = Shelf::new();
 
 /// The controller that is meant, its library loaded if it is not yet as it is now.
 pub fn controller(wanted: &model::Controller) -> Result<host::Controller, LoadError> {
-    let library = library(&wanted.library)?;
+    let path = &wanted.library;
+    let library = HERE.library(path, |image| load(path, &image))?;
     host::Controller::find(&library, &wanted.name).ok_or_else(|| LoadError::NoController {
         has: library.names().map(str::to_owned).collect(),
     })
 }
 
-fn library(path: &Path) -> Result<Arc<Library>, LoadError> {
-    let file = File::open(path).map_err(LoadError::Unreadable)?;
-    let stamp = Stamp::of(&file.metadata().map_err(LoadError::Unreadable)?);
-    // Held while a library begins: two who want the same one get the same one.
-    let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((known, library)) = all.get(path)
-        && let (true, Some(library)) = (*known == stamp, library.upgrade())
-    {
-        return Ok(library);
+/// The same in a process of its own.
+pub fn isolated(wanted: &model::Controller) -> Result<isolated::Controller, LoadError> {
+    let path = &wanted.library;
+    let library = ISOLATED.library(path, |image| Isolated::load(path, image).map_err(LoadError::Isolated))?;
+    isolated::Controller::find(&library, &wanted.name).ok_or_else(|| LoadError::NoController {
+        has: library.names().map(str::to_owned).collect(),
+    })
+}
+
+impl<L> Shelf<L> {
+    const fn new() -> Shelf<L> {
+        Shelf(Mutex::new(BTreeMap::new()))
     }
-    let image = image(&file)?;
-    let name = name(&image);
+
+    /// The library of a file, loaded of a copy of it if it is not yet as it is now.
+    fn library(&self, path: &Path, load: impl FnOnce(File) -> Result<L, LoadError>) -> Result<Arc<L>, LoadError> {
+        let file = File::open(path).map_err(LoadError::Unreadable)?;
+        let stamp = Stamp::of(&file.metadata().map_err(LoadError::Unreadable)?);
+        // Held while a library begins: two who want the same one get the same one.
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, library)) = all.get(path)
+            && let (true, Some(library)) = (*known == stamp, library.upgrade())
+        {
+            return Ok(library);
+        }
+        let library = Arc::new(load(image(&file)?)?);
+        all.retain(|_, (_, library)| library.strong_count() > 0);
+        all.insert(path.to_owned(), (stamp, Arc::downgrade(&library)));
+        Ok(library)
+    }
+}
+
+fn load(path: &Path, image: &File) -> Result<Library, LoadError> {
+    let name = name(image);
     let library = Library::load(&name, draft::log).map_err(|error| match error {
         // Its author knows the file by another name.
         host::LoadError::NotLoaded(text) => {
@@ -70,10 +101,7 @@ fn library(path: &Path) -> Result<Arc<Library>, LoadError> {
         }
         error => error,
     });
-    let library = Arc::new(library.map_err(LoadError::Library)?);
-    all.retain(|_, (_, library)| library.strong_count() > 0);
-    all.insert(path.to_owned(), (stamp, Arc::downgrade(&library)));
-    Ok(library)
+    library.map_err(LoadError::Library)
 }
 
 /// A copy of the file that nobody else has. A library that is loaded is mapped, and whoever writes over its file would
@@ -108,6 +136,7 @@ impl fmt::Display for LoadError {
             LoadError::Unreadable(error) => error.fmt(f),
             LoadError::TooLarge => write!(f, "it has more than {} MiB", MAX_LIBRARY >> 20),
             LoadError::Library(error) => error.fmt(f),
+            LoadError::Isolated(why) => f.write_str(why),
             LoadError::NoController { has } => write!(f, "it has no such controller, but `{}`", has.join("`, `")),
         }
     }

@@ -5,10 +5,12 @@
 //!                            │
 //!    Response ◀─ draft.rs: status and fields, and a body that is whole, or comes by body.rs
 //! ```
+//! Or in a process of its own: see `isolated`.
 
 mod asked;
 mod body;
 mod draft;
+pub mod isolated;
 mod load;
 mod talk;
 mod trouble;
@@ -41,34 +43,45 @@ pub struct Controller {
     /// As it is written, for the log.
     name: Arc<str>,
     place: Place,
-    loaded: host::Controller,
 }
 
 /// Where it runs.
-#[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
-    Network,
-    Worker,
+    /// On the thread of the connection.
+    Network(host::Controller),
+    /// In the pool.
+    Worker(host::Controller),
+    /// In a process of its own.
+    Process(isolated::Controller),
 }
 
 impl Controller {
     /// The one that settings name, its library loaded.
     pub fn new(wanted: &model::Controller, settings: &Settings) -> Result<Controller, String> {
-        let loaded = load::controller(wanted).map_err(|error| {
+        let told = |error: LoadError| {
             let at = settings.places.get("controller");
             let at = at.map_or(String::new(), |place| {
                 format!("{}:{}: ", place.file.display(), place.line)
             });
             format!("{at}`controller = \"{wanted}\"`: {error}")
-        })?;
+        };
+        let place = match (settings.isolate, settings.run_on) {
+            (true, _) => load::isolated(wanted).map(Place::Process),
+            (false, RunOn::Network) => load::controller(wanted).map(Place::Network),
+            (false, RunOn::Worker) => load::controller(wanted).map(Place::Worker),
+        };
         Ok(Controller {
             name: wanted.to_string().into(),
-            place: match settings.run_on {
-                RunOn::Network => Place::Network,
-                RunOn::Worker => Place::Worker,
-            },
-            loaded,
+            place: place.map_err(told)?,
         })
+    }
+
+    /// When the process of its library has ended, if it has one of its own.
+    pub fn end(&self) -> Option<isolated::End> {
+        match &self.place {
+            Place::Process(controller) => Some(controller.end()),
+            Place::Network(_) | Place::Worker(_) => None,
+        }
     }
 
     /// Answers where that needs no wait, and nothing that outlives this call.
@@ -81,13 +94,15 @@ impl Controller {
         client: Client,
         secure: Option<&Secure>,
     ) -> Option<Response> {
-        let is_quick = self.place == Place::Network && !self.loaded.takes() && !self.loaded.gives();
-        if !is_quick || !content.is_empty() {
+        let Place::Network(loaded) = &self.place else {
+            return None;
+        };
+        if loaded.takes() || loaded.gives() || !content.is_empty() {
             return None;
         }
         let asked = Here::new(*request, path, &[], Origin::new(client, secure));
         let (mut draft, mut state) = (Draft::new(&self.name), State::default());
-        let went = self.loaded.answer(&asked, &mut draft, &mut state);
+        let went = loaded.answer(&asked, &mut draft, &mut state);
         let answer = went.map_err(Trouble::Failed).and_then(|_| draft.begin());
         Some(match answer {
             Ok((response, written)) => whole(response, written),
@@ -116,7 +131,7 @@ impl Controller {
         mut talk: Box<Talk>,
         work: impl FnOnce(&mut Talk) -> T + Send + 'static,
     ) -> Result<(Box<Talk>, T), Trouble> {
-        if self.place == Place::Network {
+        if let Place::Network(_) = self.place {
             let done = work(&mut talk);
             return Ok((talk, done));
         }
@@ -138,13 +153,25 @@ fn whole(mut response: Response, written: Vec<u8>) -> Response {
 /// Answers in as many calls as it takes.
 pub async fn answer(worker: Rc<Worker>, controller: Arc<Controller>, exchange: Exchange) -> Response {
     let name = Arc::clone(&controller.name);
-    match try_answer(worker, controller, exchange).await {
+    let answered = match &controller.place {
+        Place::Process(isolated) => isolated::answer(&worker, &name, isolated, exchange).await,
+        Place::Network(loaded) | Place::Worker(loaded) => {
+            let loaded = loaded.clone();
+            try_answer(worker, controller, loaded, exchange).await
+        }
+    };
+    match answered {
         Ok(response) => response,
         Err(trouble) => trouble.tell(&name),
     }
 }
 
-async fn try_answer(worker: Rc<Worker>, controller: Arc<Controller>, exchange: Exchange) -> Result<Response, Trouble> {
+async fn try_answer(
+    worker: Rc<Worker>,
+    controller: Arc<Controller>,
+    loaded: host::Controller,
+    exchange: Exchange,
+) -> Result<Response, Trouble> {
     let Exchange {
         request,
         mut content,
@@ -155,13 +182,13 @@ async fn try_answer(worker: Rc<Worker>, controller: Arc<Controller>, exchange: E
         ..
     } = exchange;
     let asked = Kept::new(request, path, &Origin::new(client, secure.as_deref()));
-    let takes = controller.loaded.takes();
+    let takes = loaded.takes();
     let collected = if takes {
         Vec::new()
     } else {
         collect(&mut content).await?
     };
-    let talk = Talk::new(&controller.loaded, asked, collected, Draft::new(&controller.name));
+    let talk = Talk::new(&loaded, asked, collected, Draft::new(&controller.name));
     let (mut talk, mut went) = controller.run(&worker, &scope, Box::new(talk), Step::Answer).await?;
     let mut is_at_end = !takes;
     while !is_at_end && went == Went::On {
@@ -170,7 +197,7 @@ async fn try_answer(worker: Rc<Worker>, controller: Arc<Controller>, exchange: E
         (talk, went) = controller.run(&worker, &scope, talk, Step::Take(piece)).await?;
     }
     let (response, written) = talk.draft.begin()?;
-    if !controller.loaded.gives() {
+    if !loaded.gives() {
         return Ok(whole(response, written));
     }
     let body = body::Body::new(worker, scope, controller, written, talk);

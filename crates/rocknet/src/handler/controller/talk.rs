@@ -57,4 +57,4 @@ impl Talk {
 }
 
 /// Bytes that a controller may give at once: enough that its call costs less than what is sent.
-const ROOM: usize = 16 * 1024;
+pub const ROOM: usize = 16 * 1024;

@@ -1,6 +1,8 @@
 //! What goes wrong between a request and its controller, whose matter that is, and what the client is told.
 
 use std::fmt;
+use std::io;
+use std::sync::Arc;
 
 use rocknet_controller::Refused;
 use rocknet_controller::host::Failed;
@@ -23,6 +25,16 @@ pub enum Trouble {
     Failed(Failed),
     NoStatus,
     Refused(Refused),
+    /// The process of an isolated controller ended in the middle.
+    Died,
+    /// It does not run, and why.
+    Absent(Arc<str>),
+    /// It says what cannot be.
+    Nonsense,
+    /// It cannot be reached; the operator's, or the system's.
+    Process(io::Error),
+    /// Too many wait for it.
+    Full,
 }
 
 impl Trouble {
@@ -33,6 +45,8 @@ impl Trouble {
             Trouble::Content(ContentError::TooLarge) | Trouble::TooLarge => Status::CONTENT_TOO_LARGE,
             Trouble::Pool(JobError::Rejected | JobError::Stopped) => Status::SERVICE_UNAVAILABLE,
             Trouble::Pool(JobError::Panicked) => Status::INTERNAL_SERVER_ERROR,
+            Trouble::Full => Status::SERVICE_UNAVAILABLE,
+            Trouble::Died | Trouble::Absent(_) | Trouble::Nonsense | Trouble::Process(_) => Status::BAD_GATEWAY,
             Trouble::Failed(_) | Trouble::NoStatus | Trouble::Refused(_) => Status::INTERNAL_SERVER_ERROR,
         }
     }
@@ -40,7 +54,8 @@ impl Trouble {
     /// The answer, and a line in the log where it is the author's matter.
     pub fn tell(&self, controller: &str) -> Response {
         let status = self.status();
-        if status == Status::INTERNAL_SERVER_ERROR && TOLD.is_due() {
+        let is_ours = matches!(status, Status::INTERNAL_SERVER_ERROR | Status::BAD_GATEWAY);
+        if is_ours && TOLD.is_due() {
             tracing::error!(%controller, "no answer from a controller: {self}");
         }
         Response::new(status)
@@ -58,6 +73,11 @@ impl fmt::Display for Trouble {
             Trouble::Failed(Failed(code)) => write!(f, "it gave {code}"),
             Trouble::NoStatus => f.write_str("it set no status"),
             Trouble::Refused(refused) => write!(f, "what it gave cannot be sent: {refused}"),
+            Trouble::Died => f.write_str("its process ended in the middle"),
+            Trouble::Absent(why) => write!(f, "its process does not run: {why}"),
+            Trouble::Nonsense => f.write_str("what its process says makes no sense"),
+            Trouble::Process(error) => write!(f, "its process is not reached: {error}"),
+            Trouble::Full => f.write_str("too many requests wait for its process"),
         }
     }
 }

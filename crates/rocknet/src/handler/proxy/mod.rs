@@ -27,7 +27,7 @@ mod target;
 mod trouble;
 mod upstream;
 mod vitals;
-mod waiting;
+pub(in crate::handler) mod waiting;
 mod watcher;
 
 use std::rc::Rc;

@@ -1,8 +1,12 @@
 /* The library of the tests: controllers that behave, and some that do not. */
+#define _DEFAULT_SOURCE /* usleep */
 #include "rocknet_controller.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #ifndef WORD
 #define WORD "one"
@@ -29,6 +33,9 @@ static int32_t init(const rocknet_server *server, void **user)
         return -7;
     strcpy(*user, WORD);
     mark("init");
+#ifdef CRASHES
+    abort();
+#endif
 #ifdef FAILS
     return -8;
 #endif
@@ -63,7 +70,7 @@ static void line(rocknet_request *request, const char *name, rocknet_text text)
 static int32_t mirror(rocknet_request *request, void *user)
 {
     static const char *const names[] = {"method", "path", "decoded", "query", "target", "host", "version", "scheme",
-                                        "address", "port", "certificate", "tls", "beyond"};
+                                        "address", "port", "certificate", "tls", "cipher", "name", "beyond"};
     (void)user;
     rocknet_set_status(request, 200);
     for (uint32_t what = 1; what <= sizeof(names) / sizeof(names[0]); what++)
@@ -140,6 +147,48 @@ static int32_t misbehave(rocknet_request *request, void *user)
     snprintf(said, sizeof(said), "said %d", (int)result);
     rocknet_write_string(request, said);
     return ROCKNET_OK;
+}
+
+/* Waits until a file is there, which is removed then; says so in its marks before. */
+static void wait_for(const char *path)
+{
+    struct stat there;
+    mark("waits");
+    while (stat(path, &there) != 0)
+        usleep(1000);
+    unlink(path);
+}
+
+/* Ends the process that it runs in, in the way that the query names; or tells something of it. */
+static int32_t die(rocknet_request *request, void *user)
+{
+    rocknet_text query = rocknet_read(request, ROCKNET_QUERY);
+    char what[256] = "", text[64];
+    (void)user;
+    if (query.data)
+        memcpy(what, query.data, query.size < sizeof(what) ? query.size : sizeof(what) - 1);
+    if (!strcmp(what, "abort"))
+        abort();
+    if (!strcmp(what, "segfault")) {
+        char *volatile nowhere = NULL;
+        *nowhere = 1;
+    }
+    if (!strcmp(what, "kill"))
+        raise(SIGKILL);
+    if (!strcmp(what, "exit"))
+        exit(0);
+    if (!strcmp(what, "loop"))
+        for (volatile int goes_on = 1; goes_on;)
+            ;
+    if (!strcmp(what, "print")) {
+        fprintf(stderr, "printed for a request\n");
+        rocknet_log(request, ROCKNET_WARN, "logged for a request");
+    }
+    if (!strncmp(what, "wait=", 5))
+        wait_for(what + 5);
+    rocknet_set_status(request, 200);
+    snprintf(text, sizeof(text), "%ld %ld", (long)getpid(), (long)getppid());
+    return rocknet_write_string(request, text);
 }
 
 static int32_t missing(rocknet_request *request, void *user)
@@ -222,6 +271,7 @@ static const rocknet_controller controllers[] = {
     {"echo", echo, NULL, NULL, NULL},
     {"misbehave", misbehave, NULL, NULL, NULL},
     {"missing", missing, NULL, NULL, NULL},
+    {"die", die, NULL, NULL, NULL},
     {"count", count_begin, count_take, NULL, ended},
     {"give", give_begin, NULL, give_more, ended},
 };

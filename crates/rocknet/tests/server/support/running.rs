@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 
+use rocknet::handler::controller::isolated;
 use rocknet::server::{Server, StartError};
 use rocknet::snapshot::Mount;
 use rocknet_config::model::{Config, Pattern};
@@ -40,6 +41,7 @@ impl Running {
     pub fn try_start(folder: Folder, text: &str, mounts: Vec<Mount>) -> Result<Running, StartError> {
         let config =
             read(&folder, text).unwrap_or_else(|report| panic!("the configuration does not hold:\n{report:?}\n{text}"));
+        isolated::run_by(env!("CARGO_BIN_EXE_rocknet"));
         let server = Server::start(config, mounts, &mut || Ok(()))?;
         Ok(Running {
             server: Some(server),

@@ -1,0 +1,190 @@
+//! What the server and the process of a library say to each other about all but requests: a message each.
+
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+use rocknet_controller::Level;
+use rocknet_io::courier::{Courier, Patience};
+
+/// Largest message, which is far more than a name or a line has.
+const MAX_MESSAGE: usize = 16 * 1024;
+/// Bytes of a text in one; what is longer is cut.
+const MAX_TEXT: usize = 8 * 1024;
+
+/// What the server says. Each brings a descriptor.
+#[derive(Debug)]
+pub enum Order {
+    /// The library, and what its file is called.
+    Load(OwnedFd, String),
+    /// Requests come this way.
+    Serve(OwnedFd),
+}
+
+/// What the process says.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Report {
+    Controller(Entry),
+    /// All controllers have been told, and requests may come.
+    Ready,
+    /// There is no library, and why.
+    Refused(String),
+    /// A line that belongs to no request.
+    Log(Level, Vec<u8>),
+}
+
+/// A controller as it is in its library.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    pub name: String,
+    pub takes: bool,
+    pub gives: bool,
+}
+
+const LOAD: u8 = 1;
+const SERVE: u8 = 2;
+const CONTROLLER: u8 = 3;
+const READY: u8 = 4;
+const REFUSED: u8 = 5;
+const LOG: u8 = 6;
+
+pub fn load(control: &Courier, library: BorrowedFd<'_>, name: &str) -> io::Result<()> {
+    send(control, &[LOAD], name.as_bytes(), Some(library), Patience::Now)
+}
+
+pub fn serve(control: &Courier, connection: BorrowedFd<'_>) -> io::Result<()> {
+    send(control, &[SERVE], b"", Some(connection), Patience::Now)
+}
+
+/// The next order; `None`: there will be none.
+pub fn order(control: &Courier) -> io::Result<Option<Order>> {
+    let mut buffer = vec![0; MAX_MESSAGE];
+    let Some(message) = control.recv(&mut buffer, Patience::Wait)? else {
+        return Ok(None);
+    };
+    match (&buffer[..message.size], message.brings) {
+        ([LOAD, name @ ..], Some(library)) => {
+            Ok(Some(Order::Load(library, String::from_utf8_lossy(name).into_owned())))
+        }
+        ([SERVE], Some(connection)) => Ok(Some(Order::Serve(connection))),
+        _ => Err(io::ErrorKind::InvalidData.into()),
+    }
+}
+
+impl Report {
+    pub fn send(&self, control: &Courier) -> io::Result<()> {
+        let (head, text): (&[u8], &[u8]) = match self {
+            Report::Controller(Entry { name, takes, gives }) => {
+                (&[CONTROLLER, u8::from(*takes), u8::from(*gives)], name.as_bytes())
+            }
+            Report::Ready => (&[READY], b""),
+            Report::Refused(why) => (&[REFUSED], why.as_bytes()),
+            Report::Log(level, line) => (&[LOG, number(*level)], line),
+        };
+        send(control, head, text, None, Patience::Wait)
+    }
+
+    /// What has been said, if anything has; `None`: nothing more will be.
+    pub fn recv(control: &Courier) -> io::Result<Option<Report>> {
+        let mut buffer = vec![0; MAX_MESSAGE];
+        let Some(message) = control.recv(&mut buffer, Patience::Now)? else {
+            return Ok(None);
+        };
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Ok(Some(match &buffer[..message.size] {
+            [CONTROLLER, takes, gives, name @ ..] => Report::Controller(Entry {
+                name: text(name),
+                takes: *takes == 1,
+                gives: *gives == 1,
+            }),
+            [READY] => Report::Ready,
+            [REFUSED, why @ ..] => Report::Refused(text(why)),
+            [LOG, level, line @ ..] => Report::Log(level_of(*level), line.to_vec()),
+            _ => return Err(io::ErrorKind::InvalidData.into()),
+        }))
+    }
+}
+
+fn send(
+    control: &Courier,
+    head: &[u8],
+    text: &[u8],
+    with: Option<BorrowedFd<'_>>,
+    patience: Patience,
+) -> io::Result<()> {
+    let message = [head, &text[..text.len().min(MAX_TEXT)]].concat();
+    control.send(&message, with, patience)
+}
+
+fn number(level: Level) -> u8 {
+    match level {
+        Level::Error => 1,
+        Level::Warn => 2,
+        Level::Debug => 4,
+        _ => 3,
+    }
+}
+
+fn level_of(number: u8) -> Level {
+    match number {
+        1 => Level::Error,
+        2 => Level::Warn,
+        4 => Level::Debug,
+        _ => Level::Info,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+
+    use super::*;
+
+    fn pair() -> (Courier, OwnedFd) {
+        Courier::pair().expect("a pair of sockets")
+    }
+
+    #[test]
+    fn reports_come_as_they_were_sent_and_texts_are_cut() {
+        let (ours, theirs) = pair();
+        let theirs = Courier::from(theirs);
+        let entry = Entry {
+            name: "hello".into(),
+            takes: true,
+            gives: false,
+        };
+        for report in [
+            Report::Controller(entry),
+            Report::Ready,
+            Report::Refused("no".into()),
+            Report::Log(Level::Debug, b"line".to_vec()),
+        ] {
+            report.send(&theirs).expect("room");
+            assert_eq!(Report::recv(&ours).expect("a message"), Some(report));
+        }
+        Report::Refused("x".repeat(MAX_MESSAGE)).send(&theirs).expect("room");
+        assert_eq!(
+            Report::recv(&ours).expect("a message"),
+            Some(Report::Refused("x".repeat(MAX_TEXT)))
+        );
+        for nonsense in [&b"\x63"[..], &[CONTROLLER, 1], &[READY, 1], &[LOG]] {
+            theirs.send(nonsense, None, Patience::Wait).expect("room");
+            assert!(Report::recv(&ours).is_err(), "{nonsense:?}");
+        }
+        drop(theirs);
+        assert_eq!(Report::recv(&ours).expect("an end"), None);
+    }
+
+    #[test]
+    fn orders_bring_what_they_are_about() {
+        let (ours, theirs) = pair();
+        let theirs = Courier::from(theirs);
+        load(&ours, ours.as_fd(), "l.so").expect("room");
+        serve(&ours, ours.as_fd()).expect("room");
+        assert!(matches!(order(&theirs), Ok(Some(Order::Load(_, name))) if name == "l.so"));
+        assert!(matches!(order(&theirs), Ok(Some(Order::Serve(_)))));
+        ours.send(&[SERVE], None, Patience::Now).expect("room");
+        assert!(order(&theirs).is_err(), "a connection is missing");
+        ours.end();
+        assert!(matches!(order(&theirs), Ok(None)));
+    }
+}

@@ -1,0 +1,288 @@
+//! One request with the process that answers it: said, heard, and given up in a way that the process notices.
+
+use std::io::{self, ErrorKind};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use rocknet_controller::host::frame::{self, Ask, Broken, Inbox, Tell};
+use rocknet_controller::host::{Answer, Failed};
+use rocknet_io::wheel::Deadline;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+
+use super::body::Given;
+use super::place::Place;
+use super::process::Process;
+use super::supervisor::State;
+use super::{Controller, Isolated};
+use crate::exchange::Exchange;
+use crate::handler::controller::asked::{Here, Origin};
+use crate::handler::controller::draft::{Draft, MAX_BODY};
+use crate::handler::controller::trouble::Trouble;
+use crate::handler::controller::{collect, whole};
+use crate::handler::php::within;
+use crate::response::{Body, Response};
+use crate::worker::Worker;
+
+/// Longest wait for a process that is being started: a library loads in milliseconds.
+const STARTING: Duration = Duration::from_secs(5);
+
+/// Has the controller answer, in as many calls as that takes.
+pub async fn answer(
+    worker: &Rc<Worker>,
+    name: &Arc<str>,
+    controller: &Controller,
+    exchange: Exchange,
+) -> Result<Response, Trouble> {
+    let Exchange {
+        request,
+        mut content,
+        path,
+        scope,
+        client,
+        secure,
+        ..
+    } = exchange;
+    let collected = match controller.takes {
+        true => Vec::new(),
+        false => collect(&mut content).await?,
+    };
+    let deadline = worker.wheel.deadline();
+    // A tick less than the protocol waits for an answer: it would say 503 without a word of why.
+    deadline.set(worker.wheel.ticks(scope.answer_timeout).saturating_sub(1));
+    let place = controller
+        .library
+        .supervised
+        .places
+        .enter(scope.priority, &deadline)
+        .await;
+    let place = place.ok_or(Trouble::Full)?;
+    deadline.set(worker.wheel.ticks(STARTING));
+    let mut talk = Conversation::open(&controller.library, place, &deadline).await?;
+    drop(deadline);
+
+    let request = {
+        let origin = Origin::new(client, secure.as_deref());
+        frame::request(&Here::new(request.view(), &path, &[], origin))
+    };
+    let mut draft = Draft::new(name);
+    talk.begin(controller.number, &request, &collected)?;
+    drop((request, collected));
+    let mut size = loop {
+        match talk.call(&mut draft).await? {
+            Heard::Head(size) => break size,
+            Heard::On if controller.takes => {}
+            Heard::On | Heard::Body(_) => return Err(Trouble::Nonsense),
+        }
+        match content.chunk().await.map_err(Trouble::Content)? {
+            Some(piece) => {
+                // A piece that is larger than a frame is no piece of ours.
+                talk.say(&Ask::Piece(&piece))?;
+            }
+            None => talk.say(&Ask::End)?,
+        }
+    };
+    if size > MAX_BODY {
+        return Err(Trouble::Nonsense);
+    }
+    let mut written = Vec::with_capacity(size);
+    while size > 0 {
+        match talk.hear(&mut draft).await? {
+            Heard::Body(piece) if piece.len() <= size && !piece.is_empty() => {
+                size -= piece.len();
+                written.extend_from_slice(&piece);
+            }
+            _ => return Err(Trouble::Nonsense),
+        }
+    }
+    let (response, _) = draft.begin()?;
+    if !controller.gives {
+        talk.end();
+        return Ok(whole(response, written));
+    }
+    talk.rest();
+    let body = Given::new(Arc::clone(name), written, talk, draft);
+    Ok(response.body(Body::Stream(Box::new(body))))
+}
+
+/// What the process has said, and is no line for the log.
+pub enum Heard {
+    On,
+    /// The draft has it; so many bytes of the body follow.
+    Head(usize),
+    Body(Bytes),
+}
+
+/// A connection with a process, for one request.
+pub struct Conversation {
+    /// Gone once it was given back, or given up.
+    held: Option<(UnixStream, Place)>,
+    process: Arc<Process>,
+    library: Arc<Isolated>,
+    inbox: Inbox,
+    outbox: Vec<u8>,
+    /// A controller is being called, or about to.
+    is_calling: bool,
+}
+
+impl Conversation {
+    async fn open(library: &Arc<Isolated>, place: Place, deadline: &Deadline) -> Result<Conversation, Trouble> {
+        let (process, connection) = connect(library, deadline).await?;
+        let stream = UnixStream::from_std(connection).map_err(Trouble::Process)?;
+        Ok(Conversation {
+            held: Some((stream, place)),
+            process,
+            library: Arc::clone(library),
+            inbox: Inbox::default(),
+            outbox: Vec::new(),
+            is_calling: false,
+        })
+    }
+
+    fn begin(&mut self, number: u16, request: &[u8], content: &[u8]) -> Result<(), Trouble> {
+        self.say(&Ask::Begin(number, request))?;
+        self.say(&Ask::Content(content))
+    }
+
+    /// To be sent with the next call.
+    pub fn say(&mut self, ask: &Ask<'_>) -> Result<(), Trouble> {
+        ask.write(&mut self.outbox).map_err(|Broken| Trouble::TooLarge)
+    }
+
+    /// Has the controller called with what was said, and hears what comes of it.
+    pub async fn call(&mut self, draft: &mut Draft) -> Result<Heard, Trouble> {
+        self.is_calling = true;
+        self.hear(draft).await
+    }
+
+    async fn hear(&mut self, draft: &mut Draft) -> Result<Heard, Trouble> {
+        let heard = match self.speak().await {
+            Ok(()) => self.listen(draft).await,
+            Err(trouble) => Err(trouble),
+        };
+        self.is_calling = false;
+        if let Err(Trouble::Died) = heard {
+            self.process.doubt(true);
+            self.library.supervised.ring();
+        }
+        heard
+    }
+
+    async fn speak(&mut self) -> Result<(), Trouble> {
+        let stream = &mut self.held.as_mut().ok_or(Trouble::Died)?.0;
+        stream.write_all(&self.outbox).await.map_err(gone)?;
+        self.outbox.clear();
+        Ok(())
+    }
+
+    async fn listen(&mut self, draft: &mut Draft) -> Result<Heard, Trouble> {
+        let stream = &mut self.held.as_mut().ok_or(Trouble::Died)?.0;
+        loop {
+            match self.inbox.tell().map_err(|Broken| Trouble::Nonsense)? {
+                Some(Tell::Log(level, line)) => {
+                    draft.log(level, line);
+                    continue;
+                }
+                Some(Tell::On) => return Ok(Heard::On),
+                Some(Tell::Head(head)) => {
+                    // It is checked as any other: a library may write over what its process has checked.
+                    let _ = draft.set_status(head.status);
+                    for field in head.fields() {
+                        let (name, value) = field.map_err(|Broken| Trouble::Nonsense)?;
+                        let _ = draft.add_field(name, value);
+                    }
+                    return Ok(Heard::Head(head.size as usize));
+                }
+                Some(Tell::Body(bytes)) => return Ok(Heard::Body(Bytes::copy_from_slice(bytes))),
+                Some(Tell::Failed(code)) => return Err(Trouble::Failed(Failed(code))),
+                Some(Tell::NoStatus) => return Err(Trouble::NoStatus),
+                Some(Tell::Refused(why)) => return Err(Trouble::Refused(why)),
+                None => {}
+            }
+            match stream.read(self.inbox.room()).await.map_err(gone)? {
+                0 => return Err(Trouble::Died),
+                read => self.inbox.filled(read),
+            }
+        }
+    }
+
+    /// The client takes what there is: room is not needed meanwhile.
+    pub fn rest(&mut self) {
+        self.inbox.rest();
+    }
+
+    /// The request is over, and the next may have the connection.
+    pub fn end(mut self) {
+        if let Some((stream, _place)) = self.held.take()
+            && self.inbox.is_empty()
+            && let Ok(connection) = stream.into_std()
+        {
+            self.process.keep(connection);
+        }
+    }
+}
+
+impl Drop for Conversation {
+    fn drop(&mut self) {
+        let Some((stream, place)) = self.held.take() else {
+            return;
+        };
+        if self.is_calling
+            && let Ok(connection) = stream.into_std()
+        {
+            self.process.abandon(connection, place);
+            self.library.supervised.ring();
+        }
+    }
+}
+
+async fn connect(
+    library: &Isolated,
+    deadline: &Deadline,
+) -> Result<(Arc<Process>, std::os::unix::net::UnixStream), Trouble> {
+    let supervised = &library.supervised;
+    let mut changes = None;
+    loop {
+        match supervised.state() {
+            State::Up(process) if process.is_doubted() => {}
+            State::Up(process) => match process.connection() {
+                Ok(connection) => return Ok((process, connection)),
+                // It has just ended, or was replaced; the next state tells.
+                Err(error) if is_gone(&error) => {
+                    process.close();
+                    supervised.ring();
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Err(Trouble::Full),
+                Err(error) => return Err(Trouble::Process(error)),
+            },
+            State::Starting => {}
+            State::Down(why) => return Err(Trouble::Absent(why)),
+        }
+        // What changed between the look above and now is seen at once by who hears of changes from before.
+        let Some(changes) = &mut changes else {
+            changes = Some(supervised.changes());
+            continue;
+        };
+        match within(deadline, changes.changed()).await {
+            Some(Ok(())) => {}
+            _ => return Err(Trouble::Absent("it is being started".into())),
+        }
+    }
+}
+
+/// Nothing can be said to it or heard from it.
+fn gone(error: io::Error) -> Trouble {
+    match is_gone(&error) {
+        true => Trouble::Died,
+        false => Trouble::Process(error),
+    }
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::BrokenPipe | ErrorKind::ConnectionReset | ErrorKind::NotConnected
+    )
+}

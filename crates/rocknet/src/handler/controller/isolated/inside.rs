@@ -1,0 +1,303 @@
+//! What runs in the process of a library: it is loaded, and called for each request by the thread of its connection.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+use std::thread;
+
+use rocknet_controller::host::frame::{self, Ask, Broken, Inbox, Tell, Told};
+use rocknet_controller::host::{self, Answer, Failed, Library, LoadError, State, Went};
+use rocknet_controller::{Level, Refused};
+use rocknet_io::courier::Courier;
+
+use super::control::{self, Entry, Order, Report};
+use crate::handler::controller::draft::Draft;
+use crate::handler::controller::talk::ROOM;
+use crate::handler::controller::trouble::Trouble;
+
+/// Bytes of one line in the log; the server takes no more.
+const MAX_LINE: usize = 2 * 1024;
+/// Threads at once: a few more than the server has places for calls and for connections that rest.
+const MAX_THREADS: usize = 256;
+
+/// Where lines go that belong to no request.
+static CONTROL: OnceLock<Courier> = OnceLock::new();
+
+/// Loads the library that the server names, and answers until it says no more.
+pub fn run() -> ExitCode {
+    let Ok(control) = Courier::from_input() else {
+        eprintln!("error: this is started by a server for itself, and does nothing else");
+        return ExitCode::from(2);
+    };
+    let control = CONTROL.get_or_init(|| control);
+    let Ok(Some(Order::Load(image, name))) = control::order(control) else {
+        return ExitCode::FAILURE;
+    };
+    let library = match load(image, &name) {
+        Ok(library) => Arc::new(library),
+        Err(error) => {
+            let _ = Report::Refused(error.to_string()).send(control);
+            return ExitCode::FAILURE;
+        }
+    };
+    let controllers = Arc::new(all(&library));
+    if tell(control, &controllers).is_err() {
+        return ExitCode::FAILURE;
+    }
+    let threads = Arc::new(Threads::default());
+    while let Ok(Some(order)) = control::order(control) {
+        if let Order::Serve(connection) = order
+            && let Some(thread) = threads.enter()
+        {
+            let controllers = Arc::clone(&controllers);
+            let serve = move || {
+                // Whatever is wrong with it is the server's, which has gone or does not speak to us any more.
+                let _ = Connection::new(connection).serve(&controllers);
+                drop(controllers);
+                drop(thread);
+            };
+            // Without a thread the connection is closed, which is an answer too.
+            let _ = thread::Builder::new().name("controller".to_owned()).spawn(serve);
+        }
+    }
+    threads.wait();
+    // Its `drop` is called here, behind the last request.
+    drop(controllers);
+    drop(library);
+    ExitCode::SUCCESS
+}
+
+fn load(image: OwnedFd, name: &str) -> Result<Library, LoadError> {
+    let image = File::from(image);
+    let place = format!("/proc/self/fd/{}", image.as_raw_fd());
+    Library::load(Path::new(&place), log).map_err(|error| match error {
+        // Its author knows the file by another name.
+        LoadError::NotLoaded(text) => LoadError::NotLoaded(text.replace(&place, name)),
+        error => error,
+    })
+}
+
+fn log(level: Level, line: &[u8]) {
+    if let Some(control) = CONTROL.get() {
+        let line = line[..line.len().min(MAX_LINE)].to_vec();
+        let _ = Report::Log(level, line).send(control);
+    }
+}
+
+fn all(library: &Arc<Library>) -> Vec<host::Controller> {
+    let names = library.names();
+    names.filter_map(|name| host::Controller::find(library, name)).collect()
+}
+
+fn tell(control: &Courier, controllers: &[host::Controller]) -> io::Result<()> {
+    for controller in controllers {
+        let entry = Entry {
+            name: controller.name().to_owned(),
+            takes: controller.takes(),
+            gives: controller.gives(),
+        };
+        Report::Controller(entry).send(control)?;
+    }
+    Report::Ready.send(control)
+}
+
+/// How many threads serve connections.
+#[derive(Default)]
+struct Threads {
+    count: Mutex<usize>,
+    changed: Condvar,
+}
+
+/// One of them.
+struct Thread(Arc<Threads>);
+
+impl Threads {
+    fn enter(self: &Arc<Threads>) -> Option<Thread> {
+        let mut count = self.count.lock().unwrap_or_else(PoisonError::into_inner);
+        (*count < MAX_THREADS).then(|| {
+            *count += 1;
+            Thread(Arc::clone(self))
+        })
+    }
+
+    fn wait(&self) {
+        let mut count = self.count.lock().unwrap_or_else(PoisonError::into_inner);
+        while *count > 0 {
+            count = self.changed.wait(count).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        *self.0.count.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        self.0.changed.notify_all();
+    }
+}
+
+/// One connection of the server: requests one after the other.
+struct Connection {
+    /// Shared with the answer that is being made, which logs by it.
+    stream: Arc<UnixStream>,
+    inbox: Inbox,
+    outbox: Vec<u8>,
+}
+
+impl Connection {
+    fn new(socket: OwnedFd) -> Connection {
+        Connection {
+            stream: Arc::new(socket.into()),
+            inbox: Inbox::default(),
+            outbox: Vec::new(),
+        }
+    }
+
+    fn serve(mut self, controllers: &[host::Controller]) -> io::Result<()> {
+        loop {
+            let (number, request) = self.ask(|ask| match ask {
+                Ask::Begin(number, request) => Some((number, Told::read(request))),
+                _ => None,
+            })?;
+            let content = self.ask(|ask| match ask {
+                Ask::Content(content) => Some(content.to_vec()),
+                _ => None,
+            })?;
+            let request = request.map_err(broken)?.with_content(&content);
+            let controller = controllers.get(usize::from(number)).ok_or_else(|| broken(Broken))?;
+            self.answer(controller, &request)?;
+            self.inbox.rest();
+            self.outbox.shrink_to(KEPT);
+        }
+    }
+
+    /// One request.
+    fn answer(&mut self, controller: &host::Controller, request: &Told) -> io::Result<()> {
+        let mut draft = Making {
+            draft: Draft::new(&"".into()),
+            stream: Arc::clone(&self.stream),
+        };
+        let mut state = State::default();
+        let mut went = controller.answer(request, &mut draft, &mut state);
+        let mut is_at_end = !controller.takes();
+        while !is_at_end && went == Ok(Went::On) {
+            self.say(&Tell::On)?;
+            let piece = self.ask(|ask| match ask {
+                Ask::Piece(piece) => Some(Some(piece.to_vec())),
+                Ask::End => Some(None),
+                _ => None,
+            })?;
+            is_at_end = piece.is_none();
+            went = controller.take(request, &mut draft, &mut state, piece.as_deref());
+        }
+        let begun = went.map_err(Trouble::Failed).and_then(|_| draft.draft.begin());
+        let (response, written) = match begun {
+            Ok(begun) => begun,
+            Err(trouble) => {
+                return self.say(&match trouble {
+                    Trouble::Failed(Failed(code)) => Tell::Failed(code),
+                    Trouble::Refused(refused) => Tell::Refused(refused),
+                    _ => Tell::NoStatus,
+                });
+            }
+        };
+        let fields = response.fields.iter();
+        let fields = fields.map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+        let size = u32::try_from(written.len()).unwrap_or(u32::MAX);
+        self.outbox.clear();
+        frame::head(&mut self.outbox, response.status.code().into(), size, fields).map_err(broken)?;
+        for piece in written.chunks(frame::MAX_BODY) {
+            Tell::Body(piece).write(&mut self.outbox).map_err(broken)?;
+        }
+        (&*self.stream).write_all(&self.outbox)?;
+        if controller.gives() {
+            self.give(controller, request, &mut draft, &mut state)?;
+        }
+        Ok(())
+    }
+
+    /// The rest of a body, whenever the server wants more of it.
+    fn give(
+        &mut self,
+        controller: &host::Controller,
+        request: &Told,
+        draft: &mut Making,
+        state: &mut State,
+    ) -> io::Result<()> {
+        let mut room = vec![0; ROOM];
+        loop {
+            self.ask(|ask| (ask == Ask::Give).then_some(()))?;
+            match controller.give(request, draft, state, &mut room) {
+                Ok(given) => {
+                    self.say(&Tell::Body(&room[..given]))?;
+                    if given == 0 {
+                        return Ok(());
+                    }
+                }
+                Err(Failed(code)) => return self.say(&Tell::Failed(code)),
+            }
+        }
+    }
+
+    fn say(&mut self, tell: &Tell<'_>) -> io::Result<()> {
+        self.outbox.clear();
+        tell.write(&mut self.outbox).map_err(broken)?;
+        (&*self.stream).write_all(&self.outbox)
+    }
+
+    /// What the server says next, which has to be what is expected. An error where it says no more.
+    fn ask<T>(&mut self, mut expected: impl FnMut(Ask<'_>) -> Option<T>) -> io::Result<T> {
+        loop {
+            if let Some(ask) = self.inbox.ask().map_err(broken)? {
+                return expected(ask).ok_or_else(|| broken(Broken));
+            }
+            let read = (&*self.stream).read(self.inbox.room())?;
+            if read == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            self.inbox.filled(read);
+        }
+    }
+}
+
+/// Room that a connection keeps for its next request.
+const KEPT: usize = 64 * 1024;
+
+fn broken(_: Broken) -> io::Error {
+    io::ErrorKind::InvalidData.into()
+}
+
+/// An answer while it is made here; its lines for the log are the server's.
+struct Making {
+    draft: Draft,
+    stream: Arc<UnixStream>,
+}
+
+impl Answer for Making {
+    fn set_status(&mut self, status: u32) -> Result<(), Refused> {
+        self.draft.set_status(status)
+    }
+
+    fn add_field(&mut self, name: &[u8], value: &[u8]) -> Result<(), Refused> {
+        self.draft.add_field(name, value)
+    }
+
+    fn write(&mut self, data: &[u8]) -> Result<(), Refused> {
+        self.draft.write(data)
+    }
+
+    fn refuse(&mut self) {
+        self.draft.refuse();
+    }
+
+    fn log(&self, level: Level, line: &[u8]) {
+        let mut frame = Vec::new();
+        let line = &line[..line.len().min(MAX_LINE)];
+        if Tell::Log(level, line).write(&mut frame).is_ok() {
+            let _ = (&*self.stream).write_all(&frame);
+        }
+    }
+}

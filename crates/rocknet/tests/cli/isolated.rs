@@ -1,0 +1,87 @@
+//! Isolated controllers of the program itself: what is logged of them, and that they end with it.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use crate::program::Place;
+
+const SITE: &str = "[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n\
+    [site.default.route.\"/die\"]\ncontroller = \"l.so:die\"\nisolate = true\n";
+
+fn place() -> Place {
+    let place = Place::new(&[("www/index.html", "home"), ("rocknet.toml", SITE)]);
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let built = Command::new("cc")
+        .args(["-std=c99", "-fPIC", "-shared", "-o"])
+        .arg(place.path().join("l.so"))
+        .arg("-I")
+        .arg(here.join("../rocknet-controller/include"))
+        .arg(here.join("tests/server/controllers/library.c"))
+        .status()
+        .unwrap();
+    assert!(built.success());
+    place
+}
+
+fn last_line(answer: &str) -> &str {
+    answer.lines().last().unwrap()
+}
+
+#[test]
+fn what_it_says_and_how_it_ends_is_in_the_log() {
+    let place = place();
+    let server = place.serve(&["run", "-c", "rocknet.toml"]);
+    assert!(server.get("/die?print").starts_with("HTTP/1.1 200 "));
+    // Two ways lead to the log, so either may come first.
+    let mut both = [server.logged("for a request"), server.logged("for a request")];
+    both.sort_by_key(|line| line.contains("printed"));
+    assert!(
+        both[0].contains("logged for a request") && both[0].contains("l.so:die"),
+        "{both:?}"
+    );
+    assert!(
+        both[1].contains("printed for a request") && both[1].contains("l.so"),
+        "{both:?}"
+    );
+    assert!(server.get("/die?abort").starts_with("HTTP/1.1 502 "));
+    let mut told = [false; 2];
+    while told != [true; 2] {
+        let line = server.logged("process");
+        told[0] |=
+            line.contains("no answer from a controller: its process ended in the middle") && line.contains("l.so:die");
+        told[1] |= line.contains("its process does not run: it ended (signal: 6 (SIGABRT)") && line.contains("l.so");
+    }
+    server.logged("runs again");
+    assert!(server.get("/die").starts_with("HTTP/1.1 200 "));
+    server.signal(Signal::TERM);
+    assert_eq!(server.ended(), Some(0));
+}
+
+#[test]
+fn it_ends_with_a_server_that_was_killed() {
+    let place = place();
+    let server = place.serve(&["run", "-c", "rocknet.toml"]);
+    let answer = server.get("/die");
+    let (pid, parent) = last_line(&answer).split_once(' ').unwrap();
+    assert_eq!(parent, server.id().to_string());
+    let process = format!("/proc/{pid}/stat");
+    server.signal(Signal::KILL);
+    server.ended();
+    let started = Instant::now();
+    // One that nobody has waited for yet is there, but has ended.
+    let runs = || std::fs::read_to_string(&process).is_ok_and(|state| !state.contains(") Z "));
+    while runs() {
+        assert!(started.elapsed() < Duration::from_secs(30), "{pid} lives on");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn nobody_starts_one_by_hand() {
+    let ended = Place::new(&[]).run(&["run-isolated-library", "l.so"]);
+    assert_eq!((ended.code, &*ended.out), (Some(2), ""));
+    assert!(ended.err.contains("started by a server for itself"), "{}", ended.err);
+}

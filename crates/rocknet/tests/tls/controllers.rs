@@ -1,0 +1,80 @@
+//! What controllers are told of connections under TLS, wherever they run.
+
+use rustls::version::{TLS12, TLS13};
+
+use super::certs::{Authority, Kind, Leaf};
+use super::client::Wish;
+use super::support::{Folder, Running, library};
+
+const PLACES: [(&str, &str); 3] = [
+    ("worker", "run_on = \"worker\""),
+    ("network", "run_on = \"network\""),
+    ("process", "isolate = true"),
+];
+
+fn start(authority: &Authority, clients: &Authority) -> Running {
+    let folder = Folder::with(&[]);
+    authority.leaf(Kind::Ecdsa, &["a.test"]).write(&folder, "a");
+    folder.write("clients.pem", &clients.pem);
+    let mut text = String::from(
+        "[site.\"a.test\"]\nlisten = [\"127.0.0.1:0\", \"unix:plain.sock\"]\n\
+         tls = { cert = \"a.pem\", key = \"a.key\", client_ca = \"clients.pem\", client = \"optional\" }\n",
+    );
+    for (place, how) in PLACES {
+        let library = library::plain().display();
+        text.push_str(&format!(
+            "[site.\"a.test\".route.\"/{place}\"]\ncontroller = \"{library}:mirror\"\n{how}\n"
+        ));
+    }
+    Running::start(folder, &text)
+}
+
+#[test]
+fn controllers_are_told_of_the_handshake_and_of_the_client() {
+    let (authority, clients) = (Authority::new("root"), Authority::new("clients"));
+    let bob = clients.leaf(Kind::Ecdsa, &["bob"]);
+    let server = start(&authority, &clients);
+    for (only, own, sni) in [
+        (&TLS13, Some(&bob), true),
+        (&TLS13, None, false),
+        (&TLS12, None, true),
+        (&TLS12, Some(&bob), false),
+    ] {
+        let own: Option<&Leaf> = own;
+        let wish = Wish {
+            only: Some(only),
+            own,
+            sni,
+            ..Wish::new(authority.roots(), "a.test")
+        };
+        let tls = wish.open(server.address()).expect("a handshake");
+        let suite = tls.0.conn.negotiated_cipher_suite().expect("a suite").suite();
+        let cipher = suite.as_str().expect("a name").replace("TLS13_", "TLS_");
+        let port = tls.0.sock.local_addr().expect("an address").port();
+        let version = if only.version == TLS13.version {
+            "TLSv1.3"
+        } else {
+            "TLSv1.2"
+        };
+        let mut client = super::support::Client::over(tls);
+        for (place, _) in PLACES {
+            let text = client.ask(&format!("GET /{place}"), &["Host: a.test"]).text();
+            let lines: Vec<&str> = text.lines().collect();
+            let optional = |name: &str, value: Option<&str>| match value {
+                Some(value) => format!("{name}={value}"),
+                None => name.to_owned(),
+            };
+            for line in [
+                "scheme=https".to_owned(),
+                "address=127.0.0.1".to_owned(),
+                format!("port={port}"),
+                format!("tls={version}"),
+                format!("cipher={cipher}"),
+                optional("name", sni.then_some("a.test")),
+                optional("certificate", own.map(|_| "CN=bob")),
+            ] {
+                assert!(lines.contains(&&*line), "{place}: {line} is not in {text}");
+            }
+        }
+    }
+}
