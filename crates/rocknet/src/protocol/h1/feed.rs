@@ -218,6 +218,7 @@ impl StreamFeed {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
     use std::task::Waker;
 
     use super::*;

@@ -22,7 +22,7 @@ use crate::handler::controller::asked::{Here, Origin};
 use crate::handler::controller::draft::{Draft, MAX_BODY};
 use crate::handler::controller::trouble::Trouble;
 use crate::handler::controller::{collect, whole};
-use crate::handler::php::within;
+use crate::handler::gateway::within;
 use crate::response::{Body, Response};
 use crate::worker::Worker;
 
