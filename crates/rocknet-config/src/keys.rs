@@ -54,6 +54,7 @@ pub enum Scope {
     Proxy,
     Upstream,
     Health,
+    Mirror,
     Application,
 }
 
@@ -231,6 +232,7 @@ impl Scope {
         Scope::Proxy,
         Scope::Upstream,
         Scope::Health,
+        Scope::Mirror,
         Scope::Application,
     ];
 
@@ -257,6 +259,7 @@ impl Scope {
             Scope::Proxy => "a place's proxy",
             Scope::Upstream => "a server of a proxy",
             Scope::Health => "a proxy's health",
+            Scope::Mirror => "a proxy's mirror",
             Scope::Application => "an application",
         }
     }

@@ -16,7 +16,9 @@ pub use acme::{Acme, AcmeCa, Challenge, Dns, DnsZone, Secret, SharedKey};
 pub use application::{Application, Protocol};
 pub use controller::{Controller, RunOn};
 pub use php::{Php, PhpVersion};
-pub use proxy::{Balance, Forwarded, Health, Host, Network, Proxy, TrustedField, Upstream, Weighted};
+pub use proxy::{
+    Balance, Forwarded, Health, Host, Mirror, Network, Proxy, ProxyProtocol, Resolve, TrustedField, Upstream, Weighted,
+};
 pub use rule::{Conditions, Rule, RuleAction};
 
 /// A whole, checked configuration. Nothing in it needs a further look at the file it came from.

@@ -51,6 +51,10 @@ fn placed(scope: Scope, line: &str) -> String {
             };
             format!("{site}proxy = {{ to = \"http://a\", health = {{ {path}{line} }} }}\n")
         }
+        Scope::Mirror if line.starts_with("to") => {
+            format!("{site}proxy = {{ to = \"http://a\", mirror = {{ {line} }} }}\n")
+        }
+        Scope::Mirror => format!("{site}proxy = {{ to = \"http://a\", mirror = {{ to = \"http://b\", {line} }} }}\n"),
         Scope::Proxy if line.starts_with("to") => format!("{site}proxy = {{ {line} }}\n"),
         Scope::Proxy => format!("{site}proxy = {{ to = \"http://a\", {line} }}\n"),
         Scope::Application if line.starts_with("to") => format!("{site}fastcgi = {{ {line} }}\n"),
@@ -105,13 +109,13 @@ fn a_default_written_out_changes_nothing() {
                 let rule = &config.sites[0].rules[0];
                 assert!(!rule.last && !matches!(rule.action, RuleAction::Redirect { status, .. } if status != 308));
             }
-            if matches!(scope, Scope::Proxy | Scope::Upstream | Scope::Health) {
-                let health = if *scope == Scope::Health {
-                    ", health = \"/h\""
-                } else {
-                    ""
+            if matches!(scope, Scope::Proxy | Scope::Upstream | Scope::Health | Scope::Mirror) {
+                let more = match scope {
+                    Scope::Health => ", health = \"/h\"",
+                    Scope::Mirror => ", mirror = \"http://b\"",
+                    _ => "",
                 };
-                let short = format!("proxy = {{ to = \"http://a\"{health} }}");
+                let short = format!("proxy = {{ to = \"http://a\"{more} }}");
                 let short = read(&placed(Scope::Site, &short)).unwrap();
                 expected.sites[0].settings.proxy = short.sites[0].settings.proxy.clone();
             }

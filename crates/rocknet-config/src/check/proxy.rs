@@ -9,7 +9,9 @@ use crate::check::words::short;
 use crate::check::{Check, keys, path, value};
 use crate::file::{Node, Table, Value};
 use crate::finding::Code;
-use crate::model::{Balance, Forwarded, Health, Host, Network, Proxy, Upstream, Weighted};
+use crate::model::{
+    Balance, Forwarded, Health, Host, Mirror, Network, Proxy, ProxyProtocol, Resolve, Upstream, Weighted,
+};
 
 /// Most servers of one place: who has more has a balancer of its own before them.
 const MAX_UPSTREAMS: usize = 256;
@@ -41,7 +43,13 @@ pub(super) fn build(check: &mut Check<'_>, node: &Node) -> Option<Proxy> {
         },
         _ => return None,
     };
-    let to = upstreams(check, servers)?;
+    let mut to = upstreams(check, servers)?;
+    let announce = match value::text(table, "proxy_protocol") {
+        Some("v1") => Some(ProxyProtocol::V1),
+        Some("v2") => Some(ProxyProtocol::V2),
+        _ => None,
+    };
+    to.iter_mut().for_each(|to| to.upstream.announce = announce);
     let base = Proxy::to(to);
     let time = |key, default| value::duration(table, key).unwrap_or(default);
     Some(Proxy {
@@ -65,6 +73,17 @@ pub(super) fn build(check: &mut Check<'_>, node: &Node) -> Option<Proxy> {
             .and_then(|table| table.node("forwarded"))
             .and_then(|node| forwarded(check, node))
             .unwrap_or(base.forwarded),
+        send_files: value::boolean(table, "send_files").unwrap_or(base.send_files),
+        intercept: value::boolean(table, "intercept").unwrap_or(base.intercept),
+        buffering: buffering(table, "buffering"),
+        request_buffering: buffering(table, "request_buffering"),
+        mirror: table
+            .and_then(|table| table.node("mirror"))
+            .and_then(|node| mirror(check, node)),
+        resolve: match value::text(table, "resolve") {
+            Some("ttl") | None => base.resolve,
+            Some(_) => value::duration(table, "resolve").map_or(base.resolve, Resolve::Every),
+        },
         fails: value::integer(table, "fails").unwrap_or(base.fails),
         fail_time: time("fail_time", base.fail_time),
         connections: value::integer(table, "connections"),
@@ -128,7 +147,7 @@ fn upstream(check: &mut Check<'_>, node: &Node) -> Option<Upstream> {
     }
     let fault = match text.split_once("://") {
         Some(("http", rest)) => match host(rest) {
-            Ok(host) => return Some(Upstream { host }),
+            Ok(host) => return Some(Upstream::at(host)),
             Err(fault) => fault,
         },
         Some(("https" | "h2c" | "wss" | "ws", _)) => {
@@ -224,6 +243,76 @@ fn forwarded(check: &mut Check<'_>, node: &Node) -> Option<Forwarded> {
     }
 }
 
+/// Bytes that are held, where anything is.
+fn buffering(table: Option<&Table>, key: &str) -> usize {
+    const USUAL: usize = 64 * 1024;
+    match value::boolean(table, key) {
+        Some(true) => USUAL,
+        Some(false) => 0,
+        None => value::size(table, key)
+            .and_then(|size| usize::try_from(size).ok())
+            .unwrap_or(0),
+    }
+}
+
+fn mirror(check: &mut Check<'_>, node: &Node) -> Option<Mirror> {
+    let (to, table) = match &node.value {
+        Value::Table(table) => match table.node("to") {
+            Some(to) => (to, Some(table)),
+            None => {
+                let help = "write to = \"http://127.0.0.1:3001\" in it";
+                check.error(
+                    Code::Missing,
+                    node.span,
+                    "`mirror` has no server to copy requests to",
+                    help,
+                );
+                return None;
+            }
+        },
+        _ => (node, None),
+    };
+    let base = Mirror::to(upstream(check, to)?);
+    Some(Mirror {
+        share: table
+            .and_then(|table| table.node("share"))
+            .and_then(|node| share(check, node))
+            .unwrap_or(base.share),
+        content: value::size(table, "content")
+            .and_then(|size| usize::try_from(size).ok())
+            .unwrap_or(base.content),
+        to: base.to,
+    })
+}
+
+/// `"10%"`, `"0.5%"`: of ten thousand.
+fn share(check: &mut Check<'_>, node: &Node) -> Option<u32> {
+    let written = node.written()?;
+    let share = percent(&written.value);
+    if share.is_none() {
+        let message = format!("`share` cannot be \"{}\"", short(written.shown()));
+        check.bad_text(
+            written,
+            node.span,
+            message,
+            "write a part of all requests: \"10%\", or \"0.5%\"",
+        );
+    }
+    share
+}
+
+fn percent(text: &str) -> Option<u32> {
+    let number = text.strip_suffix('%')?.trim_end();
+    let (whole, part) = number.split_once('.').unwrap_or((number, "0"));
+    let is_number = |text: &str| !text.is_empty() && text.len() <= 3 && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_number(whole) || !is_number(part) || part.len() > 2 {
+        return None;
+    }
+    let hundredths = format!("{part:0<2}").parse::<u32>().ok()?;
+    let share = whole.parse::<u32>().ok()? * 100 + hundredths;
+    (1..=Mirror::ALL).contains(&share).then_some(share)
+}
+
 /// The name of the cookie, if there is to be one.
 fn sticky(check: &mut Check<'_>, node: &Node) -> Option<String> {
     match &node.value {
@@ -290,9 +379,7 @@ fn unix(check: &mut Check<'_>, path: &str, node: &Node) -> Option<Upstream> {
         );
         return None;
     }
-    Some(Upstream {
-        host: Host::Unix(resolved),
-    })
+    Some(Upstream::at(Host::Unix(resolved)))
 }
 
 /// What stands behind `http://`, or what to write instead.
@@ -388,8 +475,28 @@ mod tests {
             ("a b", None),
             ("[::g]", None),
         ] {
-            let found = host(text).ok().map(|host| Upstream { host }.to_string());
+            let found = host(text).ok().map(|host| Upstream::at(host).to_string());
             assert_eq!(found.as_deref(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn shares_are_read() {
+        for (text, expected) in [
+            ("10%", Some(1000)),
+            ("100%", Some(10_000)),
+            ("0.5%", Some(50)),
+            ("0.01%", Some(1)),
+            ("12.5 %", Some(1250)),
+            ("0%", None),
+            ("100.1%", None),
+            ("0.001%", None),
+            ("10", None),
+            (".5%", None),
+            ("-1%", None),
+            ("%", None),
+        ] {
+            assert_eq!(percent(text), expected, "{text}");
         }
     }
 

@@ -4,6 +4,14 @@ use super::{Key, Kind, Scope, Word};
 
 const DAY_MS: u64 = 86_400_000;
 
+/// Each request may hold so much: who wants more than that means a disk.
+const MAX_BUFFERED: u64 = 64 << 20;
+
+const BUFFERED: Kind = Kind::Size {
+    min: 1024,
+    max: MAX_BUFFERED,
+};
+
 const URL: Kind = Kind::Text("\"http://host:port\" or \"unix:/path\"");
 
 pub(super) const KEYS: &[Key] = &[
@@ -227,6 +235,103 @@ pub(super) const KEYS: &[Key] = &[
     )
     .default("\"x-forwarded\"")
     .example("forwarded = \"both\""),
+    Key::new(
+        "proxy_protocol",
+        &[Scope::Proxy],
+        Kind::Choice(&[
+            Word::new("v1", "a line of text"),
+            Word::new("v2", "binary"),
+        ]),
+        "Begins connections with a header of the PROXY protocol, which names the client to servers that cannot read it in a \
+         field. Each request then has a connection of its own.",
+    )
+    .example("proxy_protocol = \"v2\"")
+    .elsewhere(&["send-proxy", "send-proxy-v2", "ProxyProtocol"]),
+    Key::new(
+        "send_files",
+        &[Scope::Proxy],
+        Kind::Boolean,
+        "Sends the file that an answer names by `X-Accel-Redirect` (a path of the site) or `X-Sendfile` (a path on disk) in \
+         its place, from inside the roots of the site. Only for servers that may read all files there.",
+    )
+    .default("false")
+    .example("send_files = true")
+    .elsewhere(&["XSendFile", "x-sendfile", "proxy_ignore_headers"]),
+    Key::new(
+        "intercept",
+        &[Scope::Proxy],
+        Kind::Boolean,
+        "Gives errors of servers (400 to 599) the page that `errors` of the site or route has for them.",
+    )
+    .default("false")
+    .example("intercept = true")
+    .elsewhere(&["proxy_intercept_errors", "ProxyErrorOverride", "handle_response"]),
+    Key::new(
+        "buffering",
+        &[Scope::Proxy],
+        Kind::Either(&[Kind::Boolean, BUFFERED]),
+        "Bytes of an answer that are received ahead of a client that takes it slowly, in memory: a server whose answer is no \
+         longer than that is free as soon as it has said it. `true`: 64 KiB. What has come is sent at once, with or without.",
+    )
+    .default("false")
+    .example("buffering = \"256KiB\"")
+    .elsewhere(&["proxy_buffering", "proxy_buffers", "proxy_buffer_size", "flush_interval"]),
+    Key::new(
+        "request_buffering",
+        &[Scope::Proxy],
+        Kind::Either(&[Kind::Boolean, BUFFERED]),
+        "Bytes of a request's content that are received before a server is asked, in memory, so that no server waits for a \
+         slow client. More goes on as it comes. `true`: 64 KiB.",
+    )
+    .default("false")
+    .example("request_buffering = true")
+    .elsewhere(&["proxy_request_buffering", "request_buffers"]),
+    Key::new(
+        "mirror",
+        &[Scope::Proxy],
+        Kind::Either(&[URL, Kind::Table(Scope::Mirror)]),
+        "Sends copies of requests to another server as well, whose answers are thrown away. Nobody waits for them: where it is \
+         slow, copies are left out.",
+    )
+    .example("mirror = { to = \"http://10.0.0.9:3000\", share = \"10%\" }")
+    .elsewhere(&["mirror_request_body", "proxy.mirror"]),
+    Key::new("to", &[Scope::Mirror], URL, "The server that gets the copies.")
+    .example("to = \"http://10.0.0.9:3000\""),
+    Key::new(
+        "share",
+        &[Scope::Mirror],
+        Kind::Text("a part of all requests, as in \"10%\""),
+        "How many of the requests are copied, drawn at random.",
+    )
+    .default("\"100%\"")
+    .example("share = \"0.5%\""),
+    Key::new(
+        "content",
+        &[Scope::Mirror],
+        Kind::Size {
+            min: 0,
+            max: MAX_BUFFERED,
+        },
+        "Most content of a request that is copied; those with more are left out.",
+    )
+    .default("\"64KiB\"")
+    .example("content = \"1MiB\""),
+    Key::new(
+        "resolve",
+        &[Scope::Proxy],
+        Kind::Either(&[
+            Kind::Choice(&[Word::new("ttl", "as long as the DNS says")]),
+            Kind::Duration {
+                min_ms: 100,
+                max_ms: DAY_MS,
+            },
+        ]),
+        "When the name of a server is looked up again. With `\"ttl\"` as soon as the answer of the DNS is over, 1 second to 5 \
+         minutes; where that cannot be known, because the name is in `/etc/hosts` for one, every 10 seconds.",
+    )
+    .default("\"ttl\"")
+    .example("resolve = \"30s\"")
+    .elsewhere(&["resolver", "dynamic", "resolvers"]),
     Key::new(
         "strip",
         &[Scope::Proxy],

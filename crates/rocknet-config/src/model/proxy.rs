@@ -22,6 +22,18 @@ pub struct Proxy {
     pub health: Option<Health>,
     /// What servers are told of the client.
     pub forwarded: Forwarded,
+    /// Files that answers name are sent in their place.
+    pub send_files: bool,
+    /// Errors of servers get the pages of `errors`.
+    pub intercept: bool,
+    /// Bytes of an answer that are received ahead of the client; 0: none.
+    pub buffering: usize,
+    /// Bytes of a request's content that are received before a server is asked; 0: none.
+    pub request_buffering: usize,
+    /// Where copies of requests go.
+    pub mirror: Option<Mirror>,
+    /// When names are looked up again.
+    pub resolve: Resolve,
     /// Failures within `fail_time` after which a server is left alone for as long; 0: never.
     pub fails: u32,
     pub fail_time: Duration,
@@ -50,6 +62,12 @@ impl Proxy {
             strip: None,
             health: None,
             forwarded: Forwarded::XForwarded,
+            send_files: false,
+            intercept: false,
+            buffering: 0,
+            request_buffering: 0,
+            mirror: None,
+            resolve: Resolve::Ttl,
             fails: 3,
             fail_time: Duration::from_secs(10),
             connections: None,
@@ -107,6 +125,44 @@ impl Forwarded {
     }
 }
 
+/// A version of the PROXY protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ProxyProtocol {
+    V1,
+    V2,
+}
+
+/// A server that gets copies of requests, and whose answers nobody hears.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mirror {
+    pub to: Upstream,
+    /// Of ten thousand requests.
+    pub share: u32,
+    /// Requests with more content than that are not copied.
+    pub content: usize,
+}
+
+impl Mirror {
+    /// All requests, with the defaults of everything else.
+    pub fn to(to: Upstream) -> Mirror {
+        Mirror {
+            to,
+            share: Mirror::ALL,
+            content: 64 * 1024,
+        }
+    }
+
+    pub const ALL: u32 = 10_000;
+}
+
+/// When a name is looked up again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Resolve {
+    /// When the DNS says that its answer is over.
+    Ttl,
+    Every(Duration),
+}
+
 /// How servers are checked in the background.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Health {
@@ -140,6 +196,15 @@ impl Health {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Upstream {
     pub host: Host,
+    /// Its connections begin with a header of the PROXY protocol.
+    pub announce: Option<ProxyProtocol>,
+}
+
+impl Upstream {
+    /// One that is told nothing before requests.
+    pub fn at(host: Host) -> Upstream {
+        Upstream { host, announce: None }
+    }
 }
 
 /// Where it listens.

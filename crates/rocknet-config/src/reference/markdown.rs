@@ -96,6 +96,7 @@ pub fn markdown() -> String {
             Scope::Proxy,
             Scope::Upstream,
             Scope::Health,
+            Scope::Mirror,
             Scope::Application,
         ],
     );
@@ -155,6 +156,7 @@ fn qualified(scope: Scope, key: &Key) -> String {
         Scope::Proxy => format!("proxy.{}", key.name),
         Scope::Upstream => format!("proxy.to.{}", key.name),
         Scope::Health => format!("proxy.health.{}", key.name),
+        Scope::Mirror => format!("proxy.mirror.{}", key.name),
         Scope::Application => format!("fastcgi.{}", key.name),
         _ => key.name.to_owned(),
     }

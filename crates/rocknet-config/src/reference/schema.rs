@@ -117,6 +117,7 @@ fn name(scope: Scope) -> &'static str {
         Scope::Proxy => "proxy",
         Scope::Upstream => "upstream",
         Scope::Health => "health",
+        Scope::Mirror => "mirror",
         Scope::Application => "application",
         Scope::Ca => "ca",
         Scope::TlsDns => "tls_dns",

@@ -1,6 +1,6 @@
 //! DNS-01: a TXT record that comes and goes, by a program of the operator's or by an update of the zone itself.
 
-mod message;
+pub(crate) mod message;
 mod update;
 
 use std::time::Duration;

@@ -13,7 +13,7 @@ mod ask;
 mod attempt;
 mod challenge;
 mod clock;
-mod dns;
+pub(crate) mod dns;
 mod http;
 mod keeper;
 mod order;

@@ -70,7 +70,7 @@ impl Proxy {
     pub fn new(model: &model::Proxy) -> Proxy {
         let waiting = Arc::new(Waiting::default());
         let member = |to: &model::Weighted| {
-            let upstream = Upstream::of(&to.upstream, model.health.as_ref());
+            let upstream = Upstream::of(&to.upstream, model.health.as_ref(), model.resolve);
             if model.connections.is_some() {
                 upstream.tell_of_room(&waiting);
             }
@@ -254,9 +254,7 @@ mod tests {
     /// Two servers of which each request has its own.
     fn two() -> Proxy {
         let to = (1..=2).map(|port| Weighted {
-            upstream: To {
-                host: Host::Address([127, 0, 0, 9].into(), port),
-            },
+            upstream: To::at(Host::Address([127, 0, 0, 9].into(), port)),
             weight: 1,
         });
         Proxy::new(&model::Proxy {

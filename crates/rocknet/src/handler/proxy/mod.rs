@@ -25,6 +25,7 @@ mod sticky;
 mod switch;
 mod target;
 mod trouble;
+mod ttl;
 mod upstream;
 mod vitals;
 pub(in crate::handler) mod waiting;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use rocknet_config::model::{self, Health, Host};
+use rocknet_config::model::{self, Health, Host, ProxyProtocol, Resolve};
 
 use super::balance;
 use super::breaker::{Breaker, Rules};
@@ -23,6 +23,9 @@ pub struct Upstream {
     /// What it is called in requests that name nobody: HTTP/1.0 may.
     pub host: Box<str>,
     place: Place,
+    /// The header of the PROXY protocol that its connections begin with. None of them is used twice, since each belongs to
+    /// the client that it names.
+    pub announce: Option<ProxyProtocol>,
     /// Its name as a number that lasts.
     pub hash: u64,
     /// Which of its addresses comes next.
@@ -42,8 +45,8 @@ pub struct Upstream {
     back_ms: AtomicU64,
 }
 
-/// What makes two upstreams the same: what is known of one depends on how it is checked.
-type Identity = (model::Upstream, Option<Health>);
+/// What makes two upstreams the same: what is known of one depends on how it is checked and looked up.
+type Identity = (model::Upstream, Option<Health>, Resolve);
 
 enum Place {
     Unix(Box<Path>),
@@ -76,8 +79,8 @@ static ALL: Mutex<BTreeMap<Identity, Weak<Upstream>>> = Mutex::new(BTreeMap::new
 
 impl Upstream {
     /// The one there is for this place: scopes of one configuration and of the next share it.
-    pub fn of(model: &model::Upstream, health: Option<&Health>) -> Arc<Upstream> {
-        let identity = (model.clone(), health.cloned());
+    pub fn of(model: &model::Upstream, health: Option<&Health>, resolve: Resolve) -> Arc<Upstream> {
+        let identity = (model.clone(), health.cloned(), resolve);
         let mut all = lock(&ALL);
         if let Some(upstream) = all.get(&identity).and_then(Weak::upgrade) {
             return upstream;
@@ -86,7 +89,7 @@ impl Upstream {
         let upstream = Arc::new(Upstream::new(model));
         all.insert(identity, Arc::downgrade(&upstream));
         drop(all);
-        watcher::watch(&upstream, &model.host, health);
+        watcher::watch(&upstream, &model.host, health, resolve);
         upstream
     }
 
@@ -108,6 +111,7 @@ impl Upstream {
             hash: balance::name(&name),
             name: name.into(),
             place,
+            announce: model.announce,
             next: AtomicUsize::new(0),
             told: Told::never(),
             load: AtomicUsize::new(0),
@@ -239,9 +243,7 @@ mod tests {
     use super::*;
 
     fn named() -> Upstream {
-        Upstream::new(&model::Upstream {
-            host: Host::Name("app.test".to_owned(), 8080),
-        })
+        Upstream::new(&model::Upstream::at(Host::Name("app.test".to_owned(), 8080)))
     }
 
     fn first(upstream: &Upstream) -> String {
@@ -278,13 +280,11 @@ mod tests {
 
     #[test]
     fn one_place_is_one_upstream() {
-        let model = |port| model::Upstream {
-            host: Host::Address([127, 0, 0, 1].into(), port),
-        };
+        let model = |port| model::Upstream::at(Host::Address([127, 0, 0, 1].into(), port));
         let (one, same, other) = (
-            Upstream::of(&model(1), None),
-            Upstream::of(&model(1), None),
-            Upstream::of(&model(2), None),
+            Upstream::of(&model(1), None, Resolve::Ttl),
+            Upstream::of(&model(1), None, Resolve::Ttl),
+            Upstream::of(&model(2), None, Resolve::Ttl),
         );
         assert!(Arc::ptr_eq(&one, &same) && !Arc::ptr_eq(&one, &other) && one.id != other.id);
     }

@@ -3,18 +3,22 @@
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use rocknet_config::model::{Health, Host};
+use rocknet_config::model::{Health, Host, Resolve};
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::time::{sleep, timeout};
 
 use super::check;
+use super::ttl;
 use super::upstream::{Looked, Upstream};
 use super::vitals::{Patience, Vitals};
 
-/// Between two looks at a name: what is moved by the DNS is found again in that time. The system's resolver, which has
-/// caches of its own, does not tell how long an answer holds.
+/// Between two looks at a name of which nobody tells how long its addresses hold.
 const AGAIN: Duration = Duration::from_secs(10);
+/// Between two looks, whatever the DNS says: a name without any time is not asked for without end, and one that was moved
+/// in haste, against what had been told, is found again at last.
+const SOONEST: Duration = Duration::from_secs(1);
+const LATEST: Duration = Duration::from_secs(300);
 /// After one that failed: who starts beside this server is mostly there a moment later.
 const AGAIN_FAILED: Duration = Duration::from_secs(2);
 /// The system asks three servers for up to ten seconds each.
@@ -24,15 +28,15 @@ const MAX_AT_ONCE: usize = 16;
 
 /// What is to be done for one upstream, until nobody uses it any more.
 enum Work {
-    LookUp(Weak<Upstream>, String, u16),
+    LookUp(Weak<Upstream>, String, u16, Resolve),
     Check(Weak<Upstream>, Health),
 }
 
 /// Looks after an upstream from now on. Bounded by what configurations name.
-pub fn watch(upstream: &Arc<Upstream>, host: &Host, health: Option<&Health>) {
+pub fn watch(upstream: &Arc<Upstream>, host: &Host, health: Option<&Health>, resolve: Resolve) {
     let mut work = Vec::new();
     if let Host::Name(name, port) = host {
-        work.push(Work::LookUp(Arc::downgrade(upstream), name.clone(), *port));
+        work.push(Work::LookUp(Arc::downgrade(upstream), name.clone(), *port, resolve));
     }
     if let Some(health) = health {
         work.push(Work::Check(Arc::downgrade(upstream), health.clone()));
@@ -58,7 +62,9 @@ fn start() -> Option<UnboundedSender<Work>> {
         runtime.block_on(async {
             while let Some(work) = receiver.recv().await {
                 match work {
-                    Work::LookUp(upstream, name, port) => drop(tokio::spawn(look_up(upstream, name, port))),
+                    Work::LookUp(upstream, name, port, resolve) => {
+                        drop(tokio::spawn(look_up(upstream, name, port, resolve)));
+                    }
                     Work::Check(upstream, health) => drop(tokio::spawn(check(upstream, health))),
                 }
             }
@@ -68,7 +74,7 @@ fn start() -> Option<UnboundedSender<Work>> {
     started.map(|_| sender).ok()
 }
 
-async fn look_up(upstream: Weak<Upstream>, name: String, port: u16) {
+async fn look_up(upstream: Weak<Upstream>, name: String, port: u16, resolve: Resolve) {
     let mut told = false;
     while upstream.strong_count() > 0 {
         let found = match timeout(PATIENCE, tokio::net::lookup_host((name.as_str(), port))).await {
@@ -80,23 +86,32 @@ async fn look_up(upstream: Weak<Upstream>, name: String, port: u16) {
             Looked::Found(addresses) if addresses.is_empty() => Looked::Failed("it has no address".into()),
             found => found,
         };
-        let again = match &found {
-            Looked::Failed(error) => {
-                if !std::mem::replace(&mut told, true) {
-                    tracing::warn!(upstream = %name, "its address is not known: {error}");
-                }
-                AGAIN_FAILED
-            }
-            _ => {
-                told = false;
-                AGAIN
-            }
-        };
+        let is_known = matches!(found, Looked::Found(_));
+        if let Looked::Failed(error) = &found
+            && !told
+        {
+            tracing::warn!(upstream = %name, "its address is not known: {error}");
+        }
+        told = !is_known;
         match upstream.upgrade() {
             Some(upstream) => upstream.looked_up(found),
             None => return,
         }
-        sleep(again).await;
+        let pause = match (is_known, resolve) {
+            (true, Resolve::Ttl) => interval(ttl::of(&name).await),
+            (true, Resolve::Every(interval)) => interval,
+            (false, Resolve::Ttl) => AGAIN_FAILED,
+            (false, Resolve::Every(interval)) => interval.min(AGAIN_FAILED),
+        };
+        sleep(pause).await;
+    }
+}
+
+/// Until the next look at a name that is known.
+fn interval(seconds: Option<u32>) -> Duration {
+    match seconds {
+        Some(seconds) => Duration::from_secs(seconds.into()).clamp(SOONEST, LATEST),
+        None => AGAIN,
     }
 }
 
@@ -123,5 +138,24 @@ async fn check(upstream: Weak<Upstream>, health: Health) {
         }
         drop(checked);
         sleep(health.interval).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_of_the_dns_have_bounds() {
+        for (seconds, expected) in [
+            (None, 10),
+            (Some(0), 1),
+            (Some(1), 1),
+            (Some(60), 60),
+            (Some(300), 300),
+            (Some(u32::MAX), 300),
+        ] {
+            assert_eq!(interval(seconds), Duration::from_secs(expected), "{seconds:?}");
+        }
     }
 }
