@@ -24,6 +24,7 @@ mod php;
 mod php_fpm;
 mod php_own;
 mod proxy;
+mod proxy_announced;
 mod proxy_balance;
 mod proxy_hostile;
 mod proxy_peers;

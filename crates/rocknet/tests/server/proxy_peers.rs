@@ -19,7 +19,8 @@ impl Nginx {
             format!(
                 "daemon off;\nmaster_process off;\npid {here}nginx.pid;\nerror_log {here}nginx.log;\nevents {{}}\nhttp {{\n\
                  access_log off;\nclient_body_temp_path {here}body;\nproxy_temp_path {here}p;\nfastcgi_temp_path {here}f;\n\
-                 scgi_temp_path {here}s;\nuwsgi_temp_path {here}u;\nclient_max_body_size 100m;\nserver {{\nlisten unix:{here}nginx.sock;\n\
+                 scgi_temp_path {here}s;\nuwsgi_temp_path {here}u;\nclient_max_body_size 100m;\nserver {{\nlisten unix:{here}announced.sock proxy_protocol;\n\
+                 location / {{ return 200 \"$proxy_protocol_addr $proxy_protocol_port\"; }}\n}}\nserver {{\nlisten unix:{here}nginx.sock;\n\
                  root {here}files;\nlocation /told {{ return 200 \"$host $http_x_forwarded_for $request_uri\"; }}\n\
                  location /upload {{ client_body_in_file_only off; proxy_pass http://unix:{here}nginx.sock:/told; }}\n}}\n}}\n"
             ),
@@ -96,4 +97,25 @@ fn nginx_is_passed_on() {
     let mut client = Http2::to(server.address());
     assert!(client.get("/large").content == large);
     assert_eq!(client.get("/small.txt").content, b"small");
+}
+
+#[test]
+fn nginx_is_told_the_client_by_the_proxy_protocol() {
+    let folder = Folder::with(&[]);
+    let _nginx = Nginx::start(&folder);
+    let text = "[server]\nworkers = 1\nevents = { wait = \"20ms\" }\ntrusted_proxies = [\"127.0.0.1\"]\n\
+                [site.default]\nlisten = \"127.0.0.1:0\"\nproxy = { to = \"unix:announced.sock\", proxy_protocol = \"v1\" }\n\
+                [site.default.route.\"/second\"]\nproxy = { to = \"unix:announced.sock\", proxy_protocol = \"v2\" }\n";
+    let server = Running::start(folder, text);
+    let mut client = server.connect();
+    for path in ["/first", "/second"] {
+        for (source, expected) in [
+            ("192.0.2.1", "192.0.2.1 "),
+            ("192.0.2.1:4711", "192.0.2.1 4711"),
+            ("[2001:db8::1]:4711", "2001:db8::1 4711"),
+        ] {
+            let answer = client.ask(&format!("GET {path}"), &[&format!("X-Forwarded-For: {source}")]);
+            assert_eq!(answer.expect(path, 200, &[]).text(), expected, "{path}");
+        }
+    }
 }

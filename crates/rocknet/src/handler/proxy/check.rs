@@ -3,10 +3,12 @@
 use rocknet_config::model::Health;
 use rocknet_proto::h1::{Answered, ClientConnection, Length, RequestLine};
 use rocknet_proto::limits::Limits;
+use rocknet_proto::proxy_protocol::Announced;
 use rocknet_proto::response::ResponseIndex;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 
+use super::announcement;
 use super::upstream::{Upstream, Way};
 
 /// Head of an answer to a check: those that say more are not what checks are for.
@@ -53,6 +55,9 @@ async fn ask<S: AsyncRead + AsyncWrite + Unpin>(
         close: true,
     };
     let mut bytes = Vec::new();
+    if let Some(version) = upstream.announce {
+        announcement::write(version, &Announced::Own, &mut bytes);
+    }
     let fields = [(&b"User-Agent"[..], &b"RockNet (health check)"[..])];
     engine
         .encode_request(&mut bytes, &line, fields)

@@ -4,18 +4,22 @@ use std::future::poll_fn;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 
 use rocknet_io::stream::Stream;
 use rocknet_io::wheel::Deadline;
+use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpStream, UnixStream};
 
+use super::announcement;
 use super::connection::Connection;
 use super::trouble::Trouble;
 use super::upstream::{Upstream, Way};
 use super::{Proxy, within};
+use crate::exchange::Client;
 use crate::worker::Worker;
 
 /// Connects within the time that is given for it, to one address after the other.
@@ -23,27 +27,31 @@ pub async fn connect(
     worker: &Rc<Worker>,
     upstream: &Arc<Upstream>,
     proxy: &Proxy,
+    client: Client,
     deadline: &Deadline,
 ) -> Result<Box<Connection>, Trouble> {
     deadline.set(worker.wheel.ticks(proxy.connect));
-    let connected = within(deadline, try_connect(worker, upstream)).await;
+    let mut header = Vec::new();
+    if let Some(version) = upstream.announce {
+        announcement::write(version, &announcement::of(client, &worker.address), &mut header);
+    }
+    let connected = within(deadline, try_connect(worker, upstream, &header)).await;
     let socket = connected.unwrap_or_else(|| Err(Trouble::Unreachable(ErrorKind::TimedOut.into())))?;
     let link = Stream::connected(socket).map_err(Trouble::Unreachable)?;
     Ok(Box::new(Connection::new(link)))
 }
 
-async fn try_connect(worker: &Rc<Worker>, upstream: &Upstream) -> Result<OwnedFd, Trouble> {
+/// `header`: what is said before all else.
+async fn try_connect(worker: &Rc<Worker>, upstream: &Upstream, header: &[u8]) -> Result<OwnedFd, Trouble> {
     loop {
         match upstream.way() {
             Way::Unix(path) => {
-                let stream = UnixStream::connect(path).await;
-                let socket = stream.and_then(UnixStream::into_std).map(OwnedFd::from);
-                return socket.map_err(Trouble::Unreachable);
+                return unix(path, header).await.map_err(Trouble::Unreachable);
             }
             Way::Tcp(addresses) => {
                 let mut last = ErrorKind::AddrNotAvailable.into();
                 for address in addresses {
-                    match tcp(address).await {
+                    match tcp(address, header).await {
                         Ok(socket) => return Ok(socket),
                         Err(error) => last = error,
                     }
@@ -65,9 +73,16 @@ async fn try_connect(worker: &Rc<Worker>, upstream: &Upstream) -> Result<OwnedFd
     }
 }
 
-async fn tcp(address: SocketAddr) -> io::Result<OwnedFd> {
-    let stream = TcpStream::connect(address).await?;
+async fn unix(path: &Path, header: &[u8]) -> io::Result<OwnedFd> {
+    let mut stream = UnixStream::connect(path).await?;
+    stream.write_all(header).await?;
+    stream.into_std().map(OwnedFd::from)
+}
+
+async fn tcp(address: SocketAddr, header: &[u8]) -> io::Result<OwnedFd> {
+    let mut stream = TcpStream::connect(address).await?;
     // Messages are written whole, and their ends are not to wait for the other side.
     stream.set_nodelay(true)?;
+    stream.write_all(header).await?;
     stream.into_std().map(OwnedFd::from)
 }

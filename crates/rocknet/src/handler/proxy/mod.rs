@@ -10,6 +10,7 @@
 //!                           Response         watcher.rs       or, behind 101, a tunnel: switch.rs
 //! ```
 
+mod announcement;
 mod answer;
 pub(in crate::handler) mod balance;
 pub(in crate::handler) mod breaker;
@@ -94,8 +95,9 @@ async fn try_answer(
     let view = exchange.request.view();
     let mut buffer = [0; 16];
     let is_secure = exchange.secure.is_some();
+    let client = exchange.client;
     let asked = Asked {
-        key: key(proxy.balance(), &view, exchange.client, &mut buffer),
+        key: key(proxy.balance(), &view, client, &mut buffer),
         sticky: proxy
             .sticky
             .as_deref()
@@ -121,7 +123,7 @@ async fn try_answer(
             let connected = match kept.take() {
                 Some(connection) => Ok(connection),
                 // In a box of its own: it is rare, and would make every request's future larger.
-                None => Box::pin(connect::connect(worker, &upstream, proxy, &deadline)).await,
+                None => Box::pin(connect::connect(worker, &upstream, proxy, client, &deadline)).await,
             };
             let held = match connected {
                 Err(trouble) => Err(trouble),

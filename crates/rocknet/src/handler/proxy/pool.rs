@@ -75,7 +75,7 @@ impl Pool {
 
     /// Keeps a connection whose answer has come whole.
     pub(super) fn keep(&self, upstream: &Arc<Upstream>, mut connection: Box<Connection>, now_ms: u64, idle_ms: u64) {
-        if !connection.may_rest() {
+        if upstream.announce.is_some() || !connection.may_rest() {
             return;
         }
         connection.rests_since_ms = now_ms;

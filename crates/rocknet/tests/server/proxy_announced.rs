@@ -1,0 +1,87 @@
+//! Servers that are told the client by the PROXY protocol.
+
+use std::io::Read;
+use std::net::TcpStream;
+use std::sync::mpsc;
+
+use super::support::upstream::{Upstream, ok, say};
+use super::support::{DEADLINE, Folder, Running};
+
+/// Believes this machine whatever it says of clients, and tells them to a server at `to`.
+fn telling(to: &str, keys: &str) -> Running {
+    let text = format!(
+        "[server]\nworkers = 1\nevents = {{ wait = \"20ms\" }}\ntrusted_proxies = [\"127.0.0.1\"]\n\
+         [site.default]\nlisten = [\"127.0.0.1:0\", \"unix:site.sock\"]\nproxy = {{ to = \"{to}\", {keys} }}\n"
+    );
+    Running::start(Folder::with(&[]), &text)
+}
+
+#[test]
+fn another_rocknet_knows_the_client() {
+    let upstream = Upstream::saying(ok("hello"));
+    let text = format!(
+        "[server]\nworkers = 1\nevents = {{ wait = \"20ms\" }}\nproxy_protocol = [\"127.0.0.1\"]\n\
+         [site.default]\nlisten = \"127.0.0.1:0\"\nproxy = \"{}\"\n",
+        upstream.url()
+    );
+    let inner = Running::start(Folder::with(&[]), &text);
+    for version in ["v1", "v2"] {
+        let outer = telling(
+            &format!("http://{}", inner.address()),
+            &format!("proxy_protocol = \"{version}\", forwarded = false"),
+        );
+        let mut client = outer.connect();
+        for (fields, expected) in [
+            (&["X-Forwarded-For: 192.0.2.1"][..], "192.0.2.1"),
+            (&["X-Forwarded-For: 2001:db8::1"], "2001:db8::1"),
+            (&[], "127.0.0.1"),
+        ] {
+            client.ask("GET /", fields).expect(version, 200, &[]);
+            assert_eq!(
+                upstream.last().field("X-Forwarded-For"),
+                Some(expected),
+                "{version} {fields:?}"
+            );
+        }
+        // Of somebody without an address nothing is told: it is the proxy, then.
+        let mut unix = outer.connect_unix("site.sock");
+        unix.get("/").expect("through a socket file", 200, &[]);
+        assert_eq!(upstream.last().field("X-Forwarded-For"), Some("127.0.0.1"), "{version}");
+    }
+}
+
+#[test]
+fn each_request_has_a_connection_that_begins_with_its_header() {
+    let (heads, heard) = mpsc::channel();
+    let upstream = Upstream::raw(move |mut stream: TcpStream| {
+        let mut head = Vec::new();
+        let mut byte = [0];
+        while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|count| count > 0) {
+            head.push(byte[0]);
+        }
+        let _ = heads.send(String::from_utf8_lossy(&head).into_owned());
+        say(&mut stream, ok("hello"));
+        // Not closed from here: who keeps connections would use it again.
+        let _ = stream.read(&mut byte);
+    });
+    let server = telling(&upstream.url(), "proxy_protocol = \"v1\"");
+    let mut client = server.connect();
+    for source in ["192.0.2.1", "192.0.2.2", "2001:db8::1"] {
+        client
+            .ask("GET /x", &[&format!("X-Forwarded-For: {source}")])
+            .expect(source, 200, &[]);
+        let head = heard.recv_timeout(DEADLINE).expect("a request");
+        // A listener that may have any port knows none.
+        let expected = match source.contains(':') {
+            true => format!("PROXY TCP6 {source} ::ffff:127.0.0.1 0 0\r\nGET /x HTTP/1.1\r\n"),
+            false => format!("PROXY TCP4 {source} 127.0.0.1 0 0\r\nGET /x HTTP/1.1\r\n"),
+        };
+        assert!(head.starts_with(&expected), "{head}");
+    }
+    assert_eq!(upstream.connections(), 3);
+    // A check tells nobody's address.
+    let server = telling(&upstream.url(), "proxy_protocol = \"v1\", health = \"/up\"");
+    let head = heard.recv_timeout(DEADLINE).expect("a check");
+    assert!(head.starts_with("PROXY UNKNOWN\r\nGET /up HTTP/1.1\r\n"), "{head}");
+    drop(server);
+}
