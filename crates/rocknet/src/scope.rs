@@ -28,6 +28,9 @@ pub struct Scope {
     pub action: Action,
     pub headers: BTreeMap<String, String>,
     pub errors: BTreeMap<u16, String>,
+    /// Where the pages of `errors` are, if not among the files that are served here: in the root of a site whose requests
+    /// somebody else answers.
+    pub pages: Option<Arc<Scope>>,
     pub redirects: Redirects,
     /// What pages need; empty where a route takes back what its site says.
     preloads: RouteTrie<Option<Arc<Preloads>>>,
@@ -85,7 +88,15 @@ impl Scope {
         } else {
             Action::Welcome
         };
+        let pages = match (&action, &settings.root) {
+            (Action::Proxy(_) | Action::Controller(_), Some(folder)) if !settings.errors.is_empty() => {
+                let files = Action::Files(FileTree::of_pages(folder, settings));
+                Some(Arc::new(Scope::bare(settings, files, max_cached_file)))
+            }
+            _ => None,
+        };
         Ok(Scope {
+            pages,
             redirects: Redirects::new(&settings.redirects)?,
             ..Scope::bare(settings, action, max_cached_file)
         })
@@ -107,6 +118,7 @@ impl Scope {
             action,
             headers: settings.headers.clone(),
             errors: settings.errors.clone(),
+            pages: None,
             redirects: Redirects::default(),
             preloads: preloads(settings),
             priority: settings.priority,
@@ -172,6 +184,19 @@ impl FileTree {
             php: settings.php.as_ref().map(php::backend),
             programs: settings.cgi.as_deref().map(Into::into),
         }
+    }
+
+    /// The same folder where only single files are looked for, and no script is run.
+    fn of_pages(folder: &Path, settings: &Settings) -> FileTree {
+        let plain = Settings {
+            browse: false,
+            fallback: None,
+            try_paths: Vec::new(),
+            php: None,
+            cgi: None,
+            ..settings.clone()
+        };
+        FileTree::new(folder, &plain)
     }
 
     /// Whether a path of the site leads to a program that is to be run.

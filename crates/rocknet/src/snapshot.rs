@@ -14,6 +14,7 @@ use crate::certificates::Keeper;
 use crate::handler::{Handler, controller};
 use crate::log::Logger;
 use crate::routing::HostTable;
+use crate::scope::Scope;
 use crate::site::Site;
 
 pub struct Snapshot {
@@ -93,13 +94,18 @@ impl Snapshot {
     }
 
     pub fn scope_ids(&self) -> HashSet<u32> {
-        self.sites.iter().flat_map(Site::scopes).map(|scope| scope.id).collect()
+        self.scopes().map(|scope| scope.id).collect()
+    }
+
+    /// All scopes, those of error pages among them.
+    fn scopes(&self) -> impl Iterator<Item = &Arc<Scope>> {
+        let scopes = self.sites.iter().flat_map(Site::scopes);
+        scopes.flat_map(|scope| std::iter::once(scope).chain(&scope.pages))
     }
 
     /// How many folders its sites would hold open if they could.
     pub fn folders(&self) -> usize {
-        let scopes = self.sites.iter().flat_map(Site::scopes);
-        scopes
+        self.scopes()
             .filter(|scope| matches!(scope.action, crate::scope::Action::Files(_)))
             .count()
     }

@@ -6,12 +6,15 @@ use std::sync::Arc;
 use super::Outcome;
 use crate::exchange::Exchange;
 use crate::filter;
+use crate::handler::files::named;
 use crate::handler::fixed;
-use crate::handler::proxy::{self, Answered, Around, Wish};
+use crate::handler::proxy::{self, Answered, Around, Proxy, Wish};
+use crate::response::{Body, Response};
 use crate::scope::{Action, Scope};
 use crate::tunnel;
 use crate::worker::Worker;
 use rocknet_proto::method::Method;
+use rocknet_proto::request::OwnedRequest;
 use rocknet_proto::status::Status;
 
 /// Sites have their numbers from the snapshot of now, so that is kept until the answer has begun.
@@ -23,20 +26,23 @@ pub(super) fn answer(worker: Rc<Worker>, site: u32, exchange: Exchange) -> impl 
     async move {
         let scope: Arc<Scope> = Arc::clone(&exchange.scope);
         let cache = worker.shared.cache.clone();
-        let request = Rc::clone(&exchange.request);
+        let (request, is_secure) = (Rc::clone(&exchange.request), exchange.secure.is_some());
         let asked = request.view();
         let answered = match &scope.action {
             // There is no way to say that to an upstream.
             _ if asked.method == Method::Connect && Wish::of(&asked).is_none() => {
                 Answered::Failed(fixed::error(Status::NOT_IMPLEMENTED))
             }
-            Action::Proxy(proxy) => proxy::answer(worker, proxy, exchange, &around).await,
+            Action::Proxy(proxy) => proxy::answer(Rc::clone(&worker), proxy, exchange, &around).await,
             _ => Answered::Failed(fixed::error(Status::NOT_FOUND)),
         };
         let response = match answered {
             // What another server says is not replaced, though it be an error with no content.
             Answered::Passed(mut response) => {
                 tunnel::settle(&asked, &mut response);
+                if let Action::Proxy(proxy) = &scope.action {
+                    response = replaced(&worker, proxy, &around, &scope, is_secure, &request, response).await;
+                }
                 filter::headers::apply(&scope, &mut response.fields);
                 response
             }
@@ -47,4 +53,29 @@ pub(super) fn answer(worker: Rc<Worker>, site: u32, exchange: Exchange) -> impl 
         };
         Outcome::Response(Box::new(response))
     }
+}
+
+/// What the site has in place of the answer, where the proxy says so: the file that it names, or a page for an error.
+async fn replaced(
+    worker: &Worker,
+    proxy: &Proxy,
+    around: &Around,
+    scope: &Arc<Scope>,
+    is_secure: bool,
+    request: &OwnedRequest,
+    mut response: Response,
+) -> Response {
+    let cache = &worker.shared.cache;
+    if proxy.sends_files && named::is_named(&response) {
+        let site = &around.snapshot.sites[around.site as usize];
+        let places = site.places(is_secure);
+        response = Box::pin(named::follow(worker, &site.name, places, request, response)).await;
+        if matches!(response.body, Body::Empty) {
+            Box::pin(filter::errors::page(cache, scope, &mut response)).await;
+        }
+        filter::errors::fill(&mut response);
+    } else if proxy.intercepts && filter::errors::has_page(scope, &response) {
+        response = Box::pin(filter::errors::replace(cache, scope, response)).await;
+    }
+    response
 }

@@ -18,7 +18,8 @@ pub async fn page(cache: &Cache, scope: &Arc<Scope>, response: &mut Response) {
     let Some(path) = scope.errors.get(&response.status.code()) else {
         return;
     };
-    let Some(entry) = cache.look_up(scope, path).await else {
+    let files = scope.pages.as_ref().unwrap_or(scope);
+    let Some(entry) = cache.look_up(files, path).await else {
         return;
     };
     let Found::Asset(asset) = &entry.found else { return };
@@ -36,6 +37,38 @@ pub async fn page(cache: &Cache, scope: &Arc<Scope>, response: &mut Response) {
         }),
     };
 }
+
+/// The site's page instead of what another server has to say of an error; that, where the page cannot be had.
+pub async fn replace(cache: &Cache, scope: &Arc<Scope>, response: Response) -> Response {
+    let mut own = Response {
+        status: response.status,
+        fields: response.fields.clone(),
+        body: Body::Empty,
+    };
+    OF_CONTENT.iter().for_each(|name| own.fields.remove(name));
+    page(cache, scope, &mut own).await;
+    match own.body {
+        Body::Empty => response,
+        _ => own,
+    }
+}
+
+/// Fields that tell of content which is not sent.
+const OF_CONTENT: [&str; 13] = [
+    "Accept-Ranges",
+    "Content-Digest",
+    "Content-Disposition",
+    "Content-Encoding",
+    "Content-Language",
+    "Content-Length",
+    "Content-Location",
+    "Content-Range",
+    "Content-Security-Policy",
+    "Content-Type",
+    "ETag",
+    "Last-Modified",
+    "Repr-Digest",
+];
 
 /// Fills an empty error answer with the plain page; one that has content keeps it.
 pub fn fill(response: &mut Response) {

@@ -27,6 +27,7 @@ mod proxy;
 mod proxy_announced;
 mod proxy_balance;
 mod proxy_hostile;
+mod proxy_pages;
 mod proxy_peers;
 mod push;
 mod ranges;

@@ -30,6 +30,10 @@ pub struct Proxy {
     /// What paths begin with that is not passed on.
     pub(super) strip: Option<String>,
     pub(super) forwarded: model::Forwarded,
+    /// Files that answers name are sent in their place.
+    pub sends_files: bool,
+    /// Errors of servers get the pages of the site.
+    pub intercepts: bool,
     rules: Rules,
     slow_start_ms: u64,
     /// Requests that one server has at once, at most.
@@ -85,6 +89,8 @@ impl Proxy {
             headers: model.headers.clone().into_iter().collect(),
             strip: model.strip.clone(),
             forwarded: model.forwarded,
+            sends_files: model.send_files,
+            intercepts: model.intercept,
             rules: Rules {
                 fails: model.fails,
                 window_ms: millis(model.fail_time),

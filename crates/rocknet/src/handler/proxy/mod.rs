@@ -61,6 +61,7 @@ pub enum Answered {
 /// Where a request came in, for the log and for pages.
 pub struct Around {
     pub snapshot: Arc<Snapshot>,
+    /// Its number in the snapshot.
     pub site: u32,
 }
 

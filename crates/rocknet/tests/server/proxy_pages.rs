@@ -1,0 +1,162 @@
+//! What a site puts in the place of another server's answers: pages of its own for errors, and files that answers name.
+
+use super::support::upstream::{Next, Upstream, say};
+use super::support::{Folder, Running};
+
+fn folder() -> Folder {
+    Folder::with(&[
+        ("www/404.html", "own 404"),
+        ("www/502.html", "own 502"),
+        ("www/plain.txt", "0123456789"),
+        ("private/inside/report.txt", "a report"),
+        ("secret.txt", "outside"),
+    ])
+}
+
+/// Answers with the status and the fields that the path tells, `|` between them.
+fn telling() -> Upstream {
+    Upstream::start(|asked, stream| {
+        let path = asked.line.split(' ').nth(1).expect("a target");
+        let said = path
+            .trim_start_matches('/')
+            .replace('|', "\r\n")
+            .replace("%20", " ")
+            .replace("::", ": ")
+            .replace("UP", "..");
+        say(
+            stream,
+            format!("HTTP/1.1 {said}\r\nContent-Length: 5\r\n\r\n{}", "other"),
+        );
+        Next::Keep
+    })
+}
+
+#[test]
+fn errors_have_the_pages_of_the_site() {
+    let nobody = "errors = { 502 = \"/502.html\", 504 = \"/none.html\" }\nproxy = \"http://127.0.0.1:1\"\n";
+    let server = Running::site(folder(), nobody);
+    let mut client = server.connect();
+    for _ in 0..2 {
+        let answer = client.get("/x");
+        answer.expect(
+            "nobody listens",
+            502,
+            &["Content-Type: text/html; charset=utf-8", "Content-Length: 7"],
+        );
+        assert_eq!(answer.text(), "own 502");
+    }
+    client.ask("HEAD /x", &[]).expect("HEAD", 502, &["Content-Length: 7"]);
+    // Without a root there is none, and the plain page comes.
+    let server = Running::start(
+        folder(),
+        "[site.default]\nlisten = \"127.0.0.1:0\"\nerrors = { 502 = \"/502.html\" }\nproxy = \"http://127.0.0.1:1\"\n",
+    );
+    assert!(
+        server
+            .get("/")
+            .expect("no root", 502, &[])
+            .text()
+            .contains("502 Bad Gateway")
+    );
+}
+
+#[test]
+fn errors_of_servers_are_replaced_where_that_is_wanted() {
+    let upstream = telling();
+    for (keys, target, status, fields, content) in [
+        ("", "404", 404, &[][..], "other"),
+        (
+            ", intercept = true",
+            "404%20No",
+            404,
+            &["Content-Type: text/html; charset=utf-8"][..],
+            "own 404",
+        ),
+        (
+            ", intercept = true",
+            "404%20No|ETag::%22x%22|Content-Encoding::br|Retry-After::7",
+            404,
+            &["Retry-After: 7", "!Content-Encoding", "!ETag", "Content-Length: 7"],
+            "own 404",
+        ),
+        (", intercept = true", "502%20No", 502, &[], "own 502"),
+        // No page for it, and one that is not there.
+        (", intercept = true", "403%20No|X-A::1", 403, &["X-A: 1"], "other"),
+        (", intercept = true", "500%20No|X-A::1", 500, &["X-A: 1"], "other"),
+        (", intercept = true", "200%20OK", 200, &[], "other"),
+    ] {
+        let text = format!(
+            "errors = {{ 404 = \"/404.html\", 500 = \"/none.html\", 502 = \"/502.html\" }}\n\
+             proxy = {{ to = \"{}\"{keys} }}\n",
+            upstream.url()
+        );
+        let server = Running::site(folder(), &text);
+        let mut client = server.connect();
+        for _ in 0..2 {
+            let answer = client.get(&format!("/{target}"));
+            answer.expect(target, status, fields);
+            assert_eq!(answer.text(), content, "{keys} {target}");
+        }
+    }
+}
+
+#[test]
+fn files_that_answers_name_are_sent_where_that_is_allowed() {
+    let upstream = telling();
+    let start = |keys: &str| {
+        let text = format!(
+            "errors = {{ 404 = \"/404.html\" }}\nproxy = {{ to = \"{}\", {keys} }}\n\
+             [site.default.route.\"/inside/*\"]\nroot = \"private\"\ninternal = true\n\
+             [site.default.route.\"/plain.txt\"]\nroot = \"www\"\n",
+            upstream.url()
+        );
+        Running::site(folder(), &text)
+    };
+    let server = start("send_files = true");
+    let root = server
+        .folder
+        .path("private")
+        .canonicalize()
+        .expect("a root")
+        .display()
+        .to_string();
+    let secret = server.folder.path("secret.txt").display().to_string();
+    let mut client = server.connect();
+    for (target, status, fields, content) in [
+        (
+            "200%20OK|X-Accel-Redirect::/inside/report.txt|Content-Type::text/x|Set-Cookie::a=b",
+            200,
+            &["Content-Type: text/x", "Set-Cookie: a=b", "ETag", "!X-Accel-Redirect"][..],
+            "a report",
+        ),
+        (
+            &format!("200%20OK|X-Sendfile::{root}/inside/report.txt"),
+            200,
+            &["!X-Sendfile"],
+            "a report",
+        ),
+        ("200%20OK|X-Accel-Redirect::/plain.txt", 200, &[], "0123456789"),
+        ("200%20OK|X-Accel-Redirect::/inside/none.txt", 404, &[], "own 404"),
+        // A place that another server answers for has no files.
+        ("200%20OK|X-Accel-Redirect::/404.html", 404, &[], "own 404"),
+        (
+            &format!("200%20OK|X-Sendfile::{secret}"),
+            404,
+            &["!X-Sendfile"],
+            "own 404",
+        ),
+        ("200%20OK|X-Accel-Redirect::/UP/secret.txt", 404, &[], "own 404"),
+        ("200%20OK|X-A::1", 200, &["X-A: 1"], "other"),
+    ] {
+        let answer = client.get(&format!("/{target}"));
+        answer.expect(target, status, fields);
+        assert_eq!(answer.text(), content, "{target}");
+    }
+    let answer = client.ask("GET /200%20OK|X-Accel-Redirect::/plain.txt", &["Range: bytes=2-3"]);
+    answer.expect("a range", 206, &["Content-Range: bytes 2-3/10"]);
+    // A server that nobody said this of reads no files.
+    let server = start("connect = \"3s\"");
+    let answer = server.get("/200%20OK|X-Accel-Redirect::/inside/report.txt");
+    answer.expect("not allowed", 200, &["X-Accel-Redirect: /inside/report.txt"]);
+    assert_eq!(answer.text(), "other");
+}
