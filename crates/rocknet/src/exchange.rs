@@ -132,7 +132,20 @@ pub enum ContentError {
 }
 
 /// The content of a request, as it comes in. Asking for a chunk is what lets the next one be received.
-pub struct RequestContent(Rc<Pipe>);
+pub struct RequestContent {
+    pipe: Rc<Pipe>,
+    /// What was taken before anybody asked for it.
+    gathered: Option<Bytes>,
+    witness: Option<Box<dyn Witness>>,
+}
+
+/// Sees all content that passes by.
+pub trait Witness {
+    fn chunk(&mut self, chunk: &Bytes);
+
+    /// That was all of it. Whoever does not hear this has not seen it whole.
+    fn end(self: Box<Self>);
+}
 
 /// Between the protocol, which puts chunks in, and the handler, which takes them out: one chunk at most.
 #[derive(Default)]
@@ -147,12 +160,18 @@ impl RequestContent {
     /// With the end that the protocol holds.
     pub fn piped() -> (RequestContent, Rc<Pipe>) {
         let pipe = Rc::new(Pipe::default());
-        (RequestContent(Rc::clone(&pipe)), pipe)
+        let content = RequestContent {
+            pipe: Rc::clone(&pipe),
+            gathered: None,
+            witness: None,
+        };
+        (content, pipe)
     }
 
     /// There is none, as is known from its beginning.
     pub fn is_empty(&self) -> bool {
-        self.0.chunk.borrow().is_none() && self.0.end.get() == Some(Ok(()))
+        let is_all_taken = self.pipe.chunk.borrow().is_none() && self.gathered.is_none();
+        is_all_taken && self.pipe.end.get() == Some(Ok(()))
     }
 
     /// The next chunk; `None` at the end.
@@ -162,19 +181,61 @@ impl RequestContent {
 
     /// As [`RequestContent::chunk`], for those who do something else meanwhile.
     pub fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, ContentError>> {
-        if let Some(chunk) = self.0.chunk.borrow_mut().take() {
-            return Poll::Ready(Ok(Some(chunk)));
+        let polled = match self.gathered.take() {
+            Some(chunk) => Poll::Ready(Ok(Some(chunk))),
+            None => self.pipe.poll_chunk(context),
+        };
+        if self.witness.is_some()
+            && let Poll::Ready(Ok(chunk)) = &polled
+        {
+            self.tell_witness(chunk.as_ref());
         }
-        if let Some(end) = self.0.end.get() {
-            return Poll::Ready(end.map(|()| None));
+        polled
+    }
+
+    #[cold]
+    fn tell_witness(&mut self, chunk: Option<&Bytes>) {
+        match (&mut self.witness, chunk) {
+            (Some(witness), Some(chunk)) => witness.chunk(chunk),
+            (witness, None) => drop(witness.take().map(Witness::end)),
+            (None, _) => {}
         }
-        self.0.wanted.set(true);
-        *self.0.waker.borrow_mut() = Some(context.waker().clone());
-        Poll::Pending
+    }
+
+    /// Shows all content from now on to somebody else as well.
+    pub fn show(&mut self, witness: Box<dyn Witness>) {
+        self.witness = Some(witness);
+    }
+
+    /// Takes content, to be given later, until there are `most` bytes or somewhat more, or all of it.
+    pub async fn gather(&mut self, most: usize) -> Result<(), ContentError> {
+        let mut held = Vec::new();
+        while held.len() < most {
+            match poll_fn(|context| self.pipe.poll_chunk(context)).await? {
+                Some(chunk) => held.extend_from_slice(&chunk),
+                None => break,
+            }
+        }
+        if !held.is_empty() {
+            self.gathered = Some(held.into());
+        }
+        Ok(())
     }
 }
 
 impl Pipe {
+    fn poll_chunk(&self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, ContentError>> {
+        if let Some(chunk) = self.chunk.borrow_mut().take() {
+            return Poll::Ready(Ok(Some(chunk)));
+        }
+        if let Some(end) = self.end.get() {
+            return Poll::Ready(end.map(|()| None));
+        }
+        self.wanted.set(true);
+        *self.waker.borrow_mut() = Some(context.waker().clone());
+        Poll::Pending
+    }
+
     /// Whether the handler waits for content.
     pub fn is_wanted(&self) -> bool {
         self.wanted.get() && self.chunk.borrow().is_none() && self.end.get().is_none()

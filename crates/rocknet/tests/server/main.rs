@@ -26,6 +26,7 @@ mod php_own;
 mod proxy;
 mod proxy_announced;
 mod proxy_balance;
+mod proxy_buffers;
 mod proxy_hostile;
 mod proxy_pages;
 mod proxy_peers;

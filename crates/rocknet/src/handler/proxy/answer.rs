@@ -14,6 +14,7 @@ use rocknet_proto::method::Method;
 use rocknet_proto::response;
 use rocknet_proto::status::Status;
 
+use super::ahead::Ahead;
 use super::conversation::Conversation;
 use super::switch::{Joined, Wish};
 use super::trouble::Trouble;
@@ -76,8 +77,8 @@ impl Head {
     }
 }
 
-/// The response to a request whose head has come.
-pub fn response(mut conversation: Conversation, method: Method) -> Result<Response, Trouble> {
+/// The response to a request whose head has come. `ahead`: bytes of it that are received ahead of the client.
+pub fn response(mut conversation: Conversation, method: Method, ahead: usize) -> Result<Response, Trouble> {
     let Head { status, fields, length } = conversation.take_head().ok_or(Trouble::Silent)?;
     if let Some(protocol) = conversation.take_switched() {
         let protocol = String::from_utf8_lossy(&protocol).into_owned();
@@ -98,6 +99,9 @@ pub fn response(mut conversation: Conversation, method: Method) -> Result<Respon
         } else {
             Body::Bytes(content.into())
         }
+    } else if ahead > 0 {
+        let deadline = conversation.deadline();
+        Body::Stream(Box::new(Ahead::new(conversation, deadline, length, ahead)))
     } else {
         Body::Stream(Box::new(Content {
             deadline: conversation.deadline(),

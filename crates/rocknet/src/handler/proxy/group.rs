@@ -34,6 +34,9 @@ pub struct Proxy {
     pub sends_files: bool,
     /// Errors of servers get the pages of the site.
     pub intercepts: bool,
+    /// Bytes of an answer that are received ahead of the client, and of content before a server is asked.
+    pub(super) ahead: usize,
+    pub(super) gathered: usize,
     rules: Rules,
     slow_start_ms: u64,
     /// Requests that one server has at once, at most.
@@ -91,6 +94,8 @@ impl Proxy {
             forwarded: model.forwarded,
             sends_files: model.send_files,
             intercepts: model.intercept,
+            ahead: model.buffering,
+            gathered: model.request_buffering,
             rules: Rules {
                 fails: model.fails,
                 window_ms: millis(model.fail_time),

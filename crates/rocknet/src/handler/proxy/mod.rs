@@ -10,6 +10,7 @@
 //!                           Response         watcher.rs       or, behind 101, a tunnel: switch.rs
 //! ```
 
+mod ahead;
 mod announcement;
 mod answer;
 pub(in crate::handler) mod balance;
@@ -105,7 +106,13 @@ async fn try_answer(
             .and_then(|cookie| sticky::asked(view.fields, cookie)),
         priority: exchange.scope.priority,
     };
-    let (mut content, mut interim) = (Some(exchange.content), exchange.interim);
+    let (mut content, mut interim) = (exchange.content, exchange.interim);
+    if proxy.gathered > 0 && sent.has_content() {
+        Box::pin(content.gather(proxy.gathered))
+            .await
+            .map_err(Trouble::Content)?;
+    }
+    let mut content = Some(content);
     let deadline = worker.wheel.deadline();
     let mut tries = 1;
     let now_ms = || worker.clock.uptime_ms();
@@ -137,7 +144,7 @@ async fn try_answer(
                 Ok(mut conversation) => {
                     conversation.hold_place(place);
                     proxy.succeeded(&upstream, now_ms());
-                    let mut response = answer::response(conversation, sent.method())?;
+                    let mut response = answer::response(conversation, sent.method(), proxy.ahead)?;
                     if let Some(cookie) = &proxy.sticky
                         && asked.sticky != Some(upstream.hash)
                     {
