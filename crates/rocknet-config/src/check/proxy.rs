@@ -272,6 +272,19 @@ fn mirror(check: &mut Check<'_>, node: &Node) -> Option<Mirror> {
         },
         _ => (node, None),
     };
+    let written = to.written()?;
+    if let Some((scheme, _)) = written.value.split_once("://")
+        && scheme != "http"
+    {
+        let message = format!("copies of requests cannot go to \"{}\"", short(value::shown(to)));
+        check.bad_text(
+            written,
+            to.span,
+            message,
+            "they go by \"http://host:port\" or \"unix:/path\" alone",
+        );
+        return None;
+    }
     let base = Mirror::to(upstream(check, to)?);
     Some(Mirror {
         share: table

@@ -28,6 +28,7 @@ mod proxy_announced;
 mod proxy_balance;
 mod proxy_buffers;
 mod proxy_hostile;
+mod proxy_mirror;
 mod proxy_pages;
 mod proxy_peers;
 mod push;

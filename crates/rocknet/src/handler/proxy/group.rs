@@ -9,6 +9,7 @@ use rocknet_io::wheel::{Deadline, Wheel};
 
 use super::balance::{self, Candidate};
 use super::breaker::Rules;
+use super::mirror::Mirror;
 use super::trouble::Trouble;
 use super::upstream::Upstream;
 use super::waiting::Waiting;
@@ -37,6 +38,7 @@ pub struct Proxy {
     /// Bytes of an answer that are received ahead of the client, and of content before a server is asked.
     pub(super) ahead: usize,
     pub(super) gathered: usize,
+    pub(super) mirror: Option<Mirror>,
     rules: Rules,
     slow_start_ms: u64,
     /// Requests that one server has at once, at most.
@@ -96,6 +98,7 @@ impl Proxy {
             intercepts: model.intercept,
             ahead: model.buffering,
             gathered: model.request_buffering,
+            mirror: model.mirror.as_ref().map(|mirror| Mirror::new(mirror, model.resolve)),
             rules: Rules {
                 fails: model.fails,
                 window_ms: millis(model.fail_time),

@@ -21,6 +21,7 @@ mod connection;
 mod conversation;
 mod forwarded;
 mod group;
+mod mirror;
 mod pool;
 mod request;
 mod sticky;
@@ -107,6 +108,9 @@ async fn try_answer(
         priority: exchange.scope.priority,
     };
     let (mut content, mut interim) = (exchange.content, exchange.interim);
+    if let Some(mirror) = &proxy.mirror {
+        mirror.copy(&sent, &mut content, worker.upstreams.draw());
+    }
     if proxy.gathered > 0 && sent.has_content() {
         Box::pin(content.gather(proxy.gathered))
             .await

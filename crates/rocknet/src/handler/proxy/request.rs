@@ -95,6 +95,14 @@ impl<'p> Sent<'p> {
         self.method().is_idempotent()
     }
 
+    /// How much content it has, where that is told.
+    pub fn length(&self) -> Option<u64> {
+        match self.length {
+            Length::Exact(length) => Some(length),
+            _ => None,
+        }
+    }
+
     pub fn has_content(&self) -> bool {
         self.length != Length::None
     }

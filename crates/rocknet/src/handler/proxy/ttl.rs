@@ -298,4 +298,23 @@ mod tests {
         });
         assert_eq!(told, Some(Some(42)));
     }
+
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_are_an_answer_or_none(
+            bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..600),
+            records in 0..40_u8,
+            at in 0..600_usize,
+        ) {
+            let asked = question(7, "app.test", A).expect("a name");
+            // Behind a head that fits, so that what follows is looked at.
+            let mut message = answer(&asked, &[]);
+            message[7] = records;
+            message.extend(&bytes);
+            message.truncate(at.max(asked.len()));
+            let told = shortest(&asked, &message, A);
+            proptest::prop_assert!(told.is_some());
+            shortest(&asked, &bytes, A);
+        }
+    }
 }

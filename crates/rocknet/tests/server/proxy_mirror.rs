@@ -1,0 +1,125 @@
+//! Copies of requests: what the other server gets, and that the request itself never notices.
+
+use std::io::Read;
+use std::net::TcpStream;
+use std::sync::mpsc;
+
+use super::support::client::request;
+use super::support::upstream::{Asked, Next, Upstream, ok, say};
+use super::support::{DEADLINE, Folder, Running};
+
+/// Tells of each request that it gets.
+fn telling() -> (Upstream, mpsc::Receiver<Asked>) {
+    let (seen, all) = mpsc::channel();
+    let upstream = Upstream::start(move |asked, stream| {
+        let _ = seen.send(asked.clone());
+        say(stream, ok("of the copy"));
+        Next::Keep
+    });
+    (upstream, all)
+}
+
+fn mirrored(upstream: &Upstream, mirror: &str) -> Running {
+    let keys = format!(
+        "proxy = {{ to = \"{}\", strip = \"/api\", mirror = {mirror} }}",
+        upstream.url()
+    );
+    Running::site(Folder::with(&[("www/x", "")]), &keys)
+}
+
+#[test]
+fn copies_are_what_the_server_gets() {
+    let upstream = Upstream::saying(ok("real"));
+    let (copies, seen) = telling();
+    let server = mirrored(
+        &upstream,
+        &format!("{{ to = \"{}\", content = \"1KiB\" }}", copies.url()),
+    );
+    let mut client = server.connect();
+    for (line, fields, content, copied) in [
+        ("GET /api/x?y=1", &["X-A: 1"][..], "", true),
+        ("POST /p", &["Content-Length: 5"], "hello", true),
+        ("POST /none", &["Content-Length: 0"], "", true),
+        (
+            "PUT /c",
+            &["Transfer-Encoding: chunked"],
+            "3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n",
+            true,
+        ),
+        // Longer than is copied: told so, and only seen to be so.
+        ("POST /long", &["Content-Length: 1025"], &"x".repeat(1025), false),
+        (
+            "POST /long",
+            &["Transfer-Encoding: chunked"],
+            &format!("500\r\n{}\r\n0\r\n\r\n", "x".repeat(0x500)),
+            false,
+        ),
+        ("HEAD /h", &[], "", true),
+    ] {
+        client.send(request(line, fields));
+        client.send(content);
+        if line.starts_with("HEAD") {
+            assert!(client.head().starts_with("HTTP/1.1 200 "));
+        } else {
+            assert_eq!(client.answer().text(), "real", "{line}");
+        }
+        if copied {
+            let copy = seen
+                .recv_timeout(DEADLINE)
+                .unwrap_or_else(|_| panic!("no copy of {line}"));
+            let real = upstream.last();
+            assert_eq!(
+                (copy.line, copy.fields, copy.content),
+                (real.line, real.fields, real.content),
+                "{line}"
+            );
+        }
+    }
+    // Copies keep their order here, so that one of a long request would have come before the last.
+    assert!(seen.try_recv().is_err(), "a copy too many");
+}
+
+#[test]
+fn nobody_waits_for_copies() {
+    let upstream = Upstream::saying(ok("real"));
+    let silent = Upstream::raw(|mut stream: TcpStream| {
+        let _ = stream.read_to_end(&mut Vec::new());
+    });
+    for to in [
+        silent.url(),
+        "http://127.0.0.1:1".to_owned(),
+        "http://no-such-name.invalid".to_owned(),
+    ] {
+        let server = mirrored(&upstream, &format!("\"{to}\""));
+        let mut client = server.connect();
+        // More than may be on their way at once.
+        for _ in 0..200 {
+            assert_eq!(client.get("/").expect(&to, 200, &[]).text(), "real");
+        }
+    }
+}
+
+#[test]
+fn a_share_is_drawn() {
+    let upstream = Upstream::saying(ok("real"));
+    let (copies, seen) = telling();
+    let server = mirrored(&upstream, &format!("{{ to = \"{}\", share = \"50%\" }}", copies.url()));
+    let mut client = server.connect();
+    const ALL: usize = 200;
+    for _ in 0..ALL {
+        client.get("/").expect("a request", 200, &[]);
+    }
+    // All copies but the last are known to have come when one of a request behind them has: so ask until one does.
+    let mut count = 0;
+    while seen.recv_timeout(DEADLINE).is_ok() {
+        count += 1;
+        if count >= ALL / 5 {
+            break;
+        }
+    }
+    assert!(count >= ALL / 5, "{count} of {ALL} were copied");
+    drop(server);
+    // They are all on their way now: fewer than all.
+    let rest = std::iter::from_fn(|| seen.try_recv().ok()).count();
+    assert!(count + rest < ALL * 4 / 5, "{} of {ALL} were copied", count + rest);
+}
