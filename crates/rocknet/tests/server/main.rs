@@ -27,6 +27,7 @@ mod proxy;
 mod proxy_announced;
 mod proxy_balance;
 mod proxy_buffers;
+mod proxy_ends;
 mod proxy_hostile;
 mod proxy_mirror;
 mod proxy_pages;

@@ -1,0 +1,215 @@
+//! Connections that end at any moment, on either side of the proxy: what the client sees, and that nothing is left behind.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::net::sockopt::set_socket_linger;
+
+use super::support::client::request;
+use super::support::upstream::{Next, Upstream, ok, say};
+use super::support::{DEADLINE, Folder, Running};
+
+fn proxied(upstream: &Upstream) -> Running {
+    // Longer than the test: what ends has to be noticed, not waited for.
+    let text = format!(
+        "[server]\nworkers = 1\nevents = {{ wait = \"20ms\" }}\n[site.default]\nlisten = \"127.0.0.1:0\"\n\
+         proxy = {{ to = \"{}\", first_byte = \"10m\", idle = \"10m\" }}\n",
+        upstream.url()
+    );
+    Running::start(Folder::with(&[]), &text)
+}
+
+/// Has the system reset the connection when it is closed.
+fn abruptly(stream: &TcpStream) {
+    set_socket_linger(stream, Some(Duration::ZERO)).expect("an option of the socket");
+}
+
+/// Connections of a server that are open.
+#[derive(Clone, Default)]
+struct Open(Arc<AtomicUsize>);
+
+struct Counted(Open);
+
+impl Open {
+    fn count(&self) -> Counted {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        Counted(self.clone())
+    }
+
+    fn wait_for_none(&self, what: &str) {
+        let began = Instant::now();
+        while self.0.load(Ordering::SeqCst) > 0 {
+            assert!(began.elapsed() < DEADLINE, "{what}: {:?} are still open", self.0);
+            std::thread::yield_now();
+        }
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+const ANSWERS: [&str; 3] = [
+    "HTTP/1.1 200 OK\r\nX-A: 1\r\nContent-Length: 5\r\n\r\nabcde",
+    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n",
+    "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabcde",
+];
+
+#[test]
+fn an_answer_that_ends_at_any_byte_is_an_error_or_seen_to_be_cut() {
+    for said in ANSWERS {
+        for is_abrupt in [false, true] {
+            let upstream = Upstream::start(move |asked, stream| {
+                let told = asked
+                    .line
+                    .split(['/', ' '])
+                    .nth(2)
+                    .and_then(|number| number.parse().ok());
+                let length: usize = told.expect("a number");
+                say(stream, &said[..length]);
+                if is_abrupt {
+                    abruptly(stream);
+                }
+                Next::Close
+            });
+            let server = proxied(&upstream);
+            for length in 0..=said.len() {
+                let mut client = server.connect();
+                client.send(request(&format!("GET /{length}"), &["Connection: close"]));
+                let got = String::from_utf8_lossy(&client.rest()).into_owned();
+                // 103 is passed on where the answer takes its time.
+                let got = match got.split_once("\r\n\r\n") {
+                    Some((first, rest)) if first.starts_with("HTTP/1.1 103 ") => rest,
+                    _ => &got,
+                };
+                let (head, content) = got.split_once("\r\n\r\n").unwrap_or((got, ""));
+                let is_told = head.contains("Content-Length: 5");
+                let is_whole = head.starts_with("HTTP/1.1 200 ")
+                    && (is_told && content == "abcde" || !is_told && content.ends_with("0\r\n\r\n"));
+                let is_cut = head.starts_with("HTTP/1.1 200 ") && !is_whole;
+                // Of one that was reset nobody knows how much arrived before that.
+                let is_right = match length == said.len() {
+                    true => is_whole || is_abrupt,
+                    false => !is_whole,
+                };
+                assert!(
+                    is_right && (is_whole || is_cut || head.starts_with("HTTP/1.1 502 ")),
+                    "{length} of {said:?}, reset: {is_abrupt}: {got:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_head_without_end_is_refused_soon() {
+    let written = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&written);
+    let open = Open::default();
+    let counted = open.clone();
+    let upstream = Upstream::raw(move |mut stream: TcpStream| {
+        let _counted = counted.count();
+        let _ = stream.read(&mut [0; 4096]);
+        say(&mut stream, "HTTP/1.1 200 OK\r\n");
+        let line = format!("X-A: {}\r\n", "a".repeat(1000));
+        while stream.write_all(line.as_bytes()).is_ok() {
+            count.fetch_add(line.len(), Ordering::SeqCst);
+        }
+    });
+    let server = proxied(&upstream);
+    let mut client = server.connect();
+    client.get("/").expect("endless", 502, &["!X-A"]);
+    open.wait_for_none("a head without end");
+    // What the sockets between hold, and not much more.
+    assert!(
+        written.load(Ordering::SeqCst) < 64 << 20,
+        "{written:?} bytes were taken"
+    );
+}
+
+#[test]
+fn a_client_that_leaves_at_any_byte_takes_its_request_with_it() {
+    let said = request("POST /x", &["Content-Length: 5"]) + "hello";
+    for is_abrupt in [false, true] {
+        let open = Open::default();
+        let counted = open.clone();
+        // Never answers.
+        let upstream = Upstream::raw(move |mut stream: TcpStream| {
+            let _counted = counted.count();
+            let _ = stream.read_to_end(&mut Vec::new());
+        });
+        let server = proxied(&upstream);
+        for length in 0..=said.len() {
+            let mut client = TcpStream::connect(server.address()).expect("a connection");
+            client.write_all(&said.as_bytes()[..length]).expect("to be sent");
+            if is_abrupt {
+                abruptly(&client);
+            }
+        }
+        open.wait_for_none("requests of clients that left");
+    }
+}
+
+#[test]
+fn a_client_that_leaves_in_the_middle_of_an_answer_ends_it() {
+    let open = Open::default();
+    let counted = open.clone();
+    let upstream = Upstream::raw(move |mut stream: TcpStream| {
+        let _counted = counted.count();
+        let mut asked = [0; 4096];
+        let _ = stream.read(&mut asked);
+        let head = match asked.starts_with(b"GET /told") {
+            true => "HTTP/1.1 200 OK\r\nContent-Length: 1000000000000\r\n\r\n",
+            false => "HTTP/1.1 200 OK\r\n\r\n",
+        };
+        say(&mut stream, head);
+        while stream.write_all(&[b'x'; 65_536]).is_ok() {}
+    });
+    let server = proxied(&upstream);
+    for target in ["/told", "/open"] {
+        for taken in [0, 1, 1000, 1_000_000] {
+            for is_abrupt in [false, true] {
+                let mut client = TcpStream::connect(server.address()).expect("a connection");
+                client
+                    .write_all(request(&format!("GET {target}"), &[]).as_bytes())
+                    .expect("to be sent");
+                client.read_exact(&mut vec![0; taken]).expect("the beginning");
+                if is_abrupt {
+                    abruptly(&client);
+                }
+            }
+        }
+    }
+    open.wait_for_none("answers to clients that left");
+}
+
+#[test]
+fn a_server_that_dies_while_it_is_sent_content_is_an_error() {
+    // Reads so much, and resets.
+    let upstream = Upstream::raw(|mut stream: TcpStream| {
+        let mut asked = vec![0; 100_000];
+        let got = stream.read(&mut asked).unwrap_or(0);
+        let head = String::from_utf8_lossy(&asked[..got]).into_owned();
+        let told = head.split(['/', ' ']).nth(2).and_then(|number| number.parse().ok());
+        let mut left: usize = told.expect("a number");
+        while left > 0 {
+            let now = left.min(asked.len());
+            left -= stream.read(&mut asked[..now]).unwrap_or(now).clamp(1, left);
+        }
+        abruptly(&stream);
+    });
+    let server = proxied(&upstream);
+    for amount in [0, 1, 1000, 70_000, 500_000] {
+        let mut client = server.connect();
+        client.send(request(&format!("POST /{amount}"), &["Content-Length: 1000000"]));
+        client.send_anyway(vec![b'x'; 1_000_000]);
+        assert_eq!(client.answer().status, 502, "after {amount} bytes");
+    }
+    let upstream = Upstream::saying(ok("alive"));
+    assert_eq!(proxied(&upstream).get("/").text(), "alive");
+}
