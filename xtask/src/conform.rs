@@ -63,11 +63,16 @@ enum Step {
     Wordpress,
     /// phpMyAdmin over HTTP/2, with a MariaDB of its own
     Phpmyadmin,
+    /// A gibibyte through the proxy and back, at constant memory
+    Streaming,
     /// gunicorn, uvicorn and Node behind the proxy, restarted under load
     Upstreams,
     /// slowhttptest: slow heads, bodies, ranges and readers; takes minutes
     Slow,
 }
+
+/// What flows in each direction of the streaming step.
+const STREAMED_MIB: &str = "1024";
 
 type Work = fn(&Path) -> Result<(), Failure>;
 
@@ -124,6 +129,25 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         if wanted(step) {
             steps.step(name, || work(&program));
         }
+    }
+    if wanted(Step::Streaming) {
+        steps.step("streaming", || {
+            let mut test = cargo();
+            test.args([
+                "test",
+                "--locked",
+                "-p",
+                "rocknet",
+                "--test",
+                "streaming",
+                "--",
+                "--nocapture",
+            ]);
+            run_command(
+                test.env("ROCKNET_STREAMED", STREAMED_MIB)
+                    .env("ROCKNET_PROGRAM", &program),
+            )
+        });
     }
     if wanted(Step::Slow) {
         for (name, option) in slow::ATTACKS {

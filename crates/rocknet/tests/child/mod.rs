@@ -7,7 +7,7 @@ pub mod client;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
@@ -104,6 +104,11 @@ pub struct Status {
     pub lost_records: u64,
 }
 
+/// What is tested: the program of this build, or the one that `ROCKNET_PROGRAM` names.
+fn program() -> PathBuf {
+    std::env::var_os("ROCKNET_PROGRAM").map_or_else(|| env!("CARGO_BIN_EXE_rocknet").into(), PathBuf::from)
+}
+
 impl Server {
     fn start(setup: Setup) -> Server {
         let folder = setup.folder.path();
@@ -113,14 +118,14 @@ impl Server {
         );
         fs::write(folder.join("rocknet.toml"), text).expect("a configuration");
         let errors = folder.join("errors.txt");
-        let program = env!("CARGO_BIN_EXE_rocknet");
+        let program = program();
         let mut command = match setup.under.split_first() {
             Some((first, rest)) => {
                 let mut command = Command::new(first);
-                command.args(rest).arg(program);
+                command.args(rest).arg(&program);
                 command
             }
-            None => Command::new(program),
+            None => Command::new(&program),
         };
         command
             .args(["run", "--console", "-c"])
@@ -293,7 +298,7 @@ impl Server {
 
     /// The process of the server, where another one started it: itself, or the only child.
     fn server_pid(&self) -> Pid {
-        let name = Path::new(env!("CARGO_BIN_EXE_rocknet"));
+        let name = program();
         let own = self.pid.as_raw_nonzero();
         if fs::read_link(format!("/proc/{own}/exe")).is_ok_and(|exe| exe == name) {
             return self.pid;

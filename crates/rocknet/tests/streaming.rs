@@ -1,0 +1,182 @@
+//! Large content through the proxy of the built program: it flows both ways, and leaves no memory behind.
+
+mod child;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::thread;
+
+use child::{DEADLINE, Server, Setup};
+
+/// Enough that a thousandth of it kept would be seen. `ROCKNET_STREAMED` says another number of MiB.
+const AMOUNT_MIB: u64 = 256;
+/// What a server may hold beside what it holds when nothing flows: buffers of one request.
+const MOST_KIB: u64 = 1024;
+const PIECE: usize = 64 * 1024;
+
+fn amount() -> u64 {
+    let told = std::env::var("ROCKNET_STREAMED").ok();
+    told.and_then(|mib| mib.parse().ok()).unwrap_or(AMOUNT_MIB) << 20
+}
+
+/// Gives as many bytes as the path says, or tells how many it was given.
+fn upstream() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port to listen at");
+    let port = listener.local_addr().expect("its address").port();
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            thread::spawn(move || serve(stream));
+        }
+    });
+    port
+}
+
+fn serve(stream: TcpStream) -> Option<()> {
+    let mut reader = BufReader::with_capacity(PIECE, stream.try_clone().ok()?);
+    let mut stream = stream;
+    loop {
+        let (mut line, mut length) = (String::new(), 0);
+        reader.read_line(&mut line).ok().filter(|count| *count > 0)?;
+        loop {
+            let mut field = String::new();
+            reader.read_line(&mut field).ok()?;
+            match field.trim_end().split_once(": ") {
+                Some((name, value)) if name.eq_ignore_ascii_case("content-length") => length = value.parse().ok()?,
+                Some(_) => {}
+                None => break,
+            }
+        }
+        if line.starts_with("PUT") {
+            let got = std::io::copy(&mut Read::take(&mut reader, length), &mut std::io::sink()).ok()?;
+            let said = got.to_string();
+            write!(
+                stream,
+                "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{said}",
+                said.len()
+            )
+            .ok()?;
+        } else {
+            let mut left: u64 = line.split(['/', ' ']).nth(2)?.parse().ok()?;
+            write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {left}\r\n\r\n").ok()?;
+            let piece = vec![b'x'; PIECE];
+            while left > 0 {
+                let now = piece.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+                stream.write_all(&piece[..now]).ok()?;
+                left -= now as u64;
+            }
+        }
+    }
+}
+
+/// The content of the next answer, in pieces.
+fn answer(stream: &mut TcpStream, mut seen: impl FnMut(&[u8])) -> u64 {
+    let mut head = Vec::new();
+    let mut byte = [0];
+    while !head.ends_with(b"\r\n\r\n") {
+        stream.read_exact(&mut byte).expect("a head");
+        head.push(byte[0]);
+    }
+    let head = String::from_utf8_lossy(&head).to_ascii_lowercase();
+    assert!(head.starts_with("http/1.1 200 "), "{head}");
+    let length = head
+        .split("content-length: ")
+        .nth(1)
+        .and_then(|rest| rest.lines().next());
+    let length: u64 = length.and_then(|length| length.parse().ok()).expect("a length");
+    let (mut left, mut piece) = (length, vec![0; PIECE]);
+    while left > 0 {
+        let now = piece.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+        let got = stream.read(&mut piece[..now]).expect("content");
+        assert!(got > 0, "cut with {left} bytes to come");
+        seen(&piece[..got]);
+        left -= got as u64;
+    }
+    length
+}
+
+fn down(stream: &mut TcpStream, amount: u64, look: &mut dyn FnMut(u64)) {
+    write!(stream, "GET /{amount} HTTP/1.1\r\nHost: a\r\n\r\n").expect("to be sent");
+    let mut got = 0;
+    let length = answer(stream, |piece| {
+        assert!(piece.iter().all(|byte| *byte == b'x'));
+        got += piece.len() as u64;
+        look(got);
+    });
+    assert_eq!(length, amount);
+}
+
+fn up(stream: &mut TcpStream, amount: u64, look: &mut dyn FnMut(u64)) {
+    write!(
+        stream,
+        "PUT /up HTTP/1.1\r\nHost: a\r\nContent-Length: {amount}\r\n\r\n"
+    )
+    .expect("to be sent");
+    let (piece, mut sent) = (vec![b'y'; PIECE], 0);
+    while sent < amount {
+        let now = piece.len().min(usize::try_from(amount - sent).unwrap_or(usize::MAX));
+        stream.write_all(&piece[..now]).expect("to be sent");
+        sent += now as u64;
+        look(sent);
+    }
+    let mut told = Vec::new();
+    answer(stream, |piece| told.extend_from_slice(piece));
+    assert_eq!(String::from_utf8_lossy(&told), amount.to_string());
+}
+
+/// The most memory while something flows, looked at now and then.
+struct Watch<'a> {
+    server: &'a Server,
+    next: u64,
+    most: u64,
+}
+
+impl Watch<'_> {
+    const STEP: u64 = 8 << 20;
+
+    fn look(&mut self, passed: u64) {
+        if passed >= self.next {
+            self.next += Watch::STEP;
+            self.most = self.most.max(self.server.memory());
+        }
+    }
+}
+
+#[test]
+fn memory_stays_what_it_is_while_much_flows_both_ways() {
+    let amount = amount();
+    for backend in ["epoll", "io_uring"] {
+        if backend == "io_uring" && rocknet_io::runtime::ring_trouble().is_some() {
+            println!("not tested: no io_uring");
+            continue;
+        }
+        let server = Setup::new()
+            .tables("[limits]\nbody_size = \"8GiB\"\n")
+            .keys(&format!("proxy = \"http://127.0.0.1:{}\"", upstream()))
+            .under(&["env", &format!("ROCKNET_BACKEND={backend}")])
+            .start();
+        let mut stream = TcpStream::connect(server.address()).expect("a connection");
+        stream.set_read_timeout(Some(DEADLINE)).expect("a deadline");
+        stream.set_write_timeout(Some(DEADLINE)).expect("a deadline");
+        // Once around, so that what is made once has been made.
+        down(&mut stream, 1000, &mut |_| {});
+        up(&mut stream, 1000, &mut |_| {});
+        let idle = server.memory();
+        for (way, flow) in [
+            ("down", down as fn(&mut TcpStream, u64, &mut dyn FnMut(u64))),
+            ("up", up),
+        ] {
+            let mut watch = Watch {
+                server: &server,
+                next: 0,
+                most: 0,
+            };
+            flow(&mut stream, amount, &mut |passed| watch.look(passed));
+            let grown = watch.most.saturating_sub(idle);
+            println!(
+                "{backend}, {} MiB {way}: {idle} KiB idle, {grown} KiB more",
+                amount >> 20
+            );
+            assert!(grown <= MOST_KIB, "{backend} {way}: {grown} KiB more than {idle}");
+        }
+    }
+}
