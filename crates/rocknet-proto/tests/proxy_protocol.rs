@@ -186,7 +186,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_written_is_read() {
+fn headers_are_written_in_one_family() {
     for (source, destination, line, seen) in [
         (
             "192.0.2.1:5000",
