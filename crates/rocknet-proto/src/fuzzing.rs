@@ -52,6 +52,10 @@ pub fn h1_response(data: &[u8]) {
             same_in_all_splits(data, |pieces| client_conversation(pieces, &limits, method, None));
         }
     }
+    // What follows an answer that agrees to another protocol is not read.
+    same_in_all_splits(data, |pieces| {
+        client_conversation(pieces, &Limits::default(), "GET", Some("websocket"))
+    });
 }
 
 /// Any bytes as frames to a server, behind a good beginning: no panic, and the same events and frames in every split.
