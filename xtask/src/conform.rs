@@ -6,6 +6,7 @@ mod clients;
 mod database;
 mod h2spec;
 mod hpack;
+mod laravel;
 mod phpmyadmin;
 mod push;
 mod server;
@@ -65,6 +66,8 @@ enum Step {
     Phpmyadmin,
     /// A gibibyte through the proxy and back, at constant memory
     Streaming,
+    /// A small application of Laravel over HTTP/2
+    Laravel,
     /// gunicorn, uvicorn and Node behind the proxy, restarted under load
     Upstreams,
     /// slowhttptest: slow heads, bodies, ranges and readers; takes minutes
@@ -117,9 +120,10 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     if wanted(Step::Hpack) {
         steps.step("hpack", hpack::run);
     }
-    let applications: [(&'static str, Step, Work); 3] = [
+    let applications: [(&'static str, Step, Work); 4] = [
         ("wordpress", Step::Wordpress, wordpress::run),
         ("phpmyadmin", Step::Phpmyadmin, phpmyadmin::run),
+        ("laravel", Step::Laravel, laravel::run),
         ("upstreams", Step::Upstreams, upstreams::run),
     ];
     if applications.iter().any(|(_, step, _)| wanted(*step)) {

@@ -157,6 +157,12 @@ const PACKAGES: &[Package] = &[
         "an application of PHP that logs in by MariaDB",
     ),
     package(
+        "/usr/share/php/Illuminate/autoload.php",
+        "php-laravel-framework",
+        &[Applications],
+        "what applications in PHP are built on",
+    ),
+    package(
         "mariadbd",
         "mariadb-server-core",
         &[Applications],

@@ -1,7 +1,6 @@
-//! An application of others in PHP, as somebody would put it on a server: a copy of its files in a folder, its database
-//! behind it, and the built server before it, over HTTPS with a certificate of the local CA.
+//! An application in PHP, as somebody would put it on a server: its files in a folder, and the built server before it, over
+//! HTTPS with a certificate of the local CA.
 
-use super::database::Database;
 use super::server::Server;
 use super::visitor::Visitor;
 use crate::Failure;
@@ -18,47 +17,38 @@ const EXAMPLE: &str = "site.\":8080\"";
 const SITE: &str = "site.localhost";
 const KEYS: &str = "listen = \"https://127.0.0.1:0\"\ntls = \"local\"\n";
 
-/// Its folder. Dropped after the server in it, in the order of these fields.
 pub struct Application {
     server: Option<Server>,
-    database: Database,
     home: tempfile::TempDir,
 }
 
 impl Application {
-    /// Copies `files` to where the application will be served from, behind which `setup` made a database.
-    pub fn of(files: &str, setup: &str) -> Result<Self, Failure> {
-        let database = Database::start(setup)?;
-        let home = super::open_folder()?;
-        let root = home.path().join("www");
-        fs::create_dir(&root)?;
-        // Links of the package lead to other packages; a root of one's own has files.
-        output(Command::new("cp").args(["-RL", &format!("{files}/.")]).arg(&root))?;
+    /// An empty folder for it.
+    pub fn new() -> Result<Self, Failure> {
         Ok(Self {
             server: None,
-            database,
-            home,
+            home: super::open_folder()?,
         })
     }
 
+    /// Where its files and its settings lie.
     pub fn home(&self) -> &Path {
         self.home.path()
     }
 
-    pub fn root(&self) -> PathBuf {
-        self.home().join("www")
+    /// Copies `files` into a folder of it, and says where that is.
+    pub fn copy(&self, files: &str, folder: &str) -> Result<PathBuf, Failure> {
+        let folder = self.home().join(folder);
+        fs::create_dir(&folder)?;
+        // Links of a package lead to other packages; a folder of one's own has files.
+        output(Command::new("cp").args(["-RL", &format!("{files}/.")]).arg(&folder))?;
+        Ok(folder)
     }
 
-    /// Where PHP reaches the database.
-    pub fn socket(&self) -> String {
-        self.database.socket().display().to_string()
-    }
-
-    /// Lets scripts write to a folder or file of the application.
-    pub fn let_write(&self, path: &str) -> Result<(), Failure> {
-        let path = self.root().join(path);
+    /// Lets scripts write to a folder of it, and to all that is in there.
+    pub fn let_write(&self, folder: &Path) -> Result<(), Failure> {
         if is_root() {
-            output(Command::new("chown").args(["-R", USER]).arg(path))?;
+            output(Command::new("chown").args(["-R", USER]).arg(folder))?;
         }
         Ok(())
     }

@@ -2,6 +2,7 @@
 //! made by an uploaded file and looked at.
 
 use super::application::Application;
+use super::database::Database;
 use super::visitor::{Page, Visitor};
 use crate::Failure;
 use std::fs;
@@ -24,12 +25,14 @@ INSERT INTO boats VALUES ('Heron', 2), ('Cormorant', 6);
 ";
 
 pub fn run(program: &Path) -> Result<(), Failure> {
-    let mut application = Application::of(FILES, SETUP)?;
-    let (root, home) = (application.root(), application.home().to_owned());
+    let database = Database::start(SETUP)?;
+    let mut application = Application::new()?;
+    let root = application.copy(FILES, "www")?;
+    let home = application.home().to_owned();
     let settings = home.join("config.inc.php");
-    fs::write(&settings, configuration(&application.socket()))?;
+    fs::write(&settings, configuration(&database.socket()))?;
     fs::create_dir(root.join("tmp"))?;
-    application.let_write("tmp")?;
+    application.let_write(&root.join("tmp"))?;
     let places = fs::read_to_string(root.join(PLACES))?
         .replace("/etc/phpmyadmin/config.inc.php", &settings.display().to_string())
         .replace("'/var/lib/phpmyadmin/tmp/'", "ROOT_PATH . 'tmp/'");
@@ -62,7 +65,8 @@ pub fn run(program: &Path) -> Result<(), Failure> {
 }
 
 /// What its owner writes: the one server, by its socket.
-fn configuration(socket: &str) -> String {
+fn configuration(socket: &Path) -> String {
+    let socket = socket.display();
     format!(
         "<?php
 $cfg['blowfish_secret'] = 'thirty-two bytes for the cookies';

@@ -3,6 +3,7 @@
 
 use super::application::Application;
 use super::browser;
+use super::database::Database;
 use super::trusted;
 use super::visitor::Visitor;
 use crate::Failure;
@@ -36,14 +37,15 @@ const GREETING: &str = "JQMIGRATE: Migrate is installed";
 const ENTRANCE: &str = "enter.html";
 
 pub fn run(program: &Path) -> Result<(), Failure> {
-    let mut application = Application::of(FILES, SETUP)?;
-    let root = application.root();
+    let database = Database::start(SETUP)?;
+    let mut application = Application::new()?;
+    let root = application.copy(FILES, "www")?;
     // Pretty addresses are the server's work here, without Apache's file of rules.
     fs::remove_file(root.join(".htaccess"))?;
-    fs::write(root.join("wp-config.php"), configuration(&application.socket()))?;
+    fs::write(root.join("wp-config.php"), configuration(&database.socket()))?;
     let uploads = root.join("wp-content/uploads");
     fs::create_dir(&uploads)?;
-    application.let_write("wp-content")?;
+    application.let_write(&root.join("wp-content"))?;
     let example = repository::root().join("examples/wordpress/rocknet.toml");
     let author = application.serve(program, &fs::read_to_string(example)?)?;
 
@@ -65,7 +67,8 @@ pub fn run(program: &Path) -> Result<(), Failure> {
 }
 
 /// What the owner of a site writes: where the database is, and that nobody else is asked for news.
-fn configuration(socket: &str) -> String {
+fn configuration(socket: &Path) -> String {
+    let socket = socket.display();
     format!(
         "<?php
 define('DB_NAME', 'wordpress');

@@ -1,0 +1,125 @@
+//! A small application of Laravel over HTTP/2, served by two lines: its routes under one front controller, a form with a
+//! session, other methods, a download, a stream.
+
+use super::application::Application;
+use super::visitor::Visitor;
+use crate::Failure;
+use std::fs;
+use std::path::Path;
+
+const SITE: &str = "[site.\":8080\"]\nroot = \"public\"\nphp = \"auto\"\n";
+/// Its files, below a folder of its own; the root is `public`.
+const FILES: [(&str, &str); 6] = [
+    ("public/index.php", include_str!("laravel/index.php")),
+    ("bootstrap.php", include_str!("laravel/bootstrap.php")),
+    ("routes.php", include_str!("laravel/routes.php")),
+    ("config/app.php", include_str!("laravel/app.php")),
+    ("config/session.php", include_str!("laravel/session.php")),
+    ("config/view.php", include_str!("laravel/view.php")),
+];
+/// Where it writes.
+const FOLDERS: [&str; 4] = [
+    "bootstrap/cache",
+    "storage/framework/sessions",
+    "storage/framework/views",
+    "storage/logs",
+];
+/// What `/stream` says: the numbers below this one in four digits, each this many times.
+const PIECES: usize = 1000;
+const TIMES: usize = 250;
+/// A file that is sent: more than PHP takes unless it is told to (2 MiB).
+const PICTURE: usize = 5_000_000;
+
+pub fn run(program: &Path) -> Result<(), Failure> {
+    let mut application = Application::new()?;
+    let home = application.home().to_owned();
+    for folder in FOLDERS.iter().chain(&["public", "config"]) {
+        fs::create_dir_all(home.join(folder))?;
+    }
+    for (name, text) in FILES {
+        fs::write(home.join(name), text)?;
+    }
+    fs::write(home.join("public/robots.txt"), "User-agent: *\n")?;
+    fs::write(home.join("picture"), vec![b'x'; PICTURE])?;
+    for folder in ["bootstrap", "storage"] {
+        application.let_write(&home.join(folder))?;
+    }
+    let visitor = application.serve(program, SITE)?;
+
+    visitor.get("/")?.expect(200, &["Boats for hire"])?;
+    visitor.get("/robots.txt")?.expect(200, &["User-agent"])?;
+    routes(&visitor)?;
+    form(&visitor, &home.join("picture"))?;
+    for method in ["PUT", "PATCH", "DELETE"] {
+        // Who changes something without the secret of the form is sent away.
+        visitor.ask("/boats/heron", &["-X", method])?.expect(419, &[])?;
+    }
+    answers(&visitor)?;
+    for path in ["/high/water", "/high/water.html"] {
+        visitor.get(path)?.expect(404, &["No such boat"])?;
+    }
+    // What lies beside the root is nobody's.
+    let page = visitor.get("/../routes.php")?;
+    if page.status == 200 || page.text().contains("Route::") {
+        return Err(page.wrong("it came out of its root"));
+    }
+    Ok(())
+}
+
+/// The path, the query and the scheme as the visitor wrote them.
+fn routes(visitor: &Visitor) -> Result<(), Failure> {
+    let rows = [
+        ("/boats/heron?seats=2", "/name", "heron"),
+        ("/boats/heron?seats=2", "/query", "2"),
+        ("/boats/heron?seats=2", "/secure", "true"),
+        ("/boats/grey%20heron", "/name", "grey heron"),
+        ("/boats/h%C3%A9ron", "/name", "héron"),
+        // As of any server: the script's own name may stand in front.
+        ("/index.php/boats/heron", "/path", "boats/heron"),
+    ];
+    for (path, pointer, expected) in rows {
+        let page = visitor.get(path)?.expect(200, &[])?;
+        if page.json(pointer)? != expected {
+            return Err(page.wrong(&format!("{pointer} is not {expected:?}")));
+        }
+    }
+    let path = "/boats/heron?seats=2";
+    let page = visitor.get(path)?;
+    if page.json("/url")? != visitor.url(path) {
+        return Err(page.wrong("another URL"));
+    }
+    Ok(())
+}
+
+/// A form that is sent, with a file, and what the session remembers of it.
+fn form(visitor: &Visitor, picture: &Path) -> Result<(), Failure> {
+    visitor.get("/told")?.expect(200, &["nothing"])?;
+    visitor.post("/form", &[("told", "ebb")])?.expect(419, &[])?;
+    let token = visitor.get("/form")?.field("_token")?;
+    let page = visitor.post("/form", &[("_token", &token), ("told", "ebb & flow")])?;
+    let page = page.expect_redirect("/told")?;
+    visitor.get(&page.location)?.expect(200, &["ebb & flow, 0"])?;
+    let (token, file) = (format!("_token={token}"), format!("picture=@{}", picture.display()));
+    let page = visitor.ask("/form", &["-F", &token, "-F", "told=flow", "-F", &file])?;
+    page.expect_redirect("/told")?;
+    visitor.get("/told")?.expect(200, &[&format!("flow, {PICTURE}")])?;
+    // Methods that forms have not are written in them.
+    let token = token.trim_start_matches("_token=");
+    let page = visitor.post("/boats/heron", &[("_token", token), ("_method", "PUT")])?;
+    page.expect(200, &["PUT heron"])?;
+    Ok(())
+}
+
+/// Content that is no page.
+fn answers(visitor: &Visitor) -> Result<(), Failure> {
+    let page = visitor.get("/download")?.expect(200, &["Route::get('/download'"])?;
+    if page.content != FILES[2].1.as_bytes() {
+        return Err(page.wrong("another file"));
+    }
+    let page = visitor.get("/stream")?;
+    let pieces = (0..PIECES).map(|number| format!("{number:04}").repeat(TIMES));
+    if page.text() != pieces.collect::<String>() {
+        return Err(page.wrong("other pieces"));
+    }
+    Ok(())
+}
