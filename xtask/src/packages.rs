@@ -272,7 +272,9 @@ fn install(names: &[&str]) -> Result<(), Failure> {
         }
     }
     let mut apt = Command::new("apt-get");
-    apt.args(["install", "--no-install-recommends", "-y", "-q"])
+    // A fresh machine likes to update itself meanwhile.
+    apt.args(["-o", "DPkg::Lock::Timeout=300"])
+        .args(["install", "--no-install-recommends", "-y", "-q"])
         .args(names)
         .env("DEBIAN_FRONTEND", "noninteractive");
     output(&mut apt).map(drop)
