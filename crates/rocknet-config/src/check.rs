@@ -17,6 +17,7 @@ mod rule;
 mod server;
 mod settings;
 mod site;
+mod socket;
 mod tls;
 mod value;
 mod words;

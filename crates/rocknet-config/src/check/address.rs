@@ -2,11 +2,10 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::check::listen::MAX_SOCKET_PATH_BYTES;
+use crate::check::socket::{self, Help};
 use crate::check::words::short;
 use crate::check::{Check, value};
 use crate::file::Node;
-use crate::finding::Code;
 use crate::model::Host;
 
 /// Longest name of the DNS.
@@ -18,7 +17,9 @@ pub(super) fn build(check: &mut Check<'_>, key: &str, node: &Node, example: &str
     let text = written.value.as_str();
     let path = text.strip_prefix("unix:");
     if let Some(path) = path.or_else(|| text.starts_with('/').then_some(text)) {
-        return unix(check, key, path, node, example);
+        let shorter = "have the application listen at a shorter one";
+        let help = Help { example, shorter };
+        return socket::path(check, key, path, node.span, help).map(Host::Unix);
     }
     let host = tcp(text);
     if host.is_none() {
@@ -32,22 +33,6 @@ pub(super) fn build(check: &mut Check<'_>, key: &str, node: &Node, example: &str
         check.bad_text(written, node.span, message, help);
     }
     host
-}
-
-fn unix(check: &mut Check<'_>, key: &str, path: &str, node: &Node, example: &str) -> Option<Host> {
-    let resolved = check.resolve(node.span, path);
-    if path.is_empty() || path.ends_with('/') || path.contains(|c: char| c.is_control()) {
-        let message = format!("`{key}` takes the path of a socket");
-        check.error(Code::BadValue, node.span, message, example);
-        return None;
-    }
-    if resolved.as_os_str().len() > MAX_SOCKET_PATH_BYTES {
-        let message = format!("the path of a socket has at most {MAX_SOCKET_PATH_BYTES} bytes");
-        let help = "have the application listen at a shorter one";
-        check.error(Code::BadValue, node.span, message, help);
-        return None;
-    }
-    Some(Host::Unix(resolved))
 }
 
 /// `127.0.0.1:9000`, `[::1]:9000`, `app.internal:9000`.

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use crate::check::host::SiteName;
+use crate::check::socket::{self, Help};
 use crate::check::words::short;
 use crate::check::{Check, value};
 use crate::defaults;
@@ -10,9 +11,6 @@ use crate::file::{Node, Text, Value};
 use crate::finding::Code;
 use crate::model::{Listen, Mode};
 use crate::source::Span;
-
-/// Longest path of a Unix socket: `sun_path` has 108 bytes on Linux, one of them the end.
-pub(super) const MAX_SOCKET_PATH_BYTES: usize = 107;
 
 /// A listener with its place in the file.
 pub(super) struct Place {
@@ -188,21 +186,9 @@ fn misread(place: &str) -> (String, String) {
 }
 
 fn unix(check: &mut Check<'_>, path: &str, span: Span) -> Option<Listen> {
-    let resolved = check.resolve(span, path);
-    if path.is_empty() || path.ends_with('/') || path.contains(|c: char| c.is_control()) {
-        let help = "write \"unix:/run/rocknet/site.sock\"";
-        check.error(Code::BadValue, span, "`unix:` takes the path of a socket", help);
-        return None;
-    }
-    if resolved.as_os_str().len() > MAX_SOCKET_PATH_BYTES {
-        let message = format!("the path of a socket has at most {MAX_SOCKET_PATH_BYTES} bytes");
-        check.error(
-            Code::BadValue,
-            span,
-            message,
-            "put it into a folder with a short name, such as /run/rocknet",
-        );
-        return None;
-    }
-    Some(Listen::Unix(resolved))
+    let help = Help {
+        example: "write \"unix:/run/rocknet/site.sock\"",
+        shorter: "put it into a folder with a short name, such as /run/rocknet",
+    };
+    socket::path(check, "unix:", path, span, help).map(Listen::Unix)
 }

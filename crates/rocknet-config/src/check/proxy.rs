@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
 
-use crate::check::listen::MAX_SOCKET_PATH_BYTES;
 use crate::check::settings::OWN_FIELDS;
+use crate::check::socket::{self, Help};
 use crate::check::words::short;
 use crate::check::{Check, keys, path, value};
 use crate::file::{Node, Table, Value};
@@ -377,22 +377,12 @@ fn health(check: &mut Check<'_>, node: &Node) -> Option<Health> {
 }
 
 fn unix(check: &mut Check<'_>, path: &str, node: &Node) -> Option<Upstream> {
-    let resolved = check.resolve(node.span, path);
-    if path.is_empty() || path.ends_with('/') || path.contains(|c: char| c.is_control()) {
-        check.error(Code::BadValue, node.span, "`unix:` takes the path of a socket", EXAMPLE);
-        return None;
-    }
-    if resolved.as_os_str().len() > MAX_SOCKET_PATH_BYTES {
-        let message = format!("the path of a socket has at most {MAX_SOCKET_PATH_BYTES} bytes");
-        check.error(
-            Code::BadValue,
-            node.span,
-            message,
-            "have the server listen at a shorter one",
-        );
-        return None;
-    }
-    Some(Upstream::at(Host::Unix(resolved)))
+    let help = Help {
+        example: EXAMPLE,
+        shorter: "have the server listen at a shorter one",
+    };
+    let host = Host::Unix(socket::path(check, "unix:", path, node.span, help)?);
+    Some(Upstream::at(host))
 }
 
 /// What stands behind `http://`, or what to write instead.
