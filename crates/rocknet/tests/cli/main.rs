@@ -2,6 +2,7 @@
 
 mod commands;
 mod isolated;
+mod php_versions;
 mod program;
 mod running;
 mod trust;

@@ -87,7 +87,28 @@ impl Place {
 
     /// Starts a server and waits until it has told where it is.
     pub fn serve(&self, arguments: &[&str]) -> Server {
-        let mut command = self.command(arguments);
+        Place::started(self.command(arguments))
+    }
+
+    /// As [`Place::serve`], by a program that becomes it once something is prepared.
+    pub fn serve_by(&self, program: &[&str], arguments: &[&str]) -> Server {
+        let itself = self.command(arguments);
+        let mut command = Command::new(program[0]);
+        command
+            .args(&program[1..])
+            .arg(itself.get_program())
+            .args(itself.get_args());
+        for (name, value) in itself.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        command.current_dir(self.path());
+        Place::started(command)
+    }
+
+    fn started(mut command: Command) -> Server {
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

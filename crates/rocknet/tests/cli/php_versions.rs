@@ -1,0 +1,77 @@
+//! Two versions of PHP side by side. A system has one of them mostly, so the other is a stand-in: the same program by another
+//! name, told to call itself something else.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use crate::program::Place;
+
+/// Puts what is named first where programs of a later version would be, seen by nobody else, and becomes the rest.
+const BESIDE: &str =
+    "mount -t tmpfs none /usr/local/sbin && cp \"$1\" /usr/local/sbin/php-fpm8.9 && shift && exec \"$@\"";
+
+#[test]
+fn each_place_has_the_version_it_names() {
+    let real = Path::new("/usr/sbin/php-fpm8.2");
+    if !real.is_file() || !rustix::process::geteuid().is_root() {
+        eprintln!("SKIPPED: it takes php8.2-fpm, and root for a mount of its own");
+        return;
+    }
+    // Each in a place of its own, by what it is called there.
+    let config = |new: &str, newest: &str, major: &str| {
+        let route = |name: &str, php: &str| format!("[site.default.route.\"/{name}/*\"]\nphp = \"{php}\"\n");
+        let routes = [route("new", new), route("newest", newest), route("major", major)].concat();
+        let site = "[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\nphp = \"8.2\"\n";
+        format!("[server]\nworkers = 1\nstate = \"state\"\n{site}{routes}")
+    };
+    let script = "<?php echo 'PHP', ini_get('error_append_string'), ' ', posix_getppid();";
+    let place = Place::new(&[
+        ("www/old/a.php", script),
+        ("www/new/a.php", script),
+        ("www/newest/a.php", script),
+        ("www/major/a.php", script),
+        (
+            "stand-in",
+            "#!/bin/sh\nexec /usr/sbin/php-fpm8.2 -d error_append_string=8.9 \"$@\"\n",
+        ),
+        ("rocknet.toml", &config("8.9", "auto", "8")),
+    ]);
+    let open = |path: &Path| fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    open(place.path());
+    let stand_in = place.path().join("stand-in");
+    open(&stand_in);
+    let server = place.serve_by(
+        &[
+            "unshare",
+            "--mount",
+            "sh",
+            "-c",
+            BESIDE,
+            "sh",
+            stand_in.to_str().unwrap(),
+        ],
+        &["run", "-c", "rocknet.toml"],
+    );
+    // What it calls itself, and the process that is its master.
+    let asked = |name: &str| {
+        let answer = server.get(&format!("/{name}/a.php"));
+        let text = answer.split("\r\n\r\n").nth(1).unwrap_or_default();
+        let (version, master) = text.split_once(' ').unwrap_or_else(|| panic!("{answer}"));
+        (version.to_owned(), master.to_owned())
+    };
+    let (old, new) = (asked("old"), asked("new"));
+    assert_eq!((old.0.as_str(), new.0.as_str()), ("PHP", "PHP8.9"));
+    assert_ne!(old.1, new.1, "each has a master of its own");
+    // The newest of all, and the newest 8, is the very same one.
+    assert_eq!((asked("newest"), asked("major")), (new.clone(), new));
+    // One that nobody names any more ends, and the other goes on.
+    place.write("rocknet.toml", &config("8.2", "8.2", "8.2"));
+    server.signal(rustix::process::Signal::HUP);
+    server.logged("is reloaded");
+    for name in ["old", "new", "newest", "major"] {
+        assert_eq!(asked(name), old, "{name}");
+    }
+    server.signal(rustix::process::Signal::TERM);
+    assert_eq!(server.ended(), Some(0));
+}
