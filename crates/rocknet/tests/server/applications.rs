@@ -424,3 +424,21 @@ fn connections_that_are_kept_starve_nobody() {
         assert!(client.join().expect("a client"), "somebody was left waiting");
     }
 }
+
+#[test]
+fn a_connection_that_one_worker_has_kept_serves_another() {
+    let folder = folder();
+    let _peer = peer("fastcgi", &folder, mirror);
+    let keys = site("fastcgi = { to = \"unix:app.sock\", keep = 8 }");
+    let server = Running::start(
+        folder,
+        &format!("[server]\nworkers = 3\nevents = {{ wait = \"20ms\" }}\n{keys}"),
+    );
+    // The kernel spreads connections over the workers; a client that stays keeps each of them awake.
+    let mut stays: Vec<_> = (0..12).map(|_| server.connect()).collect();
+    for _ in 0..20 {
+        for client in &mut stays {
+            assert_eq!(client.get("/x").status, 200);
+        }
+    }
+}

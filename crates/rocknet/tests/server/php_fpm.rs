@@ -158,6 +158,26 @@ fn scripts_run() {
 }
 
 #[test]
+fn more_clients_than_processes_take_turns() {
+    let folder = folder();
+    let _fpm = Fpm::start(&folder);
+    let server = Running::site(folder, &format!("{PHP}\nlimits = {{ answer_timeout = \"15s\" }}"));
+    let address = server.address();
+    // Were connections kept whoever waits, those that two of them hold would serve nobody else.
+    let clients: Vec<_> = (0..8)
+        .map(|_| {
+            thread::spawn(move || {
+                let mut client = super::support::Client::to(address);
+                (0..40).all(|_| client.get("/").status == 200)
+            })
+        })
+        .collect();
+    for client in clients {
+        assert!(client.join().expect("a client"), "somebody was left waiting");
+    }
+}
+
+#[test]
 fn content_arrives() {
     let folder = folder();
     let _fpm = Fpm::start(&folder);

@@ -81,7 +81,7 @@ async fn try_answer(
         backend.begin(now_ms(), application.rules);
         if let Some(connected) = (repeatable && application.keep > 0).then(|| backend.kept()).flatten() {
             deadline.set(ticks);
-            let conversation = Conversation::by_records(connected, asked.clone(), complaints());
+            let conversation = Conversation::by_records(worker, connected, asked.clone(), complaints());
             let conversation = conversation.kept_by(backend, application.keep);
             match conversation.hold(Source::Here(Vec::new()), &deadline, ticks).await {
                 Err(Trouble::Unheard) => {}
@@ -109,12 +109,12 @@ async fn try_answer(
     deadline.set(ticks);
     let (conversation, line) = match application.protocol {
         Protocol::FastCgi => (
-            Conversation::by_records(connected, asked, complaints())
+            Conversation::by_records(worker, connected, asked, complaints())
                 .kept_by(application.member(number), application.keep),
             StatusLine::Refused,
         ),
         Protocol::Scgi | Protocol::Uwsgi => (
-            Conversation::plain(connected, asked, u64::MAX, complaints()),
+            Conversation::plain(worker, connected, asked, u64::MAX, complaints()),
             StatusLine::Allowed,
         ),
     };

@@ -138,7 +138,7 @@ async fn try_answer(worker: &Rc<Worker>, exchange: Exchange, site: &str) -> Resu
         unheard: None,
         place: Taken::Process(permit),
     };
-    let conversation = Conversation::plain(connected, Vec::new(), MAX_OUTPUT, complaints);
+    let conversation = Conversation::plain(worker, connected, Vec::new(), MAX_OUTPUT, complaints);
     let conversation = conversation.hold(source, &deadline, ticks).await?;
     Ok(gateway_answer::response(
         conversation,

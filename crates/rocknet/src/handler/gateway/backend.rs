@@ -213,7 +213,7 @@ impl Backend {
         if oldest.is_some_and(|since| now.saturating_sub(since) >= UNHEARD_MS) {
             return;
         }
-        let Ok(idle) = socket.rest() else { return };
+        let Some(idle) = socket.rest() else { return };
         let mut all = lock(&self.idle);
         if all.len() < most {
             all.push_back((idle, now));

@@ -3,6 +3,7 @@
 
 use std::future::poll_fn;
 use std::io;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -14,9 +15,8 @@ use super::backend::{Backend, Connected};
 use super::complaints::Complaints;
 use super::trouble::Trouble;
 use crate::exchange::RequestContent;
+use crate::worker::Worker;
 
-/// Bytes received at once: a page in a few reads, held only while a request is under way.
-const INPUT: usize = 16 * 1024;
 /// Bytes of an answer that are held while its request is still being sent. A script that says more before it has read its
 /// content gets no more of it: the answer has to begin, and behind its beginning no content is taken.
 const MAX_AHEAD: usize = 2 * HEAD_LIMIT;
@@ -33,6 +33,7 @@ pub enum Source {
 }
 
 pub struct Conversation {
+    worker: Rc<Worker>,
     /// Taken when it is kept for another.
     connected: Option<Connected>,
     /// Who keeps it, beside how many others.
@@ -43,7 +44,6 @@ pub struct Conversation {
     /// Client's content that is still to come.
     content: Option<RequestContent>,
     framing: Framing,
-    input: Box<[u8]>,
     /// The answer as far as nobody has taken it, its head included until that is complete.
     answer: Vec<u8>,
     head: Option<usize>,
@@ -92,9 +92,14 @@ enum Asking {
 
 impl Conversation {
     /// `request`: its records, all but the content.
-    pub fn by_records(connected: Connected, request: Vec<u8>, complaints: Complaints) -> Conversation {
+    pub fn by_records(
+        worker: &Rc<Worker>,
+        connected: Connected,
+        request: Vec<u8>,
+        complaints: Complaints,
+    ) -> Conversation {
         let framing = Framing::Records(fastcgi::Response::new());
-        Conversation::new(connected, request, framing, complaints)
+        Conversation::new(worker, connected, request, framing, complaints)
     }
 
     /// Has the connection kept behind the answer, for another request: the application was asked to leave it open.
@@ -104,20 +109,32 @@ impl Conversation {
     }
 
     /// `request`: what goes before the content. The answer has at most `room` bytes.
-    pub fn plain(connected: Connected, request: Vec<u8>, room: u64, complaints: Complaints) -> Conversation {
-        let is_over = false;
-        Conversation::new(connected, request, Framing::Plain { room, is_over }, complaints)
+    pub fn plain(
+        worker: &Rc<Worker>,
+        connected: Connected,
+        request: Vec<u8>,
+        room: u64,
+        complaints: Complaints,
+    ) -> Conversation {
+        let framing = Framing::Plain { room, is_over: false };
+        Conversation::new(worker, connected, request, framing, complaints)
     }
 
-    fn new(connected: Connected, request: Vec<u8>, framing: Framing, complaints: Complaints) -> Conversation {
+    fn new(
+        worker: &Rc<Worker>,
+        connected: Connected,
+        request: Vec<u8>,
+        framing: Framing,
+        complaints: Complaints,
+    ) -> Conversation {
         Conversation {
+            worker: Rc::clone(worker),
             connected: Some(connected),
             keeper: None,
             sending: request,
             sent: 0,
             content: None,
             framing,
-            input: vec![0; INPUT].into_boxed_slice(),
             answer: Vec::new(),
             head: None,
             heard: false,
@@ -234,10 +251,13 @@ impl Conversation {
         let Some(connected) = &mut self.connected else {
             return Poll::Ready(Err(Trouble::Silent));
         };
-        while let Poll::Ready(Ok(length @ 1..)) = connected.socket.poll_complaint(context, &mut self.input) {
-            self.complaints.add(&self.input[..length]);
+        let worker = Rc::clone(&self.worker);
+        let mut input = worker.upstreams.input.borrow_mut();
+        let input = &mut input.ready().bytes;
+        while let Poll::Ready(Ok(length @ 1..)) = connected.socket.poll_complaint(context, input) {
+            self.complaints.add(&input[..length]);
         }
-        let received = match connected.socket.poll_read(context, &mut self.input) {
+        let received = match connected.socket.poll_read(context, input) {
             Poll::Pending => return Poll::Pending,
             Poll::Ready(received) => received,
         };
@@ -251,7 +271,7 @@ impl Conversation {
         self.heard = true;
         connected.unheard = None;
         let before = self.answer.len();
-        if let Err(trouble) = self.read(length) {
+        if let Err(trouble) = self.read(&input[..length]) {
             self.spoilt = true;
             // What is complete is passed on: that there is more behind it spoils the connection, not the answer.
             if !self.is_over() {
@@ -281,18 +301,18 @@ impl Conversation {
         }
     }
 
-    fn read(&mut self, length: usize) -> Result<(), Trouble> {
+    fn read(&mut self, input: &[u8]) -> Result<(), Trouble> {
         let records = match &mut self.framing {
             Framing::Records(records) => records,
             Framing::Plain { room, .. } => {
-                *room = room.checked_sub(length as u64).ok_or(Trouble::TooMuch)?;
-                self.answer.extend_from_slice(&self.input[..length]);
+                *room = room.checked_sub(input.len() as u64).ok_or(Trouble::TooMuch)?;
+                self.answer.extend_from_slice(input);
                 return Ok(());
             }
         };
         let mut at = 0;
-        while at < length {
-            let rest = &self.input[at..length];
+        while at < input.len() {
+            let rest = &input[at..];
             let received = records.receive(rest).map_err(Trouble::Records)?;
             match received.event {
                 Event::Stdout(place) => self.answer.extend_from_slice(&rest[place]),

@@ -3,6 +3,7 @@
 use std::io::{self, ErrorKind, Read};
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::thread::{self, ThreadId};
 
 use rocknet_config::model::Host;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -17,10 +18,11 @@ pub enum Socket {
     Program(Box<Program>),
 }
 
-/// One that nobody uses, which belongs to no worker.
-pub enum Idle {
-    Unix(std::os::unix::net::UnixStream),
-    Tcp(std::net::TcpStream),
+/// One that nobody uses. It stays with the loop of the worker that used it last, which costs that worker nothing when it is
+/// wanted again; any other may take it over.
+pub struct Idle {
+    socket: Socket,
+    thread: ThreadId,
 }
 
 impl Socket {
@@ -79,32 +81,51 @@ impl Socket {
         }
     }
 
-    pub fn rest(self) -> io::Result<Idle> {
+    /// Puts it aside; a program, which serves one request, is left to end.
+    pub fn rest(self) -> Option<Idle> {
         match self {
-            Socket::Unix(stream) => stream.into_std().map(Idle::Unix),
-            Socket::Tcp(stream) => stream.into_std().map(Idle::Tcp),
             Socket::Program(mut program) => {
                 program.process.leave();
-                Err(ErrorKind::Unsupported.into())
+                None
             }
+            socket => Some(Idle {
+                socket,
+                thread: thread::current().id(),
+            }),
         }
     }
 }
 
 impl Idle {
     /// On the worker's own loop; `None` where the other side has closed it meanwhile, or said what nobody asked.
-    pub fn wake(mut self) -> Option<Socket> {
+    pub fn wake(self) -> Option<Socket> {
         let mut byte = [0];
-        let read = match &mut self {
-            Idle::Unix(stream) => stream.read(&mut byte),
-            Idle::Tcp(stream) => stream.read(&mut byte),
-        };
-        if read.err()?.kind() != ErrorKind::WouldBlock {
-            return None;
+        if self.thread == thread::current().id() {
+            // Where the loop has heard nothing, this asks nobody.
+            let read = match &self.socket {
+                Socket::Unix(stream) => stream.try_read(&mut byte),
+                Socket::Tcp(stream) => stream.try_read(&mut byte),
+                Socket::Program(_) => return None,
+            };
+            return is_quiet(read).then_some(self.socket);
         }
-        match self {
-            Idle::Unix(stream) => UnixStream::from_std(stream).ok().map(Socket::Unix),
-            Idle::Tcp(stream) => TcpStream::from_std(stream).ok().map(Socket::Tcp),
+        match self.socket {
+            Socket::Unix(stream) => {
+                let mut stream = stream.into_std().ok()?;
+                let is_quiet = is_quiet(stream.read(&mut byte));
+                is_quiet.then(|| UnixStream::from_std(stream).ok().map(Socket::Unix))?
+            }
+            Socket::Tcp(stream) => {
+                let mut stream = stream.into_std().ok()?;
+                let is_quiet = is_quiet(stream.read(&mut byte));
+                is_quiet.then(|| TcpStream::from_std(stream).ok().map(Socket::Tcp))?
+            }
+            Socket::Program(_) => None,
         }
     }
+}
+
+/// Nothing has come, and the connection has not ended.
+fn is_quiet(read: io::Result<usize>) -> bool {
+    read.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
 }

@@ -29,9 +29,9 @@ use crate::worker::Worker;
 
 pub use self::script::Script;
 
-/// Connections at rest to one php-fpm: less than the five processes that it has where nobody says otherwise, so that some
-/// are left for its other clients.
-const MAX_IDLE: usize = 4;
+/// Connections at rest to one php-fpm: as many as a busy second leaves behind. Each holds a process, but gives it back to
+/// whoever wants a new connection, and is closed when nobody has used it for a second.
+const MAX_IDLE: usize = 32;
 /// Longest wait for a connection: a server that is full has a place in that time, or is too slow for those who ask.
 const CONNECT: Duration = Duration::from_secs(3);
 
@@ -103,7 +103,7 @@ async fn try_answer(
     let repeatable = matches!(view.method, Method::Get | Method::Head) && !has_length && length.is_none();
     let complaints = || Complaints::new("PHP", site, &script.name);
     if let Some(connected) = repeatable.then(|| backend.kept()).flatten() {
-        let conversation = Conversation::by_records(connected, records.clone(), complaints());
+        let conversation = Conversation::by_records(worker, connected, records.clone(), complaints());
         let conversation = conversation.kept_by(backend, MAX_IDLE);
         match conversation.hold(Source::Here(Vec::new()), &deadline, ticks).await {
             Err(Trouble::Unheard) => {}
@@ -111,7 +111,7 @@ async fn try_answer(
         }
     }
     let connected = backend.connect(&worker.wheel, CONNECT, true).await?;
-    let conversation = Conversation::by_records(connected, records, complaints()).kept_by(backend, MAX_IDLE);
+    let conversation = Conversation::by_records(worker, connected, records, complaints()).kept_by(backend, MAX_IDLE);
     let conversation = conversation.hold(source, &deadline, ticks).await?;
     answer::response(conversation, view.method, StatusLine::Refused)
 }

@@ -27,7 +27,7 @@ pub struct Pool {
     /// The state of the dice by which servers are drawn; 0 until they are thrown.
     dice: Cell<u64>,
     /// Where answers are received, one at a time; made when the first one comes.
-    pub(super) input: RefCell<Input>,
+    pub(in crate::handler) input: RefCell<Input>,
 }
 
 #[derive(Default)]
