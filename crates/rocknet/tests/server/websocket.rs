@@ -281,6 +281,38 @@ fn other_versions_of_http_are_not_gone_over_to() {
 }
 
 #[test]
+fn an_upstream_that_takes_nothing_is_given_up() {
+    let upstream = Upstream::start(|asked, stream| {
+        let _ = echo_head(asked, stream);
+        // It is there, and reads nothing, until the other side has broken off.
+        while matches!(stream.take_error(), Ok(None)) {
+            std::thread::yield_now();
+        }
+        Next::Close
+    });
+    let folder = Folder::with(&[("www/index.html", "a page")]);
+    let text = format!(
+        "{SERVER}[limits]\nsend_stall = \"200ms\"\n[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n{}\n",
+        upstream.key()
+    );
+    let server = Running::start(folder, &text);
+    let mut client = server.connect();
+    upgrade(&mut client, "websocket", &[&format!("Sec-WebSocket-Key: {KEY}")]).expect("an upgrade", 101, &[]);
+    // More than all buffers on the way hold.
+    client.send_anyway(vec![b'x'; 64 << 20]);
+    no_tunnel_is_left(&server);
+}
+
+#[track_caller]
+fn no_tunnel_is_left(server: &Running) {
+    let started = std::time::Instant::now();
+    while server.server().status().tunnels_open > 0 {
+        assert!(started.elapsed() < super::support::DEADLINE, "still there");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
 fn either_side_may_vanish() {
     let upstream = Upstream::start(|asked, stream| {
         let _ = echo_head(asked, stream);
@@ -299,11 +331,7 @@ fn either_side_may_vanish() {
     let mut client = server.connect();
     assert_eq!(upgrade(&mut client, "other", &[]).status, 101);
     drop(client);
-    let started = std::time::Instant::now();
-    while server.server().status().tunnels_open > 0 {
-        assert!(started.elapsed() < super::support::DEADLINE, "still there");
-        std::thread::yield_now();
-    }
+    no_tunnel_is_left(&server);
 }
 
 fn echo_head(asked: &Asked, stream: &mut TcpStream) -> std::io::Result<()> {

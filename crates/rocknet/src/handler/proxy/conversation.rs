@@ -147,6 +147,10 @@ impl Conversation {
         self.connection.take()
     }
 
+    pub fn worker(&self) -> &Worker {
+        &self.worker
+    }
+
     /// What has come of the content and was not taken yet.
     pub fn take_pending(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.answer.pending)

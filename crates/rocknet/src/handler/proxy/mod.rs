@@ -24,6 +24,7 @@ mod group;
 mod mirror;
 mod pool;
 mod request;
+mod stall;
 mod sticky;
 mod switch;
 mod target;

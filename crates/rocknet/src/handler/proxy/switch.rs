@@ -15,6 +15,7 @@ use rocknet_proto::method::Method;
 use rocknet_proto::request::Request;
 
 use super::conversation::Conversation;
+use super::stall::Watched;
 use crate::tunnel::{Scratch, Splice, Tunnel};
 
 /// What an upstream is asked to go over to.
@@ -116,7 +117,7 @@ fn base64(bytes: &[u8]) -> Vec<u8> {
 
 /// The upstream's end of a tunnel.
 pub struct Joined {
-    splice: Splice<Stream>,
+    splice: Splice<Watched<Stream>>,
     /// What was held for the request is held for the tunnel.
     _conversation: Conversation,
 }
@@ -125,8 +126,10 @@ impl Joined {
     /// `None`: the connection has gone meanwhile.
     pub fn new(mut conversation: Conversation) -> Option<Joined> {
         let connection = conversation.take_connection()?;
+        let worker = conversation.worker();
+        let link = Watched::new(connection.link, &worker.wheel, worker.view().ticks.send);
         Some(Joined {
-            splice: Splice::new(connection.link, connection.unread),
+            splice: Splice::new(link, connection.unread),
             _conversation: conversation,
         })
     }

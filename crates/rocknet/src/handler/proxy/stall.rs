@@ -1,0 +1,161 @@
+//! A link that is given up when its peer takes nothing for too long: clients are watched by their protocol, upstreams here.
+
+use std::io::{self, ErrorKind};
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use rocknet_io::link::{Link, Received};
+use rocknet_io::queue::SendQueue;
+use rocknet_io::wheel::{Deadline, Wheel};
+
+pub struct Watched<L> {
+    link: L,
+    wheel: Rc<Wheel>,
+    /// Ticks in which something has to move.
+    ticks: u32,
+    /// There while something waits to leave: a tunnel in which nothing flows holds no deadline.
+    stall: Option<Box<Stall>>,
+}
+
+struct Stall {
+    deadline: Deadline,
+    /// What the peer had not acknowledged when the time began.
+    in_flight: u64,
+}
+
+impl<L: Link> Watched<L> {
+    pub fn new(link: L, wheel: &Rc<Wheel>, ticks: u32) -> Watched<L> {
+        Watched {
+            link,
+            wheel: Rc::clone(wheel),
+            ticks,
+            stall: None,
+        }
+    }
+
+    /// Something did not leave. Whether the peer has had its time.
+    fn is_over(&mut self, context: &Context<'_>, has_moved: bool) -> bool {
+        let (link, wheel, ticks) = (&self.link, &self.wheel, self.ticks);
+        let begin = |deadline: &Deadline| {
+            deadline.set(ticks);
+            link.in_flight()
+        };
+        let stall = self.stall.get_or_insert_with(|| {
+            let deadline = wheel.deadline();
+            let in_flight = begin(&deadline);
+            Box::new(Stall { deadline, in_flight })
+        });
+        if has_moved {
+            stall.in_flight = begin(&stall.deadline);
+        }
+        if !stall.deadline.poll_past(context.waker()) {
+            return false;
+        }
+        // A slow peer takes what the kernel holds for it long before there is room for more.
+        let before = stall.in_flight;
+        stall.in_flight = begin(&stall.deadline);
+        stall.in_flight >= before || stall.deadline.poll_past(context.waker())
+    }
+}
+
+impl<L: Link> Link for Watched<L> {
+    #[inline]
+    fn poll_recv<'b>(&mut self, context: &mut Context<'_>, buffer: &'b mut [u8]) -> Poll<io::Result<Received<'b>>> {
+        self.link.poll_recv(context, buffer)
+    }
+
+    #[inline]
+    fn poll_send(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> Poll<io::Result<()>> {
+        let before = queue.len();
+        let sent = self.link.poll_send(context, queue);
+        if sent.is_ready() {
+            self.stall = None;
+            return sent;
+        }
+        match self.is_over(context, queue.len() < before) {
+            true => Poll::Ready(Err(ErrorKind::TimedOut.into())),
+            false => Poll::Pending,
+        }
+    }
+
+    fn send_together(&mut self, queue: &mut SendQueue) -> bool {
+        self.link.send_together(queue)
+    }
+
+    fn take_unsent(&mut self) -> Option<Vec<u8>> {
+        self.link.take_unsent()
+    }
+
+    fn flush(&mut self) {
+        self.link.flush();
+    }
+
+    fn shut_down(&mut self) -> io::Result<()> {
+        self.link.shut_down()
+    }
+
+    fn reset(&mut self) {
+        self.link.reset();
+    }
+
+    fn finish(&mut self) {
+        self.link.finish();
+    }
+
+    fn keep_alive(&mut self) {
+        self.link.keep_alive();
+    }
+
+    fn in_flight(&self) -> u64 {
+        self.link.in_flight()
+    }
+
+    fn sends_files(&self) -> bool {
+        self.link.sends_files()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+    use std::time::Duration;
+
+    use rocknet_io::sim;
+
+    use super::*;
+
+    #[test]
+    fn who_takes_nothing_is_given_up_and_who_takes_a_little_is_not() {
+        let wheel = Wheel::new(Duration::from_millis(10), 4);
+        let (link, peer) = sim::pipe();
+        let mut watched = Watched::new(link, &wheel, 3);
+        let mut context = Context::from_waker(Waker::noop());
+        let mut queue = SendQueue::default();
+        queue.push_owned(vec![b'x'; 100_000].into());
+        peer.take(10);
+        for _ in 0..5 {
+            // Just in time, again and again.
+            assert!(watched.poll_send(&mut context, &mut queue).is_pending());
+            wheel.advance();
+            wheel.advance();
+            peer.take(10);
+        }
+        assert!(watched.poll_send(&mut context, &mut queue).is_pending());
+        let given_up = (0..5).find_map(|ticks| {
+            wheel.advance();
+            let polled = watched.poll_send(&mut context, &mut queue);
+            polled.is_ready().then_some((ticks, polled))
+        });
+        let Some((ticks, Poll::Ready(Err(error)))) = given_up else {
+            panic!("it is waited for");
+        };
+        assert_eq!((ticks, error.kind()), (2, ErrorKind::TimedOut));
+        // What leaves whole begins anew.
+        peer.take_all();
+        assert!(matches!(
+            watched.poll_send(&mut context, &mut queue),
+            Poll::Ready(Ok(()))
+        ));
+        assert!(watched.stall.is_none());
+    }
+}
