@@ -11,6 +11,7 @@ use super::peers::Setting;
 use super::row::Page;
 use super::server::{Server, free_port};
 use super::timed::median;
+use super::upstreams::Upstreams;
 use crate::Failure;
 use serde::Serialize;
 use std::any::Any;
@@ -51,10 +52,12 @@ pub(super) struct Started {
     pub port: u16,
     pub scratch: PathBuf,
     milliseconds: f64,
+    _upstreams: Upstreams,
 }
 
 pub(super) fn start_one(run: &Run, lane: &Lane, wrapper: &[&str]) -> Result<Started, Failure> {
     let scratch = run.site.scratch(lane.name)?;
+    let upstreams = Upstreams::start(&run.site, lane.variant, Page::Hello)?;
     let port = free_port()?;
     let setting = Setting {
         port,
@@ -64,7 +67,7 @@ pub(super) fn start_one(run: &Run, lane: &Lane, wrapper: &[&str]) -> Result<Star
         variant: lane.variant,
         scheme: lane.scheme,
         version: lane.version,
-        upstreams: &[],
+        upstreams: &upstreams.ports,
     };
     let launch = lane.peer.configure(&setting)?;
     let begin = Instant::now();
@@ -79,6 +82,7 @@ pub(super) fn start_one(run: &Run, lane: &Lane, wrapper: &[&str]) -> Result<Star
         port,
         scratch,
         milliseconds,
+        _upstreams: upstreams,
     })
 }
 

@@ -36,10 +36,21 @@ pub fn create_lists(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The slowest hundredth of answers of a route, with and without a flood on another.
+/// The slowest hundredth of answers of a route, with and without a flood on another, where both wait for threads.
 pub fn listings(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
     let note = "Listings of two folders of 1,000 files, each made anew: two clients ask for one of them, alone and while 32 ask \
                 for the other; medians of three rounds.";
+    flooded(run, lanes, note)
+}
+
+/// The same where both wait for a server behind.
+pub fn queue(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
+    let note = "Two routes are passed on to one server that takes 2 ms for an answer and is asked for eight at once: two clients \
+                ask for one of them, alone and while 32 ask for the other; medians of three rounds.";
+    flooded(run, lanes, note)
+}
+
+fn flooded(run: &Run, lanes: &[Lane], note: &'static str) -> Result<Table, Failure> {
     let rounds = if run.quick { 1 } else { ROUNDS };
     let columns = [
         "p99 alone, ms",

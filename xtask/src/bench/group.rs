@@ -7,6 +7,7 @@ pub mod io;
 pub mod priority;
 pub mod proxy;
 pub mod tls;
+pub mod websocket;
 
 use super::goals::Goal;
 use super::row::Row;
@@ -29,6 +30,7 @@ pub const ALL: &[Group] = &[
     priority::GROUP,
     proxy::GROUP,
     controllers::GROUP,
+    websocket::GROUP,
 ];
 
 #[cfg(test)]

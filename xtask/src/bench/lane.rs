@@ -32,9 +32,15 @@ pub enum Variant {
     },
     /// Everything is passed on to so many servers.
     Proxied(u32),
-    /// A controller gives the small page.
+    /// Everything is passed on to a server that sends back what comes through a tunnel.
+    Tunnels,
+    /// Two routes are passed on to one slow server that takes few requests at once; `ranked`: of high and low priority.
+    Queued {
+        ranked: bool,
+    },
+    /// A controller gives the small page, by the setting that says where it runs.
     Controller {
-        run_on: &'static str,
+        runs: &'static str,
     },
 }
 
@@ -68,6 +74,8 @@ pub const FLOOR_URING: Lane = Lane {
     holds: Some("anon_inode:[io_uring]"),
     ..plain(&floor::URING)
 };
+pub const FLOOR_TUNNEL: Lane = plain(&floor::TUNNEL);
+pub const FLOOR_SLOW: Lane = plain(&floor::SLOW);
 pub const FLOOR_FILE: Lane = plain(&floor::FILE);
 pub const FLOOR_H2: Lane = http2(plain(&floor::H2));
 pub const ROCKNET: Lane = plain(&rocknet::PEER);
@@ -147,6 +155,7 @@ impl Variant {
     pub fn upstreams(self) -> u32 {
         match self {
             Self::Proxied(count) => count,
+            Self::Tunnels | Self::Queued { .. } => 1,
             _ => 0,
         }
     }
@@ -155,7 +164,7 @@ impl Variant {
     pub fn host(self) -> Option<String> {
         match self {
             Self::Sites(count) | Self::Certificates(count) => Some(site_name(count / 2)),
-            Self::Plain | Self::AccessLog | Self::Listings { .. } | Self::Proxied(_) | Self::Controller { .. } => None,
+            _ => None,
         }
     }
 }

@@ -2,12 +2,12 @@
 
 mod said;
 
-use super::LOAD_CORE;
+use super::{LOAD_CORE, tunnels};
 use crate::Failure;
 use crate::command::{find, shown};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// One way to load a server.
 pub enum Load {
@@ -24,6 +24,13 @@ pub enum Load {
         connections: u32,
         /// At once on each connection.
         streams: u32,
+    },
+    /// Messages of so many bytes of content, each sent when all before it have come back.
+    Echo {
+        tunnels: u32,
+        size: u32,
+        /// Counts bytes instead of messages.
+        bulk: bool,
     },
     /// A connection at a time, each going on with the session of the one before, as a browser that comes back.
     Resume,
@@ -133,19 +140,20 @@ impl Load {
             Self::H2load { connections, .. } => *connections,
             Self::Wrk { connections, .. } => *connections,
             Self::Ab { concurrent, .. } => *concurrent,
+            Self::Echo { tunnels, .. } => *tunnels,
             Self::Resume => 1,
         }
     }
 
     pub fn counts_bytes(&self) -> bool {
-        matches!(self, Self::Wrk { bulk: true, .. })
+        matches!(self, Self::Wrk { bulk: true, .. } | Self::Echo { bulk: true, .. })
     }
 
     /// How often a round is begun again when the load generator itself fails: `ab` gives up for a single answer it did not see
     /// of a hundred thousand, `wrk` counts such an answer and goes on.
     pub fn retries(&self) -> usize {
         match self {
-            Self::Wrk { .. } | Self::H2load { .. } | Self::Resume => 0,
+            Self::Wrk { .. } | Self::H2load { .. } | Self::Echo { .. } | Self::Resume => 0,
             Self::Ab { .. } => 1,
         }
     }
@@ -198,6 +206,12 @@ impl Load {
                 }
                 command.arg(url);
                 count(&mut command, said::h2load)
+            }
+            Self::Echo { tunnels, size, .. } => {
+                let port = url.split([':', '/']).find_map(|part| part.parse().ok());
+                let seconds = if quick { SECONDS_QUICK } else { SECONDS };
+                let time = Duration::from_secs(seconds.into());
+                tunnels::echo(port.ok_or("a URL with a port")?, *tunnels, *size, time)
             }
             Self::Resume => {
                 let (address, path) = url

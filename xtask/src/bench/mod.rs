@@ -23,6 +23,7 @@ mod report;
 mod row;
 mod server;
 mod timed;
+mod tunnels;
 mod upstreams;
 
 use crate::command::{cargo, run as run_command};

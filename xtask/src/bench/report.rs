@@ -67,7 +67,9 @@ impl Results {
         // Each lane once; one setting changed is told by the lane's name.
         let mut lanes: Vec<Lane> = Vec::new();
         let all = group.rows.iter().flat_map(|row| row.lanes);
-        for lane in all.filter(|lane| matches!(lane.variant, Variant::Plain | Variant::Proxied(_)) && run.wants(lane)) {
+        for lane in all.filter(|lane| {
+            matches!(lane.variant, Variant::Plain | Variant::Proxied(_) | Variant::Tunnels) && run.wants(lane)
+        }) {
             if !lanes.iter().any(|known| known.name == lane.name) {
                 lanes.push(*lane);
             }

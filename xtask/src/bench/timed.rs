@@ -114,7 +114,7 @@ pub fn run(run: &Run, work: &Timed, lanes: &[Lane]) -> Result<Vec<Measured>, Fai
 fn start(run: &Run, work: &Timed, lane: Lane) -> Result<Contender, Failure> {
     let scratch = run.site.scratch(lane.name)?;
     run.site.file(work.page)?;
-    let upstreams = Upstreams::start(&run.site, lane.variant.upstreams(), work.page)?;
+    let upstreams = Upstreams::start(&run.site, lane.variant, work.page)?;
     let port = free_port()?;
     let setting = Setting {
         port,

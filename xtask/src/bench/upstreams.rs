@@ -2,7 +2,7 @@
 
 use super::LOAD_CORE;
 use super::content::{self, Site};
-use super::lane::{FLOOR, FLOOR_FILE, Lane};
+use super::lane::{FLOOR, FLOOR_FILE, FLOOR_SLOW, FLOOR_TUNNEL, Lane, Variant};
 use super::peers::Setting;
 use super::row::Page;
 use super::server::{Server, free_port};
@@ -15,11 +15,16 @@ pub struct Upstreams {
 }
 
 impl Upstreams {
-    /// Starts so many that answer with a page, and waits until each does.
-    pub fn start(site: &Site, count: u32, page: Page) -> Result<Self, Failure> {
-        let lane: Lane = if page == Page::Hello { FLOOR } else { FLOOR_FILE };
+    /// Starts those that a variant needs, which answer with a page, and waits until each does.
+    pub fn start(site: &Site, variant: Variant, page: Page) -> Result<Self, Failure> {
+        let lane: Lane = match (variant, page) {
+            (Variant::Tunnels, _) => FLOOR_TUNNEL,
+            (Variant::Queued { .. }, _) => FLOOR_SLOW,
+            (_, Page::Hello) => FLOOR,
+            _ => FLOOR_FILE,
+        };
         let (mut ports, mut servers) = (Vec::new(), Vec::new());
-        for number in 0..count {
+        for number in 0..variant.upstreams() {
             let scratch = site.scratch(&format!("upstream-{number}"))?;
             let port = free_port()?;
             let setting = Setting {

@@ -1,5 +1,5 @@
-//! What a controller costs: the same 13 bytes from a file, from a function on the thread of the connection, and from one in
-//! the pool.
+//! What a controller costs: the same 13 bytes from a file, from a function on the thread of the connection, from one in the pool,
+//! and from one in a process of its own.
 
 use super::Group;
 use crate::bench::counted;
@@ -19,15 +19,24 @@ pub const GROUP: Group = Group {
 
 const NETWORK: Lane = Lane {
     name: "rocknet-network",
-    variant: Variant::Controller { run_on: "network" },
+    variant: Variant::Controller {
+        runs: "run_on = \"network\"",
+    },
     ..ROCKNET
 };
 const WORKER: Lane = Lane {
     name: "rocknet-worker",
-    variant: Variant::Controller { run_on: "worker" },
+    variant: Variant::Controller {
+        runs: "run_on = \"worker\"",
+    },
     ..ROCKNET
 };
-const ALL: &[Lane] = &[ROCKNET, NETWORK, WORKER];
+const ISOLATED: Lane = Lane {
+    name: "rocknet-isolated",
+    variant: Variant::Controller { runs: "isolate = true" },
+    ..ROCKNET
+};
+const ALL: &[Lane] = &[ROCKNET, NETWORK, WORKER, ISOLATED];
 
 #[rustfmt::skip] // A table is read by its columns.
 const ROWS: &[Row] = &[

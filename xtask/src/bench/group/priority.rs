@@ -1,7 +1,7 @@
 //! What priorities are worth: a route beside another one that is flooded.
 
 use super::Group;
-use crate::bench::flood::listings;
+use crate::bench::flood::{listings, queue};
 use crate::bench::goals::Figure::Counted;
 use crate::bench::goals::{Goal, goal};
 use crate::bench::lane::{Lane, ROCKNET, Variant};
@@ -25,14 +25,32 @@ const WITHOUT: Lane = Lane {
     ..ROCKNET
 };
 
-const ROWS: &[Row] = &[count(
-    "Counted",
-    &[WITH, WITHOUT],
-    ("priority-listings", "p99 of a route beside a flooded one", listings),
-)];
+const QUEUED: Lane = Lane {
+    name: "rocknet",
+    variant: Variant::Queued { ranked: true },
+    ..ROCKNET
+};
+const QUEUED_WITHOUT: Lane = Lane {
+    name: "rocknet-without",
+    variant: Variant::Queued { ranked: false },
+    ..ROCKNET
+};
 
-const GOALS: &[Goal] = &[goal(
-    "p99 of a high route in a flood on a low one, ÷ alone",
-    2.0,
-    Counted("priority-listings", WITH.name, 2),
-)];
+#[rustfmt::skip] // A table is read by its columns.
+const ROWS: &[Row] = &[
+    count("Counted", &[WITH, WITHOUT], ("priority-listings", "p99 of a route beside a flooded one", listings)),
+    count("Counted", &[QUEUED, QUEUED_WITHOUT], ("priority-queue", "p99 of a route beside a flooded one, both passed on to one server", queue)),
+];
+
+const GOALS: &[Goal] = &[
+    goal(
+        "p99 of a high route in a flood on a low one, ÷ alone",
+        2.0,
+        Counted("priority-listings", WITH.name, 2),
+    ),
+    goal(
+        "the same of routes that share a server behind, ÷ alone",
+        2.0,
+        Counted("priority-queue", QUEUED.name, 2),
+    ),
+];

@@ -40,6 +40,27 @@ pub const URING: Peer = Peer {
     configure: configure_uring,
 };
 
+pub const TUNNEL: Peer = Peer {
+    name: "floor-tunnel",
+    settings: "the same loop; what comes after an agreed upgrade is sent back",
+    connections: NO_LIMIT,
+    find: || built("floor-tunnel"),
+    version: None,
+    configure: configure_tunnel,
+};
+
+pub const SLOW: Peer = Peer {
+    name: "floor-slow",
+    settings: "a thread for each connection; 13 constant bytes after 2 ms",
+    connections: NO_LIMIT,
+    find: || built("floor-slow"),
+    version: None,
+    configure: configure_slow,
+};
+
+/// Milliseconds that the slow server takes: as long as a query of a database.
+const SLOWNESS: &str = "2";
+
 /// Where the floor is built: a folder of its own, for it is a workspace of its own.
 pub fn target() -> PathBuf {
     repository::target().join("floor")
@@ -59,6 +80,16 @@ fn configure_h2(setting: &Setting<'_>) -> Result<Launch, Failure> {
 
 fn configure_uring(setting: &Setting<'_>) -> Result<Launch, Failure> {
     with_port("floor-uring", setting)
+}
+
+fn configure_tunnel(setting: &Setting<'_>) -> Result<Launch, Failure> {
+    with_port("floor-tunnel", setting)
+}
+
+fn configure_slow(setting: &Setting<'_>) -> Result<Launch, Failure> {
+    let mut launch = with_port("floor-slow", setting)?;
+    launch.arguments.push(SLOWNESS.into());
+    Ok(launch)
 }
 
 fn with_port(name: &str, setting: &Setting<'_>) -> Result<Launch, Failure> {

@@ -2,10 +2,14 @@
 
 use super::{Launch, Peer, Setting, user, write};
 use crate::Failure;
+use crate::bench::lane::Variant;
 use crate::command::find;
 
 /// It wants two descriptors for each, and does not start where the limit is lower.
 const CONNECTIONS: u32 = 4_000;
+
+/// Of those who keep tunnels open, in a row that needs the descriptors anyway.
+const TUNNELS: u32 = 9_900;
 
 pub const PEER: Peer = Peer {
     name: "haproxy",
@@ -21,16 +25,17 @@ fn configure(setting: &Setting<'_>) -> Result<Launch, Failure> {
     let servers: String = servers
         .map(|(number, port)| format!("  server s{number} 127.0.0.1:{port}\n"))
         .collect();
+    let is_tunnelled = setting.variant == Variant::Tunnels;
     let configuration = format!(
         "global
 {user}  nbthread 1
-  maxconn {CONNECTIONS}
+  maxconn {maxconn}
 defaults
   mode http
   timeout connect 3s
   timeout client 60s
   timeout server 60s
-  option http-keep-alive
+{tunnels}  option http-keep-alive
   http-reuse always
 frontend front
   bind 127.0.0.1:{port} backlog 4096
@@ -39,6 +44,8 @@ backend behind
   balance roundrobin
   option forwardfor
 {servers}",
+        maxconn = if is_tunnelled { TUNNELS } else { CONNECTIONS },
+        tunnels = if is_tunnelled { "  timeout tunnel 1h\n" } else { "" },
         user = user("  user haproxy\n  group haproxy\n"),
         port = setting.port,
     );

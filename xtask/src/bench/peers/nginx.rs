@@ -2,6 +2,7 @@
 
 use super::{CONNECTIONS, Launch, Peer, Setting, user, write};
 use crate::Failure;
+use crate::bench::lane::Variant;
 use crate::command::find;
 
 pub const STOCK: Peer = Peer {
@@ -77,11 +78,13 @@ fn configure(setting: &Setting<'_>, more: &str) -> Result<Launch, Failure> {
     });
     let http2 = if setting.is_http2() { " http2" } else { "" };
     let (upstreams, passing) = passing(setting);
+    // A tunnel is a connection on either side.
+    let connections = CONNECTIONS * if setting.variant == Variant::Tunnels { 2 } else { 1 };
     let text = Text {
         main: &format!(
             "worker_processes 1;
 worker_rlimit_nofile 40000;
-events {{ worker_connections {CONNECTIONS}; multi_accept on; }}
+events {{ worker_connections {connections}; multi_accept on; }}
 "
         ),
         http: &format!(
@@ -117,6 +120,7 @@ fn passing(setting: &Setting<'_>) -> (String, &'static str) {
         .iter()
         .map(|port| format!("    server 127.0.0.1:{port};\n"));
     let servers: String = servers.collect();
+    let is_tunnelled = setting.variant == Variant::Tunnels;
     let upstreams = format!(
         "  upstream behind {{
 {servers}    keepalive 128;
@@ -124,7 +128,14 @@ fn passing(setting: &Setting<'_>) -> (String, &'static str) {
   }}
 "
     );
-    let passing = "    location / {
+    let passing = match is_tunnelled {
+        true => UPGRADED,
+        false => PASSED,
+    };
+    (upstreams, passing)
+}
+
+const PASSED: &str = "    location / {
       proxy_pass http://behind;
       proxy_http_version 1.1;
       proxy_set_header Connection \"\";
@@ -134,8 +145,17 @@ fn passing(setting: &Setting<'_>) -> (String, &'static str) {
       proxy_set_header X-Forwarded-Host $host;
     }
 ";
-    (upstreams, passing)
-}
+
+/// As nginx's own manual has it for WebSocket.
+const UPGRADED: &str = "    location / {
+      proxy_pass http://behind;
+      proxy_http_version 1.1;
+      proxy_set_header Upgrade $http_upgrade;
+      proxy_set_header Connection upgrade;
+      proxy_set_header Host $host;
+      proxy_read_timeout 1h;
+    }
+";
 
 /// What one way to configure nginx adds to what both need, block by block.
 struct Text<'a> {

@@ -31,6 +31,9 @@ pub const WITH_HANDLER: Peer = Peer {
     configure: configure_with_handler,
 };
 
+/// Requests that a slow server takes at once: few, so that there is a queue.
+const AT_ONCE: u32 = 8;
+
 fn find() -> Option<PathBuf> {
     built("rocknet")
 }
@@ -121,12 +124,24 @@ fn configuration(setting: &Setting<'_>) -> Result<String, Failure> {
                 }
             }
         }
-        if let Variant::Controller { run_on } = setting.variant {
+        if let (Variant::Queued { ranked }, [upstream]) = (setting.variant, setting.upstreams) {
+            for name in ["high", "low"] {
+                let _ = write!(
+                    text,
+                    "[site.\":{port}\".route.\"/{name}/*\"]\n\
+                     proxy = {{ to = \"http://127.0.0.1:{upstream}\", connections = {AT_ONCE}, queue = \"10s\" }}\n"
+                );
+                if ranked {
+                    let _ = writeln!(text, "priority = \"{name}\"");
+                }
+            }
+        }
+        if let Variant::Controller { runs } = setting.variant {
             let library = controller(setting)?;
             let (library, page) = (library.display(), content::name(Page::Hello));
             let _ = write!(
                 text,
-                "[site.\":{port}\".route.\"/{page}\"]\ncontroller = \"{library}:hello\"\nrun_on = \"{run_on}\"\n"
+                "[site.\":{port}\".route.\"/{page}\"]\ncontroller = \"{library}:hello\"\n{runs}\n"
             );
         }
         if let Some(certificate) = setting.certificate()? {
@@ -171,7 +186,7 @@ mod tests {
             (Variant::AccessLog, Scheme::Http, Version::Http1, Page::Hello, 1),
             (Variant::Proxied(2), Scheme::Http, Version::Http1, Page::Hello, 1),
             (
-                Variant::Controller { run_on: "network" },
+                Variant::Controller { runs: "isolate = true" },
                 Scheme::Http,
                 Version::Http1,
                 Page::Hello,

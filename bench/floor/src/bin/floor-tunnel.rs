@@ -1,0 +1,86 @@
+//! `floor-tunnel PORT`: agrees to another protocol and sends back whatever comes; without that wish it answers with 13 bytes.
+
+use floor::{Answer, Found};
+use std::io;
+use std::os::fd::OwnedFd;
+
+const BODY: &[u8] = b"Hello, world!";
+/// The answer to the key that RFC 6455 §1.3 has for an example; the bench sends no other.
+const AGREED: &[u8] = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+    Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
+
+struct Echo {
+    reply: Vec<u8>,
+    output: Vec<u8>,
+}
+
+#[derive(Default)]
+struct State {
+    is_open: bool,
+    /// What the socket had no room for.
+    rest: Vec<u8>,
+}
+
+impl Answer for Echo {
+    type State = State;
+    const WAITS_FOR_ROOM: bool = true;
+
+    fn find(&mut self, state: &mut State, unread: &[u8]) -> io::Result<Found> {
+        self.output.clear();
+        if state.is_open {
+            self.output.extend_from_slice(unread);
+            return Ok(Found {
+                number: 1,
+                bytes: unread.len(),
+                last: false,
+            });
+        }
+        let found = Found::heads(unread)?;
+        let head = &unread[..found.bytes];
+        state.is_open = head.windows(10).any(|part| part.eq_ignore_ascii_case(b"\r\nupgrade:"));
+        for _ in 0..found.number {
+            self.output
+                .extend_from_slice(if state.is_open { AGREED } else { &self.reply });
+        }
+        Ok(found)
+    }
+
+    fn answer(&mut self, socket: &OwnedFd, state: &mut State, _: usize) -> io::Result<bool> {
+        if !state.rest.is_empty() {
+            state.rest.extend_from_slice(&self.output);
+            return Ok(false);
+        }
+        let sent = write(socket, &self.output)?;
+        state.rest.extend_from_slice(&self.output[sent..]);
+        Ok(state.rest.is_empty())
+    }
+
+    fn resume(&mut self, socket: &OwnedFd, state: &mut State) -> io::Result<bool> {
+        if !state.rest.is_empty() {
+            let sent = write(socket, &state.rest)?;
+            state.rest.drain(..sent);
+        }
+        Ok(state.rest.is_empty())
+    }
+}
+
+fn write(socket: &OwnedFd, bytes: &[u8]) -> io::Result<usize> {
+    match rustix::io::write(socket, bytes) {
+        Err(rustix::io::Errno::AGAIN) => Ok(0),
+        sent => Ok(sent?),
+    }
+}
+
+fn main() {
+    let Some(port) = std::env::args().nth(1).and_then(|port| port.parse().ok()) else {
+        eprintln!("usage: floor-tunnel PORT");
+        std::process::exit(2);
+    };
+    let mut reply = floor::head("text/html; charset=utf-8", BODY.len() as u64);
+    reply.extend_from_slice(BODY);
+    let output = Vec::new();
+    if let Err(error) = floor::serve(port, Echo { reply, output }) {
+        eprintln!("floor-tunnel: {error}");
+        std::process::exit(1);
+    }
+}
