@@ -30,6 +30,8 @@ pub struct Peer(Rc<RefCell<State>>);
 struct State {
     arriving: VecDeque<Arrival>,
     heard: Vec<u8>,
+    /// Steps in which something left: each would have been a system call.
+    steps: usize,
     /// Bytes that the peer still takes; without a bound if `None`.
     window: Option<usize>,
     /// Most bytes that leave in one step.
@@ -113,6 +115,11 @@ impl Peer {
     /// All that has come from the connection.
     pub fn heard(&self) -> Ref<'_, [u8]> {
         Ref::map(self.0.borrow(), |state| &state.heard[..])
+    }
+
+    /// In how many steps that came: each would have been a system call.
+    pub fn heard_in_steps(&self) -> usize {
+        self.0.borrow().steps
     }
 
     /// Forgets what was heard, and gives it.
@@ -214,6 +221,7 @@ impl Link for Sim {
                 return Poll::Pending;
             }
             let sent = copy_front(queue, room, &mut state.heard)?;
+            state.steps += 1;
             queue.advance(sent);
             if let Some(window) = &mut state.window {
                 *window -= sent;

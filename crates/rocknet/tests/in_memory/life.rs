@@ -155,6 +155,18 @@ fn a_worker_that_stops_answers_what_has_come_and_closes_the_idle() {
 }
 
 #[test]
+fn a_head_leaves_with_the_first_of_its_content() {
+    let world = World::new("").warm();
+    let mut client = world.connect();
+    client.peer.say(b"GET /stops HTTP/1.1\r\nHost: h\r\n\r\n");
+    client.settle();
+    let heard = client.heard();
+    assert!(heard.starts_with("HTTP/1.1 200 OK\r\n"), "{heard}");
+    assert_eq!(heard.matches("5\r\npiece\r\n").count(), 3, "{heard}");
+    assert_eq!(client.peer.heard_in_steps(), 3, "{heard}");
+}
+
+#[test]
 fn a_client_that_breaks_off_while_it_waits_ends_the_wait() {
     let world = World::new("").warm();
     for path in ["/silent", "/stops"] {

@@ -50,7 +50,7 @@ impl<L: Link> Connection<L> {
         let State::Waiting(waiting) = std::mem::replace(&mut self.state, State::Reading) else {
             return Poll::Ready(Ok(()));
         };
-        let output = &mut worker.buffers.borrow_mut().output;
+        let Buffers { input, output, .. } = &mut *worker.buffers.borrow_mut();
         match polled {
             Ok(Poll::Ready(Outcome::Response(response))) => {
                 self.respond(&worker, &view, *response, false, waiting.facts, output);
@@ -72,6 +72,10 @@ impl<L: Link> Connection<L> {
                 }
             }
             _ => self.panicked(&worker, &view, waiting.facts, output),
+        }
+        // The head waits for the first of the content, if that is there: one call sends both.
+        if let State::Feeding(_) = self.state {
+            return self.feed_into(context, &worker, &view, input, output);
         }
         Poll::Ready(self.send(context, output, &view))
     }
