@@ -97,10 +97,14 @@ impl Site {
         Ok(files)
     }
 
-    /// The file behind `page`, written when it is first asked for.
+    /// The file behind `page`, or the content that is posted there, written when it is first asked for.
     pub fn file(&self, page: Page) -> io::Result<PathBuf> {
+        let page = match page {
+            Page::Post(length) => Page::File(length),
+            other => other,
+        };
         let path = self.root().join(name(page));
-        if let Page::File(length) | Page::Post(length) = page
+        if let Page::File(length) = page
             && !path.exists()
         {
             fill(&path, length)?;

@@ -79,6 +79,14 @@ function request()
 end
 ";
 
+/// Posts a file, which stands in the place of `FILE`.
+const POST: &str = "\
+local file = assert(io.open([[FILE]], 'rb'))
+wrk.method = 'POST'
+wrk.body = file:read('*a')
+file:close()
+";
+
 /// Each request is for the next file. With the last answer wrk is told to end: it sleeps for its whole time otherwise.
 const SEQUENCE: &str = "\
 local ffi = require('ffi')
@@ -177,6 +185,11 @@ impl Load {
                 if *pipelined {
                     let script = scratch.join("pipeline.lua");
                     std::fs::write(&script, PIPELINE)?;
+                    command.arg("-s").arg(script);
+                }
+                if let Some(content) = content {
+                    let script = scratch.join("post.lua");
+                    std::fs::write(&script, POST.replace("FILE", &content.display().to_string()))?;
                     command.arg("-s").arg(script);
                 }
                 if let Some(host) = host {

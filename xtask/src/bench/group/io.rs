@@ -3,9 +3,11 @@
 use super::Group;
 use crate::bench::goals::Figure::{Beside, Counted, Ratio};
 use crate::bench::goals::{Goal, goal};
-use crate::bench::lane::{FLOOR, FLOOR_FILE, FLOOR_URING, Lane, NGINX, NGINX_AIO, ROCKNET};
+use crate::bench::lane::{
+    FLOOR, FLOOR_FILE, FLOOR_URING, Lane, NGINX, NGINX_AIO, ROCKNET, ROCKNET_HANDLER, http2, over_tls, proxied,
+};
 use crate::bench::load::Load;
-use crate::bench::row::Page::{File, Hello};
+use crate::bench::row::Page::{File, Hello, Post};
 use crate::bench::row::{GIB, KIB, MIB, Row, count, load};
 use crate::bench::{cold, counted};
 
@@ -34,9 +36,22 @@ const FILES: &[Lane] = &[FLOOR_FILE, EPOLL, RING];
 const CONNECT: &[Lane] = &[FLOOR, EPOLL, RING];
 const COLD: &[Lane] = &[EPOLL, RING, NGINX, NGINX_AIO];
 const OURS: &[Lane] = &[EPOLL, RING];
+const PROXIES: &[Lane] = &[proxied(EPOLL, 1), proxied(RING, 1)];
+const HANDLERS: &[Lane] = &[handler(EPOLL), handler(RING)];
+const H2_HANDLERS: &[Lane] = &[http2(handler(EPOLL)), http2(handler(RING))];
+const TLS_HANDLERS: &[Lane] = &[over_tls(handler(EPOLL)), over_tls(handler(RING))];
+
+/// The same backend under a program that reads what is posted.
+const fn handler(lane: Lane) -> Lane {
+    Lane {
+        peer: ROCKNET_HANDLER.peer,
+        ..lane
+    }
+}
 
 const SMALL: &str = "Small answers";
 const CONTENT: &str = "Files";
+const RECEIVING: &str = "Content that is received";
 const CONNECTING: &str = "Connections";
 const DISK: &str = "Files that are not in memory";
 const MEMORY: &str = "Memory";
@@ -52,6 +67,12 @@ const ROWS: &[Row] = &[
     load(CONTENT, FILES, ("io-file-80k", "80 KB file, 64 connections", Load::wrk(64), File(80 * KIB))),
     load(CONTENT, FILES, ("io-file-1m", "1 MB file, 64 connections", Load::wrk(64), File(MIB))),
     load(CONTENT, FILES, ("io-file-1g", "1 GB file, 4 connections, cost per MiB", Load::bulk(4), File(GIB))),
+    load(RECEIVING, PROXIES, ("io-proxy-13", "13 bytes of a server behind, 64 connections", Load::wrk(64), Hello)),
+    load(RECEIVING, PROXIES, ("io-proxy-100k", "100 KB of a server behind, 64 connections", Load::wrk(64), File(100 * KIB))),
+    load(RECEIVING, HANDLERS, ("io-post-10k", "POST of 10 KB, 64 connections", Load::wrk(64), Post(10 * KIB))),
+    load(RECEIVING, HANDLERS, ("io-post-1m", "POST of 1 MB, 16 connections", Load::wrk(16), Post(MIB))),
+    load(RECEIVING, TLS_HANDLERS, ("io-tls-post-1m", "POST of 1 MB over TLS, 16 connections", Load::wrk(16), Post(MIB))),
+    load(RECEIVING, H2_HANDLERS, ("io-h2-post-1m", "POST of 1 MB over HTTP/2, 16 connections of 8 streams", Load::h2load(16, 8), Post(MIB))),
     load(CONNECTING, CONNECT, ("io-connect", "13 bytes, a connection for each request", Load::ab(50_000, 16), Hello)),
     count(DISK, COLD, ("io-cold-10k", "10,000 files of 10 KB, 64 connections", cold::files_10k)),
     count(DISK, COLD, ("io-cold-100k", "5,000 files of 100 KB, 64 connections", cold::files_100k)),
@@ -73,6 +94,12 @@ const GOALS: &[Goal] = &[
     goal("io_uring, 80 KB file, × epoll", 1.0, Beside("io-file-80k", RING.name, EPOLL.name)),
     goal("io_uring, 1 MB file, × epoll", 1.0, Beside("io-file-1m", RING.name, EPOLL.name)),
     goal("io_uring, 1 GB file, × epoll", 1.0, Beside("io-file-1g", RING.name, EPOLL.name)),
+    goal("io_uring, 13 bytes of a server behind, × epoll", 1.0, Beside("io-proxy-13", RING.name, EPOLL.name)),
+    goal("io_uring, 100 KB of a server behind, × epoll", 1.0, Beside("io-proxy-100k", RING.name, EPOLL.name)),
+    goal("io_uring, POST of 10 KB, × epoll", 1.0, Beside("io-post-10k", RING.name, EPOLL.name)),
+    goal("io_uring, POST of 1 MB, × epoll", 1.0, Beside("io-post-1m", RING.name, EPOLL.name)),
+    goal("io_uring, POST of 1 MB over TLS, × epoll", 1.0, Beside("io-tls-post-1m", RING.name, EPOLL.name)),
+    goal("io_uring, POST of 1 MB over HTTP/2, × epoll", 1.0, Beside("io-h2-post-1m", RING.name, EPOLL.name)),
     goal("io_uring, a connection for each request, × epoll", 1.0, Beside("io-connect", RING.name, EPOLL.name)),
     goal("memory of an idle connection on io_uring, bytes", 1024.0, Counted("io-idle", RING.name, 0)),
 ];
