@@ -192,10 +192,10 @@ impl<L: Link> Connection<L> {
                 self.answered(worker, feeding.status, feeding.sent, &feeding.facts, next);
             }
             Err(error) => {
-                // The head has left and promised more: only a cut tells the client.
+                // The head promises more, and leaves now if it has waited for its content: only a cut tells the client.
                 tracing::warn!("an answer was cut short: {error}");
                 self.engine.abort();
-                output.clear();
+                self.send(context, output, view)?;
                 return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
             }
         }
