@@ -25,7 +25,7 @@ fn start() -> (Running, Authority) {
         ),
         (
             "www/long.php",
-            "<?php ob_end_flush(); for ($i = 0; $i < 3; $i++) { echo $i, str_repeat(' ', 9000); flush(); usleep(700000); } echo 'end';",
+            "<?php ob_end_flush(); for ($i = 0; $i < 3; $i++) { echo $i, str_repeat(' ', 9000); flush(); usleep(1400000); } echo 'end';",
         ),
         (
             "www/send.php",
@@ -36,7 +36,7 @@ fn start() -> (Running, Authority) {
     fs::set_permissions(folder.path(""), fs::Permissions::from_mode(0o755)).expect("an open folder");
     authority.leaf(Kind::Ecdsa, &["a.test"]).write(&folder, "a");
     folder.write("root.pem", &authority.pem);
-    let text = "[server]\nworkers = 2\nstate = \"state\"\n[limits]\nanswer_timeout = \"2s\"\n[log]\nerrors = \"off\"\n\
+    let text = "[server]\nworkers = 2\nstate = \"state\"\n[limits]\nanswer_timeout = \"4s\"\n[log]\nerrors = \"off\"\n\
         [site.\"a.test\"]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\nphp = \"auto\"\ntls = { cert = \"a.pem\", key = \"a.key\" }";
     (Running::start(folder, text), authority)
 }
