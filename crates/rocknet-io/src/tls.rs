@@ -3,6 +3,7 @@
 //! ```text
 //! Greeting ──whole ClientHello──▶ (the server chooses a configuration) ──▶ Tls: handshake ──▶ Tls: a Link
 //!     └──first byte is no TLS──▶ Plain: the inner link and what it said
+//! Tls::connect ──our own ClientHello──▶ Tls: handshake ──▶ Tls: a Link
 //! ```
 //! An idle connection keeps the keys and nothing else: records are read, opened and written in the worker's
 //! [`Buffers`]. Only the part of a record that has not come whole, and records that the socket did not take, are its own.
@@ -11,6 +12,7 @@ mod buffers;
 mod greeting;
 mod record_size;
 mod session;
+mod side;
 
 #[cfg(test)]
 mod tests;
@@ -20,7 +22,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
-use rustls::ServerConfig;
+use rustls::client::UnbufferedClientConnection;
+use rustls::pki_types::ServerName;
+use rustls::server::UnbufferedServerConnection;
+use rustls::{ClientConfig, ServerConfig};
 
 use crate::link::{Link, Received};
 use crate::queue::SendQueue;
@@ -32,6 +37,12 @@ pub use session::Agreed;
 
 use record_size::RecordSize;
 use session::Session;
+use side::Side;
+
+/// The side of whoever accepted the connection.
+pub type Accepted = UnbufferedServerConnection;
+/// The side of whoever opened it.
+pub type Opened = UnbufferedClientConnection;
 
 /// Records made before they are handed to the inner link: enough for a send window, little enough that they are still in
 /// the processor's cache when the kernel copies them.
@@ -41,10 +52,12 @@ const FILE_TURN: u64 = 1 << 20;
 /// What a peer may leave incomplete: a record (18 KiB under TLS 1.2), or a handshake message over several, such as a
 /// client's chain of certificates.
 const HELD_BOUND: usize = 40 * 1024;
+/// How an end that was not told is told.
+const CUT: &str = "the connection ended without close_notify";
 
-pub struct Tls<L> {
+pub struct Tls<L, S = Accepted> {
     link: L,
-    session: Session,
+    session: Session<S>,
     buffers: Rc<Buffers>,
     /// Records that have not come whole; empty for an idle connection.
     held: Vec<u8>,
@@ -58,17 +71,44 @@ pub struct Tls<L> {
 }
 
 impl<L: Link> Tls<L> {
-    fn new(link: L, config: Arc<ServerConfig>, buffers: Rc<Buffers>, held: Vec<u8>) -> io::Result<Tls<L>> {
-        Ok(Tls {
+    fn accept(link: L, config: Arc<ServerConfig>, buffers: Rc<Buffers>, held: Vec<u8>) -> io::Result<Tls<L>> {
+        let connection = UnbufferedServerConnection::new(config).map_err(session::broken)?;
+        Ok(Tls::new(link, connection, buffers, held))
+    }
+}
+
+impl<L: Link> Tls<L, Opened> {
+    /// Opens a session with a server of that name, over a link on which nothing was said. The handshake is still to be
+    /// driven; its first words leave with the first poll.
+    pub fn connect(
+        link: L,
+        config: Arc<ClientConfig>,
+        name: ServerName<'static>,
+        buffers: &Rc<Buffers>,
+    ) -> io::Result<Tls<L, Opened>> {
+        let connection = UnbufferedClientConnection::new(config, name).map_err(session::broken)?;
+        let mut tls = Tls::new(link, connection, Rc::clone(buffers), Vec::new());
+        let mut hello = SendQueue::default();
+        tls.session
+            .open(&mut [], hello.buffer(), |_| ())
+            .map_err(session::broken)?;
+        tls.backlog = Some(Box::new(hello));
+        Ok(tls)
+    }
+}
+
+impl<L: Link, S: Side> Tls<L, S> {
+    fn new(link: L, connection: S, buffers: Rc<Buffers>, held: Vec<u8>) -> Tls<L, S> {
+        Tls {
             link,
-            session: Session::new(config).map_err(session::broken)?,
+            session: Session::new(connection),
             buffers,
             held,
             unread: Vec::new(),
             backlog: None,
             record_size: RecordSize::default(),
             ended: false,
-        })
+        }
     }
 
     /// Drives the handshake to its end. A peer that has done something wrong is sent the alert that says so.
@@ -203,7 +243,7 @@ impl<L: Link> Tls<L> {
     }
 }
 
-impl<L: Link> Link for Tls<L> {
+impl<L: Link, S: Side> Link for Tls<L, S> {
     fn poll_recv<'b>(&mut self, context: &mut Context<'_>, buffer: &'b mut [u8]) -> Poll<io::Result<Received<'b>>> {
         if !self.unread.is_empty() {
             let room = self.unread.len().min(buffer.len());
@@ -225,9 +265,12 @@ impl<L: Link> Link for Tls<L> {
             if self.session.peer_has_ended() {
                 return Poll::Ready(Ok(Received::Lent(&buffer[..0])));
             }
-            // A client may end without saying so in TLS: where a request is cut off, its framing shows it.
             let Some(got) = ready!(self.receive(context, buffer))? else {
-                return Poll::Ready(Ok(Received::Lent(&buffer[..0])));
+                return Poll::Ready(if S::NEEDS_END {
+                    Err(io::Error::new(io::ErrorKind::UnexpectedEof, CUT))
+                } else {
+                    Ok(Received::Lent(&buffer[..0]))
+                });
             };
             if got > 0 {
                 return Poll::Ready(Ok(Received::Lent(&buffer[..got])));

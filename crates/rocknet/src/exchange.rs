@@ -87,7 +87,7 @@ pub struct ClientCertificate {
 
 impl Secure {
     pub fn new(trust: Arc<Trust>, agreed: &Agreed<'_>, server_name: Option<Box<str>>) -> Secure {
-        let leaf = agreed.client.and_then(<[_]>::first);
+        let leaf = agreed.peer.and_then(<[_]>::first);
         Secure {
             trust,
             version: agreed.version,

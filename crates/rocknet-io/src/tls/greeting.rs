@@ -136,7 +136,7 @@ impl<L: Link> Greeting<L> {
 
     /// Goes on with the configuration that was chosen.
     pub fn accept(self, config: Arc<ServerConfig>) -> io::Result<Tls<L>> {
-        Tls::new(self.link, config, self.buffers, self.bytes)
+        Tls::accept(self.link, config, self.buffers, self.bytes)
     }
 
     /// The inner link and what it has said.

@@ -1,44 +1,46 @@
 //! The session: records to plain text and back, by rustls, in buffers that others hold.
 
 use std::io;
-use std::sync::Arc;
 
 use rustls::pki_types::CertificateDer;
-use rustls::server::UnbufferedServerConnection;
-use rustls::unbuffered::{ConnectionState, EncodeError, EncryptError, InsufficientSizeError, UnbufferedStatus};
-use rustls::{Error, ProtocolVersion, ServerConfig, SupportedCipherSuite};
+use rustls::unbuffered::{
+    ConnectionState, EncodeError, EncryptError, InsufficientSizeError, UnbufferedStatus, WriteTraffic,
+};
+use rustls::{Error, ProtocolVersion, SupportedCipherSuite};
+
+use super::side::Side;
 
 /// Most that sealing adds to a record's plain text: header (5), explicit nonce (8), content type (1), tag (16 to 32).
 const OVERHEAD: usize = 64;
 
-pub(super) struct Session {
-    connection: UnbufferedServerConnection,
+pub(super) struct Session<S> {
+    connection: S,
     peer_ended: bool,
 }
 
 /// What both sides have settled in the handshake.
 #[derive(Debug, Clone, Copy)]
 pub struct Agreed<'s> {
-    /// The protocol above, if the client offered any.
+    /// The protocol above, if any was offered and taken.
     pub alpn: Option<&'s [u8]>,
     pub version: Option<ProtocolVersion>,
     pub suite: Option<SupportedCipherSuite>,
-    /// The client's certificate and what signed it.
-    pub client: Option<&'s [CertificateDer<'static>]>,
+    /// The peer's certificate and what signed it.
+    pub peer: Option<&'s [CertificateDer<'static>]>,
     /// Whether an earlier session went on.
     pub resumed: bool,
 }
 
-impl Session {
-    pub fn new(config: Arc<ServerConfig>) -> Result<Session, Error> {
-        Ok(Session {
-            connection: UnbufferedServerConnection::new(config)?,
+impl<S: Side> Session<S> {
+    pub fn new(connection: S) -> Session<S> {
+        Session {
+            connection,
             peer_ended: false,
-        })
+        }
     }
 
     pub fn is_handshaking(&self) -> bool {
-        self.connection.is_handshaking()
+        self.connection.state().is_handshaking()
     }
 
     /// Whether the peer has said that it sends nothing more.
@@ -47,12 +49,12 @@ impl Session {
     }
 
     pub fn agreed(&self) -> Agreed<'_> {
-        let connection = &self.connection;
+        let connection = self.connection.state();
         Agreed {
             alpn: connection.alpn_protocol(),
             version: connection.protocol_version(),
             suite: connection.negotiated_cipher_suite(),
-            client: connection.peer_certificates(),
+            peer: connection.peer_certificates(),
             resumed: connection.handshake_kind() == Some(rustls::HandshakeKind::Resumed),
         }
     }
@@ -68,7 +70,7 @@ impl Session {
     ) -> Result<usize, Error> {
         let mut used = 0;
         loop {
-            let UnbufferedStatus { mut discard, state } = self.connection.process_tls_records(&mut incoming[used..]);
+            let UnbufferedStatus { mut discard, state } = self.connection.process(&mut incoming[used..]);
             let mut done = false;
             match state {
                 Ok(ConnectionState::ReadTraffic(mut traffic)) => {
@@ -91,8 +93,8 @@ impl Session {
                 Err(error) => {
                     // What was made before, and the alert behind it. Not one call more: the record that was wrong would be
                     // looked at again, and a second alert is a panic.
-                    while self.connection.wants_write() {
-                        let next = self.connection.process_tls_records(&mut incoming[used..]);
+                    while self.connection.state().wants_write() {
+                        let next = self.connection.process(&mut incoming[used..]);
                         let Ok(ConnectionState::EncodeTlsData(mut data)) = next.state else {
                             break;
                         };
@@ -125,11 +127,11 @@ impl Session {
         held: &mut [u8],
         length: usize,
         outgoing: &mut Vec<u8>,
-        write: impl FnOnce(&mut WriteTraffic<'_>, &mut [u8]) -> Result<usize, EncryptError>,
+        write: impl FnOnce(&mut WriteTraffic<'_, S::Data>, &mut [u8]) -> Result<usize, EncryptError>,
     ) -> Result<(), Error> {
         loop {
             // What is held is no whole record, so nothing of it is used up here.
-            let UnbufferedStatus { state, .. } = self.connection.process_tls_records(held);
+            let UnbufferedStatus { state, .. } = self.connection.process(held);
             match state? {
                 ConnectionState::WriteTraffic(mut traffic) => {
                     let at = outgoing.len();
@@ -146,8 +148,6 @@ impl Session {
         }
     }
 }
-
-type WriteTraffic<'c> = rustls::unbuffered::WriteTraffic<'c, rustls::server::ServerConnectionData>;
 
 /// Appends what was made ready; it tells how much room it needs.
 fn encode(

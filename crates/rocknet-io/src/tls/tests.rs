@@ -1,5 +1,7 @@
 //! TLS over a link in memory: any split of the bytes gives the same conversation.
 
+mod opened;
+
 use std::io::{self, Read, Write};
 use std::rc::Rc;
 use std::sync::Arc;

@@ -1,0 +1,200 @@
+//! The side that opens a session, against a server of rustls: any split, ends that were told and ends that were not.
+
+use std::io::{self, Read, Write};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use rustls::pki_types::ServerName;
+use rustls::version::{TLS12, TLS13};
+use rustls::{HandshakeKind, ServerConnection};
+
+use super::{NAME, Parties, context, parties, pattern};
+use crate::link::Link;
+use crate::queue::SendQueue;
+use crate::sim::{self, Peer, Sim};
+use crate::tls::{Buffers, Opened, Tls};
+use crate::wheel::Wheel;
+
+type Client = Tls<Sim, Opened>;
+
+/// A server, and how what it says is cut.
+struct Server {
+    tls: ServerConnection,
+    peer: Peer,
+    split: usize,
+    heard: Vec<u8>,
+}
+
+impl Server {
+    fn new(parties: &Parties, split: usize) -> (Server, Client) {
+        let (link, peer) = sim::pipe();
+        let wheel = Wheel::new(Duration::from_millis(250), 1);
+        let buffers: Rc<Buffers> = Buffers::new(&wheel);
+        let name = ServerName::try_from(NAME).unwrap();
+        let opened = Tls::connect(link, Arc::clone(&parties.client), name, &buffers).unwrap();
+        let server = Server {
+            tls: ServerConnection::new(Arc::clone(&parties.server)).unwrap(),
+            peer,
+            split,
+            heard: Vec::new(),
+        };
+        (server, opened)
+    }
+
+    /// Takes to each side what the other has said.
+    fn carry(&mut self) -> Result<(), rustls::Error> {
+        let heard = self.peer.take_heard();
+        let mut rest = &heard[..];
+        let mut result = Ok(());
+        while !rest.is_empty() && result.is_ok() {
+            self.tls.read_tls(&mut rest).unwrap();
+            result = self.tls.process_new_packets().map(drop);
+            let mut room = vec![0; 64 * 1024];
+            while let Ok(got) = self.tls.reader().read(&mut room) {
+                if got == 0 {
+                    break;
+                }
+                self.heard.extend_from_slice(&room[..got]);
+            }
+        }
+        let mut said = Vec::new();
+        while self.tls.wants_write() {
+            self.tls.write_tls(&mut said).unwrap();
+        }
+        for part in said.chunks(self.split) {
+            self.peer.say(part);
+        }
+        result
+    }
+
+    fn shake(&mut self, opened: &mut Client) -> io::Result<()> {
+        loop {
+            match opened.poll_handshake(&mut context()) {
+                Poll::Ready(done) => return done,
+                // What it does wrong shows at the other side.
+                Poll::Pending => drop(self.carry()),
+            }
+        }
+    }
+
+    fn hear(&mut self, opened: &mut Client, count: usize, room: usize) -> Vec<u8> {
+        let (mut all, mut buffer) = (Vec::new(), vec![0; room]);
+        while all.len() < count {
+            match opened.poll_recv(&mut context(), &mut buffer) {
+                Poll::Ready(received) => {
+                    let received = received.unwrap();
+                    assert!(!received.is_empty(), "ended after {} of {count}", all.len());
+                    all.extend_from_slice(&received);
+                }
+                Poll::Pending => self.carry().unwrap(),
+            }
+        }
+        all
+    }
+}
+
+#[test]
+fn any_split_gives_the_same_conversation() {
+    for version in [&TLS13, &TLS12] {
+        let parties = parties(version);
+        for (split, room) in [(1, 7), (5, 64 * 1024), (1000, 100), (usize::MAX, 64 * 1024)] {
+            let (mut server, mut opened) = Server::new(&parties, split);
+            server.shake(&mut opened).unwrap();
+            assert_eq!(opened.agreed().alpn, Some(&b"x/1"[..]));
+            assert!(opened.agreed().peer.is_some_and(|chain| chain.len() == 1));
+            for length in [1, 300, 40_000] {
+                let content = pattern(length);
+                let mut queue = SendQueue::default();
+                queue.buffer().extend_from_slice(&content);
+                while opened
+                    .poll_send(&mut context(), &mut queue)
+                    .map(Result::unwrap)
+                    .is_pending()
+                {
+                    server.carry().unwrap();
+                }
+                server.carry().unwrap();
+                assert!(std::mem::take(&mut server.heard) == content, "{length} out, {split}");
+                server.tls.writer().write_all(&content).unwrap();
+                assert!(
+                    server.hear(&mut opened, length, room) == content,
+                    "{length} in, {split}"
+                );
+            }
+            assert!(opened.poll_recv(&mut context(), &mut [0; 10]).is_pending());
+            assert_eq!((opened.held.capacity(), opened.unread.capacity()), (0, 0));
+        }
+    }
+}
+
+#[test]
+fn a_second_session_goes_on_with_the_first() {
+    for version in [&TLS13, &TLS12] {
+        let parties = parties(version);
+        let kinds: Vec<_> = (0..2)
+            .map(|_| {
+                let (mut server, mut opened) = Server::new(&parties, usize::MAX);
+                server.shake(&mut opened).unwrap();
+                server.tls.writer().write_all(b"x").unwrap();
+                server.hear(&mut opened, 1, 10);
+                assert_eq!(
+                    opened.agreed().resumed,
+                    server.tls.handshake_kind() == Some(HandshakeKind::Resumed)
+                );
+                opened.agreed().resumed
+            })
+            .collect();
+        assert_eq!(kinds, [false, true], "{version:?}");
+    }
+}
+
+#[test]
+fn an_end_is_one_only_if_it_was_told() {
+    for (is_told, expected) in [(true, Ok(0)), (false, Err(io::ErrorKind::UnexpectedEof))] {
+        let (mut server, mut opened) = Server::new(&parties(&TLS13), usize::MAX);
+        server.shake(&mut opened).unwrap();
+        server.carry().unwrap();
+        server.tls.writer().write_all(b"answer").unwrap();
+        if is_told {
+            server.tls.send_close_notify();
+        }
+        server.carry().unwrap();
+        server.peer.end();
+        assert_eq!(server.hear(&mut opened, 6, 100), b"answer");
+        let mut room = [0; 10];
+        let Poll::Ready(end) = opened.poll_recv(&mut context(), &mut room) else {
+            panic!("no end");
+        };
+        assert_eq!(end.map(|rest| rest.len()).map_err(|error| error.kind()), expected);
+    }
+}
+
+#[test]
+fn who_is_not_believed_is_told_so_and_hears_nothing() {
+    let (mine, mut theirs) = (parties(&TLS13), parties(&TLS13));
+    theirs.client = Arc::clone(&mine.client);
+    let (mut server, mut opened) = Server::new(&theirs, usize::MAX);
+    let error = server.shake(&mut opened).expect_err("an unknown certificate");
+    assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    assert!(matches!(inner, Some(rustls::Error::InvalidCertificate(_))), "{inner:?}");
+    assert!(server.carry().is_err(), "an alert");
+    assert!(server.heard.is_empty());
+}
+
+#[test]
+fn what_does_not_speak_tls_is_an_error() {
+    for said in [
+        &b"HTTP/1.1 400 Bad Request\r\n\r\n"[..],
+        b"\x15\x03\x03\x00\x02\x02\x28",
+        b"",
+    ] {
+        let (server, mut opened) = Server::new(&parties(&TLS13), usize::MAX);
+        server.peer.say(said);
+        server.peer.end();
+        let polled = opened.poll_handshake(&mut context());
+        assert!(matches!(polled, Poll::Ready(Err(_))), "{said:?}");
+    }
+}
