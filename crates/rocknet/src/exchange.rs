@@ -17,6 +17,7 @@ use rustls::{CipherSuite, ProtocolVersion};
 
 use crate::certificates::{Trust, subject};
 use crate::interim::Interim;
+use crate::response::FieldList;
 use crate::scope::Scope;
 
 /// What a handler is given.
@@ -151,8 +152,11 @@ pub trait Witness {
 #[derive(Default)]
 pub struct Pipe {
     chunk: RefCell<Option<Bytes>>,
+    /// Boxed: few requests have any.
+    trailers: RefCell<Option<Box<FieldList>>>,
     end: Cell<Option<Result<(), ContentError>>>,
     wanted: Cell<bool>,
+    may_pause: Cell<bool>,
     waker: RefCell<Option<Waker>>,
 }
 
@@ -221,6 +225,16 @@ impl RequestContent {
         }
         Ok(())
     }
+
+    /// The client may be silent for as long as the handler is patient: what it sends is no file, but one message now and then.
+    pub fn let_pause(&self) {
+        self.pipe.may_pause.set(true);
+    }
+
+    /// Fields that came behind the content, once that has ended.
+    pub fn take_trailers(&mut self) -> Option<FieldList> {
+        self.pipe.trailers.borrow_mut().take().map(|trailers| *trailers)
+    }
 }
 
 impl Pipe {
@@ -241,10 +255,22 @@ impl Pipe {
         self.wanted.get() && self.chunk.borrow().is_none() && self.end.get().is_none()
     }
 
+    /// Whether the client may be silent for a while.
+    pub fn may_pause(&self) -> bool {
+        self.may_pause.get()
+    }
+
     pub fn put(&self, chunk: Bytes) {
         self.wanted.set(false);
         *self.chunk.borrow_mut() = Some(chunk);
         self.wake();
+    }
+
+    /// Fields that came behind the content; the end follows.
+    pub fn put_trailers(&self, trailers: FieldList) {
+        if !trailers.is_empty() {
+            *self.trailers.borrow_mut() = Some(Box::new(trailers));
+        }
     }
 
     pub fn end(&self, how: Result<(), ContentError>) {

@@ -56,6 +56,28 @@ impl FieldList {
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (&**name, &**value))
     }
+
+    pub fn bytes(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()))
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Of fields as they came. Values are UTF-8 mostly; what is not is taken for Latin-1, as HTTP once had it (RFC 9110
+    /// §5.5). Names are tokens.
+    pub fn copied<'f>(fields: impl IntoIterator<Item = (&'f [u8], &'f [u8])>) -> FieldList {
+        let mut all = FieldList::default();
+        for (name, value) in fields {
+            let value = match std::str::from_utf8(value) {
+                Ok(text) => text.to_owned(),
+                Err(_) => value.iter().copied().map(char::from).collect(),
+            };
+            all.add(String::from_utf8_lossy(name).into_owned(), value);
+        }
+        all
+    }
 }
 
 #[derive(Debug)]
@@ -139,6 +161,12 @@ pub trait Stream {
 
     /// How long all of it is, where that is known before it is sent: it gives so many bytes, or an error.
     fn length(&self) -> Option<u64> {
+        None
+    }
+
+    /// Fields behind the content (RFC 9110 §6.5), asked for once at its end. Where there is no place for them, as behind
+    /// content whose length was told in HTTP/1.1, they are left out.
+    fn trailers(&mut self) -> Option<FieldList> {
         None
     }
 }

@@ -94,6 +94,11 @@ pub(crate) const FORBIDDEN_TRAILERS: KnownSet = KnownSet::of(&[
     Known::XForwardedProto,
 ]);
 
+/// Whether a field of that name may stand behind content.
+pub fn may_trail(name: &[u8]) -> bool {
+    Known::from_name(name).is_none_or(|known| !FORBIDDEN_TRAILERS.contains(known))
+}
+
 impl ContentReader {
     pub(crate) const fn new() -> Self {
         Self {

@@ -14,6 +14,7 @@ mod response_head;
 mod server;
 
 pub use client::{Answered, ClientConnection, INTERIM_MAX, RequestLine, ResponseContent};
+pub use content::may_trail;
 pub use encode::{
     CHUNK_END, CONTINUE, ConnectionField, EncodeError, Framing, LAST_CHUNK, Length, chunk_head, decimal, encode_head,
     encode_trailers,

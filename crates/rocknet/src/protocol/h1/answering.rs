@@ -175,6 +175,7 @@ impl<L: Link> Connection<L> {
                         status,
                         sent,
                         facts,
+                        pipe: None,
                     }));
                 }
                 None => {
@@ -236,6 +237,7 @@ impl<L: Link> Connection<L> {
                     status,
                     sent,
                     facts,
+                    pipe: None,
                 }));
                 return;
             }

@@ -88,6 +88,8 @@ pub(super) struct Feeding {
     pub(super) status: Status,
     pub(super) sent: u64,
     pub(super) facts: Facts,
+    /// Content of the request, of which the handler may want more while it answers.
+    pub(super) pipe: Option<Rc<Pipe>>,
 }
 
 impl<L: Link> Connection<L> {
@@ -156,6 +158,7 @@ impl<L: Link> Connection<L> {
             status,
             sent,
             facts,
+            ..
         } = *feeding;
         let left = feed.announced() + self.backlog.as_ref().map_or(0, |backlog| backlog.len());
         let worker = self.open.worker();

@@ -9,6 +9,9 @@ use rocknet_proto::h1::{Received, Refusal, ServerConnection};
 use rocknet_proto::limits::Limits;
 use rocknet_proto::request::RequestIndex;
 
+use crate::exchange::Pipe;
+use crate::response::FieldList;
+
 pub enum Pulled {
     Chunk(Bytes),
     /// Content and trailers are complete.
@@ -18,7 +21,7 @@ pub enum Pulled {
     Refused(Refusal),
 }
 
-/// The next piece of content: out of `unread`, or received.
+/// The next piece of content: out of `unread`, or received. Trailers go into `pipe` as they come, ahead of the end.
 pub fn pull<L: Link>(
     engine: &mut ServerConnection,
     link: &mut L,
@@ -27,6 +30,7 @@ pub fn pull<L: Link>(
     unread: &mut Vec<u8>,
     input: &mut [u8],
     request: &mut RequestIndex,
+    pipe: &Pipe,
 ) -> Poll<io::Result<Pulled>> {
     loop {
         // All that lies there makes one piece: content in chunks of a byte each would move the rest of the bytes once for
@@ -40,6 +44,8 @@ pub fn pull<L: Link>(
                 }
                 // Behind the end nothing is received, so the next call tells of it again.
                 Ok(Received::End { consumed }) => {
+                    let trailers = request.trailers.view(&unread[at..]);
+                    pipe.put_trailers(FieldList::copied(trailers.iter()));
                     at += consumed;
                     break true;
                 }
@@ -86,9 +92,10 @@ mod tests {
     use rocknet_io::sim;
 
     use super::*;
+    use crate::exchange::RequestContent;
 
     /// What comes out of a request's content that arrives at once: pieces of data, and how it ends.
-    fn check(content: &str, expected: &[&str], ends: &str) {
+    fn check(content: &str, expected: &[&str], ends: &str) -> Option<FieldList> {
         let head = b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n";
         let (mut engine, limits, mut request) = (ServerConnection::new(), Limits::default(), RequestIndex::default());
         assert!(matches!(
@@ -99,6 +106,7 @@ mod tests {
         peer.say(content.as_bytes()).end();
         let (mut unread, mut input, mut pieces) = (Vec::new(), vec![0; 64 * 1024], Vec::new());
         let mut context = Context::from_waker(Waker::noop());
+        let (mut handler, pipe) = RequestContent::piped();
         let found = loop {
             let pulled = pull(
                 &mut engine,
@@ -108,6 +116,7 @@ mod tests {
                 &mut unread,
                 &mut input,
                 &mut request,
+                &pipe,
             );
             match pulled {
                 Poll::Ready(Ok(Pulled::Chunk(chunk))) => pieces.push(String::from_utf8_lossy(&chunk).into_owned()),
@@ -124,6 +133,7 @@ mod tests {
                 ends
             )
         );
+        handler.take_trailers()
     }
 
     #[test]
@@ -134,5 +144,23 @@ mod tests {
         check("0\r\n\r\n", &[], "end");
         check("2\r\nab\r\n3\r\nc", &["abc"], "left");
         check("2\r\nab\r\nno size\r\n", &[], "refused");
+    }
+
+    #[test]
+    fn trailers_come_with_the_end() {
+        for (content, expected) in [
+            ("0\r\n\r\n", None),
+            (
+                "2\r\nab\r\n0\r\nX-A: 1\r\nX-B: \r\n\r\n",
+                Some(&[("X-A", "1"), ("X-B", "")][..]),
+            ),
+            ("0\r\nX-A: \u{e9}\r\n\r\n", Some(&[("X-A", "\u{e9}")])),
+        ] {
+            let pieces: &[&str] = if content.starts_with('2') { &["ab"] } else { &[] };
+            let found = check(content, pieces, "end");
+            let found: Option<Vec<_>> = found.as_ref().map(|fields| fields.iter().collect());
+            assert_eq!(found.as_deref(), expected, "{content}");
+        }
+        assert!(check("0\r\nHost: x\r\n\r\n", &[], "refused").is_none());
     }
 }

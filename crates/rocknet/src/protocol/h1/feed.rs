@@ -13,7 +13,7 @@ use rocknet_io::queue::SendQueue;
 
 use crate::blocking::{Job, JobError, Pool};
 use crate::open_file::OpenFile;
-use crate::response::{Body, FilePart, Part, Stream};
+use crate::response::{Body, FieldList, FilePart, Part, Stream};
 
 /// A file goes out in pieces of this size, each checked to be in memory first: reading a megabyte from a disk is
 /// work for the pool, and others get their turn in between.
@@ -59,6 +59,8 @@ pub enum Fed {
     Chunk(Bytes),
     /// All of it has been queued.
     Done,
+    /// All of it, and these fields come behind it.
+    Trailers(FieldList),
 }
 
 impl Feed {
@@ -113,7 +115,7 @@ impl Feed {
             Feed::Parts(parts, current) => {
                 if let Some(file) = current {
                     match ready!(file.poll(context, pool, out))? {
-                        Fed::Done => *current = None,
+                        Fed::Done | Fed::Trailers(_) => *current = None,
                         fed => return Poll::Ready(Ok(fed)),
                     }
                 }
@@ -203,7 +205,7 @@ impl StreamFeed {
         let Some(asking) = &mut self.asking else {
             return Poll::Ready(Ok(Fed::Done));
         };
-        let (stream, piece) = ready!(asking.as_mut().poll(context));
+        let (mut stream, piece) = ready!(asking.as_mut().poll(context));
         self.asking = None;
         Poll::Ready(match piece {
             Some(Ok(bytes)) => {
@@ -211,7 +213,7 @@ impl StreamFeed {
                 Ok(Fed::Chunk(bytes))
             }
             Some(Err(error)) => Err(error),
-            None => Ok(Fed::Done),
+            None => Ok(stream.trailers().map_or(Fed::Done, Fed::Trailers)),
         })
     }
 }

@@ -67,7 +67,7 @@ impl<L: Link> Connection<L> {
         }
         if matches!(self.state, State::Feeding(_)) {
             // Head and content leave together.
-            return self.feed_into(context, &worker, &view, input, output);
+            return self.feed_into(context, &worker, &view, input, request, output);
         }
         Poll::Ready(self.send(context, output, &view))
     }

@@ -8,7 +8,8 @@ use std::task::{Context, Poll, ready};
 
 use rocknet_io::link::Link;
 use rocknet_io::queue::SendQueue;
-use rocknet_proto::h1::{self, Length, Refusal, ServerConnection};
+use rocknet_proto::h1::{self, Length, Next, Refusal, ServerConnection};
+use rocknet_proto::request::RequestIndex;
 use rocknet_proto::status::Status;
 
 use super::connection::{Connection, State, Waiting};
@@ -50,10 +51,18 @@ impl<L: Link> Connection<L> {
         let State::Waiting(waiting) = std::mem::replace(&mut self.state, State::Reading) else {
             return Poll::Ready(Ok(()));
         };
-        let Buffers { input, output, .. } = &mut *worker.buffers.borrow_mut();
+        let Buffers {
+            input,
+            output,
+            request: index,
+            ..
+        } = &mut *worker.buffers.borrow_mut();
         match polled {
             Ok(Poll::Ready(Outcome::Response(response))) => {
                 self.respond(&worker, &view, *response, false, waiting.facts, output);
+                if let State::Feeding(feeding) = &mut self.state {
+                    feeding.pipe = waiting.pipe;
+                }
             }
             Ok(Poll::Ready(Outcome::Known(known, request))) => {
                 let close = worker.is_stopping() || worker.wheel.now().since(self.born) >= view.ticks.age;
@@ -75,7 +84,7 @@ impl<L: Link> Connection<L> {
         }
         // The head waits for the first of the content, if that is there: one call sends both.
         if let State::Feeding(_) = self.state {
-            return self.feed_into(context, &worker, &view, input, output);
+            return self.feed_into(context, &worker, &view, input, index, output);
         }
         Poll::Ready(self.send(context, output, &view))
     }
@@ -107,6 +116,7 @@ impl<L: Link> Connection<L> {
             &mut self.unread,
             input,
             request,
+            pipe,
         );
         match ready!(pulled)? {
             Pulled::Chunk(chunk) => {
@@ -141,8 +151,10 @@ impl<L: Link> Connection<L> {
     pub(super) fn feed(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let worker = Rc::clone(self.open.worker());
         let view = worker.view();
-        let Buffers { input, output, .. } = &mut *worker.buffers.borrow_mut();
-        self.feed_into(context, &worker, &view, input, output)
+        let Buffers {
+            input, output, request, ..
+        } = &mut *worker.buffers.borrow_mut();
+        self.feed_into(context, &worker, &view, input, request, output)
     }
 
     pub(super) fn feed_into(
@@ -151,6 +163,7 @@ impl<L: Link> Connection<L> {
         worker: &Rc<Worker>,
         view: &View,
         input: &mut [u8],
+        request: &mut RequestIndex,
         output: &mut SendQueue,
     ) -> Poll<io::Result<()>> {
         let State::Feeding(feeding) = &mut self.state else {
@@ -160,12 +173,17 @@ impl<L: Link> Connection<L> {
             feeding.feed.poll(context, &worker.shared.pool, output)
         })) {
             Ok(Poll::Pending) => {
+                let pipe = feeding.pipe.as_ref().filter(|pipe| pipe.is_wanted()).map(Rc::clone);
                 self.deadlines.enter_handler(self.answer_ticks(view));
                 self.send(context, output, view)?;
-                if self.backlog.is_none() {
-                    self.watch(context, view, input)?;
-                }
-                return Poll::Pending;
+                return match pipe {
+                    _ if self.backlog.is_some() => Poll::Pending,
+                    Some(pipe) => self.give_beside(context, view, &pipe, input, request),
+                    None => {
+                        self.watch(context, view, input)?;
+                        Poll::Pending
+                    }
+                };
             }
             Ok(Poll::Ready(polled)) => polled,
             Err(_) => {
@@ -184,11 +202,14 @@ impl<L: Link> Connection<L> {
                     output.buffer().extend_from_slice(end);
                 }
             }
-            Ok(Fed::Done) => {
+            Ok(fed @ (Fed::Done | Fed::Trailers(_))) => {
                 let State::Feeding(feeding) = std::mem::replace(&mut self.state, State::Reading) else {
                     return Poll::Ready(Ok(()));
                 };
-                let next = self.engine.finish(output.buffer());
+                let next = match fed {
+                    Fed::Trailers(trailers) => finish_with(&mut self.engine, &trailers, output),
+                    _ => self.engine.finish(output.buffer()),
+                };
                 self.answered(worker, feeding.status, feeding.sent, &feeding.facts, next);
             }
             Err(error) => {
@@ -200,6 +221,37 @@ impl<L: Link> Connection<L> {
             }
         }
         Poll::Ready(self.send(context, output, view))
+    }
+
+    /// Gives the handler more of the request's content while its answer is under way.
+    fn give_beside(
+        &mut self,
+        context: &mut Context<'_>,
+        view: &View,
+        pipe: &Pipe,
+        input: &mut [u8],
+        request: &mut RequestIndex,
+    ) -> Poll<io::Result<()>> {
+        let Connection {
+            engine, link, unread, ..
+        } = self;
+        let pulled = pull(engine, link, context, &view.head_limits, unread, input, request, pipe);
+        match ready!(pulled)? {
+            Pulled::Chunk(chunk) => {
+                // Who speaks is waited for anew, as one that is silent is not.
+                self.deadlines.leave_handler();
+                pipe.put(chunk);
+            }
+            Pulled::End => pipe.end(Ok(())),
+            Pulled::Left => {
+                pipe.end(Err(ContentError::Cut));
+                return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+            }
+            // The answer has begun, and no other can be given: what becomes of it is the handler's matter.
+            Pulled::Refused(Refusal::ContentTooLarge) => pipe.end(Err(ContentError::TooLarge)),
+            Pulled::Refused(_) => pipe.end(Err(ContentError::Cut)),
+        }
+        Poll::Ready(Ok(()))
     }
 
     /// Sees what the client does while it waits. One that has broken off is an error; one that has ended its side gets
@@ -227,6 +279,18 @@ impl<L: Link> Connection<L> {
             ticks.min(view.ticks.half_closed)
         } else {
             ticks
+        }
+    }
+}
+
+/// Ends an answer with these fields, or without them where they cannot be sent.
+#[cold]
+fn finish_with(engine: &mut ServerConnection, trailers: &FieldList, output: &mut SendQueue) -> Next {
+    match engine.finish_with_trailers(trailers.bytes(), output.buffer()) {
+        Ok(next) => next,
+        Err(error) => {
+            tracing::warn!("trailers of an answer were not sent: {error}");
+            engine.finish(output.buffer())
         }
     }
 }

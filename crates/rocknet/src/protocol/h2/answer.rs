@@ -18,6 +18,7 @@ use crate::interim::Making;
 use crate::preload::Preloads;
 use crate::protocol::deadlines::Deadlines;
 use crate::protocol::facts::Facts;
+use crate::response::FieldList;
 use crate::worker::View;
 
 /// Room for content that comes in small pieces; larger pieces have a chunk of their own.
@@ -97,6 +98,12 @@ impl Incoming {
         self.expects_continue = false;
     }
 
+    /// These fields came, and nothing follows them.
+    pub fn end_with(&mut self, trailers: FieldList) {
+        self.pipe.put_trailers(trailers);
+        self.add(&[], true);
+    }
+
     /// Small pieces share a chunk: the window counts bytes, and a piece of one takes much more memory than that.
     fn push(&mut self, piece: &[u8]) {
         if let Some(last) = self.chunks.back_mut()
@@ -117,6 +124,11 @@ impl Incoming {
     /// Nothing more will come.
     pub fn has_ended(&self) -> bool {
         self.ended
+    }
+
+    /// Whether the client may be silent for a while.
+    pub fn may_pause(&self) -> bool {
+        self.pipe.may_pause()
     }
 
     /// Ends it for the handler before its time.

@@ -11,6 +11,7 @@ use rocknet_proto::h2::{Event, Head};
 use super::connection::{Connection, State};
 use super::feeding::OUTPUT_BOUND;
 use crate::exchange::ContentError;
+use crate::response::FieldList;
 use crate::worker::{Buffers, View, Worker};
 
 impl<L: Link> Connection<L> {
@@ -150,7 +151,8 @@ impl<L: Link> Connection<L> {
                 }
                 Event::Trailers { stream } => {
                     if let Some(content) = self.answers.get_mut(stream).and_then(|answer| answer.content.as_mut()) {
-                        content.add(&[], true);
+                        let trailers = head.index().trailers.view(head.bytes());
+                        content.end_with(FieldList::copied(trailers.iter()));
                     }
                 }
                 Event::Reset { stream, code, fault } => {

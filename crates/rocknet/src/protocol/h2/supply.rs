@@ -14,7 +14,7 @@ use rocknet_io::file;
 use rocknet_io::queue::{SendQueue, SharedBytes};
 
 use crate::blocking::{Job, Pool};
-use crate::response::{Body, FilePart, Part, Stream};
+use crate::response::{Body, FieldList, FilePart, Part, Stream};
 
 /// Files are looked at in pieces of this size at most, and the next when the last has been framed: a frame cannot be taken
 /// back, so what it holds must be there before it begins.
@@ -59,6 +59,7 @@ struct FileSource {
 struct StreamSource {
     stream: Option<Box<dyn Stream>>,
     asking: Option<Asking>,
+    trailers: Option<FieldList>,
 }
 
 type Asking = Pin<Box<dyn Future<Output = (Box<dyn Stream>, Option<io::Result<Bytes>>)>>>;
@@ -88,6 +89,7 @@ impl Supply {
                 let stream = StreamSource {
                     stream: Some(stream),
                     asking: None,
+                    trailers: None,
                 };
                 (Piece::None, Some(Source::Stream(stream)))
             }
@@ -112,6 +114,14 @@ impl Supply {
     /// Nothing comes behind what is ready.
     pub fn is_last(&self) -> bool {
         self.source.is_none()
+    }
+
+    /// Fields that stand behind the content, once `poll` has told its end.
+    pub fn take_trailers(&mut self) -> Option<FieldList> {
+        match &mut self.source {
+            Some(Source::Stream(stream)) => stream.trailers.take(),
+            _ => None,
+        }
     }
 
     /// More comes out of files: as much as is asked for, when it is asked for, and the last of it is known to be that.
@@ -148,7 +158,10 @@ impl Supply {
         };
         Poll::Ready(match piece {
             None => {
-                self.source = None;
+                // A stream may have trailers, which are still to be taken.
+                if !matches!(self.source, Some(Source::Stream(_))) {
+                    self.source = None;
+                }
                 None
             }
             Some(Err(error)) => Some(Err(error)),
@@ -277,7 +290,7 @@ impl StreamSource {
             let Some(asking) = &mut self.asking else {
                 return Poll::Ready(None);
             };
-            let (stream, piece) = ready!(asking.as_mut().poll(context));
+            let (mut stream, piece) = ready!(asking.as_mut().poll(context));
             self.asking = None;
             match piece {
                 // A piece of nothing is not the end.
@@ -286,7 +299,11 @@ impl StreamSource {
                     self.stream = Some(stream);
                     return Poll::Ready(Some(Ok(bytes)));
                 }
-                end => return Poll::Ready(end),
+                Some(error) => return Poll::Ready(Some(error)),
+                None => {
+                    self.trailers = stream.trailers();
+                    return Poll::Ready(None);
+                }
             }
         }
     }

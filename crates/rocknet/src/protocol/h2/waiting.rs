@@ -5,10 +5,11 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use rocknet_io::link::Link;
-use rocknet_proto::h2::{ErrorCode, SendError, StreamId};
+use rocknet_io::queue::SendQueue;
+use rocknet_proto::h2::{ErrorCode, SendError, ServerConnection, StreamId};
 use rocknet_proto::status::Status;
 
-use super::answer::{Answer, Demand, State};
+use super::answer::{Answer, Demand, Incoming, State};
 use super::answering::Asked;
 use super::connection::Connection;
 use super::feeding::OUTPUT_BOUND;
@@ -138,7 +139,10 @@ impl<L: Link> Connection<L> {
                         }
                         Ok(Poll::Ready(None)) => {
                             let output = &mut worker.buffers.borrow_mut().output;
-                            let _ = self.engine.offer(answer.id, 0, true, output.buffer());
+                            match supply.take_trailers() {
+                                Some(trailers) => finish_with(&mut self.engine, answer.id, &trailers, output),
+                                None => drop(self.engine.offer(answer.id, 0, true, output.buffer())),
+                            }
                             let (status, sent) = (*status, *sent);
                             let request = answer.facts.request.as_ref().map(|request| request.view());
                             self.answered(worker, answer.facts.access, request.as_ref(), status, sent);
@@ -171,9 +175,18 @@ impl<L: Link> Connection<L> {
                 State::Waiting(_) => true,
                 State::Feeding { supply, .. } => supply.ready() == 0 && !supply.is_file(),
             };
+            let may_pause = answer.content.as_ref().is_some_and(Incoming::may_pause)
+                || matches!(answer.state, State::Feeding { .. });
             match demand {
-                Demand::Met if is_making => continue,
-                Demand::Open if is_making => answer.deadlines.enter_content(view.ticks.body),
+                Demand::Met if is_making => {
+                    if may_pause {
+                        // Who speaks is waited for anew, as one that is silent is not.
+                        answer.deadlines.leave_handler();
+                    }
+                    continue;
+                }
+                // Both sides may be silent for a while once both have spoken.
+                Demand::Open if is_making && !may_pause => answer.deadlines.enter_content(view.ticks.body),
                 _ if is_making => answer.deadlines.enter_handler(answer.ticks(view)),
                 _ => {}
             }
@@ -223,6 +236,15 @@ impl<L: Link> Connection<L> {
                 }
             }
         }
+    }
+}
+
+/// Ends an answer with these fields, or without them where they cannot be sent.
+#[cold]
+fn finish_with(engine: &mut ServerConnection, id: StreamId, trailers: &FieldList, output: &mut SendQueue) {
+    if let Err(SendError::Field(error)) = engine.finish_with_trailers(id, trailers.bytes(), output.buffer()) {
+        tracing::warn!("trailers of an answer were not sent: {error}");
+        let _ = engine.offer(id, 0, true, output.buffer());
     }
 }
 
