@@ -4,6 +4,7 @@ mod application;
 mod browser;
 mod clients;
 mod database;
+mod grpc;
 mod h2spec;
 mod hpack;
 mod laravel;
@@ -68,6 +69,8 @@ enum Step {
     Streaming,
     /// A small application of Laravel over HTTP/2
     Laravel,
+    /// gRPC by Python's grpcio, in the clear and under TLS
+    Grpc,
     /// gunicorn, uvicorn and Node behind the proxy, restarted under load
     Upstreams,
     /// slowhttptest: slow heads, bodies, ranges and readers; takes minutes
@@ -120,10 +123,11 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     if wanted(Step::Hpack) {
         steps.step("hpack", hpack::run);
     }
-    let applications: [(&'static str, Step, Work); 4] = [
+    let applications: [(&'static str, Step, Work); 5] = [
         ("wordpress", Step::Wordpress, wordpress::run),
         ("phpmyadmin", Step::Phpmyadmin, phpmyadmin::run),
         ("laravel", Step::Laravel, laravel::run),
+        ("grpc", Step::Grpc, grpc::run),
         ("upstreams", Step::Upstreams, upstreams::run),
     ];
     if applications.iter().any(|(_, step, _)| wanted(*step)) {

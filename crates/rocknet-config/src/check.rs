@@ -19,6 +19,7 @@ mod settings;
 mod site;
 mod socket;
 mod tls;
+mod upstream_tls;
 mod value;
 mod words;
 

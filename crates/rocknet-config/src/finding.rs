@@ -44,6 +44,8 @@ pub enum Code {
     Missing,
     /// Allowed, and without effect.
     Useless,
+    /// Allowed, and a way in for others.
+    Dangerous,
 }
 
 /// A place in a file, with what is needed to show it.

@@ -17,7 +17,8 @@ pub use application::{Application, Protocol};
 pub use controller::{Controller, RunOn};
 pub use php::{Php, PhpVersion};
 pub use proxy::{
-    Balance, Forwarded, Health, Host, Mirror, Network, Proxy, ProxyProtocol, Resolve, TrustedField, Upstream, Weighted,
+    Balance, Forwarded, Health, Host, Mirror, Network, Proxy, ProxyProtocol, Resolve, TrustedField, Upstream,
+    UpstreamTls, Weighted,
 };
 pub use rule::{Conditions, Rule, RuleAction};
 

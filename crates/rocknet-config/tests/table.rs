@@ -55,12 +55,22 @@ fn placed(scope: Scope, line: &str) -> String {
             format!("{site}proxy = {{ to = \"http://a\", mirror = {{ {line} }} }}\n")
         }
         Scope::Mirror => format!("{site}proxy = {{ to = \"http://a\", mirror = {{ to = \"http://b\", {line} }} }}\n"),
-        Scope::Proxy if line.starts_with("to") => format!("{site}proxy = {{ {line} }}\n"),
-        Scope::Proxy => format!("{site}proxy = {{ to = \"http://a\", {line} }}\n"),
+        Scope::Proxy if line.starts_with("to") => format!("{site}proxy = {{ {} }}\n", line.replace('\n', ", ")),
+        Scope::Proxy => {
+            let to = proxied(line);
+            format!("{site}proxy = {{ to = \"{to}\", {} }}\n", line.replace('\n', ", "))
+        }
         Scope::Application if line.starts_with("to") => format!("{site}fastcgi = {{ {line} }}\n"),
         Scope::Application => format!("{site}fastcgi = {{ to = \"a:1\", {line} }}\n"),
         Scope::Redirect => format!("{site}redirects = {{ \"/a\" = {{ to = \"/b\", {line} }} }}\n"),
     }
+}
+
+/// A server that a key of a proxy has a meaning for.
+fn proxied(line: &str) -> &'static str {
+    let of_tls = ["ca", "server_name", "verify", "cert", "key", "http2"];
+    let key = line.split(' ').next().unwrap_or_default();
+    if of_tls.contains(&key) { "https://a" } else { "http://a" }
 }
 
 fn read(text: &str) -> Result<Config, Report> {
@@ -115,7 +125,8 @@ fn a_default_written_out_changes_nothing() {
                     Scope::Mirror => ", mirror = \"http://b\"",
                     _ => "",
                 };
-                let short = format!("proxy = {{ to = \"http://a\"{more} }}");
+                let to = proxied(key.name);
+                let short = format!("proxy = {{ to = \"{to}\"{more} }}");
                 let short = read(&placed(Scope::Site, &short)).unwrap();
                 expected.sites[0].settings.proxy = short.sites[0].settings.proxy.clone();
             }

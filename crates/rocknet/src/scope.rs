@@ -82,7 +82,7 @@ impl Scope {
         } else if let Some(wanted) = &settings.application {
             Action::Application(Box::new(Application::new(wanted, settings.root.as_deref())))
         } else if let Some(proxy) = &settings.proxy {
-            Action::Proxy(Proxy::new(proxy))
+            Action::Proxy(Proxy::new(proxy)?)
         } else if let Some(folder) = &settings.root {
             Action::Files(FileTree::new(folder, settings))
         } else {

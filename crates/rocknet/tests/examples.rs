@@ -59,6 +59,9 @@ const ROWS: &[Row] = &[
     ("downloads", "http://localhost:8080/2026/levels%20november.csv", NO_FIELDS, 200, &["Content-Type: text/csv; charset=utf-8"], &[","]),
     ("load-balancing", "http://localhost:8080/", NO_FIELDS, 200, &[HTML], &["Server ", "another server may answer"]),
     ("load-balancing", "http://localhost:8083/", NO_FIELDS, 200, &[HTML], &["Server three"]),
+    ("grpc", "http://localhost:8080/", NO_FIELDS, 200, &[HTML], &["Echo by gRPC"]),
+    // Nobody listens there in this test.
+    ("grpc", "http://localhost:8080/example.Echo/Say", NO_FIELDS, 502, &[HTML], &["502"]),
     ("proxy", "http://localhost:8080/", NO_FIELDS, 200, &[HTML, "!X-Answered-By"], &["This page is a file"]),
     ("proxy", "http://localhost:8080/api/tides.json", NO_FIELDS, 200,
         &["Content-Type: application/json", "X-Answered-By: the program behind", "Cache-Control: no-store"], &["06:12"]),

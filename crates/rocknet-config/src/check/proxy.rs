@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use crate::check::settings::OWN_FIELDS;
 use crate::check::socket::{self, Help};
 use crate::check::words::short;
-use crate::check::{Check, keys, path, value};
+use crate::check::{Check, path, upstream_tls, value};
 use crate::file::{Node, Table, Value};
 use crate::finding::Code;
 use crate::model::{
@@ -43,12 +43,17 @@ pub(super) fn build(check: &mut Check<'_>, node: &Node) -> Option<Proxy> {
         },
         _ => return None,
     };
-    let mut to = upstreams(check, servers)?;
+    let http2 = value::boolean(table, "http2").unwrap_or(false);
+    let mut to = upstreams(check, servers, http2)?;
     let announce = match value::text(table, "proxy_protocol") {
         Some("v1") => Some(ProxyProtocol::V1),
         Some("v2") => Some(ProxyProtocol::V2),
         _ => None,
     };
+    if announce.is_some() && to.iter().any(|to| to.upstream.http2) {
+        let message = "`proxy_protocol` names one client, and connections in HTTP/2 are shared by many";
+        check.error(Code::Conflict, node.span, message, "remove one of the two");
+    }
     to.iter_mut().for_each(|to| to.upstream.announce = announce);
     let base = Proxy::to(to);
     let time = |key, default| value::duration(table, key).unwrap_or(default);
@@ -92,13 +97,17 @@ pub(super) fn build(check: &mut Check<'_>, node: &Node) -> Option<Proxy> {
         connect: time("connect", base.connect),
         first_byte: time("first_byte", base.first_byte),
         idle: time("idle", base.idle),
+        tls: table
+            .map(|table| upstream_tls::build(check, table, &base.to))
+            .unwrap_or_default(),
         to: base.to,
     })
 }
 
 const EXAMPLE: &str = "write where the other server listens: \"http://127.0.0.1:3000\" or \"unix:/run/app.sock\"";
 
-fn upstreams(check: &mut Check<'_>, node: &Node) -> Option<Vec<Weighted>> {
+/// `http2`: also those whose URL does not say so are asked in HTTP/2.
+fn upstreams(check: &mut Check<'_>, node: &Node, http2: bool) -> Option<Vec<Weighted>> {
     let items = value::several(node);
     if items.is_empty() {
         check.error(Code::BadValue, node.span, "`proxy` names no server", EXAMPLE);
@@ -127,7 +136,7 @@ fn upstreams(check: &mut Check<'_>, node: &Node) -> Option<Vec<Weighted>> {
             },
             _ => (item, None),
         };
-        let upstream = upstream(check, written)?;
+        let upstream = upstream(check, written, http2)?;
         let weight = value::integer(table, "weight").unwrap_or(1);
         if all.iter().any(|other| other.upstream == upstream) {
             let help = "remove it";
@@ -139,24 +148,33 @@ fn upstreams(check: &mut Check<'_>, node: &Node) -> Option<Vec<Weighted>> {
     Some(all)
 }
 
-fn upstream(check: &mut Check<'_>, node: &Node) -> Option<Upstream> {
+fn upstream(check: &mut Check<'_>, node: &Node, http2: bool) -> Option<Upstream> {
     let written = node.written()?;
     let text = written.value.as_str();
     if let Some(path) = text.strip_prefix("unix:") {
-        return unix(check, path, node);
+        let host = unix(check, path, node)?;
+        return Some(Upstream {
+            http2,
+            ..Upstream::at(host)
+        });
     }
     let fault = match text.split_once("://") {
-        Some(("http", rest)) => match host(rest) {
-            Ok(host) => return Some(Upstream::at(host)),
+        Some(("http", rest)) if http2 => format!("write \"h2c://{}\": that is HTTP/2 in the clear", short(rest)),
+        Some((scheme @ ("http" | "https" | "h2c"), rest)) => match host(scheme, rest) {
+            Ok(host) => {
+                return Some(Upstream {
+                    is_secure: scheme == "https",
+                    http2: http2 || scheme == "h2c",
+                    ..Upstream::at(host)
+                });
+            }
             Err(fault) => fault,
         },
-        Some(("https" | "h2c" | "wss" | "ws", _)) => {
-            let what = format!("proxy = \"{}\"", short(value::shown(node)));
-            keys::not_yet(check, &what, "servers under TLS and by HTTP/2", node.span, EXAMPLE);
-            return None;
-        }
+        Some(("ws", rest)) => format!("write \"http://{}\": WebSocket begins with HTTP", short(rest)),
+        Some(("wss", rest)) => format!("write \"https://{}\": WebSocket begins with HTTP", short(rest)),
+        Some(("grpc", rest)) => format!("write \"h2c://{}\"", short(rest)),
         Some(_) => EXAMPLE.to_owned(),
-        None if host(text).is_ok() => format!("write \"http://{}\"", short(text)),
+        None if host("http", text).is_ok() => format!("write \"http://{}\"", short(text)),
         None => EXAMPLE.to_owned(),
     };
     let message = format!("`proxy` cannot be \"{}\"", short(value::shown(node)));
@@ -285,7 +303,13 @@ fn mirror(check: &mut Check<'_>, node: &Node) -> Option<Mirror> {
         );
         return None;
     }
-    let base = Mirror::to(upstream(check, to)?);
+    let upstream = upstream(check, to, false)?;
+    if upstream.is_secure || upstream.http2 {
+        let message = "copies of requests are sent in HTTP/1.1 and in the clear";
+        check.error(Code::BadValue, to.span, message, EXAMPLE);
+        return None;
+    }
+    let base = Mirror::to(upstream);
     Some(Mirror {
         share: table
             .and_then(|table| table.node("share"))
@@ -376,24 +400,23 @@ fn health(check: &mut Check<'_>, node: &Node) -> Option<Health> {
     })
 }
 
-fn unix(check: &mut Check<'_>, path: &str, node: &Node) -> Option<Upstream> {
+fn unix(check: &mut Check<'_>, path: &str, node: &Node) -> Option<Host> {
     let help = Help {
         example: EXAMPLE,
         shorter: "have the server listen at a shorter one",
     };
-    let host = Host::Unix(socket::path(check, "unix:", path, node.span, help)?);
-    Some(Upstream::at(host))
+    Some(Host::Unix(socket::path(check, "unix:", path, node.span, help)?))
 }
 
-/// What stands behind `http://`, or what to write instead.
-fn host(text: &str) -> Result<Host, String> {
+/// What stands behind `http://` or another scheme, or what to write instead.
+fn host(scheme: &str, text: &str) -> Result<Host, String> {
     let text = text.strip_suffix('/').unwrap_or(text);
     if text.contains('@') {
         return Err("leave out user and password: nobody is told them".to_owned());
     }
     if let Some((place, _)) = text.split_once(['/', '?', '#']) {
         return Err(format!(
-            "write \"http://{}\": requests keep their own path",
+            "write \"{scheme}://{}\": requests keep their own path",
             short(place)
         ));
     }
@@ -402,6 +425,7 @@ fn host(text: &str) -> Result<Host, String> {
             Ok(port) if port != 0 => (host, port),
             _ => return Err(format!("\"{}\" is no port", short(port))),
         },
+        _ if scheme == "https" => (text, 443),
         _ => (text, 80),
     };
     if let Some(address) = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
@@ -478,7 +502,7 @@ mod tests {
             ("a b", None),
             ("[::g]", None),
         ] {
-            let found = host(text).ok().map(|host| Upstream::at(host).to_string());
+            let found = host("http", text).ok().map(|host| Upstream::at(host).to_string());
             assert_eq!(found.as_deref(), expected, "{text}");
         }
     }

@@ -14,13 +14,15 @@ const BUFFERED: Kind = Kind::Size {
 
 const URL: Kind = Kind::Text("\"http://host:port\" or \"unix:/path\"");
 
+const FILE: Kind = Kind::Text("PEM file");
+
 pub(super) const KEYS: &[Key] = &[
     Key::new(
         "proxy",
         &[Scope::Site, Scope::Route],
         Kind::Either(&[Kind::Boolean, URL, Kind::List(&URL), Kind::Table(Scope::Proxy)]),
-        "Passes requests on to another server, or to one of several: `http://host:port`, or `unix:` and the path of a \
-         socket. A table says more, with the servers in `to`. The path, the query and `Host` go there as they came; \
+        "Passes requests on to another server, or to one of several: `http://host:port`, `https://` under TLS, `h2c://` in \
+         HTTP/2 (gRPC), or `unix:` and the path of a socket. A table says more, with the servers in `to`. The path, the query and `Host` go there as they came; \
          `X-Forwarded-For`, `-Proto` and `-Host` tell of the client. Where a site has `proxy` and `root`, the proxy \
          answers; a route with a `root` of its own has files again, and so has one with `proxy = false`.",
     )
@@ -341,4 +343,58 @@ pub(super) const KEYS: &[Key] = &[
     )
     .example("strip = \"/api\"")
     .elsewhere(&["strip_prefix", "uri strip_prefix", "handle_path"]),
+    Key::new(
+        "http2",
+        &[Scope::Proxy],
+        Kind::Boolean,
+        "Asks servers under `https://` and at sockets in HTTP/2, as gRPC needs it. Behind `h2c://` it is spoken anyway. A \
+         server that does not speak it is no server: nothing is asked in HTTP/1.1 instead.",
+    )
+    .default("false")
+    .example("to = \"https://grpc.internal\"\nhttp2 = true")
+    .elsewhere(&["proxy_http_version", "versions", "grpc_pass"]),
+    Key::new(
+        "ca",
+        &[Scope::Proxy],
+        Kind::Several(&FILE),
+        "The authorities whose certificates servers under `https://` may show, in place of those that the system trusts. Read \
+         at the start and at a reload.",
+    )
+    .example("ca = \"internal-ca.pem\"")
+    .elsewhere(&["proxy_ssl_trusted_certificate", "tls_trust_pool", "ca-file", "SSLProxyCACertificateFile"]),
+    Key::new(
+        "server_name",
+        &[Scope::Proxy],
+        Kind::Text("name or address"),
+        "The name that servers under `https://` are asked for in the handshake (SNI), and that their certificates have to be \
+         for. Without it, the host of each URL.",
+    )
+    .example("server_name = \"app.internal\"")
+    .elsewhere(&["proxy_ssl_name", "tls_server_name", "sni"]),
+    Key::new(
+        "verify",
+        &[Scope::Proxy],
+        Kind::Boolean,
+        "Whether certificates of servers under `https://` are checked. `false` is dangerous: whoever is in between can read \
+         and change everything.",
+    )
+    .default("true")
+    .example("verify = false")
+    .elsewhere(&["proxy_ssl_verify", "tls_insecure_skip_verify", "SSLProxyVerify"]),
+    Key::new(
+        "cert",
+        &[Scope::Proxy],
+        FILE,
+        "The certificate, with its chain, that servers under `https://` are shown when they ask for one.",
+    )
+    .example("cert = \"rocknet.pem\"")
+    .elsewhere(&["proxy_ssl_certificate", "tls_client_auth", "SSLProxyMachineCertificateFile"]),
+    Key::new(
+        "key",
+        &[Scope::Proxy],
+        FILE,
+        "The private key of `cert`. Without it the key is looked for in the file of the certificate.",
+    )
+    .example("cert = \"rocknet.pem\"\nkey = \"rocknet.key\"")
+    .elsewhere(&["proxy_ssl_certificate_key"]),
 ];

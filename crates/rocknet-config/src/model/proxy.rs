@@ -49,6 +49,8 @@ pub struct Proxy {
     pub first_byte: Duration,
     /// Between two pieces of an answer, and between two requests on a connection.
     pub idle: Duration,
+    /// What is asked of servers under TLS.
+    pub tls: UpstreamTls,
 }
 
 impl Proxy {
@@ -76,6 +78,31 @@ impl Proxy {
             connect: Duration::from_secs(3),
             first_byte: Duration::from_secs(60),
             idle: Duration::from_secs(60),
+            tls: UpstreamTls::default(),
+        }
+    }
+}
+
+/// Whom servers under TLS are taken for, and what they are shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UpstreamTls {
+    /// Files of the authorities whose certificates are believed; empty: those of the system.
+    pub ca: Vec<PathBuf>,
+    /// The name that is asked for, and that the certificate has to be for; `None`: the host of the URL.
+    pub server_name: Option<String>,
+    /// Whether certificates are looked at. Without, anybody in between can read and answer.
+    pub verify: bool,
+    /// What servers are shown that ask for a certificate: the file of it, and of its key.
+    pub client: Option<(PathBuf, PathBuf)>,
+}
+
+impl Default for UpstreamTls {
+    fn default() -> UpstreamTls {
+        UpstreamTls {
+            ca: Vec::new(),
+            server_name: None,
+            verify: true,
+            client: None,
         }
     }
 }
@@ -196,14 +223,23 @@ impl Health {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Upstream {
     pub host: Host,
+    /// Under TLS.
+    pub is_secure: bool,
+    /// Asked in HTTP/2, which it is known to speak.
+    pub http2: bool,
     /// Its connections begin with a header of the PROXY protocol.
     pub announce: Option<ProxyProtocol>,
 }
 
 impl Upstream {
-    /// One that is told nothing before requests.
+    /// One that is asked in HTTP/1.1, in the clear, and is told nothing before requests.
     pub fn at(host: Host) -> Upstream {
-        Upstream { host, announce: None }
+        Upstream {
+            host,
+            is_secure: false,
+            http2: false,
+            announce: None,
+        }
     }
 }
 
@@ -231,11 +267,16 @@ impl fmt::Display for Host {
 /// As it is written.
 impl fmt::Display for Upstream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = match (self.is_secure, self.http2) {
+            (true, _) => "https",
+            (false, true) => "h2c",
+            (false, false) => "http",
+        };
         match &self.host {
             Host::Unix(path) => write!(f, "unix:{}", path.display()),
-            Host::Address(IpAddr::V6(ip), port) => write!(f, "http://[{ip}]:{port}"),
-            Host::Address(ip, port) => write!(f, "http://{ip}:{port}"),
-            Host::Name(name, port) => write!(f, "http://{name}:{port}"),
+            Host::Address(IpAddr::V6(ip), port) => write!(f, "{scheme}://[{ip}]:{port}"),
+            Host::Address(ip, port) => write!(f, "{scheme}://{ip}:{port}"),
+            Host::Name(name, port) => write!(f, "{scheme}://{name}:{port}"),
         }
     }
 }

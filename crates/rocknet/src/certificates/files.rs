@@ -141,7 +141,8 @@ fn expired(certified: &Certified, files: &CertificateFiles, now: SystemTime) -> 
     (certified.not_before() > now).then(|| format!("{path}: the certificate is not valid yet; is the clock right?"))
 }
 
-fn load(files: &CertificateFiles) -> Result<Certified, FileFault> {
+/// Reads a certificate and its key, and sees that they belong together.
+pub fn load(files: &CertificateFiles) -> Result<Certified, FileFault> {
     let fault = |path: &Path, kind| FileFault {
         path: path.to_owned(),
         kind,

@@ -21,5 +21,5 @@ pub use issuer::{Authority, Issuer, Wanted};
 pub use keeper::{Keeper, state_folder};
 pub use keyset::{Answer, Certified, KeyError, KeySet, subject};
 pub use secure_site::{SecureSite, Trust};
-pub use settings::{ACME_PROTOCOL, HTTP_2, PROTOCOLS};
+pub use settings::{ACME_PROTOCOL, HTTP_2, PROTOCOLS, read_roots};
 pub use shelf::Shelf;

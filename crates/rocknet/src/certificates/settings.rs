@@ -113,7 +113,8 @@ fn roots(client: &ClientAuth) -> Result<Roots, String> {
     Ok((client.required, roots))
 }
 
-fn read_roots(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+/// The certificates of a file.
+pub fn read_roots(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let told = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     let bytes = std::fs::read(path).map_err(|error| told(&error))?;
     CertificateDer::pem_slice_iter(&bytes)

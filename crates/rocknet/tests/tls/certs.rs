@@ -44,9 +44,20 @@ impl Authority {
     }
 
     pub fn leaf(&self, kind: Kind, names: &[&str]) -> Leaf {
+        self.leaf_until(kind, names, 4096)
+    }
+
+    /// One whose time is over.
+    pub fn expired(&self, names: &[&str]) -> Leaf {
+        self.leaf_until(Kind::Ecdsa, names, 2001)
+    }
+
+    /// `year`: in which its time is over.
+    fn leaf_until(&self, kind: Kind, names: &[&str], year: i32) -> Leaf {
         let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
         let mut params = CertificateParams::new(names.clone()).expect("names");
         params.distinguished_name.push(DnType::CommonName, names[0].clone());
+        params.not_after = rcgen::date_time_ymd(year, 1, 1);
         let key = KeyPair::generate_for(match kind {
             Kind::Ecdsa => &PKCS_ECDSA_P256_SHA256,
             Kind::Rsa => &PKCS_RSA_SHA256,

@@ -14,3 +14,4 @@ mod handshakes;
 mod hosts;
 mod php;
 mod transfer;
+mod upstreams;

@@ -14,7 +14,7 @@ use rocknet_io::wheel::Deadline;
 
 use super::conversation::Conversation;
 use super::trouble::Trouble;
-use crate::response::Stream;
+use crate::response::{FieldList, Stream};
 
 /// The client's side: gives what there is, and waits for more where there is nothing.
 pub struct Ahead {
@@ -28,6 +28,8 @@ struct Store {
     pieces: RefCell<VecDeque<Bytes>>,
     /// Bytes of them.
     held: Cell<usize>,
+    /// Fields behind them.
+    trailers: RefCell<Option<FieldList>>,
     /// No more pieces come; an error cuts the answer.
     end: RefCell<Option<io::Result<()>>>,
     /// Nobody wants them any more.
@@ -69,6 +71,10 @@ impl Stream for Ahead {
 
     fn length(&self) -> Option<u64> {
         self.length
+    }
+
+    fn trailers(&mut self) -> Option<FieldList> {
+        self.store.trailers.borrow_mut().take()
     }
 }
 
@@ -134,6 +140,7 @@ impl Giving {
                 self.deadline.set(self.conversation.idle_ticks());
             }
             if self.conversation.is_over() {
+                *self.store.trailers.borrow_mut() = self.conversation.take_trailers();
                 self.conversation.finish();
                 self.store.end(Ok(()));
                 return Poll::Ready(());
@@ -145,14 +152,10 @@ impl Giving {
                 self.deadline.set(self.conversation.idle_ticks());
                 return Poll::Pending;
             }
-            match self.conversation.poll_more(context) {
+            match self.conversation.poll_on(context, &self.deadline) {
                 Poll::Ready(Ok(())) => {}
                 Poll::Ready(Err(trouble)) => {
                     self.store.end(Err(trouble));
-                    return Poll::Ready(());
-                }
-                Poll::Pending if self.deadline.poll_past(context.waker()) => {
-                    self.store.end(Err(Trouble::Slow));
                     return Poll::Ready(());
                 }
                 Poll::Pending => return Poll::Pending,

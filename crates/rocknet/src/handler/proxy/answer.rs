@@ -1,6 +1,5 @@
 //! From what an upstream answers to a response: its head cleared of what is the connection's, its content passed on.
 
-use std::borrow::Cow;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::Pin;
@@ -8,7 +7,7 @@ use std::task::{Poll, ready};
 
 use bytes::Bytes;
 use rocknet_io::wheel::Deadline;
-use rocknet_proto::fields::{Known, KnownSet};
+use rocknet_proto::fields::{Field, Known, KnownSet};
 use rocknet_proto::h1::{ResponseContent, connection_options};
 use rocknet_proto::method::Method;
 use rocknet_proto::response;
@@ -44,19 +43,16 @@ pub struct Head {
 
 impl Head {
     pub fn new(response: &response::Response<'_>, content: ResponseContent, wish: Option<&Wish>) -> Head {
-        let mut fields = FieldList::default();
         let nominates = response.fields.contains(Known::Connection);
-        for field in response.fields.lines() {
+        let is_passed = |field: &Field<'_>| {
             let is_own = field.known.is_some_and(|known| NOT_PASSED.contains(known))
                 || wish.is_some_and(|wish| wish.is_own(field.name));
             let is_nominated =
                 || nominates && connection_options(response.fields).any(|name| name.eq_ignore_ascii_case(field.name));
-            if !is_own && !is_nominated() {
-                // Names are tokens, so this changes nothing.
-                let name = String::from_utf8_lossy(field.name).into_owned();
-                fields.add(name, text(field.value).into_owned());
-            }
-        }
+            !is_own && !is_nominated()
+        };
+        let passed = response.fields.lines().filter(is_passed);
+        let fields = FieldList::copied(passed.map(|field| (field.name, field.value)));
         let told = response.fields.get(Known::ContentLength);
         let length = match content {
             ResponseContent::Length(length) => Some(length),
@@ -91,7 +87,7 @@ pub fn response(mut conversation: Conversation, method: Method, ahead: usize) ->
     let body = if method == Method::Head {
         conversation.finish();
         Body::Stream(Box::new(Unsent(length)))
-    } else if conversation.is_over() {
+    } else if conversation.is_over() && !conversation.has_trailers() {
         let content = conversation.take_pending();
         conversation.finish();
         if content.is_empty() {
@@ -110,14 +106,6 @@ pub fn response(mut conversation: Conversation, method: Method, ahead: usize) ->
         }))
     };
     Ok(Response { status, fields, body })
-}
-
-/// Values are UTF-8 mostly; what is not is taken for Latin-1, as HTTP once had it (RFC 9110 §5.5).
-fn text(value: &[u8]) -> Cow<'_, str> {
-    match std::str::from_utf8(value) {
-        Ok(text) => Cow::Borrowed(text),
-        Err(_) => Cow::Owned(value.iter().copied().map(char::from).collect()),
-    }
 }
 
 /// The rest of an answer: read when there is room for it.
@@ -143,11 +131,7 @@ impl Stream for Content {
                     conversation.finish();
                     return Poll::Ready(None);
                 }
-                let more = conversation.poll_more(context);
-                if more.is_pending() && deadline.poll_past(context.waker()) {
-                    return Poll::Ready(Some(Err(Trouble::Slow.into())));
-                }
-                if let Err(trouble) = ready!(more) {
+                if let Err(trouble) = ready!(conversation.poll_on(context, deadline)) {
                     return Poll::Ready(Some(Err(trouble.into())));
                 }
             }
@@ -157,10 +141,14 @@ impl Stream for Content {
     fn length(&self) -> Option<u64> {
         self.length
     }
+
+    fn trailers(&mut self) -> Option<FieldList> {
+        self.conversation.take_trailers()
+    }
 }
 
 /// Content that is not sent: the answer to HEAD.
-struct Unsent(Option<u64>);
+pub struct Unsent(pub Option<u64>);
 
 impl Stream for Unsent {
     fn next(&mut self) -> Pin<Box<dyn Future<Output = Option<io::Result<Bytes>>> + '_>> {

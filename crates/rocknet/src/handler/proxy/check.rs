@@ -1,5 +1,9 @@
 //! One check of a server in the background: a request of its own, on a connection of its own.
 
+use std::future::poll_fn;
+use std::sync::Arc;
+
+use http::Request;
 use rocknet_config::model::Health;
 use rocknet_proto::h1::{Answered, ClientConnection, Length, RequestLine};
 use rocknet_proto::limits::Limits;
@@ -7,12 +11,17 @@ use rocknet_proto::proxy_protocol::Announced;
 use rocknet_proto::response::ResponseIndex;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::TlsConnector;
 
 use super::announcement;
+use super::mistrust;
 use super::upstream::{Upstream, Way};
 
 /// Head of an answer to a check: those that say more are not what checks are for.
 const MAX_HEAD: usize = 16 * 1024;
+
+/// Who asks.
+const AGENT: &str = "RockNet (health check)";
 
 /// Why the server is not well.
 pub async fn check(upstream: &Upstream, health: &Health) -> Result<(), String> {
@@ -20,12 +29,22 @@ pub async fn check(upstream: &Upstream, health: &Health) -> Result<(), String> {
     let status = match upstream.way() {
         Way::Unix(path) => ask(UnixStream::connect(path).await.map_err(told)?, upstream, health).await?,
         Way::Tcp(addresses) => {
-            ask(
-                TcpStream::connect(&addresses[..]).await.map_err(told)?,
-                upstream,
-                health,
-            )
-            .await?
+            let mut stream = TcpStream::connect(&addresses[..]).await.map_err(told)?;
+            match &upstream.secure {
+                None => ask(stream, upstream, health).await?,
+                Some((secure, name)) => {
+                    if let Some(version) = upstream.announce {
+                        // In the clear, before all else.
+                        let mut header = Vec::new();
+                        announcement::write(version, &Announced::Own, &mut header);
+                        stream.write_all(&header).await.map_err(told)?;
+                    }
+                    let connector = TlsConnector::from(Arc::clone(&secure.settings));
+                    let shaken = connector.connect(name.clone(), stream).await;
+                    let stream = shaken.map_err(|error| format!("no handshake: {}", mistrust::reason(&error)))?;
+                    ask(stream, upstream, health).await?
+                }
+            }
         }
         Way::Unknown => return Err("its name is not known yet".to_owned()),
         Way::Nowhere(error) => return Err(error.to_string()),
@@ -45,6 +64,9 @@ async fn ask<S: AsyncRead + AsyncWrite + Unpin>(
     upstream: &Upstream,
     health: &Health,
 ) -> Result<u16, String> {
+    if upstream.http2 {
+        return ask_in_http2(stream, upstream, health).await;
+    }
     let mut engine = ClientConnection::new();
     let line = RequestLine {
         method: b"GET",
@@ -55,10 +77,10 @@ async fn ask<S: AsyncRead + AsyncWrite + Unpin>(
         close: true,
     };
     let mut bytes = Vec::new();
-    if let Some(version) = upstream.announce {
+    if let Some(version) = upstream.announce.filter(|_| upstream.secure.is_none()) {
         announcement::write(version, &Announced::Own, &mut bytes);
     }
-    let fields = [(&b"User-Agent"[..], &b"RockNet (health check)"[..])];
+    let fields = [(&b"User-Agent"[..], AGENT.as_bytes())];
     engine
         .encode_request(&mut bytes, &line, fields)
         .map_err(|error| error.to_string())?;
@@ -84,5 +106,30 @@ async fn ask<S: AsyncRead + AsyncWrite + Unpin>(
             return Err("it closed the connection without an answer".to_owned());
         }
         bytes.extend_from_slice(&room[..got]);
+    }
+}
+
+async fn ask_in_http2<S: AsyncRead + AsyncWrite + Unpin>(
+    stream: S,
+    upstream: &Upstream,
+    health: &Health,
+) -> Result<u16, String> {
+    let told = |error: h2::Error| error.to_string();
+    let scheme = if upstream.secure.is_some() { "https" } else { "http" };
+    let request = Request::get(format!("{scheme}://{}{}", upstream.host, health.path)).header("user-agent", AGENT);
+    let request = request.body(()).map_err(|error| error.to_string())?;
+    let (mut sender, connection) = h2::client::handshake(stream).await.map_err(told)?;
+    let asked = async {
+        poll_fn(|context| sender.poll_ready(context)).await?;
+        let (answer, _) = sender.send_request(request, true)?;
+        Ok(answer.await?.status().as_u16())
+    };
+    tokio::select! {
+        biased;
+        status = asked => status.map_err(told),
+        ended = connection => Err(match ended {
+            Ok(()) => "it closed the connection without an answer".to_owned(),
+            Err(error) => error.to_string(),
+        }),
     }
 }

@@ -10,19 +10,23 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use rocknet_io::stream::Stream;
+use rocknet_io::tls::Tls;
 use rocknet_io::wheel::Deadline;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpStream, UnixStream};
 
 use super::announcement;
 use super::connection::Connection;
+use super::mistrust;
 use super::trouble::Trouble;
 use super::upstream::{Upstream, Way};
+use super::wire::Wire;
 use super::{Proxy, within};
+use crate::certificates::HTTP_2;
 use crate::exchange::Client;
 use crate::worker::Worker;
 
-/// Connects within the time that is given for it, to one address after the other.
+/// A connection for HTTP/1.1.
 pub async fn connect(
     worker: &Rc<Worker>,
     upstream: &Arc<Upstream>,
@@ -30,6 +34,18 @@ pub async fn connect(
     client: Client,
     deadline: &Deadline,
 ) -> Result<Box<Connection>, Trouble> {
+    let wire = wire(worker, upstream, proxy, client, deadline).await?;
+    Ok(Box::new(Connection::new(wire)))
+}
+
+/// Connects within the time that is given for it, to one address after the other, the handshake included where there is TLS.
+pub async fn wire(
+    worker: &Rc<Worker>,
+    upstream: &Arc<Upstream>,
+    proxy: &Proxy,
+    client: Client,
+    deadline: &Deadline,
+) -> Result<Wire, Trouble> {
     deadline.set(worker.wheel.ticks(proxy.connect));
     let mut header = Vec::new();
     if let Some(version) = upstream.announce {
@@ -37,8 +53,25 @@ pub async fn connect(
     }
     let connected = within(deadline, try_connect(worker, upstream, &header)).await;
     let socket = connected.unwrap_or_else(|| Err(Trouble::Unreachable(ErrorKind::TimedOut.into())))?;
-    let link = Stream::connected(socket).map_err(Trouble::Unreachable)?;
-    Ok(Box::new(Connection::new(link)))
+    let stream = Stream::connected(socket).map_err(Trouble::Unreachable)?;
+    let shaken = within(deadline, shake(worker, upstream, stream)).await;
+    let wire = shaken.unwrap_or_else(|| Err(ErrorKind::TimedOut.into()));
+    wire.map_err(Trouble::Handshake)
+}
+
+/// The handshake, where there is to be one.
+async fn shake(worker: &Rc<Worker>, upstream: &Upstream, stream: Stream) -> io::Result<Wire> {
+    let Some((secure, name)) = &upstream.secure else {
+        return Ok(Wire::Plain(stream));
+    };
+    // Its certificate costs as much to check as a handshake of a client's costs to answer.
+    worker.handshakes.pass().await;
+    let mut tls = Tls::connect(stream, Arc::clone(&secure.settings), name.clone(), worker.tls_buffers())?;
+    poll_fn(|context| tls.poll_handshake(context)).await?;
+    if upstream.http2 && tls.agreed().alpn != Some(HTTP_2) {
+        return Err(io::Error::other(mistrust::NO_HTTP2));
+    }
+    Ok(Wire::Secure(Box::new(tls)))
 }
 
 /// `header`: what is said before all else.

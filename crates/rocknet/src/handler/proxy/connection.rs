@@ -4,11 +4,12 @@ use std::task::{Context, Poll, Waker};
 
 use rocknet_io::link::Link;
 use rocknet_io::queue::SendQueue;
-use rocknet_io::stream::Stream;
 use rocknet_proto::h1::ClientConnection;
 
+use super::wire::Wire;
+
 pub struct Connection {
-    pub link: Stream,
+    pub link: Wire,
     pub engine: ClientConnection,
     /// What waits to leave.
     pub out: SendQueue,
@@ -24,7 +25,7 @@ pub struct Connection {
 const RESTING_MEMORY: usize = 4096;
 
 impl Connection {
-    pub fn new(link: Stream) -> Connection {
+    pub fn new(link: Wire) -> Connection {
         Connection {
             link,
             engine: ClientConnection::new(),

@@ -18,9 +18,11 @@ use super::Times;
 use super::answer::Head;
 use super::connection::Connection;
 use super::group::Place;
+use super::mistrust;
 use super::pool::Input;
 use super::request::Sent;
 use super::switch::Wish;
+use super::trailers;
 use super::trouble::Trouble;
 use super::upstream::Upstream;
 use crate::exchange::RequestContent;
@@ -28,9 +30,6 @@ use crate::interim::Interim;
 use crate::response::FieldList;
 use crate::worker::Worker;
 
-/// Bytes of an answer that are held while its request is still being sent. Who says more before it has read its content
-/// gets no more of it: the answer has to begin, and behind its beginning no content is taken.
-const MAX_AHEAD: usize = 128 * 1024;
 /// Bytes of an answer's head, and its fields: twice what clients may say, because cookies are set with all they hold.
 const LIMITS: Limits = Limits {
     head_size: 32 * 1024,
@@ -51,6 +50,10 @@ pub struct Conversation {
     times: Times,
     /// Client's content that is still to come.
     content: Option<RequestContent>,
+    /// The request has content, whether it is still to come or not.
+    has_content: bool,
+    /// Fields that the proxy sets, in trailers as in heads.
+    set: Arc<[(String, String)]>,
     /// Some of that content was taken.
     taken: bool,
     answer: Answer,
@@ -68,6 +71,8 @@ struct Answer {
     /// What of 103 (Early Hints) nobody has been told yet.
     hints: Option<FieldList>,
     wish: Option<Rc<Wish>>,
+    /// Fields behind the content.
+    trailers: Option<FieldList>,
     /// The protocol that the upstream has gone over to.
     switched: Option<Vec<u8>>,
     is_over: bool,
@@ -87,6 +92,7 @@ impl Conversation {
         upstream: &Arc<Upstream>,
         connection: Box<Connection>,
         times: Times,
+        set: &Arc<[(String, String)]>,
     ) -> Conversation {
         Conversation {
             worker: Rc::clone(worker),
@@ -95,6 +101,8 @@ impl Conversation {
             connection: Some(connection),
             times,
             content: None,
+            has_content: false,
+            set: Arc::clone(set),
             taken: false,
             answer: Answer::default(),
             heard: false,
@@ -102,8 +110,8 @@ impl Conversation {
         }
     }
 
-    /// Goes on until the head of the answer is there, and the request has been sent. `content` is left where it is when
-    /// nothing of it was taken, so that another server can be asked. The time the client takes is the client's.
+    /// Goes on until the head of the answer is there. `content` is left where it is when nothing of it was taken, so that
+    /// another server can be asked. The time the client takes is the client's.
     pub async fn hold(
         mut self,
         sent: &Sent<'_>,
@@ -118,6 +126,7 @@ impl Conversation {
         }
         self.answer.wish = sent.wish().map(Rc::clone);
         if sent.has_content() {
+            self.has_content = true;
             self.content = content.take();
         }
         deadline.set(self.times.first_byte);
@@ -160,6 +169,15 @@ impl Conversation {
         self.answer.is_over
     }
 
+    pub fn has_trailers(&self) -> bool {
+        self.answer.trailers.is_some()
+    }
+
+    /// Fields behind the content, once that is over.
+    pub fn take_trailers(&mut self) -> Option<FieldList> {
+        self.answer.trailers.take()
+    }
+
     /// A deadline for the pieces of the answer.
     pub fn deadline(&self) -> Deadline {
         self.worker.wheel.deadline()
@@ -169,6 +187,20 @@ impl Conversation {
         self.times.idle
     }
 
+    /// Goes on with an answer that has begun: what is still to be sent of its request, and then what is there of it.
+    pub fn poll_on(&mut self, context: &mut Context<'_>, deadline: &Deadline) -> Poll<Result<(), Trouble>> {
+        // Silent is who neither speaks nor listens: an upstream that answers bit by bit what it is sent bit by bit is not.
+        if self.has_content
+            && let Err(trouble) = self.ask(context, deadline, self.times.idle)
+        {
+            return Poll::Ready(Err(trouble));
+        }
+        match self.poll_more(context) {
+            Poll::Pending if deadline.poll_past(context.waker()) => Poll::Ready(Err(Trouble::Slow)),
+            polled => polled,
+        }
+    }
+
     fn poll_head(
         &mut self,
         context: &mut Context<'_>,
@@ -176,15 +208,16 @@ impl Conversation {
         deadline: &Deadline,
     ) -> Poll<Result<(), Trouble>> {
         loop {
-            let asking = match self.ask(context, deadline) {
+            let asking = match self.ask(context, deadline, self.times.first_byte) {
                 Ok(asking) => asking,
                 Err(trouble) => return Poll::Ready(Err(trouble)),
             };
-            let is_ahead = self.answer.pending.len() >= MAX_AHEAD;
-            if self.answer.head.is_some() && (asking == Asking::Nothing || self.is_over() || is_ahead) {
-                if asking != Asking::Nothing {
-                    (self.spoilt, self.taken, self.content) = (true, true, None);
+            if self.answer.head.is_some() {
+                // Behind a whole answer nobody wants the rest of the request.
+                if self.is_over() && asking != Asking::Nothing {
+                    (self.spoilt, self.content) = (true, None);
                 }
+                self.taken = true;
                 return Poll::Ready(Ok(()));
             }
             match self.poll_more(context) {
@@ -204,8 +237,8 @@ impl Conversation {
         }
     }
 
-    /// Sends what there is of the request.
-    fn ask(&mut self, context: &mut Context<'_>, deadline: &Deadline) -> Result<Asking, Trouble> {
+    /// Sends what there is of the request; after each piece of it the other side has `ticks` anew.
+    fn ask(&mut self, context: &mut Context<'_>, deadline: &Deadline, ticks: u32) -> Result<Asking, Trouble> {
         loop {
             let Some(connection) = &mut self.connection else {
                 return Ok(Asking::Nothing);
@@ -249,8 +282,11 @@ impl Conversation {
                     }
                 }
                 Poll::Ready(Ok(None)) => {
+                    let trailers = content.take_trailers().unwrap_or_default();
+                    let trailers = trailers::of_request(&trailers, &self.set);
                     (self.taken, self.content) = (true, None);
-                    if !engine.finish([], out.buffer()).map_err(Trouble::Request)? {
+                    let is_whole = engine.finish(trailers.bytes(), out.buffer());
+                    if !is_whole.map_err(Trouble::Request)? {
                         return Err(Trouble::Content(crate::exchange::ContentError::Cut));
                     }
                 }
@@ -259,7 +295,7 @@ impl Conversation {
                     return Err(Trouble::Content(error));
                 }
             }
-            deadline.set(self.times.first_byte);
+            deadline.set(ticks);
         }
     }
 
@@ -278,6 +314,10 @@ impl Conversation {
             Poll::Pending => return Poll::Pending,
             Poll::Ready(Ok(received)) => received,
             Poll::Ready(Err(_)) if is_unheard => return Poll::Ready(Err(Trouble::Unheard)),
+            // Under TLS 1.3 a server sees our certificate when the handshake is over for us.
+            Poll::Ready(Err(error)) if !self.heard && mistrust::is_refusal(&error) => {
+                return Poll::Ready(Err(Trouble::Handshake(error)));
+            }
             Poll::Ready(Err(error)) => return Poll::Ready(Err(Trouble::Broken(error))),
         };
         let answer = &mut self.answer;
@@ -360,6 +400,8 @@ impl Answer {
                     at += end;
                 }
                 Answered::End { consumed } => {
+                    let came = FieldList::copied(index.trailers.view(rest).iter());
+                    self.trailers = Some(trailers::of_answer(&came)).filter(|fields| !fields.is_empty());
                     self.is_over = true;
                     return Ok(at + consumed);
                 }

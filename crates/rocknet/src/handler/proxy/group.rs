@@ -4,12 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use rocknet_config::model::{self, Balance, Priority};
+use rocknet_config::model::{self, Balance, Host, Priority};
 use rocknet_io::wheel::{Deadline, Wheel};
+use rustls_pki_types::ServerName;
 
 use super::balance::{self, Candidate};
 use super::breaker::Rules;
 use super::mirror::Mirror;
+use super::secure::Secure;
 use super::trouble::Trouble;
 use super::upstream::Upstream;
 use super::waiting::Waiting;
@@ -27,7 +29,7 @@ pub struct Proxy {
     turn: AtomicUsize,
     pub(super) sticky: Option<String>,
     /// Fields that requests get; an empty value removes one.
-    pub(super) headers: Vec<(String, String)>,
+    pub(super) headers: Arc<[(String, String)]>,
     /// What paths begin with that is not passed on.
     pub(super) strip: Option<String>,
     pub(super) forwarded: model::Forwarded,
@@ -76,18 +78,24 @@ impl Drop for Place {
 }
 
 impl Proxy {
-    pub fn new(model: &model::Proxy) -> Proxy {
+    /// An error is told in words for whoever wrote the configuration.
+    pub fn new(model: &model::Proxy) -> Result<Proxy, String> {
         let waiting = Arc::new(Waiting::default());
+        let mut secured = model.to.iter().filter(|to| to.upstream.is_secure);
+        let secure = secured.next().map(|to| Secure::of(&model.tls, to.upstream.http2));
+        let secure = secure.transpose()?;
         let member = |to: &model::Weighted| {
-            let upstream = Upstream::of(&to.upstream, model.health.as_ref(), model.resolve);
+            let secure = secure.as_ref().filter(|_| to.upstream.is_secure);
+            let secure = secure.map(|secure| Ok::<_, String>((Arc::clone(secure), server_name(model, &to.upstream)?)));
+            let upstream = Upstream::of(&to.upstream, model.health.as_ref(), model.resolve, secure.transpose()?);
             if model.connections.is_some() {
                 upstream.tell_of_room(&waiting);
             }
             let weight = f64::from(to.weight);
-            Member { upstream, weight }
+            Ok::<_, String>(Member { upstream, weight })
         };
-        Proxy {
-            members: model.to.iter().map(member).collect(),
+        Ok(Proxy {
+            members: model.to.iter().map(member).collect::<Result<_, _>>()?,
             balance: model.balance.clone(),
             turn: AtomicUsize::new(0),
             sticky: model.sticky.clone(),
@@ -110,7 +118,7 @@ impl Proxy {
             connect: model.connect,
             first_byte: model.first_byte,
             idle: model.idle,
-        }
+        })
     }
 
     pub fn balance(&self) -> &Balance {
@@ -256,6 +264,17 @@ impl Proxy {
     }
 }
 
+/// Whom a server has to be, to be believed.
+fn server_name(model: &model::Proxy, upstream: &model::Upstream) -> Result<ServerName<'static>, String> {
+    let name = match (&model.tls.server_name, &upstream.host) {
+        (Some(name), _) => name.clone(),
+        (None, Host::Name(name, _)) => name.clone(),
+        (None, Host::Address(ip, _)) => ip.to_string(),
+        (None, Host::Unix(_)) => "localhost".to_owned(),
+    };
+    ServerName::try_from(name.clone()).map_err(|_| format!("\"{name}\" is no name that a certificate may be for"))
+}
+
 fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
@@ -275,6 +294,7 @@ mod tests {
             balance: Balance::Uri,
             ..model::Proxy::to(to.collect())
         })
+        .expect("servers in the clear")
     }
 
     /// Where a request goes; `but`: where it was.

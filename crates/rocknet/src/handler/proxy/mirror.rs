@@ -44,7 +44,7 @@ pub struct Mirror {
 impl Mirror {
     pub fn new(model: &model::Mirror, resolve: model::Resolve) -> Mirror {
         Mirror {
-            upstream: Upstream::of(&model.to, None, resolve),
+            upstream: Upstream::of(&model.to, None, resolve, None),
             share: model.share.into(),
             most: model.content,
         }

@@ -9,6 +9,8 @@
 //!                              │                 │           watcher.rs looks up its name and has check.rs try it
 //!                           Response         watcher.rs       or, behind 101, a tunnel: switch.rs
 //! ```
+//! Servers that speak HTTP/2 have a folder of their own, http2, in place of conversation.rs and connection.rs; grpc.rs has
+//! words for its clients. A connection goes over a wire.rs: a socket, or TLS with what secure.rs says of trust; mistrust.rs tells what was wrong.
 
 mod ahead;
 mod announcement;
@@ -21,19 +23,25 @@ mod connection;
 mod conversation;
 mod forwarded;
 mod group;
+mod grpc;
+mod http2;
 mod mirror;
+mod mistrust;
 mod pool;
 mod request;
+mod secure;
 mod stall;
 mod sticky;
 mod switch;
 mod target;
+mod trailers;
 mod trouble;
 mod ttl;
 mod upstream;
 mod vitals;
 pub(in crate::handler) mod waiting;
 mod watcher;
+mod wire;
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -81,9 +89,17 @@ impl Around {
 /// Passes a request on and its answer back.
 pub async fn answer(worker: Rc<Worker>, proxy: &Proxy, exchange: Exchange, around: &Around) -> Answered {
     let mut upstream = None;
+    let is_call = grpc::is_call(&exchange.request.view());
     match try_answer(&worker, proxy, exchange, around, &mut upstream).await {
         Ok(response) => Answered::Passed(response),
-        Err(trouble) => Answered::Failed(trouble.tell(upstream.as_deref(), around)),
+        Err(trouble) => {
+            let response = trouble.tell(upstream.as_deref(), around);
+            match is_call {
+                // What a client of gRPC reads is neither a page nor a status of HTTP.
+                true => Answered::Passed(grpc::refusal(response.status)),
+                false => Answered::Failed(response),
+            }
+        }
     }
 }
 
@@ -132,7 +148,13 @@ async fn try_answer(
         *last = Some(Arc::clone(&upstream));
         // What may have been heard and lost is not said twice, so it takes only a connection that surely stands.
         let mut kept = worker.upstreams.take(&upstream, sent.is_repeatable(), now_ms());
-        let trouble = loop {
+        let answered = loop {
+            if upstream.http2 {
+                // In a box, as the next one: it would make every request's future larger.
+                let asked = http2::ask(worker, &upstream, proxy, &sent, &mut content, &mut interim, &deadline);
+                let begun = Box::pin(asked).await;
+                break begun.and_then(|begun| begun.response(sent.method(), place));
+            }
             let connected = match kept.take() {
                 Some(connection) => Ok(connection),
                 // In a box of its own: it is rare, and would make every request's future larger.
@@ -141,30 +163,34 @@ async fn try_answer(
             let held = match connected {
                 Err(trouble) => Err(trouble),
                 Ok(connection) => {
-                    let conversation = Conversation::new(worker, &upstream, connection, times);
+                    let conversation = Conversation::new(worker, &upstream, connection, times, &proxy.headers);
                     conversation.hold(&sent, &mut content, &mut interim, &deadline).await
                 }
             };
             match held {
                 Ok(mut conversation) => {
                     conversation.hold_place(place);
-                    proxy.succeeded(&upstream, now_ms());
-                    let mut response = answer::response(conversation, sent.method(), proxy.ahead)?;
-                    if let Some(cookie) = &proxy.sticky
-                        && asked.sticky != Some(upstream.hash)
-                    {
-                        response
-                            .fields
-                            .add("Set-Cookie", sticky::set(cookie, upstream.hash, is_secure));
-                    }
-                    return Ok(response);
+                    break answer::response(conversation, sent.method(), proxy.ahead);
                 }
                 // Whatever is at rest there may be closed as well.
                 Err(Trouble::Unheard) if sent.is_repeatable() && content.is_some() => {
                     worker.upstreams.forget(&upstream);
                 }
-                Err(trouble) => break trouble,
+                Err(trouble) => break Err(trouble),
             }
+        };
+        let trouble = match answered {
+            Ok(mut response) => {
+                proxy.succeeded(&upstream, now_ms());
+                if let Some(cookie) = &proxy.sticky
+                    && asked.sticky != Some(upstream.hash)
+                {
+                    let cookie = sticky::set(cookie, upstream.hash, is_secure);
+                    response.fields.add("Set-Cookie", cookie);
+                }
+                return Ok(response);
+            }
+            Err(trouble) => trouble,
         };
         if trouble.is_upstreams() {
             proxy.failed(&upstream, now_ms());

@@ -9,6 +9,7 @@ use hashbrown::HashMap;
 use rocknet_proto::response::ResponseIndex;
 
 use super::connection::Connection;
+use super::http2::Sessions;
 use super::upstream::Upstream;
 
 /// Connections at rest to one upstream: as many as 128 clients at once leave behind. Each holds a descriptor here and
@@ -24,6 +25,8 @@ const INPUT: usize = 64 * 1024;
 pub struct Pool {
     shelves: RefCell<HashMap<u32, Shelf, foldhash::fast::FixedState>>,
     resting: Cell<usize>,
+    /// Those that many requests share.
+    pub(super) sessions: Sessions,
     /// The state of the dice by which servers are drawn; 0 until they are thrown.
     dice: Cell<u64>,
     /// Where answers are received, one at a time; made when the first one comes.
@@ -115,6 +118,7 @@ impl Pool {
 
     /// Closes what has rested too long, what the other side has closed, and what no configuration names any more.
     pub fn tick(&self, now_ms: u64) {
+        self.sessions.tick(now_ms);
         if self.resting.get() == 0 {
             return;
         }
@@ -135,6 +139,7 @@ impl Pool {
 
     /// Closes all: nobody is served, and nobody would notice when they are closed.
     pub fn rest(&self) {
+        self.sessions.rest();
         self.shelves.borrow_mut().clear();
         self.resting.set(0);
         *self.input.borrow_mut() = Input::default();

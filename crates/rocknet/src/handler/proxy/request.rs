@@ -37,6 +37,30 @@ const NOT_PASSED: KnownSet = KnownSet::of(&[
     Known::XForwardedProto,
 ]);
 
+/// A version's way to write a head.
+pub trait Form {
+    fn write<'a>(
+        self,
+        line: &RequestLine<'_>,
+        fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+    ) -> Result<(), EncodeError>;
+}
+
+struct Http1<'h> {
+    engine: &'h mut ClientConnection,
+    out: &'h mut Vec<u8>,
+}
+
+impl Form for Http1<'_> {
+    fn write<'a>(
+        self,
+        line: &RequestLine<'_>,
+        fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+    ) -> Result<(), EncodeError> {
+        self.engine.encode_request(self.out, line, fields)
+    }
+}
+
 /// A request as upstreams get it.
 pub struct Sent<'p> {
     proxy: &'p Proxy,
@@ -107,6 +131,16 @@ impl<'p> Sent<'p> {
         self.length != Length::None
     }
 
+    /// The client takes trailers (RFC 9110 §10.1.4).
+    pub fn wants_trailers(&self) -> bool {
+        let view = self.request.view();
+        let mut codings = view
+            .fields
+            .all(Known::Te)
+            .flat_map(|line| line.split(|byte| *byte == b','));
+        codings.any(|coding| coding.trim_ascii().eq_ignore_ascii_case(b"trailers"))
+    }
+
     /// Writes the head.
     pub fn encode(
         &self,
@@ -114,6 +148,11 @@ impl<'p> Sent<'p> {
         upstream: &Upstream,
         out: &mut Vec<u8>,
     ) -> Result<(), EncodeError> {
+        self.write(upstream, Http1 { engine, out })
+    }
+
+    /// Writes the head in the form of a version.
+    pub fn write(&self, upstream: &Upstream, form: impl Form) -> Result<(), EncodeError> {
         let view = self.request.view();
         let fields = view.fields;
         // The target stays what the client sent when a rule has changed where the request leads.
@@ -184,7 +223,7 @@ impl<'p> Sent<'p> {
             .iter()
             .filter(|(name, value)| !value.is_empty() && !name.eq_ignore_ascii_case("host"));
         let added = added.map(|(name, value)| (name.as_bytes(), value.as_bytes()));
-        engine.encode_request(out, &line, all.chain(added))
+        form.write(&line, all.chain(added))
     }
 }
 

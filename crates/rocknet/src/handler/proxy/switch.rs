@@ -9,13 +9,13 @@ use std::task::{Context, Poll};
 
 use aws_lc_rs::{digest, rand};
 use rocknet_io::link::Link;
-use rocknet_io::stream::Stream;
 use rocknet_proto::fields::{Fields, Known};
 use rocknet_proto::method::Method;
 use rocknet_proto::request::Request;
 
 use super::conversation::Conversation;
 use super::stall::Watched;
+use super::wire::Wire;
 use crate::tunnel::{Scratch, Splice, Tunnel};
 
 /// What an upstream is asked to go over to.
@@ -117,7 +117,7 @@ fn base64(bytes: &[u8]) -> Vec<u8> {
 
 /// The upstream's end of a tunnel.
 pub struct Joined {
-    splice: Splice<Watched<Stream>>,
+    splice: Splice<Watched<Wire>>,
     /// What was held for the request is held for the tunnel.
     _conversation: Conversation,
 }

@@ -9,6 +9,7 @@ use rocknet_proto::h1::{EncodeError, Fault};
 use rocknet_proto::status::Status;
 
 use super::Around;
+use super::mistrust;
 use super::upstream::Upstream;
 use crate::exchange::ContentError;
 use crate::handler::fixed;
@@ -21,6 +22,8 @@ pub enum Trouble {
     Unreachable(io::Error),
     /// Its name leads nowhere.
     Unresolved(Arc<str>),
+    /// There is a connection, and nobody to be believed, or to believe us, at its other end.
+    Handshake(io::Error),
     /// All servers have as many requests as they may have, and too many wait.
     Full,
     /// Checks in the background found no server well.
@@ -35,7 +38,13 @@ pub enum Trouble {
     Silent,
     /// What answers does not keep to HTTP.
     Fault(Fault),
-    /// The request cannot be said in HTTP/1.1.
+    /// What answers does not keep to HTTP/2.
+    NoHttp2(String),
+    /// It has taken nothing of the request, and says so.
+    Refused,
+    /// It has ended the stream of the request, with this code.
+    Reset(h2::Reason),
+    /// The request cannot be said in its version of HTTP.
     Request(EncodeError),
     Content(ContentError),
 }
@@ -45,9 +54,11 @@ impl Trouble {
         match self {
             Trouble::Unreachable(error) if error.kind() == ErrorKind::TimedOut => Status::GATEWAY_TIMEOUT,
             Trouble::Unreachable(error) if is_shortage(error) => Status::SERVICE_UNAVAILABLE,
-            Trouble::Unreachable(_) | Trouble::Unresolved(_) => Status::BAD_GATEWAY,
+            Trouble::Handshake(error) if error.kind() == ErrorKind::TimedOut => Status::GATEWAY_TIMEOUT,
+            Trouble::Unreachable(_) | Trouble::Unresolved(_) | Trouble::Handshake(_) => Status::BAD_GATEWAY,
             Trouble::Unheard | Trouble::Broken(_) | Trouble::Silent | Trouble::Fault(_) => Status::BAD_GATEWAY,
-            Trouble::Full | Trouble::Sick => Status::SERVICE_UNAVAILABLE,
+            Trouble::NoHttp2(_) | Trouble::Reset(_) => Status::BAD_GATEWAY,
+            Trouble::Full | Trouble::Sick | Trouble::Refused => Status::SERVICE_UNAVAILABLE,
             Trouble::Slow => Status::GATEWAY_TIMEOUT,
             Trouble::Request(_) => Status::BAD_REQUEST,
             Trouble::Content(ContentError::TooLarge) => Status::CONTENT_TOO_LARGE,
@@ -60,14 +71,19 @@ impl Trouble {
     pub fn is_upstreams(&self) -> bool {
         match self {
             Trouble::Unreachable(error) => !is_shortage(error),
-            Trouble::Unresolved(_) | Trouble::Slow | Trouble::Broken(_) | Trouble::Silent | Trouble::Fault(_) => true,
+            Trouble::Unresolved(_) | Trouble::Handshake(_) => true,
+            Trouble::Slow | Trouble::Broken(_) | Trouble::Silent | Trouble::Fault(_) => true,
+            Trouble::NoHttp2(_) | Trouble::Refused | Trouble::Reset(_) => true,
             Trouble::Full | Trouble::Sick | Trouble::Unheard | Trouble::Request(_) | Trouble::Content(_) => false,
         }
     }
 
     /// Nothing of the request was said, so that another server can be asked whatever it is.
     pub fn is_before_all(&self) -> bool {
-        matches!(self, Trouble::Unreachable(_) | Trouble::Unresolved(_))
+        matches!(
+            self,
+            Trouble::Unreachable(_) | Trouble::Unresolved(_) | Trouble::Handshake(_) | Trouble::Refused
+        )
     }
 
     /// What the operator can do about it; nothing where the client has to.
@@ -86,6 +102,7 @@ impl Trouble {
             Trouble::Unresolved(_) => {
                 format!("The name in {upstream} is not known here. Correct `proxy` in the configuration, or the DNS.")
             }
+            Trouble::Handshake(error) => mistrust::cure(error, upstream),
             Trouble::Full => {
                 "All servers have as many requests as `connections` of their proxy allows. Raise that, add servers, or find out what takes them so long.".to_owned()
             }
@@ -99,6 +116,11 @@ impl Trouble {
             Trouble::Fault(_) => {
                 format!("What {upstream} answers is not HTTP/1.1. Is that the port of a web server, and without TLS?")
             }
+            Trouble::NoHttp2(_) => {
+                format!("What {upstream} answers is not HTTP/2. Is that the port of a server that speaks it?")
+            }
+            Trouble::Refused => format!("{upstream} takes no requests now. Its own log may tell why."),
+            Trouble::Reset(_) => format!("{upstream} gave up on the request. Its own log may tell why."),
             Trouble::Request(_) | Trouble::Content(_) => return None,
         })
     }
@@ -128,6 +150,36 @@ impl Trouble {
     }
 }
 
+/// What the HTTP/2 library says of a stream or its connection. `may_repeat`: the connection was kept, and may have been
+/// closed before it heard of the request.
+pub fn of_http2(error: h2::Error, may_repeat: bool) -> Trouble {
+    // What had not been looked at when it said that it goes, never will be (RFC 9113 §6.8, §8.7).
+    if error.is_remote() && (error.is_go_away() || error.reason() == Some(h2::Reason::REFUSED_STREAM)) {
+        return match error.reason() {
+            Some(h2::Reason::NO_ERROR | h2::Reason::REFUSED_STREAM) => Trouble::Refused,
+            Some(reason) => Trouble::NoHttp2(format!("it gives up with {reason:?}")),
+            None => Trouble::Refused,
+        };
+    }
+    match error.reason() {
+        Some(reason) if error.is_reset() && error.is_remote() => Trouble::Reset(reason),
+        Some(_) => Trouble::NoHttp2(error.to_string()),
+        None if may_repeat => Trouble::Unheard,
+        None => match error.into_io() {
+            Some(error) => Trouble::Broken(error),
+            None => Trouble::Silent,
+        },
+    }
+}
+
+/// How it is told to others who waited for the same.
+pub fn kind(trouble: &Trouble) -> ErrorKind {
+    match trouble {
+        Trouble::Unreachable(error) | Trouble::Handshake(error) | Trouble::Broken(error) => error.kind(),
+        _ => ErrorKind::Other,
+    }
+}
+
 /// Of what concerns all servers of a place.
 static TOLD: Told = Told::never();
 
@@ -146,6 +198,7 @@ impl fmt::Display for Trouble {
         match self {
             Trouble::Unreachable(error) => write!(f, "cannot connect: {error}"),
             Trouble::Unresolved(error) => write!(f, "its name is not known: {error}"),
+            Trouble::Handshake(error) => write!(f, "no handshake: {}", mistrust::reason(error)),
             Trouble::Full => f.write_str("all servers are full, and too many requests wait"),
             Trouble::Sick => f.write_str("no server is well"),
             Trouble::Slow => f.write_str("it did not answer in time"),
@@ -153,6 +206,9 @@ impl fmt::Display for Trouble {
             Trouble::Broken(error) => write!(f, "the connection broke: {error}"),
             Trouble::Silent => f.write_str("it closed the connection without an answer"),
             Trouble::Fault(fault) => f.write_str(fault.reason()),
+            Trouble::NoHttp2(why) => write!(f, "no HTTP/2: {why}"),
+            Trouble::Refused => f.write_str("it takes no requests"),
+            Trouble::Reset(reason) => write!(f, "it ended the request: {}", reason.description()),
             Trouble::Request(error) => write!(f, "the request cannot be passed on: {error}"),
             Trouble::Content(error) => write!(f, "the request did not come whole: {error:?}"),
         }

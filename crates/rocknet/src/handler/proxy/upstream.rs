@@ -7,9 +7,11 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use rocknet_config::model::{self, Health, Host, ProxyProtocol, Resolve};
+use rustls_pki_types::ServerName;
 
 use super::balance;
 use super::breaker::{Breaker, Rules};
+use super::secure::Secure;
 use super::waiting::Waiting;
 use super::watcher;
 use crate::clock::uptime_ms;
@@ -22,6 +24,10 @@ pub struct Upstream {
     pub name: Box<str>,
     /// What it is called in requests that name nobody: HTTP/1.0 may.
     pub host: Box<str>,
+    /// Asked in HTTP/2.
+    pub http2: bool,
+    /// Asked under TLS: how, and as whom.
+    pub secure: Option<(Arc<Secure>, ServerName<'static>)>,
     place: Place,
     /// The header of the PROXY protocol that its connections begin with. None of them is used twice, since each belongs to
     /// the client that it names.
@@ -45,8 +51,9 @@ pub struct Upstream {
     back_ms: AtomicU64,
 }
 
-/// What makes two upstreams the same: what is known of one depends on how it is checked and looked up.
-type Identity = (model::Upstream, Option<Health>, Resolve);
+/// What makes two upstreams the same: what is known of one depends on how it is checked and looked up, and what a connection
+/// is worth on who was believed when it was made.
+type Identity = (model::Upstream, Option<Health>, Resolve, Option<(u32, String)>);
 
 enum Place {
     Unix(Box<Path>),
@@ -79,21 +86,29 @@ static ALL: Mutex<BTreeMap<Identity, Weak<Upstream>>> = Mutex::new(BTreeMap::new
 
 impl Upstream {
     /// The one there is for this place: scopes of one configuration and of the next share it.
-    pub fn of(model: &model::Upstream, health: Option<&Health>, resolve: Resolve) -> Arc<Upstream> {
-        let identity = (model.clone(), health.cloned(), resolve);
+    pub fn of(
+        model: &model::Upstream,
+        health: Option<&Health>,
+        resolve: Resolve,
+        secure: Option<(Arc<Secure>, ServerName<'static>)>,
+    ) -> Arc<Upstream> {
+        let believed = secure
+            .as_ref()
+            .map(|(secure, name)| (secure.id, name.to_str().into_owned()));
+        let identity = (model.clone(), health.cloned(), resolve, believed);
         let mut all = lock(&ALL);
         if let Some(upstream) = all.get(&identity).and_then(Weak::upgrade) {
             return upstream;
         }
         all.retain(|_, upstream| upstream.strong_count() > 0);
-        let upstream = Arc::new(Upstream::new(model));
+        let upstream = Arc::new(Upstream::new(model, secure));
         all.insert(identity, Arc::downgrade(&upstream));
         drop(all);
         watcher::watch(&upstream, &model.host, health, resolve);
         upstream
     }
 
-    fn new(model: &model::Upstream) -> Upstream {
+    fn new(model: &model::Upstream, secure: Option<(Arc<Secure>, ServerName<'static>)>) -> Upstream {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let name = model.to_string();
         let place = match &model.host {
@@ -103,13 +118,15 @@ impl Upstream {
         };
         let host = match &model.host {
             Host::Unix(_) => "localhost",
-            _ => name.strip_prefix("http://").unwrap_or("localhost"),
+            _ => name.split_once("://").map_or("localhost", |(_, host)| host),
         };
         Upstream {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             host: host.into(),
             hash: balance::name(&name),
             name: name.into(),
+            http2: model.http2,
+            secure,
             place,
             announce: model.announce,
             next: AtomicUsize::new(0),
@@ -243,7 +260,8 @@ mod tests {
     use super::*;
 
     fn named() -> Upstream {
-        Upstream::new(&model::Upstream::at(Host::Name("app.test".to_owned(), 8080)))
+        let host = Host::Name("app.test".to_owned(), 8080);
+        Upstream::new(&model::Upstream::at(host), None)
     }
 
     fn first(upstream: &Upstream) -> String {
@@ -282,9 +300,9 @@ mod tests {
     fn one_place_is_one_upstream() {
         let model = |port| model::Upstream::at(Host::Address([127, 0, 0, 1].into(), port));
         let (one, same, other) = (
-            Upstream::of(&model(1), None, Resolve::Ttl),
-            Upstream::of(&model(1), None, Resolve::Ttl),
-            Upstream::of(&model(2), None, Resolve::Ttl),
+            Upstream::of(&model(1), None, Resolve::Ttl, None),
+            Upstream::of(&model(1), None, Resolve::Ttl, None),
+            Upstream::of(&model(2), None, Resolve::Ttl, None),
         );
         assert!(Arc::ptr_eq(&one, &same) && !Arc::ptr_eq(&one, &other) && one.id != other.id);
     }

@@ -6,6 +6,7 @@ pub mod folder;
 pub mod gateway;
 pub mod handlers;
 pub mod http2;
+pub mod http2_upstream;
 pub mod library;
 pub mod running;
 pub mod upstream;

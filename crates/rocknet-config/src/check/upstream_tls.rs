@@ -1,0 +1,107 @@
+//! What a proxy asks of servers under TLS: whose certificates it believes, for which name, and what it shows itself.
+
+use crate::check::words::short;
+use crate::check::{Check, path, value};
+use crate::file::{Node, Table};
+use crate::finding::Code;
+use crate::model::{UpstreamTls, Weighted};
+
+/// Longest name of the DNS.
+const MAX_NAME: usize = 253;
+
+/// Most files of authorities: one holds as many certificates as one likes.
+const MAX_FILES: usize = 64;
+
+/// Keys that have a meaning under TLS alone.
+const KEYS: [&str; 5] = ["ca", "server_name", "verify", "cert", "key"];
+
+/// `to`: the servers that are asked.
+pub(super) fn build(check: &mut Check<'_>, table: &Table, to: &[Weighted]) -> UpstreamTls {
+    if !to.iter().any(|to| to.upstream.is_secure) {
+        for key in KEYS {
+            if let Some(entry) = table.entries.get(key) {
+                let message = format!("`{key}` is of no use: no server of this proxy is asked by https://");
+                check.error(
+                    Code::Conflict,
+                    entry.key,
+                    message,
+                    "write \"https://…\" in `to`, or remove it",
+                );
+            }
+        }
+        return UpstreamTls::default();
+    }
+    let tls = UpstreamTls {
+        ca: table
+            .node("ca")
+            .map(|node| authorities(check, node))
+            .unwrap_or_default(),
+        server_name: table.node("server_name").and_then(|node| server_name(check, node)),
+        verify: value::boolean(Some(table), "verify").unwrap_or(true),
+        client: client(check, table),
+    };
+    if let (false, Some(entry)) = (tls.verify, table.entries.get("verify")) {
+        if let Some(ca) = table.entries.get("ca") {
+            let help = "remove `verify = false`: servers are checked by `ca` then";
+            check.error(Code::Conflict, ca.key, "`ca` without `verify` checks nobody", help);
+        }
+        let message = "with `verify = false` whoever is between this machine and the server can read and change all";
+        let help = "name the authority of its certificate instead: ca = \"internal-ca.pem\"";
+        check.warning(Code::Dangerous, entry.key, message, help);
+    }
+    tls
+}
+
+fn authorities(check: &mut Check<'_>, node: &Node) -> Vec<std::path::PathBuf> {
+    let items = value::several(node);
+    if items.is_empty() || items.len() > MAX_FILES {
+        let message = format!("`ca` names {} files", items.len());
+        check.error(
+            Code::BadValue,
+            node.span,
+            message,
+            "write one PEM file with all authorities",
+        );
+        return Vec::new();
+    }
+    items.iter().filter_map(|item| path::file(check, "ca", item)).collect()
+}
+
+/// A name or an address, as a certificate may be for.
+fn server_name(check: &mut Check<'_>, node: &Node) -> Option<String> {
+    let written = node.written()?;
+    let text = written.value.as_str();
+    let is_label = |label: &str| {
+        let is_byte = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+        !label.is_empty() && label.len() <= 63 && label.bytes().all(is_byte)
+    };
+    let is_name = text.len() <= MAX_NAME && text.split('.').all(is_label);
+    if is_name || text.parse::<std::net::IpAddr>().is_ok() {
+        return Some(text.to_ascii_lowercase());
+    }
+    let message = format!("\"{}\" is no name of a server", short(value::shown(node)));
+    check.bad_text(
+        written,
+        node.span,
+        message,
+        "write the name that its certificate is for: \"app.internal\"",
+    );
+    None
+}
+
+/// The certificate that servers are shown, and its key: in the same file, unless another is named.
+fn client(check: &mut Check<'_>, table: &Table) -> Option<(std::path::PathBuf, std::path::PathBuf)> {
+    let Some(node) = table.node("cert") else {
+        if let Some(entry) = table.entries.get("key") {
+            let message = "`key` is of no use without `cert`";
+            check.error(Code::Missing, entry.key, message, "write cert = \"…\" beside it");
+        }
+        return None;
+    };
+    let cert = path::file(check, "cert", node)?;
+    let key = match table.node("key") {
+        Some(node) => path::file(check, "key", node)?,
+        None => cert.clone(),
+    };
+    Some((cert, key))
+}

@@ -1,0 +1,58 @@
+//! Fields behind content (RFC 9110 §6.5), as they are passed on: both ways, between whatever versions know them.
+
+use rocknet_proto::fields::{Known, KnownSet};
+use rocknet_proto::h1::may_trail;
+
+use crate::response::FieldList;
+
+/// What a proxy alone may say of a request, and what an upstream by CGI would take for more than a field.
+const NEVER: KnownSet = KnownSet::of(&[Known::Proxy, Known::XRealIp]);
+
+/// Of a request; `set`: the fields that the proxy sets or removes, which nobody may bring in behind it.
+pub fn of_request(came: &FieldList, set: &[(String, String)]) -> FieldList {
+    let is_set = |name: &str| set.iter().any(|(other, _)| other.eq_ignore_ascii_case(name));
+    let is_never = |name: &str| Known::from_name(name.as_bytes()).is_some_and(|known| NEVER.contains(known));
+    passed(came.iter().filter(|(name, _)| !is_set(name) && !is_never(name)))
+}
+
+/// Of an answer.
+pub fn of_answer(came: &FieldList) -> FieldList {
+    passed(came.iter())
+}
+
+fn passed<'f>(fields: impl Iterator<Item = (&'f str, &'f str)>) -> FieldList {
+    let mut all = FieldList::default();
+    for (name, value) in fields.filter(|(name, _)| may_trail(name.as_bytes())) {
+        all.add(name.to_owned(), value.to_owned());
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_not_stand_behind_content_is_left_out() {
+        let mut came = FieldList::default();
+        for name in [
+            "grpc-status",
+            "Host",
+            "X-Key",
+            "x-real-ip",
+            "Content-Length",
+            "Set-Cookie",
+            "Proxy",
+            "X-Sum",
+        ] {
+            came.add(name, "1");
+        }
+        let names = |fields: &FieldList| fields.iter().map(|(name, _)| name.to_owned()).collect::<Vec<_>>();
+        let set = [("x-key".to_owned(), String::new())];
+        assert_eq!(names(&of_request(&came, &set)), ["grpc-status", "X-Sum"]);
+        assert_eq!(
+            names(&of_answer(&came)),
+            ["grpc-status", "X-Key", "x-real-ip", "Proxy", "X-Sum"]
+        );
+    }
+}

@@ -1,0 +1,419 @@
+//! Requests passed on to servers that speak HTTP/2: many on one connection, content both ways, trailers, and what becomes
+//! of servers that go, refuse, or speak something else. And gRPC, which needs all of it.
+
+use std::io::Write;
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use h2::Reason;
+use h2::server::Builder;
+use http::Response;
+
+use super::support::http2::Http2;
+use super::support::http2_upstream::{Http2Upstream, answer, send, trailers, whole};
+use super::support::upstream::{Upstream, ok};
+use super::support::{Folder, Running};
+
+fn proxied(url: &str, keys: &str) -> Running {
+    let text = format!(
+        "[server]\nworkers = 1\nh2c = true\nevents = {{ wait = \"20ms\" }}\n[log]\nerrors = \"off\"\n\
+         [site.default]\nlisten = \"127.0.0.1:0\"\nproxy = {{ to = \"{url}\"{keys} }}\n"
+    );
+    Running::start(Folder::with(&[]), &text)
+}
+
+/// Answers with what it was asked, line by line.
+fn telling() -> Http2Upstream {
+    Http2Upstream::start(&Builder::new(), |request, respond| {
+        Box::pin(async move {
+            let (head, mut body) = request.into_parts();
+            let (content, trailers) = whole(&mut body).await;
+            let mut told = format!("{} {}\n", head.method, head.uri);
+            for (name, value) in &head.headers {
+                told += &format!("{name}: {}\n", value.to_str().expect("text"));
+            }
+            told += &format!("{} bytes\n", content.len());
+            for (name, value) in &trailers.unwrap_or_default() {
+                told += &format!("{name}: {}\n", value.to_str().expect("text"));
+            }
+            answer(respond, told);
+        })
+    })
+}
+
+/// Begins its answer at once, sends back what comes, and ends with these trailers.
+fn echo() -> Http2Upstream {
+    Http2Upstream::start(&Builder::new(), |request, mut respond| {
+        Box::pin(async move {
+            let head = Response::builder().header("content-type", "application/grpc").body(());
+            let mut stream = respond.send_response(head.expect("a head"), false).expect("a stream");
+            let mut body = request.into_body();
+            while let Some(Ok(data)) = body.data().await {
+                let _ = body.flow_control().release_capacity(data.len());
+                if !send(&mut stream, data).await {
+                    return;
+                }
+            }
+            let _ = stream.send_trailers(trailers(&[("grpc-status", "0"), ("host", "x")]));
+        })
+    })
+}
+
+#[test]
+fn requests_are_written_anew() {
+    let upstream = telling();
+    let server = proxied(&upstream.url(), ", headers = { \"X-Key\" = \"1\" }");
+    let mut client = server.connect();
+    client
+        .send("GET /a/../b?x=1 HTTP/1.1\r\nHost: a.test:81\r\nConnection: X-Mine\r\nX-Mine: 1\r\nX-Kept: yes\r\n\r\n");
+    let text = client.answer().text();
+    assert!(text.starts_with("GET http://a.test:81/b?x=1\n"), "{text}");
+    for line in [
+        "x-kept: yes\n",
+        "x-key: 1\n",
+        "x-forwarded-for: 127.0.0.1\n",
+        "via: 1.1 RockNet\n",
+        "0 bytes\n",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    for name in ["\nx-mine:", "\nconnection:", "\nte:", "\nhost:", "\ncontent-length:"] {
+        assert!(!text.contains(name), "{name}: {text}");
+    }
+    client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\nTE: trailers\r\nConnection: TE\r\n\r\nabcde");
+    let text = client.answer().text();
+    assert!(
+        text.contains("content-length: 5\n") && text.contains("5 bytes\n"),
+        "{text}"
+    );
+    assert!(text.contains("te: trailers\n"), "{text}");
+    client.send("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX-Sum: 5\r\n\r\n");
+    let text = client.answer().text();
+    assert!(text.ends_with("3 bytes\nx-sum: 5\n"), "{text}");
+    let answer = client.ask("HEAD /", &[]);
+    assert!(answer.body.is_empty());
+    client
+        .get("/")
+        .expect("the next one", 200, &["Server: RockNet", "Date"]);
+    assert_eq!(upstream.connections(), 1);
+}
+
+/// A call of gRPC: both sides speak in turn, and the status comes behind.
+#[test]
+fn calls_flow_both_ways_and_end_with_a_status() {
+    let upstream = echo();
+    let server = proxied(&upstream.url(), "");
+    let mut client = Http2::to(server.address());
+    for _ in 0..2 {
+        let request = client
+            .request("POST", "/echo.Echo/Both")
+            .header("content-type", "application/grpc")
+            .header("te", "trailers");
+        let (answer, mut stream) = client.ask(request, false);
+        let trailers = client.wait(async {
+            let mut body = answer.await.expect("an answer before any content").into_body();
+            for word in [&b"one"[..], b"two", &[b'x'; 50_000]] {
+                stream
+                    .send_data(Bytes::from_static(word), false)
+                    .expect("an open stream");
+                let mut heard = Vec::new();
+                while heard.len() < word.len() {
+                    let data = body.data().await.expect("more").expect("content");
+                    body.flow_control().release_capacity(data.len()).expect("capacity");
+                    heard.extend_from_slice(&data);
+                }
+                assert_eq!(heard, word);
+            }
+            stream.send_data(Bytes::new(), true).expect("an open stream");
+            while let Some(data) = body.data().await {
+                assert!(data.expect("an end").is_empty());
+            }
+            body.trailers().await.expect("an end").expect("trailers")
+        });
+        assert_eq!(trailers["grpc-status"], "0");
+        assert!(!trailers.contains_key("host"), "{trailers:?}");
+    }
+    assert_eq!(upstream.connections(), 1);
+}
+
+/// More than all windows on the way hold.
+#[test]
+fn much_flows_both_ways() {
+    const SIZE: usize = 4 << 20;
+    let upstream = echo();
+    let server = proxied(&upstream.url(), "");
+    let mut client = Http2::to(server.address());
+    let (answer, mut stream) = client.ask(client.request("POST", "/"), false);
+    let heard = client.wait(async {
+        let mut body = answer.await.expect("an answer").into_body();
+        let sent = async {
+            assert!(send(&mut stream, Bytes::from(vec![b'x'; SIZE])).await);
+            stream.send_data(Bytes::new(), true).expect("an open stream");
+        };
+        let heard = async {
+            let (content, trailers) = whole(&mut body).await;
+            assert_eq!(trailers.expect("trailers")["grpc-status"], "0");
+            content.len()
+        };
+        tokio::join!(sent, heard).1
+    });
+    assert_eq!(heard, SIZE);
+}
+
+/// An answer that is a head alone: how gRPC tells of errors.
+#[test]
+fn a_head_alone_stays_one() {
+    let upstream = Http2Upstream::start(&Builder::new(), |_, mut respond| {
+        Box::pin(async move {
+            let head = Response::builder()
+                .header("content-type", "application/grpc")
+                .header("grpc-status", "5");
+            let _ = respond.send_response(head.body(()).expect("a head"), true);
+        })
+    });
+    let server = proxied(&upstream.url(), "");
+    let mut client = Http2::to(server.address());
+    let (answer, _) = client.ask(client.request("GET", "/"), true);
+    let answer = client.wait(answer).expect("an answer");
+    assert_eq!(answer.headers()["grpc-status"], "5");
+    assert!(answer.body().is_end_stream());
+}
+
+/// What a client that does not read leaves waiting is bounded, and keeps nobody else on that connection.
+#[test]
+fn who_does_not_read_holds_up_the_server_and_nobody_else() {
+    const SIZE: usize = 32 << 20;
+    let sent = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&sent);
+    let upstream = Http2Upstream::start(&Builder::new(), move |request, mut respond| {
+        let count = Arc::clone(&count);
+        Box::pin(async move {
+            if request.uri().path() != "/much" {
+                return answer(respond, "hello");
+            }
+            let mut stream = respond.send_response(Response::new(()), false).expect("a stream");
+            let piece = Bytes::from(vec![b'x'; 16 * 1024]);
+            for _ in 0..SIZE / piece.len() {
+                if !send(&mut stream, piece.clone()).await {
+                    return;
+                }
+                count.fetch_add(piece.len(), Ordering::SeqCst);
+            }
+        })
+    });
+    let server = proxied(&upstream.url(), "");
+    let mut client = Http2::to(server.address());
+    let (waiting, _) = client.ask(client.request("GET", "/much"), true);
+    let mut body = client.wait(waiting).expect("a head").into_body();
+    // Others are answered, again and again, while that one stands.
+    for _ in 0..200 {
+        assert_eq!(server.get("/").text(), "hello");
+    }
+    let held = sent.load(Ordering::SeqCst);
+    assert!(held < 4 << 20, "{held} bytes were taken ahead of their reader");
+    assert_eq!(upstream.connections(), 1);
+    let (all, _) = client.wait(whole(&mut body));
+    assert!(all.len() <= SIZE);
+}
+
+#[test]
+fn many_share_a_connection_up_to_what_the_server_takes() {
+    let mut builder = Builder::new();
+    builder.max_concurrent_streams(4);
+    let (most, now) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (seen, active) = (Arc::clone(&most), Arc::clone(&now));
+    let upstream = Http2Upstream::start(&builder, move |_, respond| {
+        let (seen, active) = (Arc::clone(&seen), Arc::clone(&active));
+        Box::pin(async move {
+            let count = active.fetch_add(1, Ordering::SeqCst) + 1;
+            seen.fetch_max(count, Ordering::SeqCst);
+            for _ in 0..20 {
+                tokio::task::yield_now().await;
+            }
+            active.fetch_sub(1, Ordering::SeqCst);
+            answer(respond, "hello");
+        })
+    });
+    let server = proxied(&upstream.url(), "");
+    server.get("/").expect("the first", 200, &[]);
+    let address = server.address();
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(move || {
+                let mut client = Http2::to(address);
+                for _ in 0..20 {
+                    assert_eq!(client.get("/").content, b"hello");
+                }
+            });
+        }
+    });
+    assert!(upstream.connections() <= 16, "{}", upstream.connections());
+    assert!(most.load(Ordering::SeqCst) > 1, "one after the other");
+}
+
+/// A server that goes has its requests asked elsewhere, whatever they are: it said that it did nothing for them.
+#[test]
+fn a_server_that_goes_loses_no_request() {
+    let upstream = Http2Upstream::raw(&Builder::new(), |mut connection, number| {
+        Box::pin(async move {
+            let mut served = 0;
+            while let Some(Ok((_, respond))) = connection.accept().await {
+                served += 1;
+                if served == 2 {
+                    connection.graceful_shutdown();
+                }
+                answer(respond, format!("{number}"));
+            }
+        })
+    });
+    let server = proxied(&upstream.url(), "");
+    let mut client = server.connect();
+    for round in 0..10 {
+        client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n");
+        client.answer().expect(&format!("round {round}"), 200, &[]);
+    }
+    assert!(upstream.connections() > 1);
+    // One that refuses the first stream of each connection but the third.
+    let upstream = Http2Upstream::raw(&Builder::new(), |mut connection, number| {
+        Box::pin(async move {
+            while let Some(Ok((_, mut respond))) = connection.accept().await {
+                if number < 2 {
+                    respond.send_reset(Reason::REFUSED_STREAM);
+                    connection.graceful_shutdown();
+                } else {
+                    answer(respond, "taken");
+                }
+            }
+        })
+    });
+    let server = proxied(&upstream.url(), "");
+    assert_eq!(server.get("/").text(), "taken");
+}
+
+#[test]
+fn what_is_no_http2_or_ends_too_soon_is_an_error() {
+    let silent = Upstream::raw(|stream: TcpStream| {
+        std::thread::park_timeout(std::time::Duration::from_secs(60));
+        drop(stream);
+    });
+    let plain = Upstream::saying(ok("hello"));
+    let gone = Upstream::raw(drop);
+    let garbage = Upstream::raw(|mut stream: TcpStream| {
+        let _ = stream.write_all(&[0xff; 100]);
+        let _ = std::io::Read::read_to_end(&mut stream, &mut Vec::new());
+    });
+    let resets = Http2Upstream::start(&Builder::new(), |_, mut respond| {
+        Box::pin(async move { respond.send_reset(Reason::INTERNAL_ERROR) })
+    });
+    let closed = {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        format!("h2c://{}", listener.local_addr().expect("its address"))
+    };
+    let of = |upstream: &Upstream| upstream.url().replace("http://", "h2c://");
+    for (url, status) in [
+        (of(&silent), 504),
+        (of(&plain), 502),
+        (of(&gone), 502),
+        (of(&garbage), 502),
+        (resets.url(), 502),
+        (closed, 502),
+    ] {
+        let server = proxied(&url, ", first_byte = \"300ms\"");
+        assert_eq!(server.get("/").status, status, "{url}");
+        // Who calls by gRPC is told in its own words.
+        let mut client = Http2::to(server.address());
+        let request = client
+            .request("POST", "/a.B/C")
+            .header("content-type", "application/grpc+proto");
+        let (answer, mut stream) = client.ask(request, false);
+        let _ = stream.send_data(Bytes::from_static(b"\0\0\0\0\0"), true);
+        let answer = client.wait(answer).expect("an answer");
+        assert_eq!(answer.status(), 200, "{url}");
+        assert_eq!(answer.headers()["grpc-status"], "14", "{url}");
+        assert_eq!(answer.headers()["content-type"], "application/grpc", "{url}");
+        assert!(answer.body().is_end_stream(), "{url}");
+    }
+}
+
+/// An answer that breaks off is seen to be cut.
+#[test]
+fn what_is_cut_is_seen_to_be_cut() {
+    let upstream = Http2Upstream::start(&Builder::new(), |_, mut respond| {
+        Box::pin(async move {
+            let mut stream = respond.send_response(Response::new(()), false).expect("a stream");
+            let _ = send(&mut stream, Bytes::from_static(b"begun")).await;
+            for _ in 0..10 {
+                tokio::task::yield_now().await;
+            }
+            stream.send_reset(Reason::INTERNAL_ERROR);
+        })
+    });
+    let server = proxied(&upstream.url(), "");
+    let mut client = server.connect();
+    client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+    let rest = client.rest();
+    assert!(!rest.ends_with(b"0\r\n\r\n"), "{}", String::from_utf8_lossy(&rest));
+    let mut client = Http2::to(server.address());
+    let (answer, _) = client.ask(client.request("GET", "/"), true);
+    let is_cut = client.wait(async {
+        let Ok(answer) = answer.await else { return true };
+        let mut body = answer.into_body();
+        loop {
+            match body.data().await {
+                Some(Ok(_)) => {}
+                end => return end.is_some(),
+            }
+        }
+    });
+    assert!(is_cut);
+}
+
+/// A client that leaves ends its call at the server.
+#[test]
+fn who_leaves_ends_the_call() {
+    let (told, hears) = std::sync::mpsc::channel::<bool>();
+    let upstream = Http2Upstream::start(&Builder::new(), move |request, mut respond| {
+        let told = told.clone();
+        Box::pin(async move {
+            let _stream = respond.send_response(Response::new(()), false).expect("a stream");
+            let mut body = request.into_body();
+            let mut end = body.data().await;
+            while matches!(end, Some(Ok(_))) {
+                end = body.data().await;
+            }
+            let _ = told.send(matches!(end, Some(Err(_))));
+        })
+    });
+    let server = proxied(&upstream.url(), "");
+    let mut client = Http2::to(server.address());
+    let (answer, mut stream) = client.ask(client.request("POST", "/"), false);
+    let answer = client.wait(answer).expect("a head");
+    stream.send_reset(Reason::CANCEL);
+    drop(answer);
+    let is_error = hears.recv_timeout(super::support::DEADLINE).expect("an end");
+    assert!(is_error, "it was told as the end of the request");
+}
+
+#[test]
+fn checks_speak_it_too() {
+    let upstream = Http2Upstream::start(&Builder::new(), |request, mut respond| {
+        Box::pin(async move {
+            let status = if request.uri().path() == "/sick" { 500 } else { 204 };
+            let head = Response::builder().status(status).body(()).expect("a head");
+            let _ = respond.send_response(head, true);
+        })
+    });
+    for (path, expected) in [("/up", 204), ("/sick", 503)] {
+        let server = proxied(
+            &upstream.url(),
+            &format!(", health = {{ path = \"{path}\", interval = \"100ms\" }}"),
+        );
+        let began = std::time::Instant::now();
+        while server.get("/").status != expected {
+            assert!(began.elapsed() < super::support::DEADLINE, "{path}");
+            std::thread::yield_now();
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! Content that flows both ways at once through the proxy, and the fields behind it, over HTTP/1.1 and HTTP/2.
+
+use std::future::poll_fn;
+use std::io::{BufRead, BufReader, Read};
+use std::net::TcpStream;
+
+use bytes::Bytes;
+use http::HeaderMap;
+
+use super::support::http2::Http2;
+use super::support::upstream::{Upstream, say};
+use super::support::{Folder, Running};
+
+fn proxied(upstream: &Upstream, keys: &str) -> Running {
+    let text = format!(
+        "[server]\nworkers = 1\nh2c = true\nevents = {{ wait = \"20ms\" }}\n[log]\nerrors = \"off\"\n\
+         [site.default]\nlisten = \"127.0.0.1:0\"\nproxy = {{ to = \"{}\"{keys} }}\n",
+        upstream.url()
+    );
+    Running::start(Folder::with(&[]), &text)
+}
+
+/// Reads up to an empty line.
+fn head(reader: &mut impl BufRead) -> String {
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") && reader.read_line(&mut head).is_ok_and(|count| count > 0) {}
+    head
+}
+
+/// The next chunk; empty for the last one, whose trailers are still to be read.
+fn chunk(reader: &mut impl BufRead) -> Option<Vec<u8>> {
+    let mut line = String::new();
+    reader.read_line(&mut line).ok().filter(|count| *count > 0)?;
+    let size = usize::from_str_radix(line.trim_end(), 16).expect("a size");
+    let mut data = vec![0; size];
+    reader.read_exact(&mut data).ok()?;
+    if size > 0 {
+        reader.read_exact(&mut [0; 2]).ok()?;
+    }
+    Some(data)
+}
+
+/// Answers with the trailers of its request as content, and with these behind it.
+fn with_trailers(trailers: &'static str) -> Upstream {
+    Upstream::raw(move |mut stream: TcpStream| {
+        let mut reader = BufReader::new(stream.try_clone().expect("a second handle"));
+        loop {
+            let asked = head(&mut reader);
+            if asked.is_empty() {
+                return;
+            }
+            let mut came = String::new();
+            if asked.to_ascii_lowercase().contains("transfer-encoding: chunked") {
+                while chunk(&mut reader).is_some_and(|data| !data.is_empty()) {}
+                came = head_or_end(&mut reader);
+            }
+            let content = match came.len() {
+                0 => String::new(),
+                length => format!("{length:x}\r\n{came}\r\n"),
+            };
+            say(
+                &mut stream,
+                format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{content}0\r\n{trailers}\r\n"),
+            );
+        }
+    })
+}
+
+/// Trailers up to the empty line, which may stand at the beginning.
+fn head_or_end(reader: &mut impl BufRead) -> String {
+    let mut all = String::new();
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).expect("a line");
+        if line.trim_end().is_empty() {
+            return all + "end";
+        }
+        all += &line;
+    }
+}
+
+#[test]
+fn trailers_of_requests_go_on() {
+    let upstream = with_trailers("");
+    let server = proxied(&upstream, ", headers = { \"X-Key\" = \"1\" }");
+    let mut client = server.connect();
+    for (trailers, expected) in [
+        ("", "end"),
+        ("X-Sum: 5\r\nX-Two: a b\r\n", "X-Sum: 5\r\nX-Two: a b\r\nend"),
+        // What the proxy says of a request nobody says behind it.
+        ("X-Key: 2\r\nX-Real-IP: 10.0.0.1\r\nX-Sum: 5\r\n", "X-Sum: 5\r\nend"),
+    ] {
+        client.send(format!(
+            "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n{trailers}\r\n"
+        ));
+        assert_eq!(client.answer().text(), expected, "{trailers}");
+    }
+    let mut client = Http2::to(server.address());
+    let (answer, mut stream) = client.ask(client.request("POST", "/"), false);
+    stream.send_data(Bytes::from_static(b"abc"), false).expect("room");
+    let mut trailers = HeaderMap::new();
+    trailers.insert("x-sum", "5".parse().expect("a value"));
+    stream.send_trailers(trailers).expect("an open stream");
+    let answer = client.answer(answer).expect("an answer");
+    assert_eq!(String::from_utf8_lossy(&answer.content), "x-sum: 5\r\nend");
+}
+
+#[test]
+fn trailers_of_answers_come_back() {
+    let upstream = with_trailers("X-Sum: 5\r\nGrpc-Status: 0\r\n");
+    let server = proxied(&upstream, "");
+    let mut client = server.connect();
+    for round in 0..2 {
+        client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+        let head = client.head();
+        assert!(head.contains("Transfer-Encoding: chunked\r\n"), "{round}: {head}");
+        // The content is empty, as the request had none.
+        let expected = b"0\r\nX-Sum: 5\r\nGrpc-Status: 0\r\n\r\n";
+        assert_eq!(client.bytes(expected.len()), expected, "{round}");
+    }
+    assert_eq!(upstream.connections(), 1, "the connection goes on");
+    let mut client = Http2::to(server.address());
+    for _ in 0..2 {
+        let (answer, _) = client.ask(client.request("GET", "/"), true);
+        let trailers = client.wait(async {
+            let mut body = answer.await.expect("an answer").into_body();
+            while let Some(data) = body.data().await {
+                data.expect("content");
+            }
+            body.trailers().await.expect("an end").expect("trailers")
+        });
+        assert_eq!(trailers["x-sum"], "5");
+        assert_eq!(trailers["grpc-status"], "0");
+    }
+    // Who speaks HTTP/1.0 has no place for them.
+    let mut client = server.connect();
+    client.send("GET / HTTP/1.0\r\n\r\n");
+    let all = client.rest();
+    assert!(all.ends_with(b"\r\n\r\n"), "{}", String::from_utf8_lossy(&all));
+}
+
+/// Begins its answer at once, and sends back what comes, piece by piece.
+fn echo() -> Upstream {
+    Upstream::raw(|mut stream: TcpStream| {
+        let mut reader = BufReader::new(stream.try_clone().expect("a second handle"));
+        while !head(&mut reader).is_empty() {
+            say(&mut stream, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+            while let Some(data) = chunk(&mut reader) {
+                if data.is_empty() {
+                    head_or_end(&mut reader);
+                    break;
+                }
+                say(&mut stream, format!("{:x}\r\n", data.len()));
+                say(&mut stream, &data);
+                say(&mut stream, "\r\n");
+            }
+            say(&mut stream, "0\r\n\r\n");
+        }
+    })
+}
+
+#[test]
+fn both_sides_speak_at_once_over_http1() {
+    let upstream = echo();
+    let server = proxied(&upstream, "");
+    let mut client = server.connect();
+    for _ in 0..2 {
+        client.send("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n");
+        assert!(client.head().contains("200 OK"));
+        for word in ["one", "two", "three"] {
+            client.send(format!("{:x}\r\n{word}\r\n", word.len()));
+            let expected = format!("{:x}\r\n{word}\r\n", word.len());
+            assert_eq!(client.bytes(expected.len()), expected.as_bytes());
+        }
+        client.send("0\r\n\r\n");
+        assert_eq!(client.bytes(5), b"0\r\n\r\n");
+    }
+    assert_eq!(upstream.connections(), 1, "it was fit for another request");
+}
+
+#[test]
+fn both_sides_speak_at_once_over_http2() {
+    let upstream = echo();
+    let server = proxied(&upstream, "");
+    let mut client = Http2::to(server.address());
+    let (answer, mut stream) = client.ask(client.request("POST", "/"), false);
+    client.wait(async {
+        let mut body = answer.await.expect("an answer before any content").into_body();
+        for word in [&b"one"[..], b"two", &[b'x'; 50_000]] {
+            stream
+                .send_data(Bytes::from_static(word), false)
+                .expect("an open stream");
+            let mut heard = Vec::new();
+            while heard.len() < word.len() {
+                let data = body.data().await.expect("more").expect("content");
+                body.flow_control().release_capacity(data.len()).expect("capacity");
+                heard.extend_from_slice(&data);
+            }
+            assert_eq!(heard, word);
+        }
+        stream.send_data(Bytes::new(), true).expect("an open stream");
+        while let Some(data) = body.data().await {
+            assert!(data.expect("an end").is_empty());
+        }
+    });
+}
+
+/// More than any buffer on the way holds, from a client that does both at once.
+#[test]
+fn much_flows_both_ways() {
+    const SIZE: usize = 8 << 20;
+    let upstream = echo();
+    let server = proxied(&upstream, "");
+    let mut client = Http2::to(server.address());
+    let (answer, mut stream) = client.ask(client.request("POST", "/"), false);
+    let heard = client.wait(async {
+        let mut body = answer.await.expect("an answer").into_body();
+        let send = async move {
+            let mut left = SIZE;
+            while left > 0 {
+                stream.reserve_capacity(left.min(60_000));
+                while stream.capacity() == 0 {
+                    poll_fn(|context| stream.poll_capacity(context))
+                        .await
+                        .expect("a stream")
+                        .expect("room");
+                }
+                let size = left.min(stream.capacity());
+                stream
+                    .send_data(Bytes::from(vec![b'x'; size]), false)
+                    .expect("an open stream");
+                left -= size;
+            }
+            stream.send_data(Bytes::new(), true).expect("an open stream");
+        };
+        let hear = async {
+            let mut heard = 0;
+            while let Some(data) = body.data().await {
+                let data = data.expect("content");
+                body.flow_control().release_capacity(data.len()).expect("capacity");
+                heard += data.len();
+            }
+            heard
+        };
+        tokio::join!(send, hear).1
+    });
+    assert_eq!(heard, SIZE);
+}
+
+/// A client that leaves while both speak ends both; one that sends more than it may is cut.
+#[test]
+fn who_leaves_or_says_too_much_ends_it() {
+    let upstream = echo();
+    let server = proxied(&upstream, "");
+    let mut client = server.connect();
+    client.send("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n");
+    assert!(client.head().contains("200 OK"));
+    client.send("3\r\nabc\r\n2\r\nno size\r\n");
+    let rest = client.rest();
+    assert!(!rest.ends_with(b"0\r\n\r\n"), "{}", String::from_utf8_lossy(&rest));
+    let mut client = server.connect();
+    client.send("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n");
+    assert!(client.head().contains("200 OK"));
+    drop(client);
+    let limited = proxied(&upstream, " }\nlimits = { body_size = \"1KiB\"");
+    let mut client = limited.connect();
+    client.send("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n");
+    assert!(client.head().contains("200 OK"));
+    client.send(format!("800\r\n{}\r\n0\r\n\r\n", "x".repeat(2048)));
+    let rest = client.rest();
+    assert!(!rest.ends_with(b"0\r\n\r\n"), "{}", String::from_utf8_lossy(&rest));
+}
+
+/// An answer that is whole before its request: the rest of that is nobody's, and the client's connection goes on.
+#[test]
+fn an_answer_that_is_whole_first_ends_the_request() {
+    let upstream = Upstream::raw(|mut stream: TcpStream| {
+        let mut reader = BufReader::new(stream.try_clone().expect("a second handle"));
+        head(&mut reader);
+        say(
+            &mut stream,
+            "HTTP/1.1 413 Content Too Large\r\nContent-Length: 4\r\n\r\nmuch",
+        );
+        // It listens on, so that nothing is reset.
+        let _ = reader.read_to_end(&mut Vec::new());
+    });
+    let server = proxied(&upstream, "");
+    let mut client = server.connect();
+    client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\n");
+    let answer = client.answer();
+    answer.expect("the refusal", 413, &[]);
+    assert_eq!(answer.text(), "much");
+    client.send("0123456789");
+    client.get("/").expect("the next one", 413, &[]);
+}

@@ -1,0 +1,366 @@
+//! Requests passed on to servers under TLS: who is believed, what the operator hears of those who are not, and ends that
+//! were not told.
+
+use std::io::{BufReader, Read, Write};
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use rustls::crypto::aws_lc_rs;
+use rustls::server::WebPkiClientVerifier;
+use rustls::version::{TLS12, TLS13};
+use rustls::{HandshakeKind, RootCertStore, ServerConfig, ServerConnection, StreamOwned};
+
+use super::certs::{Authority, Kind, Leaf};
+use super::support::upstream::{Asked, Upstream, ok, request};
+use super::support::{DEADLINE, Folder, Running};
+
+type Secured = StreamOwned<ServerConnection, TcpStream>;
+
+/// How a server under TLS goes about it.
+struct Wish<'w> {
+    leaf: &'w Leaf,
+    only: Option<&'static rustls::SupportedProtocolVersion>,
+    alpn: &'static [&'static [u8]],
+    /// Whose clients it takes.
+    clients: Option<RootCertStore>,
+}
+
+impl<'w> Wish<'w> {
+    fn new(leaf: &'w Leaf) -> Wish<'w> {
+        Wish {
+            leaf,
+            only: None,
+            alpn: &[b"http/1.1"],
+            clients: None,
+        }
+    }
+
+    fn settings(&self) -> Arc<ServerConfig> {
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let versions: &[_] = match self.only {
+            Some(only) => &[only],
+            None => &[&TLS13, &TLS12],
+        };
+        let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+            .with_protocol_versions(versions)
+            .expect("versions");
+        let builder = match &self.clients {
+            None => builder.with_no_client_auth(),
+            Some(roots) => {
+                let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots.clone()), provider);
+                builder.with_client_cert_verifier(verifier.build().expect("a verifier"))
+            }
+        };
+        let mut settings = builder
+            .with_single_cert(vec![self.leaf.der.clone()], self.leaf.private_key())
+            .expect("a certificate");
+        settings.alpn_protocols = self.alpn.iter().map(|name| name.to_vec()).collect();
+        Arc::new(settings)
+    }
+
+    /// Does with each connection what `serve` says, once its handshake is over.
+    fn start(&self, serve: impl Fn(&mut Secured) + Send + Sync + Clone + 'static) -> Upstream {
+        let settings = self.settings();
+        Upstream::raw(move |mut socket: TcpStream| {
+            let mut tls = ServerConnection::new(Arc::clone(&settings)).expect("a connection");
+            while tls.is_handshaking() {
+                if tls.complete_io(&mut socket).is_err() {
+                    return;
+                }
+            }
+            serve(&mut StreamOwned::new(tls, socket));
+        })
+    }
+
+    /// Reads each request whole, and answers as `answer` says.
+    fn answering(&self, answer: impl Fn(&Asked) -> String + Send + Sync + Clone + 'static) -> Upstream {
+        self.start(move |stream| {
+            let mut reader = BufReader::new(stream);
+            while let Ok(Some(asked)) = request(&mut reader) {
+                let said = answer(&asked);
+                if reader.get_mut().write_all(said.as_bytes()).is_err() {
+                    return;
+                }
+            }
+        })
+    }
+}
+
+fn url(upstream: &Upstream) -> String {
+    upstream.url().replace("http://", "https://")
+}
+
+fn proxied(folder: Folder, upstream: &Upstream, keys: &str) -> Running {
+    let text = format!(
+        "[server]\nmode = \"dev\"\nworkers = 1\nevents = {{ wait = \"20ms\" }}\n[log]\nerrors = \"off\"\n\
+         [site.default]\nlisten = \"127.0.0.1:0\"\nproxy = {{ to = \"{}\", {keys} }}\n",
+        url(upstream)
+    );
+    Running::start(folder, &text)
+}
+
+/// A folder with the file of an authority.
+fn trusting(authority: &Authority) -> Folder {
+    Folder::with(&[("ca.pem", &authority.pem)])
+}
+
+#[test]
+fn requests_and_answers_pass_under_both_versions() {
+    let authority = Authority::new("root");
+    let leaf = authority.leaf(Kind::Ecdsa, &["127.0.0.1"]);
+    for only in [&TLS13, &TLS12] {
+        let wish = Wish {
+            only: Some(only),
+            ..Wish::new(&leaf)
+        };
+        let upstream = wish.answering(|asked| ok(&format!("{} {}", asked.line, asked.content.len())));
+        let server = proxied(trusting(&authority), &upstream, "ca = \"ca.pem\"");
+        let mut client = server.connect();
+        for _ in 0..3 {
+            client.get("/a?b").expect("a page", 200, &["Content-Length: 19"]);
+        }
+        let sent = "x".repeat(3_000_000);
+        client.send(format!(
+            "POST /up HTTP/1.1\r\nHost: h\r\nContent-Length: {}\r\n\r\n{sent}",
+            sent.len()
+        ));
+        let answer = client.answer();
+        answer.expect("content", 200, &[]);
+        assert_eq!(answer.text(), "POST /up HTTP/1.1 3000000");
+        assert_eq!(upstream.connections(), 1, "one connection was enough");
+    }
+}
+
+#[test]
+fn long_answers_come_whole() {
+    let authority = Authority::new("root");
+    let leaf = authority.leaf(Kind::Ecdsa, &["127.0.0.1"]);
+    let page: String = (0..400_000).map(|number| format!("{number} ")).collect();
+    let (expected, said) = (page.clone(), ok(&page));
+    let upstream = Wish::new(&leaf).answering(move |_| said.clone());
+    let server = proxied(trusting(&authority), &upstream, "ca = \"ca.pem\"");
+    let mut client = server.connect();
+    for _ in 0..2 {
+        assert!(client.get("/").text() == expected);
+    }
+}
+
+/// Who is not believed is asked nothing, and the page says why.
+#[test]
+fn who_cannot_be_believed_is_asked_nothing() {
+    let (authority, other) = (Authority::new("root"), Authority::new("other"));
+    let good = authority.leaf(Kind::Ecdsa, &["127.0.0.1", "a.test"]);
+    let named = authority.leaf(Kind::Ecdsa, &["b.test"]);
+    let foreign = other.leaf(Kind::Rsa, &["127.0.0.1"]);
+    let expired = authority.expired(&["127.0.0.1"]);
+    let own = other.leaf(Kind::Ecdsa, &["client"]);
+    let ca = "ca = \"ca.pem\"";
+    for (leaf, keys, clients, status, said) in [
+        (&good, ca, None, 200, "hello"),
+        (&good, "", None, 502, "Name the file of its authority"),
+        (&foreign, ca, None, 502, "nobody who is trusted has signed"),
+        (&foreign, "verify = false", None, 200, "hello"),
+        (&named, ca, None, 502, "not for 127.0.0.1, but for"),
+        (&named, "ca = \"ca.pem\", server_name = \"b.test\"", None, 200, "hello"),
+        (&good, "ca = \"ca.pem\", server_name = \"A.test\"", None, 200, "hello"),
+        (&expired, ca, None, 502, "has expired"),
+        (&good, ca, Some(other.roots()), 502, "`cert` and `key`"),
+        (
+            &good,
+            "ca = \"ca.pem\", cert = \"own.pem\", key = \"own.key\"",
+            Some(other.roots()),
+            200,
+            "hello",
+        ),
+        (
+            &good,
+            "ca = \"ca.pem\", cert = \"own.pem\", key = \"own.key\"",
+            Some(authority.roots()),
+            502,
+            "`cert` and `key`",
+        ),
+    ] {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&asked);
+        let wish = Wish {
+            clients: clients.clone(),
+            ..Wish::new(leaf)
+        };
+        let upstream = wish.answering(move |_| {
+            count.fetch_add(1, Ordering::SeqCst);
+            ok("hello")
+        });
+        let folder = trusting(&authority);
+        own.write(&folder, "own");
+        let server = proxied(folder, &upstream, keys);
+        let answer = server.get("/");
+        assert_eq!(answer.status, status, "{keys}: {answer:?}");
+        assert!(answer.text().contains(said), "{keys}: {}", answer.text());
+        assert_eq!(asked.load(Ordering::SeqCst), usize::from(status == 200), "{keys}");
+    }
+}
+
+#[test]
+fn who_speaks_no_tls_or_says_nothing_has_an_end() {
+    let authority = Authority::new("root");
+    let talking = Upstream::raw(|mut stream: TcpStream| {
+        let mut room = [0; 2000];
+        let _ = stream.read(&mut room);
+        let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+    });
+    let answer = proxied(trusting(&authority), &talking, "ca = \"ca.pem\"").get("/");
+    assert_eq!(answer.status, 502);
+    assert!(answer.text().contains("no TLS"), "{}", answer.text());
+    let silent = Upstream::raw(|mut stream: TcpStream| drop(stream.read_to_end(&mut Vec::new())));
+    let server = proxied(trusting(&authority), &silent, "ca = \"ca.pem\", connect = \"300ms\"");
+    let began = Instant::now();
+    let answer = server.get("/");
+    assert_eq!(answer.status, 504, "{answer:?}");
+    assert!(answer.text().contains("in time"), "{}", answer.text());
+    assert!(began.elapsed() < DEADLINE);
+}
+
+#[test]
+fn sessions_go_on_over_new_connections() {
+    let authority = Authority::new("root");
+    let leaf = authority.leaf(Kind::Ecdsa, &["127.0.0.1"]);
+    let kinds: Arc<Mutex<Vec<Option<HandshakeKind>>>> = Arc::default();
+    let seen = Arc::clone(&kinds);
+    // Closes behind each answer.
+    let upstream = Wish::new(&leaf).start(move |stream| {
+        seen.lock().expect("a lock").push(stream.conn.handshake_kind());
+        let mut reader = BufReader::new(stream);
+        if let Ok(Some(_)) = request(&mut reader) {
+            let said = ok("hello").replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n");
+            let _ = reader.get_mut().write_all(said.as_bytes());
+        }
+    });
+    let server = proxied(trusting(&authority), &upstream, "ca = \"ca.pem\"");
+    for _ in 0..3 {
+        server.get("/").expect("a page", 200, &[]);
+    }
+    let kinds = kinds.lock().expect("a lock");
+    let resumed = |kind: &Option<HandshakeKind>| *kind == Some(HandshakeKind::Resumed);
+    assert_eq!(
+        kinds.iter().map(resumed).collect::<Vec<_>>(),
+        [false, true, true],
+        "{kinds:?}"
+    );
+}
+
+/// An answer that ends with its connection is whole only if that end was told: anybody can end a connection.
+#[test]
+fn an_end_that_was_not_told_is_a_cut() {
+    let authority = Authority::new("root");
+    let leaf = authority.leaf(Kind::Ecdsa, &["127.0.0.1"]);
+    for is_told in [true, false] {
+        let upstream = Wish::new(&leaf).start(move |stream| {
+            let mut reader = BufReader::new(&mut *stream);
+            if !matches!(request(&mut reader), Ok(Some(_))) {
+                return;
+            }
+            // In two parts, so that the answer has begun.
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\nbegun");
+            let _ = stream.flush();
+            let _ = stream.write_all(b", ended");
+            if is_told {
+                stream.conn.send_close_notify();
+            }
+            let _ = stream.flush();
+        });
+        let server = proxied(trusting(&authority), &upstream, "ca = \"ca.pem\"");
+        let mut client = server.connect();
+        client.send("GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+        let all = client.rest();
+        let text = String::from_utf8_lossy(&all);
+        if is_told {
+            assert!(text.contains("begun") && text.contains(", ended"), "{text}");
+        }
+        assert_eq!(text.contains("\r\n0\r\n\r\n"), is_told, "{text}");
+    }
+}
+
+#[test]
+fn tunnels_pass_under_tls() {
+    let authority = Authority::new("root");
+    let leaf = authority.leaf(Kind::Ecdsa, &["127.0.0.1"]);
+    let upstream = Wish::new(&leaf).start(|stream| {
+        let mut reader = BufReader::new(&mut *stream);
+        let Ok(Some(asked)) = request(&mut reader) else { return };
+        assert_eq!(asked.field("Upgrade"), Some("echo"));
+        let _ = stream.write_all(b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n");
+        let mut room = [0; 1000];
+        while let Ok(got @ 1..) = stream.read(&mut room) {
+            let _ = stream.write_all(&room[..got]);
+        }
+    });
+    let server = proxied(trusting(&authority), &upstream, "ca = \"ca.pem\"");
+    let mut client = server.connect();
+    client.send("GET / HTTP/1.1\r\nHost: h\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n");
+    let head = client.head();
+    assert!(head.contains(" 101 ") && head.contains("pgrade: echo"), "{head}");
+    for word in ["one", "and another"] {
+        client.send(word);
+        assert_eq!(client.bytes(word.len()), word.as_bytes());
+    }
+}
+
+#[test]
+fn checks_believe_whom_requests_believe() {
+    let (authority, other) = (Authority::new("root"), Authority::new("other"));
+    for (signer, status) in [(&authority, 200), (&other, 503)] {
+        let leaf = signer.leaf(Kind::Ecdsa, &["127.0.0.1"]);
+        let checked = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&checked);
+        let settings = Wish::new(&leaf).settings();
+        let upstream = Upstream::raw(move |socket: TcpStream| {
+            let tls = ServerConnection::new(Arc::clone(&settings)).expect("a connection");
+            let mut stream = StreamOwned::new(tls, socket);
+            let mut reader = BufReader::new(&mut stream);
+            let asked = request(&mut reader);
+            if matches!(&asked, Ok(Some(asked)) if asked.line.contains("/up ")) || asked.is_err() {
+                count.fetch_add(1, Ordering::SeqCst);
+            }
+            let _ = stream.write_all(ok("hello").as_bytes());
+        });
+        let server = proxied(
+            trusting(&authority),
+            &upstream,
+            "ca = \"ca.pem\", health = { path = \"/up\", interval = \"100ms\" }",
+        );
+        let began = Instant::now();
+        // The verdict is there a moment after the first check.
+        loop {
+            let found = server.get("/").status;
+            if checked.load(Ordering::SeqCst) > 0 && found == status {
+                break;
+            }
+            assert!(began.elapsed() < DEADLINE, "{found}, not {status}");
+            std::thread::yield_now();
+        }
+    }
+}
+
+#[test]
+fn a_file_that_is_no_certificate_keeps_the_old_configuration() {
+    let authority = Authority::new("root");
+    let leaf = authority.leaf(Kind::Ecdsa, &["127.0.0.1"]);
+    let upstream = Wish::new(&leaf).answering(|_| ok("hello"));
+    let server = proxied(trusting(&authority), &upstream, "ca = \"ca.pem\"");
+    server.folder.write("bad.pem", "no certificate");
+    let text = |ca: &str| {
+        format!(
+            "[server]\nworkers = 1\n[site.default]\nlisten = \"127.0.0.1:0\"\nproxy = {{ to = \"{}\", ca = \"{ca}\" }}\n",
+            url(&upstream)
+        )
+    };
+    let refused = server.reload(&text("bad.pem")).expect_err("no certificate in it");
+    assert!(refused.contains("`ca`"), "{refused}");
+    server.get("/").expect("as before", 200, &[]);
+    // Another authority: the connections that were believed for the old one are not used any more.
+    server.folder.write("other.pem", &Authority::new("other").pem);
+    server.reload(&text("other.pem")).expect("a reload");
+    server.get("/").expect("nobody to be believed", 502, &[]);
+}

@@ -1,0 +1,108 @@
+//! gRPC's own client and server, by Python's grpcio, with the built server between them: the program of `examples/grpc`, in
+//! the clear and under TLS.
+
+use super::server::Server;
+use crate::command::{command, output};
+use crate::{Failure, repository, tools};
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
+
+/// The server and the client; of one version for everybody.
+const PACKAGES: &[&str] = &["grpcio==1.85.1"];
+/// The longest a program may take to say something: far more than it takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Where clients come in, and what they are told to believe.
+const PLACES: [(&str, &str); 2] = [
+    (
+        "in the clear",
+        "[server]\nh2c = true\nstate = \"state\"\n[site.default]\nlisten = \"127.0.0.1:0\"\n",
+    ),
+    (
+        "under TLS",
+        "[server]\nstate = \"state\"\n[site.localhost]\nlisten = \"https://127.0.0.1:0\"\ntls = \"local\"\n",
+    ),
+];
+
+pub fn run(program: &Path) -> Result<(), Failure> {
+    let packages = tools::python_packages("grpc", PACKAGES)?;
+    let home = tempfile::tempdir()?;
+    let client = home.path().join("client.py");
+    fs::write(&client, include_str!("grpc/client.py"))?;
+    for (place, site) in PLACES {
+        let mut echo = Echo::start(&packages)?;
+        let settings = format!("{site}proxy = \"h2c://127.0.0.1:{}\"\n", echo.port);
+        fs::write(home.path().join("rocknet.toml"), settings)?;
+        let server = Server::start(program, &["run"], home.path())?;
+        let address = format!("127.0.0.1:{}", server.port()?);
+        let roots = home.path().join("state/local/ca.pem");
+        let call = |what: &str| -> Result<(), Failure> {
+            let mut client_command = command("python3");
+            client_command.arg(&client).args([what, &address]);
+            if site.contains("https://") {
+                client_command.arg(&roots);
+            }
+            output(client_command.env("PYTHONPATH", &packages)).map_err(|wrong| format!("{place}: {wrong}"))?;
+            Ok(())
+        };
+        call("calls")?;
+        echo.await_line("gave up")?;
+        drop(echo);
+        call("nobody")?;
+        println!("{place}: calls of all four kinds, errors, deadlines, nobody there");
+    }
+    Ok(())
+}
+
+/// The program of the example. It is killed when dropped.
+struct Echo {
+    child: Child,
+    lines: std::sync::mpsc::Receiver<String>,
+    port: u16,
+}
+
+impl Echo {
+    fn start(packages: &Path) -> Result<Echo, Failure> {
+        let mut child = Command::new("python3")
+            .arg(repository::root().join("examples/grpc/echo.py"))
+            .arg("0")
+            .env("PYTHONPATH", packages)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let (line, lines) = channel();
+        if let Some(said) = child.stdout.take() {
+            thread::spawn(move || {
+                for read in BufReader::new(said).lines().map_while(Result::ok) {
+                    let _ = line.send(read);
+                }
+            });
+        }
+        let mut echo = Echo { child, lines, port: 0 };
+        let told = echo.await_line("listening at ")?;
+        echo.port = told.parse().map_err(|_| format!("no port: {told}"))?;
+        Ok(echo)
+    }
+
+    /// Waits for a line that begins so; its rest.
+    fn await_line(&mut self, start: &str) -> Result<String, Failure> {
+        loop {
+            let line = self.lines.recv_timeout(PATIENCE);
+            let line = line.map_err(|_| format!("examples/grpc/echo.py did not say {start:?}"))?;
+            if let Some(rest) = line.strip_prefix(start) {
+                return Ok(rest.to_owned());
+            }
+        }
+    }
+}
+
+impl Drop for Echo {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
