@@ -65,7 +65,8 @@ async fn try_answer(
         client,
         secure: secure.as_deref(),
     };
-    let asked = request::write(application, &view, &path, &place, length).map_err(Trouble::Request)?;
+    let asked = || request::write(application, &view, &path, &place, length).map_err(Trouble::Request);
+    let mut written = asked()?;
 
     // A tick less than the protocol waits for an answer: it would say 503.
     let ticks = worker.wheel.ticks(scope.answer_timeout).saturating_sub(1);
@@ -81,10 +82,10 @@ async fn try_answer(
         backend.begin(now_ms(), application.rules);
         if let Some(connected) = (repeatable && application.keep > 0).then(|| backend.kept()).flatten() {
             deadline.set(ticks);
-            let conversation = Conversation::by_records(worker, connected, asked.clone(), complaints());
+            let conversation = Conversation::by_records(worker, connected, std::mem::take(&mut written), complaints());
             let conversation = conversation.kept_by(backend, application.keep);
             match conversation.hold(Source::Here(Vec::new()), &deadline, ticks).await {
-                Err(Trouble::Unheard) => {}
+                Err(Trouble::Unheard) => written = asked()?,
                 held => {
                     let answer = held.and_then(|held| gateway_answer::response(held, view.method, StatusLine::Refused));
                     application.heard(number, now_ms(), answer.as_ref().err());
@@ -109,12 +110,12 @@ async fn try_answer(
     deadline.set(ticks);
     let (conversation, line) = match application.protocol {
         Protocol::FastCgi => (
-            Conversation::by_records(worker, connected, asked, complaints())
+            Conversation::by_records(worker, connected, written, complaints())
                 .kept_by(application.member(number), application.keep),
             StatusLine::Refused,
         ),
         Protocol::Scgi | Protocol::Uwsgi => (
-            Conversation::plain(worker, connected, asked, u64::MAX, complaints()),
+            Conversation::plain(worker, connected, written, u64::MAX, complaints()),
             StatusLine::Allowed,
         ),
     };

@@ -214,10 +214,13 @@ fn fields(params: &mut impl Sink, request: &Request<'_>) -> Result<(), VariableF
         } else {
             b", "
         };
-        let values: Vec<&[u8]> = request.fields.by_name(name).collect();
-        match values[..] {
-            [value] => params.put(&variable, value)?,
-            _ => params.put(&variable, &values.join(between))?,
+        let mut values = request.fields.by_name(name);
+        match (values.next(), values.next()) {
+            (Some(value), None) => params.put(&variable, value)?,
+            _ => {
+                let values: Vec<&[u8]> = request.fields.by_name(name).collect();
+                params.put(&variable, &values.join(between))?;
+            }
         }
     }
     Ok(())

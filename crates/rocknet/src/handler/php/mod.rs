@@ -81,17 +81,22 @@ async fn try_answer(
     let view = request.view();
     let has_length = view.fields.get(Known::ContentLength).is_some();
     let (source, length) = source(&view, content).await?;
-    let mut records = Vec::with_capacity(RECORDS);
-    fastcgi::begin(&mut records, true);
     let place = Place {
         site,
         address: &worker.address,
         client,
         secure: secure.as_deref(),
     };
-    let mut params = Params::new(&mut records);
-    variables::write(&mut params, &view, Answerer::Script(script), &place, length).map_err(Trouble::Request)?;
-    params.finish();
+    let records = || {
+        let mut records = Vec::with_capacity(RECORDS);
+        fastcgi::begin(&mut records, true);
+        let mut params = Params::new(&mut records);
+        let written = variables::write(&mut params, &view, Answerer::Script(script), &place, length);
+        written.map_err(Trouble::Request)?;
+        params.finish();
+        Ok(records)
+    };
+    let mut written = records()?;
 
     // The time of the client ends here. A tick less than the protocol waits for an answer: it would say 503.
     let ticks = worker.wheel.ticks(scope.answer_timeout).saturating_sub(1);
@@ -103,15 +108,15 @@ async fn try_answer(
     let repeatable = matches!(view.method, Method::Get | Method::Head) && !has_length && length.is_none();
     let complaints = || Complaints::new("PHP", site, &script.name);
     if let Some(connected) = repeatable.then(|| backend.kept()).flatten() {
-        let conversation = Conversation::by_records(worker, connected, records.clone(), complaints());
+        let conversation = Conversation::by_records(worker, connected, std::mem::take(&mut written), complaints());
         let conversation = conversation.kept_by(backend, MAX_IDLE);
         match conversation.hold(Source::Here(Vec::new()), &deadline, ticks).await {
-            Err(Trouble::Unheard) => {}
+            Err(Trouble::Unheard) => written = records()?,
             conversation => return answer::response(conversation?, view.method, StatusLine::Refused),
         }
     }
     let connected = backend.connect(&worker.wheel, CONNECT, true).await?;
-    let conversation = Conversation::by_records(worker, connected, records, complaints()).kept_by(backend, MAX_IDLE);
+    let conversation = Conversation::by_records(worker, connected, written, complaints()).kept_by(backend, MAX_IDLE);
     let conversation = conversation.hold(source, &deadline, ticks).await?;
     answer::response(conversation, view.method, StatusLine::Refused)
 }
