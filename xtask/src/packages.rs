@@ -75,7 +75,7 @@ const PACKAGES: &[Package] = &[
     package(
         "php-fpm8.2",
         "php8.2-fpm",
-        &[Test, Applications],
+        &[Test, Applications, Peers],
         "runs the scripts that pages by PHP come from",
     ),
     package(

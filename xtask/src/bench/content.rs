@@ -109,6 +109,9 @@ impl Site {
         {
             fill(&path, length)?;
         }
+        if page == Page::Script && !path.exists() {
+            fs::write(&path, format!("<?php echo '{HELLO}';\n"))?;
+        }
         Ok(path)
     }
 }
@@ -122,6 +125,7 @@ pub fn cold_name(size: u64) -> String {
 pub fn name(page: Page) -> String {
     match page {
         Page::Hello => "hello.html".into(),
+        Page::Script => "hello.php".into(),
         Page::File(length) => format!("{length}.bin"),
         Page::Missing => "nothing-here.html".into(),
         Page::Post(_) => "length".into(),
@@ -131,7 +135,7 @@ pub fn name(page: Page) -> String {
 /// The statuses of right answers.
 pub fn statuses(page: Page) -> &'static [u16] {
     match page {
-        Page::Hello | Page::File(_) => &[200],
+        Page::Hello | Page::Script | Page::File(_) => &[200],
         Page::Missing => &[404],
         Page::Post(_) => &[200, 308],
     }
@@ -144,6 +148,8 @@ pub const POSTED: &str = "/hello.html";
 pub fn length(page: Page) -> Option<u64> {
     match page {
         Page::Hello => Some(HELLO.len() as u64),
+        // nginx sends what an application says nothing of the length of in chunks.
+        Page::Script => None,
         Page::File(length) => Some(length),
         Page::Missing | Page::Post(_) => None,
     }

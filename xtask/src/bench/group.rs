@@ -1,6 +1,7 @@
 //! The groups of rows: each is a file that lists its rows, their lanes and its goals, and writes a page of its own.
 
 pub mod controllers;
+pub mod fastcgi;
 pub mod h1;
 pub mod h2;
 pub mod io;
@@ -31,6 +32,7 @@ pub const ALL: &[Group] = &[
     proxy::GROUP,
     controllers::GROUP,
     websocket::GROUP,
+    fastcgi::GROUP,
 ];
 
 #[cfg(test)]

@@ -38,6 +38,10 @@ pub enum Variant {
     Queued {
         ranked: bool,
     },
+    /// An application by FastCGI that costs next to nothing answers.
+    FastCgi,
+    /// php-fpm runs scripts.
+    Php,
     /// A controller gives the small page, by the setting that says where it runs.
     Controller {
         runs: &'static str,
@@ -134,6 +138,22 @@ pub const fn proxied(lane: Lane, upstreams: u32) -> Lane {
     }
 }
 
+/// The same server, which has an application answer by FastCGI.
+pub const fn by_fastcgi(lane: Lane) -> Lane {
+    Lane {
+        variant: Variant::FastCgi,
+        ..lane
+    }
+}
+
+/// The same server, with scripts of PHP.
+pub const fn with_php(lane: Lane) -> Lane {
+    Lane {
+        variant: Variant::Php,
+        ..lane
+    }
+}
+
 impl Lane {
     /// Whether `wish` means this lane: by its own name or by that of its server.
     pub fn is_called(&self, wish: &str) -> bool {
@@ -155,7 +175,7 @@ impl Variant {
     pub fn upstreams(self) -> u32 {
         match self {
             Self::Proxied(count) => count,
-            Self::Tunnels | Self::Queued { .. } => 1,
+            Self::Tunnels | Self::Queued { .. } | Self::FastCgi | Self::Php => 1,
             _ => 0,
         }
     }

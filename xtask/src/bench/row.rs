@@ -40,6 +40,8 @@ pub enum Page {
     Hello,
     /// A file of so many bytes.
     File(u64),
+    /// The same 13 bytes, written by a script of PHP.
+    Script,
     /// What no site has.
     Missing,
     /// Where content of so many bytes is posted to: answered by a handler, or by a redirect once the content has been read,

@@ -1,12 +1,18 @@
-//! The servers behind a proxy that is measured: floors on the core of the load, which cost as little as a server can.
+//! What is behind a server that is measured, on the core of the load: floors, which cost as little as a server can, or
+//! php-fpm.
 
 use super::LOAD_CORE;
 use super::content::{self, Site};
-use super::lane::{FLOOR, FLOOR_FILE, FLOOR_SLOW, FLOOR_TUNNEL, Lane, Variant};
-use super::peers::Setting;
+use super::lane::{FLOOR, FLOOR_FILE, FLOOR_SLOW, FLOOR_TUNNEL, Lane, Variant, plain};
+use super::peers::{Launch, Setting, floor};
 use super::row::Page;
 use super::server::{Server, free_port};
 use crate::Failure;
+use crate::command::find;
+use std::net::{Ipv4Addr, TcpStream};
+use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 /// They end when this is dropped.
 pub struct Upstreams {
@@ -14,10 +20,17 @@ pub struct Upstreams {
     _servers: Vec<Server>,
 }
 
+/// Processes of php-fpm: more than the connections of any row, so that none waits for another.
+const PHP_PROCESSES: u32 = 24;
+/// The longest until one that is asked by no protocol of ours takes connections.
+const PATIENCE: Duration = Duration::from_secs(10);
+const STEP: Duration = Duration::from_millis(5);
+
 impl Upstreams {
-    /// Starts those that a variant needs, which answer with a page, and waits until each does.
+    /// Starts what `variant` has behind it, and waits until each answers.
     pub fn start(site: &Site, variant: Variant, page: Page) -> Result<Self, Failure> {
         let lane: Lane = match (variant, page) {
+            (Variant::FastCgi | Variant::Php, _) => plain(&floor::FASTCGI),
             (Variant::Tunnels, _) => FLOOR_TUNNEL,
             (Variant::Queued { .. }, _) => FLOOR_SLOW,
             (_, Page::Hello) => FLOOR,
@@ -37,9 +50,17 @@ impl Upstreams {
                 version: lane.version,
                 upstreams: &[],
             };
-            let launch = lane.peer.configure(&setting)?;
+            let launch = match variant {
+                Variant::Php => php_fpm(port, &scratch)?,
+                _ => lane.peer.configure(&setting)?,
+            };
             let mut server = Server::start_on(LOAD_CORE, &lane, &launch, &[], &scratch)?;
-            server.first_answer(&lane, port, &format!("/{}", content::name(page)), &scratch)?;
+            match variant {
+                Variant::FastCgi | Variant::Php => taken(port)?,
+                _ => {
+                    server.first_answer(&lane, port, &format!("/{}", content::name(page)), &scratch)?;
+                }
+            }
             ports.push(port);
             servers.push(server);
         }
@@ -48,4 +69,31 @@ impl Upstreams {
             _servers: servers,
         })
     }
+}
+
+fn php_fpm(port: u16, scratch: &Path) -> Result<Launch, Failure> {
+    let owner = super::peers::user("user = www-data\n");
+    let configuration = format!(
+        "[global]\nerror_log = /proc/self/fd/2\ndaemonize = no\n[www]\n{owner}listen = 127.0.0.1:{port}\npm = static\n\
+         pm.max_children = {PHP_PROCESSES}\n"
+    );
+    let file = scratch.join("fpm.conf");
+    std::fs::write(&file, &configuration)?;
+    Ok(Launch {
+        program: find("php-fpm8.2").ok_or("php-fpm is not installed")?,
+        arguments: vec!["--fpm-config".into(), file.into()],
+        configuration,
+    })
+}
+
+/// Waits until connections are taken there.
+fn taken(port: u16) -> Result<(), Failure> {
+    let deadline = Instant::now() + PATIENCE;
+    while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
+        if Instant::now() > deadline {
+            return Err("what is to be asked by FastCGI did not start".into());
+        }
+        sleep(STEP);
+    }
+    Ok(())
 }

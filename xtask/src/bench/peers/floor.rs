@@ -31,6 +31,16 @@ pub const H2: Peer = Peer {
     configure: configure_h2,
 };
 
+/// What FastCGI is asked of, not a server to be measured.
+pub const FASTCGI: Peer = Peer {
+    name: "floor-fastcgi",
+    settings: "the same loop; headers of records are read, variables are not, 13 constant bytes answered with one write",
+    connections: NO_LIMIT,
+    find: || built("floor-fastcgi"),
+    version: None,
+    configure: |setting| with_port("floor-fastcgi", setting),
+};
+
 pub const URING: Peer = Peer {
     name: "floor-uring",
     settings: "one ring; heads are parsed, 13 constant bytes answered with one send per receive",

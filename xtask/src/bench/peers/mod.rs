@@ -60,6 +60,9 @@ const NO_LIMIT: u32 = u32::MAX;
 /// What the tuned servers are told: above the 10,000 of the largest row.
 const CONNECTIONS: u32 = 20_000;
 
+/// Connections by FastCGI that are kept open: as many as any row has.
+const KEPT: u32 = 64;
+
 impl Peer {
     pub fn program(&self) -> Option<PathBuf> {
         (self.find)()
@@ -120,6 +123,6 @@ fn write(setting: &Setting<'_>, name: &str, configuration: &str) -> Result<PathB
 }
 
 /// The user that servers started as root drop to; without root they have no choice and are told none.
-fn user(line: &str) -> &str {
+pub fn user(line: &str) -> &str {
     if rustix::process::geteuid().is_root() { line } else { "" }
 }

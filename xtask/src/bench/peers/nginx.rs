@@ -1,6 +1,6 @@
 //! nginx from Debian, as Debian configures it and tuned by the book.
 
-use super::{CONNECTIONS, Launch, Peer, Setting, user, write};
+use super::{CONNECTIONS, KEPT, Launch, Peer, Setting, user, write};
 use crate::Failure;
 use crate::bench::lane::Variant;
 use crate::command::find;
@@ -120,18 +120,18 @@ fn passing(setting: &Setting<'_>) -> (String, &'static str) {
         .iter()
         .map(|port| format!("    server 127.0.0.1:{port};\n"));
     let servers: String = servers.collect();
-    let is_tunnelled = setting.variant == Variant::Tunnels;
+    let (kept, passing) = match setting.variant {
+        Variant::Tunnels => (128, UPGRADED),
+        Variant::FastCgi | Variant::Php => (KEPT, BY_FASTCGI),
+        _ => (128, PASSED),
+    };
     let upstreams = format!(
         "  upstream behind {{
-{servers}    keepalive 128;
+{servers}    keepalive {kept};
     keepalive_requests 1000000000;
   }}
 "
     );
-    let passing = match is_tunnelled {
-        true => UPGRADED,
-        false => PASSED,
-    };
     (upstreams, passing)
 }
 
@@ -154,6 +154,15 @@ const UPGRADED: &str = "    location / {
       proxy_set_header Connection upgrade;
       proxy_set_header Host $host;
       proxy_read_timeout 1h;
+    }
+";
+
+/// With the variables of Debian's `fastcgi_params`.
+const BY_FASTCGI: &str = "    location / {
+      include /etc/nginx/fastcgi_params;
+      fastcgi_param SCRIPT_FILENAME $document_root$fastcgi_script_name;
+      fastcgi_pass behind;
+      fastcgi_keep_conn on;
     }
 ";
 

@@ -1,6 +1,6 @@
 //! RockNet itself, built for release from this checkout.
 
-use super::{Launch, NO_LIMIT, Peer, Setting, write};
+use super::{KEPT, Launch, NO_LIMIT, Peer, Setting, write};
 use crate::bench::content;
 use crate::bench::flood::create_lists;
 use crate::bench::lane::{Scheme, Variant, site_name};
@@ -103,7 +103,11 @@ fn configuration(setting: &Setting<'_>) -> Result<String, Failure> {
         }
     } else {
         let _ = write!(text, "[site.\":{port}\"]\nroot = \"{root}\"\n");
-        if !setting.upstreams.is_empty() {
+        if let (Variant::FastCgi, [port]) = (setting.variant, setting.upstreams) {
+            let _ = writeln!(text, "fastcgi = {{ to = \"127.0.0.1:{port}\", keep = {KEPT} }}");
+        } else if let (Variant::Php, [port]) = (setting.variant, setting.upstreams) {
+            let _ = writeln!(text, "php = \"127.0.0.1:{port}\"");
+        } else if !setting.upstreams.is_empty() {
             let urls = setting
                 .upstreams
                 .iter()
@@ -185,6 +189,8 @@ mod tests {
             (Variant::Plain, ecdsa, Version::Http1, Page::Hello, 1),
             (Variant::AccessLog, Scheme::Http, Version::Http1, Page::Hello, 1),
             (Variant::Proxied(2), Scheme::Http, Version::Http1, Page::Hello, 1),
+            (Variant::FastCgi, Scheme::Http, Version::Http1, Page::Hello, 1),
+            (Variant::Php, Scheme::Http, Version::Http1, Page::Script, 1),
             (
                 Variant::Controller { runs: "isolate = true" },
                 Scheme::Http,
@@ -211,11 +217,7 @@ mod tests {
                 version,
                 variant,
                 scheme,
-                upstreams: if variant == Variant::Proxied(2) {
-                    &[9001, 9002]
-                } else {
-                    &[]
-                },
+                upstreams: &[9001, 9002][..variant.upstreams() as usize],
             };
             let text = configuration(&setting).expect("a configuration");
             let loaded = rocknet_config::parse(&text, &scratch.join("rocknet.toml"), &System);

@@ -1,0 +1,114 @@
+//! `floor-fastcgi PORT`: answers every request by FastCGI with the same 13 bytes; the records of one answer share one write.
+//!
+//! It looks at the headers of records and at nothing else, and leaves connections open, whatever it is asked.
+
+use floor::{Answer, Found};
+use std::io;
+use std::os::fd::OwnedFd;
+
+const CONTENT: &[u8] = b"Content-Type: text/html; charset=utf-8\r\n\r\nHello, world!";
+/// Version, type, request (2), content length (2), padding length, reserved.
+const HEADER: usize = 8;
+
+const END_REQUEST: u8 = 3;
+const STDIN: u8 = 5;
+const STDOUT: u8 = 6;
+
+struct Constant {
+    reply: Vec<u8>,
+    output: Vec<u8>,
+}
+
+fn record(kind: u8, content: &[u8], out: &mut Vec<u8>) {
+    let [high, low] = (content.len() as u16).to_be_bytes();
+    out.extend_from_slice(&[1, kind, 0, 1, high, low, 0, 0]);
+    out.extend_from_slice(content);
+}
+
+impl Constant {
+    fn new() -> Self {
+        let mut reply = Vec::new();
+        record(STDOUT, CONTENT, &mut reply);
+        record(STDOUT, &[], &mut reply);
+        record(END_REQUEST, &[0; 8], &mut reply);
+        Self {
+            reply,
+            output: Vec::new(),
+        }
+    }
+}
+
+impl Answer for Constant {
+    type State = ();
+    const WAITS_FOR_ROOM: bool = false;
+
+    /// A request ends with the empty record of its content.
+    fn find(&mut self, (): &mut (), unread: &[u8]) -> io::Result<Found> {
+        let mut found = Found::default();
+        let mut at = 0;
+        while let Some(header) = unread.get(at..at + HEADER) {
+            if header[0] != 1 {
+                return Err(io::ErrorKind::InvalidData.into());
+            }
+            let length = usize::from(u16::from_be_bytes([header[4], header[5]]));
+            let end = at + HEADER + length + usize::from(header[6]);
+            if end > unread.len() {
+                break;
+            }
+            at = end;
+            found.bytes = at;
+            if header[1] == STDIN && length == 0 {
+                found.number += 1;
+            }
+        }
+        Ok(found)
+    }
+
+    fn answer(&mut self, socket: &OwnedFd, (): &mut (), requests: usize) -> io::Result<bool> {
+        self.output.clear();
+        for _ in 0..requests {
+            self.output.extend_from_slice(&self.reply);
+        }
+        let sent = rustix::io::write(socket, &self.output)?;
+        if sent == self.output.len() {
+            Ok(true)
+        } else {
+            Err(io::ErrorKind::WriteZero.into())
+        }
+    }
+
+    fn resume(&mut self, _: &OwnedFd, (): &mut ()) -> io::Result<bool> {
+        Ok(true)
+    }
+}
+
+fn main() {
+    let Some(port) = std::env::args().nth(1).and_then(|port| port.parse().ok()) else {
+        eprintln!("usage: floor-fastcgi PORT");
+        std::process::exit(2);
+    };
+    if let Err(error) = floor::serve(port, Constant::new()) {
+        eprintln!("floor-fastcgi: {error}");
+        std::process::exit(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_end_with_the_end_of_their_content() {
+        let mut request = Vec::new();
+        record(1, &[0, 1, 1, 0, 0, 0, 0, 0], &mut request);
+        record(4, b"\x01\x01AB", &mut request);
+        record(4, &[], &mut request);
+        record(STDIN, b"content", &mut request);
+        record(STDIN, &[], &mut request);
+        let twice = [&request[..], &request, &request[..9]].concat();
+        let mut program = Constant::new();
+        let found = program.find(&mut (), &twice).expect("records");
+        assert_eq!((found.number, found.bytes), (2, 2 * request.len()));
+        assert!(program.find(&mut (), b"GET / HTTP/1.1\r\n\r\n").is_err());
+    }
+}
