@@ -84,6 +84,16 @@ pub(crate) fn control_from(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
+/// Whether the bytes may stand in a field line: no control but HTAB.
+#[inline]
+pub(crate) fn is_value(value: &[u8]) -> bool {
+    let mut at = control_from(value, 0);
+    while let Some(b'\t') = value.get(at) {
+        at = control_from(value, at + 1);
+    }
+    at == value.len()
+}
+
 /// Where the next byte stands that is `?`, `#` or none a request target may hold.
 #[inline]
 pub(crate) fn target_stop_from(bytes: &[u8], mut at: usize) -> usize {

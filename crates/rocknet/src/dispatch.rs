@@ -11,6 +11,7 @@ mod proxied;
 mod rules;
 mod scripts;
 
+use std::borrow::Cow;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -170,10 +171,10 @@ fn find<F: FnOnce() -> Rc<OwnedRequest>>(
     let view = worker.view();
     let request = arrival.request;
     let (path, is_file_path) = match SafePath::parse(request.path) {
-        Ok(path) => (path.as_str().to_owned(), true),
+        Ok(path) => (path.into_str(), true),
         // No file can have that name, but there may be a rule for it, a fallback, or a page for what is missing.
         Err(PathError::Unmatchable) => (
-            SafePath::for_rules(request.path).unwrap_or_else(|_| NAMELESS.into()),
+            SafePath::for_rules(request.path).map_or(Cow::Borrowed(NAMELESS), Cow::Owned),
             false,
         ),
         Err(error) => {

@@ -134,7 +134,8 @@ pub enum ContentError {
 
 /// The content of a request, as it comes in. Asking for a chunk is what lets the next one be received.
 pub struct RequestContent {
-    pipe: Rc<Pipe>,
+    /// `None`: there is none, as is known from its beginning.
+    pipe: Option<Rc<Pipe>>,
     /// What was taken before anybody asked for it.
     gathered: Option<Bytes>,
     witness: Option<Box<dyn Witness>>,
@@ -165,17 +166,24 @@ impl RequestContent {
     pub fn piped() -> (RequestContent, Rc<Pipe>) {
         let pipe = Rc::new(Pipe::default());
         let content = RequestContent {
-            pipe: Rc::clone(&pipe),
-            gathered: None,
-            witness: None,
+            pipe: Some(Rc::clone(&pipe)),
+            ..RequestContent::none()
         };
         (content, pipe)
     }
 
+    pub const fn none() -> RequestContent {
+        RequestContent {
+            pipe: None,
+            gathered: None,
+            witness: None,
+        }
+    }
+
     /// There is none, as is known from its beginning.
     pub fn is_empty(&self) -> bool {
-        let is_all_taken = self.pipe.chunk.borrow().is_none() && self.gathered.is_none();
-        is_all_taken && self.pipe.end.get() == Some(Ok(()))
+        let is_over = |pipe: &Rc<Pipe>| pipe.chunk.borrow().is_none() && pipe.end.get() == Some(Ok(()));
+        self.gathered.is_none() && self.pipe.as_ref().is_none_or(is_over)
     }
 
     /// The next chunk; `None` at the end.
@@ -187,7 +195,7 @@ impl RequestContent {
     pub fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, ContentError>> {
         let polled = match self.gathered.take() {
             Some(chunk) => Poll::Ready(Ok(Some(chunk))),
-            None => self.pipe.poll_chunk(context),
+            None => self.poll_pipe(context),
         };
         if self.witness.is_some()
             && let Poll::Ready(Ok(chunk)) = &polled
@@ -195,6 +203,13 @@ impl RequestContent {
             self.tell_witness(chunk.as_ref());
         }
         polled
+    }
+
+    fn poll_pipe(&self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, ContentError>> {
+        match &self.pipe {
+            Some(pipe) => pipe.poll_chunk(context),
+            None => Poll::Ready(Ok(None)),
+        }
     }
 
     #[cold]
@@ -215,7 +230,7 @@ impl RequestContent {
     pub async fn gather(&mut self, most: usize) -> Result<(), ContentError> {
         let mut held = Vec::new();
         while held.len() < most {
-            match poll_fn(|context| self.pipe.poll_chunk(context)).await? {
+            match poll_fn(|context| self.poll_pipe(context)).await? {
                 Some(chunk) => held.extend_from_slice(&chunk),
                 None => break,
             }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::bytes::{TARGET, all, control_from, is_token};
+use crate::bytes::{TARGET, all, is_token, is_value};
 use crate::decimal::{MAX_DIGITS, digits};
 use crate::fields::{Known, KnownSet};
 use crate::status::Status;
@@ -131,7 +131,7 @@ pub(crate) fn encode_fields<'a>(
 }
 
 fn encode_line(out: &mut Vec<u8>, name: &[u8], value: &[u8]) -> Result<(), EncodeError> {
-    if !is_field_value(value) {
+    if !is_value(value) {
         return Err(EncodeError::FieldValue);
     }
     out.extend_from_slice(name);
@@ -215,15 +215,6 @@ pub fn encode_trailers<'a>(
 /// Writes a number in decimal digits.
 pub fn decimal(number: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(digits(number, &mut [0; MAX_DIGITS]));
-}
-
-/// Whether the bytes may stand in a field line: no control but HTAB.
-fn is_field_value(value: &[u8]) -> bool {
-    let mut at = control_from(value, 0);
-    while let Some(b'\t') = value.get(at) {
-        at = control_from(value, at + 1);
-    }
-    at == value.len()
 }
 
 #[cfg(test)]

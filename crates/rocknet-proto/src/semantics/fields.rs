@@ -1,6 +1,6 @@
 //! What may stand in a field name and a field value (RFC 9110 §5), for those who write fields from a configuration.
 
-use crate::bytes::{self, VALUE};
+use crate::bytes;
 
 /// token = 1*tchar: field names, methods, codings, parameter names.
 pub fn is_token(bytes: &[u8]) -> bool {
@@ -11,7 +11,7 @@ pub fn is_token(bytes: &[u8]) -> bool {
 /// So no line break, NUL or other control can be smuggled into a head.
 pub fn is_field_value(bytes: &[u8]) -> bool {
     let blank = |b: Option<&u8>| matches!(b, Some(b' ' | b'\t'));
-    bytes::all(bytes, VALUE) && !blank(bytes.first()) && !blank(bytes.last())
+    bytes::is_value(bytes) && !blank(bytes.first()) && !blank(bytes.last())
 }
 
 #[cfg(test)]

@@ -107,6 +107,11 @@ impl<'a> SafePath<'a> {
         &self.decoded
     }
 
+    /// The same, which is no copy where the path was sent as it is.
+    pub fn into_str(self) -> Cow<'a, str> {
+        self.decoded
+    }
+
     /// Whether the path ends with a slash.
     pub fn is_directory(&self) -> bool {
         self.decoded.ends_with('/')

@@ -1,5 +1,6 @@
 //! Where controllers answer: at once where that can be, and what they say is not replaced.
 
+use std::borrow::Cow;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ pub(super) fn answer<F: FnOnce() -> Rc<OwnedRequest>>(
     worker: &Rc<Worker>,
     scope: &Arc<Scope>,
     controller: &Arc<Controller>,
-    path: String,
+    path: Cow<'_, str>,
     arrival: Arrival<'_, F>,
 ) -> Dispatched {
     let secure = arrival.secure.map(|secure| &**secure);

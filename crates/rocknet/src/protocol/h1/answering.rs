@@ -127,11 +127,13 @@ impl<L: Link> Connection<L> {
         if let Err(refusal) = self.limit_content(view, content, site, &request) {
             return self.refuse(worker, view, refusal, facts, output);
         }
-        let (request_content, pipe) = RequestContent::piped();
-        if content == Content::None {
-            pipe.end(Ok(()));
-        }
-        let pipe = (content != Content::None).then_some(pipe);
+        let (request_content, pipe) = match content {
+            Content::None => (RequestContent::none(), None),
+            _ => {
+                let (content, pipe) = RequestContent::piped();
+                (content, Some(pipe))
+            }
+        };
         let owned = || {
             facts
                 .request

@@ -180,13 +180,17 @@ impl<L: Link> Connection<L> {
         if !is_connect && let Err(refusal) = self.limit_content(view, asked.id, site, &request, end) {
             return self.respond_refusal(worker, refusal, asked, output);
         }
-        let (content, pipe) = RequestContent::piped();
-        if end || is_connect {
-            pipe.end(Ok(()));
-        }
-        if !end {
-            asked.content = Some(Incoming::new(pipe, expects_continue && !is_connect));
-        }
+        let content = match end {
+            true => RequestContent::none(),
+            false => {
+                let (content, pipe) = RequestContent::piped();
+                if is_connect {
+                    pipe.end(Ok(()));
+                }
+                asked.content = Some(Incoming::new(pipe, expects_continue && !is_connect));
+                content
+            }
+        };
         let kept = asked.facts.request.clone();
         let owned = || kept.unwrap_or_else(|| Rc::new(OwnedRequest::copy(head.bytes(), head.index())));
         self.answer_by_handler(worker, &head.request(), owned, content, asked, site, output);
