@@ -270,6 +270,41 @@ fn requests_wait_for_a_server_with_room() {
 }
 
 #[test]
+fn routes_that_share_a_server_share_its_queue_and_the_highest_goes_first() {
+    let (upstream, arrivals, go) = held();
+    let mut text = String::from(
+        "[server]\nworkers = 1\nevents = { wait = \"20ms\" }\n[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n",
+    );
+    for priority in ["low", "normal", "high"] {
+        text.push_str(&format!(
+            "[site.default.route.\"/{priority}/*\"]\npriority = \"{priority}\"\n\
+             proxy = {{ to = \"{}\", connections = 1, queue = \"20s\" }}\n",
+            upstream.url()
+        ));
+    }
+    let server = Running::start(Folder::with(&[("www/index.html", "a page")]), &text);
+    let mut other = server.connect();
+    let mut clients = Vec::new();
+    for path in ["/low/0", "/low/1", "/low/2", "/normal/3", "/high/4", "/high/5"] {
+        let mut client = server.connect();
+        client.send(request(&format!("GET {path}"), &[]));
+        // Whoever is asked behind it, and once more behind that, is answered when it has been read.
+        for _ in 0..2 {
+            assert_eq!(other.get("/").text(), "a page");
+        }
+        clients.push(client);
+    }
+    for expected in ["/low/0", "/high/4", "/high/5", "/normal/3", "/low/1", "/low/2"] {
+        arrivals.recv_timeout(DEADLINE).expect("a request");
+        assert_eq!(upstream.last().line, format!("GET {expected} HTTP/1.1"));
+        go.send(()).expect("a server that waits");
+    }
+    for client in &mut clients {
+        assert_eq!(client.answer().text(), "held");
+    }
+}
+
+#[test]
 fn a_reload_changes_servers_and_cuts_nobody() {
     let (old, arrivals, go) = held();
     let new = Upstream::saying(ok("new"));

@@ -1,7 +1,8 @@
 //! The servers of one place: which of them a request goes to, who waits for one, and what their answers say of them.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use rocknet_config::model::{self, Balance, Host, Priority};
@@ -80,7 +81,6 @@ impl Drop for Place {
 impl Proxy {
     /// An error is told in words for whoever wrote the configuration.
     pub fn new(model: &model::Proxy) -> Result<Proxy, String> {
-        let waiting = Arc::new(Waiting::default());
         let mut secured = model.to.iter().filter(|to| to.upstream.is_secure);
         let secure = secured.next().map(|to| Secure::of(&model.tls, to.upstream.http2));
         let secure = secure.transpose()?;
@@ -88,14 +88,13 @@ impl Proxy {
             let secure = secure.as_ref().filter(|_| to.upstream.is_secure);
             let secure = secure.map(|secure| Ok::<_, String>((Arc::clone(secure), server_name(model, &to.upstream)?)));
             let upstream = Upstream::of(&to.upstream, model.health.as_ref(), model.resolve, secure.transpose()?);
-            if model.connections.is_some() {
-                upstream.tell_of_room(&waiting);
-            }
             let weight = f64::from(to.weight);
             Ok::<_, String>(Member { upstream, weight })
         };
+        let members = model.to.iter().map(member).collect::<Result<Vec<Member>, _>>()?;
+        let waiting = queue(&members, model.connections);
         Ok(Proxy {
-            members: model.to.iter().map(member).collect::<Result<_, _>>()?,
+            members,
             balance: model.balance.clone(),
             turn: AtomicUsize::new(0),
             sticky: model.sticky.clone(),
@@ -148,25 +147,30 @@ impl Proxy {
         wheel: &Wheel,
     ) -> Result<Place, Trouble> {
         // Nobody passes those who wait.
-        let mut may_try = self.waiting.is_empty();
-        let mut waits = false;
-        loop {
-            if may_try {
-                match self.choose(asked, but, now_ms, &draw) {
-                    Ok(place) => return Ok(place),
-                    Err(Trouble::Full) => {}
-                    Err(trouble) => return Err(trouble),
-                }
+        if self.waiting.is_empty() {
+            match self.choose(asked, but, now_ms, &draw) {
+                Err(Trouble::Full) => {}
+                chosen => return chosen,
             }
-            if !waits {
-                deadline.set(wheel.ticks(self.patience));
-                waits = true;
-            }
-            if !Box::pin(self.waiting.wait(asked.priority, deadline)).await {
-                return Err(Trouble::Full);
-            }
-            may_try = true;
         }
+        deadline.set(wheel.ticks(self.patience));
+        loop {
+            let called = Box::pin(self.waiting.wait(asked.priority, deadline, || self.has_room())).await;
+            let called = called.ok_or(Trouble::Full)?;
+            match self.choose(asked, but, now_ms, &draw) {
+                Ok(place) => {
+                    called.take();
+                    return Ok(place);
+                }
+                // Others are still there, and the next of them to leave calls again.
+                Err(Trouble::Full) => called.take(),
+                Err(trouble) => return Err(trouble),
+            }
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        self.members.iter().any(|member| member.upstream.load() < self.most)
     }
 
     fn choose(
@@ -273,6 +277,33 @@ fn server_name(model: &model::Proxy, upstream: &model::Upstream) -> Result<Serve
         (None, Host::Unix(_)) => "localhost".to_owned(),
     };
     ServerName::try_from(name.clone()).map_err(|_| format!("\"{name}\" is no name that a certificate may be for"))
+}
+
+/// Who are asked, and how many requests each may have.
+type Same = (Vec<u32>, u32);
+
+/// The queues of those that are limited. Routes that share their servers share one: in queues of their own, whoever is woken
+/// first would have the place, whatever his priority.
+static QUEUES: Mutex<BTreeMap<Same, Weak<Waiting>>> = Mutex::new(BTreeMap::new());
+
+fn queue(members: &[Member], most: Option<u32>) -> Arc<Waiting> {
+    let Some(most) = most else {
+        return Arc::default();
+    };
+    let mut ids: Vec<u32> = members.iter().map(|member| member.upstream.id).collect();
+    ids.sort_unstable();
+    let mut queues = QUEUES.lock().unwrap_or_else(PoisonError::into_inner);
+    queues.retain(|_, waiting| waiting.strong_count() > 0);
+    let same = (ids, most);
+    if let Some(waiting) = queues.get(&same).and_then(Weak::upgrade) {
+        return waiting;
+    }
+    let waiting = Arc::new(Waiting::default());
+    queues.insert(same, Arc::downgrade(&waiting));
+    for member in members {
+        member.upstream.tell_of_room(&waiting);
+    }
+    waiting
 }
 
 fn millis(time: Duration) -> u64 {

@@ -170,7 +170,7 @@ impl Upstream {
 
 impl Upstream {
     pub fn load(&self) -> usize {
-        self.load.load(Ordering::Relaxed)
+        self.load.load(Ordering::SeqCst)
     }
 
     /// Counts a request in, unless there are `most` already.
@@ -184,7 +184,7 @@ impl Upstream {
 
     /// Counts a request out. Whoever waits for that is told.
     pub fn leave(&self) {
-        self.load.fetch_sub(1, Ordering::Relaxed);
+        self.load.fetch_sub(1, Ordering::SeqCst);
         if self.has_waiting.load(Ordering::Relaxed) {
             lock(&self.waiting).retain(|waiting| {
                 let waiting = waiting.upgrade();

@@ -16,7 +16,30 @@ use crate::clock::uptime_ms;
 #[derive(Default)]
 pub struct Waiting {
     queue: Mutex<Queue<Arc<Turn>>>,
+    /// Those in the queue, and those who were called and have not looked yet.
     count: AtomicUsize,
+}
+
+/// One who was called. Nobody who comes later passes him while he looks for a place; where he takes none, the next may.
+pub struct Called<'w> {
+    waiting: &'w Waiting,
+    takes: bool,
+}
+
+impl Called<'_> {
+    /// He has found a place.
+    pub fn take(mut self) {
+        self.takes = true;
+    }
+}
+
+impl Drop for Called<'_> {
+    fn drop(&mut self) {
+        self.waiting.count.fetch_sub(1, Ordering::Relaxed);
+        if !self.takes {
+            self.waiting.call_next();
+        }
+    }
 }
 
 /// One who waits.
@@ -28,7 +51,7 @@ struct Turn {
 
 impl Waiting {
     pub fn is_empty(&self) -> bool {
-        self.count.load(Ordering::Relaxed) == 0
+        self.count.load(Ordering::SeqCst) == 0
     }
 
     /// A place was left: whoever is next may look for one.
@@ -38,7 +61,6 @@ impl Waiting {
         }
         let mut queue = lock(&self.queue);
         let Some((_, turn)) = queue.pop(now()) else { return };
-        self.count.fetch_sub(1, Ordering::Relaxed);
         // Whoever leaves finds himself in the queue, or called: the lock is held until both are so.
         turn.has_come.store(true, Ordering::Release);
         drop(queue);
@@ -47,25 +69,38 @@ impl Waiting {
         }
     }
 
-    /// Waits to be called. False: too many wait already, or the deadline came first.
-    pub async fn wait(&self, priority: Priority, deadline: &Deadline) -> bool {
+    /// Waits to be called. `None`: too many wait already, or the deadline came first. `has_room`: whether there is a place
+    /// after all, which somebody may have left who did not see that anybody waits.
+    pub async fn wait(
+        &self,
+        priority: Priority,
+        deadline: &Deadline,
+        has_room: impl FnOnce() -> bool,
+    ) -> Option<Called<'_>> {
         let turn = Arc::new(Turn::default());
         let ticket = lock(&self.queue).push(priority, Arc::clone(&turn), now());
-        let Ok(ticket) = ticket else { return false };
-        self.count.fetch_add(1, Ordering::Relaxed);
+        let Ok(ticket) = ticket else { return None };
+        let before = self.count.fetch_add(1, Ordering::SeqCst);
         let mut leaving = Leaving {
             waiting: self,
             ticket,
             is_called: false,
         };
+        // Who leaves gives up his place, then looks whether anybody waits; who waits says so, then looks for a place.
+        if before == 0 && has_room() {
+            self.call_next();
+        }
         poll_fn(|context| {
             *lock(&turn.waker) = Some(context.waker().clone());
             if turn.has_come.load(Ordering::Acquire) {
                 leaving.is_called = true;
-                return Poll::Ready(true);
+                return Poll::Ready(Some(Called {
+                    waiting: self,
+                    takes: false,
+                }));
             }
             match deadline.poll_past(context.waker()) {
-                true => Poll::Ready(false),
+                true => Poll::Ready(None),
                 false => Poll::Pending,
             }
         })
@@ -86,9 +121,8 @@ impl Drop for Leaving<'_> {
             return;
         }
         let cancelled = lock(&self.waiting.queue).cancel(self.ticket);
-        if cancelled.is_some() {
-            self.waiting.count.fetch_sub(1, Ordering::Relaxed);
-        } else {
+        self.waiting.count.fetch_sub(1, Ordering::Relaxed);
+        if cancelled.is_none() {
             self.waiting.call_next();
         }
     }
@@ -123,28 +157,56 @@ mod tests {
         };
         let (one, two, three) = (deadline(), deadline(), deadline());
         let mut context = Context::from_waker(Waker::noop());
-        let mut low = Box::pin(waiting.wait(Priority::Low, &one));
-        let mut high = Box::pin(waiting.wait(Priority::High, &two));
+        let mut low = Box::pin(waiting.wait(Priority::Low, &one, || false));
+        let mut high = Box::pin(waiting.wait(Priority::High, &two, || false));
         assert!(low.as_mut().poll(&mut context).is_pending());
         assert!(high.as_mut().poll(&mut context).is_pending());
         waiting.call_next();
         assert!(low.as_mut().poll(&mut context).is_pending());
-        assert_eq!(high.as_mut().poll(&mut context), Poll::Ready(true));
+        let Poll::Ready(Some(called)) = high.as_mut().poll(&mut context) else {
+            panic!("he was called");
+        };
         // One who was called and left without a word has called the next.
-        let mut other = Box::pin(waiting.wait(Priority::High, &three));
+        let mut other = Box::pin(waiting.wait(Priority::High, &three, || false));
         assert!(other.as_mut().poll(&mut context).is_pending());
         waiting.call_next();
         drop(other);
-        assert_eq!(low.as_mut().poll(&mut context), Poll::Ready(true));
+        let Poll::Ready(Some(last)) = low.as_mut().poll(&mut context) else {
+            panic!("he was called");
+        };
+        // Who was called and looks for a place is not passed; when all have one, nobody waits.
+        assert!(!waiting.is_empty());
+        called.take();
+        assert!(!waiting.is_empty());
+        last.take();
+        assert!(waiting.is_empty());
+        // One who was called and took no place leaves it to the next.
+        let (mut first, mut second) = (
+            Box::pin(waiting.wait(Priority::Normal, &one, || false)),
+            Box::pin(waiting.wait(Priority::Normal, &two, || false)),
+        );
+        assert!(first.as_mut().poll(&mut context).is_pending());
+        assert!(second.as_mut().poll(&mut context).is_pending());
+        waiting.call_next();
+        let Poll::Ready(Some(called)) = first.as_mut().poll(&mut context) else {
+            panic!("he was called");
+        };
+        assert!(second.as_mut().poll(&mut context).is_pending());
+        drop(called);
+        assert!(matches!(second.as_mut().poll(&mut context), Poll::Ready(Some(_))));
+        assert!(waiting.is_empty());
+        // A place was left before anybody saw that he waits.
+        let mut lucky = Box::pin(waiting.wait(Priority::Low, &one, || true));
+        assert!(matches!(lucky.as_mut().poll(&mut context), Poll::Ready(Some(_))));
         assert!(waiting.is_empty());
         // Nobody calls.
         let deadline = deadline();
-        let mut late = pin!(waiting.wait(Priority::Normal, &deadline));
+        let mut late = pin!(waiting.wait(Priority::Normal, &deadline, || false));
         assert!(late.as_mut().poll(&mut context).is_pending());
         for _ in 0..6 {
             wheel.advance();
         }
-        assert_eq!(late.as_mut().poll(&mut context), Poll::Ready(false));
+        assert!(matches!(late.as_mut().poll(&mut context), Poll::Ready(None)));
         assert!(waiting.is_empty());
         waiting.call_next();
     }

@@ -216,7 +216,8 @@ impl<L: Link> Connection<L> {
                 // The head promises more, and leaves now if it has waited for its content: only a cut tells the client.
                 tracing::warn!("an answer was cut short: {error}");
                 self.engine.abort();
-                self.send(context, output, view)?;
+                let _ = self.send(context, output, view);
+                self.link.flush();
                 return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
             }
         }

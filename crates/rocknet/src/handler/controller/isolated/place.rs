@@ -25,16 +25,24 @@ impl Places {
     /// A place, waited for where all are taken. `None`: too many wait already, or the deadline came first.
     pub async fn enter(self: &Arc<Places>, priority: Priority, deadline: &Deadline) -> Option<Place> {
         // Nobody passes those who wait.
-        let mut may_try = self.waiting.is_empty();
-        loop {
-            if may_try && let Some(place) = self.try_enter() {
-                return Some(place);
-            }
-            if !Box::pin(self.waiting.wait(priority, deadline)).await {
-                return None;
-            }
-            may_try = true;
+        if self.waiting.is_empty()
+            && let Some(place) = self.try_enter()
+        {
+            return Some(place);
         }
+        loop {
+            let called = Box::pin(self.waiting.wait(priority, deadline, || self.has_room())).await?;
+            let place = self.try_enter();
+            // Where there was none, others are still inside, and the next of them to leave calls again.
+            called.take();
+            if place.is_some() {
+                return place;
+            }
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        self.taken.load(Ordering::SeqCst) < AT_ONCE
     }
 
     fn try_enter(self: &Arc<Places>) -> Option<Place> {
@@ -50,7 +58,7 @@ impl Places {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.0.taken.fetch_sub(1, Ordering::Relaxed);
+        self.0.taken.fetch_sub(1, Ordering::SeqCst);
         self.0.waiting.call_next();
     }
 }
