@@ -9,7 +9,7 @@ use rocknet_io::wheel::Deadline;
 use crate::handler::proxy::waiting::Waiting;
 
 /// Calls at once: each takes a thread of the process, and may wait there for a database as long as it likes.
-const AT_ONCE: usize = 64;
+pub const AT_ONCE: usize = 64;
 
 /// The threads of a library's process.
 #[derive(Default)]

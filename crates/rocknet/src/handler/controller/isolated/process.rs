@@ -15,12 +15,13 @@ use rocknet_io::courier::{self, Courier};
 use rustix::process::Signal;
 
 use super::control::{self, Report};
-use super::place::Place;
+use super::place::{AT_ONCE, Place};
 use super::{WORD, lock, program};
 use crate::handler::controller::draft;
 
-/// Connections kept for the next requests. Each is a thread of the process that waits.
-const MAX_IDLE: usize = 16;
+/// Connections kept for the next requests, each a thread of the process that waits: as many as there may be calls. With fewer,
+/// those beyond make a connection and a thread for each request, which cost more than all the rest of it.
+const MAX_IDLE: usize = AT_ONCE;
 /// Bytes of a line that the process writes to its outputs, and lines of each second: a library that prints for every
 /// request is not to fill the disk.
 const MAX_LINE: usize = 2 * 1024;
