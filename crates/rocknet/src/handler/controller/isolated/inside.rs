@@ -1,6 +1,6 @@
 //! What runs in the process of a library: it is loaded, and called for each request by the thread of its connection.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -24,6 +24,8 @@ const MAX_LINE: usize = 2 * 1024;
 /// Threads at once: a few more than the server has places for calls and for connections that rest.
 const MAX_THREADS: usize = 256;
 
+const NAME: &str = "rocknet-library";
+
 /// Where lines go that belong to no request.
 static CONTROL: OnceLock<Courier> = OnceLock::new();
 
@@ -33,6 +35,8 @@ pub fn run() -> ExitCode {
         eprintln!("error: this is started by a server for itself, and does nothing else");
         return ExitCode::from(2);
     };
+    // It was started by a link to this program, whose name says nothing to whoever looks at a list of processes.
+    let _ = fs::write("/proc/self/comm", NAME);
     let control = CONTROL.get_or_init(|| control);
     let Ok(Some(Order::Load(image, name))) = control::order(control) else {
         return ExitCode::FAILURE;
