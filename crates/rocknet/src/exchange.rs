@@ -243,12 +243,15 @@ impl RequestContent {
 
     /// The client may be silent for as long as the handler is patient: what it sends is no file, but one message now and then.
     pub fn let_pause(&self) {
-        self.pipe.may_pause.set(true);
+        if let Some(pipe) = &self.pipe {
+            pipe.may_pause.set(true);
+        }
     }
 
     /// Fields that came behind the content, once that has ended.
     pub fn take_trailers(&mut self) -> Option<FieldList> {
-        self.pipe.trailers.borrow_mut().take().map(|trailers| *trailers)
+        let trailers = self.pipe.as_ref()?.trailers.borrow_mut().take();
+        trailers.map(|trailers| *trailers)
     }
 }
 
