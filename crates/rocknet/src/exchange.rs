@@ -159,6 +159,8 @@ pub struct Pipe {
     wanted: Cell<bool>,
     may_pause: Cell<bool>,
     waker: RefCell<Option<Waker>>,
+    /// The protocol's own: a handler that answers already may ask in a task of its own.
+    giver: RefCell<Option<Waker>>,
 }
 
 impl RequestContent {
@@ -263,14 +265,23 @@ impl Pipe {
         if let Some(end) = self.end.get() {
             return Poll::Ready(end.map(|()| None));
         }
-        self.wanted.set(true);
         *self.waker.borrow_mut() = Some(context.waker().clone());
+        if !self.wanted.replace(true)
+            && let Some(giver) = self.giver.take()
+        {
+            giver.wake();
+        }
         Poll::Pending
     }
 
     /// Whether the handler waits for content.
     pub fn is_wanted(&self) -> bool {
         self.wanted.get() && self.chunk.borrow().is_none() && self.end.get().is_none()
+    }
+
+    /// Wakes `waker` when content is wanted.
+    pub fn on_wanted(&self, waker: &Waker) {
+        *self.giver.borrow_mut() = Some(waker.clone());
     }
 
     /// Whether the client may be silent for a while.

@@ -162,6 +162,28 @@ fn much_flows_both_ways() {
     assert_eq!(heard, SIZE);
 }
 
+/// An answer that has begun and says nothing more before it has heard all.
+#[test]
+fn content_goes_on_beside_a_silent_answer() {
+    let upstream = Http2Upstream::start(&Builder::new(), |request, mut respond| {
+        Box::pin(async move {
+            let mut stream = respond.send_response(Response::new(()), false).expect("a stream");
+            let (content, _) = whole(&mut request.into_body()).await;
+            let _ = stream.send_data(format!("{} bytes", content.len()).into(), true);
+        })
+    });
+    let server = proxied(&upstream.url(), "");
+    let content = vec![b'x'; 2_000_000];
+    let mut client = Http2::to(server.address());
+    let answer = client.send(client.request("POST", "/"), &content).expect("an answer");
+    assert_eq!(answer.content, b"2000000 bytes");
+    let mut client = server.connect();
+    client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2000000\r\n\r\n");
+    assert!(client.head().contains("200 OK"));
+    client.send(&content);
+    assert_eq!(client.bytes(18), b"d\r\n2000000 bytes\r\n");
+}
+
 /// An answer that is a head alone: how gRPC tells of errors.
 #[test]
 fn a_head_alone_stays_one() {

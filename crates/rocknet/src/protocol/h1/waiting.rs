@@ -173,6 +173,9 @@ impl<L: Link> Connection<L> {
             feeding.feed.poll(context, &worker.shared.pool, output)
         })) {
             Ok(Poll::Pending) => {
+                if let Some(pipe) = &feeding.pipe {
+                    pipe.on_wanted(context.waker());
+                }
                 let pipe = feeding.pipe.as_ref().filter(|pipe| pipe.is_wanted()).map(Rc::clone);
                 self.deadlines.enter_handler(self.answer_ticks(view));
                 self.send(context, output, view)?;

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::Waker;
 
 use bytes::{Bytes, BytesMut};
 use rocknet_io::queue::SendQueue;
@@ -124,6 +125,11 @@ impl Incoming {
     /// Nothing more will come.
     pub fn has_ended(&self) -> bool {
         self.ended
+    }
+
+    /// Wakes `waker` when the handler asks for more.
+    pub fn on_wanted(&self, waker: &Waker) {
+        self.pipe.on_wanted(waker);
     }
 
     /// Whether the client may be silent for a while.

@@ -166,7 +166,14 @@ impl<L: Link> Connection<L> {
             let demand = match &mut answer.content {
                 Some(content) => {
                     let output = &mut worker.buffers.borrow_mut().output;
-                    content.give(answer.id, &mut self.engine, output)
+                    let demand = content.give(answer.id, &mut self.engine, output);
+                    if matches!(
+                        (&demand, &answer.state),
+                        (Demand::None | Demand::Met, State::Feeding { .. })
+                    ) {
+                        content.on_wanted(context.waker());
+                    }
+                    demand
                 }
                 None => Demand::None,
             };
