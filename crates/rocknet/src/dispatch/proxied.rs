@@ -66,6 +66,10 @@ async fn replaced(
     mut response: Response,
 ) -> Response {
     let cache = &worker.shared.cache;
+    if matches!(response.body, Body::Tunnel(_)) {
+        // What was agreed to is no answer that could be another one.
+        return response;
+    }
     if proxy.sends_files && named::is_named(&response) {
         let site = &around.snapshot.sites[around.site as usize];
         let places = site.places(is_secure);

@@ -1,5 +1,6 @@
 //! What a site puts in the place of another server's answers: pages of its own for errors, and files that answers name.
 
+use super::support::client::request;
 use super::support::upstream::{Next, Upstream, say};
 use super::support::{Folder, Running};
 
@@ -159,4 +160,24 @@ fn files_that_answers_name_are_sent_where_that_is_allowed() {
     let answer = server.get("/200%20OK|X-Accel-Redirect::/inside/report.txt");
     answer.expect("not allowed", 200, &["X-Accel-Redirect: /inside/report.txt"]);
     assert_eq!(answer.text(), "other");
+}
+
+#[test]
+fn a_tunnel_stays_one_whatever_its_answer_names() {
+    let upstream = Upstream::start(|_, stream| {
+        say(
+            stream,
+            "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: echo\r\nX-Accel-Redirect: /plain.txt\r\n\r\nhello",
+        );
+        Next::Close
+    });
+    let keys = format!(
+        "proxy = {{ to = \"{}\", send_files = true, intercept = true }}\n[site.default.route.\"/plain.txt\"]\nroot = \"www\"\n",
+        upstream.url()
+    );
+    let server = Running::site(folder(), &keys);
+    let mut client = server.connect();
+    client.send(request("GET /", &["Connection: upgrade", "Upgrade: echo"]));
+    assert!(client.head().starts_with("HTTP/1.1 101 "));
+    assert_eq!(client.rest(), b"hello");
 }
