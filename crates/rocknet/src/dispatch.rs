@@ -276,12 +276,12 @@ fn respond(worker: &Rc<Worker>, scope: Option<&Arc<Scope>>, mut response: Respon
         let (cache, scope) = (worker.shared.cache.clone(), Arc::clone(scope));
         return later(async move {
             filter::errors::page(&cache, &scope, &mut response).await;
-            filter::headers::apply(&scope, &mut response.fields);
+            filter::headers::apply(&scope, response.status, &mut response.fields);
             Outcome::Response(Box::new(response))
         });
     }
     match scope {
-        Some(scope) => filter::headers::apply(scope, &mut response.fields),
+        Some(scope) => filter::headers::apply(scope, response.status, &mut response.fields),
         None => filter::headers::apply_server(&mut response.fields),
     }
     Dispatched::Respond(Box::new(response))

@@ -41,6 +41,6 @@ fn finish(worker: &Rc<Worker>, scope: &Arc<Scope>, mut response: Response) -> Di
         filter::errors::fill(&mut response);
         return respond(worker, Some(scope), response);
     }
-    filter::headers::apply(scope, &mut response.fields);
+    filter::headers::apply(scope, response.status, &mut response.fields);
     Dispatched::Respond(Box::new(response))
 }

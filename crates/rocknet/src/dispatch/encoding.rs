@@ -52,7 +52,7 @@ pub(super) fn encode_form(
                     asset.keep(coding, None);
                 }
                 let mut response = answer::plain(asset);
-                filter::headers::apply(&known.scope, &mut response.fields);
+                filter::headers::apply(&known.scope, response.status, &mut response.fields);
                 Outcome::Response(Box::new(response))
             }))
         }
@@ -71,7 +71,7 @@ pub(super) fn encode_form(
             if let Some(etag) = asset.tag(coding) {
                 fields.add("ETag", String::from_utf8_lossy(etag.as_bytes()).into_owned());
             }
-            filter::headers::apply(&known.scope, &mut fields);
+            filter::headers::apply(&known.scope, asset.status, &mut fields);
             Some(Dispatched::Respond(Box::new(Response {
                 status: asset.status,
                 fields,

@@ -41,7 +41,7 @@ pub(super) async fn look_up(
         }
         None => {
             let mut response = fixed::error(Status::SERVICE_UNAVAILABLE);
-            filter::headers::apply(&scope, &mut response.fields);
+            filter::headers::apply(&scope, response.status, &mut response.fields);
             Outcome::Response(Box::new(response))
         }
     }
@@ -81,7 +81,7 @@ pub(super) fn list(worker: &Rc<Worker>, known: &Known, relative: &[u8], request:
             Ok(Err(status)) => fixed::error(status),
             Err(error) => fixed::error(status_of(&error)),
         };
-        filter::headers::apply(&scope, &mut response.fields);
+        filter::headers::apply(&scope, response.status, &mut response.fields);
         Outcome::Response(Box::new(response))
     })
 }

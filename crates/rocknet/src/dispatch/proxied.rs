@@ -43,7 +43,7 @@ pub(super) fn answer(worker: Rc<Worker>, site: u32, exchange: Exchange) -> impl 
                 if let Action::Proxy(proxy) = &scope.action {
                     response = replaced(&worker, proxy, &around, &scope, is_secure, &request, response).await;
                 }
-                filter::headers::apply(&scope, &mut response.fields);
+                filter::headers::apply(&scope, response.status, &mut response.fields);
                 response
             }
             Answered::Failed(mut response) => {

@@ -49,7 +49,7 @@ pub(super) fn answer(worker: &Rc<Worker>, scope: &Arc<Scope>, status: u16, body:
                 .with("Content-Type", "text/plain; charset=utf-8")
                 .with("X-Content-Type-Options", "nosniff")
                 .body(Bytes::from(text.into_string()));
-            filter::headers::apply(scope, &mut response.fields);
+            filter::headers::apply(scope, response.status, &mut response.fields);
             Dispatched::Respond(Box::new(response))
         }
         None if status.is_error() => respond(worker, Some(scope), fixed::error(status)),

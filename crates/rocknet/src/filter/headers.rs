@@ -1,26 +1,73 @@
 //! The `headers` of the configuration, and the fields that every answer has.
 
+use rocknet_proto::status::Status;
+
 use crate::response::FieldList;
 use crate::scope::Scope;
 
 /// What the server calls itself; without a version, which would only help those who look for old ones.
 pub const SERVER: &str = "RockNet";
 
-/// Adds `Server` and what the scope says. An empty value removes the field, `Server` too.
-pub fn apply(scope: &Scope, fields: &mut FieldList) {
+/// Adds `Server` and what the scope says. An empty value removes the field, `Server` too. Errors are not to be kept for as
+/// long as what should have been there.
+pub fn apply(scope: &Scope, status: Status, fields: &mut FieldList) {
     apply_server(fields);
     for (name, value) in &scope.headers {
         if value.is_empty() {
             fields.remove(name);
-        } else {
+        } else if status.code() < 400 || !lets_keep(name, value) {
             fields.set(name.clone(), value.clone());
         }
     }
+}
+
+/// Whether the field has clients or caches keep an answer (RFC 9111 §5.2.2, §5.3; RFC 9213).
+fn lets_keep(name: &str, value: &str) -> bool {
+    let is = |other: &str| name.eq_ignore_ascii_case(other);
+    if is("Expires") {
+        return true;
+    }
+    if !is("Cache-Control") && !is("CDN-Cache-Control") && !is("Surrogate-Control") {
+        return false;
+    }
+    value.split(',').any(|directive| {
+        let (name, argument) = directive.split_once('=').unwrap_or((directive, ""));
+        match name.trim().to_ascii_lowercase().as_str() {
+            "public" | "immutable" => true,
+            "max-age" | "s-maxage" => argument.trim().trim_matches('"') != "0",
+            _ => false,
+        }
+    })
 }
 
 /// For answers that belong to no site.
 pub fn apply_server(fields: &mut FieldList) {
     if fields.value("Server").is_none() {
         fields.add("Server", SERVER);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_fields_that_have_answers_kept_stay_away_from_errors() {
+        let rows = [
+            ("Cache-Control", "public, max-age=31536000, immutable", true),
+            ("cache-control", "MAX-AGE=60", true),
+            ("Cache-Control", "private, max-age=60", true),
+            ("Cache-Control", "s-maxage=\"9\"", true),
+            ("CDN-Cache-Control", "max-age=60", true),
+            ("Expires", "Thu, 01 Jan 2099 00:00:00 GMT", true),
+            ("Cache-Control", "no-store", false),
+            ("Cache-Control", "no-cache, max-age=0", false),
+            ("Cache-Control", "no-transform", false),
+            ("X-Frame-Options", "max-age=60", false),
+            ("Strict-Transport-Security", "max-age=60", false),
+        ];
+        for (name, value, expected) in rows {
+            assert_eq!(lets_keep(name, value), expected, "{name}: {value}");
+        }
     }
 }

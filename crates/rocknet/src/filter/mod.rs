@@ -15,5 +15,5 @@ pub async fn finish(cache: &Cache, scope: &Arc<Scope>, response: &mut Response) 
         errors::page(cache, scope, response).await;
     }
     errors::fill(response);
-    headers::apply(scope, &mut response.fields);
+    headers::apply(scope, response.status, &mut response.fields);
 }

@@ -89,7 +89,7 @@ fn error_page(scope: &Scope, tree: &FileTree, status: Status) -> Result<(Asset, 
         return Err(status);
     };
     let mut fields = response.fields;
-    filter::headers::apply(scope, &mut fields);
+    filter::headers::apply(scope, status, &mut fields);
     let variant = Variant {
         coding: Coding::Identity,
         etag: None,
@@ -220,8 +220,8 @@ pub fn variant(
         fields.add("Content-Encoding", coding.name());
         fields.remove("Accept-Ranges");
     }
-    filter::headers::apply(scope, &mut fields);
-    filter::headers::apply(scope, &mut short);
+    filter::headers::apply(scope, status, &mut fields);
+    filter::headers::apply(scope, status, &mut short);
     Variant {
         coding,
         full: Prepared::new(status, &fields, content.length()),
