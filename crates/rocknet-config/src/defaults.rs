@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::model::{
-    AccessLog, Acme, AcmeCa, Backend, Cache, Challenge, Config, Events, Level, Limits, Listen, Log, LogTarget, Mode,
-    Place, Priority, Rotate, RunOn, Server, Settings, Site, Symlinks, Tls, TlsVersion, TrustedField, Workers,
+    AccessLog, Acme, AcmeCa, Backend, Cache, Challenge, Config, Events, Fallback, Level, Limits, Listen, Log,
+    LogTarget, Mode, Place, Priority, Rotate, RunOn, Server, Settings, Site, Symlinks, Tls, TlsVersion, TrustedField,
+    Workers,
 };
 
 /// Ports of a site that says nothing else, in the clear and under TLS: the web's own in `prod`, those that a plain user
@@ -143,7 +144,7 @@ impl Default for Settings {
             root: None,
             index: index(false),
             browse: false,
-            fallback: None,
+            fallback: Fallback::Usual,
             try_paths: Vec::new(),
             symlinks: Symlinks::Inside,
             php: None,

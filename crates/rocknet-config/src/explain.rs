@@ -1,7 +1,9 @@
 //! Which settings hold for a URL, and in which file and line each was written: what `rocknet explain` shows.
 
 use crate::check::matches;
-use crate::model::{AccessFormat, CertificateSource, Config, HostPattern, Listen, LogTarget, Pattern, Place, Priority};
+use crate::model::{
+    AccessFormat, CertificateSource, Config, Fallback, HostPattern, Listen, LogTarget, Pattern, Place, Priority,
+};
 use crate::model::{Route, Rule, RuleAction, RunOn, Settings, Site, SiteTls, Symlinks};
 use crate::units;
 
@@ -179,8 +181,10 @@ fn each_setting(settings: &Settings, add: &mut dyn FnMut(&str, String)) {
     if !settings.try_paths.is_empty() {
         add("try", list(settings.try_paths.iter().map(|path| quoted(path))));
     }
-    if let Some(fallback) = &settings.fallback {
-        add("fallback", quoted(fallback));
+    match &settings.fallback {
+        Fallback::Usual => {}
+        Fallback::Nothing => add("fallback", "false".to_owned()),
+        Fallback::Path(path) => add("fallback", quoted(path)),
     }
     if let Some(controller) = &settings.controller {
         let run_on = match settings.run_on {

@@ -315,8 +315,7 @@ pub struct Settings {
     pub root: Option<PathBuf>,
     pub index: Vec<String>,
     pub browse: bool,
-    /// Path served when nothing else matches.
-    pub fallback: Option<String>,
+    pub fallback: Fallback,
     /// Tried in order; `{path}` is the request's path. Empty: the path itself.
     pub try_paths: Vec<String>,
     pub symlinks: Symlinks,
@@ -350,6 +349,17 @@ pub struct Settings {
     pub answer_timeout: Duration,
     /// Where each of them was written, for `explain`: `root`, `headers.X-A`, `redirects./old`.
     pub places: BTreeMap<String, Place>,
+}
+
+/// What is served when nothing else matches.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Fallback {
+    /// The front controller where scripts are run, elsewhere nothing.
+    #[default]
+    Usual,
+    /// Nothing, scripts or not.
+    Nothing,
+    Path(String),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use rocknet_config::model::{Priority, Settings, Symlinks};
+use rocknet_config::model::{Fallback, Priority, Settings, Symlinks};
 use rocknet_io::beneath::{self, Root};
 
 use crate::handler::Handler;
@@ -66,7 +66,7 @@ pub struct FileTree {
     folder: Folder,
     pub index: Vec<String>,
     pub browse: bool,
-    pub fallback: Option<String>,
+    pub fallback: Fallback,
     pub try_paths: Vec<String>,
     pub symlinks: beneath::Symlinks,
     /// Who runs the scripts in it; `None`: they are files as any other.
@@ -190,7 +190,7 @@ impl FileTree {
     fn of_pages(folder: &Path, settings: &Settings) -> FileTree {
         let plain = Settings {
             browse: false,
-            fallback: None,
+            fallback: Fallback::Nothing,
             try_paths: Vec::new(),
             php: None,
             cgi: None,

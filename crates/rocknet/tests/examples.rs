@@ -72,6 +72,7 @@ const ROWS: &[Row] = &[
     ("spa", "http://localhost:8080/about", NO_FIELDS, 200, &[HTML, "Cache-Control: no-cache"], &["<h1>About</h1>"]),
     ("spa", "http://localhost:8080/assets/app-1.js", NO_FIELDS, 200,
         &["Content-Type: text/javascript; charset=utf-8", "Cache-Control: public, max-age=31536000, immutable"], &["/tides/ebb"]),
+    ("spa", "http://localhost:8080/assets/app-0.js", NO_FIELDS, 404, &["!Cache-Control"], &[]),
     ("static", "http://localhost:8080/", NO_FIELDS, 200, &[HTML, "Referrer-Policy: same-origin"], &["Six rowing boats"]),
     ("static", "http://localhost:8080/timetable", NO_FIELDS, 308, &["Location: /opening.html"], &[]),
     ("static", "http://localhost:8080/opening.html", NO_FIELDS, 200, &[HTML], &["closed, we paint"]),

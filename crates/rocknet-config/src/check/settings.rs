@@ -7,7 +7,7 @@ use crate::check::{Check, application, cgi, controller, path, pattern, php, prox
 use crate::defaults;
 use crate::file::{Entry, Node, Table, Value};
 use crate::finding::Code;
-use crate::model::{Pattern, Priority, Redirect, Settings, Symlinks};
+use crate::model::{Fallback, Pattern, Priority, Redirect, Settings, Symlinks};
 use crate::source::Span;
 
 /// Fields the server writes or acts on itself: set by hand they would tear message framing apart.
@@ -79,7 +79,7 @@ pub(super) fn build(check: &mut Check<'_>, table: &Table, base: &Settings) -> Se
         settings.browse = browse;
     }
     if let Some(node) = table.node("fallback") {
-        settings.fallback = path::below_site(check, "fallback", node);
+        settings.fallback = fallback(check, node);
     }
     if let Some(node) = table.node("try") {
         settings.try_paths = try_paths(check, node);
@@ -111,6 +111,19 @@ pub(super) fn build(check: &mut Check<'_>, table: &Table, base: &Settings) -> Se
     redirects(check, table, &mut settings);
     push(check, table, &mut settings);
     settings
+}
+
+fn fallback(check: &mut Check<'_>, node: &Node) -> Fallback {
+    match node.value {
+        Value::Boolean(false) => Fallback::Nothing,
+        Value::Boolean(true) => {
+            let help = "write the path of a file: fallback = \"/index.html\"";
+            let message = "`fallback = true` does not say what is served";
+            check.error(Code::BadValue, node.span, message, help);
+            Fallback::Usual
+        }
+        _ => path::below_site(check, "fallback", node).map_or(Fallback::Usual, Fallback::Path),
+    }
 }
 
 fn limits(check: &Check<'_>, table: &Table, settings: &mut Settings) {

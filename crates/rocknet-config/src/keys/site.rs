@@ -63,8 +63,9 @@ pub(super) const KEYS: &[Key] = &[
     Key::new(
         "fallback",
         BOTH,
-        Kind::Text("path below the site"),
-        "The path that is served when nothing else matches: for single-page apps.",
+        Kind::Either(&[Kind::Boolean, Kind::Text("path below the site")]),
+        "The path that is served when nothing else matches: for single-page apps. Without it that is `/index.php` where \
+         `php` is set. `false` turns both off for a route: scripts and styles that are gone are 404 then, not a page.",
     )
     .example("fallback = \"/index.html\"")
     .elsewhere(&["FallbackResource", "spa"]),
@@ -132,7 +133,8 @@ pub(super) const KEYS: &[Key] = &[
         Kind::Map { name: "field name", value: &Kind::Text("field value") },
         "Header fields added to every answer; an empty value removes a field. The fields of a route join those of its \
          site. Fields that frame a message (Content-Length, Transfer-Encoding, Connection and the like) belong to the \
-         server.",
+         server. Errors do not get those that have answers kept: `Expires`, and `Cache-Control` with `max-age`, \
+         `s-maxage`, `public` or `immutable`.",
     )
     .default("{}")
     .example("headers = { \"X-Frame-Options\" = \"DENY\", \"Cache-Control\" = \"max-age=3600\" }")

@@ -82,6 +82,19 @@ fn a_fallback_answers_for_what_is_missing() {
             ("POST /users/17", 405, &[], ""),
         ],
     );
+    // Off for a route, where who asks for what is gone gets no page that is kept in its place.
+    let server = Running::site(
+        folder(),
+        "fallback = \"/index.html\"\n\
+         route.\"/assets/*\" = { fallback = false, headers = { Cache-Control = \"max-age=60, immutable\", X-A = \"1\" } }",
+    );
+    check(
+        &mut server.connect(),
+        &[
+            ("GET /users/17", 200, &[], "home"),
+            ("GET /assets/gone.js", 404, &["X-A: 1", "!Cache-Control"], ""),
+        ],
+    );
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use rocknet_config::model::Fallback;
 use rocknet_io::beneath::{Kind, OpenError, Opened, Root};
 use rocknet_proto::semantics::safe_path::SafePath;
 use rocknet_proto::status::Status;
@@ -42,9 +43,9 @@ pub fn resolve(tree: &FileTree, path: &str) -> Target {
     let found = match first_match(&root, tree, safe.is_ok().then_some(path)) {
         Err(Status::NOT_FOUND) => match (script_before(&root, tree, path), &tree.fallback) {
             (Some(script), _) => Ok(Target::Script(script)),
-            (None, Some(fallback)) => look_up(&root, tree, fallback),
-            (None, None) if tree.php.is_some() => look_up(&root, tree, FRONT_CONTROLLER),
-            (None, None) => Err(Status::NOT_FOUND),
+            (None, Fallback::Path(fallback)) => look_up(&root, tree, fallback),
+            (None, Fallback::Usual) if tree.php.is_some() => look_up(&root, tree, FRONT_CONTROLLER),
+            (None, Fallback::Usual | Fallback::Nothing) => Err(Status::NOT_FOUND),
         },
         found => found,
     };
