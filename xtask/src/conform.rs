@@ -1,6 +1,7 @@
 //! `cargo xtask conform`: the programs of others against a server built from this checkout.
 
 mod application;
+mod autobahn;
 mod browser;
 mod clients;
 mod database;
@@ -18,6 +19,7 @@ mod visitor;
 mod websocket;
 mod wordpress;
 
+use self::autobahn::Cases;
 use crate::Failure;
 use crate::command::{cargo, run as run_command};
 use crate::packages::{self, Chore};
@@ -73,6 +75,10 @@ enum Step {
     Grpc,
     /// gunicorn, uvicorn and Node behind the proxy, restarted under load
     Upstreams,
+    /// Autobahn's cases of WebSocket, directly and through the proxy; needs Python 2.7
+    Autobahn,
+    /// Autobahn's cases of compressed messages; runs only when it is asked for, because it takes the better part of an hour
+    Deflate,
     /// slowhttptest: slow heads, bodies, ranges and readers; takes minutes
     Slow,
 }
@@ -156,6 +162,15 @@ pub fn run(options: &Options) -> Result<(), Failure> {
                     .env("ROCKNET_PROGRAM", &program),
             )
         });
+    }
+    // Who asks for it by name is told by a failure that there is no Python for it.
+    if options.steps.is_empty() && autobahn::wstest::python().is_none() {
+        steps.skip("autobahn", autobahn::wstest::CURE);
+    } else if wanted(Step::Autobahn) {
+        steps.step("autobahn", || autobahn::run(&program, Cases::Messages));
+    }
+    if options.steps.contains(&Step::Deflate) {
+        steps.step("deflate", || autobahn::run(&program, Cases::Deflate));
     }
     if wanted(Step::Slow) {
         for (name, option) in slow::ATTACKS {

@@ -26,6 +26,8 @@ mod timed;
 mod tunnels;
 mod upstreams;
 
+pub use self::server::free_port;
+
 use crate::command::{cargo, run as run_command};
 use crate::packages::{self, Chore};
 use crate::tools::CADDY;
