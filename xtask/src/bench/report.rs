@@ -68,7 +68,11 @@ impl Results {
         let mut lanes: Vec<Lane> = Vec::new();
         let all = group.rows.iter().flat_map(|row| row.lanes);
         for lane in all.filter(|lane| {
-            matches!(lane.variant, Variant::Plain | Variant::Proxied(_) | Variant::Tunnels) && run.wants(lane)
+            let is_told = matches!(
+                lane.variant,
+                Variant::Plain | Variant::Proxied(_) | Variant::Tunnels | Variant::FastCgi
+            );
+            is_told && run.wants(lane)
         }) {
             if !lanes.iter().any(|known| known.name == lane.name) {
                 lanes.push(*lane);

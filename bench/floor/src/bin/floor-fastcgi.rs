@@ -6,7 +6,7 @@ use floor::{Answer, Found};
 use std::io;
 use std::os::fd::OwnedFd;
 
-const CONTENT: &[u8] = b"Content-Type: text/html; charset=utf-8\r\n\r\nHello, world!";
+const CONTENT: &[u8] = b"Content-Type: text/html; charset=utf-8\r\nContent-Length: 13\r\n\r\nHello, world!";
 /// Version, type, request (2), content length (2), padding length, reserved.
 const HEADER: usize = 8;
 
