@@ -167,6 +167,33 @@ fn a_head_leaves_with_the_first_of_its_content() {
 }
 
 #[test]
+fn an_answer_that_fails_at_once_is_seen_to_be_cut() {
+    let world = World::new("").warm();
+    for room in [None, Some(0), Some(10)] {
+        let mut client = world.connect();
+        if let Some(room) = room {
+            client.peer.take(room);
+        }
+        client.peer.say(b"GET /fails HTTP/1.1\r\nHost: h\r\n\r\n");
+        client.settle();
+        let heard = client.heard();
+        assert!(client.is_over() && client.peer.is_gone(), "{heard}");
+        match room {
+            None => assert!(
+                heard.starts_with("HTTP/1.1 200 OK\r\n") && heard.ends_with("\r\n\r\n"),
+                "{heard}"
+            ),
+            Some(room) => assert_eq!(heard, "HTTP/1.1 200 OK\r\n"[..room]),
+        }
+    }
+    // Nothing of it is left for others.
+    let mut client = world.connect();
+    client.peer.say(GET.as_bytes());
+    client.settle();
+    assert!(client.heard().starts_with("HTTP/1.1 200 OK\r\n"), "{}", client.heard());
+}
+
+#[test]
 fn a_client_that_breaks_off_while_it_waits_ends_the_wait() {
     let world = World::new("").warm();
     for path in ["/silent", "/stops"] {

@@ -104,6 +104,21 @@ impl Stream for Stops {
     }
 }
 
+/// Begins an answer and fails before the first of its content.
+struct Fails;
+
+impl Handler for Fails {
+    fn answer(&self, _exchange: Exchange) -> Answering {
+        Box::pin(async { Response::new(Status::OK).body(Body::Stream(Box::new(Fails))) })
+    }
+}
+
+impl Stream for Fails {
+    fn next(&mut self) -> Pin<Box<dyn Future<Output = Option<std::io::Result<Bytes>>> + '_>> {
+        Box::pin(async { Some(Err(std::io::ErrorKind::UnexpectedEof.into())) })
+    }
+}
+
 /// Panics, before or while it answers.
 struct Panics {
     at_once: bool,
@@ -210,6 +225,7 @@ impl World {
             mount("/echo", Arc::new(Echo)),
             mount("/silent", Arc::new(Silent)),
             mount("/ponders", Arc::new(Ponders)),
+            mount("/fails", Arc::new(Fails)),
             mount("/stops", Arc::new(Stops { pieces: 3, ends: false })),
             mount(
                 "/counts",
