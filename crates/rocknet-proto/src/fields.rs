@@ -173,12 +173,24 @@ pub struct Fields<'a> {
     index: &'a FieldIndex,
 }
 
-/// One field line.
+/// One field line. `known` belongs to `name`: whoever writes lines does not look for it again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Field<'a> {
     pub known: Option<Known>,
     pub name: &'a [u8],
     pub value: &'a [u8],
+}
+
+impl<'a> Field<'a> {
+    /// One that is not out of a message that was read.
+    #[inline]
+    pub fn new(name: &'a [u8], value: &'a [u8]) -> Self {
+        Self {
+            known: Known::from_name(name),
+            name,
+            value,
+        }
+    }
 }
 
 impl<'a> Fields<'a> {

@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use rocknet_proto::fields::Field;
 use rocknet_proto::status::Status;
 
 use crate::open_file::OpenFile;
@@ -67,14 +68,18 @@ impl FieldList {
 
     /// Of fields as they came. Values are UTF-8 mostly; what is not is taken for Latin-1, as HTTP once had it (RFC 9110
     /// §5.5). Names are tokens.
-    pub fn copied<'f>(fields: impl IntoIterator<Item = (&'f [u8], &'f [u8])>) -> FieldList {
+    pub fn copied<'f>(fields: impl IntoIterator<Item = Field<'f>>) -> FieldList {
         let mut all = FieldList::default();
-        for (name, value) in fields {
+        for Field { known, name, value } in fields {
+            let name = match known.and_then(|known| known.spelled_as(name)) {
+                Some(name) => Text::Borrowed(name),
+                None => Text::Owned(String::from_utf8_lossy(name).into_owned()),
+            };
             let value = match std::str::from_utf8(value) {
                 Ok(text) => text.to_owned(),
                 Err(_) => value.iter().copied().map(char::from).collect(),
             };
-            all.add(String::from_utf8_lossy(name).into_owned(), value);
+            all.add(name, value);
         }
         all
     }

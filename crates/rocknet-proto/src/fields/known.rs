@@ -100,6 +100,17 @@ impl Known {
         1 << self as u8
     }
 
+    /// These bytes, if they are the name as nearly everybody writes it: with capitals, or without any.
+    #[inline]
+    pub fn spelled_as(self, name: &[u8]) -> Option<&'static str> {
+        let (usual, plain) = (USUAL[self as usize], self.as_str());
+        if name == usual.as_bytes() {
+            Some(usual)
+        } else {
+            (name == plain.as_bytes()).then_some(plain)
+        }
+    }
+
     /// The known name that these bytes spell in any case.
     #[inline]
     pub fn from_name(name: &[u8]) -> Option<Known> {
@@ -155,6 +166,49 @@ impl KnownSet {
 const NAME_MAX: usize = 32;
 const COUNT: usize = Known::ALL.len();
 const _: () = assert!(COUNT <= 64, "`KnownSet` has 64 bits");
+
+/// The names as RFC 9110 writes them: words with a capital each.
+static USUAL: [&str; COUNT] = {
+    let mut all = [""; COUNT];
+    let mut i = 0;
+    while i < COUNT {
+        let length = Known::ALL[i].as_str().len();
+        let (name, _) = CAPITALS[i].split_at(length);
+        all[i] = match std::str::from_utf8(name) {
+            Ok(name) => name,
+            Err(_) => panic!("names are ASCII"),
+        };
+        i += 1;
+    }
+    all
+};
+
+static CAPITALS: [[u8; NAME_MAX]; COUNT] = {
+    let mut all = [[0; NAME_MAX]; COUNT];
+    let mut i = 0;
+    while i < COUNT {
+        let name = Known::ALL[i].as_str().as_bytes();
+        // Abbreviations.
+        let whole = match Known::ALL[i] {
+            Known::Te => 2,
+            Known::WwwAuthenticate => 3,
+            Known::Etag => 2,
+            _ => 1,
+        };
+        let mut at = 0;
+        while at < name.len() {
+            let is_capital = at < whole || name[at - 1] == b'-';
+            all[i][at] = if is_capital {
+                name[at].to_ascii_uppercase()
+            } else {
+                name[at]
+            };
+            at += 1;
+        }
+        i += 1;
+    }
+    all
+};
 
 /// A name as words. `fold` has the case bit of every letter and of nothing else: or-ing it in makes letters lower-case and
 /// leaves `-` alone, so that a CR (which differs from `-` in that bit only) is never taken for one.
@@ -309,6 +363,30 @@ mod tests {
                 let followed = format!("{name}: something");
                 assert_eq!(Known::at_start(followed.as_bytes(), name.len()), Some(known), "{name}");
             }
+        }
+    }
+
+    #[test]
+    fn usual_spellings_are_lent() {
+        let rows = [
+            "ETag",
+            "Content-Type",
+            "WWW-Authenticate",
+            "TE",
+            "X-Forwarded-For",
+            "Host",
+            "etag",
+            "content-type",
+        ];
+        for name in rows {
+            let known = Known::from_name(name.as_bytes()).expect("a known name");
+            assert_eq!(known.spelled_as(name.as_bytes()), Some(name));
+        }
+        for &known in Known::ALL {
+            let spelled = |name: &str| known.spelled_as(name.as_bytes()).map(str::to_owned);
+            assert_eq!(spelled(known.as_str()).as_deref(), Some(known.as_str()));
+            assert!(USUAL[known as usize].eq_ignore_ascii_case(known.as_str()), "{known:?}");
+            assert_eq!(spelled("hOST"), None);
         }
     }
 

@@ -21,7 +21,7 @@ use super::framing::{self, ConnectionOptions, Content};
 use super::lines::Stop;
 use super::refusal::FieldFault;
 use super::response_head::read_head;
-use crate::fields::{Fields, Known};
+use crate::fields::{Field, Fields, Known};
 use crate::limits::Limits;
 use crate::method::Method;
 use crate::request::Version;
@@ -149,7 +149,7 @@ impl ClientConnection {
         &mut self,
         out: &mut Vec<u8>,
         line: &RequestLine<'_>,
-        fields: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
+        fields: impl IntoIterator<Item = Field<'a>>,
     ) -> Result<(), EncodeError> {
         if !self.is_reusable() {
             return Err(EncodeError::Busy);
@@ -359,7 +359,7 @@ fn encode_head<'a>(
     out: &mut Vec<u8>,
     line: &RequestLine<'_>,
     framing: Framing,
-    fields: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
+    fields: impl IntoIterator<Item = Field<'a>>,
 ) -> Result<(), EncodeError> {
     encode_request_line(out, line.method, line.target)?;
     if !authority::is_valid(line.host) {
@@ -369,11 +369,11 @@ fn encode_head<'a>(
     out.extend_from_slice(line.host);
     out.extend_from_slice(b"\r\n");
     if let Some(protocols) = line.upgrade {
-        encode_fields(out, [(b"Upgrade".as_slice(), protocols)])?;
+        encode_fields(out, [Field::new(b"Upgrade", protocols)])?;
     }
     let mut twice = false;
-    let fields = fields.into_iter().inspect(|(name, _)| {
-        twice |= matches!(Known::from_name(name), Some(Known::Host | Known::Upgrade));
+    let fields = fields.into_iter().inspect(|field| {
+        twice |= matches!(field.known, Some(Known::Host | Known::Upgrade));
     });
     encode_fields(out, fields)?;
     if twice {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::bytes::{TARGET, all, is_token, is_value};
 use crate::decimal::{MAX_DIGITS, digits};
-use crate::fields::{Known, KnownSet};
+use crate::fields::{Field, Known, KnownSet};
 use crate::status::Status;
 
 /// What a client waits for that sent `Expect: 100-continue`.
@@ -105,6 +105,7 @@ pub fn encode_head<'a>(
     out.push(b' ');
     out.extend_from_slice(status.reason().as_bytes());
     out.extend_from_slice(b"\r\n");
+    let fields = fields.into_iter().map(|(name, value)| Field::new(name, value));
     let written = encode_fields(out, fields).map(|has_upgrade| encode_framing(out, framing, has_upgrade));
     if written.is_err() {
         out.truncate(start);
@@ -115,11 +116,12 @@ pub fn encode_head<'a>(
 /// Writes field lines of a head; says whether Upgrade is one of them.
 pub(crate) fn encode_fields<'a>(
     out: &mut Vec<u8>,
-    fields: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
+    fields: impl IntoIterator<Item = Field<'a>>,
 ) -> Result<bool, EncodeError> {
     let mut has_upgrade = false;
-    for (name, value) in fields {
-        match Known::from_name(name) {
+    for Field { known, name, value } in fields {
+        debug_assert_eq!(known, Known::from_name(name));
+        match known {
             Some(known) if FRAMING_FIELDS.contains(known) => return Err(EncodeError::FramingField),
             Some(known) => has_upgrade |= known == Known::Upgrade,
             None if !is_token(name) => return Err(EncodeError::FieldName),

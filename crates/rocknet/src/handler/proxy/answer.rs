@@ -52,7 +52,7 @@ impl Head {
             !is_own && !is_nominated()
         };
         let passed = response.fields.lines().filter(is_passed);
-        let fields = FieldList::copied(passed.map(|field| (field.name, field.value)));
+        let fields = FieldList::copied(passed);
         let told = response.fields.get(Known::ContentLength);
         let length = match content {
             ResponseContent::Length(length) => Some(length),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use http::Request;
 use rocknet_config::model::Health;
+use rocknet_proto::fields::Field;
 use rocknet_proto::h1::{Answered, ClientConnection, Length, RequestLine};
 use rocknet_proto::limits::Limits;
 use rocknet_proto::proxy_protocol::Announced;
@@ -80,7 +81,7 @@ async fn ask<S: AsyncRead + AsyncWrite + Unpin>(
     if let Some(version) = upstream.announce.filter(|_| upstream.secure.is_none()) {
         announcement::write(version, &Announced::Own, &mut bytes);
     }
-    let fields = [(&b"User-Agent"[..], AGENT.as_bytes())];
+    let fields = [Field::new(b"User-Agent", AGENT.as_bytes())];
     engine
         .encode_request(&mut bytes, &line, fields)
         .map_err(|error| error.to_string())?;

@@ -400,7 +400,7 @@ impl Answer {
                     at += end;
                 }
                 Answered::End { consumed } => {
-                    let came = FieldList::copied(index.trailers.view(rest).iter());
+                    let came = FieldList::copied(index.trailers.view(rest).lines());
                     self.trailers = Some(trailers::of_answer(&came)).filter(|fields| !fields.is_empty());
                     self.is_over = true;
                     return Ok(at + consumed);

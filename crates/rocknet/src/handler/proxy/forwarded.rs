@@ -1,10 +1,13 @@
 //! Who a request is from, told to an upstream: `X-Forwarded-For`, `-Proto` and `-Host`, and `Forwarded` (RFC 7239).
 
+use std::borrow::Cow;
+
 use rocknet_config::model::{Forwarded, Server, TrustedField};
 use rocknet_proto::fields::{Fields, Known};
 use rocknet_proto::request::Request;
 use rocknet_proto::semantics::forwarded;
 
+use crate::address;
 use crate::exchange::{Client, Exchange};
 use crate::forwarded::{is_trusted, told};
 
@@ -12,16 +15,27 @@ use crate::forwarded::{is_trusted, told};
 #[derive(Default)]
 pub struct Origin {
     pub client: Vec<u8>,
-    pub proto: Vec<u8>,
-    pub host: Vec<u8>,
+    pub proto: Cow<'static, [u8]>,
+    host: Host,
     pub forwarded: Vec<u8>,
+}
+
+/// The host that was asked for.
+#[derive(Default)]
+enum Host {
+    #[default]
+    Untold,
+    /// The one that the request names.
+    Asked,
+    /// What a trusted proxy says.
+    Said(Box<[u8]>),
 }
 
 impl Origin {
     /// What is told of a request: of one that a trusted proxy has passed on, what that says, with its own address added.
     pub fn new(fields: Forwarded, view: &Request<'_>, exchange: &Exchange, server: &Server) -> Origin {
         let peer = exchange.peer;
-        let own_proto: &[u8] = if exchange.secure.is_some() { b"https" } else { b"http" };
+        let own_proto: &'static [u8] = if exchange.secure.is_some() { b"https" } else { b"http" };
         let said = is_trusted(server, peer).then(|| told(server, peer, view.fields));
         let mut origin = Origin::default();
         if fields.has_x_forwarded() {
@@ -29,7 +43,7 @@ impl Origin {
                 chain(view.fields, server.trusted_field, &mut origin.client);
             }
             match peer {
-                Client::Ip { address, .. } => origin.client.extend(address.to_canonical().to_string().bytes()),
+                Client::Ip { address, .. } => address::write(address.to_canonical(), &mut origin.client),
                 // There is no address, and this machine is where it came from.
                 Client::Local => origin.client.extend_from_slice(b"127.0.0.1"),
             }
@@ -37,8 +51,8 @@ impl Origin {
                 Some(said) => (said.proto.as_deref(), said.host.as_deref()),
                 None => (None, None),
             };
-            origin.proto = proto.unwrap_or(own_proto).to_vec();
-            origin.host = host.unwrap_or(view.authority).to_vec();
+            origin.proto = proto.map_or(Cow::Borrowed(own_proto), |proto| Cow::Owned(proto.to_vec()));
+            origin.host = host.map_or(Host::Asked, |host| Host::Said(host.into()));
         }
         if fields.has_standard() {
             if let Some(said) = &said {
@@ -52,6 +66,15 @@ impl Origin {
             forwarded::write(&mut origin.forwarded, address, view.authority, own_proto);
         }
         origin
+    }
+
+    /// The value of `X-Forwarded-Host`.
+    pub fn host<'a>(&'a self, asked: &Request<'a>) -> &'a [u8] {
+        match &self.host {
+            Host::Untold => b"",
+            Host::Asked => asked.authority,
+            Host::Said(host) => host,
+        }
     }
 }
 

@@ -39,11 +39,7 @@ const NOT_PASSED: KnownSet = KnownSet::of(&[
 
 /// A version's way to write a head.
 pub trait Form {
-    fn write<'a>(
-        self,
-        line: &RequestLine<'_>,
-        fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
-    ) -> Result<(), EncodeError>;
+    fn write<'a>(self, line: &RequestLine<'_>, fields: impl Iterator<Item = Field<'a>>) -> Result<(), EncodeError>;
 }
 
 struct Http1<'h> {
@@ -52,11 +48,7 @@ struct Http1<'h> {
 }
 
 impl Form for Http1<'_> {
-    fn write<'a>(
-        self,
-        line: &RequestLine<'_>,
-        fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
-    ) -> Result<(), EncodeError> {
+    fn write<'a>(self, line: &RequestLine<'_>, fields: impl Iterator<Item = Field<'a>>) -> Result<(), EncodeError> {
         self.engine.encode_request(self.out, line, fields)
     }
 }
@@ -206,23 +198,27 @@ impl<'p> Sent<'p> {
                 .iter()
                 .any(|(name, _)| field.eq_ignore_ascii_case(name.as_bytes()))
         };
-        let passed = fields.lines().filter(is_passed).map(|field| (field.name, field.value));
-        let own: [(&[u8], &[u8]); 7] = [
-            (b"Sec-WebSocket-Key", key),
-            (b"Cookie", &cookie),
-            (b"X-Forwarded-For", &self.origin.client),
-            (b"X-Forwarded-Proto", &self.origin.proto),
-            (b"X-Forwarded-Host", &self.origin.host),
-            (b"Forwarded", &self.origin.forwarded),
-            (b"Via", via(view.version)),
+        let own = |known: Known, name, value| Field {
+            known: Some(known),
+            name,
+            value,
+        };
+        let own = [
+            own(Known::SecWebSocketKey, &b"Sec-WebSocket-Key"[..], key),
+            own(Known::Cookie, b"Cookie", &cookie),
+            own(Known::XForwardedFor, b"X-Forwarded-For", &self.origin.client),
+            own(Known::XForwardedProto, b"X-Forwarded-Proto", &self.origin.proto),
+            own(Known::XForwardedHost, b"X-Forwarded-Host", self.origin.host(&view)),
+            own(Known::Forwarded, b"Forwarded", &self.origin.forwarded),
+            own(Known::Via, b"Via", via(view.version)),
         ];
-        let own = own.into_iter().filter(|(_, value)| !value.is_empty());
-        let all = passed.chain(own);
-        let all = all.filter(|(name, _)| headers.is_empty() || !is_set(name));
+        let own = own.into_iter().filter(|field| !field.value.is_empty());
+        let all = fields.lines().filter(is_passed).chain(own);
+        let all = all.filter(|field| headers.is_empty() || !is_set(field.name));
         let added = headers
             .iter()
             .filter(|(name, value)| !value.is_empty() && !name.eq_ignore_ascii_case("host"));
-        let added = added.map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+        let added = added.map(|(name, value)| Field::new(name.as_bytes(), value.as_bytes()));
         form.write(&line, all.chain(added))
     }
 }

@@ -45,7 +45,7 @@ pub fn pull<L: Link>(
                 // Behind the end nothing is received, so the next call tells of it again.
                 Ok(Received::End { consumed }) => {
                     let trailers = request.trailers.view(&unread[at..]);
-                    pipe.put_trailers(FieldList::copied(trailers.iter()));
+                    pipe.put_trailers(FieldList::copied(trailers.lines()));
                     at += consumed;
                     break true;
                 }

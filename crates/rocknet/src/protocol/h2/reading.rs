@@ -152,7 +152,7 @@ impl<L: Link> Connection<L> {
                 Event::Trailers { stream } => {
                     if let Some(content) = self.answers.get_mut(stream).and_then(|answer| answer.content.as_mut()) {
                         let trailers = head.index().trailers.view(head.bytes());
-                        content.end_with(FieldList::copied(trailers.iter()));
+                        content.end_with(FieldList::copied(trailers.lines()));
                     }
                 }
                 Event::Reset { stream, code, fault } => {

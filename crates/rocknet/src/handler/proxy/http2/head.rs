@@ -2,7 +2,7 @@
 
 use http::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, TE};
 use http::{Method, Request, Uri};
-use rocknet_proto::fields::is_framing;
+use rocknet_proto::fields::{Field, is_framing};
 use rocknet_proto::h1::{EncodeError, Length, RequestLine};
 
 use crate::handler::proxy::request::Form;
@@ -17,11 +17,7 @@ pub struct Head {
 }
 
 impl Form for &mut Head {
-    fn write<'a>(
-        self,
-        line: &RequestLine<'_>,
-        fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
-    ) -> Result<(), EncodeError> {
+    fn write<'a>(self, line: &RequestLine<'_>, fields: impl Iterator<Item = Field<'a>>) -> Result<(), EncodeError> {
         let uri = Uri::builder()
             .scheme(if self.is_secure { "https" } else { "http" })
             .authority(line.host)
@@ -36,8 +32,8 @@ impl Form for &mut Head {
         if self.wants_trailers {
             map.insert(TE, HeaderValue::from_static("trailers"));
         }
-        for (name, value) in fields {
-            put(map, name, value)?;
+        for field in fields {
+            put(map, field.name, field.value)?;
         }
         Ok(())
     }
@@ -63,7 +59,7 @@ fn put(map: &mut HeaderMap, name: &[u8], value: &[u8]) -> Result<(), EncodeError
 pub fn passed(map: &HeaderMap) -> FieldList {
     let is_own = |name: &str| name == "date" || name == "server" || is_framing(name.as_bytes());
     let lines = map.iter().filter(|(name, _)| !is_own(name.as_str()));
-    FieldList::copied(lines.map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes())))
+    FieldList::copied(lines.map(|(name, value)| Field::new(name.as_str().as_bytes(), value.as_bytes())))
 }
 
 /// The length that an answer tells; the library sees to it that there is one at most, and that it holds.
