@@ -85,6 +85,11 @@ impl Process {
     pub fn abandon(&self, connection: UnixStream, place: Place) {
         // What it says when it returns finds nobody; that the process closes it then tells that it has.
         let _ = connection.shutdown(std::net::Shutdown::Read);
+        // A call that waits for room in the queue of this side is not woken by that (`unix_wait_for_peer`): it is by room,
+        // and then learns that nobody listens. Nothing comes after what is in the queue now.
+        if connection.set_nonblocking(true).is_ok() {
+            while let Ok(1..) = (&connection).read(&mut [0]) {}
+        }
         let since = Instant::now();
         lock(&self.abandoned).push(Abandoned {
             connection,
