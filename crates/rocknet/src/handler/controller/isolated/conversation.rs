@@ -229,7 +229,9 @@ impl Drop for Conversation {
         let Some((stream, place)) = self.held.take() else {
             return;
         };
+        // Who has not been told all of it has not begun, and the end of the connection is enough.
         if self.is_calling
+            && self.outbox.is_empty()
             && let Ok(connection) = stream.into_std()
         {
             self.process.abandon(connection, place);

@@ -1,6 +1,6 @@
 //! One process that runs a library: started and listened to, and the connections to it.
 
-use std::io::{self, ErrorKind, PipeReader, Read};
+use std::io::{self, ErrorKind, PipeReader, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use rocknet_controller::host::frame::Ask;
 use rocknet_io::child::{bind, signal_group};
 use rocknet_io::courier::{self, Courier};
 use rustix::process::Signal;
@@ -85,10 +86,11 @@ impl Process {
     pub fn abandon(&self, connection: UnixStream, place: Place) {
         // What it says when it returns finds nobody; that the process closes it then tells that it has.
         let _ = connection.shutdown(std::net::Shutdown::Read);
-        // A call that waits for room in the queue of this side is not woken by that (`unix_wait_for_peer`): it is by room,
-        // and then learns that nobody listens. Nothing comes after what is in the queue now.
-        if connection.set_nonblocking(true).is_ok() {
-            while let Ok(1..) = (&connection).read(&mut [0]) {}
+        // What it said just before that is lost as well, and then it waits for more to be wanted. It hears that more is, and
+        // that nobody listens, whatever it waits for: no controller is asked twice, and no content seems to end.
+        let mut word = Vec::new();
+        if Ask::Give.write(&mut word).is_ok() {
+            let _ = (&connection).write(&word);
         }
         let since = Instant::now();
         lock(&self.abandoned).push(Abandoned {
