@@ -28,6 +28,7 @@ mod proxy_announced;
 mod proxy_balance;
 mod proxy_buffers;
 mod proxy_ends;
+mod proxy_forwarded;
 mod proxy_hostile;
 mod proxy_http2;
 mod proxy_mirror;

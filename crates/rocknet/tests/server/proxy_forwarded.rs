@@ -1,0 +1,101 @@
+//! Who a request is from: what upstreams are told of it, and who is believed about it.
+
+use super::proxy::folder;
+use super::support::Running;
+use super::support::upstream::{Upstream, ok};
+
+/// Trusts this machine as a proxy in front.
+fn behind_a_proxy(upstream: &Upstream, server: &str, proxy: &str) -> Running {
+    let text = format!(
+        "[server]\nworkers = 1\nevents = {{ wait = \"20ms\" }}\ntrusted_proxies = [\"127.0.0.0/8\"]\n{server}\n\
+         [site.default]\nlisten = \"127.0.0.1:0\"\nproxy = {{ to = \"{}\", {proxy} }}\n",
+        upstream.url()
+    );
+    Running::start(folder(), &text)
+}
+
+#[test]
+fn origins_are_told_in_the_fields_that_are_asked_for() {
+    let upstream = Upstream::saying(ok("hello"));
+    let fields = [
+        "Host: a.test",
+        "X-Forwarded-For: 192.0.2.1, 2001:db8::1",
+        "X-Forwarded-For: nonsense",
+        "X-Forwarded-Proto: https",
+        "X-Forwarded-Host: shown.test:444",
+        "Forwarded: for=198.51.100.1;proto=http, for=\"[2001:db8::2]:80\"",
+        "Forwarded: for=\"198.51.100.9",
+    ];
+    let own = "for=127.0.0.1;host=a.test;proto=http";
+    let translated =
+        format!("for=192.0.2.1;host=\"shown.test:444\";proto=https, for=\"[2001:db8::1]\", for=unknown, {own}");
+    let kept = format!("for=198.51.100.1;proto=http, for=\"[2001:db8::2]:80\", {own}");
+    let listed = "192.0.2.1, 2001:db8::1, nonsense, 127.0.0.1";
+    for (server, proxy, x_forwarded, forwarded) in [
+        (
+            "",
+            "forwarded = \"x-forwarded\"",
+            Some((listed, "https", "shown.test:444")),
+            None,
+        ),
+        ("", "forwarded = \"forwarded\"", None, Some(&*translated)),
+        (
+            "",
+            "forwarded = \"both\"",
+            Some((listed, "https", "shown.test:444")),
+            Some(&translated),
+        ),
+        ("", "forwarded = false", None, None),
+        (
+            "trusted_field = \"forwarded\"",
+            "forwarded = \"both\"",
+            Some(("198.51.100.1, 2001:db8::2, 127.0.0.1", "http", "a.test")),
+            Some(&kept),
+        ),
+    ] {
+        let server = behind_a_proxy(&upstream, server, proxy);
+        server.ask("GET /", &fields).expect(proxy, 200, &[]);
+        let asked = upstream.last();
+        for (name, expected) in [
+            ("X-Forwarded-For", x_forwarded.map(|(list, ..)| list)),
+            ("X-Forwarded-Proto", x_forwarded.map(|(_, proto, _)| proto)),
+            ("X-Forwarded-Host", x_forwarded.map(|(.., host)| host)),
+            ("Forwarded", forwarded),
+        ] {
+            assert_eq!(asked.field(name), expected, "{proxy}: {name}");
+        }
+    }
+    // Of who is not trusted nothing is passed on.
+    let server = Running::site(
+        folder(),
+        &format!("proxy = {{ to = \"{}\", forwarded = \"both\" }}", upstream.url()),
+    );
+    server.ask("GET /", &fields).expect("a stranger", 200, &[]);
+    let asked = upstream.last();
+    assert_eq!(asked.field("X-Forwarded-For"), Some("127.0.0.1"));
+    assert_eq!(asked.field("Forwarded"), Some(own));
+}
+
+#[test]
+fn trusted_proxies_are_believed() {
+    let upstream = Upstream::saying(ok("hello"));
+    let server = behind_a_proxy(&upstream, "", "connect = \"3s\"");
+    let fields = [
+        "X-Forwarded-For: 192.0.2.1",
+        "X-Forwarded-For: 10.0.0.1, 10.0.0.2",
+        "X-Forwarded-Proto: https",
+        "X-Forwarded-Host: shown.test",
+        "X-Real-IP: 192.0.2.1",
+    ];
+    server.ask("GET /", &fields).expect("trusted", 200, &[]);
+    let asked = upstream.last();
+    for (name, value) in [
+        ("X-Forwarded-For", "192.0.2.1, 10.0.0.1, 10.0.0.2, 127.0.0.1"),
+        ("X-Forwarded-Proto", "https"),
+        ("X-Forwarded-Host", "shown.test"),
+        ("X-Real-IP", "192.0.2.1"),
+        ("Host", "localhost"),
+    ] {
+        assert_eq!(asked.field(name), Some(value), "{asked:?}");
+    }
+}
