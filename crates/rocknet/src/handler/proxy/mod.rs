@@ -195,7 +195,10 @@ async fn try_answer(
         if trouble.is_upstreams() {
             proxy.failed(&upstream, now_ms());
         }
-        let again = trouble.is_before_all() && proxy.has_others() && tries < MAX_TRIES && content.is_some();
+        // A server that is being ended takes connections, and closes them without a word.
+        let is_silent = matches!(trouble, Trouble::Silent) && sent.is_repeatable();
+        let may_go_on = trouble.is_before_all() || is_silent;
+        let again = may_go_on && proxy.has_others() && tries < MAX_TRIES && content.is_some();
         if !again {
             return Err(trouble);
         }
