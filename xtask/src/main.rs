@@ -6,6 +6,7 @@ mod docs;
 mod fuzz;
 mod packages;
 mod repository;
+mod rerun;
 mod steps;
 mod test;
 mod tidy;

@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 /// How a step ended.
 enum End {
     Passed,
+    /// It passed, and there is something to tell.
+    Remarked(String),
     Failed,
     Skipped(&'static str),
 }
@@ -19,10 +21,16 @@ pub struct Steps {
 impl Steps {
     /// Runs one step. A failure is told at once and does not stop the steps behind it: one run shows all that is wrong.
     pub fn step(&mut self, name: &'static str, work: impl FnOnce() -> Result<(), Failure>) {
+        self.remarked(name, || work().map(|()| None));
+    }
+
+    /// As [`step`](Self::step), for work that may have a remark for the summary.
+    pub fn remarked(&mut self, name: &'static str, work: impl FnOnce() -> Result<Option<String>, Failure>) {
         println!("\n== {name}");
         let start = Instant::now();
         let end = match work() {
-            Ok(()) => End::Passed,
+            Ok(None) => End::Passed,
+            Ok(Some(remark)) => End::Remarked(remark),
             Err(failure) => {
                 eprintln!("{name}: {failure}");
                 End::Failed
@@ -50,6 +58,7 @@ impl Steps {
             let seconds = time.as_secs_f64();
             match end {
                 End::Passed => println!("passed   {seconds:7.1} s  {name}"),
+                End::Remarked(remark) => println!("passed   {seconds:7.1} s  {name} ({remark})"),
                 End::Failed => println!("FAILED   {seconds:7.1} s  {name}"),
                 End::Skipped(reason) => println!("skipped            {name}: {reason}"),
             }

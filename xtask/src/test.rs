@@ -3,7 +3,7 @@
 use crate::command::{cargo, command, find, output, run as run_command};
 use crate::packages::{self, Chore};
 use crate::steps::Steps;
-use crate::{Failure, conform, deny, docs, tidy, tools};
+use crate::{Failure, conform, deny, docs, rerun, tidy, tools};
 use std::path::Path;
 
 #[derive(clap::Args)]
@@ -50,11 +50,11 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     }
     steps.step("test CA", tools::pebble);
     // What drives sockets is chosen when a server starts, so the second run builds nothing.
-    steps.step("tests on epoll", || {
+    steps.remarked("tests on epoll", || {
         run_tests("epoll", &["test", "--workspace", "--locked"])
     });
     if has_io_uring() {
-        steps.step("tests on io_uring", || {
+        steps.remarked("tests on io_uring", || {
             run_tests("io_uring", &["test", "-p", "rocknet", "--locked"])
         });
     } else {
@@ -114,8 +114,12 @@ fn has_io_uring() -> bool {
 }
 
 /// Runs tests whose servers drive their sockets by `backend`.
-fn run_tests(backend: &str, arguments: &[&str]) -> Result<(), Failure> {
-    run_command(cargo().args(arguments).env("ROCKNET_BACKEND", backend))
+fn run_tests(backend: &str, arguments: &[&str]) -> Result<Option<String>, Failure> {
+    rerun::run(|| {
+        let mut tests = cargo();
+        tests.args(arguments).env("ROCKNET_BACKEND", backend);
+        tests
+    })
 }
 
 /// Whether the standard library for `target` is installed, by rustup or otherwise.
