@@ -7,6 +7,8 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use rustix::net::sockopt::set_socket_linger;
+
 use super::support::client::request;
 use super::support::upstream::{Next, Upstream, ok, say};
 use super::support::{Client, DEADLINE, Folder, Running};
@@ -68,18 +70,24 @@ fn servers_take_turns() {
 
 #[test]
 fn a_server_that_closes_without_a_word_is_passed_over_where_that_is_safe() {
-    let silent = Upstream::start(|_, _| Next::Close);
-    let all = [silent, Upstream::saying(ok("well"))];
-    let server = balanced(&list(&all), "balance = \"round_robin\", fails = 100");
-    let mut client = server.connect();
-    for method in ["GET", "PUT", "DELETE"] {
-        for _ in 0..4 {
-            assert_eq!(client.ask(&format!("{method} /"), &[]).text(), "well", "{method}");
+    let closes = Upstream::start(|_, _| Next::Close);
+    let resets = Upstream::start(|_, stream| {
+        set_socket_linger(stream, Some(Duration::ZERO)).expect("an option of the socket");
+        Next::Close
+    });
+    for lost in [closes, resets] {
+        let all = [lost, Upstream::saying(ok("well"))];
+        let server = balanced(&list(&all), "balance = \"round_robin\", fails = 100");
+        let mut client = server.connect();
+        for method in ["GET", "PUT", "DELETE"] {
+            for _ in 0..4 {
+                assert_eq!(client.ask(&format!("{method} /"), &[]).text(), "well", "{method}");
+            }
         }
+        // What may have been done is not done again.
+        let found: Vec<u16> = (0..4).map(|_| client.ask("POST /", &[]).status).collect();
+        assert!(found.contains(&502) && found.contains(&200), "{found:?}");
     }
-    // What may have been done is not done again.
-    let found: Vec<u16> = (0..4).map(|_| client.ask("POST /", &[]).status).collect();
-    assert!(found.contains(&502) && found.contains(&200), "{found:?}");
 }
 
 #[test]

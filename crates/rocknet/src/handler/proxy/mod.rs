@@ -195,9 +195,10 @@ async fn try_answer(
         if trouble.is_upstreams() {
             proxy.failed(&upstream, now_ms());
         }
-        // A server that is being ended takes connections, and closes them without a word.
-        let is_silent = matches!(trouble, Trouble::Silent) && sent.is_repeatable();
-        let may_go_on = trouble.is_before_all() || is_silent;
+        // A server that is being ended has connections that it has not looked at yet. They are closed, or reset where
+        // something lies in them.
+        let is_lost = matches!(trouble, Trouble::Silent | Trouble::Broken(_)) && sent.is_repeatable();
+        let may_go_on = trouble.is_before_all() || is_lost;
         let again = may_go_on && proxy.has_others() && tries < MAX_TRIES && content.is_some();
         if !again {
             return Err(trouble);
