@@ -1,7 +1,6 @@
 //! Applications by FastCGI, SCGI and uwsgi: what they are told, what becomes of their answers, and which of several is
 //! asked, over scripted peers.
 
-use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
@@ -11,7 +10,7 @@ use super::support::fastcgi::{self, Asked, Next, Peer, say};
 use super::support::gateway::Speaks;
 use super::support::http2::Http2;
 use super::support::running::site;
-use super::support::{Folder, Running};
+use super::support::{DEADLINE, Folder, Running};
 
 const KEYS: [&str; 3] = ["fastcgi", "scgi", "uwsgi"];
 
@@ -292,21 +291,19 @@ fn trouble_has_a_status_and_in_dev_mode_a_cure() {
     for mode in ["dev", "prod"] {
         for key in KEYS {
             let folder = folder();
-            let _peer = peer(key, &folder, |asked| match asked.variable("QUERY_STRING") {
-                "slow" => {
-                    // Longer than the server waits, and no longer than it takes to see that.
-                    let (_held, never) = mpsc::channel::<()>();
-                    let _ = never.recv_timeout(Duration::from_secs(3));
-                    Vec::new()
+            // One that is slow says nothing until the server has given up.
+            let (given_up, slow) = mpsc::channel::<()>();
+            let slow = Arc::new(Mutex::new(slow));
+            let _peer = peer(key, &folder, move |asked| {
+                if asked.variable("QUERY_STRING") == "slow" {
+                    let _ = slow.lock().expect("a lock").recv_timeout(DEADLINE);
                 }
-                _ => Vec::new(),
+                Vec::new()
             });
-            let free = TcpListener::bind("127.0.0.1:0").expect("a port");
-            let port = free.local_addr().expect("an address").port();
-            drop(free);
             let keys = format!(
-                "limits = {{ answer_timeout = \"1s\" }}\n{key} = \"unix:app.sock\"\n\
-                 [site.default.route.\"/nobody/*\"]\n{key} = \"127.0.0.1:{port}\"\n\
+                "{key} = \"unix:app.sock\"\n\
+                 [site.default.route.\"/slow\"]\nlimits = {{ answer_timeout = \"300ms\" }}\n{key} = \"unix:app.sock\"\n\
+                 [site.default.route.\"/nobody/*\"]\n{key} = \"127.0.0.1:1\"\n\
                  [site.default.route.\"/no-file/*\"]\n{key} = \"unix:none.sock\"\n"
             );
             let server = Running::start(folder, &format!("{}{}", SERVER.replace("MODE", mode), site(&keys)));
@@ -314,13 +311,14 @@ fn trouble_has_a_status_and_in_dev_mode_a_cure() {
                 ("/nobody/x", 502, "Nothing listens at 127.0.0.1"),
                 ("/no-file/x", 502, "Start the application"),
                 ("/?silent", 502, "before it had answered"),
-                ("/?slow", 504, "limits.answer_timeout"),
+                ("/slow?slow", 504, "limits.answer_timeout"),
             ] {
                 let answer = server.get(path);
                 assert_eq!(answer.status, status, "{key} {path}: {answer:?}");
                 let is_told = answer.text().contains(cure);
                 assert_eq!(is_told, mode == "dev", "{key} {path}: {}", answer.text());
             }
+            drop(given_up);
         }
     }
 }
