@@ -1,9 +1,8 @@
 //! Opening a connection under TLS: the greeting, the choice of a site, the handshake, and then a protocol.
 
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::io;
 use std::net::IpAddr;
-use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
@@ -92,7 +91,7 @@ impl<L: Link + Unpin + 'static> Opening<L> {
                 "no certificate for the name that was asked for",
             ));
         };
-        within(&self.deadline, worker.handshakes.pass()).await?;
+        in_time(self.deadline.within(worker.handshakes.pass()).await)?;
         let Opening {
             greeting,
             open,
@@ -101,7 +100,7 @@ impl<L: Link + Unpin + 'static> Opening<L> {
             local,
         } = self;
         let mut tls = greeting.accept(chosen.settings)?;
-        within(&deadline, poll_fn(|context| tls.poll_handshake(context))).await??;
+        in_time(deadline.within(poll_fn(|context| tls.poll_handshake(context))).await)??;
         drop(deadline);
         match chosen.trust {
             Some(trust) => {
@@ -151,7 +150,10 @@ impl<L: Link + Unpin + 'static> Opening<L> {
         }
         let (mut link, _) = self.greeting.into_plain();
         let mut answer = plain_answer(&worker);
-        within(&self.deadline, poll_fn(|context| link.poll_send(context, &mut answer))).await??;
+        let sent = self
+            .deadline
+            .within(poll_fn(|context| link.poll_send(context, &mut answer)));
+        in_time(sent.await)??;
         link.shut_down()?;
         worker.counters.answered(Status::BAD_REQUEST);
         self.deadline.set(worker.view().ticks.linger);
@@ -166,7 +168,7 @@ impl<L: Link + Unpin + 'static> Opening<L> {
                 }
             }
         });
-        within(&self.deadline, drain).await
+        in_time(self.deadline.within(drain).await)
     }
 }
 
@@ -187,14 +189,9 @@ fn serve<L: Link + Unpin + 'static>(
     }
 }
 
-/// Waits for `future`, but not beyond the deadline.
-async fn within<F: Future>(deadline: &Deadline, future: F) -> io::Result<F::Output> {
-    let mut future = pin!(future);
-    poll_fn(|context| match future.as_mut().poll(context) {
-        Poll::Pending if deadline.poll_past(context.waker()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
-        polled => polled.map(Ok),
-    })
-    .await
+/// The error that stands for a deadline that is past.
+fn in_time<T>(found: Option<T>) -> io::Result<T> {
+    found.ok_or_else(|| io::ErrorKind::TimedOut.into())
 }
 
 fn plain_answer(worker: &Worker) -> SendQueue {

@@ -27,7 +27,7 @@ use super::gateway::conversation::Conversation;
 use super::gateway::socket::Socket;
 use super::gateway::trouble::{Trouble, page};
 use super::gateway::variables::{self, Answerer, Place, Sink};
-use super::gateway::{Around, answer as gateway_answer, source, within};
+use super::gateway::{Around, answer as gateway_answer, source};
 use crate::exchange::Exchange;
 use crate::response::Response;
 use crate::told::Told;
@@ -119,7 +119,7 @@ async fn try_answer(worker: &Rc<Worker>, exchange: Exchange, site: &str) -> Resu
     let ticks = worker.wheel.ticks(scope.answer_timeout).saturating_sub(1);
     let deadline = worker.wheel.deadline();
     deadline.set(worker.wheel.ticks(WAIT));
-    let permit = match within(&deadline, enter()).await {
+    let permit = match deadline.within(enter()).await {
         Some(permit) => permit?,
         None => return Err(Trouble::Full.into()),
     };

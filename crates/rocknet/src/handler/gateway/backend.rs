@@ -7,21 +7,18 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
-use std::future::poll_fn;
 use std::io::{self, ErrorKind};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::task::Poll;
 use std::time::Duration;
 
 use rocknet_config::model::{Host, PhpVersion};
-use rocknet_io::wheel::{Deadline, Wheel};
+use rocknet_io::wheel::Wheel;
 use tokio::sync::SemaphorePermit;
 
 use super::socket::{Idle, Socket};
 use super::trouble::Trouble;
-use super::within;
 use crate::clock::uptime_ms;
 use crate::handler::proxy::breaker::{Breaker, Rules};
 use crate::php as own;
@@ -237,7 +234,7 @@ impl Backend {
         // What came of it before tells more than that the time is over.
         let mut refused = None;
         loop {
-            let connected = match within(&deadline, Socket::connect(&self.place.host)).await {
+            let connected = match deadline.within(Socket::connect(&self.place.host)).await {
                 Some(connected) => connected,
                 None => {
                     let error = refused.take().unwrap_or_else(|| ErrorKind::TimedOut.into());
@@ -260,7 +257,7 @@ impl Backend {
                 return Err(past_time(error));
             }
             pause.set(1);
-            if within(&deadline, past(&pause)).await.is_none() {
+            if deadline.within(pause.past()).await.is_none() {
                 return Err(past_time(error));
             }
             refused = Some(error);
@@ -353,14 +350,6 @@ fn past_time(error: io::Error) -> Trouble {
         ErrorKind::WouldBlock => Trouble::Full,
         _ => Trouble::Unreachable(error),
     }
-}
-
-async fn past(deadline: &Deadline) {
-    poll_fn(|context| match deadline.poll_past(context.waker()) {
-        true => Poll::Ready(()),
-        false => Poll::Pending,
-    })
-    .await;
 }
 
 /// Nothing that can panic runs while one of these is locked.

@@ -14,11 +14,6 @@ pub mod socket;
 pub mod trouble;
 pub mod variables;
 
-use std::future::poll_fn;
-use std::pin::pin;
-use std::task::Poll;
-
-use rocknet_io::wheel::Deadline;
 use rocknet_proto::fields::Known;
 use rocknet_proto::request::Request;
 
@@ -56,15 +51,4 @@ async fn collect(content: &mut RequestContent) -> Result<Vec<u8>, Trouble> {
         all.extend_from_slice(&chunk);
     }
     Ok(all)
-}
-
-/// What `future` gives before the deadline; `None`: it is past.
-pub async fn within<F: Future>(deadline: &Deadline, future: F) -> Option<F::Output> {
-    let mut future = pin!(future);
-    poll_fn(|context| match future.as_mut().poll(context) {
-        Poll::Ready(output) => Poll::Ready(Some(output)),
-        Poll::Pending if deadline.poll_past(context.waker()) => Poll::Ready(None),
-        Poll::Pending => Poll::Pending,
-    })
-    .await
 }

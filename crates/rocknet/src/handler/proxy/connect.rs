@@ -7,7 +7,6 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::Poll;
 
 use rocknet_io::stream::Stream;
 use rocknet_io::tls::Tls;
@@ -15,13 +14,13 @@ use rocknet_io::wheel::Deadline;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpStream, UnixStream};
 
+use super::Proxy;
 use super::announcement;
 use super::connection::Connection;
 use super::mistrust;
 use super::trouble::Trouble;
 use super::upstream::{Upstream, Way};
 use super::wire::Wire;
-use super::{Proxy, within};
 use crate::certificates::HTTP_2;
 use crate::exchange::Client;
 use crate::worker::Worker;
@@ -51,10 +50,10 @@ pub async fn wire(
     if let Some(version) = upstream.announce {
         announcement::write(version, &announcement::of(client, &worker.address), &mut header);
     }
-    let connected = within(deadline, try_connect(worker, upstream, &header)).await;
+    let connected = deadline.within(try_connect(worker, upstream, &header)).await;
     let socket = connected.unwrap_or_else(|| Err(Trouble::Unreachable(ErrorKind::TimedOut.into())))?;
     let stream = Stream::connected(socket).map_err(Trouble::Unreachable)?;
-    let shaken = within(deadline, shake(worker, upstream, stream)).await;
+    let shaken = deadline.within(shake(worker, upstream, stream)).await;
     let wire = shaken.unwrap_or_else(|| Err(ErrorKind::TimedOut.into()));
     wire.map_err(Trouble::Handshake)
 }
@@ -96,11 +95,7 @@ async fn try_connect(worker: &Rc<Worker>, upstream: &Upstream, header: &[u8]) ->
             Way::Unknown => {
                 let pause = worker.wheel.deadline();
                 pause.set(1);
-                poll_fn(|context| match pause.poll_past(context.waker()) {
-                    true => Poll::Ready(()),
-                    false => Poll::Pending,
-                })
-                .await;
+                pause.past().await;
             }
         }
     }

@@ -47,7 +47,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use rocknet_config::model::{Balance, Mode};
-use rocknet_io::wheel::Deadline;
 use rocknet_proto::request::Request;
 
 use self::conversation::Conversation;
@@ -241,15 +240,4 @@ impl Times {
             idle: worker.wheel.ticks(proxy.idle),
         }
     }
-}
-
-/// What `future` gives before the deadline; `None`: it is past.
-async fn within<F: Future>(deadline: &Deadline, future: F) -> Option<F::Output> {
-    let mut future = std::pin::pin!(future);
-    std::future::poll_fn(|context| match future.as_mut().poll(context) {
-        std::task::Poll::Ready(output) => std::task::Poll::Ready(Some(output)),
-        std::task::Poll::Pending if deadline.poll_past(context.waker()) => std::task::Poll::Ready(None),
-        std::task::Poll::Pending => std::task::Poll::Pending,
-    })
-    .await
 }

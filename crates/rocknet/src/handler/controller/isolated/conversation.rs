@@ -22,7 +22,6 @@ use crate::handler::controller::asked::{Here, Origin};
 use crate::handler::controller::draft::{Draft, MAX_BODY};
 use crate::handler::controller::trouble::Trouble;
 use crate::handler::controller::{collect, whole};
-use crate::handler::gateway::within;
 use crate::response::{Body, Response};
 use crate::worker::Worker;
 
@@ -267,7 +266,7 @@ async fn connect(
             changes = Some(supervised.changes());
             continue;
         };
-        match within(deadline, changes.changed()).await {
+        match deadline.within(changes.changed()).await {
             Some(Ok(())) => {}
             _ => return Err(Trouble::Absent("it is being started".into())),
         }
