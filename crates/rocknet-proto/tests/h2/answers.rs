@@ -278,12 +278,14 @@ fn promises() {
     assert_eq!(server.respond(page, false), Ok(()));
     server.sent();
     let Server { connection, out, .. } = &mut server;
-    let bad = PushRequest { path: b"/a b", ..STYLE };
-    assert_eq!(
-        connection.promise(page, &bad, [], out),
-        Err(SendError::Field(EncodeError::RequestLine))
-    );
-    assert!(out.is_empty());
+    for path in [&b"/a b"[..], b"/a#b", b"a", b""] {
+        let bad = PushRequest { path, ..STYLE };
+        assert_eq!(
+            connection.promise(page, &bad, [], out),
+            Err(SendError::Field(EncodeError::RequestLine))
+        );
+        assert!(out.is_empty());
+    }
     let pushed = connection
         .promise(page, &STYLE, [], out)
         .expect("the client takes promises");

@@ -55,7 +55,9 @@ impl ServerConnection {
             (b":authority", request.authority),
             (b":path", request.path),
         ];
-        if !pseudo.iter().all(|(_, value)| !value.is_empty() && all(value, TARGET)) {
+        // A client takes one that it could not have sent itself for an error of the connection.
+        let is_target = request.path.first() == Some(&b'/') && !request.path.contains(&b'#');
+        if !is_target || !pseudo.iter().all(|(_, value)| !value.is_empty() && all(value, TARGET)) {
             return Err(EncodeError::RequestLine.into());
         }
         let fields = checked_all(fields)?;
