@@ -186,14 +186,13 @@ impl FileTree {
         }
     }
 
-    /// The same folder where only single files are looked for, and no script is run.
+    /// The same folder where only single files are looked for. What is run elsewhere is not sent as a file here: a page that
+    /// is a script is none.
     fn of_pages(folder: &Path, settings: &Settings) -> FileTree {
         let plain = Settings {
             browse: false,
             fallback: Fallback::Nothing,
             try_paths: Vec::new(),
-            php: None,
-            cgi: None,
             ..settings.clone()
         };
         FileTree::new(folder, &plain)

@@ -8,6 +8,8 @@ fn folder() -> Folder {
     Folder::with(&[
         ("www/404.html", "own 404"),
         ("www/502.html", "own 502"),
+        ("www/502.php", "<?php $password = 'secret';"),
+        ("www/cgi-bin/502.sh", "#!/bin/sh\npassword=secret\n"),
         ("www/plain.txt", "0123456789"),
         ("private/inside/report.txt", "a report"),
         ("secret.txt", "outside"),
@@ -59,6 +61,20 @@ fn errors_have_the_pages_of_the_site() {
             .text()
             .contains("502 Bad Gateway")
     );
+}
+
+#[test]
+fn what_is_to_be_run_is_no_page() {
+    for page in ["/502.php", "/cgi-bin/502.sh"] {
+        let text = format!(
+            "errors = {{ 502 = \"{page}\" }}\nphp = \"unix:/none\"\ncgi = \"/cgi-bin\"\n\
+             [site.default.route.\"/api/*\"]\nproxy = \"http://127.0.0.1:1\"\n"
+        );
+        let server = Running::site(folder(), &text);
+        let answer = server.get("/api/x").expect(page, 502, &[]).text();
+        assert!(answer.contains("502 Bad Gateway"), "{page}: {answer}");
+        assert!(!answer.contains("secret"), "{page}: {answer}");
+    }
 }
 
 #[test]
