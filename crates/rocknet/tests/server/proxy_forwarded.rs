@@ -99,3 +99,34 @@ fn trusted_proxies_are_believed() {
         assert_eq!(asked.field(name), Some(value), "{asked:?}");
     }
 }
+
+#[test]
+fn no_field_passes_for_one_that_the_proxy_answers_for() {
+    let upstream = Upstream::saying(ok("hello"));
+    // What gateways of applications make a variable of is the same for `-` and `_`.
+    let fields = [
+        "X_Forwarded_For: 192.0.2.1",
+        "X_FORWARDED-PROTO: https",
+        "X-Forwarded_Host: evil.test",
+        "x_real_ip: 192.0.2.1",
+        "X_User: root",
+        "X-Team_Name: root",
+        "Content_Length: 5",
+        "Transfer_Encoding: chunked",
+        "X_Own: kept",
+    ];
+    let headers = "headers = { \"X-User\" = \"\", \"X-Team-Name\" = \"web\" }";
+    let strange = Running::site(
+        folder(),
+        &format!("proxy = {{ to = \"{}\", {headers} }}", upstream.url()),
+    );
+    let trusted = behind_a_proxy(&upstream, "", headers);
+    for server in [strange, trusted] {
+        server.ask("GET /", &fields).expect("a request", 200, &[]);
+        let asked = upstream.last();
+        let strange: Vec<_> = asked.fields.iter().filter(|(name, _)| name.contains('_')).collect();
+        assert_eq!(strange, [&("X_Own".to_owned(), "kept".to_owned())], "{asked:?}");
+        assert_eq!(asked.field("X-Forwarded-For"), Some("127.0.0.1"));
+        assert_eq!(asked.field("X-Team-Name"), Some("web"));
+    }
+}

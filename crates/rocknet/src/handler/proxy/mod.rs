@@ -25,6 +25,7 @@ mod forwarded;
 mod group;
 mod grpc;
 mod http2;
+mod likeness;
 mod mirror;
 mod mistrust;
 mod pool;

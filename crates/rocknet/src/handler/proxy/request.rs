@@ -10,6 +10,7 @@ use rocknet_proto::request::{OwnedRequest, Version};
 
 use super::forwarded::Origin;
 use super::group::Proxy;
+use super::likeness::{is_alike, is_disguised};
 use super::switch::{Key, Wish};
 use super::target;
 use super::upstream::Upstream;
@@ -190,13 +191,14 @@ impl<'p> Sent<'p> {
             Some(Known::XRealIp) if !self.is_trusted => false,
             Some(Known::Cookie) => !crumbs,
             Some(Known::SecWebSocketKey) if !key.is_empty() => false,
+            None if is_disguised(field.name) => false,
             _ => !nominated.iter().any(|name| field.name.eq_ignore_ascii_case(name)),
         };
         let headers = &self.proxy.headers;
         let is_set = |field: &[u8]| {
             headers
                 .iter()
-                .any(|(name, _)| field.eq_ignore_ascii_case(name.as_bytes()))
+                .any(|(name, _)| is_alike(field, name.as_bytes()))
         };
         let own = |known: Known, name, value| Field {
             known: Some(known),

@@ -3,6 +3,7 @@
 use rocknet_proto::fields::{Known, KnownSet};
 use rocknet_proto::h1::may_trail;
 
+use super::likeness::{is_alike, is_disguised};
 use crate::response::FieldList;
 
 /// What a proxy alone may say of a request, and what an upstream by CGI would take for more than a field.
@@ -10,9 +11,15 @@ const NEVER: KnownSet = KnownSet::of(&[Known::Proxy, Known::XRealIp]);
 
 /// Of a request; `set`: the fields that the proxy sets or removes, which nobody may bring in behind it.
 pub fn of_request(came: &FieldList, set: &[(String, String)]) -> FieldList {
-    let is_set = |name: &str| set.iter().any(|(other, _)| other.eq_ignore_ascii_case(name));
-    let is_never = |name: &str| Known::from_name(name.as_bytes()).is_some_and(|known| NEVER.contains(known));
-    passed(came.iter().filter(|(name, _)| !is_set(name) && !is_never(name)))
+    let is_set = |name: &[u8]| set.iter().any(|(other, _)| is_alike(other.as_bytes(), name));
+    let is_never = |name: &[u8]| {
+        let is_known = Known::from_name(name).is_some_and(|known| NEVER.contains(known));
+        is_known || is_disguised(name)
+    };
+    passed(
+        came.iter()
+            .filter(|(name, _)| !is_set(name.as_bytes()) && !is_never(name.as_bytes())),
+    )
 }
 
 /// Of an answer.
@@ -44,6 +51,8 @@ mod tests {
             "Set-Cookie",
             "Proxy",
             "X-Sum",
+            "X_Key",
+            "X_Real_IP",
         ] {
             came.add(name, "1");
         }
@@ -52,7 +61,15 @@ mod tests {
         assert_eq!(names(&of_request(&came, &set)), ["grpc-status", "X-Sum"]);
         assert_eq!(
             names(&of_answer(&came)),
-            ["grpc-status", "X-Key", "x-real-ip", "Proxy", "X-Sum"]
+            [
+                "grpc-status",
+                "X-Key",
+                "x-real-ip",
+                "Proxy",
+                "X-Sum",
+                "X_Key",
+                "X_Real_IP"
+            ]
         );
     }
 }
