@@ -21,7 +21,7 @@ use rocknet_proto::status::Status;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use self::process::Start;
-use super::gateway::backend::{Connected, Taken};
+use super::gateway::backend::Connected;
 use super::gateway::complaints::Complaints;
 use super::gateway::conversation::Conversation;
 use super::gateway::socket::Socket;
@@ -128,6 +128,7 @@ async fn try_answer(worker: &Rc<Worker>, exchange: Exchange, site: &str) -> Resu
     let start = Start {
         file: OsString::from_vec(found.file()).into(),
         environment: environment.0,
+        place: permit,
     };
     let job = worker.shared.pool.spawn(scope.priority, move || start.start());
     let started = job.await.map_err(|_| Failure::Status(Status::SERVICE_UNAVAILABLE))?;
@@ -136,7 +137,8 @@ async fn try_answer(worker: &Rc<Worker>, exchange: Exchange, site: &str) -> Resu
         socket: Socket::Program(Box::new(program)),
         is_new: true,
         unheard: None,
-        place: Taken::Process(permit),
+        // The thread that waits for it counts it, and longer than anybody speaks with it.
+        place: None,
     };
     let conversation = Conversation::plain(worker, connected, Vec::new(), MAX_OUTPUT, complaints);
     let conversation = conversation.hold(source, &deadline, ticks).await?;

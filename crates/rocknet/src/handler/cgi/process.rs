@@ -12,6 +12,7 @@ use rocknet_io::child;
 use rustix::process::Signal;
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::unix::pipe::{Receiver, Sender};
+use tokio::sync::SemaphorePermit;
 
 use super::reaper::{self, Watched};
 use crate::php::script_user;
@@ -20,6 +21,8 @@ use crate::php::script_user;
 pub struct Start {
     pub file: PathBuf,
     pub environment: Vec<(OsString, OsString)>,
+    /// Among those that run.
+    pub place: SemaphorePermit<'static>,
 }
 
 /// A program with the other ends of its pipes.
@@ -46,7 +49,7 @@ impl Start {
         child::bind(&mut command, user.as_ref(), Signal::KILL);
         let mut child = command.spawn()?;
         let pipes = pipes(&mut child);
-        let process = reaper::watch(child)?;
+        let process = reaper::watch(child, self.place)?;
         let (input, output, errors) = pipes.ok_or(io::ErrorKind::Other)?;
         Ok(Started {
             process,

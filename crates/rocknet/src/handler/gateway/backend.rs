@@ -15,7 +15,6 @@ use std::time::Duration;
 
 use rocknet_config::model::{Host, PhpVersion};
 use rocknet_io::wheel::Wheel;
-use tokio::sync::SemaphorePermit;
 
 use super::socket::{Idle, Socket};
 use super::trouble::Trouble;
@@ -131,14 +130,8 @@ pub struct Connected {
     pub is_new: bool,
     /// Dropped when something is heard.
     pub unheard: Option<Unheard>,
-    /// Taken by it for as long as it lives.
-    pub place: Taken,
-}
-
-/// What is counted.
-pub enum Taken {
-    Request(#[allow(dead_code, reason = "counts by being dropped")] Counted),
-    Process(#[allow(dead_code, reason = "counts by being dropped")] SemaphorePermit<'static>),
+    /// Counts for as long as it lives; a program is counted elsewhere.
+    pub place: Option<Counted>,
 }
 
 impl Backend {
@@ -188,7 +181,7 @@ impl Backend {
                     socket,
                     is_new: false,
                     unheard: None,
-                    place: Taken::Request(self.enter().ok()?),
+                    place: Some(self.enter().ok()?),
                 });
             }
         }
@@ -248,7 +241,7 @@ impl Backend {
                         socket,
                         is_new: true,
                         unheard: Some(self.unheard()),
-                        place: Taken::Request(place),
+                        place: Some(place),
                     });
                 }
                 Err(error) => error,

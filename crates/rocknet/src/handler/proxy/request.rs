@@ -195,11 +195,7 @@ impl<'p> Sent<'p> {
             _ => !nominated.iter().any(|name| field.name.eq_ignore_ascii_case(name)),
         };
         let headers = &self.proxy.headers;
-        let is_set = |field: &[u8]| {
-            headers
-                .iter()
-                .any(|(name, _)| is_alike(field, name.as_bytes()))
-        };
+        let is_set = |field: &[u8]| headers.iter().any(|(name, _)| is_alike(field, name.as_bytes()));
         let own = |known: Known, name, value| Field {
             known: Some(known),
             name,
