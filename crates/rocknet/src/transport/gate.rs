@@ -19,14 +19,22 @@ pub struct Gate(Rc<State>);
 #[derive(Default)]
 struct State {
     begun: Cell<u32>,
-    waiting: RefCell<VecDeque<Waker>>,
+    waiting: RefCell<VecDeque<Rc<Turn>>>,
     /// Somebody counts anew when the next turn comes.
     counting: Cell<bool>,
+}
+
+/// The place of one who waits: one, however often he looks. A connection in HTTP/2 looks for all its streams whenever
+/// anything comes, so a place for each look would be memory that clients may have at will.
+struct Turn {
+    waker: RefCell<Waker>,
+    has_come: Cell<bool>,
 }
 
 impl Gate {
     /// Waits for a turn in which another handshake may begin.
     pub async fn pass(&self) {
+        let mut turn: Option<Rc<Turn>> = None;
         poll_fn(|context| {
             let state = &self.0;
             if !state.counting.replace(true) {
@@ -36,7 +44,17 @@ impl Gate {
                 state.begun.set(state.begun.get() + 1);
                 return Poll::Ready(());
             }
-            state.waiting.borrow_mut().push_back(context.waker().clone());
+            match turn.as_ref().filter(|turn| !turn.has_come.get()) {
+                Some(turn) => turn.waker.borrow_mut().clone_from(context.waker()),
+                None => {
+                    let new = Rc::new(Turn {
+                        waker: RefCell::new(context.waker().clone()),
+                        has_come: Cell::new(false),
+                    });
+                    state.waiting.borrow_mut().push_back(Rc::clone(&new));
+                    turn = Some(new);
+                }
+            }
             Poll::Pending
         })
         .await;
@@ -47,13 +65,13 @@ impl Gate {
         tokio::task::yield_now().await;
         self.0.counting.set(false);
         self.0.begun.set(0);
-        let next: Vec<_> = {
-            let mut waiting = self.0.waiting.borrow_mut();
-            let count = waiting.len().min(PER_TURN as usize);
-            waiting.drain(..count).collect()
-        };
-        next.into_iter().for_each(Waker::wake);
-        // Whoever was woken may be gone: those behind must not wait for them.
+        for _ in 0..PER_TURN {
+            let next = self.0.waiting.borrow_mut().pop_front();
+            let Some(turn) = next else { break };
+            turn.has_come.set(true);
+            turn.waker.borrow().wake_by_ref();
+        }
+        // Whoever was woken may be gone, or have passed already: those behind must not wait for them.
         if !self.0.waiting.borrow().is_empty() && !self.0.counting.replace(true) {
             spawn(Gate::count_anew(self));
         }
@@ -65,6 +83,25 @@ mod tests {
     use rocknet_io::runtime::Runtime;
 
     use super::*;
+
+    #[test]
+    fn who_looks_often_waits_once() {
+        Runtime::new(16).unwrap().block_on(async {
+            let gate = Gate::default();
+            gate.0.begun.set(PER_TURN);
+            let mut pass = std::pin::pin!(gate.pass());
+            poll_fn(|context| {
+                for _ in 0..100 {
+                    assert!(pass.as_mut().poll(context).is_pending());
+                }
+                Poll::Ready(())
+            })
+            .await;
+            assert_eq!(gate.0.waiting.borrow().len(), 1);
+            pass.await;
+            assert!(gate.0.waiting.borrow().is_empty());
+        });
+    }
 
     #[test]
     fn so_many_pass_in_a_turn_and_all_in_the_end() {

@@ -6,7 +6,7 @@ use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
 use std::sync::{Arc, Weak};
-use std::task::{Poll, Waker};
+use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use h2::client::{Builder, SendRequest};
@@ -108,6 +108,25 @@ impl Drop for Lease {
     }
 }
 
+impl Opening {
+    /// Ready when it is over. `place`: of the one who waits, who has one, however often he looks: a connection in HTTP/2 looks
+    /// for all its streams whenever anything comes.
+    fn poll_over(&self, context: &mut Context<'_>, place: &mut Option<usize>) -> Poll<()> {
+        if self.is_over.get() {
+            return Poll::Ready(());
+        }
+        let mut waiting = self.waiting.borrow_mut();
+        match place.and_then(|place| waiting.get_mut(place)) {
+            Some(waker) => waker.clone_from(context.waker()),
+            None => {
+                *place = Some(waiting.len());
+                waiting.push(context.waker().clone());
+            }
+        }
+        Poll::Pending
+    }
+}
+
 impl Session {
     fn has_room(&self) -> bool {
         let most = self.sender.current_max_send_streams().min(MAX_STREAMS);
@@ -175,17 +194,9 @@ impl Sessions {
                 }
                 Err(opening) => {
                     deadline.set(worker.wheel.ticks(proxy.connect));
-                    let is_over = poll_fn(|context| {
-                        if opening.is_over.get() {
-                            return Poll::Ready(true);
-                        }
-                        opening.waiting.borrow_mut().push(context.waker().clone());
-                        match deadline.poll_past(context.waker()) {
-                            true => Poll::Ready(false),
-                            false => Poll::Pending,
-                        }
-                    });
-                    if !is_over.await {
+                    let mut place = None;
+                    let over = poll_fn(|context| opening.poll_over(context, &mut place));
+                    if deadline.within(over).await.is_none() {
                         return Err(Trouble::Unreachable(io::ErrorKind::TimedOut.into()));
                     }
                     if let Some((kind, text)) = &*opening.failed.borrow() {
@@ -261,4 +272,23 @@ async fn open(wire: Wire, upstream: &Arc<Upstream>) -> Result<Rc<Session>, Troub
         is_over,
         rests_since_ms: Cell::new(0),
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_looks_often_waits_once() {
+        let opening = Opening::default();
+        let mut context = Context::from_waker(Waker::noop());
+        let (mut one, mut other) = (None, None);
+        for _ in 0..100 {
+            assert!(opening.poll_over(&mut context, &mut one).is_pending());
+            assert!(opening.poll_over(&mut context, &mut other).is_pending());
+        }
+        assert_eq!(opening.waiting.borrow().len(), 2);
+        opening.is_over.set(true);
+        assert!(opening.poll_over(&mut context, &mut one).is_ready());
+    }
 }
