@@ -1,7 +1,7 @@
 //! The rules of a site, in order: their conditions, and the one thing each does.
 
 use crate::check::words::short;
-use crate::check::{Check, host, pattern, settings, value};
+use crate::check::{Check, field, host, pattern, value};
 use crate::file::{Node, Table, Value};
 use crate::finding::Code;
 use crate::model::{Conditions, Pattern, Rule, RuleAction};
@@ -118,7 +118,7 @@ fn bounded(check: &mut Check<'_>, key: &str, length: usize, span: Span) {
 
 fn method(text: &str) -> Result<String, host::Fault> {
     let shown = short(text);
-    if text.is_empty() || !text.bytes().all(settings::is_token_byte) {
+    if text.is_empty() || !text.bytes().all(field::is_token_byte) {
         return Err((format!("\"{shown}\" is no method"), "write \"GET\"".to_owned()));
     }
     // Methods are told apart by case (RFC 9110 §9.1), and nobody means one in lower case.
@@ -138,7 +138,7 @@ fn patterns(check: &mut Check<'_>, table: &Table, key: &str) -> Vec<(String, Str
     let mut all = Vec::new();
     for (name, entry) in written.in_order() {
         let Some(pattern) = entry.node.as_text() else { continue };
-        if key == "header" && (name.is_empty() || !name.bytes().all(settings::is_token_byte)) {
+        if key == "header" && (name.is_empty() || !name.bytes().all(field::is_token_byte)) {
             let help = "names hold letters, digits and `-`: \"User-Agent\"";
             check.error(
                 Code::BadValue,

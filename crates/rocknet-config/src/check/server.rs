@@ -1,6 +1,6 @@
 //! `[server]`, `[limits]`, `[log]` and `[cache]`, as meant.
 
-use crate::check::{Check, path, proxy, value};
+use crate::check::{Check, network, path, value};
 use crate::file::Table;
 use crate::finding::Code;
 use crate::model::{
@@ -50,7 +50,7 @@ fn server(check: &mut Check<'_>, table: Option<&Table>) -> Server {
         user,
         trusted_proxies: table
             .and_then(|t| t.node("trusted_proxies"))
-            .map(|node| proxy::networks(check, node))
+            .map(|node| network::build(check, node))
             .unwrap_or_default(),
         trusted_field: match value::text(table, "trusted_field") {
             Some("forwarded") => TrustedField::Forwarded,
@@ -58,7 +58,7 @@ fn server(check: &mut Check<'_>, table: Option<&Table>) -> Server {
         },
         proxy_protocol: table
             .and_then(|t| t.node("proxy_protocol"))
-            .map(|node| proxy::networks(check, node))
+            .map(|node| network::build(check, node))
             .unwrap_or_default(),
         blocking_threads: value::integer(table, "blocking_threads").unwrap_or(base.blocking_threads),
         events: Events {

@@ -3,24 +3,12 @@
 use std::collections::BTreeMap;
 
 use crate::check::words::short;
-use crate::check::{Check, application, cgi, controller, path, pattern, php, proxy, value};
+use crate::check::{Check, application, cgi, controller, field, path, pattern, php, proxy, value};
 use crate::defaults;
 use crate::file::{Entry, Node, Table, Value};
 use crate::finding::Code;
 use crate::model::{Fallback, Pattern, Priority, Redirect, Settings, Symlinks};
 use crate::source::Span;
-
-/// Fields the server writes or acts on itself: set by hand they would tear message framing apart.
-pub(super) const OWN_FIELDS: &[&str] = &[
-    "connection",
-    "content-length",
-    "keep-alive",
-    "proxy-connection",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-];
 
 /// Files sent along with one page: what a page cannot be shown without is less, and each takes a stream of its own.
 const MAX_PUSH: usize = 32;
@@ -200,14 +188,14 @@ fn try_paths(check: &mut Check<'_>, node: &Node) -> Vec<String> {
 fn headers(check: &mut Check<'_>, table: &Table, settings: &mut Settings) {
     let mut written: Vec<(&str, Span)> = Vec::new();
     for (name, entry, text) in map(table, "headers") {
-        let token = !name.is_empty() && name.bytes().all(is_token_byte);
+        let token = !name.is_empty() && name.bytes().all(field::is_token_byte);
         if !token {
             let message = format!("\"{}\" is no field name", short(name));
             let help = "names hold letters, digits and `-`: \"Cache-Control\"";
             check.error(Code::BadValue, entry.key, message, help);
             continue;
         }
-        if OWN_FIELDS.contains(&name.to_ascii_lowercase().as_str()) {
+        if field::is_own(name) {
             let message = format!("`{name}` belongs to the server, which frames its messages with it");
             check.error(Code::BadValue, entry.key, message, "remove it");
             continue;
@@ -245,11 +233,6 @@ fn headers(check: &mut Check<'_>, table: &Table, settings: &mut Settings) {
             .places
             .insert(format!("headers.{name}"), check.place(entry.key));
     }
-}
-
-/// RFC 9110 §5.6.2.
-pub(super) fn is_token_byte(b: u8) -> bool {
-    b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b)
 }
 
 fn errors(check: &mut Check<'_>, table: &Table, settings: &mut Settings) {

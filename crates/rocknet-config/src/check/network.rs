@@ -1,0 +1,59 @@
+//! Addresses and networks, wherever somebody is trusted by them.
+
+use std::net::IpAddr;
+
+use crate::check::words::short;
+use crate::check::{Check, value};
+use crate::file::Node;
+use crate::model::Network;
+
+pub(super) fn build(check: &mut Check<'_>, node: &Node) -> Vec<Network> {
+    let mut all = Vec::new();
+    for (written, span) in value::texts(node) {
+        match network(&written.value) {
+            Some(network) => all.push(network),
+            None => {
+                let message = format!("\"{}\" is no address or network", short(written.shown()));
+                let help = "write \"192.0.2.7\", \"10.0.0.0/8\", \"2001:db8::/32\" or \"unix\"";
+                check.bad_text(written, span, message, help);
+            }
+        }
+    }
+    all
+}
+
+fn network(text: &str) -> Option<Network> {
+    if text == "unix" {
+        return Some(Network::Unix);
+    }
+    let (ip, length) = match text.split_once('/') {
+        Some((ip, length)) => (ip.parse::<IpAddr>().ok()?, Some(length.parse::<u8>().ok()?)),
+        None => (text.parse::<IpAddr>().ok()?, None),
+    };
+    let bits = if ip.is_ipv4() { 32 } else { 128 };
+    let length = length.unwrap_or(bits);
+    (length <= bits).then_some(Network::Ip { ip, length })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn networks_are_read() {
+        for (text, good) in [
+            ("10.0.0.0/8", true),
+            ("10.0.0.1", true),
+            ("::1", true),
+            ("2001:db8::/32", true),
+            ("unix", true),
+            ("10.0.0.0/33", false),
+            ("::/129", false),
+            ("10.0.0.0/", false),
+            ("10.0.0", false),
+            ("localhost", false),
+        ] {
+            assert_eq!(network(text).is_some(), good, "{text}");
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! `headers` of a proxy: fields that its servers get, or do not get.
+
+use std::collections::BTreeMap;
+
+use crate::check::Check;
+use crate::check::field::{is_own, is_token};
+use crate::check::words::short;
+use crate::file::Table;
+use crate::finding::Code;
+
+/// Fields of requests; those that frame a message are never the operator's.
+pub(super) fn build(check: &mut Check<'_>, table: &Table) -> BTreeMap<String, String> {
+    let mut all: BTreeMap<String, String> = BTreeMap::new();
+    for (name, entry) in table.table("headers").map(Table::in_order).unwrap_or_default() {
+        let Some(written) = entry.node.written() else { continue };
+        let (fault, help) = if !is_token(name) {
+            ("is no field name", "names hold letters, digits and `-`: \"X-Api-Key\"")
+        } else if is_own(name) {
+            ("belongs to the server, which frames its messages with it", "remove it")
+        } else if all.keys().any(|other| other.eq_ignore_ascii_case(name)) {
+            ("is written twice; case makes no difference", "keep one of the two")
+        } else {
+            let is_value = |text: &str| text.chars().all(|c| (' '..='~').contains(&c) || c == '\t');
+            let is_host = |text: &str| !text.is_empty() && !text.contains([' ', '/', '@', ',', '\t']);
+            match written.value.trim() {
+                text if is_value(text) && (!name.eq_ignore_ascii_case("host") || is_host(text)) => {
+                    all.insert(name.to_owned(), text.to_owned());
+                }
+                _ => {
+                    let message = format!("the value of `{}` cannot stand there", short(name));
+                    check.bad_text(
+                        written,
+                        entry.node.span,
+                        message,
+                        "one line of ASCII; for `Host`, a name and a port",
+                    );
+                }
+            }
+            continue;
+        };
+        check.error(Code::BadValue, entry.key, format!("\"{}\" {fault}", short(name)), help);
+    }
+    all
+}

@@ -1,0 +1,37 @@
+//! `health` of a proxy: how its servers are checked in the background.
+
+use crate::check::words::short;
+use crate::check::{Check, value};
+use crate::file::{Node, Value};
+use crate::finding::Code;
+use crate::model::Health;
+
+pub(super) fn build(check: &mut Check<'_>, node: &Node) -> Option<Health> {
+    let (path, table) = match &node.value {
+        Value::Table(table) => match table.node("path") {
+            Some(path) => (path, Some(table)),
+            None => {
+                let help = "write path = \"/healthz\" in it";
+                check.error(Code::Missing, node.span, "`health` has no path to ask for", help);
+                return None;
+            }
+        },
+        _ => (node, None),
+    };
+    let written = path.written()?;
+    let text = &written.value;
+    if !text.starts_with('/') || !text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#') {
+        let message = format!("`health`: \"{}\" is no path of a URL", short(written.shown()));
+        check.bad_text(written, path.span, message, "write \"/healthz\"");
+        return None;
+    }
+    let base = Health::of(text.clone());
+    Some(Health {
+        status: value::integer(table, "status"),
+        interval: value::duration(table, "interval").unwrap_or(base.interval),
+        timeout: value::duration(table, "timeout").unwrap_or(base.timeout),
+        rise: value::integer(table, "rise").unwrap_or(base.rise),
+        fall: value::integer(table, "fall").unwrap_or(base.fall),
+        path: base.path,
+    })
+}

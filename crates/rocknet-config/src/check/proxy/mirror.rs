@@ -1,0 +1,110 @@
+//! `mirror` of a proxy: the server that copies of requests go to, and of how many.
+
+use super::upstreams::{EXAMPLE, upstream};
+use crate::check::words::short;
+use crate::check::{Check, value};
+use crate::file::{Node, Value};
+use crate::finding::Code;
+use crate::model::Mirror;
+
+pub(super) fn build(check: &mut Check<'_>, node: &Node) -> Option<Mirror> {
+    let (to, table) = match &node.value {
+        Value::Table(table) => match table.node("to") {
+            Some(to) => (to, Some(table)),
+            None => {
+                let help = "write to = \"http://127.0.0.1:3001\" in it";
+                check.error(
+                    Code::Missing,
+                    node.span,
+                    "`mirror` has no server to copy requests to",
+                    help,
+                );
+                return None;
+            }
+        },
+        _ => (node, None),
+    };
+    let written = to.written()?;
+    if let Some((scheme, _)) = written.value.split_once("://")
+        && scheme != "http"
+    {
+        let message = format!("copies of requests cannot go to \"{}\"", short(value::shown(to)));
+        check.bad_text(
+            written,
+            to.span,
+            message,
+            "they go by \"http://host:port\" or \"unix:/path\" alone",
+        );
+        return None;
+    }
+    let upstream = upstream(check, to, false)?;
+    if upstream.is_secure || upstream.http2 {
+        let message = "copies of requests are sent in HTTP/1.1 and in the clear";
+        check.error(Code::BadValue, to.span, message, EXAMPLE);
+        return None;
+    }
+    let base = Mirror::to(upstream);
+    Some(Mirror {
+        share: table
+            .and_then(|table| table.node("share"))
+            .and_then(|node| share(check, node))
+            .unwrap_or(base.share),
+        content: value::size(table, "content")
+            .and_then(|size| usize::try_from(size).ok())
+            .unwrap_or(base.content),
+        to: base.to,
+    })
+}
+
+/// `"10%"`, `"0.5%"`: of ten thousand.
+fn share(check: &mut Check<'_>, node: &Node) -> Option<u32> {
+    let written = node.written()?;
+    let share = percent(&written.value);
+    if share.is_none() {
+        let message = format!("`share` cannot be \"{}\"", short(written.shown()));
+        check.bad_text(
+            written,
+            node.span,
+            message,
+            "write a part of all requests: \"10%\", or \"0.5%\"",
+        );
+    }
+    share
+}
+
+fn percent(text: &str) -> Option<u32> {
+    let number = text.strip_suffix('%')?.trim_end();
+    let (whole, part) = number.split_once('.').unwrap_or((number, "0"));
+    let is_number = |text: &str| !text.is_empty() && text.len() <= 3 && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_number(whole) || !is_number(part) || part.len() > 2 {
+        return None;
+    }
+    let hundredths = format!("{part:0<2}").parse::<u32>().ok()?;
+    let share = whole.parse::<u32>().ok()? * 100 + hundredths;
+    (1..=Mirror::ALL).contains(&share).then_some(share)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_read() {
+        for (text, expected) in [
+            ("10%", Some(1000)),
+            ("100%", Some(10_000)),
+            ("0.5%", Some(50)),
+            ("0.01%", Some(1)),
+            ("12.5 %", Some(1250)),
+            ("0%", None),
+            ("100.1%", None),
+            ("0.001%", None),
+            ("10", None),
+            (".5%", None),
+            ("-1%", None),
+            ("%", None),
+        ] {
+            assert_eq!(percent(text), expected, "{text}");
+        }
+    }
+}

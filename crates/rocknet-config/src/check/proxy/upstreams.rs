@@ -1,0 +1,175 @@
+//! The servers of a proxy, by their URLs.
+
+use std::net::{IpAddr, Ipv6Addr};
+
+use crate::check::socket::{self, Help};
+use crate::check::words::short;
+use crate::check::{Check, value};
+use crate::file::{Node, Value};
+use crate::finding::Code;
+use crate::model::{Host, Upstream, Weighted};
+
+/// Most servers of one place: who has more has a balancer of its own before them.
+const MAX_UPSTREAMS: usize = 256;
+
+/// Longest name of the DNS.
+const MAX_NAME: usize = 253;
+
+pub(super) const EXAMPLE: &str =
+    "write where the other server listens: \"http://127.0.0.1:3000\" or \"unix:/run/app.sock\"";
+
+/// `http2`: also those whose URL does not say so are asked in HTTP/2.
+pub(super) fn upstreams(check: &mut Check<'_>, node: &Node, http2: bool) -> Option<Vec<Weighted>> {
+    let items = value::several(node);
+    if items.is_empty() {
+        check.error(Code::BadValue, node.span, "`proxy` names no server", EXAMPLE);
+        return None;
+    }
+    if items.len() > MAX_UPSTREAMS {
+        let message = format!("more than {MAX_UPSTREAMS} servers for one place");
+        check.error(
+            Code::BadValue,
+            node.span,
+            message,
+            "name a balancer that stands before them",
+        );
+        return None;
+    }
+    let mut all: Vec<Weighted> = Vec::with_capacity(items.len());
+    for item in items {
+        let (written, table) = match &item.value {
+            Value::Table(table) => match table.node("url") {
+                Some(url) => (url, Some(table)),
+                None => {
+                    let help = "write { url = \"http://10.0.0.2:3000\", weight = 3 }";
+                    check.error(Code::Missing, item.span, "the server has no `url`", help);
+                    return None;
+                }
+            },
+            _ => (item, None),
+        };
+        let upstream = upstream(check, written, http2)?;
+        let weight = value::integer(table, "weight").unwrap_or(1);
+        if all.iter().any(|other| other.upstream == upstream) {
+            let help = "remove it";
+            check.error(Code::Conflict, item.span, format!("{upstream} is named twice"), help);
+            return None;
+        }
+        all.push(Weighted { upstream, weight });
+    }
+    Some(all)
+}
+
+/// One server.
+pub(super) fn upstream(check: &mut Check<'_>, node: &Node, http2: bool) -> Option<Upstream> {
+    let written = node.written()?;
+    let text = written.value.as_str();
+    if let Some(path) = text.strip_prefix("unix:") {
+        let host = unix(check, path, node)?;
+        return Some(Upstream {
+            http2,
+            ..Upstream::at(host)
+        });
+    }
+    let fault = match text.split_once("://") {
+        Some(("http", rest)) if http2 => format!("write \"h2c://{}\": that is HTTP/2 in the clear", short(rest)),
+        Some((scheme @ ("http" | "https" | "h2c"), rest)) => match host(scheme, rest) {
+            Ok(host) => {
+                return Some(Upstream {
+                    is_secure: scheme == "https",
+                    http2: http2 || scheme == "h2c",
+                    ..Upstream::at(host)
+                });
+            }
+            Err(fault) => fault,
+        },
+        Some(("ws", rest)) => format!("write \"http://{}\": WebSocket begins with HTTP", short(rest)),
+        Some(("wss", rest)) => format!("write \"https://{}\": WebSocket begins with HTTP", short(rest)),
+        Some(("grpc", rest)) => format!("write \"h2c://{}\"", short(rest)),
+        Some(_) => EXAMPLE.to_owned(),
+        None if host("http", text).is_ok() => format!("write \"http://{}\"", short(text)),
+        None => EXAMPLE.to_owned(),
+    };
+    let message = format!("`proxy` cannot be \"{}\"", short(value::shown(node)));
+    check.bad_text(written, node.span, message, fault);
+    None
+}
+
+fn unix(check: &mut Check<'_>, path: &str, node: &Node) -> Option<Host> {
+    let help = Help {
+        example: EXAMPLE,
+        shorter: "have the server listen at a shorter one",
+    };
+    Some(Host::Unix(socket::path(check, "unix:", path, node.span, help)?))
+}
+
+/// What stands behind `http://` or another scheme, or what to write instead.
+fn host(scheme: &str, text: &str) -> Result<Host, String> {
+    let text = text.strip_suffix('/').unwrap_or(text);
+    if text.contains('@') {
+        return Err("leave out user and password: nobody is told them".to_owned());
+    }
+    if let Some((place, _)) = text.split_once(['/', '?', '#']) {
+        return Err(format!(
+            "write \"{scheme}://{}\": requests keep their own path",
+            short(place)
+        ));
+    }
+    let (host, port) = match text.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => match port.parse() {
+            Ok(port) if port != 0 => (host, port),
+            _ => return Err(format!("\"{}\" is no port", short(port))),
+        },
+        _ if scheme == "https" => (text, 443),
+        _ => (text, 80),
+    };
+    if let Some(address) = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
+        let address = address.parse::<Ipv6Addr>();
+        return address
+            .map(|ip| Host::Address(ip.into(), port))
+            .map_err(|_| EXAMPLE.to_owned());
+    }
+    if let Ok(ip) = host.parse() {
+        return Ok(Host::Address(IpAddr::V4(ip), port));
+    }
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
+    // What ends in a number would be an address, and is none.
+    let last = host.rsplit('.').next().unwrap_or_default();
+    let is_number = last.bytes().all(|byte| byte.is_ascii_digit());
+    if host.len() <= MAX_NAME && host.bytes().all(is_name) && !is_number {
+        return Ok(Host::Name(host.to_ascii_lowercase(), port));
+    }
+    Err(EXAMPLE.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_told_from_what_is_none() {
+        for (text, expected) in [
+            ("127.0.0.1:3000", Some("http://127.0.0.1:3000")),
+            ("127.0.0.1:3000/", Some("http://127.0.0.1:3000")),
+            ("App.internal", Some("http://app.internal:80")),
+            ("my_app:8080", Some("http://my_app:8080")),
+            ("[::1]:8080", Some("http://[::1]:8080")),
+            ("[::1]", Some("http://[::1]:80")),
+            ("::1:8080", None),
+            ("app:0", None),
+            ("app:70000", None),
+            ("app:", None),
+            ("", None),
+            (":80", None),
+            ("app/path", None),
+            ("app?x", None),
+            ("user:secret@app", None),
+            ("256.0.0.1", None),
+            ("a b", None),
+            ("[::g]", None),
+        ] {
+            let found = host("http", text).ok().map(|host| Upstream::at(host).to_string());
+            assert_eq!(found.as_deref(), expected, "{text}");
+        }
+    }
+}
