@@ -1,12 +1,11 @@
 //! From a request to what answers it: host → site, path → scope, then the cache or a handler.
 
-mod applications;
 mod arrival;
 mod controllers;
 mod encoding;
 mod files;
+mod gateways;
 mod known;
-mod programs;
 mod proxied;
 mod rules;
 mod scripts;
@@ -203,7 +202,7 @@ fn find<F: FnOnce() -> Rc<OwnedRequest>>(
     match &scope.action {
         Action::Files(tree) if tree.is_program(&path) => {
             Dispatched::Later(arrival.later(worker, scope, path, |exchange| {
-                programs::answer(Rc::clone(worker), site, exchange)
+                gateways::answer(Rc::clone(worker), site, exchange)
             }))
         }
         Action::Files(tree) if tree.php.is_some() => {
@@ -234,7 +233,7 @@ fn find<F: FnOnce() -> Rc<OwnedRequest>>(
         Action::Application(application) => Dispatched::Later(Later {
             patience: Some(application.patience(&worker.wheel, scope.answer_timeout)),
             ..arrival.later(worker, scope, path, |exchange| {
-                applications::answer(Rc::clone(worker), site, exchange)
+                gateways::answer(Rc::clone(worker), site, exchange)
             })
         }),
         Action::Controller(controller) => controllers::answer(worker, scope, controller, path, arrival),

@@ -77,11 +77,11 @@ impl Sink for Environment {
 }
 
 /// Runs the program that the path leads to.
-pub async fn answer(worker: Rc<Worker>, exchange: Exchange, around: Around) -> Response {
+pub async fn answer(worker: &Rc<Worker>, exchange: Exchange, around: &Around) -> Response {
     let path = exchange.path.clone();
-    match try_answer(&worker, exchange, &around.site).await {
+    match try_answer(worker, exchange, &around.site).await {
         Ok(response) => response,
-        Err(failure) => failure.tell(&path, &around),
+        Err(failure) => failure.tell(&path, around),
     }
 }
 
