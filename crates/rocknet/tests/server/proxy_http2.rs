@@ -11,18 +11,10 @@ use h2::Reason;
 use h2::server::Builder;
 use http::Response;
 
-use super::support::http2::Http2;
+use super::proxy_streams::proxied;
+use super::support::http2::{Http2, speak_in_turn};
 use super::support::http2_upstream::{Http2Upstream, answer, send, trailers, whole};
 use super::support::upstream::{Upstream, ok};
-use super::support::{Folder, Running};
-
-fn proxied(url: &str, keys: &str) -> Running {
-    let text = format!(
-        "[server]\nworkers = 1\nh2c = true\nevents = {{ wait = \"20ms\" }}\n[log]\nerrors = \"off\"\n\
-         [site.default]\nlisten = \"127.0.0.1:0\"\nproxy = {{ to = \"{url}\"{keys} }}\n"
-    );
-    Running::start(Folder::with(&[]), &text)
-}
 
 /// Answers with what it was asked, line by line.
 fn telling() -> Http2Upstream {
@@ -114,22 +106,7 @@ fn calls_flow_both_ways_and_end_with_a_status() {
         let (answer, mut stream) = client.ask(request, false);
         let trailers = client.wait(async {
             let mut body = answer.await.expect("an answer before any content").into_body();
-            for word in [&b"one"[..], b"two", &[b'x'; 50_000]] {
-                stream
-                    .send_data(Bytes::from_static(word), false)
-                    .expect("an open stream");
-                let mut heard = Vec::new();
-                while heard.len() < word.len() {
-                    let data = body.data().await.expect("more").expect("content");
-                    body.flow_control().release_capacity(data.len()).expect("capacity");
-                    heard.extend_from_slice(&data);
-                }
-                assert_eq!(heard, word);
-            }
-            stream.send_data(Bytes::new(), true).expect("an open stream");
-            while let Some(data) = body.data().await {
-                assert!(data.expect("an end").is_empty());
-            }
+            speak_in_turn(&mut stream, &mut body).await;
             body.trailers().await.expect("an end").expect("trailers")
         });
         assert_eq!(trailers["grpc-status"], "0");

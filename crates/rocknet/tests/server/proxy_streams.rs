@@ -7,15 +7,15 @@ use std::net::TcpStream;
 use bytes::Bytes;
 use http::HeaderMap;
 
-use super::support::http2::Http2;
+use super::support::http2::{Http2, speak_in_turn};
 use super::support::upstream::{Upstream, say};
 use super::support::{Folder, Running};
 
-fn proxied(upstream: &Upstream, keys: &str) -> Running {
+/// A proxy that clients may ask in HTTP/2 as well.
+pub fn proxied(url: &str, keys: &str) -> Running {
     let text = format!(
         "[server]\nworkers = 1\nh2c = true\nevents = {{ wait = \"20ms\" }}\n[log]\nerrors = \"off\"\n\
-         [site.default]\nlisten = \"127.0.0.1:0\"\nproxy = {{ to = \"{}\"{keys} }}\n",
-        upstream.url()
+         [site.default]\nlisten = \"127.0.0.1:0\"\nproxy = {{ to = \"{url}\"{keys} }}\n"
     );
     Running::start(Folder::with(&[]), &text)
 }
@@ -82,7 +82,7 @@ fn head_or_end(reader: &mut impl BufRead) -> String {
 #[test]
 fn trailers_of_requests_go_on() {
     let upstream = with_trailers("");
-    let server = proxied(&upstream, ", headers = { \"X-Key\" = \"1\" }");
+    let server = proxied(&upstream.url(), ", headers = { \"X-Key\" = \"1\" }");
     let mut client = server.connect();
     for (trailers, expected) in [
         ("", "end"),
@@ -108,7 +108,7 @@ fn trailers_of_requests_go_on() {
 #[test]
 fn trailers_of_answers_come_back() {
     let upstream = with_trailers("X-Sum: 5\r\nGrpc-Status: 0\r\n");
-    let server = proxied(&upstream, "");
+    let server = proxied(&upstream.url(), "");
     let mut client = server.connect();
     for round in 0..2 {
         client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
@@ -162,7 +162,7 @@ fn echo() -> Upstream {
 #[test]
 fn both_sides_speak_at_once_over_http1() {
     let upstream = echo();
-    let server = proxied(&upstream, "");
+    let server = proxied(&upstream.url(), "");
     let mut client = server.connect();
     for _ in 0..2 {
         client.send("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n");
@@ -181,27 +181,12 @@ fn both_sides_speak_at_once_over_http1() {
 #[test]
 fn both_sides_speak_at_once_over_http2() {
     let upstream = echo();
-    let server = proxied(&upstream, "");
+    let server = proxied(&upstream.url(), "");
     let mut client = Http2::to(server.address());
     let (answer, mut stream) = client.ask(client.request("POST", "/"), false);
     client.wait(async {
         let mut body = answer.await.expect("an answer before any content").into_body();
-        for word in [&b"one"[..], b"two", &[b'x'; 50_000]] {
-            stream
-                .send_data(Bytes::from_static(word), false)
-                .expect("an open stream");
-            let mut heard = Vec::new();
-            while heard.len() < word.len() {
-                let data = body.data().await.expect("more").expect("content");
-                body.flow_control().release_capacity(data.len()).expect("capacity");
-                heard.extend_from_slice(&data);
-            }
-            assert_eq!(heard, word);
-        }
-        stream.send_data(Bytes::new(), true).expect("an open stream");
-        while let Some(data) = body.data().await {
-            assert!(data.expect("an end").is_empty());
-        }
+        speak_in_turn(&mut stream, &mut body).await;
     });
 }
 
@@ -210,7 +195,7 @@ fn both_sides_speak_at_once_over_http2() {
 fn much_flows_both_ways() {
     const SIZE: usize = 8 << 20;
     let upstream = echo();
-    let server = proxied(&upstream, "");
+    let server = proxied(&upstream.url(), "");
     let mut client = Http2::to(server.address());
     let (answer, mut stream) = client.ask(client.request("POST", "/"), false);
     let heard = client.wait(async {
@@ -251,7 +236,7 @@ fn much_flows_both_ways() {
 #[test]
 fn who_leaves_or_says_too_much_ends_it() {
     let upstream = echo();
-    let server = proxied(&upstream, "");
+    let server = proxied(&upstream.url(), "");
     let mut client = server.connect();
     client.send("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n");
     assert!(client.head().contains("200 OK"));
@@ -262,7 +247,7 @@ fn who_leaves_or_says_too_much_ends_it() {
     client.send("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n");
     assert!(client.head().contains("200 OK"));
     drop(client);
-    let limited = proxied(&upstream, " }\nlimits = { body_size = \"1KiB\"");
+    let limited = proxied(&upstream.url(), " }\nlimits = { body_size = \"1KiB\"");
     let mut client = limited.connect();
     client.send("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n");
     assert!(client.head().contains("200 OK"));
@@ -284,7 +269,7 @@ fn an_answer_that_is_whole_first_ends_the_request() {
         // It listens on, so that nothing is reset.
         let _ = reader.read_to_end(&mut Vec::new());
     });
-    let server = proxied(&upstream, "");
+    let server = proxied(&upstream.url(), "");
     let mut client = server.connect();
     client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\n");
     let answer = client.answer();

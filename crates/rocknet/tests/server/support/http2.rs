@@ -207,3 +207,23 @@ async fn upload(mut stream: SendStream<Bytes>, mut content: Bytes) -> Result<(),
     }
     stream.send_data(Bytes::new(), true)
 }
+
+/// Both sides of a stream speak in turn, as the server sends back what it is sent, up to the end of both.
+pub async fn speak_in_turn(stream: &mut SendStream<Bytes>, body: &mut RecvStream) {
+    for word in [&b"one"[..], b"two", &[b'x'; 50_000]] {
+        stream
+            .send_data(Bytes::from_static(word), false)
+            .expect("an open stream");
+        let mut heard = Vec::new();
+        while heard.len() < word.len() {
+            let data = body.data().await.expect("more").expect("content");
+            body.flow_control().release_capacity(data.len()).expect("capacity");
+            heard.extend_from_slice(&data);
+        }
+        assert_eq!(heard, word);
+    }
+    stream.send_data(Bytes::new(), true).expect("an open stream");
+    while let Some(data) = body.data().await {
+        assert!(data.expect("an end").is_empty());
+    }
+}
