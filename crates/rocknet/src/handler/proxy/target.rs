@@ -20,6 +20,10 @@ pub fn write(raw: &[u8], out: &mut Vec<u8>) {
             }
             Some(1) => {}
             Some(_) => {
+                // Rules see no empty segments: `..` takes away the one before them, or they would have seen another path.
+                while out.len() > start && out.ends_with(b"/") {
+                    out.pop();
+                }
                 let parent = out[start..].iter().rposition(|&byte| byte == b'/');
                 out.truncate(start + parent.unwrap_or(0));
             }
@@ -63,6 +67,8 @@ fn dots(segment: &[u8]) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use rocknet_proto::semantics::safe_path::SafePath;
+
     use super::*;
 
     #[test]
@@ -83,6 +89,29 @@ mod tests {
         }
     }
 
+    /// All that can be built of these, up to six segments.
+    #[test]
+    fn what_is_passed_on_is_what_rules_have_seen() {
+        const SEGMENTS: [&str; 7] = ["", ".", "..", "%2e", ".%2E", "a", "b"];
+        let ruled = |path: &[u8]| SafePath::for_rules(path).ok();
+        for number in 0..SEGMENTS.len().pow(6) {
+            let (mut raw, mut rest) = (String::new(), number);
+            while rest > 0 {
+                raw.push('/');
+                raw.push_str(SEGMENTS[rest % SEGMENTS.len()]);
+                rest /= SEGMENTS.len();
+            }
+            let Some(seen) = ruled(raw.as_bytes()) else { continue };
+            let mut out = Vec::new();
+            write(raw.as_bytes(), &mut out);
+            assert_eq!(ruled(&out).as_ref(), Some(&seen), "{raw}");
+            if let Some(behind) = seen.strip_prefix("/a/") {
+                strip(&mut out, 1);
+                assert_eq!(ruled(&out), Some(format!("/{behind}")), "{raw} without /a");
+            }
+        }
+    }
+
     #[test]
     fn dots_are_resolved_and_nothing_else_is_touched() {
         for (raw, expected) in [
@@ -97,7 +126,10 @@ mod tests {
             ("/a/b/..", "/a/"),
             ("/a/..", "/"),
             ("/.", "/"),
-            ("/a//../b", "/a/b"),
+            // Rules do not see that there is nothing between two slashes.
+            ("/a//../b", "/b"),
+            ("/a/b///../c", "/a/c"),
+            ("/a//..", "/"),
             ("/./a/.//b", "/a//b"),
         ] {
             let mut out = b"x".to_vec();
