@@ -22,7 +22,7 @@ use rocknet_proto::status::Status;
 use crate::cache::entry::Variant;
 use crate::cache::front::{BEHIND_RULES, Known};
 use crate::filter;
-use crate::handler::fixed;
+use crate::handler::{fixed, proxy};
 use crate::interim::Making;
 use crate::preload::Preloads;
 use crate::prepared::Prepared;
@@ -224,6 +224,9 @@ fn find<F: FnOnce() -> Rc<OwnedRequest>>(
             Method::Options => respond(worker, Some(scope), fixed::options()),
             _ => respond(worker, Some(scope), fixed::method_not_allowed()),
         },
+        Action::Proxy(_) if !is_file_path && proxy::hides_dots(&path) => {
+            respond(worker, Some(scope), fixed::error(Status::BAD_REQUEST))
+        }
         Action::Proxy(proxy) => Dispatched::Later(Later {
             patience: Some(proxy.patience(&worker.wheel)),
             ..arrival.later(worker, scope, path, |exchange| {

@@ -67,6 +67,38 @@ fn garbage_is_502_and_never_passed_on() {
 }
 
 #[test]
+fn no_path_leads_past_the_rules() {
+    let upstream = Upstream::start(|asked, stream| {
+        say(stream, ok(&asked.line));
+        Next::Keep
+    });
+    let key = upstream.key();
+    let text = format!("{key}\n[site.default.route.\"/admin/*\"]\n{key}\ninternal = true\n");
+    let server = Running::site(Folder::with(&[]), &text);
+    let mut client = server.connect();
+    for (path, status, asked) in [
+        ("/admin/x", 404, ""),
+        ("/public/%2e%2e/admin/x", 404, ""),
+        ("/public//../admin/x", 404, ""),
+        ("//admin//x", 404, ""),
+        ("/admin//../x", 200, "GET /x HTTP/1.1"),
+        ("/admin/..//x", 200, "GET //x HTTP/1.1"),
+        // Only who decodes a slash before it resolves dots could mean these.
+        ("/public/..%2fadmin/x", 400, ""),
+        ("/public%2F%2e%2E%2Fadmin/x", 400, ""),
+        ("/public/..%5cadmin/x", 400, ""),
+        ("/public/.\\admin", 400, ""),
+        ("/public/a%2Fb..%2f.c", 200, "GET /public/a%2Fb..%2f.c HTTP/1.1"),
+    ] {
+        let answer = client.get(path);
+        answer.expect(path, status, &[]);
+        if status == 200 {
+            assert_eq!(answer.text(), asked, "{path}");
+        }
+    }
+}
+
+#[test]
 fn what_is_cut_is_seen_to_be_cut() {
     for said in [
         "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc",

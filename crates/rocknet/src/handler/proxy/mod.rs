@@ -62,6 +62,7 @@ use crate::worker::Worker;
 pub use self::group::Proxy;
 pub use self::pool::Pool;
 pub use self::switch::Wish;
+pub use self::target::hides_dots;
 
 /// An answer, or the error that stands for one.
 pub enum Answered {

@@ -38,6 +38,12 @@ pub fn write(raw: &[u8], out: &mut Vec<u8>) {
     }
 }
 
+/// Whether a path, as rules see it, has dots between slashes that part nothing there: encoded ones, and backslashes. An
+/// upstream that decodes them first, or takes the one for the other, would be asked for another path.
+pub fn hides_dots(path: &str) -> bool {
+    path.contains('\\') && path.split(['/', '\\']).any(|piece| matches!(piece, "." | ".."))
+}
+
 /// Takes so many segments off the front of a path; empty ones, which rules do not see, do not count.
 pub fn strip(path: &mut Vec<u8>, segments: usize) {
     let mut at = 0;
