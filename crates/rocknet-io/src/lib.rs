@@ -17,6 +17,7 @@ pub mod file;
 pub mod holder;
 pub mod link;
 pub mod niceness;
+pub mod pipe;
 pub mod queue;
 #[cfg(unix)]
 pub mod rights;

@@ -9,6 +9,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 
+use crate::pipe::Pipe;
 use crate::queue::SendQueue;
 
 /// Bytes that have come in: in the buffer that was offered, or in one that the link owns.
@@ -37,6 +38,12 @@ pub trait Link {
 
     /// Sends from the front of the queue. Ready when the queue is empty; while pending, some of it may have left.
     fn poll_send(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> Poll<io::Result<()>>;
+
+    /// Moves what is there into an empty pipe, so that it passes through no memory of this process. 0: nothing was moved, and
+    /// receiving tells why. For links that send files so, too.
+    fn fill(&mut self, _: &mut Context<'_>, _: &mut Pipe) -> io::Result<usize> {
+        Ok(0)
+    }
 
     /// Takes the whole queue, to be sent with what others send in this turn; or nothing of it, and `false`.
     ///
@@ -74,6 +81,6 @@ pub trait Link {
     /// take these long before the socket has room again.
     fn in_flight(&self) -> u64;
 
-    /// Whether files in the queue leave without passing through memory of this process (`sendfile`, `splice`).
+    /// Whether files and pipes in the queue leave without passing through memory of this process (`sendfile`, `splice`).
     fn sends_files(&self) -> bool;
 }

@@ -10,6 +10,7 @@ use bytes::Bytes;
 
 #[cfg(unix)]
 use crate::file::{FileError, read_range, read_resident};
+use crate::pipe::Pipe;
 
 /// Bytes that many answers of one worker send at once; counted without atomics.
 pub type SharedBytes = Rc<dyn AsRef<[u8]>>;
@@ -32,6 +33,11 @@ pub enum Segment {
         offset: u64,
         length: u64,
     },
+    /// So much of what the kernel holds.
+    Piped {
+        pipe: Pipe,
+        length: u64,
+    },
 }
 
 /// Content shorter than this is copied behind its head: one stretch of memory costs the kernel less than two.
@@ -50,7 +56,7 @@ pub struct SendQueue {
     /// How much of `written` has left, as long as there are no segments.
     sent: usize,
     segments: VecDeque<Segment>,
-    /// Bytes in `segments`, files included.
+    /// Bytes in `segments`, files and pipes included.
     queued: u64,
 }
 
@@ -73,7 +79,7 @@ impl SendQueue {
         self.segments.is_empty() && self.sent == self.written.len()
     }
 
-    /// Bytes that wait, files included.
+    /// Bytes that wait, files and pipes included.
     #[inline]
     pub fn len(&self) -> u64 {
         self.queued + (self.written.len() - self.named.max(self.sent)) as u64
@@ -109,6 +115,16 @@ impl SendQueue {
             self.name_written();
             self.queued += length;
             self.segments.push_back(Segment::File { file, offset, length });
+        }
+    }
+
+    /// All that is in a pipe.
+    pub fn push_pipe(&mut self, pipe: Pipe) {
+        let length = pipe.held();
+        if length > 0 {
+            self.name_written();
+            self.queued += length;
+            self.segments.push_back(Segment::Piped { pipe, length });
         }
     }
 
@@ -166,7 +182,7 @@ impl SendQueue {
         self.segments.is_empty().then(|| &self.written[self.sent..])
     }
 
-    /// The memory at the front as slices; false as second when a file follows them.
+    /// The memory at the front as slices; true as second when something else follows them.
     pub(crate) fn slices<'q>(&'q mut self, slices: &mut [IoSlice<'q>; MAX_SLICES]) -> (usize, bool) {
         self.name_written();
         let (mut count, queue) = (0, &*self);
@@ -178,21 +194,21 @@ impl SendQueue {
                 Segment::Written { start, end } => &queue.written[*start..*end],
                 Segment::Owned(bytes) => bytes,
                 Segment::Shared { bytes, start, end } => &(**bytes).as_ref()[*start..*end],
-                Segment::File { .. } => return (count, true),
+                Segment::File { .. } | Segment::Piped { .. } => return (count, true),
             });
             count += 1;
         }
         (count, false)
     }
 
-    /// The memory at the front that lies in one piece; `None` where the queue is empty or begins with a file.
+    /// The memory at the front that lies in one piece; `None` where the queue is empty or begins with a file or pipe.
     pub(crate) fn front(&self) -> Option<&[u8]> {
         let bytes = match self.segments.front() {
             None => &self.written[self.sent..],
             Some(Segment::Written { start, end }) => &self.written[*start..*end],
             Some(Segment::Owned(bytes)) => bytes,
             Some(Segment::Shared { bytes, start, end }) => &(**bytes).as_ref()[*start..*end],
-            Some(Segment::File { .. }) => return None,
+            Some(Segment::File { .. } | Segment::Piped { .. }) => return None,
         };
         (!bytes.is_empty()).then_some(bytes)
     }
@@ -223,6 +239,8 @@ impl SendQueue {
                 };
                 *file_budget -= taken as u64;
                 taken
+            } else if let Some(pipe) = self.pipe() {
+                pipe.read(left)?
             } else {
                 break;
             };
@@ -232,7 +250,7 @@ impl SendQueue {
         Ok(filled)
     }
 
-    /// Takes up to `most` bytes off the front, in one piece, for links within links; nothing where a file is in front.
+    /// Takes up to `most` bytes off the front, in one piece, for links within links; nothing where a file or pipe is in front.
     pub fn take(&mut self, most: usize) -> Bytes {
         let taken = match self.segments.front() {
             Some(Segment::Owned(bytes)) => bytes.slice(..bytes.len().min(most)),
@@ -262,6 +280,13 @@ impl SendQueue {
     pub(crate) fn file(&mut self) -> Option<(&File, &mut u64, &mut u64)> {
         match self.segments.front_mut() {
             Some(Segment::File { file, offset, length }) => Some((file, offset, length)),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn pipe(&mut self) -> Option<&mut Pipe> {
+        match self.segments.front_mut() {
+            Some(Segment::Piped { pipe, .. }) => Some(pipe),
             _ => None,
         }
     }
@@ -314,7 +339,7 @@ impl Segment {
         match self {
             Segment::Written { start, end } | Segment::Shared { start, end, .. } => (end - start) as u64,
             Segment::Owned(bytes) => bytes.len() as u64,
-            Segment::File { length, .. } => *length,
+            Segment::File { length, .. } | Segment::Piped { length, .. } => *length,
         }
     }
 
@@ -326,6 +351,7 @@ impl Segment {
                 *offset += bytes;
                 *length -= bytes;
             }
+            Segment::Piped { length, .. } => *length -= bytes,
         }
     }
 }

@@ -8,16 +8,16 @@ use std::io::{self, IoSlice};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 
 #[cfg(unix)]
 use crate::file::read_range;
 use crate::link::{Link, Received};
+use crate::pipe::Pipe;
 use crate::queue::{MAX_SLICES, SendQueue};
 
-/// Bytes of a file read for one step of sending.
-#[cfg(unix)]
-const FILE_STEP: usize = 16 * 1024;
+/// Bytes of a file or pipe read for one step of sending.
+const READ_STEP: usize = 16 * 1024;
 
 /// The side of the pipe that a connection holds.
 pub struct Sim(Rc<RefCell<State>>);
@@ -230,6 +230,19 @@ impl Link for Sim {
         Poll::Ready(Ok(()))
     }
 
+    fn fill(&mut self, _: &mut Context<'_>, pipe: &mut Pipe) -> io::Result<usize> {
+        let mut state = self.0.borrow_mut();
+        let Some(Arrival::Lent(bytes) | Arrival::Held(bytes)) = state.arriving.front_mut() else {
+            return Ok(0);
+        };
+        let moved = pipe.write(bytes)?;
+        bytes.advance(moved);
+        if bytes.is_empty() {
+            state.arriving.pop_front();
+        }
+        Ok(moved)
+    }
+
     fn shut_down(&mut self) -> io::Result<()> {
         self.0.borrow_mut().shut_down = true;
         Ok(())
@@ -257,11 +270,17 @@ fn copy_front(queue: &mut SendQueue, room: usize, out: &mut Vec<u8>) -> io::Resu
     }
     #[cfg(unix)]
     if let Some((file, offset, length)) = queue.file() {
-        let wanted = usize::try_from(*length).unwrap_or(usize::MAX).min(room).min(FILE_STEP);
+        let wanted = usize::try_from(*length).unwrap_or(usize::MAX).min(room).min(READ_STEP);
         let mut bytes = vec![0; wanted];
         read_range(file, *offset, &mut bytes)?;
         out.extend_from_slice(&bytes);
         return Ok(wanted);
+    }
+    if let Some(pipe) = queue.pipe() {
+        let mut bytes = vec![0; room.min(READ_STEP)];
+        let read = pipe.read(&mut bytes)?;
+        out.extend_from_slice(&bytes[..read]);
+        return Ok(read);
     }
     let mut slices = [IoSlice::new(&[]); MAX_SLICES];
     let (count, _) = queue.slices(&mut slices);

@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use std::task::{Context, Poll};
 
 use crate::link::{Link, Received};
+use crate::pipe::Pipe;
 use crate::queue::SendQueue;
 #[cfg(target_os = "linux")]
 use crate::ring::{self, RingStream};
@@ -55,6 +56,14 @@ impl Link for Stream {
             Stream::Tcp(tcp) => tcp.poll_send(context, queue),
             #[cfg(target_os = "linux")]
             Stream::Ring(ring) => ring.poll_send(context, queue),
+        }
+    }
+
+    fn fill(&mut self, context: &mut Context<'_>, pipe: &mut Pipe) -> io::Result<usize> {
+        match self {
+            Stream::Tcp(tcp) => tcp.fill(context, pipe),
+            #[cfg(target_os = "linux")]
+            Stream::Ring(ring) => ring.fill(context, pipe),
         }
     }
 

@@ -11,6 +11,7 @@ use tokio::io::unix::AsyncFd;
 
 use crate::file::sendfile;
 use crate::link::{Link, Received};
+use crate::pipe::Pipe;
 use crate::queue::{MAX_SLICES, SendQueue};
 use crate::socket::{AcceptTrouble, Keepalive, Listener, Peer, accept, accept_trouble, cork, keepalive};
 
@@ -121,6 +122,13 @@ impl Link for Tcp {
         }
     }
 
+    fn fill(&mut self, context: &mut Context<'_>, pipe: &mut Pipe) -> io::Result<usize> {
+        match self.socket.poll_read_ready(context)? {
+            Poll::Ready(readiness) => pipe.fill(readiness.get_inner().as_fd()),
+            Poll::Pending => Ok(0),
+        }
+    }
+
     fn shut_down(&mut self) -> io::Result<()> {
         shut_down(self.socket.get_ref().as_fd())
     }
@@ -223,6 +231,8 @@ fn send_front(socket: BorrowedFd<'_>, queue: &mut SendQueue, file_budget: &mut u
         let sent = sendfile(socket, file, &mut at, (*length).min(*file_budget))?;
         *file_budget -= sent as u64;
         sent
+    } else if let Some(pipe) = queue.pipe() {
+        pipe.drain(socket)?
     } else {
         let mut slices = [IoSlice::new(&[]); MAX_SLICES];
         let (count, more) = queue.slices(&mut slices);

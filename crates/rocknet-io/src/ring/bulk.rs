@@ -13,6 +13,7 @@ use super::Driver;
 use super::buffers::BUFFER;
 use super::place::{End, Receiving};
 use super::state::State;
+use crate::pipe::Pipe;
 
 /// Bytes that came in a turn, or at once, from which on a call costs less than buffers and copies.
 pub(super) const MUCH: usize = 4 * BUFFER;
@@ -52,6 +53,15 @@ impl Bulk {
     /// A call brought so much of what was asked for.
     fn brought(&mut self, got: usize, asked: usize) {
         self.empty = got < asked;
+        self.count(got, asked);
+    }
+
+    /// A call moved so much into a pipe; how much there is beyond nobody knows.
+    fn moved(&mut self, got: usize) {
+        self.count(got, BUFFER);
+    }
+
+    fn count(&mut self, got: usize, asked: usize) {
         if got >= BUFFER.min(asked) {
             self.little = 0;
             return;
@@ -67,6 +77,15 @@ impl Driver {
         if got == asked && got >= MUCH {
             self.with_state(|state| state.places[place].bulk.begin());
         }
+    }
+
+    /// Moves into a pipe what is received in bulk. 0: it is not, or there is nothing; or the end, which receiving tells.
+    pub(super) fn fill(&self, place: usize, pipe: &mut Pipe) -> io::Result<usize> {
+        let moved = self.with_state(|state| state.fill(place, pipe))?;
+        if moved > 0 {
+            self.step(STEPS);
+        }
+        Ok(moved)
     }
 
     /// For a place whose operation has ended, and from which nothing is left to be taken.
@@ -85,6 +104,21 @@ impl Driver {
 }
 
 impl State {
+    fn fill(&mut self, place: usize, pipe: &mut Pipe) -> io::Result<usize> {
+        let known = &mut self.places[place];
+        if !known.has_all_in_its_socket() || known.bulk.empty {
+            return Ok(0);
+        }
+        let filled = self.kernel.fill(known.socket, pipe);
+        match filled {
+            Ok(0) => {}
+            Ok(moved) => known.bulk.moved(moved),
+            // Said once by the kernel, and from now on here.
+            Err(ref error) => known.end = Some(End::Failed(Errno::from_io_error(error).unwrap_or(Errno::IO))),
+        }
+        filled
+    }
+
     fn receive_in_bulk(&mut self, context: &Context<'_>, place: usize, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
         let known = &mut self.places[place];
         if !known.bulk.empty && known.receiving == Receiving::Idle {

@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use super::buffers::GROUP;
 #[cfg(test)]
 use super::simulated::Simulated;
+use crate::pipe::Pipe;
 use crate::tcp;
 
 /// Operations handed over in one system call; more are handed over in between.
@@ -207,6 +208,16 @@ impl Kernel {
             }
             #[cfg(test)]
             Kernel::Simulated(simulated) => simulated.receive_now(socket, buffer),
+        }
+    }
+
+    /// Moves what a socket has into a pipe, as it is received without the ring.
+    pub fn fill(&mut self, socket: RawFd, pipe: &mut Pipe) -> io::Result<usize> {
+        match self {
+            // SAFETY: as in `receive`.
+            Kernel::Ring(_) | Kernel::Closed => pipe.fill(unsafe { BorrowedFd::borrow_raw(socket) }),
+            #[cfg(test)]
+            Kernel::Simulated(simulated) => simulated.fill(socket, pipe),
         }
     }
 

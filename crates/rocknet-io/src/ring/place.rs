@@ -83,6 +83,18 @@ impl Place {
         }
     }
 
+    /// It is received for in bulk, and nothing of what has arrived, or of what was to be sent, is anywhere but in its socket.
+    pub fn has_all_in_its_socket(&self) -> bool {
+        self.bulk.is_on()
+            && self.receiving == Receiving::Idle
+            && self.filled.is_empty()
+            && self.stash.is_empty()
+            && self.end.is_none()
+            && self.letter.is_none()
+            && self.unsent.is_empty()
+            && self.refused.is_none()
+    }
+
     /// Bytes that arrived in this turn and have not been taken.
     pub fn filled_bytes(&self) -> usize {
         self.filled.iter().map(Filled::len).sum()

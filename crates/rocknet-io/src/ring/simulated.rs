@@ -14,6 +14,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
 
 use super::kernel::{Completion, Operation};
+use crate::pipe::Pipe;
 
 /// A die whose throws follow from its seed alone.
 #[derive(Clone, Debug)]
@@ -69,6 +70,8 @@ pub(super) struct Simulated {
     pub broken: bool,
     /// Receives that went past the ring.
     pub calls_past: usize,
+    /// What of that was moved into pipes.
+    pub bytes_piped: usize,
 }
 
 struct Queued {
@@ -118,6 +121,7 @@ impl Simulated {
             lost: Rc::default(),
             broken: false,
             calls_past: 0,
+            bytes_piped: 0,
         }
     }
 
@@ -187,17 +191,7 @@ impl Simulated {
 
     /// What a call brings that goes past the ring.
     pub fn receive_now(&mut self, socket: RawFd, buffer: &mut [u8]) -> Result<usize, Errno> {
-        let receives = |started: &Started| {
-            matches!(started.operation, Operation::Receive(_)) && inode(started.file.as_fd()) == inode(borrow(socket))
-        };
-        assert!(
-            !self.under_way.iter().any(receives),
-            "an operation receives the same bytes"
-        );
-        self.calls_past += 1;
-        if self.die.falls(self.weather.losses) {
-            return Err(Errno::from_raw_os_error(-self.lose(borrow(socket))));
-        }
+        self.go_past(socket)?;
         let fault = self.die.falls(self.weather.faults);
         if fault && self.die.falls(50) {
             return Err([Errno::AGAIN, Errno::INTR][self.die.throw(2)]);
@@ -207,6 +201,32 @@ impl Simulated {
             false => buffer.len(),
         };
         recv(borrow(socket), &mut buffer[..most], RecvFlags::DONTWAIT).map(|(got, _)| got)
+    }
+
+    pub fn fill(&mut self, socket: RawFd, pipe: &mut Pipe) -> io::Result<usize> {
+        self.go_past(socket)?;
+        if self.die.falls(self.weather.faults) {
+            return Ok(0);
+        }
+        let moved = pipe.fill(borrow(socket))?;
+        self.bytes_piped += moved;
+        Ok(moved)
+    }
+
+    /// Before a socket is received from without the ring.
+    fn go_past(&mut self, socket: RawFd) -> Result<(), Errno> {
+        let receives = |started: &Started| {
+            matches!(started.operation, Operation::Receive(_)) && inode(started.file.as_fd()) == inode(borrow(socket))
+        };
+        assert!(
+            !self.under_way.iter().any(receives),
+            "an operation receives the same bytes"
+        );
+        self.calls_past += 1;
+        match self.die.falls(self.weather.losses) {
+            true => Err(Errno::from_raw_os_error(-self.lose(borrow(socket)))),
+            false => Ok(()),
+        }
     }
 
     pub fn next(&mut self) -> Option<Completion> {

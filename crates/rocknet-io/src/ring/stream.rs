@@ -7,6 +7,7 @@ use std::task::{Context, Poll, ready};
 
 use super::Driver;
 use crate::link::{Link, Received};
+use crate::pipe::Pipe;
 use crate::queue::SendQueue;
 use crate::tcp::{self, FILE_TURN, Tcp};
 
@@ -106,6 +107,13 @@ impl Link for RingStream {
             }
             Err(error) => Poll::Ready(Err(error)),
         }
+    }
+
+    fn fill(&mut self, context: &mut Context<'_>, pipe: &mut Pipe) -> io::Result<usize> {
+        if self.driver.has_failed() && self.driver.is_empty(self.place) {
+            return self.without()?.fill(context, pipe);
+        }
+        self.driver.fill(self.place, pipe)
     }
 
     #[inline]

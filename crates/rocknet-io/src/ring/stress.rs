@@ -70,6 +70,7 @@ fn nothing_is_lost_mixed_up_or_left_behind_whatever_the_ring_does() {
             "little happened: {total:?}"
         );
         assert!(total.in_bulk > 100, "little came in bulk: {total:?}");
+        assert!(total.piped > 100_000, "little came by pipes: {total:?}");
         assert_eq!(total.lost > 0, weather.losses > 0, "{total:?}");
         assert_eq!(total.broken > 0, weather.breaks > 0, "{total:?}");
     }
@@ -92,6 +93,7 @@ struct Total {
     broken: usize,
     reads: usize,
     in_bulk: usize,
+    piped: usize,
 }
 
 #[test]
@@ -308,5 +310,6 @@ impl Program {
         );
         total.broken += usize::from(broken);
         total.in_bulk += self.with_simulated(|simulated| simulated.calls_past).unwrap_or(0);
+        total.piped += self.with_simulated(|simulated| simulated.bytes_piped).unwrap_or(0);
     }
 }

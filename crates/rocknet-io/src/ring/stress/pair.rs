@@ -12,7 +12,8 @@ use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll, Wake, Waker, ready};
 
 use super::Total;
-use crate::link::Link;
+use crate::link::{Link, Received};
+use crate::pipe::Pipes;
 use crate::queue::SendQueue;
 use crate::ring::simulated::Die;
 use crate::ring::{Driver, RingStream};
@@ -58,6 +59,7 @@ pub struct Told {
 struct Talker {
     link: RingStream,
     backlog: SendQueue,
+    pipes: Pipes,
     seed: usize,
     told: Rc<RefCell<Told>>,
 }
@@ -73,11 +75,22 @@ impl Talker {
         }
     }
 
-    async fn hear(&mut self, offered: usize) -> io::Result<()> {
+    async fn hear(&mut self, offered: usize, by_pipe: bool) -> io::Result<()> {
         let mut buffer = vec![0; offered];
         poll_fn(|context| {
             ready!(self.poll_backlog(context))?;
-            let received = ready!(self.link.poll_recv(context, &mut buffer))?;
+            let mut pipe = self.pipes.pipe();
+            let moved = match by_pipe {
+                true => self.link.fill(context, &mut pipe)?,
+                false => 0,
+            };
+            let received = if moved == 0 {
+                ready!(self.link.poll_recv(context, &mut buffer))?
+            } else {
+                let mut bytes = vec![0; moved];
+                assert_eq!(pipe.read(&mut bytes)?, moved);
+                Received::Held(bytes.into())
+            };
             let mut told = self.told.borrow_mut();
             assert!(!told.heard_end || received.is_empty(), "bytes after the end");
             let expected = bytes(self.seed + 100, told.heard, received.len());
@@ -126,7 +139,10 @@ impl Talker {
     async fn live(mut self, mut die: Die) -> io::Result<()> {
         for _ in 0..die.throw(14) {
             match die.throw(12) {
-                0..5 => self.hear([1, 100, 4096, 8192, 65_536][die.throw(5)]).await?,
+                0..5 => {
+                    let offered = [1, 100, 4096, 8192, 65_536][die.throw(5)];
+                    self.hear(offered, die.falls(50)).await?;
+                }
                 5..9 => self.say([1, 200, 5000, 8192, 20_000][die.throw(5)], true).await?,
                 9 => self.say(die.throw(40_000), false).await?,
                 10 => {
@@ -149,7 +165,7 @@ impl Talker {
         if die.falls(50) {
             self.link.shut_down()?;
             while !self.told.borrow().heard_end {
-                self.hear(10_000).await?;
+                self.hear(10_000, true).await?;
             }
         }
         self.told.borrow_mut().finished = true;
@@ -187,6 +203,7 @@ impl Pair {
         let talker = Talker {
             link: RingStream::new(Rc::clone(driver), ours.into()),
             backlog: SendQueue::default(),
+            pipes: Pipes::default(),
             seed,
             told: Rc::clone(&told),
         };
