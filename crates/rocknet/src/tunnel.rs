@@ -7,12 +7,14 @@
 
 mod agreement;
 mod ends;
+mod flow;
 mod splice;
 
 use std::io;
 use std::task::{Context, Poll};
 
 use rocknet_io::link::Link;
+use rocknet_io::pipe::Pipes;
 use rocknet_io::queue::SendQueue;
 
 pub use agreement::settle;
@@ -35,4 +37,6 @@ pub struct Scratch<'a> {
     pub input: &'a mut [u8],
     /// To send from: empty, and to be left empty.
     pub queue: &'a mut SendQueue,
+    /// To move through what is much.
+    pub pipes: &'a Pipes,
 }

@@ -9,6 +9,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 use rocknet_config::model::{Events, Limits};
+use rocknet_io::pipe::Pipes;
 use rocknet_io::queue::SendQueue;
 use rocknet_io::runtime::{hear, spawn};
 use rocknet_io::socket::Address;
@@ -58,6 +59,8 @@ pub struct Worker {
     pub buffers: RefCell<Buffers>,
     pub front: RefCell<Front>,
     pub log: RefCell<AccessWriter>,
+    /// What tunnels that carry much move it through.
+    pub pipes: Pipes,
     /// Connections to other servers, kept for the next requests.
     pub upstreams: proxy::Pool,
     view: RefCell<Rc<View>>,
@@ -152,6 +155,7 @@ impl Worker {
                 head: Head::default(),
             }),
             front: RefCell::new(Front::default()),
+            pipes: Pipes::default(),
             upstreams: proxy::Pool::default(),
             view: RefCell::new(Rc::new(view)),
             believes: Cell::new(believes(snapshot)),
@@ -210,6 +214,7 @@ impl Worker {
     pub fn rest(&self) {
         gateway::backend::rest();
         self.upstreams.rest();
+        self.pipes.close();
         self.front.borrow_mut().clear();
     }
 
@@ -224,6 +229,7 @@ impl Worker {
         self.front.borrow_mut().drop_gone();
         gateway::backend::tick();
         self.upstreams.tick(self.clock.uptime_ms());
+        self.pipes.tick();
         let buffers = &mut *self.buffers.borrow_mut();
         buffers.output.shrink(OUTPUT);
         buffers.onward.shrink(INPUT);

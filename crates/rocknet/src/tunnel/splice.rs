@@ -4,6 +4,8 @@
 //! client ──▶ up ──▶ peer          each way: receive, send; what does not leave waits, and nothing more is received
 //! client ◀── down ◀── peer        until it has left. An end is passed on once all before it has left.
 //! ```
+//! Little is copied through the worker's buffer. What is much is moved by the kernel from socket to socket, through a pipe
+//! that the worker lends for as long as something is in it.
 
 use std::io;
 use std::task::{Context, Poll, ready};
@@ -11,11 +13,14 @@ use std::task::{Context, Poll, ready};
 use rocknet_io::link::{Link, Received};
 use rocknet_io::queue::SendQueue;
 
+use super::flow::Flow;
 use super::{Scratch, Tunnel};
 
-/// Pieces moved in one direction before others get their turn: what is received at once is at most 64 KiB, so a tunnel
-/// that is never empty has the worker for half a megabyte.
+/// Pieces received in one direction before others get their turn: at most 64 KiB each, so a tunnel that is never empty has
+/// the worker for half a megabyte.
 const PIECES_PER_TURN: u32 = 8;
+/// The same for pieces that the kernel moves, which are larger: nothing more is asked for behind so much.
+const BYTES_PER_TURN: usize = 512 * 1024;
 
 /// A client joined with a peer.
 pub struct Splice<P> {
@@ -30,6 +35,7 @@ struct Way {
     /// What was received and has not left; there until the link says that it has.
     waiting: Option<Box<SendQueue>>,
     stage: Stage,
+    flow: Flow,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -65,10 +71,14 @@ impl<P: Link> Splice<P> {
 }
 
 impl<P: Link> Tunnel for Splice<P> {
-    fn poll(&mut self, context: &mut Context<'_>, client: &mut dyn Link, scratch: Scratch<'_>) -> Poll<io::Result<()>> {
-        let Scratch { input, queue } = scratch;
-        let up = self.up.pump(context, client, &mut self.peer, input, queue);
-        let down = self.down.pump(context, &mut self.peer, client, input, queue);
+    fn poll(
+        &mut self,
+        context: &mut Context<'_>,
+        client: &mut dyn Link,
+        mut scratch: Scratch<'_>,
+    ) -> Poll<io::Result<()>> {
+        let up = self.up.pump(context, client, &mut self.peer, &mut scratch);
+        let down = self.down.pump(context, &mut self.peer, client, &mut scratch);
         match (up, down) {
             (Poll::Ready(Ok(())), Poll::Ready(Ok(()))) => {
                 client.finish();
@@ -91,9 +101,9 @@ impl Way {
         context: &mut Context<'_>,
         from: &mut dyn Link,
         to: &mut dyn Link,
-        input: &mut [u8],
-        queue: &mut SendQueue,
+        scratch: &mut Scratch<'_>,
     ) -> Poll<io::Result<()>> {
+        let mut brought = 0;
         for _ in 0..PIECES_PER_TURN {
             if let Some(waiting) = &mut self.waiting {
                 ready!(to.poll_send(context, waiting))?;
@@ -108,143 +118,56 @@ impl Way {
                 }
                 Stage::Over => return Poll::Ready(Ok(())),
             }
-            match ready!(from.poll_recv(context, input))? {
-                received if received.is_empty() => {
+            match ready!(self.bring(context, from, to, scratch))? {
+                0 => {
                     self.stage = Stage::Ending;
                     continue;
                 }
-                Received::Lent(bytes) => queue.buffer().extend_from_slice(bytes),
-                Received::Held(bytes) => queue.push_owned(bytes),
+                size => brought += size,
             }
-            match to.poll_send(context, queue) {
+            match to.poll_send(context, scratch.queue) {
                 Poll::Ready(sent) => {
-                    queue.clear();
+                    scratch.queue.clear();
                     sent?;
                 }
-                Poll::Pending => self.waiting = Some(Box::new(queue.take_rest())),
+                Poll::Pending => self.waiting = Some(Box::new(scratch.queue.take_rest())),
+            }
+            if brought >= BYTES_PER_TURN {
+                break;
             }
         }
         context.waker().wake_by_ref();
         Poll::Pending
     }
+
+    /// Puts what the source has into the queue, and tells how much that is. 0: it has ended.
+    fn bring(
+        &mut self,
+        context: &mut Context<'_>,
+        from: &mut dyn Link,
+        to: &dyn Link,
+        scratch: &mut Scratch<'_>,
+    ) -> Poll<io::Result<usize>> {
+        let Scratch { input, queue, pipes } = scratch;
+        if self.flow.is_much() && from.sends_files() && to.sends_files() {
+            let mut pipe = pipes.pipe();
+            let moved = from.fill(context, &mut pipe)?;
+            if moved > 0 {
+                self.flow.moved(moved);
+                queue.push_pipe(pipe);
+                return Poll::Ready(Ok(moved));
+            }
+        }
+        let received = ready!(from.poll_recv(context, input))?;
+        let size = received.len();
+        self.flow.received(size);
+        match received {
+            Received::Lent(bytes) => queue.buffer().extend_from_slice(bytes),
+            Received::Held(bytes) => queue.push_owned(bytes),
+        }
+        Poll::Ready(Ok(size))
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::task::Waker;
-
-    use rocknet_io::sim::{self, Peer, Sim};
-
-    use super::*;
-
-    struct Joined {
-        splice: Splice<Sim>,
-        link: Sim,
-        client: Peer,
-        peer: Peer,
-    }
-
-    impl Joined {
-        fn new(early: &[u8]) -> Joined {
-            let (link, client) = sim::pipe();
-            let (upstream, peer) = sim::pipe();
-            Joined {
-                splice: Splice::new(upstream, early.to_vec()),
-                link,
-                client,
-                peer,
-            }
-        }
-
-        /// So many turns.
-        fn turn(&mut self, turns: usize) -> Poll<io::Result<()>> {
-            let (mut input, mut queue) = (vec![0; 1024], SendQueue::default());
-            let mut context = Context::from_waker(Waker::noop());
-            let mut polled = Poll::Pending;
-            for _ in 0..turns {
-                let scratch = Scratch {
-                    input: &mut input,
-                    queue: &mut queue,
-                };
-                polled = self.splice.poll(&mut context, &mut self.link, scratch);
-                assert!(queue.is_empty(), "something stayed in the worker's queue");
-                if polled.is_ready() {
-                    break;
-                }
-            }
-            polled
-        }
-    }
-
-    #[test]
-    fn both_ways_flow_and_each_ends_for_itself() {
-        let mut both = Joined::new(b"early ");
-        both.client.say(b"hello").pause().say(b" there");
-        both.peer.say(b"welcome");
-        assert!(both.turn(3).is_pending());
-        assert_eq!(*both.peer.heard(), *b"hello there");
-        assert_eq!(*both.client.heard(), *b"early welcome");
-        both.client.end();
-        assert!(both.turn(2).is_pending());
-        assert!(both.peer.is_shut_down() && !both.client.is_shut_down());
-        both.peer.say(b", and good-bye").end();
-        assert!(matches!(both.turn(2), Poll::Ready(Ok(()))));
-        assert!(both.client.is_shut_down());
-        assert_eq!(*both.client.heard(), *b"early welcome, and good-bye");
-        assert!(!both.client.is_reset() && !both.peer.is_reset());
-    }
-
-    #[test]
-    fn who_does_not_take_is_not_read_for() {
-        let mut both = Joined::new(b"");
-        both.peer.take(10);
-        for _ in 0..100 {
-            both.client.say(&[b'x'; 1000]);
-        }
-        both.peer.say(b"the other way goes on");
-        assert!(both.turn(50).is_pending());
-        assert_eq!(both.peer.heard().len(), 10);
-        assert_eq!(
-            both.client.unreceived(),
-            99 * 1000,
-            "more was read than waits to be taken"
-        );
-        assert_eq!(*both.client.heard(), *b"the other way goes on");
-        both.client.end();
-        both.peer.take_all().step(7);
-        assert!(both.turn(20_000).is_pending());
-        assert_eq!(both.peer.heard().len(), 100 * 1000);
-        assert!(both.peer.is_shut_down());
-    }
-
-    #[test]
-    fn what_breaks_off_is_cut_on_the_other_side() {
-        for breaks in [0, 1, 2, 3] {
-            let mut both = Joined::new(b"");
-            let kind = io::ErrorKind::ConnectionReset;
-            match breaks {
-                0 => drop(both.client.fail(kind)),
-                1 => drop(both.client.refuse(kind)),
-                2 => drop(both.peer.fail(kind)),
-                _ => drop(both.peer.refuse(kind)),
-            };
-            both.client.say(b"x");
-            both.peer.say(b"y");
-            let Poll::Ready(Err(error)) = both.turn(3) else {
-                panic!("{breaks}: goes on");
-            };
-            assert_eq!(error.kind(), kind);
-            assert!(both.peer.is_reset(), "{breaks}");
-        }
-    }
-
-    #[test]
-    fn a_flood_lets_others_have_their_turn() {
-        let mut both = Joined::new(b"");
-        for _ in 0..100 {
-            both.client.say(&[b'x'; 1000]);
-        }
-        assert!(both.turn(1).is_pending());
-        assert_eq!(both.peer.heard().len(), 1000 * PIECES_PER_TURN as usize);
-    }
-}
+mod tests;

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use rocknet_io::link::{Link, Received};
+use rocknet_io::pipe::Pipe;
 use rocknet_io::queue::SendQueue;
 use rocknet_io::wheel::{Deadline, Wheel};
 
@@ -76,6 +77,10 @@ impl<L: Link> Link for Watched<L> {
             true => Poll::Ready(Err(ErrorKind::TimedOut.into())),
             false => Poll::Pending,
         }
+    }
+
+    fn fill(&mut self, context: &mut Context<'_>, pipe: &mut Pipe) -> io::Result<usize> {
+        self.link.fill(context, pipe)
     }
 
     fn send_together(&mut self, queue: &mut SendQueue) -> bool {

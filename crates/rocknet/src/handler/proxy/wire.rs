@@ -4,6 +4,7 @@ use std::io;
 use std::task::{Context, Poll};
 
 use rocknet_io::link::{Link, Received};
+use rocknet_io::pipe::Pipe;
 use rocknet_io::queue::SendQueue;
 use rocknet_io::stream::Stream;
 use rocknet_io::tls::{Opened, Tls};
@@ -27,6 +28,13 @@ impl Link for Wire {
         match self {
             Wire::Plain(stream) => stream.poll_send(context, queue),
             Wire::Secure(tls) => tls.poll_send(context, queue),
+        }
+    }
+
+    fn fill(&mut self, context: &mut Context<'_>, pipe: &mut Pipe) -> io::Result<usize> {
+        match self {
+            Wire::Plain(stream) => stream.fill(context, pipe),
+            Wire::Secure(tls) => tls.fill(context, pipe),
         }
     }
 

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use rocknet_io::link::{Link, Received};
+use rocknet_io::pipe::Pipe;
 use rocknet_io::queue::SendQueue;
 use rocknet_proto::h1::{self, Length};
 use rocknet_proto::status::Status;
@@ -100,7 +101,11 @@ impl<L: Link> Connection<L> {
             ends,
             sent,
         };
-        let scratch = Scratch { input, queue: onward };
+        let scratch = Scratch {
+            input,
+            queue: onward,
+            pipes: &worker.pipes,
+        };
         match catch_unwind(AssertUnwindSafe(|| tunnel.poll(context, &mut client, scratch))) {
             Ok(Poll::Pending) => {
                 self.deadlines
@@ -184,6 +189,15 @@ impl<L: Link> Link for Client<'_, L> {
             Poll::Ready(_) => self.deadlines.flow_on(moved),
         }
         polled
+    }
+
+    fn fill(&mut self, context: &mut Context<'_>, pipe: &mut Pipe) -> io::Result<usize> {
+        if !self.early.is_empty() {
+            return Ok(0);
+        }
+        let moved = self.link.fill(context, pipe)?;
+        self.deadlines.moved_in_tunnel(moved as u64);
+        Ok(moved)
     }
 
     fn shut_down(&mut self) -> io::Result<()> {

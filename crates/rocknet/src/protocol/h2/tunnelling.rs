@@ -113,7 +113,11 @@ impl<L: Link> Connection<L> {
             ends,
             room,
         };
-        let scratch = Scratch { input, queue: onward };
+        let scratch = Scratch {
+            input,
+            queue: onward,
+            pipes: &worker.pipes,
+        };
         let failed = match catch_unwind(AssertUnwindSafe(|| tunnel.poll(context, &mut client, scratch))) {
             Ok(Poll::Pending) => {
                 deadlines.enter_tunnel(ends.is_half(), worker.is_stopping(), &view.ticks);

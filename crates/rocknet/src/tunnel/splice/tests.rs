@@ -1,0 +1,127 @@
+//! Two links in memory, joined.
+
+mod piped;
+
+use std::task::Waker;
+
+use rocknet_io::pipe::Pipes;
+use rocknet_io::sim::{self, Peer, Sim};
+
+use super::*;
+
+struct Joined {
+    splice: Splice<Sim>,
+    link: Sim,
+    client: Peer,
+    peer: Peer,
+    pipes: Pipes,
+    /// Bytes that are received at once.
+    input: usize,
+}
+
+impl Joined {
+    fn new(early: &[u8]) -> Joined {
+        let (link, client) = sim::pipe();
+        let (upstream, peer) = sim::pipe();
+        Joined {
+            splice: Splice::new(upstream, early.to_vec()),
+            link,
+            client,
+            peer,
+            pipes: Pipes::default(),
+            input: 1024,
+        }
+    }
+
+    /// So many turns.
+    fn turn(&mut self, turns: usize) -> Poll<io::Result<()>> {
+        let (mut input, mut queue) = (vec![0; self.input], SendQueue::default());
+        let mut context = Context::from_waker(Waker::noop());
+        let mut polled = Poll::Pending;
+        for _ in 0..turns {
+            let scratch = Scratch {
+                input: &mut input,
+                queue: &mut queue,
+                pipes: &self.pipes,
+            };
+            polled = self.splice.poll(&mut context, &mut self.link, scratch);
+            assert!(queue.is_empty(), "something stayed in the worker's queue");
+            if polled.is_ready() {
+                break;
+            }
+        }
+        polled
+    }
+}
+
+#[test]
+fn both_ways_flow_and_each_ends_for_itself() {
+    let mut both = Joined::new(b"early ");
+    both.client.say(b"hello").pause().say(b" there");
+    both.peer.say(b"welcome");
+    assert!(both.turn(3).is_pending());
+    assert_eq!(*both.peer.heard(), *b"hello there");
+    assert_eq!(*both.client.heard(), *b"early welcome");
+    both.client.end();
+    assert!(both.turn(2).is_pending());
+    assert!(both.peer.is_shut_down() && !both.client.is_shut_down());
+    both.peer.say(b", and good-bye").end();
+    assert!(matches!(both.turn(2), Poll::Ready(Ok(()))));
+    assert!(both.client.is_shut_down());
+    assert_eq!(*both.client.heard(), *b"early welcome, and good-bye");
+    assert!(!both.client.is_reset() && !both.peer.is_reset());
+}
+
+#[test]
+fn who_does_not_take_is_not_read_for() {
+    let mut both = Joined::new(b"");
+    both.peer.take(10);
+    for _ in 0..100 {
+        both.client.say(&[b'x'; 1000]);
+    }
+    both.peer.say(b"the other way goes on");
+    assert!(both.turn(50).is_pending());
+    assert_eq!(both.peer.heard().len(), 10);
+    assert_eq!(
+        both.client.unreceived(),
+        99 * 1000,
+        "more was read than waits to be taken"
+    );
+    assert_eq!(*both.client.heard(), *b"the other way goes on");
+    both.client.end();
+    both.peer.take_all().step(7);
+    assert!(both.turn(20_000).is_pending());
+    assert_eq!(both.peer.heard().len(), 100 * 1000);
+    assert!(both.peer.is_shut_down());
+}
+
+#[test]
+fn what_breaks_off_is_cut_on_the_other_side() {
+    for breaks in [0, 1, 2, 3] {
+        let mut both = Joined::new(b"");
+        let kind = io::ErrorKind::ConnectionReset;
+        match breaks {
+            0 => drop(both.client.fail(kind)),
+            1 => drop(both.client.refuse(kind)),
+            2 => drop(both.peer.fail(kind)),
+            _ => drop(both.peer.refuse(kind)),
+        };
+        both.client.say(b"x");
+        both.peer.say(b"y");
+        let Poll::Ready(Err(error)) = both.turn(3) else {
+            panic!("{breaks}: goes on");
+        };
+        assert_eq!(error.kind(), kind);
+        assert!(both.peer.is_reset(), "{breaks}");
+    }
+}
+
+#[test]
+fn a_flood_lets_others_have_their_turn() {
+    let mut both = Joined::new(b"");
+    for _ in 0..100 {
+        both.client.say(&[b'x'; 1000]);
+    }
+    assert!(both.turn(1).is_pending());
+    assert_eq!(both.peer.heard().len(), 1000 * PIECES_PER_TURN as usize);
+}
