@@ -1,0 +1,379 @@
+//! Tunnels that carry much through the built program: the kernel moves it through pipes, and nothing is lost in them,
+//! whoever stops, leaves or breaks off.
+
+mod child;
+
+use std::fs;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use aws_lc_rs::digest::{Context, SHA256};
+use child::{DEADLINE, Server, Setup};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::sockopt;
+
+/// Each way. Far more than all buffers on the way hold.
+const AMOUNT: usize = 64 << 20;
+/// What is written over and over; of a length that no buffer has.
+const BLOCK: usize = 1_000_003;
+/// What the kernel holds of a connection of ours, so that a side that does not take is soon felt.
+const ROOM: usize = 64 * 1024;
+/// So often pipes are closed that nobody uses.
+const TICK: Duration = Duration::from_millis(20);
+
+fn backends() -> Vec<&'static str> {
+    match rocknet_io::runtime::ring_trouble() {
+        None => vec!["epoll", "io_uring"],
+        Some(trouble) => {
+            println!("io_uring is not tested: {trouble}");
+            vec!["epoll"]
+        }
+    }
+}
+
+/// Bytes whose place can be told from them.
+fn block() -> Vec<u8> {
+    let mut state = 1_u32;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 17;
+        state ^= state << 5;
+        state as u8
+    };
+    (0..BLOCK).map(|_| next()).collect()
+}
+
+/// A client, the server behind, and a tunnel between them.
+struct Joined {
+    server: Server,
+    client: TcpStream,
+    peer: TcpStream,
+    /// Pipes that the server has for something else.
+    before: usize,
+}
+
+impl Joined {
+    fn new(backend: &str, limits: &str) -> Joined {
+        Joined::under(&["env", &format!("ROCKNET_BACKEND={backend}")], limits)
+    }
+
+    fn under(command: &[&str], limits: &str) -> Joined {
+        let behind = TcpListener::bind("127.0.0.1:0").expect("a port to listen at");
+        let port = behind.local_addr().expect("its address").port();
+        let server = Setup::new()
+            .tables(&format!(
+                "events = {{ wait = \"{}ms\" }}\n[limits]\n{limits}",
+                TICK.as_millis()
+            ))
+            .keys(&format!("proxy = \"http://127.0.0.1:{port}\""))
+            .under(command)
+            .start();
+        let before = pipes(&server);
+        let mut client = TcpStream::connect(server.address()).expect("a connection");
+        sockopt::set_socket_recv_buffer_size(&client, ROOM).expect("an option");
+        client
+            .write_all(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: much\r\n\r\n")
+            .expect("sent");
+        let mut polled = [PollFd::new(&behind, PollFlags::IN)];
+        let timeout = Timespec {
+            tv_sec: DEADLINE.as_secs() as i64,
+            tv_nsec: 0,
+        };
+        assert_eq!(
+            poll(&mut polled, Some(&timeout)),
+            Ok(1),
+            "the server behind is not asked"
+        );
+        let (mut peer, _) = behind.accept().expect("a connection");
+        for socket in [&client, &peer] {
+            socket.set_read_timeout(Some(DEADLINE)).expect("an option");
+            socket.set_write_timeout(Some(DEADLINE)).expect("an option");
+            sockopt::set_socket_send_buffer_size(socket, ROOM).expect("an option");
+        }
+        head(&mut peer);
+        peer.write_all(b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: much\r\n\r\n")
+            .expect("sent");
+        assert!(head(&mut client).starts_with("HTTP/1.1 101 "));
+        Joined {
+            server,
+            client,
+            peer,
+            before,
+        }
+    }
+
+    /// The peer floods a client that takes nothing, until nothing more fits anywhere. Tells how much that was; some of it
+    /// is in a pipe.
+    fn stick(&self) -> usize {
+        let block = block();
+        self.peer
+            .set_write_timeout(Some(Duration::from_millis(200)))
+            .expect("an option");
+        let mut written = 0;
+        while let Ok(more) = (&self.peer).write(&block[written % BLOCK..]) {
+            written += more;
+            assert!(written < AMOUNT, "all of it went somewhere");
+        }
+        self.peer.set_write_timeout(Some(DEADLINE)).expect("an option");
+        // Long enough that one which nobody uses would have been closed.
+        let start = Instant::now();
+        while start.elapsed() < 10 * TICK {
+            assert_eq!(pipes(&self.server), self.before + 1, "{written} bytes, and no pipe");
+        }
+        written
+    }
+}
+
+fn wait_for_pipes(server: &Server, count: usize) {
+    let start = Instant::now();
+    while pipes(server) != count {
+        assert!(start.elapsed() < DEADLINE, "pipes are left");
+        thread::yield_now();
+    }
+}
+
+/// How many pipes the server has both ends of.
+fn pipes(server: &Server) -> usize {
+    let folder = format!("/proc/{}/fd", server.pid().as_raw_nonzero());
+    let all = fs::read_dir(folder).expect("its descriptors").flatten();
+    let names = all.filter_map(|entry| fs::read_link(entry.path()).ok());
+    let mut pipes: Vec<_> = names
+        .filter(|name| name.to_string_lossy().starts_with("pipe:"))
+        .collect();
+    pipes.sort();
+    pipes.windows(2).filter(|two| two[0] == two[1]).count()
+}
+
+fn head(stream: &mut TcpStream) -> String {
+    let (mut head, mut byte) = (Vec::new(), [0]);
+    while !head.ends_with(b"\r\n\r\n") {
+        stream.read_exact(&mut byte).expect("a head");
+        head.push(byte[0]);
+    }
+    String::from_utf8(head).expect("text")
+}
+
+/// Writes so much, and ends.
+fn say(mut stream: &TcpStream, amount: usize) {
+    let (block, mut left) = (block(), amount);
+    while left > 0 {
+        let now = left.min(BLOCK);
+        stream.write_all(&block[..now]).expect("written");
+        left -= now;
+    }
+    stream.shutdown(Shutdown::Write).expect("an end");
+}
+
+/// Reads to the end: how much there was, its hash, and how it ended.
+fn hear(mut stream: &TcpStream) -> (usize, Vec<u8>, io::Result<()>) {
+    let (mut hash, mut room, mut all) = (Context::new(&SHA256), vec![0; 100_000], 0);
+    let end = loop {
+        match stream.read(&mut room) {
+            Ok(0) => break Ok(()),
+            Ok(got) => {
+                hash.update(&room[..got]);
+                all += got;
+            }
+            Err(error) => break Err(error),
+        }
+    };
+    (all, hash.finish().as_ref().to_vec(), end)
+}
+
+/// The hash of so much of what is said.
+fn hash_of(amount: usize) -> Vec<u8> {
+    let (block, mut hash, mut left) = (block(), Context::new(&SHA256), amount);
+    while left > 0 {
+        let now = left.min(BLOCK);
+        hash.update(&block[..now]);
+        left -= now;
+    }
+    hash.finish().as_ref().to_vec()
+}
+
+/// Both sides say as much as that at the same time, and hear the other.
+fn exchange(joined: &Joined, up: usize, down: usize) {
+    let (client, peer) = (&joined.client, &joined.peer);
+    thread::scope(|scope| {
+        scope.spawn(|| say(client, up));
+        scope.spawn(|| say(peer, down));
+        for (stream, amount) in [(client, down), (peer, up)] {
+            scope.spawn(move || {
+                let (heard, hash, end) = hear(stream);
+                assert!(end.is_ok(), "cut after {heard} bytes: {end:?}");
+                assert_eq!(heard, amount);
+                assert!(hash == hash_of(amount), "changed on its way");
+            });
+        }
+    });
+}
+
+/// Bytes that splice(2) moved, by strace's account: in and out.
+fn spliced(account: &str) -> usize {
+    let calls = account.lines().filter(|line| line.contains("splice"));
+    let results = calls.filter_map(|line| line.rsplit_once(" = ")?.1.split(' ').next()?.parse::<usize>().ok());
+    results.sum()
+}
+
+/// What became of 64 MiB each way while strace watches splice(2), or makes a call fail: what it moved.
+fn watched(backend: &str, fault: Option<&str>) -> usize {
+    let folder = tempfile::tempdir().expect("a folder");
+    let account = folder.path().join("calls.txt");
+    let (name, variable) = (account.display().to_string(), format!("ROCKNET_BACKEND={backend}"));
+    let traced = "trace=splice,pipe2";
+    let mut command = vec!["strace", "-f", "-qq", "-o", &name, "-E", &variable, "-e", traced];
+    let inject = fault.map(|fault| format!("inject={fault}"));
+    if let Some(inject) = &inject {
+        command.extend(["-e", inject]);
+    }
+    let joined = Joined::under(&command, "");
+    exchange(&joined, AMOUNT, AMOUNT);
+    let Joined { server, .. } = joined;
+    let (_folder, status, errors) = server.end();
+    assert!(status.success() && !errors.contains("panic"), "{status}: {errors}");
+    let moved = spliced(&fs::read_to_string(&account).expect("strace's account"));
+    println!("{backend}, {fault:?}: {moved} bytes moved");
+    moved
+}
+
+#[test]
+fn the_kernel_moves_what_is_much() {
+    for backend in backends() {
+        let moved = watched(backend, None);
+        // Into a pipe and out of it; the first pieces, and some of what comes unevenly, are copied.
+        assert!(moved > 2 * (2 * AMOUNT) * 8 / 10, "{backend}: {moved} bytes");
+        assert!(moved <= 2 * (2 * AMOUNT), "{backend}: {moved} bytes");
+    }
+}
+
+#[test]
+fn calls_that_fail_make_copies_of_it() {
+    for (fault, is_moved) in [
+        ("pipe2:error=EMFILE", false),
+        ("splice:error=EINVAL", false),
+        ("splice:error=EINTR:when=2+3", true),
+    ] {
+        for backend in backends() {
+            let moved = watched(backend, Some(fault));
+            assert_eq!(moved > 0, is_moved, "{fault} by {backend}: {moved} bytes");
+        }
+    }
+}
+
+#[test]
+fn no_pipe_is_held_when_nothing_flows() {
+    for backend in backends() {
+        let joined = Joined::new(backend, "");
+        let (mut client, mut peer) = (&joined.client, &joined.peer);
+        let mut room = vec![0; BLOCK];
+        for _ in 0..3 {
+            thread::scope(|scope| {
+                let block = block();
+                let saying = scope.spawn(move || (0..20).try_for_each(|_| peer.write_all(&block)));
+                for _ in 0..20 {
+                    client.read_exact(&mut room).expect("bytes in time");
+                }
+                saying.join().expect("a writer").expect("written");
+            });
+            wait_for_pipes(&joined.server, joined.before);
+            // Messages in between need none.
+            for number in 0..100_u32 {
+                peer.write_all(&number.to_be_bytes()).expect("written");
+                client.read_exact(&mut room[..4]).expect("bytes in time");
+                assert_eq!(room[..4], number.to_be_bytes());
+            }
+        }
+        exchange(&joined, 10, BLOCK);
+        wait_for_pipes(&joined.server, joined.before);
+    }
+}
+
+#[test]
+fn an_end_comes_behind_what_is_in_a_pipe() {
+    for backend in backends() {
+        let joined = Joined::new(backend, "");
+        let written = joined.stick();
+        joined.peer.shutdown(Shutdown::Write).expect("an end");
+        // The other way goes on meanwhile.
+        let mut word = [0; 4];
+        (&joined.client).write_all(b"word").expect("written");
+        (&joined.peer).read_exact(&mut word).expect("bytes in time");
+        let (heard, hash, end) = hear(&joined.client);
+        assert!(end.is_ok(), "{backend}: cut after {heard} of {written} bytes: {end:?}");
+        assert_eq!(heard, written, "{backend}");
+        assert!(hash == hash_of(written), "{backend}: changed on its way");
+        wait_for_pipes(&joined.server, joined.before);
+        say(&joined.client, 3 * BLOCK);
+        let (heard, hash, end) = hear(&joined.peer);
+        assert!(end.is_ok() && heard == 3 * BLOCK && hash == hash_of(heard), "{backend}");
+    }
+}
+
+#[test]
+fn who_takes_nothing_is_given_up_with_what_is_in_a_pipe() {
+    for backend in backends() {
+        // Longer than it takes to fill everything.
+        let joined = Joined::new(backend, "send_stall = \"2s\"");
+        let before = joined.server.memory();
+        joined.stick();
+        let grown = joined.server.memory().saturating_sub(before);
+        assert!(grown < 1024, "{backend}: {grown} KiB for what is not taken");
+        // The peer hears of it.
+        let end = (&joined.peer).read(&mut [0]);
+        let end = end.map_err(|error| error.kind());
+        assert!(
+            matches!(end, Ok(0) | Err(ErrorKind::ConnectionReset)),
+            "{backend}: no end: {end:?}"
+        );
+        wait_for_pipes(&joined.server, joined.before);
+    }
+}
+
+#[test]
+fn who_breaks_off_takes_the_other_with_it() {
+    let breaks_off = |stream: TcpStream| {
+        sockopt::set_socket_linger(&stream, Some(Duration::ZERO)).expect("an option");
+    };
+    for backend in backends() {
+        // The one that does not take.
+        let joined = Joined::new(backend, "");
+        joined.stick();
+        let Joined {
+            server,
+            client,
+            mut peer,
+            before,
+        } = joined;
+        breaks_off(client);
+        wait_for_pipes(&server, before);
+        let end = peer.read(&mut [0]).map_err(|error| error.kind());
+        assert!(
+            matches!(end, Ok(0) | Err(ErrorKind::ConnectionReset)),
+            "{backend}: no end: {end:?}"
+        );
+        // The one that has said it: what arrives is what was said, and is not taken for all.
+        let joined = Joined::new(backend, "");
+        let written = joined.stick();
+        let Joined {
+            server,
+            client,
+            peer,
+            before,
+        } = joined;
+        breaks_off(peer);
+        let (heard, hash, end) = hear(&client);
+        let kind = end.map_err(|error| error.kind());
+        assert_eq!(
+            kind,
+            Err(ErrorKind::ConnectionReset),
+            "{backend}: {heard} of {written} bytes"
+        );
+        assert!(
+            heard <= written && hash == hash_of(heard),
+            "{backend}: changed on its way"
+        );
+        wait_for_pipes(&server, before);
+    }
+}
