@@ -1,19 +1,17 @@
 //! How much flows in one direction of a tunnel: whether copying it or leaving it to the kernel costs less.
 
-/// So much at once is much.
-const MUCH: usize = 32 * 1024;
-/// How often in a row, before it is taken for a stream: a message is not worth a pipe.
-const MUCH_IN_A_ROW: u8 = 4;
-/// Less than this at once costs less when it is copied.
-const LITTLE: usize = 16 * 1024;
-/// How often in a row, before the stream is taken to be over: its end, and what is left when it comes unevenly, come alone.
-const LITTLE_IN_A_ROW: u8 = 8;
+/// Pieces that are looked at together: a message is not worth a pipe, and ends of messages come alone.
+const PIECES: u8 = 8;
+/// So much in them is a stream. What costs the same either way is some 20 KiB at once.
+const MUCH: usize = PIECES as usize * 24 * 1024;
+/// With less than this the stream is over; far enough from the other that nothing goes to and fro.
+const LITTLE: usize = PIECES as usize * 8 * 1024;
 
 #[derive(Debug, Default)]
 pub struct Flow {
     is_much: bool,
-    /// Pieces in a row that speak for the other way.
-    against: u8,
+    pieces: u8,
+    bytes: usize,
 }
 
 impl Flow {
@@ -21,26 +19,24 @@ impl Flow {
         self.is_much
     }
 
-    /// So much was received and copied. Where there is much that speaks against it: there was nothing to be moved.
+    /// So much was received and copied. Where there is much that counts for nothing: it could not be moved.
     pub fn received(&mut self, size: usize) {
-        if self.is_much {
-            self.moved(0);
-        } else {
-            self.count(size >= MUCH, MUCH_IN_A_ROW);
-        }
+        self.count(if self.is_much { 0 } else { size });
     }
 
     /// So much was moved by the kernel.
     pub fn moved(&mut self, size: usize) {
-        self.count(size < LITTLE, LITTLE_IN_A_ROW);
+        self.count(size);
     }
 
-    fn count(&mut self, is_against: bool, enough: u8) {
-        self.against = if is_against { self.against + 1 } else { 0 };
-        if self.against == enough {
+    fn count(&mut self, size: usize) {
+        self.pieces += 1;
+        self.bytes += size;
+        if self.pieces == PIECES {
+            let enough = if self.is_much { LITTLE } else { MUCH };
             *self = Flow {
-                is_much: !self.is_much,
-                against: 0,
+                is_much: self.bytes >= enough,
+                ..Flow::default()
             };
         }
     }
@@ -50,36 +46,33 @@ impl Flow {
 mod tests {
     use super::*;
 
+    const SOME: usize = MUCH / PIECES as usize;
+    const FEW: usize = LITTLE / PIECES as usize;
+
+    fn times(mut act: impl FnMut()) {
+        (0..PIECES).for_each(|_| act());
+    }
+
     #[test]
     fn only_a_stream_is_much_until_little_comes_again_and_again() {
         let mut flow = Flow::default();
         for _ in 0..3 {
-            for _ in 0..3 {
-                for _ in 1..MUCH_IN_A_ROW {
-                    flow.received(MUCH);
-                    assert!(!flow.is_much());
-                }
-                flow.received(MUCH - 1);
-            }
-            for _ in 0..MUCH_IN_A_ROW {
-                assert!(!flow.is_much());
-                flow.received(MUCH);
-            }
-            for _ in 0..3 {
-                for _ in 1..LITTLE_IN_A_ROW {
-                    flow.moved(LITTLE - 1);
-                }
-                flow.moved(LITTLE);
-                assert!(flow.is_much());
-            }
-            for number in 0..LITTLE_IN_A_ROW {
-                assert!(flow.is_much());
-                match number % 2 {
-                    0 => flow.moved(LITTLE - 1),
-                    _ => flow.received(MUCH),
-                }
-            }
+            times(|| flow.received(SOME - 1));
             assert!(!flow.is_much());
+            // The end of each message by itself.
+            for at in 0..PIECES {
+                assert!(!flow.is_much());
+                flow.received(if at % 2 == 0 { 2 * SOME } else { 1 });
+            }
+            assert!(flow.is_much());
+            times(|| flow.moved(FEW));
+            assert!(flow.is_much());
+            times(|| flow.moved(FEW - 1));
+            assert!(!flow.is_much());
+            times(|| flow.received(SOME));
+            assert!(flow.is_much());
+            times(|| flow.received(SOME));
+            assert!(!flow.is_much(), "a socket that cannot do it is asked again and again");
         }
     }
 }
