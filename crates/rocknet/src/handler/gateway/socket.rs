@@ -1,6 +1,7 @@
 //! A connection to an application server, over a socket file or TCP.
 
 use std::io::{self, ErrorKind, Read};
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::thread::{self, ThreadId};
@@ -8,8 +9,16 @@ use std::thread::{self, ThreadId};
 use rocknet_config::model::Host;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
 
 use crate::handler::cgi::Program;
+
+/// Names that are looked up at once, for all workers. Each takes a thread for as long as the system asks about, which may be
+/// half a minute, and nothing cuts that short for a request that has been given up.
+const LOOKUPS: usize = 16;
+
+static PLACES: Semaphore = Semaphore::const_new(LOOKUPS);
 
 pub enum Socket {
     Unix(UnixStream),
@@ -30,7 +39,7 @@ impl Socket {
         let stream = match host {
             Host::Unix(path) => return UnixStream::connect(path).await.map(Socket::Unix),
             Host::Address(ip, port) => TcpStream::connect((*ip, *port)).await?,
-            Host::Name(name, port) => TcpStream::connect((name.as_str(), *port)).await?,
+            Host::Name(name, port) => TcpStream::connect(&look_up(name, *port).await?[..]).await?,
         };
         // A request is written whole, and its end is not to wait for the other side.
         stream.set_nodelay(true)?;
@@ -96,6 +105,17 @@ impl Socket {
     }
 }
 
+async fn look_up(name: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+    let place = PLACES.acquire().await.map_err(io::Error::other)?;
+    let name = name.to_owned();
+    let found = spawn_blocking(move || {
+        // Taken along: whoever leaves does not end this.
+        let _place = place;
+        (name.as_str(), port).to_socket_addrs().map(Iterator::collect)
+    });
+    found.await.map_err(io::Error::other)?
+}
+
 impl Idle {
     /// On the worker's own loop; `None` where the other side has closed it meanwhile, or said what nobody asked.
     pub fn wake(self) -> Option<Socket> {
@@ -128,4 +148,35 @@ impl Idle {
 /// Nothing has come, and the connection has not ended.
 fn is_quiet(read: io::Result<usize>) -> bool {
     read.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::net::TcpListener;
+    use std::pin::pin;
+
+    use rocknet_io::runtime::Runtime;
+
+    use super::*;
+
+    #[test]
+    fn so_many_names_are_looked_up_at_once() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port to listen at");
+        let port = listener.local_addr().expect("its address").port();
+        let host = Host::Name("localhost".to_owned(), port);
+        Runtime::new(16).expect("a runtime").block_on(async {
+            let all = PLACES.acquire_many(LOOKUPS as u32).await.expect("places");
+            let mut connect = pin!(Socket::connect(&host));
+            poll_fn(|context| {
+                assert!(connect.as_mut().poll(context).is_pending());
+                Poll::Ready(())
+            })
+            .await;
+            assert_eq!(PLACES.available_permits(), 0);
+            drop(all);
+            assert!(matches!(connect.await, Ok(Socket::Tcp(_))));
+            assert_eq!(PLACES.available_permits(), LOOKUPS);
+        });
+    }
 }
