@@ -60,6 +60,8 @@ const _: () = assert!((1_u64 << 32).is_multiple_of(SLOTS as u64));
 pub struct Wheel {
     now: Cell<Tick>,
     tick: Duration,
+    /// The same in nanoseconds.
+    tick_ns: u64,
     entries: RefCell<Slab<Entry>>,
     slots: RefCell<Vec<Vec<(u32, u32)>>>,
     /// Distinguishes an entry from a former one under the same key.
@@ -96,9 +98,11 @@ pub struct Deadline {
 impl Wheel {
     /// `connections`: room reserved at once.
     pub fn new(tick: Duration, connections: usize) -> Rc<Wheel> {
+        let tick = tick.max(Duration::from_millis(1));
         Rc::new(Wheel {
             now: Cell::new(Tick(0)),
-            tick: tick.max(Duration::from_millis(1)),
+            tick,
+            tick_ns: u64::try_from(tick.as_nanos()).unwrap_or(u64::MAX),
             entries: RefCell::new(Slab::with_capacity(connections)),
             slots: RefCell::new((0..SLOTS).map(|_| Vec::new()).collect()),
             serial: Cell::new(0),
@@ -120,7 +124,11 @@ impl Wheel {
 
     /// Whole ticks that are surely not shorter than `time`, counted from now.
     pub fn ticks(&self, time: Duration) -> u32 {
-        let ticks = time.as_nanos().div_ceil(self.tick.as_nanos());
+        // Requests ask this: numbers of 128 bits would be divided step by step.
+        let Ok(nanos) = u64::try_from(time.as_nanos()) else {
+            return FARTHEST;
+        };
+        let ticks = nanos.div_ceil(self.tick_ns);
         // The tick that is under way may end at once.
         u32::try_from(ticks).map_or(FARTHEST, |ticks| ticks.saturating_add(1).min(FARTHEST))
     }
@@ -382,6 +390,7 @@ mod tests {
         assert_eq!(wheel.ticks(Duration::from_millis(250)), 2);
         assert_eq!(wheel.ticks(Duration::from_millis(251)), 3);
         assert_eq!(wheel.ticks(Duration::ZERO), 1);
+        assert_eq!(wheel.ticks(Duration::from_nanos(u64::MAX)), FARTHEST);
         assert_eq!(wheel.ticks(Duration::MAX), FARTHEST);
     }
 }
