@@ -2,22 +2,29 @@
 
 use std::net::IpAddr;
 
-use rocknet_proto::h1::decimal;
-
-/// Longest address: all of an IPv6 one, with a v4 one as its end.
-const MAX_TEXT: usize = 45;
+/// Longest IPv4 address, with a dot behind each number.
+const MAX_V4: usize = 16;
 
 /// Appends an address.
 pub fn write(address: IpAddr, out: &mut Vec<u8>) {
-    out.reserve(MAX_TEXT);
     match address {
         IpAddr::V4(address) => {
-            let mut dot: &[u8] = b"";
+            let (mut text, mut at) = ([0; MAX_V4], 0);
+            let mut put = |byte| {
+                text[at] = byte;
+                at += 1;
+            };
             for octet in address.octets() {
-                out.extend_from_slice(dot);
-                decimal(octet.into(), out);
-                dot = b".";
+                if octet >= 100 {
+                    put(b'0' + octet / 100);
+                }
+                if octet >= 10 {
+                    put(b'0' + octet / 10 % 10);
+                }
+                put(b'0' + octet % 10);
+                put(b'.');
             }
+            out.extend_from_slice(&text[..at - 1]);
         }
         IpAddr::V6(address) => out.extend_from_slice(address.to_string().as_bytes()),
     }
@@ -31,6 +38,8 @@ mod tests {
     fn addresses_read_as_they_are_displayed() {
         for text in [
             "0.0.0.0",
+            "9.10.99.100",
+            "101.109.200.9",
             "127.0.0.1",
             "255.255.255.255",
             "192.0.2.10",
