@@ -71,6 +71,9 @@ impl<T> RouteTrie<T> {
 
     /// The most specific route that holds the path.
     pub fn find(&self, path: &str) -> Option<(&T, Matched)> {
+        if self.values.is_empty() {
+            return None;
+        }
         let mut prefix = None;
         let mut globs = false;
         for (node, depth) in self.descend(path) {
