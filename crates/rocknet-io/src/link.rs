@@ -5,7 +5,7 @@
 
 use std::io;
 use std::ops::Deref;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 
@@ -35,6 +35,13 @@ impl Deref for Received<'_> {
 pub trait Link {
     /// Receives what is there. Empty: the peer has ended its side, and every later receive says so again.
     fn poll_recv<'b>(&mut self, context: &mut Context<'_>, buffer: &'b mut [u8]) -> Poll<io::Result<Received<'b>>>;
+
+    /// Whether nothing has come, not even the end. What has come is lost: this is for links on which nothing is awaited,
+    /// and which are of no use if something came. Nobody is woken when it does.
+    fn is_silent(&mut self) -> bool {
+        let mut context = Context::from_waker(Waker::noop());
+        self.poll_recv(&mut context, &mut [0]).is_pending()
+    }
 
     /// Sends from the front of the queue. Ready when the queue is empty; while pending, some of it may have left.
     fn poll_send(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> Poll<io::Result<()>>;

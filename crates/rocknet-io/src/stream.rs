@@ -51,6 +51,15 @@ impl Link for Stream {
     }
 
     #[inline]
+    fn is_silent(&mut self) -> bool {
+        match self {
+            Stream::Tcp(tcp) => tcp.is_silent(),
+            #[cfg(target_os = "linux")]
+            Stream::Ring(ring) => ring.is_silent(),
+        }
+    }
+
+    #[inline]
     fn poll_send(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> Poll<io::Result<()>> {
         match self {
             Stream::Tcp(tcp) => tcp.poll_send(context, queue),

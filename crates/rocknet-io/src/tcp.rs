@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown};
+use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use crate::file::sendfile;
@@ -101,6 +102,14 @@ impl Link for Tcp {
                 Err(error) => return Poll::Ready(Err(error.into())),
             }
         }
+    }
+
+    fn is_silent(&mut self) -> bool {
+        // No waker is left behind, which whoever receives next would have to replace.
+        let received = self.socket.try_io(Interest::READABLE, |socket| {
+            receive(socket.as_fd(), &mut [0]).map_err(io::Error::from)
+        });
+        received.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
     }
 
     #[inline]
@@ -276,6 +285,42 @@ mod tests {
             };
             assert_eq!(seen, expected);
         }
+    }
+
+    /// What is told of a link before and after its peer has done something.
+    fn check_silence(expected: bool, act: impl FnOnce(TcpStream) -> Option<TcpStream>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (socket, _) = listener.accept().unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let (watched, readable) = (socket.try_clone().unwrap(), !expected);
+        Runtime::new(8).unwrap().block_on(async {
+            let mut link = Tcp::new(socket.into()).unwrap();
+            link.expect_nothing();
+            assert!(link.is_silent());
+            let _peer = act(peer);
+            if readable {
+                // What it did has arrived when this returns.
+                watched.set_nonblocking(false).unwrap();
+                let _ = watched.peek(&mut [0]);
+            }
+            // The event is heard with the next look at the kernel.
+            crate::runtime::hear().await;
+            assert_eq!(link.is_silent(), expected);
+        });
+    }
+
+    #[test]
+    fn who_speaks_or_leaves_is_not_silent() {
+        check_silence(true, Some);
+        check_silence(false, |mut peer| {
+            std::io::Write::write_all(&mut peer, b"x").unwrap();
+            Some(peer)
+        });
+        check_silence(false, |peer| {
+            drop(peer);
+            None
+        });
     }
 
     #[test]

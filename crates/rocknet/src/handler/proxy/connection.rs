@@ -1,7 +1,5 @@
 //! A connection to an upstream: its link, its engine, and what lies between them.
 
-use std::task::{Context, Poll, Waker};
-
 use rocknet_io::link::Link;
 use rocknet_io::queue::SendQueue;
 use rocknet_proto::h1::ClientConnection;
@@ -53,8 +51,6 @@ impl Connection {
 
     /// Whether the other side has neither closed nor said what nobody asked. Costs a system call only if something came.
     pub fn still_stands(&mut self) -> bool {
-        let mut byte = [0];
-        let mut context = Context::from_waker(Waker::noop());
-        matches!(self.link.poll_recv(&mut context, &mut byte), Poll::Pending)
+        self.link.is_silent()
     }
 }

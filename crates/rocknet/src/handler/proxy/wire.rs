@@ -24,6 +24,14 @@ impl Link for Wire {
     }
 
     #[inline]
+    fn is_silent(&mut self) -> bool {
+        match self {
+            Wire::Plain(stream) => stream.is_silent(),
+            Wire::Secure(tls) => tls.is_silent(),
+        }
+    }
+
+    #[inline]
     fn poll_send(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> Poll<io::Result<()>> {
         match self {
             Wire::Plain(stream) => stream.poll_send(context, queue),
