@@ -18,41 +18,52 @@ use rocknet_proto::request::OwnedRequest;
 use rocknet_proto::status::Status;
 
 /// Sites have their numbers from the snapshot of now, so that is kept until the answer has begun.
-pub(super) fn answer(worker: Rc<Worker>, site: u32, exchange: Exchange) -> impl Future<Output = Outcome> + use<> {
+pub(super) fn answer(worker: Rc<Worker>, site: u32, mut exchange: Exchange) -> impl Future<Output = Outcome> + use<> {
     let around = Around {
-        snapshot: Arc::clone(&worker.view().snapshot),
+        view: worker.view(),
         site,
     };
     async move {
-        let scope: Arc<Scope> = Arc::clone(&exchange.scope);
-        let cache = worker.shared.cache.clone();
-        let (request, is_secure) = (Rc::clone(&exchange.request), exchange.secure.is_some());
+        // The exchange is lent to all that is called from here: each move of it into another future would be a copy.
+        let (scope, request) = (Arc::clone(&exchange.scope), Rc::clone(&exchange.request));
         let asked = request.view();
         let answered = match &scope.action {
             // There is no way to say that to an upstream.
             _ if asked.method == Method::Connect && Wish::of(&asked).is_none() => {
                 Answered::Failed(fixed::error(Status::NOT_IMPLEMENTED))
             }
-            Action::Proxy(proxy) => proxy::answer(Rc::clone(&worker), proxy, exchange, &around).await,
+            Action::Proxy(proxy) => proxy::answer(&worker, proxy, &asked, &mut exchange, &around).await,
             _ => Answered::Failed(fixed::error(Status::NOT_FOUND)),
         };
         let response = match answered {
             // What another server says is not replaced, though it be an error with no content.
             Answered::Passed(mut response) => {
                 tunnel::settle(&asked, &mut response);
-                if let Action::Proxy(proxy) = &scope.action {
-                    response = replaced(&worker, proxy, &around, &scope, is_secure, &request, response).await;
+                if let Action::Proxy(proxy) = &scope.action
+                    && is_replaced(proxy, &scope, &response)
+                {
+                    let is_secure = exchange.secure.is_some();
+                    // In a box: it is rare, and would make every request's future larger.
+                    let replaced = replaced(&worker, proxy, &around, &scope, is_secure, &request, response);
+                    response = Box::pin(replaced).await;
                 }
                 filter::headers::apply(&scope, response.status, &mut response.fields);
                 response
             }
             Answered::Failed(mut response) => {
-                Box::pin(filter::finish(&cache, &scope, &mut response)).await;
+                Box::pin(filter::finish(&worker.shared.cache, &scope, &mut response)).await;
                 response
             }
         };
         Outcome::Response(Box::new(response))
     }
+}
+
+/// Whether the site has something in place of the answer. What was agreed to is none that could be another one.
+fn is_replaced(proxy: &Proxy, scope: &Scope, response: &Response) -> bool {
+    let is_named = proxy.sends_files && named::is_named(response);
+    let has_page = proxy.intercepts && filter::errors::has_page(scope, response);
+    (is_named || has_page) && !matches!(response.body, Body::Tunnel(_))
 }
 
 /// What the site has in place of the answer, where the proxy says so: the file that it names, or a page for an error.
@@ -66,12 +77,8 @@ async fn replaced(
     mut response: Response,
 ) -> Response {
     let cache = &worker.shared.cache;
-    if matches!(response.body, Body::Tunnel(_)) {
-        // What was agreed to is no answer that could be another one.
-        return response;
-    }
     if proxy.sends_files && named::is_named(&response) {
-        let site = &around.snapshot.sites[around.site as usize];
+        let site = &around.view.snapshot.sites[around.site as usize];
         let places = site.places(is_secure);
         response = Box::pin(named::follow(worker, &site.name, places, request, response)).await;
         if matches!(response.body, Body::Empty) {

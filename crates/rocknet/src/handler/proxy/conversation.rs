@@ -1,27 +1,22 @@
 //! One request and its answer over one connection: content goes there as the client sends it, while what comes back is
 //! read, up to the end of its head and from there on as it is asked for.
 
-use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use rocknet_io::link::Link;
 use rocknet_io::wheel::Deadline;
-use rocknet_proto::h1::{Answered, Fault, ResponseContent};
-use rocknet_proto::limits::Limits;
-use rocknet_proto::response::ResponseIndex;
-use rocknet_proto::status::Status;
 
 use super::Times;
 use super::answer::Head;
 use super::connection::Connection;
 use super::group::Place;
+use super::incoming::Incoming;
 use super::mistrust;
 use super::pool::Input;
 use super::request::Sent;
-use super::switch::Wish;
 use super::trailers;
 use super::trouble::Trouble;
 use super::upstream::Upstream;
@@ -30,20 +25,9 @@ use crate::interim::Interim;
 use crate::response::FieldList;
 use crate::worker::Worker;
 
-/// Bytes of an answer's head, and its fields: twice what clients may say, because cookies are set with all they hold.
-const LIMITS: Limits = Limits {
-    head_size: 32 * 1024,
-    fields: 200,
-    target_size: 0,
-    trailer_size: 8 * 1024,
-    chunk_extension: 4 * 1024,
-    content_size: 0,
-};
-
 pub struct Conversation {
     worker: Rc<Worker>,
-    upstream: Arc<Upstream>,
-    /// Left when the answer is over.
+    /// Left when the answer is over. `None`: its head has not come.
     place: Option<Place>,
     /// Taken when it is kept for another.
     connection: Option<Box<Connection>>,
@@ -52,30 +36,14 @@ pub struct Conversation {
     content: Option<RequestContent>,
     /// The request has content, whether it is still to come or not.
     has_content: bool,
-    /// Fields that the proxy sets, in trailers as in heads.
-    set: Arc<[(String, String)]>,
+    /// Fields that the proxy sets, in trailers as in heads; none where there is no content that they could stand behind.
+    set: Option<Arc<[(String, String)]>>,
     /// Some of that content was taken.
     taken: bool,
-    answer: Answer,
+    answer: Incoming,
     heard: bool,
     /// Something went wrong that rules out another request on this connection.
     spoilt: bool,
-}
-
-/// What has come of an answer.
-#[derive(Default)]
-struct Answer {
-    head: Option<Head>,
-    /// Content that nobody has taken.
-    pending: Vec<u8>,
-    /// What of 103 (Early Hints) nobody has been told yet.
-    hints: Option<FieldList>,
-    wish: Option<Rc<Wish>>,
-    /// Fields behind the content.
-    trailers: Option<FieldList>,
-    /// The protocol that the upstream has gone over to.
-    switched: Option<Vec<u8>>,
-    is_over: bool,
 }
 
 /// What sending the request waits for.
@@ -87,54 +55,58 @@ enum Asking {
 }
 
 impl Conversation {
-    pub fn new(
-        worker: &Rc<Worker>,
-        upstream: &Arc<Upstream>,
-        connection: Box<Connection>,
-        times: Times,
-        set: &Arc<[(String, String)]>,
-    ) -> Conversation {
+    pub fn new(worker: &Rc<Worker>, connection: Box<Connection>, times: Times) -> Conversation {
         Conversation {
             worker: Rc::clone(worker),
-            upstream: Arc::clone(upstream),
             place: None,
             connection: Some(connection),
             times,
             content: None,
             has_content: false,
-            set: Arc::clone(set),
+            set: None,
             taken: false,
-            answer: Answer::default(),
+            answer: Incoming::default(),
             heard: false,
             spoilt: false,
         }
     }
 
-    /// Goes on until the head of the answer is there. `content` is left where it is when nothing of it was taken, so that
-    /// another server can be asked. The time the client takes is the client's.
-    pub async fn hold(
-        mut self,
+    /// Writes the head of the request, and takes its content over.
+    pub fn begin(
+        &mut self,
+        upstream: &Upstream,
         sent: &Sent<'_>,
         content: &mut Option<RequestContent>,
-        interim: &mut Interim,
         deadline: &Deadline,
-    ) -> Result<Conversation, Trouble> {
+    ) -> Result<(), Trouble> {
         if let Some(connection) = &mut self.connection {
             let Connection { engine, out, .. } = &mut **connection;
-            sent.encode(engine, &self.upstream, out.buffer())
-                .map_err(Trouble::Request)?;
+            sent.encode(engine, upstream, out.buffer()).map_err(Trouble::Request)?;
         }
         self.answer.wish = sent.wish().map(Rc::clone);
         if sent.has_content() {
             self.has_content = true;
             self.content = content.take();
+            self.set = Some(Arc::clone(sent.set()));
         }
         deadline.set(self.times.first_byte);
-        let held = poll_fn(|context| self.poll_head(context, interim, deadline)).await;
+        Ok(())
+    }
+
+    /// Goes on until the head of the answer is there. The content is put back into its place when nothing of it was taken,
+    /// so that another server can be asked. The time the client takes is the client's.
+    pub fn poll_begun(
+        &mut self,
+        context: &mut Context<'_>,
+        content: &mut Option<RequestContent>,
+        interim: &mut Interim,
+        deadline: &Deadline,
+    ) -> Poll<Result<(), Trouble>> {
+        let begun = ready!(self.poll_head(context, interim, deadline));
         if !self.taken && self.content.is_some() {
             *content = self.content.take();
         }
-        held.map(|()| self)
+        Poll::Ready(begun)
     }
 
     /// The place at the server is this one's until the answer is over.
@@ -147,7 +119,7 @@ impl Conversation {
     }
 
     /// The protocol that was agreed on, if one was.
-    pub fn take_switched(&mut self) -> Option<Vec<u8>> {
+    pub fn take_switched(&mut self) -> Option<Box<[u8]>> {
         self.answer.switched.take()
     }
 
@@ -175,7 +147,7 @@ impl Conversation {
 
     /// Fields behind the content, once that is over.
     pub fn take_trailers(&mut self) -> Option<FieldList> {
-        self.answer.trailers.take()
+        self.answer.trailers.take().map(|trailers| *trailers)
     }
 
     /// A deadline for the pieces of the answer.
@@ -283,7 +255,7 @@ impl Conversation {
                 }
                 Poll::Ready(Ok(None)) => {
                     let trailers = content.take_trailers().unwrap_or_default();
-                    let trailers = trailers::of_request(&trailers, &self.set);
+                    let trailers = trailers::of_request(&trailers, self.set.as_deref().unwrap_or_default());
                     (self.taken, self.content) = (true, None);
                     let is_whole = engine.finish(trailers.bytes(), out.buffer());
                     if !is_whole.map_err(Trouble::Request)? {
@@ -352,69 +324,13 @@ impl Conversation {
 
     /// Behind the last of the answer: the connection is kept for another request, if it is fit for one.
     pub fn finish(&mut self) {
-        self.place = None;
+        let Some(place) = self.place.take() else { return };
         let is_fit = self.is_over() && !self.spoilt && self.content.is_none();
         if let Some(connection) = self.connection.take().filter(|_| is_fit) {
             let tick_ms = u64::try_from(self.worker.wheel.tick_length().as_millis()).unwrap_or(u64::MAX);
             let idle_ms = tick_ms.saturating_mul(self.times.idle.into());
             let now_ms = self.worker.clock.uptime_ms();
-            self.worker.upstreams.keep(&self.upstream, connection, now_ms, idle_ms);
-        }
-    }
-}
-
-impl Answer {
-    /// Reads what there is, and tells how much of it is understood.
-    fn read(
-        &mut self,
-        engine: &mut rocknet_proto::h1::ClientConnection,
-        bytes: &[u8],
-        index: &mut ResponseIndex,
-    ) -> Result<usize, Fault> {
-        let mut at = 0;
-        loop {
-            let rest = &bytes[at..];
-            match engine.receive(&LIMITS, rest, index)? {
-                Answered::More { consumed } => return Ok(at + consumed),
-                Answered::Interim { consumed } => {
-                    if index.status == Status::EARLY_HINTS {
-                        // Those that nobody took yet are told with these.
-                        let head = Head::new(&index.view(rest), ResponseContent::None, None);
-                        let hints = self.hints.get_or_insert_default();
-                        for (name, value) in head.fields().iter() {
-                            hints.add(name.to_owned(), value.to_owned());
-                        }
-                    }
-                    at += consumed;
-                }
-                Answered::Response { consumed, content } => {
-                    self.head = Some(Head::new(&index.view(rest), content, None));
-                    at += consumed;
-                    if content == ResponseContent::None {
-                        self.is_over = true;
-                        return Ok(at);
-                    }
-                }
-                Answered::Data { start, end } => {
-                    self.pending.extend_from_slice(&rest[start..end]);
-                    at += end;
-                }
-                Answered::End { consumed } => {
-                    let came = FieldList::copied(index.trailers.view(rest).lines());
-                    self.trailers = Some(trailers::of_answer(&came)).filter(|fields| !fields.is_empty());
-                    self.is_over = true;
-                    return Ok(at + consumed);
-                }
-                Answered::Switched { consumed } => {
-                    let response = index.view(rest);
-                    let wish = self.wish.as_deref();
-                    let agreed = wish.and_then(|wish| wish.agreed(response.fields));
-                    self.switched = Some(agreed.ok_or(Fault::UnaskedUpgrade)?);
-                    self.head = Some(Head::new(&response, ResponseContent::None, wish));
-                    return Ok(at + consumed);
-                }
-                Answered::Blocked => return Ok(at),
-            }
+            self.worker.upstreams.keep(&place.upstream, connection, now_ms, idle_ms);
         }
     }
 }

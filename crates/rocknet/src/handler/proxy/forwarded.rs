@@ -9,7 +9,7 @@ use rocknet_proto::semantics::forwarded;
 
 use crate::address;
 use crate::exchange::{Client, Exchange};
-use crate::forwarded::{is_trusted, told};
+use crate::forwarded::told;
 
 /// Values of the four fields; those that are empty are not sent.
 #[derive(Default)]
@@ -33,10 +33,16 @@ enum Host {
 
 impl Origin {
     /// What is told of a request: of one that a trusted proxy has passed on, what that says, with its own address added.
-    pub fn new(fields: Forwarded, view: &Request<'_>, exchange: &Exchange, server: &Server) -> Origin {
+    pub fn new(
+        fields: Forwarded,
+        view: &Request<'_>,
+        exchange: &Exchange,
+        server: &Server,
+        is_trusted: bool,
+    ) -> Origin {
         let peer = exchange.peer;
         let own_proto: &'static [u8] = if exchange.secure.is_some() { b"https" } else { b"http" };
-        let said = is_trusted(server, peer).then(|| told(server, peer, view.fields));
+        let said = is_trusted.then(|| told(server, peer, view.fields));
         let mut origin = Origin::default();
         if fields.has_x_forwarded() {
             if said.is_some() {

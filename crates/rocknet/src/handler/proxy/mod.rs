@@ -5,9 +5,11 @@
 //!               │
 //!          request.rs ─▶ conversation.rs ⇄ connection.rs     kept by pool.rs for each worker, or made by connect.rs
 //!               │              │                 │
-//!         forwarded.rs      answer.rs       upstream.rs      one for all workers; breaker.rs hears how its answers go,
+//!         forwarded.rs     incoming.rs      upstream.rs      one for all workers; breaker.rs hears how its answers go,
 //!                              │                 │           watcher.rs looks up its name and has check.rs try it
-//!                           Response         watcher.rs       or, behind 101, a tunnel: switch.rs
+//!                          answer.rs         watcher.rs
+//!                              │
+//!                           Response                          or, behind 101, a tunnel: switch.rs
 //! ```
 //! Servers that speak HTTP/2 have a folder of their own, http2, in place of conversation.rs and connection.rs; grpc.rs has
 //! words for its clients. A connection goes over a wire.rs: a socket, or TLS with what secure.rs says of trust; mistrust.rs tells what was wrong.
@@ -25,6 +27,7 @@ mod forwarded;
 mod group;
 mod grpc;
 mod http2;
+mod incoming;
 mod likeness;
 mod mirror;
 mod mistrust;
@@ -44,6 +47,7 @@ pub(in crate::handler) mod waiting;
 mod watcher;
 mod wire;
 
+use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -54,10 +58,9 @@ use self::conversation::Conversation;
 use self::group::{Asked, MAX_TRIES};
 use self::trouble::Trouble;
 use self::upstream::Upstream;
-use crate::exchange::{Client, Exchange};
+use crate::exchange::{Client, Exchange, RequestContent};
 use crate::response::Response;
-use crate::snapshot::Snapshot;
-use crate::worker::Worker;
+use crate::worker::{View, Worker};
 
 pub use self::group::Proxy;
 pub use self::pool::Pool;
@@ -72,30 +75,35 @@ pub enum Answered {
 
 /// Where a request came in, for the log and for pages.
 pub struct Around {
-    pub snapshot: Arc<Snapshot>,
+    pub view: Rc<View>,
     /// Its number in the snapshot.
     pub site: u32,
 }
 
 impl Around {
     fn site(&self) -> &str {
-        &self.snapshot.sites[self.site as usize].name
+        &self.view.snapshot.sites[self.site as usize].name
     }
 
     fn is_dev(&self) -> bool {
-        self.snapshot.config.server.mode == Mode::Dev
+        self.view.snapshot.config.server.mode == Mode::Dev
     }
 }
 
-/// Passes a request on and its answer back.
-pub async fn answer(worker: Rc<Worker>, proxy: &Proxy, exchange: Exchange, around: &Around) -> Answered {
+/// Passes a request on and its answer back. `asked`: the request of the exchange.
+pub async fn answer(
+    worker: &Rc<Worker>,
+    proxy: &Proxy,
+    asked: &Request<'_>,
+    exchange: &mut Exchange,
+    around: &Around,
+) -> Answered {
     let mut upstream = None;
-    let is_call = grpc::is_call(&exchange.request.view());
-    match try_answer(&worker, proxy, exchange, around, &mut upstream).await {
+    match try_answer(worker, proxy, asked, exchange, around, &mut upstream).await {
         Ok(response) => Answered::Passed(response),
         Err(trouble) => {
             let response = trouble.tell(upstream.as_deref(), around);
-            match is_call {
+            match grpc::is_call(asked) {
                 // What a client of gRPC reads is neither a page nor a status of HTTP.
                 true => Answered::Passed(grpc::refusal(response.status)),
                 false => Answered::Failed(response),
@@ -108,33 +116,37 @@ pub async fn answer(worker: Rc<Worker>, proxy: &Proxy, exchange: Exchange, aroun
 async fn try_answer(
     worker: &Rc<Worker>,
     proxy: &Proxy,
-    exchange: Exchange,
+    request: &Request<'_>,
+    exchange: &mut Exchange,
     around: &Around,
     last: &mut Option<Arc<Upstream>>,
 ) -> Result<Response, Trouble> {
-    let sent = request::Sent::new(proxy, &exchange, &around.snapshot.config.server);
-    let view = exchange.request.view();
+    let sent = request::Sent::new(proxy, request, exchange, &around.view.snapshot.config.server);
     let mut buffer = [0; 16];
-    let is_secure = exchange.secure.is_some();
     let client = exchange.client;
     let asked = Asked {
-        key: key(proxy.balance(), &view, client, &mut buffer),
+        key: key(proxy.balance(), request, client, &mut buffer),
         sticky: proxy
             .sticky
             .as_deref()
-            .and_then(|cookie| sticky::asked(view.fields, cookie)),
+            .and_then(|cookie| sticky::asked(request.fields, cookie)),
         priority: exchange.scope.priority,
     };
-    let (mut content, mut interim) = (exchange.content, exchange.interim);
+    let Exchange {
+        content,
+        interim,
+        secure,
+        ..
+    } = exchange;
     if let Some(mirror) = &proxy.mirror {
-        mirror.copy(&sent, &mut content, worker.upstreams.draw());
+        mirror.copy(&sent, content, worker.upstreams.draw());
     }
     if proxy.gathered > 0 && sent.has_content() {
         Box::pin(content.gather(proxy.gathered))
             .await
             .map_err(Trouble::Content)?;
     }
-    let mut content = Some(content);
+    let mut content = Some(std::mem::replace(content, RequestContent::none()));
     let deadline = worker.wheel.deadline();
     let mut tries = 1;
     let now_ms = || worker.clock.uptime_ms();
@@ -146,13 +158,12 @@ async fn try_answer(
             .place(&asked, but, now_ms(), draw, &deadline, &worker.wheel)
             .await?;
         let upstream = Arc::clone(&place.upstream);
-        *last = Some(Arc::clone(&upstream));
         // What may have been heard and lost is not said twice, so it takes only a connection that surely stands.
         let mut kept = worker.upstreams.take(&upstream, sent.is_repeatable(), now_ms());
         let answered = loop {
             if upstream.http2 {
                 // In a box, as the next one: it would make every request's future larger.
-                let asked = http2::ask(worker, &upstream, proxy, &sent, &mut content, &mut interim, &deadline);
+                let asked = http2::ask(worker, &upstream, proxy, &sent, &mut content, interim, &deadline);
                 let begun = Box::pin(asked).await;
                 break begun.and_then(|begun| begun.response(sent.method(), place));
             }
@@ -161,15 +172,16 @@ async fn try_answer(
                 // In a box of its own: it is rare, and would make every request's future larger.
                 None => Box::pin(connect::connect(worker, &upstream, proxy, client, &deadline)).await,
             };
-            let held = match connected {
-                Err(trouble) => Err(trouble),
-                Ok(connection) => {
-                    let conversation = Conversation::new(worker, &upstream, connection, times, &proxy.headers);
-                    conversation.hold(&sent, &mut content, &mut interim, &deadline).await
-                }
+            let mut conversation = match connected {
+                Ok(connection) => Conversation::new(worker, connection, times),
+                Err(trouble) => break Err(trouble),
             };
-            match held {
-                Ok(mut conversation) => {
+            let begun = match conversation.begin(&upstream, &sent, &mut content, &deadline) {
+                Ok(()) => poll_fn(|context| conversation.poll_begun(context, &mut content, interim, &deadline)).await,
+                Err(trouble) => Err(trouble),
+            };
+            match begun {
+                Ok(()) => {
                     conversation.hold_place(place);
                     break answer::response(conversation, sent.method(), proxy.ahead);
                 }
@@ -186,7 +198,7 @@ async fn try_answer(
                 if let Some(cookie) = &proxy.sticky
                     && asked.sticky != Some(upstream.hash)
                 {
-                    let cookie = sticky::set(cookie, upstream.hash, is_secure);
+                    let cookie = sticky::set(cookie, upstream.hash, secure.is_some());
                     response.fields.add("Set-Cookie", cookie);
                 }
                 return Ok(response);
@@ -196,6 +208,7 @@ async fn try_answer(
         if trouble.is_upstreams() {
             proxy.failed(&upstream, now_ms());
         }
+        let upstream = last.insert(upstream);
         // A server that is being ended has connections that it has not looked at yet. They are closed, or reset where
         // something lies in them.
         let is_lost = matches!(trouble, Trouble::Silent | Trouble::Broken(_)) && sent.is_repeatable();
@@ -205,7 +218,7 @@ async fn try_answer(
             return Err(trouble);
         }
         tries += 1;
-        trouble.log(Some(&upstream), around);
+        trouble.log(Some(upstream), around);
     }
 }
 

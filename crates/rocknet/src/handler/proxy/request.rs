@@ -1,12 +1,14 @@
 //! A request written for an upstream: nothing of it is copied unread, and what rules one connection stays there.
 
+use std::borrow::Cow;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use rocknet_config::model::Server;
 use rocknet_proto::fields::{Field, Known, KnownSet};
 use rocknet_proto::h1::{ClientConnection, EncodeError, Length, RequestLine, connection_options};
 use rocknet_proto::method::Method;
-use rocknet_proto::request::{OwnedRequest, Version};
+use rocknet_proto::request::{Request, Version};
 
 use super::forwarded::Origin;
 use super::group::Proxy;
@@ -59,7 +61,7 @@ pub struct Sent<'p> {
     proxy: &'p Proxy,
     /// Segments of its path that are not passed on.
     stripped: usize,
-    request: Rc<OwnedRequest>,
+    request: &'p Request<'p>,
     origin: Origin,
     /// Whoever passed it on is believed.
     is_trusted: bool,
@@ -69,14 +71,16 @@ pub struct Sent<'p> {
 }
 
 impl<'p> Sent<'p> {
-    pub fn new(proxy: &'p Proxy, exchange: &Exchange, server: &Server) -> Sent<'p> {
-        let view = exchange.request.view();
-        let told = view.fields.get(Known::ContentLength);
-        let length = match told.and_then(|length| std::str::from_utf8(length).ok()?.parse().ok()) {
-            _ if exchange.content.is_empty() => Length::None,
-            Some(length) => Length::Exact(length),
-            None => Length::Unknown,
+    /// `request`: the one of the exchange.
+    pub fn new(proxy: &'p Proxy, request: &'p Request<'p>, exchange: &Exchange, server: &Server) -> Sent<'p> {
+        let length = if exchange.content.is_empty() {
+            Length::None
+        } else {
+            let told = request.fields.get(Known::ContentLength);
+            let told = told.and_then(|length| std::str::from_utf8(length).ok()?.parse().ok());
+            told.map_or(Length::Unknown, Length::Exact)
         };
+        let is_trusted = is_trusted(server, exchange.peer);
         let stripped = match &proxy.strip {
             Some(prefix) => match exchange.path.strip_prefix(prefix.as_str()) {
                 Some(rest) if rest.is_empty() || rest.starts_with('/') => prefix.matches('/').count(),
@@ -87,20 +91,25 @@ impl<'p> Sent<'p> {
         Sent {
             proxy,
             stripped,
-            request: Rc::clone(&exchange.request),
-            origin: Origin::new(proxy.forwarded, &view, exchange, server),
-            is_trusted: is_trusted(server, exchange.peer),
-            wish: Wish::of(&view).map(Rc::new),
+            request,
+            origin: Origin::new(proxy.forwarded, request, exchange, server, is_trusted),
+            is_trusted,
+            wish: Wish::of(request).map(Rc::new),
             length,
         }
     }
 
     /// Extended CONNECT is a GET with `Upgrade` in HTTP/1.1 (RFC 8441 §5).
     pub fn method(&self) -> Method {
-        match self.request.view().method {
+        match self.request.method {
             Method::Connect => Method::Get,
             method => method,
         }
+    }
+
+    /// Fields that the proxy sets.
+    pub fn set(&self) -> &Arc<[(String, String)]> {
+        &self.proxy.headers
     }
 
     pub fn wish(&self) -> Option<&Rc<Wish>> {
@@ -126,11 +135,8 @@ impl<'p> Sent<'p> {
 
     /// The client takes trailers (RFC 9110 §10.1.4).
     pub fn wants_trailers(&self) -> bool {
-        let view = self.request.view();
-        let mut codings = view
-            .fields
-            .all(Known::Te)
-            .flat_map(|line| line.split(|byte| *byte == b','));
+        let lines = self.request.fields.all(Known::Te);
+        let mut codings = lines.flat_map(|line| line.split(|byte| *byte == b','));
         codings.any(|coding| coding.trim_ascii().eq_ignore_ascii_case(b"trailers"))
     }
 
@@ -146,29 +152,22 @@ impl<'p> Sent<'p> {
 
     /// Writes the head in the form of a version.
     pub fn write(&self, upstream: &Upstream, form: impl Form) -> Result<(), EncodeError> {
-        let view = self.request.view();
-        let fields = view.fields;
-        // The target stays what the client sent when a rule has changed where the request leads.
-        let mut target = Vec::with_capacity(view.target.len());
-        target::write(view.path, &mut target);
-        target::strip(&mut target, self.stripped);
-        if let Some(query) = view.query {
-            target.push(b'?');
-            target.extend_from_slice(query);
-        }
+        let request = self.request;
+        let fields = request.fields;
+        let target = self.target();
         let set = |name: &str| {
             let mut headers = self.proxy.headers.iter();
             headers.find(|(other, _)| other.eq_ignore_ascii_case(name))
         };
-        let host = match (set("Host"), view.authority) {
+        let host = match (set("Host"), request.authority) {
             (Some((_, host)), _) => host.as_bytes(),
             (None, b"") => upstream.host.as_bytes(),
             (None, authority) => authority,
         };
         let line = RequestLine {
-            method: match view.method {
+            method: match request.method {
                 Method::Connect => b"GET",
-                _ => view.method_name,
+                _ => request.method_name,
             },
             target: &target,
             host,
@@ -176,7 +175,9 @@ impl<'p> Sent<'p> {
             upgrade: self.wish.as_ref().map(|wish| &wish.protocols[..]),
             close: false,
         };
-        let nominated: Vec<&[u8]> = connection_options(fields).collect();
+        let nominates = fields.contains(Known::Connection);
+        let is_nominated =
+            |name: &[u8]| nominates && connection_options(fields).any(|nominated| name.eq_ignore_ascii_case(nominated));
         // Crumbs of one cookie are one field outside HTTP/2 (RFC 9113 §8.2.3).
         let crumbs = fields.is_repeated(Known::Cookie);
         let cookie = if crumbs {
@@ -192,7 +193,7 @@ impl<'p> Sent<'p> {
             Some(Known::Cookie) => !crumbs,
             Some(Known::SecWebSocketKey) if !key.is_empty() => false,
             None if is_disguised(field.name) => false,
-            _ => !nominated.iter().any(|name| field.name.eq_ignore_ascii_case(name)),
+            _ => !is_nominated(field.name),
         };
         let headers = &self.proxy.headers;
         let is_set = |field: &[u8]| headers.iter().any(|(name, _)| is_alike(field, name.as_bytes()));
@@ -206,9 +207,9 @@ impl<'p> Sent<'p> {
             own(Known::Cookie, b"Cookie", &cookie),
             own(Known::XForwardedFor, b"X-Forwarded-For", &self.origin.client),
             own(Known::XForwardedProto, b"X-Forwarded-Proto", &self.origin.proto),
-            own(Known::XForwardedHost, b"X-Forwarded-Host", self.origin.host(&view)),
+            own(Known::XForwardedHost, b"X-Forwarded-Host", self.origin.host(request)),
             own(Known::Forwarded, b"Forwarded", &self.origin.forwarded),
-            own(Known::Via, b"Via", via(view.version)),
+            own(Known::Via, b"Via", via(request.version)),
         ];
         let own = own.into_iter().filter(|field| !field.value.is_empty());
         let all = fields.lines().filter(is_passed).chain(own);
@@ -218,6 +219,22 @@ impl<'p> Sent<'p> {
             .filter(|(name, value)| !value.is_empty() && !name.eq_ignore_ascii_case("host"));
         let added = added.map(|(name, value)| Field::new(name.as_bytes(), value.as_bytes()));
         form.write(&line, all.chain(added))
+    }
+
+    /// What is asked for. It is no longer what the client sent when a rule has changed where the request leads.
+    fn target(&self) -> Cow<'p, [u8]> {
+        let Request { path, query, .. } = *self.request;
+        if self.stripped == 0 && query.is_none() && !target::may_have_dots(path) {
+            return Cow::Borrowed(path);
+        }
+        let mut target = Vec::with_capacity(path.len() + query.map_or(0, |query| 1 + query.len()));
+        target::write(path, &mut target);
+        target::strip(&mut target, self.stripped);
+        if let Some(query) = query {
+            target.push(b'?');
+            target.extend_from_slice(query);
+        }
+        Cow::Owned(target)
     }
 }
 

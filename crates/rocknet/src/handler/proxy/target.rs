@@ -3,9 +3,14 @@
 //! Rules look at a path without `.` and `..`. Were it passed on with them, an upstream that takes `/public/%2e%2e/admin`
 //! by its beginning, or by its end, would serve what the rules for `/admin` forbid.
 
+/// Whether the path has any segment of dots; one that has a dot or an encoded byte elsewhere may be thought to.
+pub fn may_have_dots(raw: &[u8]) -> bool {
+    memchr::memchr2(b'.', b'%', raw).is_some()
+}
+
 /// Appends the path without segments of dots. `None` of them climbs above the root: such requests are refused before.
 pub fn write(raw: &[u8], out: &mut Vec<u8>) {
-    if !raw.split(|&byte| byte == b'/').any(|segment| dots(segment).is_some()) {
+    if !may_have_dots(raw) || !raw.split(|&byte| byte == b'/').any(|segment| dots(segment).is_some()) {
         return out.extend_from_slice(raw);
     }
     let start = out.len();
