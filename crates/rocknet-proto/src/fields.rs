@@ -2,9 +2,11 @@
 
 mod framing;
 mod known;
+mod list;
 
 pub use framing::is_framing;
 pub use known::{Known, KnownSet};
+pub use list::{FieldList, FixedLine};
 
 /// A range of bytes in the message that an index belongs to.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]

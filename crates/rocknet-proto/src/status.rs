@@ -22,6 +22,14 @@ macro_rules! statuses {
                     _ => "",
                 }
             }
+
+            /// The whole status line of a registered code (RFC 9112 §4).
+            pub(crate) const fn line(self) -> Option<&'static str> {
+                Some(match self.0 {
+                    $($code => concat!("HTTP/1.1 ", $code, " ", $reason, "\r\n"),)*
+                    _ => return None,
+                })
+            }
         }
     };
 }
@@ -169,8 +177,11 @@ mod tests {
         for status in Status::REGISTERED {
             assert!(!status.reason().is_empty(), "{status}");
             assert_eq!(status.digits().as_slice(), status.to_string().as_bytes());
+            let line = format!("HTTP/1.1 {status} {}\r\n", status.reason());
+            assert_eq!(status.line(), Some(&*line));
         }
         assert_eq!(Status::new(299).map(Status::reason), Some(""));
+        assert_eq!(Status::new(299).map(Status::line), Some(None));
         assert_eq!(Status::NOT_FOUND.reason(), "Not Found");
     }
 

@@ -6,84 +6,15 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use rocknet_proto::fields::Field;
 use rocknet_proto::status::Status;
 
 use crate::open_file::OpenFile;
 use crate::tunnel::Tunnel;
 
-/// A field value or name: mostly known beforehand.
+pub use rocknet_proto::fields::FieldList;
+
+/// A name that is mostly known beforehand.
 pub type Text = Cow<'static, str>;
-
-/// The fields of an answer, in order. `Date`, framing and connection fields are the protocol's.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct FieldList(Vec<(Text, Text)>);
-
-impl FieldList {
-    pub fn add(&mut self, name: impl Into<Text>, value: impl Into<Text>) {
-        self.0.push((name.into(), value.into()));
-    }
-
-    /// One value alone, in the place of the first it had.
-    pub fn set(&mut self, name: impl Into<Text>, value: impl Into<Text>) {
-        let (name, value) = (name.into(), value.into());
-        let Some(at) = self.0.iter().position(|(known, _)| known.eq_ignore_ascii_case(&name)) else {
-            return self.0.push((name, value));
-        };
-        self.0[at].1 = value;
-        let mut place = 0;
-        self.0.retain(|(known, _)| {
-            place += 1;
-            place - 1 <= at || !known.eq_ignore_ascii_case(&name)
-        });
-    }
-
-    pub fn remove(&mut self, name: &str) {
-        self.0.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
-    }
-
-    /// Keeps those whose names are wanted.
-    pub fn retain(&mut self, wanted: impl Fn(&str) -> bool) {
-        self.0.retain(|(name, _)| wanted(name));
-    }
-
-    pub fn value(&self, name: &str) -> Option<&str> {
-        self.0
-            .iter()
-            .find(|(known, _)| known.eq_ignore_ascii_case(name))
-            .map(|(_, value)| &**value)
-    }
-
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0.iter().map(|(name, value)| (&**name, &**value))
-    }
-
-    pub fn bytes(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        self.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()))
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Of fields as they came. Values are UTF-8 mostly; what is not is taken for Latin-1, as HTTP once had it (RFC 9110
-    /// §5.5). Names are tokens.
-    pub fn copied<'f>(fields: impl IntoIterator<Item = Field<'f>>) -> FieldList {
-        let mut all = FieldList::default();
-        for Field { known, name, value } in fields {
-            let name = match known.and_then(|known| known.spelled_as(name)) {
-                Some(name) => Text::Borrowed(name),
-                None => Text::Owned(String::from_utf8_lossy(name).into_owned()),
-            };
-            let value = match std::str::from_utf8(value) {
-                Ok(text) => text.to_owned(),
-                Err(_) => value.iter().copied().map(char::from).collect(),
-            };
-            all.add(name, value);
-        }
-        all
-    }
-}
 
 #[derive(Debug)]
 pub struct Response {
@@ -114,7 +45,7 @@ impl Response {
         }
     }
 
-    pub fn with(mut self, name: impl Into<Text>, value: impl Into<Text>) -> Response {
+    pub fn with(mut self, name: impl AsRef<str>, value: impl AsRef<str>) -> Response {
         self.fields.add(name, value);
         self
     }
@@ -188,6 +119,16 @@ impl Body {
             Body::Tunnel(_) => None,
         }
     }
+
+    /// What is in memory in one piece; anything else comes back as it is.
+    #[inline]
+    pub fn whole(self) -> Result<Bytes, Body> {
+        match self {
+            Body::Empty => Ok(Bytes::new()),
+            Body::Bytes(bytes) => Ok(bytes),
+            body => Err(body),
+        }
+    }
 }
 
 impl Part {
@@ -223,29 +164,5 @@ impl From<&'static str> for Body {
 impl From<Bytes> for Body {
     fn from(bytes: Bytes) -> Body {
         Body::Bytes(bytes)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn setting_a_field_leaves_one() {
-        let mut fields = FieldList::default();
-        for (name, value) in [("A", "1"), ("b", "2"), ("a", "3"), ("C", "4"), ("A", "5")] {
-            fields.add(name, value);
-        }
-        fields.set("a", "new");
-        assert_eq!(
-            fields.iter().collect::<Vec<_>>(),
-            [("A", "new"), ("b", "2"), ("C", "4")]
-        );
-        fields.set("d", "5");
-        fields.remove("B");
-        assert_eq!(
-            fields.iter().collect::<Vec<_>>(),
-            [("A", "new"), ("C", "4"), ("d", "5")]
-        );
     }
 }

@@ -16,7 +16,15 @@ const FRAMING: KnownSet = KnownSet::of(&[
 
 /// Whether a field of that name is the protocol's own.
 pub fn is_framing(name: &[u8]) -> bool {
-    Known::from_name(name).is_some_and(|known| FRAMING.contains(known))
+    Known::from_name(name).is_some_and(Known::is_framing)
+}
+
+impl Known {
+    /// Whether a field of that name is the protocol's own.
+    #[inline]
+    pub const fn is_framing(self) -> bool {
+        FRAMING.contains(self)
+    }
 }
 
 #[cfg(test)]

@@ -157,6 +157,11 @@ impl KnownSet {
         self.0 & name.bit() != 0
     }
 
+    /// Whether some name is in both.
+    pub const fn overlaps(self, other: KnownSet) -> bool {
+        self.0 & other.0 != 0
+    }
+
     pub const fn union(self, other: KnownSet) -> Self {
         Self(self.0 | other.0)
     }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::bytes::{TARGET, all, is_token, is_value};
 use crate::decimal::{MAX_DIGITS, digits};
-use crate::fields::{Field, Known, KnownSet};
+use crate::fields::{Field, FieldList, Known, KnownSet};
 use crate::status::Status;
 
 /// What a client waits for that sent `Expect: 100-continue`.
@@ -100,17 +100,62 @@ pub fn encode_head<'a>(
     fields: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
 ) -> Result<(), EncodeError> {
     let start = out.len();
-    out.extend_from_slice(b"HTTP/1.1 ");
-    out.extend_from_slice(&status.digits());
-    out.push(b' ');
-    out.extend_from_slice(status.reason().as_bytes());
-    out.extend_from_slice(b"\r\n");
+    status_line(out, status);
     let fields = fields.into_iter().map(|(name, value)| Field::new(name, value));
     let written = encode_fields(out, fields).map(|has_upgrade| encode_framing(out, framing, has_upgrade));
     if written.is_err() {
         out.truncate(start);
     }
     written
+}
+
+/// As `encode_head`, with a `Date` before the fields: what was looked at when it was added is copied.
+#[inline]
+pub fn encode_dated_head(
+    out: &mut Vec<u8>,
+    framing: Framing,
+    status: Status,
+    date: &[u8; DATE_SIZE],
+    fields: &FieldList,
+) -> Result<(), EncodeError> {
+    match fields.lines() {
+        Some((lines, present)) if !present.overlaps(FRAMING_FIELDS) => {
+            out.reserve(STATUS_LINE + DATE_LINE.len() + lines.len() + FRAMING_LINES);
+            status_line(out, status);
+            let mut line = *DATE_LINE;
+            line[DATE_AT..][..DATE_SIZE].copy_from_slice(date);
+            out.extend_from_slice(&line);
+            out.extend_from_slice(lines);
+            encode_framing(out, framing, present.contains(Known::Upgrade));
+            Ok(())
+        }
+        // Something in it cannot be sent; what it is, is told by a look at each.
+        _ => {
+            let date = std::iter::once((&b"Date"[..], &date[..]));
+            encode_head(out, framing, status, date.chain(fields.bytes()))
+        }
+    }
+}
+
+/// Bytes of a date (IMF-fixdate, RFC 9110 §5.6.7).
+const DATE_SIZE: usize = 29;
+const DATE_LINE: &[u8; 37] = b"Date: Thu, 01 Jan 1970 00:00:00 GMT\r\n";
+const DATE_AT: usize = "Date: ".len();
+
+/// Room for all status lines but the longest, and for framing fields: more is taken where it is needed.
+const STATUS_LINE: usize = 48;
+const FRAMING_LINES: usize = 64;
+
+#[inline]
+fn status_line(out: &mut Vec<u8>, status: Status) {
+    match status.line() {
+        Some(line) => out.extend_from_slice(line.as_bytes()),
+        None => {
+            out.extend_from_slice(b"HTTP/1.1 ");
+            out.extend_from_slice(&status.digits());
+            out.extend_from_slice(b" \r\n");
+        }
+    }
 }
 
 /// Writes field lines of a head; says whether Upgrade is one of them.
@@ -317,6 +362,40 @@ mod tests {
             "Proxy-Connection",
         ] {
             check(PLAIN, &[("A", "x"), (name, "1")], Err(EncodeError::FramingField));
+        }
+    }
+
+    /// A head out of lines is the one that a look at each field makes, and is refused where that is.
+    #[test]
+    fn dated_heads_are_as_all_others() {
+        let date = b"Sat, 21 Nov 2026 09:42:00 GMT";
+        let exact = Framing {
+            content_length: Some(13),
+            connection: ConnectionField::Close,
+            ..PLAIN
+        };
+        let unregistered = Status::new(299).expect("a status");
+        let long = "x".repeat(1000);
+        let rows: [&[(&str, &str)]; 7] = [
+            &[],
+            &[("Content-Type", "text/html"), ("x-a", ""), ("Server", &long)],
+            &[("Upgrade", "h2")],
+            &[("A", "1"), ("connection", "close")],
+            &[("A", "1"), ("Keep-Alive", "1"), ("B", "2")],
+            &[("A", "1"), ("B", "\r\nC: 3")],
+            &[("A b", "1")],
+        ];
+        for fields in rows {
+            let mut list = FieldList::default();
+            fields.iter().for_each(|(name, value)| list.add(name, value));
+            for (framing, status) in [(PLAIN, Status::OK), (exact, Status::NOT_FOUND), (exact, unregistered)] {
+                let (mut one, mut other) = (b"before".to_vec(), b"before".to_vec());
+                let all = [("Date", std::str::from_utf8(date).expect("ASCII"))];
+                let all = all.iter().chain(fields).map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+                let expected = encode_head(&mut other, framing, status, all);
+                assert_eq!(encode_dated_head(&mut one, framing, status, date, &list), expected, "{fields:?}");
+                assert_eq!(String::from_utf8(one), String::from_utf8(other));
+            }
         }
     }
 

@@ -69,7 +69,7 @@ pub(super) fn encode_form(
             fields.remove("Accept-Ranges");
             fields.add("Content-Encoding", coding.name());
             if let Some(etag) = asset.tag(coding) {
-                fields.add("ETag", String::from_utf8_lossy(etag.as_bytes()).into_owned());
+                fields.add("ETag", String::from_utf8_lossy(etag.as_bytes()));
             }
             filter::headers::apply(&known.scope, asset.status, &mut fields);
             Some(Dispatched::Respond(Box::new(Response {

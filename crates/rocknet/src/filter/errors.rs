@@ -77,7 +77,7 @@ pub fn fill(response: &mut Response) {
     }
     let page = fixed::error(response.status);
     for (name, value) in page.fields.iter() {
-        response.fields.set(name.to_owned(), value.to_owned());
+        response.fields.set(name, value);
     }
     response.body = page.body;
 }

@@ -1,5 +1,6 @@
 //! The `headers` of the configuration, and the fields that every answer has.
 
+use rocknet_proto::fields::{FixedLine, Known};
 use rocknet_proto::status::Status;
 
 use crate::response::FieldList;
@@ -7,6 +8,7 @@ use crate::scope::Scope;
 
 /// What the server calls itself; without a version, which would only help those who look for old ones.
 pub const SERVER: &str = "RockNet";
+static SERVER_LINE: FixedLine = FixedLine::new(Known::Server, "Server: RockNet\r\n");
 
 /// Adds `Server` and what the scope says. An empty value removes the field, `Server` too. Errors are not to be kept for as
 /// long as what should have been there.
@@ -16,7 +18,7 @@ pub fn apply(scope: &Scope, status: Status, fields: &mut FieldList) {
         if value.is_empty() {
             fields.remove(name);
         } else if status.code() < 400 || !lets_keep(name, value) {
-            fields.set(name.clone(), value.clone());
+            fields.set(name, value);
         }
     }
 }
@@ -42,14 +44,24 @@ fn lets_keep(name: &str, value: &str) -> bool {
 
 /// For answers that belong to no site.
 pub fn apply_server(fields: &mut FieldList) {
-    if fields.value("Server").is_none() {
-        fields.add("Server", SERVER);
+    if !fields.contains(Known::Server) {
+        fields.add_fixed(&SERVER_LINE);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_server_says_its_name_unless_another_is_said() {
+        let mut fields = FieldList::default();
+        apply_server(&mut fields);
+        assert_eq!(fields.value("server"), Some(SERVER));
+        fields.set("Server", "other");
+        apply_server(&mut fields);
+        assert_eq!(fields.iter().collect::<Vec<_>>(), [("Server", "other")]);
+    }
 
     #[test]
     fn only_fields_that_have_answers_kept_stay_away_from_errors() {

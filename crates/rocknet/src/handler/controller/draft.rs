@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use rocknet_controller::host::Answer;
 use rocknet_controller::{Level, Refused};
-use rocknet_proto::fields::is_framing;
-use rocknet_proto::semantics::fields::{is_field_value, is_token};
+use rocknet_proto::fields::{Field, Known};
 use rocknet_proto::status::Status;
 
 use super::trouble::Trouble;
-use crate::response::{FieldList, Response, Text};
+use crate::response::{FieldList, Response};
 
 /// Fields of one answer, and bytes of their names and values: more than any client takes.
 const MAX_FIELDS: usize = 256;
@@ -21,11 +20,13 @@ pub const MAX_BODY: usize = 16 * 1024 * 1024;
 const MAX_LINE: usize = 2 * 1024;
 const MAX_LINES: u32 = 64;
 
-pub struct Draft {
-    /// Who makes it, for the log.
-    controller: Arc<str>,
+/// `N` is who makes it, for the log.
+pub struct Draft<N = Arc<str>> {
+    controller: N,
     status: Option<Status>,
     fields: FieldList,
+    /// How many of them there are, and their bytes.
+    count: usize,
     head: usize,
     body: Vec<u8>,
     /// What could not be sent; the first of all.
@@ -35,12 +36,13 @@ pub struct Draft {
     lines: std::cell::Cell<u32>,
 }
 
-impl Draft {
-    pub fn new(controller: &Arc<str>) -> Draft {
+impl<N> Draft<N> {
+    pub fn new(controller: N) -> Draft<N> {
         Draft {
-            controller: Arc::clone(controller),
+            controller,
             status: None,
             fields: FieldList::default(),
+            count: 0,
             head: 0,
             body: Vec::new(),
             refused: None,
@@ -66,7 +68,7 @@ impl Draft {
     }
 }
 
-impl Answer for Draft {
+impl<N: AsRef<str>> Answer for Draft<N> {
     fn set_status(&mut self, status: u32) -> Result<(), Refused> {
         if self.has_begun {
             return Err(Refused::Late);
@@ -85,20 +87,21 @@ impl Answer for Draft {
         if self.has_begun {
             return Err(Refused::Late);
         }
-        let value = value.trim_ascii();
-        let (common_name, common_value) = (common(&NAMES, name), common(&VALUES, value));
-        if common_name.is_none() && !is_token(name) || common_value.is_none() && !is_field_value(value) {
-            return self.spoil(Refused::Invalid);
-        }
-        if common_name.is_none() && (is_framing(name) || name.eq_ignore_ascii_case(b"date")) {
+        let field = Field::new(name, value.trim_ascii());
+        if let Some(known) = field.known
+            && (known.is_framing() || known == Known::Date)
+            && field.is_sendable()
+        {
             return Err(Refused::NotYours);
         }
-        self.head += name.len() + value.len();
-        if self.head > MAX_HEAD || self.fields.iter().count() >= MAX_FIELDS {
+        self.count += 1;
+        self.head += name.len() + field.value.len();
+        if self.head > MAX_HEAD || self.count > MAX_FIELDS {
             return self.spoil(Refused::TooMuch);
         }
-        let text = |common: Option<_>, bytes| common.map_or_else(|| text(bytes), Text::Borrowed);
-        self.fields.add(text(common_name, name), text(common_value, value));
+        if !self.fields.add_field(field) {
+            return self.spoil(Refused::Invalid);
+        }
         Ok(())
     }
 
@@ -124,10 +127,10 @@ impl Answer for Draft {
         }
         self.lines.set(lines + 1);
         if lines == MAX_LINES {
-            tracing::warn!(controller = %self.controller, "more than {MAX_LINES} lines for one request; the rest is left out");
+            tracing::warn!(controller = %self.controller.as_ref(), "more than {MAX_LINES} lines for one request; the rest is left out");
             return;
         }
-        tell(level, &self.controller, line);
+        tell(level, self.controller.as_ref(), line);
     }
 }
 
@@ -147,44 +150,14 @@ pub fn log(level: Level, line: &[u8]) {
     tell(level, "-", line);
 }
 
-/// What is written as everybody writes it is checked already, and needs no memory of its own.
-fn common(all: &[&'static str], bytes: &[u8]) -> Option<&'static str> {
-    all.iter().copied().find(|common| common.as_bytes() == bytes)
-}
-
-/// None of them is one that is not an application's own.
-const NAMES: [&str; 6] = [
-    "Content-Type",
-    "content-type",
-    "Cache-Control",
-    "Location",
-    "Set-Cookie",
-    "ETag",
-];
-const VALUES: [&str; 5] = [
-    "text/html; charset=utf-8",
-    "text/plain; charset=utf-8",
-    "application/json",
-    "no-store",
-    "no-cache",
-];
-
-/// Values are UTF-8 mostly; what is not is taken for Latin-1, as HTTP once had it (RFC 9110 §5.5).
-fn text(bytes: &[u8]) -> Text {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => Text::Owned(text.to_owned()),
-        Err(_) => Text::Owned(bytes.iter().copied().map(char::from).collect()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     /// What the draft says to each, and the status that comes of all.
     #[track_caller]
-    fn check(work: impl Fn(&mut Draft) -> Result<(), Refused>, said: Result<(), Refused>, status: Option<u16>) {
-        let mut draft = Draft::new(&Arc::from("x"));
+    fn check(work: impl Fn(&mut Draft<&str>) -> Result<(), Refused>, said: Result<(), Refused>, status: Option<u16>) {
+        let mut draft = Draft::new("x");
         draft.set_status(200).expect("a good status");
         assert_eq!(work(&mut draft), said);
         let found = draft.begin().ok().map(|(response, _)| response.status.code());
@@ -226,29 +199,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_common_would_pass_by_itself() {
-        for name in NAMES {
-            assert!(is_token(name.as_bytes()) && !is_framing(name.as_bytes()) && !name.eq_ignore_ascii_case("date"));
-        }
-        assert!(VALUES.iter().all(|value| is_field_value(value.as_bytes())));
-        check(|draft| draft.add_field(b"no-store", b"ETag"), Ok(()), Some(200));
-        check(
-            |draft| draft.add_field(b"text/html; charset=utf-8", b"x"),
-            Err(Refused::Invalid),
-            None,
-        );
-    }
-
-    #[test]
     fn bounds_are_met_from_both_sides() {
         let much = Err(Refused::TooMuch);
-        let head = |size: usize| move |draft: &mut Draft| draft.add_field(b"a", &vec![b'x'; size - 1]);
+        let head = |size: usize| move |draft: &mut Draft<&str>| draft.add_field(b"a", &vec![b'x'; size - 1]);
         check(head(MAX_HEAD), Ok(()), Some(200));
         check(head(MAX_HEAD + 1), much, None);
-        let fields = |count: usize| move |draft: &mut Draft| (0..count).try_for_each(|_| draft.add_field(b"a", b"b"));
+        let fields = |count: usize| move |draft: &mut Draft<&str>| (0..count).try_for_each(|_| draft.add_field(b"a", b"b"));
         check(fields(MAX_FIELDS), Ok(()), Some(200));
         check(fields(MAX_FIELDS + 1), much, None);
-        let body = |size: usize| move |draft: &mut Draft| draft.write(&vec![0; size]);
+        let body = |size: usize| move |draft: &mut Draft<&str>| draft.write(&vec![0; size]);
         check(body(MAX_BODY), Ok(()), Some(200));
         check(body(MAX_BODY + 1), much, None);
     }

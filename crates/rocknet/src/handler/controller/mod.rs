@@ -101,7 +101,7 @@ impl Controller {
             return None;
         }
         let asked = Here::new(*request, path, &[], Origin::new(client, secure));
-        let (mut draft, mut state) = (Draft::new(&self.name), State::default());
+        let (mut draft, mut state) = (Draft::new(&*self.name), State::default());
         let went = loaded.answer(&asked, &mut draft, &mut state);
         let answer = went.map_err(Trouble::Failed).and_then(|_| draft.begin());
         Some(match answer {
@@ -188,7 +188,7 @@ async fn try_answer(
     } else {
         collect(&mut content).await?
     };
-    let talk = Talk::new(&loaded, asked, collected, Draft::new(&controller.name));
+    let talk = Talk::new(&loaded, asked, collected, Draft::new(Arc::clone(&controller.name)));
     let (mut talk, mut went) = controller.run(&worker, &scope, Box::new(talk), Step::Answer).await?;
     let mut is_at_end = !takes;
     while !is_at_end && went == Went::On {

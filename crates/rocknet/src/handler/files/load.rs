@@ -187,10 +187,7 @@ fn fields(media: &MediaType, modified: Option<u64>, negotiates: bool) -> FieldLi
     let mut fields = FieldList::default();
     fields.add("Content-Type", media.value);
     if let Some(seconds) = modified {
-        fields.add(
-            "Last-Modified",
-            String::from_utf8_lossy(&date::format(seconds)).into_owned(),
-        );
+        fields.add("Last-Modified", String::from_utf8_lossy(&date::format(seconds)));
         fields.add("Accept-Ranges", "bytes");
     }
     fields.add("X-Content-Type-Options", "nosniff");
@@ -211,7 +208,7 @@ pub fn variant(
 ) -> Variant {
     let mut fields = shared.clone();
     if let Some(etag) = &etag {
-        fields.add("ETag", String::from_utf8_lossy(etag.as_bytes()).into_owned());
+        fields.add("ETag", String::from_utf8_lossy(etag.as_bytes()));
     }
     let mut short = fields.clone();
     short.remove("Content-Type");

@@ -165,7 +165,7 @@ fn join(own: &FieldList, mut file: Response) -> Response {
         file.fields.remove(name);
     }
     for (name, value) in kept {
-        file.fields.add(name.to_owned(), value.to_owned());
+        file.fields.add(name, value);
     }
     file
 }

@@ -1,6 +1,5 @@
 //! From what an application answers to a response: its head read and cleared of what is the connection's, its content passed on.
 
-use std::borrow::Cow;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::Pin;
@@ -8,7 +7,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use rocknet_proto::cgi::{Head, StatusLine};
-use rocknet_proto::fields::is_framing;
+use rocknet_proto::fields::{Field, is_framing};
 use rocknet_proto::method::Method;
 
 use super::conversation::Conversation;
@@ -35,9 +34,7 @@ pub fn response(mut conversation: Conversation, method: Method, line: StatusLine
     for (name, value) in head.fields {
         // The length is told anew where it is known, and the date is the server's.
         if !is_framing(name) && !name.eq_ignore_ascii_case(b"date") && !is_for_others(name) {
-            // Names are tokens, so this changes nothing.
-            let name = String::from_utf8_lossy(name);
-            response.fields.add(name.into_owned(), text(value).into_owned());
+            response.fields.add_field(Field::new(name, value));
         }
     }
     let mut content = answer;
@@ -71,14 +68,6 @@ pub fn response(mut conversation: Conversation, method: Method, line: StatusLine
         _ => Body::Bytes(content.into()),
     };
     Ok(response)
-}
-
-/// Values are UTF-8 mostly; what is not is taken for Latin-1, as HTTP once had it (RFC 9110 §5.5).
-fn text(value: &[u8]) -> Cow<'_, str> {
-    match std::str::from_utf8(value) {
-        Ok(text) => Cow::Borrowed(text),
-        Err(_) => Cow::Owned(value.iter().copied().map(char::from).collect()),
-    }
 }
 
 /// The rest of an answer: read when there is room for it.

@@ -56,7 +56,7 @@ impl Incoming {
                         let head = Head::new(&index.view(rest), ResponseContent::None, None);
                         let hints = self.hints.get_or_insert_default();
                         for (name, value) in head.fields().iter() {
-                            hints.add(name.to_owned(), value.to_owned());
+                            hints.add(name, value);
                         }
                     }
                     at += consumed;

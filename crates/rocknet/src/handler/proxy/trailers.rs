@@ -30,7 +30,7 @@ pub fn of_answer(came: &FieldList) -> FieldList {
 fn passed<'f>(fields: impl Iterator<Item = (&'f str, &'f str)>) -> FieldList {
     let mut all = FieldList::default();
     for (name, value) in fields.filter(|(name, _)| may_trail(name.as_bytes())) {
-        all.add(name.to_owned(), value.to_owned());
+        all.add(name, value);
     }
     all
 }

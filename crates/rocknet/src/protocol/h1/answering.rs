@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use rocknet_io::link::Link;
 use rocknet_io::queue::SendQueue;
-use rocknet_proto::h1::{self, Content, Length, Next, Refusal};
+use rocknet_proto::h1::{self, Content, EncodeError, Length, Next, Refusal};
 use rocknet_proto::request::{OwnedRequest, Request, RequestIndex};
 use rocknet_proto::status::Status;
 
@@ -211,17 +211,27 @@ impl<L: Link> Connection<L> {
         if let Body::Tunnel(switch) = body {
             return self.begin_tunnel(worker, view, fields, switch, facts, output);
         }
+        let date = worker.clock.date();
+        // What is here whole needs no account of its pieces.
+        let body = match body.whole() {
+            Ok(bytes) => {
+                let length = bytes.len() as u64;
+                let (framing, next) = self.engine.respond_complete(status, Length::Exact(length), close);
+                if let Err(error) = h1::encode_dated_head(output.buffer(), framing, status, &date, &fields) {
+                    return self.broken_answer(worker, error, &facts, output);
+                }
+                let sent = if framing.content { length } else { 0 };
+                if sent > 0 {
+                    output.push_owned(bytes);
+                }
+                return self.answered(worker, status, sent, &facts, next);
+            }
+            Err(body) => body,
+        };
         let length = body.length().map_or(Length::Unknown, Length::Exact);
         let framing = self.engine.respond(status, length, close);
-        let date = worker.clock.date();
-        let all = std::iter::once((&b"Date"[..], &date[..]))
-            .chain(fields.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())));
-        if let Err(error) = h1::encode_head(output.buffer(), framing, status, all) {
-            tracing::error!("an answer could not be written: {error}");
-            output.buffer().extend_from_slice(BROKEN_ANSWER);
-            self.engine.abort();
-            self.answered(worker, Status::INTERNAL_SERVER_ERROR, 0, &facts, Next::Linger);
-            return;
+        if let Err(error) = h1::encode_dated_head(output.buffer(), framing, status, &date, &fields) {
+            return self.broken_answer(worker, error, &facts, output);
         }
         let mut sent = 0;
         if framing.content {
@@ -246,6 +256,15 @@ impl<L: Link> Connection<L> {
         }
         let next = self.engine.finish(output.buffer());
         self.answered(worker, status, sent, &facts, next);
+    }
+
+    /// Answers in place of an answer that cannot be sent.
+    #[cold]
+    fn broken_answer(&mut self, worker: &Rc<Worker>, error: EncodeError, facts: &Facts, output: &mut SendQueue) {
+        tracing::error!("an answer could not be written: {error}");
+        output.buffer().extend_from_slice(BROKEN_ANSWER);
+        self.engine.abort();
+        self.answered(worker, Status::INTERNAL_SERVER_ERROR, 0, facts, Next::Linger);
     }
 
     pub(super) fn answered(&mut self, worker: &Rc<Worker>, status: Status, sent: u64, facts: &Facts, next: Next) {

@@ -53,9 +53,7 @@ impl<L: Link> Connection<L> {
         let status = Status::SWITCHING_PROTOCOLS;
         let framing = self.engine.respond(status, Length::None, false);
         let date = worker.clock.date();
-        let all = std::iter::once((&b"Date"[..], &date[..]))
-            .chain(fields.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())));
-        if let Err(error) = h1::encode_head(output.buffer(), framing, status, all) {
+        if let Err(error) = h1::encode_dated_head(output.buffer(), framing, status, &date, &fields) {
             tracing::error!("an answer could not be written: {error}");
             output.buffer().extend_from_slice(BROKEN_ANSWER);
             self.engine.abort();

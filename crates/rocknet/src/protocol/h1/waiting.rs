@@ -306,8 +306,7 @@ fn inform(engine: &mut ServerConnection, hints: &FieldList, output: &mut SendQue
         return;
     }
     let framing = engine.respond(Status::EARLY_HINTS, Length::None, false);
-    let fields = hints.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
-    if let Err(error) = h1::encode_head(output.buffer(), framing, Status::EARLY_HINTS, fields) {
+    if let Err(error) = h1::encode_head(output.buffer(), framing, Status::EARLY_HINTS, hints.bytes()) {
         tracing::error!("an interim answer was not sent: {error}");
     }
 }

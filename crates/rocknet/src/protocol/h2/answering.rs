@@ -321,10 +321,7 @@ impl<L: Link> Connection<L> {
         let end = asked.head_only || !status.allows_content() || length == Some(0);
         let date = worker.clock.date();
         let all = std::iter::once((&b"date"[..], &date[..])).chain(
-            fields
-                .iter()
-                .map(|(name, value)| (name.as_bytes(), value.as_bytes()))
-                .filter(|(name, _)| !is_of_connection(name)),
+            fields.bytes().filter(|(name, _)| !is_of_connection(name)),
         );
         match self.engine.respond(asked.id, status, length, all, end, output.buffer()) {
             Ok(()) => {}

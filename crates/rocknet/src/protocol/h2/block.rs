@@ -9,7 +9,7 @@ use crate::response::FieldList;
 /// ours, and is left out.
 pub fn render(status: Status, fields: &FieldList, length: u64) -> PreparedHead {
     let length = status.allows_content().then_some(length);
-    let all = || fields.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+    let all = || fields.bytes();
     PreparedHead::new(status, length, all())
         .or_else(|_| {
             let good = all().filter(|field| PreparedHead::new(status, None, [*field]).is_ok());

@@ -208,7 +208,7 @@ impl<L: Link> Connection<L> {
             return;
         }
         let output = &mut worker.buffers.borrow_mut().output;
-        let fields = hints.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+        let fields = hints.bytes();
         if let Err(SendError::Field(error)) = self.engine.inform(id, Status::EARLY_HINTS, fields, output.buffer()) {
             tracing::error!("an interim answer was not sent: {error}");
         }

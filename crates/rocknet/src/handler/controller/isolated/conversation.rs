@@ -66,7 +66,7 @@ pub async fn answer(
         let origin = Origin::new(client, secure.as_deref());
         frame::request(&Here::new(request.view(), &path, &[], origin))
     };
-    let mut draft = Draft::new(name);
+    let mut draft = Draft::new(Arc::clone(name));
     talk.begin(controller.number, &request, &collected)?;
     drop((request, collected));
     let mut size = loop {

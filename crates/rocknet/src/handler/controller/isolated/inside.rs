@@ -181,7 +181,7 @@ impl Connection {
     /// One request.
     fn answer(&mut self, controller: &host::Controller, request: &Told) -> io::Result<()> {
         let mut draft = Making {
-            draft: Draft::new(&"".into()),
+            draft: Draft::new("".into()),
             stream: Arc::clone(&self.stream),
         };
         let mut state = State::default();

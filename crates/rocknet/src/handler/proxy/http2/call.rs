@@ -123,7 +123,7 @@ impl Call {
             if told.status().as_u16() == Status::EARLY_HINTS.code() {
                 let hints = self.hints.get_or_insert_default();
                 for (name, value) in head::passed(told.headers()).iter() {
-                    hints.add(name.to_owned(), value.to_owned());
+                    hints.add(name, value);
                 }
             }
         }

@@ -1,0 +1,270 @@
+//! Fields of a message in the making, kept as the lines that HTTP/1 writes: its head is a copy of them.
+
+use std::fmt;
+
+use super::{Field, Known, KnownSet};
+use crate::bytes::{is_token, is_value};
+
+/// Fields of an answer or of trailers, in order. `Date`, framing and connection fields are the protocol's.
+///
+/// Each is looked at once, when it is added. What cannot stand in a head is kept beside the others, so that whoever writes
+/// the head finds it there and refuses the whole.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct FieldList {
+    /// `name: value CRLF` of each field that can be sent, as UTF-8: a name is a token, and no value holds a line break, so
+    /// that the places of both can be told from the bytes.
+    lines: Vec<u8>,
+    /// Known names among them.
+    present: KnownSet,
+    /// Fields that cannot be sent.
+    bad: Vec<(String, String)>,
+}
+
+/// A field that is known when the program is built: adding it costs no look at it.
+#[derive(Debug)]
+pub struct FixedLine {
+    known: Known,
+    line: &'static str,
+}
+
+impl FixedLine {
+    /// `line`: the whole of it, with the name as one that is known, and its line break.
+    pub const fn new(known: Known, line: &'static str) -> FixedLine {
+        let (bytes, name) = (line.as_bytes(), known.as_str().as_bytes());
+        let mut at = 0;
+        while at < name.len() {
+            assert!(bytes[at].to_ascii_lowercase() == name[at], "another name");
+            at += 1;
+        }
+        assert!(bytes[at] == b':' && bytes[at + 1] == b' ', "no value");
+        at += 2;
+        while at < bytes.len() - 2 {
+            assert!(bytes[at] >= 0x20 && bytes[at] < 0x7f, "no field value");
+            at += 1;
+        }
+        assert!(bytes[at] == b'\r' && bytes[at + 1] == b'\n', "no end of line");
+        FixedLine { known, line }
+    }
+}
+
+impl FieldList {
+    pub fn add(&mut self, name: impl AsRef<str>, value: impl AsRef<str>) {
+        self.add_field(Field::new(name.as_ref().as_bytes(), value.as_ref().as_bytes()));
+    }
+
+    pub fn add_fixed(&mut self, field: &FixedLine) {
+        self.lines.extend_from_slice(field.line.as_bytes());
+        self.present = self.present.union(KnownSet::of(&[field.known]));
+    }
+
+    /// Of a field as it came; false where it cannot be sent. Values are UTF-8 mostly; what is not is taken for Latin-1, as
+    /// HTTP once had it (RFC 9110 §5.5).
+    pub fn add_field(&mut self, field: Field<'_>) -> bool {
+        let Field { known, name, value } = field;
+        if !field.is_sendable() {
+            let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+            self.bad.push((text(name), text(value)));
+            return false;
+        }
+        if let Some(known) = known {
+            self.present = self.present.union(KnownSet::of(&[known]));
+        }
+        self.lines.reserve(name.len() + value.len() + BESIDE);
+        self.lines.extend_from_slice(name);
+        self.lines.extend_from_slice(b": ");
+        if value.is_ascii() || std::str::from_utf8(value).is_ok() {
+            self.lines.extend_from_slice(value);
+        } else {
+            let text: String = value.iter().copied().map(char::from).collect();
+            self.lines.extend_from_slice(text.as_bytes());
+        }
+        self.lines.extend_from_slice(b"\r\n");
+        true
+    }
+
+    /// Of fields as they came.
+    pub fn copied<'f>(fields: impl IntoIterator<Item = Field<'f>>) -> FieldList {
+        let mut all = FieldList::default();
+        for field in fields {
+            all.add_field(field);
+        }
+        all
+    }
+
+    /// One value alone, in the place of the first it had.
+    pub fn set(&mut self, name: impl AsRef<str>, value: impl AsRef<str>) {
+        let (name, value) = (name.as_ref(), value.as_ref());
+        if self.value(name).is_none() {
+            return self.add(name, value);
+        }
+        let before = std::mem::take(self);
+        let mut is_first = true;
+        for (known, other) in before.iter() {
+            if !known.eq_ignore_ascii_case(name) {
+                self.add(known, other);
+            } else if std::mem::take(&mut is_first) {
+                self.add(known, value);
+            }
+        }
+    }
+
+    pub fn remove(&mut self, name: &str) {
+        if self.value(name).is_some() {
+            self.retain(|known| !known.eq_ignore_ascii_case(name));
+        }
+    }
+
+    /// Keeps those whose names are wanted.
+    pub fn retain(&mut self, wanted: impl Fn(&str) -> bool) {
+        let before = std::mem::take(self);
+        for (name, value) in before.iter().filter(|(name, _)| wanted(name)) {
+            self.add(name, value);
+        }
+    }
+
+    pub fn value(&self, name: &str) -> Option<&str> {
+        if let Some(known) = Known::from_name(name.as_bytes())
+            && !self.present.contains(known)
+        {
+            let mut bad = self.bad.iter();
+            return bad
+                .find(|(known, _)| known.eq_ignore_ascii_case(name))
+                .map(|(_, value)| &**value);
+        }
+        self.iter()
+            .find(|(known, _)| known.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value)
+    }
+
+    /// Whether there is one of that name.
+    #[inline]
+    pub fn contains(&self, name: Known) -> bool {
+        self.present.contains(name)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        let text = |bytes| std::str::from_utf8(bytes).unwrap_or_default();
+        self.bytes().map(move |(name, value)| (text(name), text(value)))
+    }
+
+    pub fn bytes(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        let bad = self.bad.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+        Lines(&self.lines).chain(bad)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.lines.is_empty() && self.bad.is_empty()
+    }
+
+    /// All lines and the known names in them; `None` where something cannot be sent.
+    #[inline]
+    pub(crate) fn lines(&self) -> Option<(&[u8], KnownSet)> {
+        self.bad.is_empty().then_some((&self.lines, self.present))
+    }
+}
+
+impl fmt::Debug for FieldList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}
+
+impl Field<'_> {
+    /// Whether it can stand in a head: its name is a token, and its value begins nothing of its own.
+    #[inline]
+    pub fn is_sendable(&self) -> bool {
+        (self.known.is_some() || is_token(self.name)) && is_value(self.value)
+    }
+}
+
+/// Bytes of a line that are neither name nor value.
+const BESIDE: usize = ": \r\n".len();
+
+/// The fields in good lines.
+struct Lines<'a>(&'a [u8]);
+
+impl<'a> Iterator for Lines<'a> {
+    type Item = (&'a [u8], &'a [u8]);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let end = memchr::memchr(b'\n', self.0)?;
+        let colon = memchr::memchr(b':', self.0)?;
+        let (line, rest) = self.0.split_at(end + 1);
+        self.0 = rest;
+        Some((line.get(..colon)?, line.get(colon + 2..end - 1)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(fields: &[(&str, &str)]) -> FieldList {
+        let mut all = FieldList::default();
+        fields.iter().for_each(|(name, value)| all.add(name, value));
+        all
+    }
+
+    #[track_caller]
+    fn check(fields: &FieldList, expected: &[(&str, &str)]) {
+        assert_eq!(fields.iter().collect::<Vec<_>>(), expected);
+        assert_eq!(fields.is_empty(), expected.is_empty());
+        for (name, _) in expected {
+            let first = expected.iter().find(|(other, _)| other.eq_ignore_ascii_case(name));
+            assert_eq!(fields.value(&name.to_uppercase()), first.map(|(_, value)| *value));
+            if let Some(known) = Known::from_name(name.as_bytes()) {
+                assert!(fields.contains(known), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn setting_a_field_leaves_one() {
+        let mut fields = list(&[("A", "1"), ("b", "2"), ("a", "3"), ("C", "4"), ("A", "5")]);
+        fields.set("a", "new");
+        check(&fields, &[("A", "new"), ("b", "2"), ("C", "4")]);
+        fields.set("d", "5");
+        fields.remove("B");
+        check(&fields, &[("A", "new"), ("C", "4"), ("d", "5")]);
+        fields.retain(|name| name == "C");
+        check(&fields, &[("C", "4")]);
+        fields.remove("c");
+        check(&fields, &[]);
+    }
+
+    #[test]
+    fn known_names_come_and_go_with_their_fields() {
+        let mut fields = list(&[("server", "x"), ("X-A", ""), ("Vary", "a:b\tc")]);
+        check(&fields, &[("server", "x"), ("X-A", ""), ("Vary", "a:b\tc")]);
+        fields.set("Server", "y");
+        check(&fields, &[("server", "y"), ("X-A", ""), ("Vary", "a:b\tc")]);
+        fields.remove("SERVER");
+        assert!(!fields.contains(Known::Server) && fields.value("server").is_none());
+        check(&fields, &[("X-A", ""), ("Vary", "a:b\tc")]);
+        fields.add_fixed(const { &FixedLine::new(Known::Server, "Server: z\r\n") });
+        check(&fields, &[("X-A", ""), ("Vary", "a:b\tc"), ("Server", "z")]);
+    }
+
+    #[test]
+    fn what_cannot_be_sent_spoils_the_lines_until_it_is_gone() {
+        for (name, value) in [("", "x"), ("a b", "x"), ("a:", "x"), ("Server", "x\r\nA: b"), ("A", "\0")] {
+            let mut fields = list(&[("X-A", "1"), (name, value), ("X-B", "2")]);
+            assert!(fields.lines().is_none(), "{name}: {value:?}");
+            assert_eq!(fields.value(name), Some(value));
+            assert_eq!(fields.iter().count(), 3);
+            fields.remove(name);
+            assert!(fields.lines().is_some(), "{name}: {value:?}");
+            check(&fields, &[("X-A", "1"), ("X-B", "2")]);
+        }
+    }
+
+    #[test]
+    fn values_are_text() {
+        let mut fields = FieldList::default();
+        assert!(fields.add_field(Field::new(b"X-A", b"caf\xe9")) && fields.add_field(Field::new(b"X-B", "é".as_bytes())));
+        check(&fields, &[("X-A", "caf\u{e9}"), ("X-B", "\u{e9}")]);
+        let (lines, _) = fields.lines().expect("good ones");
+        assert_eq!(lines, "X-A: caf\u{e9}\r\nX-B: \u{e9}\r\n".as_bytes());
+        assert_eq!(FieldList::copied([Field::new(b"X-A", b"caf\xe9"), Field::new(b"X-B", "é".as_bytes())]), fields);
+    }
+}
