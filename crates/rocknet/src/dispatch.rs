@@ -33,7 +33,7 @@ use crate::site::Places;
 use crate::tunnel;
 use crate::worker::{View, Worker};
 
-pub use self::arrival::Arrival;
+pub use self::arrival::{Arrival, Asker};
 pub use self::known::from_known;
 
 /// How a protocol sends what was prepared beforehand.
@@ -78,13 +78,15 @@ pub fn ready(
     worker: &Rc<Worker>,
     site: u32,
     request: &Request<'_>,
+    asker: Asker<'_>,
     owned: impl FnOnce() -> Rc<OwnedRequest> + Copy,
     reply: &mut impl Reply,
 ) -> Option<Dispatched> {
     if !matches!(request.method, Method::Get | Method::Head) {
         return None;
     }
-    known::remembered(worker, site, request, owned, reply).or_else(|| rules::ready(worker, site, request, owned, reply))
+    known::remembered(worker, site, request, asker, owned, reply)
+        .or_else(|| rules::ready(worker, site, request, asker, owned, reply))
 }
 
 /// Stands for every path that no file can have: a colon is in no name that is looked up.
@@ -239,7 +241,10 @@ fn find<F: FnOnce() -> Rc<OwnedRequest>>(
                 gateways::answer(Rc::clone(worker), site, exchange)
             })
         }),
-        Action::Controller(controller) => controllers::answer(worker, scope, controller, path, arrival),
+        Action::Controller(controller) => {
+            let is_named = places.names(&path);
+            controllers::answer(worker, number, scope, controller, path, is_named, arrival)
+        }
         Action::Welcome => respond(
             worker,
             Some(scope),

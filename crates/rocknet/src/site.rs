@@ -9,7 +9,7 @@ use rocknet_config::model;
 use crate::certificates::SecureSite;
 use crate::handler::Handler;
 use crate::log::SinkId;
-use crate::routing::{RouteTrie, Rules};
+use crate::routing::{Kind, RouteTrie, Rules};
 use crate::scope::Scope;
 
 pub struct Site {
@@ -110,6 +110,12 @@ impl Places {
     /// What applies at a decoded path.
     pub fn scope(&self, path: &str) -> &Arc<Scope> {
         self.routes.find(path).map_or(&self.scope, |(scope, _)| scope)
+    }
+
+    /// Whether a route is for this decoded path alone.
+    pub fn names(&self, path: &str) -> bool {
+        let found = self.routes.find(path);
+        found.is_some_and(|(_, matched)| matched.kind == Kind::Exact)
     }
 
     pub fn scopes(&self) -> impl Iterator<Item = &Arc<Scope>> {

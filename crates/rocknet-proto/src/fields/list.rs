@@ -247,7 +247,13 @@ mod tests {
 
     #[test]
     fn what_cannot_be_sent_spoils_the_lines_until_it_is_gone() {
-        for (name, value) in [("", "x"), ("a b", "x"), ("a:", "x"), ("Server", "x\r\nA: b"), ("A", "\0")] {
+        for (name, value) in [
+            ("", "x"),
+            ("a b", "x"),
+            ("a:", "x"),
+            ("Server", "x\r\nA: b"),
+            ("A", "\0"),
+        ] {
             let mut fields = list(&[("X-A", "1"), (name, value), ("X-B", "2")]);
             assert!(fields.lines().is_none(), "{name}: {value:?}");
             assert_eq!(fields.value(name), Some(value));
@@ -261,10 +267,15 @@ mod tests {
     #[test]
     fn values_are_text() {
         let mut fields = FieldList::default();
-        assert!(fields.add_field(Field::new(b"X-A", b"caf\xe9")) && fields.add_field(Field::new(b"X-B", "é".as_bytes())));
+        assert!(
+            fields.add_field(Field::new(b"X-A", b"caf\xe9")) && fields.add_field(Field::new(b"X-B", "é".as_bytes()))
+        );
         check(&fields, &[("X-A", "caf\u{e9}"), ("X-B", "\u{e9}")]);
         let (lines, _) = fields.lines().expect("good ones");
         assert_eq!(lines, "X-A: caf\u{e9}\r\nX-B: \u{e9}\r\n".as_bytes());
-        assert_eq!(FieldList::copied([Field::new(b"X-A", b"caf\xe9"), Field::new(b"X-B", "é".as_bytes())]), fields);
+        assert_eq!(
+            FieldList::copied([Field::new(b"X-A", b"caf\xe9"), Field::new(b"X-B", "é".as_bytes())]),
+            fields
+        );
     }
 }

@@ -391,9 +391,16 @@ mod tests {
             for (framing, status) in [(PLAIN, Status::OK), (exact, Status::NOT_FOUND), (exact, unregistered)] {
                 let (mut one, mut other) = (b"before".to_vec(), b"before".to_vec());
                 let all = [("Date", std::str::from_utf8(date).expect("ASCII"))];
-                let all = all.iter().chain(fields).map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+                let all = all
+                    .iter()
+                    .chain(fields)
+                    .map(|(name, value)| (name.as_bytes(), value.as_bytes()));
                 let expected = encode_head(&mut other, framing, status, all);
-                assert_eq!(encode_dated_head(&mut one, framing, status, date, &list), expected, "{fields:?}");
+                assert_eq!(
+                    encode_dated_head(&mut one, framing, status, date, &list),
+                    expected,
+                    "{fields:?}"
+                );
                 assert_eq!(String::from_utf8(one), String::from_utf8(other));
             }
         }

@@ -16,8 +16,8 @@ mod server;
 pub use client::{Answered, ClientConnection, INTERIM_MAX, RequestLine, ResponseContent};
 pub use content::may_trail;
 pub use encode::{
-    CHUNK_END, CONTINUE, ConnectionField, EncodeError, Framing, LAST_CHUNK, Length, chunk_head, decimal, encode_dated_head,
-    encode_head, encode_trailers,
+    CHUNK_END, CONTINUE, ConnectionField, EncodeError, Framing, LAST_CHUNK, Length, chunk_head, decimal,
+    encode_dated_head, encode_head, encode_trailers,
 };
 pub use fault::Fault;
 pub use framing::{Content, connection_options};

@@ -1,4 +1,4 @@
-//! Each worker's own view of the cache: raw request paths to entries, without locks or atomic counts.
+//! Each worker's own view of the cache: raw request paths to entries, or to who answers at once, without locks or atomic counts.
 
 use std::cell::OnceCell;
 use std::hash::BuildHasher;
@@ -33,9 +33,33 @@ pub struct Front {
 struct Slot {
     site: u32,
     path: Box<[u8]>,
-    known: Rc<Known>,
+    lead: Lead,
     /// Used since the last clearing out.
     used: bool,
+}
+
+/// Where a path leads.
+#[derive(Clone)]
+pub enum Lead {
+    Entry(Rc<Known>),
+    Place(Rc<Place>),
+}
+
+/// A route whose answer needs no look at anything else.
+pub struct Place {
+    pub scope: Arc<Scope>,
+    /// Decoded and normalised.
+    pub path: Box<str>,
+}
+
+impl Lead {
+    fn is_gone(&self) -> bool {
+        match self {
+            Lead::Entry(known) => known.entry.is_gone(),
+            // It goes with its configuration, and the whole front with that.
+            Lead::Place(_) => false,
+        }
+    }
 }
 
 /// A cached entry with what this worker needs to send it without touching a shared count.
@@ -85,16 +109,16 @@ impl Known {
 
 impl Front {
     #[inline]
-    pub fn find(&mut self, site: u32, path: &[u8]) -> Option<&Rc<Known>> {
+    pub fn find(&mut self, site: u32, path: &[u8]) -> Option<&Lead> {
         let hash = self.hasher.hash_one((site, path));
         let slot = self
             .paths
             .find_mut(hash, |slot| slot.site == site && *slot.path == *path)?;
         slot.used = true;
-        Some(&slot.known)
+        Some(&slot.lead)
     }
 
-    pub fn keep(&mut self, site: u32, path: &[u8], known: Rc<Known>) {
+    pub fn keep(&mut self, site: u32, path: &[u8], lead: Lead) {
         if path.len() > MAX_PATH_LENGTH {
             return;
         }
@@ -103,7 +127,7 @@ impl Front {
             .paths
             .find_mut(hash, |slot| slot.site == site && *slot.path == *path)
         {
-            slot.known = known;
+            slot.lead = lead;
             return;
         }
         if self.paths.len() >= MAX_PATHS {
@@ -113,7 +137,7 @@ impl Front {
         let slot = Slot {
             site,
             path: path.into(),
-            known,
+            lead,
             used: false,
         };
         self.paths
@@ -136,14 +160,14 @@ impl Front {
 
     /// Lets go of entries that are gone from the cache, so that their memory is free.
     pub fn drop_gone(&mut self) {
-        self.paths.retain(|slot| !slot.known.entry.is_gone());
+        self.paths.retain(|slot| !slot.lead.is_gone());
     }
 
     /// Keeps what was used since the last time, at most half.
     fn clear_out(&mut self) {
         let mut room = MAX_PATHS / 2;
         self.paths.retain(|slot| {
-            let keep = slot.used && room > 0 && !slot.known.entry.is_gone();
+            let keep = slot.used && room > 0 && !slot.lead.is_gone();
             slot.used = false;
             room -= usize::from(keep);
             keep
@@ -156,9 +180,13 @@ mod tests {
     use super::super::entry::Found;
     use super::*;
 
-    fn known() -> Rc<Known> {
+    fn entry() -> Rc<Known> {
         let entry = Arc::new(Entry::new(Found::WithoutSlash, Vec::new(), 0));
         Rc::new(Known::new(entry, Arc::new(Scope::empty()), "/".into()))
+    }
+
+    fn known() -> Lead {
+        Lead::Entry(entry())
     }
 
     #[test]
@@ -177,8 +205,8 @@ mod tests {
     #[test]
     fn forgets() {
         let mut front = Front::default();
-        let entry = known();
-        front.keep(0, b"/a", Rc::clone(&entry));
+        let entry = entry();
+        front.keep(0, b"/a", Lead::Entry(Rc::clone(&entry)));
         front.keep(0, b"/b", known());
         front.forget(0, b"/b");
         assert!(front.find(0, b"/b").is_none());

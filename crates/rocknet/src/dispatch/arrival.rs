@@ -25,13 +25,37 @@ pub struct Arrival<'a, F> {
     pub secure: Option<&'a Rc<Secure>>,
 }
 
-impl<F: FnOnce() -> Rc<OwnedRequest>> Arrival<'_, F> {
-    /// Whom it is from.
-    pub fn client(&self, worker: &Worker) -> Client {
+/// The connection that a request came by.
+#[derive(Clone, Copy)]
+pub struct Asker<'a> {
+    /// Its other end.
+    pub peer: Client,
+    /// `None`: it is in the clear.
+    pub secure: Option<&'a Secure>,
+}
+
+impl Asker<'_> {
+    /// Whom a request is from.
+    #[inline]
+    pub fn client(self, worker: &Worker, request: &Request<'_>) -> Client {
         match worker.believes.get() {
-            true => forwarded::client(&worker.view().snapshot.config.server, self.peer, self.request.fields),
+            true => forwarded::client(&worker.view().snapshot.config.server, self.peer, request.fields),
             false => self.peer,
         }
+    }
+}
+
+impl<F: FnOnce() -> Rc<OwnedRequest>> Arrival<'_, F> {
+    pub fn asker(&self) -> Asker<'_> {
+        Asker {
+            peer: self.peer,
+            secure: self.secure.map(|secure| &**secure),
+        }
+    }
+
+    /// Whom it is from.
+    pub fn client(&self, worker: &Worker) -> Client {
+        self.asker().client(worker, self.request)
     }
 
     /// What a handler is given. `path` is decoded and normalised.

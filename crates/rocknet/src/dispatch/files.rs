@@ -8,7 +8,7 @@ use rocknet_proto::status::Status;
 
 use super::{Dispatched, Outcome, later};
 use crate::blocking::JobError;
-use crate::cache::front::Known;
+use crate::cache::front::{Known, Lead};
 use crate::filter;
 use crate::handler::files::listing;
 use crate::handler::fixed;
@@ -35,7 +35,7 @@ pub(super) async fn look_up(
                 worker
                     .front
                     .borrow_mut()
-                    .keep(site, request.view().path, Rc::clone(&known));
+                    .keep(site, request.view().path, Lead::Entry(Rc::clone(&known)));
             }
             Outcome::Known(known, request)
         }

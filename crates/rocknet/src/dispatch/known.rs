@@ -5,9 +5,9 @@ use std::rc::Rc;
 use rocknet_proto::request::{OwnedRequest, Request};
 use rocknet_proto::status::Status;
 
-use super::{Dispatched, Reply, encoding, files, respond};
+use super::{Asker, Dispatched, Reply, controllers, encoding, files, respond};
 use crate::cache::entry::{Found, REFRESH_AFTER_MS, STALE_AFTER_MS};
-use crate::cache::front::Known;
+use crate::cache::front::{Known, Lead};
 use crate::handler::files::answer::{self, Choice};
 use crate::handler::fixed;
 use crate::preload;
@@ -21,11 +21,19 @@ pub(super) fn remembered(
     worker: &Rc<Worker>,
     site: u32,
     request: &Request<'_>,
+    asker: Asker<'_>,
     owned: impl FnOnce() -> Rc<OwnedRequest>,
     reply: &mut impl Reply,
 ) -> Option<Dispatched> {
     let mut front = worker.front.borrow_mut();
-    let known = front.find(site, request.path)?;
+    let known = match front.find(site, request.path)? {
+        Lead::Entry(known) => known,
+        Lead::Place(place) => {
+            let place = Rc::clone(place);
+            drop(front);
+            return controllers::ready(worker, &place, request, asker);
+        }
+    };
     let now = worker.clock.uptime_ms();
     let age = known.entry.age_ms(now);
     if known.entry.is_gone() || age >= STALE_AFTER_MS {

@@ -8,7 +8,7 @@ use rocknet_proto::request::{OwnedRequest, Request};
 use rocknet_proto::status::Status;
 
 use super::known::remembered;
-use super::{Dispatched, Reply, respond};
+use super::{Asker, Dispatched, Reply, respond};
 use crate::cache::front::BEHIND_RULES;
 use crate::filter;
 use crate::handler::fixed;
@@ -23,6 +23,7 @@ pub(super) fn ready(
     worker: &Rc<Worker>,
     site: u32,
     request: &Request<'_>,
+    asker: Asker<'_>,
     owned: impl FnOnce() -> Rc<OwnedRequest> + Copy,
     reply: &mut impl Reply,
 ) -> Option<Dispatched> {
@@ -30,10 +31,10 @@ pub(super) fn ready(
     let rules = view.snapshot.sites[site as usize].rules.as_ref()?;
     let behind = site | BEHIND_RULES;
     match rules.lead(request, view.is_secure) {
-        Ruled::Untouched => remembered(worker, behind, request, owned, reply),
+        Ruled::Untouched => remembered(worker, behind, request, asker, owned, reply),
         Ruled::Rewritten(target) => {
             let owned = || Rc::new(owned().looked_up_as(&target));
-            remembered(worker, behind, &request.looked_up_as(&target), owned, reply)
+            remembered(worker, behind, &request.looked_up_as(&target), asker, owned, reply)
         }
         // Answered by whoever answers what is not known.
         Ruled::Redirect { .. } | Ruled::Respond { .. } => None,

@@ -11,7 +11,7 @@ use super::Outcome;
 use super::files::look_up;
 use super::known::refresh;
 use crate::cache::entry::{Found, REFRESH_AFTER_MS, STALE_AFTER_MS};
-use crate::cache::front::BEHIND_RULES;
+use crate::cache::front::{BEHIND_RULES, Lead};
 use crate::exchange::Exchange;
 use crate::filter;
 use crate::handler::files::named;
@@ -72,7 +72,9 @@ pub(super) fn answer(worker: Rc<Worker>, site: u32, exchange: Exchange) -> impl 
 /// The script that a raw path led to so short a time ago that nobody needs to look again.
 fn remembered(worker: &Worker, site: u32, path: &[u8]) -> Option<Arc<Script>> {
     let mut front = worker.front.borrow_mut();
-    let known = front.find(site, path)?;
+    let Lead::Entry(known) = front.find(site, path)? else {
+        return None;
+    };
     let Found::Script(script) = &known.entry.found else {
         return None;
     };

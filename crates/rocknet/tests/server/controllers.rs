@@ -445,3 +445,56 @@ fn what_is_no_controller_is_refused_with_its_place_and_changes_nothing() {
     }
     marks(&server.folder, &["init fails"; 4]);
 }
+
+/// Who answers at a route for one path is remembered by it: what a request brings is not.
+#[test]
+fn a_path_of_its_own_is_asked_anew_each_time() {
+    let folder = Folder::with(&[("www/index.html", "a page")]);
+    library::put(&folder, "a.so", &["WORD=\"one\""]);
+    let site = |how: &str| {
+        let mut text =
+            "[server]\nworkers = 1\nh2c = true\n[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n".to_owned();
+        for name in ["hello", "mirror", "count", "missing"] {
+            text.push_str(&format!(
+                "[site.default.route.\"/{name}\"]\ncontroller = \"a.so:{name}\"\n{how}\n"
+            ));
+        }
+        text
+    };
+    let server = Running::start(folder, &site("run_on = \"network\"\nheaders = { X-A = \"1\" }"));
+    let mut client = server.connect();
+    let mut http2 = Http2::to(server.address());
+    for number in 0..3 {
+        client
+            .get("/hello")
+            .expect("a first time and later", 200, &["X-A: 1", "Content-Length: 14"]);
+        let text = client
+            .ask(&format!("GET /mirror?{number}"), &[&format!("X-Odd: {number}")])
+            .text();
+        let (query, field) = (format!("\nquery={number}\n"), format!("\nfield X-Odd={number}\n"));
+        assert!(text.contains(&query) && text.contains(&field), "{text}");
+        client.ask("HEAD /mirror", &[]).expect("HEAD", 200, &["X-A: 1"]);
+        let text = client.ask("PUT /mirror", &[]).text();
+        assert!(text.contains("method=PUT\n"), "{text}");
+        let text = client.get("/%6dirror").text();
+        assert!(
+            text.contains("path=/%6dirror\n") && text.contains("decoded=/mirror\n"),
+            "{text}"
+        );
+        let text = String::from_utf8(http2.get("/mirror").content).expect("text");
+        assert!(text.contains("\nversion=HTTP/2.0\n"), "{text}");
+        client.get("/missing").expect(
+            "an error without a word",
+            404,
+            &["Content-Type: text/html; charset=utf-8"],
+        );
+    }
+    // Another configuration, and another library.
+    library::put(&server.folder, "a.so", &["WORD=\"two\""]);
+    server
+        .reload(&site("run_on = \"network\""))
+        .expect("a good configuration");
+    let answer = client.get("/hello");
+    answer.expect("behind a reload", 200, &["!X-A"]);
+    assert_eq!(answer.text(), "hello from two");
+}

@@ -204,7 +204,8 @@ mod tests {
         let head = |size: usize| move |draft: &mut Draft<&str>| draft.add_field(b"a", &vec![b'x'; size - 1]);
         check(head(MAX_HEAD), Ok(()), Some(200));
         check(head(MAX_HEAD + 1), much, None);
-        let fields = |count: usize| move |draft: &mut Draft<&str>| (0..count).try_for_each(|_| draft.add_field(b"a", b"b"));
+        let fields =
+            |count: usize| move |draft: &mut Draft<&str>| (0..count).try_for_each(|_| draft.add_field(b"a", b"b"));
         check(fields(MAX_FIELDS), Ok(()), Some(200));
         check(fields(MAX_FIELDS + 1), much, None);
         let body = |size: usize| move |draft: &mut Draft<&str>| draft.write(&vec![0; size]);

@@ -12,7 +12,7 @@ use rocknet_proto::status::Status;
 use super::connection::{Connection, Feeding, State, Waiting};
 use super::feed::Feed;
 use super::reply::{H1Reply, Written};
-use crate::dispatch::{self, Arrival, Dispatched, Later};
+use crate::dispatch::{self, Arrival, Asker, Dispatched, Later};
 use crate::exchange::{Pipe, RequestContent};
 use crate::filter;
 use crate::guard;
@@ -47,7 +47,11 @@ impl<L: Link> Connection<L> {
         if let (Content::None, Some(number)) = (content, site) {
             let mut reply = H1Reply::new(&mut self.engine, output, worker, close);
             let dispatched = catch_unwind(AssertUnwindSafe(|| {
-                dispatch::ready(worker, number, &request, owned, &mut reply)
+                let asker = Asker {
+                    peer: self.client,
+                    secure: self.secure.as_deref(),
+                };
+                dispatch::ready(worker, number, &request, asker, owned, &mut reply)
             }));
             let written = reply.written;
             match dispatched {

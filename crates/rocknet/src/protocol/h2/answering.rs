@@ -16,7 +16,7 @@ use super::answer::{Answer, Incoming, Page, State};
 use super::connection::Connection;
 use super::reply::{H2Reply, Written};
 use super::supply::Supply;
-use crate::dispatch::{self, Arrival, Dispatched, Later};
+use crate::dispatch::{self, Arrival, Asker, Dispatched, Later};
 use crate::exchange::{ContentError, RequestContent};
 use crate::filter;
 use crate::guard;
@@ -96,6 +96,10 @@ impl<L: Link> Connection<L> {
         let Some(number) = site else { return false };
         let head_only = request.method == Method::Head;
         let scheme = self.scheme();
+        let asker = Asker {
+            peer: self.client,
+            secure: self.secure.as_deref(),
+        };
         let mut reply = H2Reply::new(
             &mut self.engine,
             &mut self.pushes,
@@ -106,7 +110,7 @@ impl<L: Link> Connection<L> {
             head_only,
         );
         let dispatched = catch_unwind(AssertUnwindSafe(|| {
-            dispatch::ready(worker, number, request, &owned, &mut reply)
+            dispatch::ready(worker, number, request, asker, &owned, &mut reply)
         }));
         let written = reply.written;
         match dispatched {
@@ -320,9 +324,8 @@ impl<L: Link> Connection<L> {
         let length = body.length().filter(|_| status.allows_content());
         let end = asked.head_only || !status.allows_content() || length == Some(0);
         let date = worker.clock.date();
-        let all = std::iter::once((&b"date"[..], &date[..])).chain(
-            fields.bytes().filter(|(name, _)| !is_of_connection(name)),
-        );
+        let all = std::iter::once((&b"date"[..], &date[..]))
+            .chain(fields.bytes().filter(|(name, _)| !is_of_connection(name)));
         match self.engine.respond(asked.id, status, length, all, end, output.buffer()) {
             Ok(()) => {}
             Err(SendError::Field(error)) => return self.respond_broken(worker, &error, &asked, output),
