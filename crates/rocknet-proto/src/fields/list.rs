@@ -53,6 +53,7 @@ impl FieldList {
     }
 
     pub fn add_fixed(&mut self, field: &FixedLine) {
+        self.make_room(field.line.len());
         self.lines.extend_from_slice(field.line.as_bytes());
         self.present = self.present.union(KnownSet::of(&[field.known]));
     }
@@ -69,7 +70,7 @@ impl FieldList {
         if let Some(known) = known {
             self.present = self.present.union(KnownSet::of(&[known]));
         }
-        self.lines.reserve(name.len() + value.len() + BESIDE);
+        self.make_room(name.len() + value.len() + BESIDE);
         self.lines.extend_from_slice(name);
         self.lines.extend_from_slice(b": ");
         if value.is_ascii() || std::str::from_utf8(value).is_ok() {
@@ -80,6 +81,13 @@ impl FieldList {
         }
         self.lines.extend_from_slice(b"\r\n");
         true
+    }
+
+    #[inline]
+    fn make_room(&mut self, more: usize) {
+        if self.lines.capacity() - self.lines.len() < more {
+            self.lines.reserve(more.max(FIRST_ROOM));
+        }
     }
 
     /// Of fields as they came.
@@ -176,6 +184,9 @@ impl Field<'_> {
         (self.known.is_some() || is_token(self.name)) && is_value(self.value)
     }
 }
+
+/// Bytes taken at least: what a short answer has for fields, so that memory is asked for once.
+const FIRST_ROOM: usize = 192;
 
 /// Bytes of a line that are neither name nor value.
 const BESIDE: usize = ": \r\n".len();
