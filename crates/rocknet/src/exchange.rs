@@ -136,6 +136,13 @@ pub enum ContentError {
 pub struct RequestContent {
     /// `None`: there is none, as is known from its beginning.
     pipe: Option<Rc<Pipe>>,
+    /// Boxed: few requests have any, and the content of each is moved.
+    beside: Option<Box<Beside>>,
+}
+
+/// What is beside the pipe.
+#[derive(Default)]
+struct Beside {
     /// What was taken before anybody asked for it.
     gathered: Option<Bytes>,
     witness: Option<Box<dyn Witness>>,
@@ -177,15 +184,15 @@ impl RequestContent {
     pub const fn none() -> RequestContent {
         RequestContent {
             pipe: None,
-            gathered: None,
-            witness: None,
+            beside: None,
         }
     }
 
     /// There is none, as is known from its beginning.
     pub fn is_empty(&self) -> bool {
         let is_over = |pipe: &Rc<Pipe>| pipe.chunk.borrow().is_none() && pipe.end.get() == Some(Ok(()));
-        self.gathered.is_none() && self.pipe.as_ref().is_none_or(is_over)
+        let has_gathered = self.beside.as_ref().is_some_and(|beside| beside.gathered.is_some());
+        !has_gathered && self.pipe.as_ref().is_none_or(is_over)
     }
 
     /// The next chunk; `None` at the end.
@@ -195,14 +202,15 @@ impl RequestContent {
 
     /// As [`RequestContent::chunk`], for those who do something else meanwhile.
     pub fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, ContentError>> {
-        let polled = match self.gathered.take() {
+        let gathered = self.beside.as_mut().and_then(|beside| beside.gathered.take());
+        let polled = match gathered {
             Some(chunk) => Poll::Ready(Ok(Some(chunk))),
             None => self.poll_pipe(context),
         };
-        if self.witness.is_some()
+        if let Some(beside) = &mut self.beside
             && let Poll::Ready(Ok(chunk)) = &polled
         {
-            self.tell_witness(chunk.as_ref());
+            beside.tell_witness(chunk.as_ref());
         }
         polled
     }
@@ -214,18 +222,9 @@ impl RequestContent {
         }
     }
 
-    #[cold]
-    fn tell_witness(&mut self, chunk: Option<&Bytes>) {
-        match (&mut self.witness, chunk) {
-            (Some(witness), Some(chunk)) => witness.chunk(chunk),
-            (witness, None) => drop(witness.take().map(Witness::end)),
-            (None, _) => {}
-        }
-    }
-
     /// Shows all content from now on to somebody else as well.
     pub fn show(&mut self, witness: Box<dyn Witness>) {
-        self.witness = Some(witness);
+        self.beside.get_or_insert_default().witness = Some(witness);
     }
 
     /// Takes content, to be given later, until there are `most` bytes or somewhat more, or all of it.
@@ -238,7 +237,7 @@ impl RequestContent {
             }
         }
         if !held.is_empty() {
-            self.gathered = Some(held.into());
+            self.beside.get_or_insert_default().gathered = Some(held.into());
         }
         Ok(())
     }
@@ -254,6 +253,17 @@ impl RequestContent {
     pub fn take_trailers(&mut self) -> Option<FieldList> {
         let trailers = self.pipe.as_ref()?.trailers.borrow_mut().take();
         trailers.map(|trailers| *trailers)
+    }
+}
+
+impl Beside {
+    #[cold]
+    fn tell_witness(&mut self, chunk: Option<&Bytes>) {
+        match (&mut self.witness, chunk) {
+            (Some(witness), Some(chunk)) => witness.chunk(chunk),
+            (witness, None) => drop(witness.take().map(Witness::end)),
+            (None, _) => {}
+        }
     }
 }
 

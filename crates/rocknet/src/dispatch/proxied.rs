@@ -32,7 +32,10 @@ pub(super) fn answer(worker: Rc<Worker>, site: u32, mut exchange: Exchange) -> i
             _ if asked.method == Method::Connect && Wish::of(&asked).is_none() => {
                 Answered::Failed(fixed::error(Status::NOT_IMPLEMENTED))
             }
-            Action::Proxy(proxy) => proxy::answer(&worker, proxy, &asked, &mut exchange, &around).await,
+            Action::Proxy(proxy) => match proxy::answer(&worker, proxy, &asked, &mut exchange, &around).await {
+                Ok(response) => Answered::Passed(response),
+                Err(failed) => failed.tell(&asked, &around),
+            },
             _ => Answered::Failed(fixed::error(Status::NOT_FOUND)),
         };
         let response = match answered {

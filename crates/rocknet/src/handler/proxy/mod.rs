@@ -90,37 +90,33 @@ impl Around {
     }
 }
 
-/// Passes a request on and its answer back. `asked`: the request of the exchange.
-pub async fn answer(
-    worker: &Rc<Worker>,
-    proxy: &Proxy,
-    asked: &Request<'_>,
-    exchange: &mut Exchange,
-    around: &Around,
-) -> Answered {
-    let mut upstream = None;
-    match try_answer(worker, proxy, asked, exchange, around, &mut upstream).await {
-        Ok(response) => Answered::Passed(response),
-        Err(trouble) => {
-            let response = trouble.tell(upstream.as_deref(), around);
-            match grpc::is_call(asked) {
-                // What a client of gRPC reads is neither a page nor a status of HTTP.
-                true => Answered::Passed(grpc::refusal(response.status)),
-                false => Answered::Failed(response),
-            }
+/// No answer: why, and of which server that was tried.
+pub struct Failed {
+    trouble: Trouble,
+    last: Option<Arc<Upstream>>,
+}
+
+impl Failed {
+    /// What the client is told.
+    pub fn tell(&self, asked: &Request<'_>, around: &Around) -> Answered {
+        let response = self.trouble.tell(self.last.as_deref(), around);
+        match grpc::is_call(asked) {
+            // What a client of gRPC reads is neither a page nor a status of HTTP.
+            true => Answered::Passed(grpc::refusal(response.status)),
+            false => Answered::Failed(response),
         }
     }
 }
 
-/// `last`: the server that was tried last.
-async fn try_answer(
+/// Passes a request on and its answer back. `request`: the one of the exchange.
+pub async fn answer(
     worker: &Rc<Worker>,
     proxy: &Proxy,
     request: &Request<'_>,
     exchange: &mut Exchange,
     around: &Around,
-    last: &mut Option<Arc<Upstream>>,
-) -> Result<Response, Trouble> {
+) -> Result<Response, Failed> {
+    let mut last: Option<Arc<Upstream>> = None;
     let sent = request::Sent::new(proxy, request, exchange, &around.view.snapshot.config.server);
     let mut buffer = [0; 16];
     let client = exchange.client;
@@ -142,9 +138,12 @@ async fn try_answer(
         mirror.copy(&sent, content, worker.upstreams.draw());
     }
     if proxy.gathered > 0 && sent.has_content() {
-        Box::pin(content.gather(proxy.gathered))
-            .await
-            .map_err(Trouble::Content)?;
+        let gathered = Box::pin(content.gather(proxy.gathered)).await;
+        let failed = |error| Failed {
+            trouble: Trouble::Content(error),
+            last: None,
+        };
+        gathered.map_err(failed)?;
     }
     let mut content = Some(std::mem::replace(content, RequestContent::none()));
     let deadline = worker.wheel.deadline();
@@ -154,9 +153,11 @@ async fn try_answer(
     loop {
         let but = last.as_ref().map(|upstream| upstream.id);
         let draw = || worker.upstreams.draw();
-        let place = proxy
-            .place(&asked, but, now_ms(), draw, &deadline, &worker.wheel)
-            .await?;
+        let place = proxy.place(&asked, but, now_ms(), draw, &deadline, &worker.wheel).await;
+        let place = match place {
+            Ok(place) => place,
+            Err(trouble) => return Err(Failed { trouble, last }),
+        };
         let upstream = Arc::clone(&place.upstream);
         // What may have been heard and lost is not said twice, so it takes only a connection that surely stands.
         let mut kept = worker.upstreams.take(&upstream, sent.is_repeatable(), now_ms());
@@ -208,17 +209,18 @@ async fn try_answer(
         if trouble.is_upstreams() {
             proxy.failed(&upstream, now_ms());
         }
-        let upstream = last.insert(upstream);
         // A server that is being ended has connections that it has not looked at yet. They are closed, or reset where
         // something lies in them.
         let is_lost = matches!(trouble, Trouble::Silent | Trouble::Broken(_)) && sent.is_repeatable();
         let may_go_on = trouble.is_before_all() || is_lost;
         let again = may_go_on && proxy.has_others() && tries < MAX_TRIES && content.is_some();
         if !again {
-            return Err(trouble);
+            let last = Some(upstream);
+            return Err(Failed { trouble, last });
         }
         tries += 1;
-        trouble.log(Some(upstream), around);
+        trouble.log(Some(&upstream), around);
+        last = Some(upstream);
     }
 }
 
