@@ -3,6 +3,7 @@
 mod acme;
 mod application;
 mod cache;
+mod cgi;
 mod controller;
 mod later;
 mod limits;
@@ -12,6 +13,8 @@ mod rule;
 mod server;
 mod site;
 mod tls;
+
+pub use cgi::MAX_PROGRAMS;
 
 /// One key: everything RockNet knows about it.
 #[derive(Debug)]
@@ -56,6 +59,7 @@ pub enum Scope {
     Health,
     Mirror,
     Application,
+    Cgi,
 }
 
 /// What a value may be.
@@ -143,6 +147,7 @@ pub fn all() -> impl Iterator<Item = &'static Key> {
         acme::KEYS,
         proxy::KEYS,
         application::KEYS,
+        cgi::KEYS,
         controller::KEYS,
         later::KEYS,
     ]
@@ -234,6 +239,7 @@ impl Scope {
         Scope::Health,
         Scope::Mirror,
         Scope::Application,
+        Scope::Cgi,
     ];
 
     /// How its header is written.
@@ -261,6 +267,7 @@ impl Scope {
             Scope::Health => "a proxy's health",
             Scope::Mirror => "a proxy's mirror",
             Scope::Application => "an application",
+            Scope::Cgi => "a place's cgi",
         }
     }
 }

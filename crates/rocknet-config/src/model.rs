@@ -2,6 +2,7 @@
 
 mod acme;
 mod application;
+mod cgi;
 mod controller;
 mod php;
 mod proxy;
@@ -14,6 +15,7 @@ use std::time::Duration;
 
 pub use acme::{Acme, AcmeCa, Challenge, Dns, DnsZone, Secret, SharedKey};
 pub use application::{Application, Protocol};
+pub use cgi::{Cgi, MAX_PROGRAMS};
 pub use controller::{Controller, RunOn};
 pub use php::{Php, PhpVersion};
 pub use proxy::{
@@ -331,8 +333,8 @@ pub struct Settings {
     /// The controller runs in a process of its own.
     pub isolate: bool,
     pub compress: bool,
-    /// The path whose programs are run by CGI, without a slash at its end.
-    pub cgi: Option<String>,
+    /// Programs that are run by CGI.
+    pub cgi: Option<Cgi>,
     /// Sent only where an application names it.
     pub internal: bool,
     /// Added to every answer; an empty value removes the field.

@@ -62,6 +62,8 @@ fn placed(scope: Scope, line: &str) -> String {
         }
         Scope::Application if line.starts_with("to") => format!("{site}fastcgi = {{ {line} }}\n"),
         Scope::Application => format!("{site}fastcgi = {{ to = \"a:1\", {line} }}\n"),
+        Scope::Cgi if line.starts_with("folder") => format!("{site}cgi = {{ {line} }}\n"),
+        Scope::Cgi => format!("{site}cgi = {{ folder = \"/cgi-bin\", {line} }}\n"),
         Scope::Redirect => format!("{site}redirects = {{ \"/a\" = {{ to = \"/b\", {line} }} }}\n"),
     }
 }
@@ -133,6 +135,10 @@ fn a_default_written_out_changes_nothing() {
             if *scope == Scope::Application {
                 let short = read(&placed(Scope::Site, "fastcgi = \"a:1\"")).unwrap();
                 expected.sites[0].settings.application = short.sites[0].settings.application.clone();
+            }
+            if *scope == Scope::Cgi {
+                let short = read(&placed(Scope::Site, "cgi = \"/cgi-bin\"")).unwrap();
+                expected.sites[0].settings.cgi = short.sites[0].settings.cgi.clone();
             }
             assert_eq!(plain(config), expected, "{text}");
             seen += 1;

@@ -13,6 +13,7 @@ use rocknet_io::beneath::{self, Root};
 
 use crate::handler::Handler;
 use crate::handler::application::Application;
+use crate::handler::cgi::Programs;
 use crate::handler::controller::Controller;
 use crate::handler::gateway::backend::Backend;
 use crate::handler::php;
@@ -71,8 +72,8 @@ pub struct FileTree {
     pub symlinks: beneath::Symlinks,
     /// Who runs the scripts in it; `None`: they are files as any other.
     pub php: Option<Arc<Backend>>,
-    /// Where its programs are: `/cgi-bin`.
-    pub programs: Option<Box<str>>,
+    /// Its programs, and where they are.
+    pub programs: Option<Programs>,
 }
 
 impl Scope {
@@ -182,7 +183,7 @@ impl FileTree {
                 Symlinks::All => beneath::Symlinks::All,
             },
             php: settings.php.as_ref().map(php::backend),
-            programs: settings.cgi.as_deref().map(Into::into),
+            programs: settings.cgi.as_ref().map(|cgi| Programs::new(folder, cgi)),
         }
     }
 
@@ -203,13 +204,13 @@ impl FileTree {
         let rest = self
             .programs
             .as_ref()
-            .and_then(|programs| path.strip_prefix(&**programs));
+            .and_then(|programs| path.strip_prefix(&*programs.folder));
         rest.is_some_and(|rest| rest.starts_with('/'))
     }
 
     /// The same by the path below the root, which has no slash in front.
     pub fn holds_program(&self, relative: &[u8]) -> bool {
-        let programs = self.programs.as_ref().map(|programs| &programs.as_bytes()[1..]);
+        let programs = self.programs.as_ref().map(|programs| &programs.folder.as_bytes()[1..]);
         let rest = programs.and_then(|programs| relative.strip_prefix(programs));
         rest.is_some_and(|rest| rest.starts_with(b"/"))
     }

@@ -162,7 +162,7 @@ fn addresses(check: &mut Check<'_>, key: &str, node: &Node) -> Option<Vec<Host>>
     Some(all)
 }
 
-fn params(check: &mut Check<'_>, table: &Table) -> BTreeMap<String, String> {
+pub(super) fn params(check: &mut Check<'_>, table: &Table) -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
     for (name, entry) in table.table("params").map(Table::in_order).unwrap_or_default() {
         let Some(written) = entry.node.written() else { continue };

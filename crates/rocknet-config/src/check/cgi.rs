@@ -1,19 +1,29 @@
-//! `cgi`: where programs are.
+//! `cgi`: where programs are, and what each may take.
 
 use crate::check::words::short;
-use crate::check::{Check, path, value};
+use crate::check::{Check, application, path, value};
 use crate::file::{Node, Value};
 use crate::finding::Code;
+use crate::model::Cgi;
 
 /// `None`: nowhere, or what is written cannot be meant.
-pub(super) fn build(check: &mut Check<'_>, node: &Node, has_root: bool) -> Option<String> {
-    let written = match &node.value {
+pub(super) fn build(check: &mut Check<'_>, node: &Node, has_root: bool) -> Option<Cgi> {
+    let (place, table) = match &node.value {
         Value::Boolean(true) => {
             let message = "`cgi = true` does not say where the programs are";
             check.error(Code::BadValue, node.span, message, EXAMPLE);
             return None;
         }
-        Value::Text(written) => written,
+        Value::Text(_) => (node, None),
+        Value::Table(table) => match table.node("folder") {
+            Some(place) => (place, Some(table)),
+            None => {
+                let help = "write folder = \"/cgi-bin\" in it";
+                let message = "`cgi` does not say where the programs are";
+                check.error(Code::Missing, node.span, message, help);
+                return None;
+            }
+        },
         _ => return None,
     };
     if !has_root {
@@ -21,6 +31,20 @@ pub(super) fn build(check: &mut Check<'_>, node: &Node, has_root: bool) -> Optio
         check.error(Code::Missing, node.span, "`cgi` has no root to find programs in", help);
         return None;
     }
+    let base = Cgi::at(folder(check, place)?);
+    let time = |key, default| value::duration(table, key).unwrap_or(default);
+    Some(Cgi {
+        programs: value::integer(table, "programs").unwrap_or(base.programs),
+        queue: time("queue", base.queue),
+        time: time("time", base.time),
+        output: value::size(table, "output").unwrap_or(base.output),
+        params: table.map(|table| application::params(check, table)).unwrap_or_default(),
+        ..base
+    })
+}
+
+fn folder(check: &mut Check<'_>, node: &Node) -> Option<String> {
+    let written = node.written()?;
     let text = written.value.strip_suffix("/*").unwrap_or(&written.value);
     let text = text.strip_suffix('/').unwrap_or(text);
     if text.is_empty() {

@@ -107,17 +107,6 @@ pub(super) const KEYS: &[Key] = &[
     .example("php = \"auto\"")
     .elsewhere(&["php_fastcgi", "fastcgi_pass", "php-fpm", "ProxyPassMatch"]),
     Key::new(
-        "cgi",
-        BOTH,
-        Kind::Either(&[Kind::Boolean, Kind::Text("path below the site")]),
-        "A folder of programs that are run for requests, by CGI: `/cgi-bin` is the folder `cgi-bin` of the root. What is in \
-         it is never sent. A program has to be executable; what follows it in the path of a request is its `PATH_INFO`. \
-         `false` turns it off for a route.",
-    )
-    .default("false")
-    .example("cgi = \"/cgi-bin\"")
-    .elsewhere(&["ScriptAlias", "cgi.assign", "ExecCGI"]),
-    Key::new(
         "internal",
         BOTH,
         Kind::Boolean,

@@ -98,6 +98,7 @@ pub fn markdown() -> String {
             Scope::Health,
             Scope::Mirror,
             Scope::Application,
+            Scope::Cgi,
         ],
     );
     section(&mut page, "`[[site.\"example.com\".rule]]`: rules", "", &[Scope::Rule]);
@@ -158,6 +159,7 @@ fn qualified(scope: Scope, key: &Key) -> String {
         Scope::Health => format!("proxy.health.{}", key.name),
         Scope::Mirror => format!("proxy.mirror.{}", key.name),
         Scope::Application => format!("fastcgi.{}", key.name),
+        Scope::Cgi => format!("cgi.{}", key.name),
         _ => key.name.to_owned(),
     }
 }

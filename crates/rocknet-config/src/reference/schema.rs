@@ -119,6 +119,7 @@ fn name(scope: Scope) -> &'static str {
         Scope::Health => "health",
         Scope::Mirror => "mirror",
         Scope::Application => "application",
+        Scope::Cgi => "cgi",
         Scope::Ca => "ca",
         Scope::TlsDns => "tls_dns",
     }

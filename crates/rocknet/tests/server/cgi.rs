@@ -225,3 +225,50 @@ fn it_is_the_same_over_http2() {
         assert_eq!(answer.content[..], b"python x 0\n"[..]);
     }
 }
+
+/// What one program, and one folder of them, may take: met from both sides.
+#[test]
+fn what_a_folder_may_take_is_what_its_table_says() {
+    let folder = folder();
+    let bytes = |count: usize| format!("{SHELL}head -c {count} /dev/zero");
+    // The fields of `SHELL` and the empty line have 28 bytes.
+    for (name, text) in [
+        ("fits.sh", bytes(4096 - 28)),
+        ("beyond.sh", bytes(4096 - 27)),
+        ("quick.sh", format!("{SHELL}sleep 0.1; echo done")),
+        ("long.sh", format!("{SHELL}echo begun; sleep 1000")),
+    ] {
+        let path = folder.path(&format!("www/cgi-bin/{name}"));
+        fs::write(&path, text).expect("a program");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("a mode");
+    }
+    let table = "cgi = { folder = \"/cgi-bin\", programs = 1, queue = \"500ms\", time = \"2s\", output = \"4KiB\", \
+                 params = { LANG = \"C.UTF-8\", SERVER_SOFTWARE = \"mine\", HTTP_X_A = \"\", PATH = \"\" } }";
+    let server = Running::site(folder, table);
+
+    let text = server.ask("GET /cgi-bin/env.sh", &["X-A: 1", "X-B: 2"]).text();
+    for line in ["LANG=C.UTF-8", "SERVER_SOFTWARE=mine", "HTTP_X_B=2"] {
+        assert!(text.lines().any(|found| found == line), "{line} in {text}");
+    }
+    assert_eq!(text.matches("SERVER_SOFTWARE=").count(), 1, "{text}");
+    assert!(
+        !text.contains("HTTP_X_A=") && !text.contains("/usr/local/bin"),
+        "{text}"
+    );
+
+    assert_eq!(server.get("/cgi-bin/fits.sh").body.len(), 4096 - 28);
+    let mut client = server.connect();
+    client.send(request("GET /cgi-bin/beyond.sh", &["Connection: close"]));
+    assert!(!client.rest().ends_with(b"0\r\n\r\n"), "a cut answer looks whole");
+
+    assert_eq!(server.get("/cgi-bin/quick.sh").text(), "done\n");
+    // The only place is taken, and then given back by whoever killed its program.
+    let begun = Instant::now();
+    let mut client = server.connect();
+    client.send(request("GET /cgi-bin/long.sh", &["Connection: close"]));
+    client.head();
+    server.get("/cgi-bin/quick.sh").expect("no place", 503, &[]);
+    assert!(!client.rest().ends_with(b"0\r\n\r\n"), "a cut answer looks whole");
+    assert!(begun.elapsed() >= Duration::from_secs(2), "{:?}", begun.elapsed());
+    assert_eq!(server.get("/cgi-bin/quick.sh").text(), "done\n");
+}

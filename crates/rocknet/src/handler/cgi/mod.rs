@@ -6,6 +6,7 @@
 //!                                              └─▶ reaper.rs: waits for its end, and kills it when its time is over
 //! ```
 
+mod places;
 mod process;
 mod reaper;
 mod script;
@@ -13,12 +14,9 @@ mod script;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use rocknet_proto::cgi::{StatusLine, VariableFault};
 use rocknet_proto::status::Status;
-use tokio::sync::{Semaphore, SemaphorePermit};
 
 use self::process::Start;
 use super::gateway::backend::Connected;
@@ -30,21 +28,12 @@ use super::gateway::variables::{self, Answerer, Place, Sink};
 use super::gateway::{Around, answer as gateway_answer, source};
 use crate::exchange::Exchange;
 use crate::response::Response;
+use crate::scope::{Action, FileTree};
 use crate::told::Told;
 use crate::worker::Worker;
 
+pub use self::places::{Permit, Programs};
 pub use self::process::Program;
-
-/// Programs that run at once, for all sites: each is a process that may take a core and tens of megabytes.
-const AT_ONCE: usize = 64;
-/// Requests that wait for one of those to end, and how long: longer than that, nobody waits.
-const MAX_WAITING: usize = 256;
-const WAIT: Duration = Duration::from_secs(10);
-/// Bytes of an answer: a program that never ends its output is not to fill a client's disk.
-const MAX_OUTPUT: u64 = 1 << 30;
-
-static PLACES: Semaphore = Semaphore::const_new(AT_ONCE);
-static WAITING: AtomicUsize = AtomicUsize::new(0);
 
 /// Why there is no answer.
 enum Failure {
@@ -64,6 +53,17 @@ impl From<Trouble> for Failure {
 
 /// The environment of a program.
 struct Environment(Vec<(OsString, OsString)>);
+
+impl Environment {
+    /// With what the configuration says in place of what stands there.
+    fn told(mut self, params: &[(String, String)]) -> Vec<(OsString, OsString)> {
+        self.0
+            .retain(|(name, _)| params.iter().all(|(own, _)| name != own.as_str()));
+        let told = params.iter().filter(|(_, value)| !value.is_empty());
+        self.0.extend(told.map(|(name, value)| (name.into(), value.into())));
+        self.0
+    }
+}
 
 impl Sink for Environment {
     fn put(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableFault> {
@@ -96,6 +96,13 @@ async fn try_answer(worker: &Rc<Worker>, exchange: Exchange, site: &str) -> Resu
         ..
     } = exchange;
     let view = request.view();
+    let Action::Files(FileTree {
+        programs: Some(programs),
+        ..
+    }) = &scope.action
+    else {
+        return Err(Failure::Status(Status::NOT_FOUND));
+    };
     let found = {
         let scope = std::sync::Arc::clone(&scope);
         let job = worker
@@ -118,8 +125,8 @@ async fn try_answer(worker: &Rc<Worker>, exchange: Exchange, site: &str) -> Resu
     // A tick less than the protocol waits for an answer: it would say 503.
     let ticks = worker.wheel.ticks(scope.answer_timeout).saturating_sub(1);
     let deadline = worker.wheel.deadline();
-    deadline.set(worker.wheel.ticks(WAIT));
-    let permit = match deadline.within(enter()).await {
+    deadline.set(worker.wheel.ticks(programs.queue));
+    let permit = match deadline.within(programs.enter()).await {
         Some(permit) => permit?,
         None => return Err(Trouble::Full.into()),
     };
@@ -127,7 +134,8 @@ async fn try_answer(worker: &Rc<Worker>, exchange: Exchange, site: &str) -> Resu
     let complaints = Complaints::new("CGI", site, &found.name);
     let start = Start {
         file: OsString::from_vec(found.file()).into(),
-        environment: environment.0,
+        environment: environment.told(&programs.params),
+        time: programs.time,
         place: permit,
     };
     let job = worker.shared.pool.spawn(scope.priority, move || start.start());
@@ -140,7 +148,7 @@ async fn try_answer(worker: &Rc<Worker>, exchange: Exchange, site: &str) -> Resu
         // The thread that waits for it counts it, and longer than anybody speaks with it.
         place: None,
     };
-    let conversation = Conversation::plain(worker, connected, Vec::new(), MAX_OUTPUT, complaints);
+    let conversation = Conversation::plain(worker, connected, Vec::new(), programs.output, complaints);
     let conversation = conversation.hold(source, &deadline, ticks).await?;
     Ok(gateway_answer::response(
         conversation,
@@ -151,26 +159,6 @@ async fn try_answer(worker: &Rc<Worker>, exchange: Exchange, site: &str) -> Resu
 
 /// Where programs look for others, whatever the server was started with.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
-
-/// Waits for a place among those that run.
-async fn enter() -> Result<SemaphorePermit<'static>, Failure> {
-    if let Ok(permit) = PLACES.try_acquire() {
-        return Ok(permit);
-    }
-    /// Counts who waits.
-    struct Waits;
-    impl Drop for Waits {
-        fn drop(&mut self) {
-            WAITING.fetch_sub(1, Ordering::Relaxed);
-        }
-    }
-    let before = WAITING.fetch_add(1, Ordering::Relaxed);
-    let _waits = Waits;
-    if before >= MAX_WAITING {
-        return Err(Trouble::Full.into());
-    }
-    PLACES.acquire().await.map_err(|_| Trouble::Full.into())
-}
 
 impl Failure {
     fn tell(&self, path: &str, around: &Around) -> Response {
@@ -194,7 +182,8 @@ impl Failure {
                         return Response::new(trouble.status());
                     }
                     Trouble::Full => {
-                        "Programs of CGI take too long. Find out which, or serve the application by FastCGI."
+                        "Programs of CGI take too long. Find out which, raise cgi.programs or cgi.queue, or serve the application by \
+                         FastCGI."
                     }
                     Trouble::Slow => {
                         "The program takes longer than limits.answer_timeout. Raise that, or see what it waits for."

@@ -7,13 +7,14 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::process::{Child, Command, Stdio};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use rocknet_io::child;
 use rustix::process::Signal;
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::unix::pipe::{Receiver, Sender};
-use tokio::sync::SemaphorePermit;
 
+use super::Permit;
 use super::reaper::{self, Watched};
 use crate::php::script_user;
 
@@ -21,8 +22,10 @@ use crate::php::script_user;
 pub struct Start {
     pub file: PathBuf,
     pub environment: Vec<(OsString, OsString)>,
+    /// For which it may run.
+    pub time: Duration,
     /// Among those that run.
-    pub place: SemaphorePermit<'static>,
+    pub place: Permit,
 }
 
 /// A program with the other ends of its pipes.
@@ -49,7 +52,7 @@ impl Start {
         child::bind(&mut command, user.as_ref(), Signal::KILL);
         let mut child = command.spawn()?;
         let pipes = pipes(&mut child);
-        let process = reaper::watch(child, self.place)?;
+        let process = reaper::watch(child, self.time, Box::new(self.place))?;
         let (input, output, errors) = pipes.ok_or(io::ErrorKind::Other)?;
         Ok(Started {
             process,

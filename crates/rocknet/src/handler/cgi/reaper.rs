@@ -10,10 +10,7 @@ use std::time::{Duration, Instant};
 
 use rocknet_io::child::signal_group;
 use rustix::process::Signal;
-use tokio::sync::SemaphorePermit;
 
-/// The time of a program, all in all. Who needs longer answers first, and works elsewhere.
-const TIME: Duration = Duration::from_secs(15 * 60);
 /// After its answer a program may tidy up for so long.
 const GRACE: Duration = Duration::from_secs(5);
 /// Between two looks whether one has ended.
@@ -58,8 +55,9 @@ impl Drop for Watched {
     }
 }
 
-/// Has a child of ours waited for. Its place among those that run is taken until it has gone, whoever has left it before.
-pub fn watch(child: Child, place: SemaphorePermit<'static>) -> io::Result<Watched> {
+/// Has a child of ours waited for, and killed when its time is over. Its place among those that run is taken until it has
+/// gone, whoever has left it before.
+pub fn watch(child: Child, time: Duration, place: Box<dyn Send>) -> io::Result<Watched> {
     static WORDS: Mutex<Option<Sender<Word>>> = Mutex::new(None);
     let mut known = WORDS.lock().unwrap_or_else(PoisonError::into_inner);
     let words = match &*known {
@@ -80,7 +78,7 @@ pub fn watch(child: Child, place: SemaphorePermit<'static>) -> io::Result<Watche
     let killed = Arc::<AtomicBool>::default();
     let _ = words.send(Word::Watch(Entry {
         child,
-        at: Instant::now() + TIME,
+        at: Instant::now() + time,
         killed: Arc::clone(&killed),
         left: false,
         _place: place,
@@ -104,7 +102,8 @@ struct Entry {
     /// Nobody reads what it says any more. Before, its end is not waited for: while it is a zombie its group keeps the
     /// number, and what it has started can be ended too.
     left: bool,
-    _place: SemaphorePermit<'static>,
+    /// Counts it for as long as it lives.
+    _place: Box<dyn Send>,
 }
 
 fn run(words: &Receiver<Word>) {
@@ -152,10 +151,7 @@ mod tests {
 
     use super::*;
 
-    fn place() -> SemaphorePermit<'static> {
-        static PLACES: Semaphore = Semaphore::const_new(2);
-        PLACES.try_acquire().expect("a place")
-    }
+    const LONG: Duration = Duration::from_secs(900);
 
     #[test]
     fn a_place_is_taken_until_its_program_has_gone() {
@@ -164,7 +160,7 @@ mod tests {
         let program = program.arg("1000").process_group(0).spawn().expect("a program");
         let pid = Pid::from_child(&program);
         let place = PLACES.try_acquire().expect("a place");
-        let mut watched = watch(program, place).expect("a thread");
+        let mut watched = watch(program, LONG, Box::new(place)).expect("a thread");
         // The answer is whole, and nobody speaks with it any more.
         watched.leave();
         drop(watched);
@@ -182,12 +178,12 @@ mod tests {
         // It leads no group, so that the signal does not find it: as little as one that has become another user.
         let deaf = Command::new("sleep").arg("1000").spawn().expect("a program");
         let pid = Pid::from_child(&deaf);
-        drop(watch(deaf, place()).expect("a thread"));
+        drop(watch(deaf, LONG, Box::new(())).expect("a thread"));
         let mut other = Command::new("sleep");
         let other = other.arg("1000").process_group(0).stdout(Stdio::piped());
         let mut other = other.spawn().expect("a program");
         let mut output = other.stdout.take().expect("a pipe");
-        drop(watch(other, place()).expect("a thread"));
+        drop(watch(other, LONG, Box::new(())).expect("a thread"));
         let (ended, ends) = channel();
         thread::spawn(move || ended.send(output.read(&mut [0])));
         let end = ends.recv_timeout(Duration::from_secs(10));

@@ -21,7 +21,7 @@ pub fn find(scope: &Scope, path: &str) -> Result<Script, Failure> {
     };
     let missing = || Failure::Status(Status::NOT_FOUND);
     let root = tree.root().map_err(|_| Failure::Status(Status::SERVICE_UNAVAILABLE))?;
-    let folder = tree.programs.as_deref().ok_or_else(missing)?;
+    let folder = &*tree.programs.as_ref().ok_or_else(missing)?.folder;
     let rest = path.strip_prefix(folder).ok_or_else(missing)?;
     let ends = rest.match_indices('/').skip(1).map(|(at, _)| at).chain([rest.len()]);
     for end in ends.take(MAX_DEPTH) {

@@ -1,0 +1,89 @@
+//! Keys of CGI: where programs are, and what each may take.
+
+use super::{Key, Kind, Scope};
+
+const BOTH: &[Scope] = &[Scope::Site, Scope::Route];
+
+/// Programs that run at once, of all sites: each is a process that may take a core and tens of megabytes.
+pub const MAX_PROGRAMS: usize = 64;
+
+pub(super) const KEYS: &[Key] = &[
+    Key::new(
+        "cgi",
+        BOTH,
+        Kind::Either(&[
+            Kind::Boolean,
+            Kind::Text("path below the site"),
+            Kind::Table(Scope::Cgi),
+        ]),
+        "A folder of programs that are run for requests, by CGI: `/cgi-bin` is the folder `cgi-bin` of the root. What is in \
+         it is never sent. A program has to be executable; what follows it in the path of a request is its `PATH_INFO`. A \
+         table says more, with the path in `folder`. `false` turns it off for a route.",
+    )
+    .default("false")
+    .example("cgi = \"/cgi-bin\"")
+    .elsewhere(&["ScriptAlias", "cgi.assign", "ExecCGI"]),
+    Key::new(
+        "folder",
+        &[Scope::Cgi],
+        Kind::Text("path below the site"),
+        "The folder of the programs.",
+    )
+    .example("folder = \"/cgi-bin\""),
+    Key::new(
+        "programs",
+        &[Scope::Cgi],
+        Kind::Integer {
+            min: 1,
+            max: MAX_PROGRAMS as i64,
+        },
+        "Programs of this folder that run at once; 64 run at once in the whole server. Requests beyond wait for `queue`.",
+    )
+    .default("64")
+    .example("programs = 8")
+    .elsewhere(&["RLimitNPROC", "max_cgi_instances"]),
+    Key::new(
+        "queue",
+        &[Scope::Cgi],
+        Kind::Duration {
+            min_ms: 0,
+            max_ms: 3_600_000,
+        },
+        "Longest time for which a request waits until its program may run. Then 503.",
+    )
+    .default("\"10s\"")
+    .example("queue = \"2s\""),
+    Key::new(
+        "time",
+        &[Scope::Cgi],
+        Kind::Duration {
+            min_ms: 1_000,
+            max_ms: 86_400_000,
+        },
+        "Longest time that a program may run, all in all. Then it is killed, and its answer cut. `limits.answer_timeout` holds \
+         for each piece of its answer besides.",
+    )
+    .default("\"15m\"")
+    .example("time = \"2m\"")
+    .elsewhere(&["CGIDScriptTimeout", "CGIScriptTimeout", "cgi.limits", "RLimitCPU"]),
+    Key::new(
+        "output",
+        &[Scope::Cgi],
+        Kind::Size { min: 1024, max: 1 << 50 },
+        "Bytes of one answer, its fields included. Beyond, the program is killed, and the answer cut.",
+    )
+    .default("\"1GiB\"")
+    .example("output = \"100MiB\""),
+    Key::new(
+        "params",
+        &[Scope::Cgi],
+        Kind::Map {
+            name: "variable",
+            value: &Kind::Text("its value"),
+        },
+        "Variables of the environment of programs, in place of what they would be told; an empty value takes one away.",
+    )
+    .default("{}")
+    .example("params = { LANG = \"C.UTF-8\", PYTHONPATH = \"/srv/lib\" }")
+    .elsewhere(&["SetEnv", "PassEnv", "env", "environment"]),
+];

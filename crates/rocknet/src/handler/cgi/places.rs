@@ -1,0 +1,126 @@
+//! The programs of one folder, and the places in which they run: some for each folder, and some for all.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use rocknet_config::model::{Cgi, MAX_PROGRAMS};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
+
+use crate::handler::gateway::trouble::Trouble;
+
+/// Requests that wait for a place, for all sites: longer than that, nobody waits.
+const MAX_WAITING: usize = 256;
+
+static ALL: Semaphore = Semaphore::const_new(MAX_PROGRAMS);
+static WAITING: AtomicUsize = AtomicUsize::new(0);
+
+/// The programs of a folder.
+pub struct Programs {
+    /// Its path below the site: `/cgi-bin`.
+    pub folder: Box<str>,
+    pub queue: Duration,
+    pub time: Duration,
+    pub output: u64,
+    pub params: Vec<(String, String)>,
+    places: Arc<Semaphore>,
+}
+
+/// A place, for as long as this lives.
+pub struct Permit {
+    _own: OwnedSemaphorePermit,
+    _of_all: SemaphorePermit<'static>,
+}
+
+impl Programs {
+    pub fn new(root: &Path, cgi: &Cgi) -> Programs {
+        Programs {
+            folder: cgi.folder.as_str().into(),
+            queue: cgi.queue,
+            time: cgi.time,
+            output: cgi.output,
+            params: cgi.params.clone().into_iter().collect(),
+            places: places(root, cgi),
+        }
+    }
+
+    /// Waits for a place.
+    pub async fn enter(&self) -> Result<Permit, Trouble> {
+        let own = Arc::clone(&self.places);
+        if let (Ok(_own), Ok(_of_all)) = (Arc::clone(&own).try_acquire_owned(), ALL.try_acquire()) {
+            return Ok(Permit { _own, _of_all });
+        }
+        let before = WAITING.fetch_add(1, Ordering::Relaxed);
+        let _waits = Waits;
+        if before >= MAX_WAITING {
+            return Err(Trouble::Full);
+        }
+        // The folder's first: whoever waits for that holds nobody up who has another folder.
+        let _own = own.acquire_owned().await.map_err(|_| Trouble::Full)?;
+        let _of_all = ALL.acquire().await.map_err(|_| Trouble::Full)?;
+        Ok(Permit { _own, _of_all })
+    }
+}
+
+/// Counts who waits.
+struct Waits;
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        WAITING.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A folder, and how many of its programs run at once.
+type Key = (PathBuf, String, usize);
+
+/// The places of a folder: whoever names it has the same, in every site and behind every reload that leaves their number.
+fn places(root: &Path, cgi: &Cgi) -> Arc<Semaphore> {
+    static KNOWN: Mutex<BTreeMap<Key, Weak<Semaphore>>> = Mutex::new(BTreeMap::new());
+    let key = (root.to_owned(), cgi.folder.clone(), cgi.programs);
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(places) = known.get(&key).and_then(Weak::upgrade) {
+        return places;
+    }
+    known.retain(|_, places| places.strong_count() > 0);
+    let places = Arc::new(Semaphore::new(cgi.programs));
+    known.insert(key, Arc::downgrade(&places));
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_has_its_places_whoever_names_it() {
+        let programs = |folder: &str, programs: usize| {
+            let cgi = Cgi {
+                programs,
+                ..Cgi::at(folder.to_owned())
+            };
+            Programs::new(Path::new("/srv/places"), &cgi)
+        };
+        let (one, same, other) = (programs("/a", 2), programs("/a", 2), programs("/b", 2));
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .expect("a runtime");
+        runtime.block_on(async {
+            let first = one.enter().await.expect("a place");
+            let _second = same.enter().await.expect("another");
+            assert_eq!(one.places.available_permits(), 0);
+            assert_eq!(other.places.available_permits(), 2);
+            let waiting = one.enter();
+            tokio::pin!(waiting);
+            assert!(is_pending(waiting.as_mut()).await);
+            drop(first);
+            waiting.await.expect("the place of the first");
+        });
+    }
+
+    async fn is_pending<F: Future>(mut future: std::pin::Pin<&mut F>) -> bool {
+        std::future::poll_fn(|context| std::task::Poll::Ready(future.as_mut().poll(context).is_pending())).await
+    }
+}
