@@ -42,12 +42,15 @@ impl Pebble {
         let ip = own_address();
         let folder = tempfile::tempdir().unwrap();
         let made = rcgen::generate_simple_self_signed([ip.to_string()]).unwrap();
+        // Its own file for the CA, which reads it twice and once it listens already: tests add others to the other one, and
+        // a CA that finds it half written ends itself.
+        fs::write(folder.path().join("certificate.pem"), made.cert.pem()).unwrap();
         fs::write(folder.path().join("root.pem"), made.cert.pem()).unwrap();
         fs::write(folder.path().join("key.pem"), made.signing_key.serialize_pem()).unwrap();
         let config = serde_json::json!({ "pebble": {
             "listenAddress": format!("{ip}:14000"),
             "managementListenAddress": format!("{ip}:15000"),
-            "certificate": folder.path().join("root.pem"),
+            "certificate": folder.path().join("certificate.pem"),
             "privateKey": folder.path().join("key.pem"),
             "httpPort": HTTP_PORT,
             "tlsPort": TLS_PORT,
@@ -104,6 +107,7 @@ impl Pebble {
         }
     }
 
+    /// What is trusted by those who ask it; others may be added.
     pub fn root(&self) -> PathBuf {
         self.folder.path().join("root.pem")
     }

@@ -27,12 +27,6 @@ fn only(scripted: &Scripted, folder: &tempfile::TempDir) -> Acme {
     }
 }
 
-/// What is kept of the failures of a name.
-fn failures(site: &Site, name: &str) -> Option<serde_json::Value> {
-    let file = site.folder.path().join(format!("acme/failures/{name}.json"));
-    serde_json::from_slice(&std::fs::read(file).ok()?).ok()
-}
-
 #[test]
 fn where_one_ca_fails_the_next_is_asked() {
     for refusal in [RATE_LIMITED, BROKEN] {
@@ -50,7 +44,7 @@ fn where_one_ca_fails_the_next_is_asked() {
         site.want(&["a.example.com"]);
         site.wait_for("a.example.com");
         assert_eq!(scripted.orders(), 1);
-        assert!(failures(&site, "a.example.com").is_none());
+        assert!(site.failures("a.example.com").is_none());
     }
 }
 
@@ -59,8 +53,8 @@ fn a_rate_limit_is_heeded_to_the_second() {
     let (folder, scripted) = (tempfile::tempdir().unwrap(), Scripted::new(RATE_LIMITED));
     let mut site = Site::new(&only(&scripted, &folder));
     site.want(&["a.example.com"]);
-    until(|| failures(&site, "a.example.com").is_some());
-    let kept = failures(&site, "a.example.com").unwrap();
+    until(|| site.failures("a.example.com").is_some());
+    let kept = site.failures("a.example.com").unwrap();
     assert!(
         kept["last"]
             .as_str()
@@ -74,9 +68,9 @@ fn a_rate_limit_is_heeded_to_the_second() {
         site.clock.advance(Duration::from_secs(2_200));
         site.want(&["a.example.com", "b.example.com"]);
     }
-    until(|| failures(&site, "b.example.com").is_some());
+    until(|| site.failures("b.example.com").is_some());
     assert!(
-        failures(&site, "b.example.com").unwrap()["last"]
+        site.failures("b.example.com").unwrap()["last"]
             .as_str()
             .unwrap()
             .contains("left alone")
@@ -93,8 +87,11 @@ fn pauses_grow_and_a_new_start_does_not_forget() {
     let mut site = Site::new(&settings);
     site.want(&["a.example.com"]);
     let pause = |site: &Site, count: u32| {
-        until(|| failures(site, "a.example.com").is_some_and(|kept| kept["count"] == count));
-        let next = failures(site, "a.example.com").unwrap()["next_try"].as_u64().unwrap();
+        until(|| {
+            site.failures("a.example.com")
+                .is_some_and(|kept| kept["count"] == count)
+        });
+        let next = site.failures("a.example.com").unwrap()["next_try"].as_u64().unwrap();
         let now = site
             .clock
             .now()
@@ -132,8 +129,8 @@ fn a_name_that_is_not_ours_is_told_in_the_words_of_the_ca() {
         ("a.example.com", "could not see"),
         ("blocked.example.com", "rejectedIdentifier"),
     ] {
-        until(|| failures(&site, name).is_some());
-        let last = failures(&site, name).unwrap()["last"].as_str().unwrap().to_owned();
+        until(|| site.failures(name).is_some());
+        let last = site.failures(name).unwrap()["last"].as_str().unwrap().to_owned();
         assert!(last.contains(words), "{name}: {last}");
     }
 }

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 use rocknet::certificates::acme::{AcmeIssuer, Clock};
 use rocknet::certificates::store::Folder;
@@ -14,7 +14,7 @@ use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls::{ServerConfig, ServerConnection, Stream};
 
-use crate::pebble::{HTTP_PORT, TLS_PORT, until};
+use crate::pebble::{HTTP_PORT, PATIENCE, TLS_PORT};
 
 pub struct Site {
     pub folder: Arc<tempfile::TempDir>,
@@ -53,8 +53,21 @@ impl Site {
 
     /// The certificate of a name, once it is there.
     pub fn wait_for(&self, name: &str) -> Arc<KeySet> {
-        until(|| self.shelf.find(name).is_some());
-        self.shelf.find(name).unwrap()
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(set) = self.shelf.find(name) {
+                return set;
+            }
+            let kept = self.failures(name);
+            assert!(Instant::now() < deadline, "no certificate for {name}: {kept:?}");
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// What is kept of the failures of a name.
+    pub fn failures(&self, name: &str) -> Option<serde_json::Value> {
+        let file = self.folder.path().join(format!("acme/failures/{name}.json"));
+        serde_json::from_slice(&std::fs::read(file).ok()?).ok()
     }
 
     /// Serves the proofs at this address, as the server does on its ports.
