@@ -77,7 +77,7 @@ enum Step {
     Upstreams,
     /// Autobahn's cases of WebSocket, directly and through the proxy; needs Python 2.7
     Autobahn,
-    /// Autobahn's cases of compressed messages; runs only when it is asked for, because it takes the better part of an hour
+    /// Autobahn's cases of compressed messages; runs only when it is asked for, because it takes the better part of half an hour
     Deflate,
     /// slowhttptest: slow heads, bodies, ranges and readers; takes minutes
     Slow,

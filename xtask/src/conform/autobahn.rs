@@ -1,23 +1,23 @@
-//! The WebSocket cases of Autobahn, once against its own echo server and once through the proxy before it: what it thinks
-//! of each must be the same.
+//! The WebSocket cases of Autobahn, against an echo server and through the proxy before it by each backend: what it thinks of
+//! each must be the same.
 
 pub mod wstest;
 
 use super::server::Server;
-use crate::Failure;
 use crate::bench::free_port;
 use crate::command::{command, output};
+use crate::{Failure, tools};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::net::{Ipv4Addr, TcpStream};
-use std::path::Path;
-use std::process::{Child, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// Which cases: those of RFC 6455, without the ones that only measure (9.*), and those of RFC 7692 (permessage-deflate),
-/// which take many times as long.
+/// which take many times as long: 1,000 messages each, of up to 128 KiB.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Cases {
     Messages,
@@ -25,12 +25,32 @@ pub enum Cases {
 }
 
 impl Cases {
-    /// Which of its servers echoes: only one of them agrees to compress.
-    fn server(self) -> &'static str {
+    /// Autobahn's own echo server does not compress, and the one of its servers that does takes hours.
+    fn echo(self, interpreter: &Path, port: u16) -> Result<Command, Failure> {
         match self {
-            Cases::Messages => "echoserver",
-            Cases::Deflate => "testeeserver",
+            Cases::Messages => {
+                let mut echo = command(interpreter);
+                let url = format!("ws://127.0.0.1:{port}");
+                echo.args(["-c", WSTEST, "-m", "echoserver", "-w", &url]);
+                Ok(echo)
+            }
+            Cases::Deflate => {
+                let mut echo = command("python3");
+                echo.env("PYTHONPATH", tools::python_packages("websockets", PACKAGES)?);
+                echo.args(["-c", include_str!("autobahn/echo.py"), &port.to_string()]);
+                Ok(echo)
+            }
         }
+    }
+
+    fn client(self, interpreter: &Path) -> Command {
+        let mut client = command(interpreter);
+        match self {
+            Cases::Messages => client.args(["-c", WSTEST]),
+            Cases::Deflate => client.args(["-c", include_str!("autobahn/quick.py")]),
+        };
+        client.args(["-m", "fuzzingclient", "-s"]);
+        client
     }
 
     /// What is asked for, what of it is left out, and how many that are.
@@ -42,9 +62,13 @@ impl Cases {
     }
 }
 
-/// What it calls those that it asks.
+/// What its own program is.
+const WSTEST: &str = "from autobahntestsuite import wstest; wstest.run()";
+/// The echo server that compresses, of one version for everybody.
+const PACKAGES: &[&str] = &["websockets==16.0"];
+/// What it calls those that it asks: the echo server itself, then the proxy by its backend.
 const DIRECT: &str = "direct";
-const PROXIED: &str = "proxied";
+const BACKENDS: [&str; 2] = ["epoll", "io_uring"];
 /// How often cases are tried again that differ. Where a message is followed by an offence at once, the echo server answers the
 /// message or not (NON-STRICT) by whether both came in one piece: so it does without a proxy, and pieces are TCP's matter.
 const ROUNDS: usize = 10;
@@ -71,8 +95,29 @@ impl Verdict {
 
 type Verdicts = BTreeMap<String, BTreeMap<String, Verdict>>;
 
-/// The echo server; it is killed when dropped.
+/// An echo server; it is killed when dropped.
 struct Echo(Child);
+
+impl Echo {
+    /// Starts one with a new folder, and waits until it listens on the port that comes with it.
+    fn start(interpreter: &Path, cases: Cases, home: &Path) -> Result<(Echo, u16), Failure> {
+        fs::create_dir(home)?;
+        let log = File::create(home.join("echo.log"))?;
+        let port = free_port()?;
+        let mut echo = cases.echo(interpreter, port)?;
+        echo.current_dir(home).stdin(Stdio::null());
+        let mut echo = Echo(echo.stdout(log.try_clone()?).stderr(log).spawn()?);
+        let started = Instant::now();
+        while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
+            if echo.0.try_wait()?.is_some() || started.elapsed() > PATIENCE {
+                let said = fs::read_to_string(home.join("echo.log"))?;
+                return Err(format!("an echo server did not start:\n{said}").into());
+            }
+            thread::sleep(STEP);
+        }
+        Ok((echo, port))
+    }
+}
 
 impl Drop for Echo {
     fn drop(&mut self) {
@@ -81,35 +126,90 @@ impl Drop for Echo {
     }
 }
 
-pub fn run(program: &Path, cases: Cases) -> Result<(), Failure> {
-    let wstest = wstest::path()?;
-    let home = tempfile::tempdir()?;
-    let port = free_port()?;
-    let _echo = echo(&wstest, cases.server(), port, home.path())?;
-    // The echo server wants to be asked by its own name.
-    let settings = format!(
-        "[server]\nstate = \"state\"\n[site.\":0\"]\n\
-         proxy = {{ to = [\"http://127.0.0.1:{port}\"], headers = {{ Host = \"127.0.0.1:{port}\" }} }}\n"
-    );
-    fs::write(home.path().join("rocknet.toml"), settings)?;
-    let server = Server::start(program, &["run"], home.path())?;
+/// One that Autobahn asks, with an echo server of its own: they are asked at the same time, and one process would be short of
+/// a processor.
+struct Agent {
+    name: &'static str,
+    url: String,
+    home: PathBuf,
+    _echo: Echo,
+    _proxy: Option<Server>,
+}
 
-    let urls = [
-        (DIRECT, format!("ws://127.0.0.1:{port}")),
-        (PROXIED, format!("ws://127.0.0.1:{}", server.port()?)),
-    ];
+impl Agent {
+    fn direct(interpreter: &Path, cases: Cases, home: &Path) -> Result<Agent, Failure> {
+        let home = home.join(DIRECT);
+        let (echo, port) = Echo::start(interpreter, cases, &home)?;
+        Ok(Agent {
+            name: DIRECT,
+            url: format!("ws://127.0.0.1:{port}"),
+            home,
+            _echo: echo,
+            _proxy: None,
+        })
+    }
+
+    fn proxied(
+        interpreter: &Path,
+        cases: Cases,
+        home: &Path,
+        program: &Path,
+        backend: &'static str,
+    ) -> Result<Agent, Failure> {
+        let home = home.join(backend);
+        let (echo, port) = Echo::start(interpreter, cases, &home)?;
+        // The echo server wants to be asked by its own name.
+        let settings = format!(
+            "[server]\nstate = \"state\"\nbackend = \"{backend}\"\n[site.\":0\"]\n\
+             proxy = {{ to = [\"http://127.0.0.1:{port}\"], headers = {{ Host = \"127.0.0.1:{port}\" }} }}\n"
+        );
+        fs::write(home.join("rocknet.toml"), settings)?;
+        let proxy = Server::start(program, &["run"], &home)?;
+        Ok(Agent {
+            name: backend,
+            url: format!("ws://127.0.0.1:{}", proxy.port()?),
+            home,
+            _echo: echo,
+            _proxy: Some(proxy),
+        })
+    }
+
+    /// What Autobahn thinks of it.
+    fn ask(&self, mut client: Command, cases: &[&str], left_out: &[&str]) -> Result<Verdicts, Failure> {
+        let reports = self.home.join("reports");
+        let asked = serde_json::json!({
+            "outdir": reports,
+            "servers": [{ "agent": self.name, "url": self.url }],
+            "cases": cases,
+            "exclude-cases": left_out,
+            "exclude-agent-cases": {},
+        });
+        let file = self.home.join("cases.json");
+        fs::write(&file, asked.to_string())?;
+        output(client.arg(&file).current_dir(&self.home))?;
+        Ok(serde_json::from_str(&fs::read_to_string(reports.join("index.json"))?)?)
+    }
+}
+
+pub fn run(program: &Path, cases: Cases) -> Result<(), Failure> {
+    let interpreter = wstest::interpreter()?;
+    let home = tempfile::tempdir()?;
+    let mut agents = vec![Agent::direct(&interpreter, cases, home.path())?];
+    for backend in BACKENDS {
+        agents.push(Agent::proxied(&interpreter, cases, home.path(), program, backend)?);
+    }
     let (chosen, left_out, count) = cases.chosen();
-    println!("{count} cases twice");
-    let verdicts = ask(&wstest, home.path(), &urls, chosen, left_out)?;
+    println!("{count} cases, directly and by {}", BACKENDS.join(" and "));
+    let verdicts = ask(&interpreter, cases, &agents, chosen, left_out)?;
     let mut different = judge(&verdicts, count)?;
     for _ in 0..ROUNDS {
         if different.is_empty() {
             break;
         }
         println!("again: {}", different.join(", "));
-        let cases: Vec<&str> = different.iter().map(String::as_str).collect();
-        let verdicts = ask(&wstest, home.path(), &urls, &cases, &[])?;
-        different = judge(&verdicts, cases.len())?;
+        let again: Vec<&str> = different.iter().map(String::as_str).collect();
+        let verdicts = ask(&interpreter, cases, &agents, &again, &[])?;
+        different = judge(&verdicts, again.len())?;
     }
     if !different.is_empty() {
         return Err(format!("never the same through the proxy: {}", different.join(", ")).into());
@@ -118,80 +218,62 @@ pub fn run(program: &Path, cases: Cases) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Has Autobahn ask both, one after the other.
-fn ask(
-    wstest: &Path,
-    home: &Path,
-    urls: &[(&str, String)],
-    cases: &[&str],
+/// Has Autobahn ask all of them at the same time.
+fn ask<'a>(
+    interpreter: &Path,
+    cases: Cases,
+    agents: &'a [Agent],
+    chosen: &[&str],
     left_out: &[&str],
 ) -> Result<Verdicts, Failure> {
-    let reports = home.join("reports");
-    let servers: Vec<_> = urls
-        .iter()
-        .map(|(agent, url)| serde_json::json!({ "agent": agent, "url": url }))
-        .collect();
-    let asked = serde_json::json!({
-        "outdir": reports,
-        "servers": servers,
-        "cases": cases,
-        "exclude-cases": left_out,
-        "exclude-agent-cases": {},
-    });
-    let file = home.join("cases.json");
-    fs::write(&file, asked.to_string())?;
-    let mut client = command(wstest);
-    client.args(["-m", "fuzzingclient", "-s"]).arg(&file);
-    output(client.current_dir(home))?;
-    Ok(serde_json::from_str(&fs::read_to_string(reports.join("index.json"))?)?)
-}
-
-/// Starts it, and waits until it listens.
-fn echo(wstest: &Path, mode: &str, port: u16, home: &Path) -> Result<Echo, Failure> {
-    let log = File::create(home.join("echo.log"))?;
-    let mut echo = command(wstest);
-    echo.args(["-m", mode, "-w", &format!("ws://127.0.0.1:{port}")]);
-    echo.current_dir(home).stdin(Stdio::null());
-    let mut echo = Echo(echo.stdout(log.try_clone()?).stderr(log).spawn()?);
-    let started = Instant::now();
-    while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
-        if echo.0.try_wait()?.is_some() || started.elapsed() > PATIENCE {
-            let said = fs::read_to_string(home.join("echo.log"))?;
-            return Err(format!("the echo server of Autobahn did not start:\n{said}").into());
+    let mut all = Verdicts::new();
+    thread::scope(|scope| {
+        let asked = |agent: &'a Agent| {
+            let client = cases.client(interpreter);
+            scope.spawn(move || {
+                agent
+                    .ask(client, chosen, left_out)
+                    .map_err(|failure| failure.to_string())
+            })
+        };
+        let asked: Vec<_> = agents.iter().map(asked).collect();
+        for verdicts in asked {
+            all.extend(verdicts.join().map_err(|_| "who asked panicked")??);
         }
-        thread::sleep(STEP);
-    }
-    Ok(echo)
+        Ok::<_, Failure>(())
+    })?;
+    Ok(all)
 }
 
-/// The cases whose verdicts differ. All must have been tried both ways and none may have failed, or the same verdicts would
-/// say little.
+/// The cases whose verdicts differ from the direct ones. All must have been tried every way and none may have failed, or the
+/// same verdicts would say little.
 fn judge(verdicts: &Verdicts, count: usize) -> Result<Vec<String>, String> {
     let none = BTreeMap::new();
     let of = |agent| verdicts.get(agent).unwrap_or(&none);
-    let (direct, proxied) = (of(DIRECT), of(PROXIED));
-    if (direct.len(), proxied.len()) != (count, count) {
-        return Err(format!(
-            "{} cases were tried directly and {} through the proxy, not {count}",
-            direct.len(),
-            proxied.len()
-        ));
-    }
-    for (agent, verdicts) in [(DIRECT, direct), (PROXIED, proxied)] {
+    for agent in [DIRECT].into_iter().chain(BACKENDS) {
+        let tried = of(agent).len();
+        if tried != count {
+            return Err(format!("{tried} cases were tried by {agent}, not {count}"));
+        }
         let failed = |(_, verdict): &(&String, &Verdict)| verdict.has_failed();
-        let failed: Vec<_> = verdicts.iter().filter(failed).map(|(case, _)| case.as_str()).collect();
+        let failed: Vec<_> = of(agent).iter().filter(failed).map(|(case, _)| case.as_str()).collect();
         if !failed.is_empty() {
             return Err(format!("failed, {agent}: {}", failed.join(", ")));
         }
     }
-    let differ = |case: &&String| direct.get(*case) != proxied.get(*case);
+    let direct = of(DIRECT);
+    let differ = |case: &&String| {
+        BACKENDS
+            .iter()
+            .any(|backend| of(backend).get(*case) != direct.get(*case))
+    };
     Ok(direct.keys().filter(differ).cloned().collect())
 }
 
 /// How many there are of each.
 fn sorts(verdicts: &Verdicts) -> String {
     let mut sorts = BTreeMap::new();
-    for verdict in verdicts.get(PROXIED).into_iter().flat_map(BTreeMap::values) {
+    for verdict in verdicts.get(DIRECT).into_iter().flat_map(BTreeMap::values) {
         *sorts.entry(verdict.behavior.as_str()).or_insert(0) += 1;
     }
     let sorts: Vec<_> = sorts.iter().map(|(sort, count)| format!("{count} {sort}")).collect();
@@ -210,7 +292,8 @@ mod tests {
         let failed = r#"{"behavior": "FAILED", "behaviorClose": "OK", "remoteCloseCode": 1000}"#;
         let of = |direct: &str, proxied: &str| {
             format!(
-                r#"{{"direct": {{"1.1": {direct}, "1.2": {good}}}, "proxied": {{"1.1": {proxied}, "1.2": {good}}}}}"#
+                r#"{{"direct": {{"1.1": {direct}, "1.2": {good}}}, "epoll": {{"1.1": {direct}, "1.2": {good}}},
+                    "io_uring": {{"1.1": {proxied}, "1.2": {good}}}}}"#
             )
         };
         let untried = r#"{"behavior": "UNIMPLEMENTED", "behaviorClose": "UNCLEAN", "remoteCloseCode": 1000}"#;
@@ -221,10 +304,10 @@ mod tests {
             (of(good, other), Ok(vec!["1.1".to_owned()])),
             (of(good, gone), Ok(vec!["1.1".to_owned()])),
             (of(failed, failed), Err("failed, direct: 1.1".to_owned())),
-            (of(good, failed), Err("failed, proxied: 1.1".to_owned())),
+            (of(good, failed), Err("failed, io_uring: 1.1".to_owned())),
             (
                 format!(r#"{{"direct": {{"1.1": {good}, "1.2": {good}}}}}"#),
-                Err("2 cases were tried directly and 0 through the proxy, not 2".to_owned()),
+                Err("0 cases were tried by epoll, not 2".to_owned()),
             ),
         ];
         for (text, expected) in rows {
