@@ -17,6 +17,8 @@ pub mod file;
 pub mod holder;
 pub mod link;
 pub mod niceness;
+#[cfg(unix)]
+mod outgoing;
 pub mod pipe;
 pub mod queue;
 #[cfg(unix)]

@@ -56,7 +56,7 @@ pub trait Link {
     ///
     /// Whether there is room is not known yet: whoever sends like this asks [`Link::take_unsent`] each time before it does
     /// anything else, and calls [`Link::flush`] before it lets the link go.
-    fn send_together(&mut self, _: &mut SendQueue) -> bool {
+    fn send_together(&mut self, _: &mut Context<'_>, _: &mut SendQueue) -> bool {
         false
     }
 

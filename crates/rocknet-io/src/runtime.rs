@@ -5,6 +5,8 @@ use std::io;
 
 use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 
+use crate::outgoing;
+
 #[cfg(target_os = "linux")]
 #[path = "runtime/linux.rs"]
 mod system;
@@ -22,15 +24,25 @@ const TASKS_BETWEEN_EVENTS: u32 = 256;
 pub struct Runtime {
     runtime: LocalRuntime,
     /// Dropped after all tasks.
-    _ring: Option<system::Ring>,
+    _driven: Driven,
+}
+
+/// What it is driven by.
+#[allow(dead_code, reason = "kept until it is dropped")]
+enum Driven {
+    Events(outgoing::Installed),
+    Ring(system::Ring),
 }
 
 impl Runtime {
     /// Driven by the events of the runtime itself. `batch`: most of them taken from the kernel at once.
     pub fn new(batch: usize) -> io::Result<Runtime> {
+        let runtime = builder(batch)
+            .on_thread_park(outgoing::park)
+            .build_local(LocalOptions::default())?;
         Ok(Runtime {
-            runtime: builder(batch).build_local(LocalOptions::default())?,
-            _ring: None,
+            runtime,
+            _driven: Driven::Events(outgoing::install()),
         })
     }
 
@@ -39,7 +51,7 @@ impl Runtime {
         let (runtime, ring) = system::with_ring(&mut builder(batch))?;
         Ok(Runtime {
             runtime,
-            _ring: Some(ring),
+            _driven: Driven::Ring(ring),
         })
     }
 

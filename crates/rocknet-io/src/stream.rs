@@ -77,18 +77,18 @@ impl Link for Stream {
     }
 
     #[inline]
-    fn send_together(&mut self, queue: &mut SendQueue) -> bool {
+    fn send_together(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> bool {
         match self {
-            Stream::Tcp(_) => false,
+            Stream::Tcp(tcp) => tcp.send_together(context, queue),
             #[cfg(target_os = "linux")]
-            Stream::Ring(ring) => ring.send_together(queue),
+            Stream::Ring(ring) => ring.send_together(context, queue),
         }
     }
 
     #[inline]
     fn take_unsent(&mut self) -> Option<Vec<u8>> {
         match self {
-            Stream::Tcp(_) => None,
+            Stream::Tcp(tcp) => tcp.take_unsent(),
             #[cfg(target_os = "linux")]
             Stream::Ring(ring) => ring.take_unsent(),
         }
@@ -97,7 +97,7 @@ impl Link for Stream {
     #[inline]
     fn flush(&mut self) {
         match self {
-            Stream::Tcp(_) => {}
+            Stream::Tcp(tcp) => tcp.flush(),
             #[cfg(target_os = "linux")]
             Stream::Ring(ring) => ring.flush(),
         }

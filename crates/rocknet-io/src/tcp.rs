@@ -2,6 +2,7 @@
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use tokio::io::unix::AsyncFd;
 
 use crate::file::sendfile;
 use crate::link::{Link, Received};
+use crate::outgoing::{self, Outgoing, Ticket};
 use crate::pipe::Pipe;
 use crate::queue::{MAX_SLICES, SendQueue};
 use crate::socket::{AcceptTrouble, Keepalive, Listener, Peer, accept, accept_trouble, cork, keepalive};
@@ -19,11 +21,20 @@ use crate::socket::{AcceptTrouble, Keepalive, Listener, Peer, accept, accept_tro
 /// Most bytes of files sent before other connections get their turn.
 pub(crate) const FILE_TURN: u64 = 1 << 20;
 
+/// What a receive counts among the steps after which what lies ready leaves, and what a send does, of up to a megabyte of a
+/// file.
+const RECEIVE_STEPS: u32 = 1;
+const SEND_STEPS: u32 = 8;
+
 /// A connected, non-blocking stream socket.
 pub struct Tcp {
     socket: AsyncFd<OwnedFd>,
     /// The first receive is tried at once: with the accept, the request has mostly arrived.
     fresh: bool,
+    /// Where what is small leaves together with what others have to send. `None`: this thread has no such place.
+    outgoing: Option<Rc<Outgoing>>,
+    /// What lies there of this socket, or came back from there, if anything.
+    ticket: Ticket,
 }
 
 impl Tcp {
@@ -32,6 +43,8 @@ impl Tcp {
         Ok(Tcp {
             socket: register(socket)?,
             fresh: true,
+            outgoing: outgoing::current(),
+            ticket: Ticket::default(),
         })
     }
 
@@ -39,11 +52,27 @@ impl Tcp {
     pub(crate) fn expect_nothing(&mut self) {
         self.fresh = false;
     }
+
+    /// What was taken to leave together has left. False: some of it came back, and is to be taken first.
+    fn has_left(&mut self) -> bool {
+        self.flush();
+        let ticket = self.ticket;
+        self.outgoing
+            .as_ref()
+            .is_none_or(|outgoing| !outgoing.has_returned(ticket))
+    }
 }
 
 impl AsFd for Tcp {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.get_ref().as_fd()
+    }
+}
+
+impl Drop for Tcp {
+    fn drop(&mut self) {
+        self.flush();
+        drop(self.take_unsent());
     }
 }
 
@@ -78,6 +107,9 @@ impl Link for Tcp {
     #[inline]
     fn poll_recv<'b>(&mut self, context: &mut Context<'_>, buffer: &'b mut [u8]) -> Poll<io::Result<Received<'b>>> {
         let room = buffer.len();
+        if let Some(outgoing) = &self.outgoing {
+            outgoing.step(RECEIVE_STEPS);
+        }
         if self.fresh {
             self.fresh = false;
             match receive(self.socket.get_ref().as_fd(), buffer) {
@@ -94,6 +126,11 @@ impl Link for Tcp {
                     // the next call need not ask the kernel only to hear EAGAIN.
                     if got > 0 && got < room {
                         readiness.clear_ready();
+                    }
+                    // The end may be the last that is asked for.
+                    if got == 0 && !self.has_left() {
+                        context.waker().wake_by_ref();
+                        return Poll::Pending;
                     }
                     return Poll::Ready(Ok(Received::Lent(&buffer[..got])));
                 }
@@ -114,6 +151,14 @@ impl Link for Tcp {
 
     #[inline]
     fn poll_send(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> Poll<io::Result<()>> {
+        // In order: what was taken before leaves first.
+        if !self.has_left() {
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        if let Some(outgoing) = &self.outgoing {
+            outgoing.step(SEND_STEPS);
+        }
         // A write is tried before readiness is asked: the socket nearly always has room.
         let mut file_budget = FILE_TURN;
         loop {
@@ -135,6 +180,33 @@ impl Link for Tcp {
         match self.socket.poll_read_ready(context)? {
             Poll::Ready(readiness) => pipe.fill(readiness.get_inner().as_fd()),
             Poll::Pending => Ok(0),
+        }
+    }
+
+    #[inline]
+    fn send_together(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> bool {
+        let (Some(outgoing), Some(plain)) = (&self.outgoing, queue.plain()) else {
+            return false;
+        };
+        let length = plain.len();
+        let taken = outgoing.put(self.socket.get_ref().as_fd(), context.waker(), plain, &mut self.ticket);
+        if taken {
+            queue.advance(length);
+        }
+        taken
+    }
+
+    #[inline]
+    fn take_unsent(&mut self) -> Option<Vec<u8>> {
+        self.outgoing.as_ref()?.take_returned(self.ticket)
+    }
+
+    #[inline]
+    fn flush(&mut self) {
+        if let Some(outgoing) = &self.outgoing
+            && outgoing.holds(self.ticket)
+        {
+            outgoing.leave();
         }
     }
 
@@ -257,111 +329,4 @@ fn send_front(socket: BorrowedFd<'_>, queue: &mut SendQueue, file_budget: &mut u
 }
 
 #[cfg(test)]
-mod tests {
-    use std::io::Read;
-    use std::net::{TcpListener, TcpStream};
-
-    use super::*;
-    use crate::runtime::Runtime;
-
-    #[test]
-    fn a_reset_is_seen_as_one() {
-        for reset in [true, false] {
-            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-            let mut peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-            let (socket, _) = listener.accept().unwrap();
-            socket.set_nonblocking(true).unwrap();
-            Runtime::new(8).unwrap().block_on(async {
-                let mut link = Tcp::new(socket.into()).unwrap();
-                if reset {
-                    link.reset();
-                }
-            });
-            let seen = peer.read(&mut [0]).map_err(|error| error.kind());
-            let expected = if reset {
-                Err(io::ErrorKind::ConnectionReset)
-            } else {
-                Ok(0)
-            };
-            assert_eq!(seen, expected);
-        }
-    }
-
-    /// What is told of a link before and after its peer has done something.
-    fn check_silence(expected: bool, act: impl FnOnce(TcpStream) -> Option<TcpStream>) {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let (socket, _) = listener.accept().unwrap();
-        socket.set_nonblocking(true).unwrap();
-        let (watched, readable) = (socket.try_clone().unwrap(), !expected);
-        Runtime::new(8).unwrap().block_on(async {
-            let mut link = Tcp::new(socket.into()).unwrap();
-            link.expect_nothing();
-            assert!(link.is_silent());
-            let _peer = act(peer);
-            if readable {
-                // What it did has arrived when this returns.
-                watched.set_nonblocking(false).unwrap();
-                let _ = watched.peek(&mut [0]);
-            }
-            // The event is heard with the next look at the kernel.
-            crate::runtime::hear().await;
-            assert_eq!(link.is_silent(), expected);
-        });
-    }
-
-    #[test]
-    fn who_speaks_or_leaves_is_not_silent() {
-        check_silence(true, Some);
-        check_silence(false, |mut peer| {
-            std::io::Write::write_all(&mut peer, b"x").unwrap();
-            Some(peer)
-        });
-        check_silence(false, |peer| {
-            drop(peer);
-            None
-        });
-    }
-
-    #[test]
-    fn files_between_frames_leave_in_order_whatever_the_socket_takes() {
-        let content: Vec<u8> = (0..1 << 20).map(|at| (at % 251) as u8).collect();
-        let mut named = tempfile::NamedTempFile::new().unwrap();
-        std::io::Write::write_all(&mut named, &content).unwrap();
-        let file = std::sync::Arc::new(named.reopen().unwrap());
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let mut peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let (socket, _) = listener.accept().unwrap();
-        socket.set_nonblocking(true).unwrap();
-        let (mut queue, mut expected) = (SendQueue::default(), Vec::new());
-        for (at, length) in (0..200).map(|number| (number * 5_000, number * 97)) {
-            queue.buffer().extend_from_slice(b"frame");
-            queue.push_file(std::sync::Arc::clone(&file), at as u64, length as u64);
-            expected.extend_from_slice(b"frame");
-            expected.extend_from_slice(&content[at..at + length]);
-        }
-        queue.buffer().extend_from_slice(b"end");
-        expected.extend_from_slice(b"end");
-        let (mut received, mut buffer) = (Vec::new(), vec![0; 100_000]);
-        // A small budget for files, so that it is used up in between.
-        while !queue.is_empty() {
-            let before = queue.len();
-            let mut budget = 30_000;
-            match send_queue(socket.as_fd(), &mut queue, &mut budget) {
-                Ok(whole) => assert!(whole == queue.is_empty() && (whole || budget == 0)),
-                Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
-            }
-            assert!(
-                !rustix::net::sockopt::tcp_cork(&socket).unwrap(),
-                "nothing is held back"
-            );
-            if queue.len() == before {
-                let read = peer.read(&mut buffer).unwrap();
-                received.extend_from_slice(&buffer[..read]);
-            }
-        }
-        drop(socket);
-        peer.read_to_end(&mut received).unwrap();
-        assert!(received == expected, "{} of {} bytes", received.len(), expected.len());
-    }
-}
+mod tests;

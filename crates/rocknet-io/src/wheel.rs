@@ -17,8 +17,6 @@ use std::rc::Rc;
 use std::task::Waker;
 use std::time::Duration;
 
-use slab::Slab;
-
 /// Slots in the wheel: with ticks of 250 ms one turn is 64 s, so that the usual deadlines need one look each.
 const SLOTS: usize = 256;
 
@@ -62,10 +60,12 @@ pub struct Wheel {
     tick: Duration,
     /// The same in nanoseconds.
     tick_ns: u64,
-    entries: RefCell<Slab<Entry>>,
-    slots: RefCell<Vec<Vec<(u32, u32)>>>,
-    /// Distinguishes an entry from a former one under the same key.
-    serial: Cell<u32>,
+    entries: RefCell<Vec<Entry>>,
+    /// Entries that are nobody's. The next deadline takes one over together with its slot: one that was made, set and dropped
+    /// for each request would else leave something in a slot each time, until that comes a minute later.
+    spare: RefCell<Vec<u32>>,
+    /// Numbers of entries.
+    slots: RefCell<Vec<Vec<u32>>>,
 }
 
 struct Entry {
@@ -73,7 +73,6 @@ struct Entry {
     due: Tick,
     /// The earliest moment whose slot holds it, if it `is_slotted`; never before now.
     slotted: Tick,
-    serial: u32,
     state: State,
     is_slotted: bool,
     waker: Option<Waker>,
@@ -92,7 +91,7 @@ const _: () = assert!(size_of::<Entry>() <= 32);
 /// One deadline, not set at first. Dropping it forgets it.
 pub struct Deadline {
     wheel: Rc<Wheel>,
-    key: usize,
+    number: u32,
 }
 
 impl Wheel {
@@ -103,9 +102,9 @@ impl Wheel {
             now: Cell::new(Tick(0)),
             tick,
             tick_ns: u64::try_from(tick.as_nanos()).unwrap_or(u64::MAX),
-            entries: RefCell::new(Slab::with_capacity(connections)),
+            entries: RefCell::new(Vec::with_capacity(connections)),
+            spare: RefCell::default(),
             slots: RefCell::new((0..SLOTS).map(|_| Vec::new()).collect()),
-            serial: Cell::new(0),
         })
     }
 
@@ -119,7 +118,7 @@ impl Wheel {
     }
 
     pub fn is_empty(&self) -> bool {
-        self.entries.borrow().is_empty()
+        self.entries.borrow().len() == self.spare.borrow().len()
     }
 
     /// Whole ticks that are surely not shorter than `time`, counted from now.
@@ -134,18 +133,19 @@ impl Wheel {
     }
 
     pub fn deadline(self: &Rc<Wheel>) -> Deadline {
-        let serial = self.serial.get().wrapping_add(1);
-        self.serial.set(serial);
-        let entry = Entry {
-            due: self.now.get(),
-            slotted: self.now.get(),
-            serial,
-            state: State::Unset,
-            is_slotted: false,
-            waker: None,
-        };
+        let number = self.spare.borrow_mut().pop().unwrap_or_else(|| {
+            let mut entries = self.entries.borrow_mut();
+            entries.push(Entry {
+                due: self.now.get(),
+                slotted: self.now.get(),
+                state: State::Unset,
+                is_slotted: false,
+                waker: None,
+            });
+            (entries.len() - 1) as u32
+        });
         Deadline {
-            key: self.entries.borrow_mut().insert(entry),
+            number,
             wheel: Rc::clone(self),
         }
     }
@@ -159,14 +159,12 @@ impl Wheel {
         let mut later = Vec::new();
         {
             let mut entries = self.entries.borrow_mut();
-            for &(key, serial) in &waiting {
-                let Some(entry) = entries.get_mut(key as usize).filter(|entry| entry.serial == serial) else {
-                    continue;
-                };
+            for &number in &waiting {
+                let entry = &mut entries[number as usize];
                 if entry.is_slotted && entry.slotted.is_later(now) {
                     // Put here for a later turn of the wheel, or a second time into a slot still to come.
                     if entry.slotted.slot() == now.slot() {
-                        later.push((now.slot(), (key, serial)));
+                        later.push((now.slot(), number));
                     }
                     continue;
                 }
@@ -176,7 +174,7 @@ impl Wheel {
                 }
                 if entry.due.is_later(now) {
                     (entry.slotted, entry.is_slotted) = (entry.due, true);
-                    later.push((entry.due.slot(), (key, serial)));
+                    later.push((entry.due.slot(), number));
                 } else {
                     entry.state = State::Past;
                     woken.extend(entry.waker.take());
@@ -184,8 +182,8 @@ impl Wheel {
             }
         }
         let mut slots = self.slots.borrow_mut();
-        for (slot, item) in later {
-            slots[slot].push(item);
+        for (slot, number) in later {
+            slots[slot].push(number);
         }
         drop(slots);
         let count = woken.len();
@@ -199,7 +197,7 @@ impl Wheel {
             .entries
             .borrow_mut()
             .iter_mut()
-            .filter_map(|(_, entry)| entry.waker.take())
+            .filter_map(|entry| entry.waker.take())
             .collect();
         woken.into_iter().for_each(Waker::wake);
     }
@@ -212,19 +210,18 @@ impl Deadline {
         // The slot of this very tick has been looked at.
         let due = self.wheel.now.get().after(ticks.max(1));
         let mut entries = self.wheel.entries.borrow_mut();
-        let entry = &mut entries[self.key];
+        let entry = &mut entries[self.number as usize];
         entry.due = due;
         entry.state = State::Set;
         if !entry.is_slotted || entry.slotted.is_later(due) {
             (entry.slotted, entry.is_slotted) = (due, true);
-            let item = (self.key as u32, entry.serial);
-            self.wheel.slots.borrow_mut()[due.slot()].push(item);
+            self.wheel.slots.borrow_mut()[due.slot()].push(self.number);
         }
     }
 
     /// Ticks until it is past; 0 if it is, or is not set.
     pub fn left(&self) -> u32 {
-        let entry = &self.wheel.entries.borrow()[self.key];
+        let entry = &self.wheel.entries.borrow()[self.number as usize];
         match entry.state {
             State::Set => entry.due.since(self.wheel.now.get()),
             State::Unset | State::Past => 0,
@@ -235,7 +232,7 @@ impl Deadline {
     #[inline]
     pub fn poll_past(&self, waker: &Waker) -> bool {
         let mut entries = self.wheel.entries.borrow_mut();
-        let entry = &mut entries[self.key];
+        let entry = &mut entries[self.number as usize];
         let past = entry.state == State::Past;
         if !past && !entry.waker.as_ref().is_some_and(|known| known.will_wake(waker)) {
             entry.waker = Some(waker.clone());
@@ -246,7 +243,14 @@ impl Deadline {
 
 impl Drop for Deadline {
     fn drop(&mut self) {
-        self.wheel.entries.borrow_mut().remove(self.key);
+        let waker = {
+            let entry = &mut self.wheel.entries.borrow_mut()[self.number as usize];
+            entry.state = State::Unset;
+            entry.waker.take()
+        };
+        self.wheel.spare.borrow_mut().push(self.number);
+        // The last of its task, it may be, and what is dropped with that may have deadlines of its own.
+        drop(waker);
     }
 }
 
@@ -364,6 +368,24 @@ mod tests {
             deadline.set(40);
         }
         assert!(wheel.slots.borrow().iter().map(Vec::len).sum::<usize>() <= 2);
+    }
+
+    #[test]
+    fn a_deadline_for_each_of_many_requests_does_not_fill_the_slots() {
+        let wheel = wheel();
+        for request in 0..10_000 {
+            let (connect, answer) = (wheel.deadline(), wheel.deadline());
+            connect.set(13);
+            answer.set(241);
+            if request % 100 == 0 {
+                wheel.advance();
+            }
+        }
+        let lying = wheel.slots.borrow().iter().map(Vec::len).sum::<usize>();
+        assert!(
+            lying <= 4 && wheel.entries.borrow().len() == 2 && wheel.is_empty(),
+            "{lying}"
+        );
     }
 
     #[test]

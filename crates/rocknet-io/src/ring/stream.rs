@@ -117,7 +117,7 @@ impl Link for RingStream {
     }
 
     #[inline]
-    fn send_together(&mut self, queue: &mut SendQueue) -> bool {
+    fn send_together(&mut self, _: &mut Context<'_>, queue: &mut SendQueue) -> bool {
         let Some(plain) = queue.plain() else { return false };
         let length = plain.len();
         let taken = self.driver.send(self.place, plain);

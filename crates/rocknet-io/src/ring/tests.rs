@@ -71,7 +71,7 @@ async fn send(link: &mut impl Link, queue: &mut SendQueue) -> std::io::Result<()
             if let Some(unsent) = link.take_unsent() {
                 queue.put_back(unsent);
             }
-            if !link.send_together(queue) && link.poll_send(context, queue)?.is_pending() {
+            if !link.send_together(context, queue) && link.poll_send(context, queue)?.is_pending() {
                 return Poll::Pending;
             }
             link.flush();
@@ -85,7 +85,7 @@ async fn send(link: &mut impl Link, queue: &mut SendQueue) -> std::io::Result<()
 }
 
 /// One poll, and what it gave.
-async fn once<T>(mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>) -> Poll<T> {
+async fn once<T>(mut poll: impl FnMut(&mut Context<'_>) -> T) -> T {
     poll_fn(|context| Poll::Ready(poll(context))).await
 }
 

@@ -18,9 +18,9 @@ use crate::queue::SendQueue;
 use crate::ring::simulated::Die;
 use crate::ring::{Driver, RingStream};
 
-/// What one side says from a place on: bytes that tell the place.
+/// What one side says from a place on: bytes that tell the place. No more than twice what a pipe holds.
 fn bytes(seed: usize, from: usize, length: usize) -> &'static [u8] {
-    static ALL: LazyLock<Vec<u8>> = LazyLock::new(|| (0..250_000).map(|at| (at % 251) as u8).collect());
+    static ALL: LazyLock<Vec<u8>> = LazyLock::new(|| (0..2_097_152).map(|at| (at % 251) as u8).collect());
     let from = (seed + from) % 251;
     &ALL[from..from + length]
 }
@@ -112,7 +112,7 @@ impl Talker {
         let from = self.told.borrow().said;
         queue.buffer().extend(bytes(self.seed, from, length));
         self.told.borrow_mut().said += length;
-        if together && self.link.send_together(&mut queue) {
+        if together && poll_fn(|context| Poll::Ready(self.link.send_together(context, &mut queue))).await {
             return Ok(());
         }
         self.backlog = queue;

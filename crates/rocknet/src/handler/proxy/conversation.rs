@@ -12,11 +12,11 @@ use rocknet_io::wheel::Deadline;
 use super::Times;
 use super::answer::Head;
 use super::connection::Connection;
-use super::group::Place;
 use super::incoming::Incoming;
 use super::mistrust;
 use super::pool::Input;
 use super::request::Sent;
+use super::group::Place;
 use super::trailers;
 use super::trouble::Trouble;
 use super::upstream::Upstream;
@@ -162,14 +162,26 @@ impl Conversation {
     /// Goes on with an answer that has begun: what is still to be sent of its request, and then what is there of it.
     pub fn poll_on(&mut self, context: &mut Context<'_>, deadline: &Deadline) -> Poll<Result<(), Trouble>> {
         // Silent is who neither speaks nor listens: an upstream that answers bit by bit what it is sent bit by bit is not.
-        if self.has_content
-            && let Err(trouble) = self.ask(context, deadline, self.times.idle)
-        {
-            return Poll::Ready(Err(trouble));
+        if self.has_content {
+            if let Err(trouble) = self.ask(context, deadline, self.times.idle) {
+                return Poll::Ready(Err(trouble));
+            }
+        } else {
+            self.drop_unsent();
         }
         match self.poll_more(context) {
             Poll::Pending if deadline.poll_past(context.waker()) => Poll::Ready(Err(Trouble::Slow)),
             polled => polled,
+        }
+    }
+
+    /// A request without content may come back unsent when its answer has begun already: nobody needs it any more, but as long
+    /// as it is not taken back nothing more is heard.
+    fn drop_unsent(&mut self) {
+        if let Some(connection) = &mut self.connection
+            && connection.link.take_unsent().is_some()
+        {
+            self.spoilt = true;
         }
     }
 
@@ -223,7 +235,7 @@ impl Conversation {
                     Poll::Ready(sent) => self.spoilt |= sent.is_err(),
                 }
             }
-            if !out.is_empty() && !link.send_together(out) {
+            if !out.is_empty() && !link.send_together(context, out) {
                 match link.poll_send(context, out) {
                     Poll::Pending => return Ok(Asking::Server),
                     Poll::Ready(Ok(())) => {}

@@ -83,8 +83,8 @@ impl<L: Link> Link for Watched<L> {
         self.link.fill(context, pipe)
     }
 
-    fn send_together(&mut self, queue: &mut SendQueue) -> bool {
-        self.link.send_together(queue)
+    fn send_together(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> bool {
+        self.link.send_together(context, queue)
     }
 
     fn take_unsent(&mut self) -> Option<Vec<u8>> {

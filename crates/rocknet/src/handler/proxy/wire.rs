@@ -47,10 +47,10 @@ impl Link for Wire {
     }
 
     #[inline]
-    fn send_together(&mut self, queue: &mut SendQueue) -> bool {
+    fn send_together(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> bool {
         match self {
-            Wire::Plain(stream) => stream.send_together(queue),
-            Wire::Secure(tls) => tls.send_together(queue),
+            Wire::Plain(stream) => stream.send_together(context, queue),
+            Wire::Secure(tls) => tls.send_together(context, queue),
         }
     }
 

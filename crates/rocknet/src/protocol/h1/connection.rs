@@ -268,7 +268,7 @@ impl<L: Link> Connection<L> {
             return Ok(());
         }
         let before = output.len();
-        let sent = if self.link.send_together(output) {
+        let sent = if self.link.send_together(context, output) {
             Poll::Ready(Ok(()))
         } else {
             self.link.poll_send(context, output)

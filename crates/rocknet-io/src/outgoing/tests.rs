@@ -1,0 +1,241 @@
+//! What leaves together: in order, before anything else of its link, though the loop never rests, and to nobody else.
+
+use std::future::poll_fn;
+use std::io::Read;
+use std::net::{TcpListener, TcpStream};
+use std::task::{Context, Poll};
+use std::thread;
+
+use socket2::SockRef;
+
+use super::*;
+use crate::link::Link;
+use crate::queue::SendQueue;
+use crate::runtime::{Runtime, hear, spawn};
+use crate::tcp::Tcp;
+
+/// A link and its peer, which gives up in time where nothing comes.
+fn pair() -> (Tcp, TcpStream) {
+    pair_of(|_, _| ())
+}
+
+/// Of sockets that hold little, whatever the machine's settings: they are full long before all of a test has been put.
+fn narrow_pair() -> (Tcp, TcpStream) {
+    pair_of(|socket, peer| {
+        SockRef::from(socket).set_send_buffer_size(64 * 1024).unwrap();
+        SockRef::from(peer).set_recv_buffer_size(64 * 1024).unwrap();
+    })
+}
+
+fn pair_of(shape: impl FnOnce(&TcpStream, &TcpStream)) -> (Tcp, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    peer.set_read_timeout(Some(PATIENCE)).unwrap();
+    let (socket, _) = listener.accept().unwrap();
+    socket.set_nonblocking(true).unwrap();
+    shape(&socket, &peer);
+    let mut link = Tcp::new(socket.into()).unwrap();
+    link.expect_nothing();
+    (link, peer)
+}
+
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(20);
+
+fn queue_of(bytes: &[u8]) -> SendQueue {
+    let mut queue = SendQueue::default();
+    queue.buffer().extend_from_slice(bytes);
+    queue
+}
+
+async fn once<T>(mut act: impl FnMut(&mut Context<'_>) -> T) -> T {
+    poll_fn(|context| Poll::Ready(act(context))).await
+}
+
+async fn put(link: &mut Tcp, bytes: &[u8]) -> bool {
+    once(|context| link.send_together(context, &mut queue_of(bytes))).await
+}
+
+/// Whether something is there; `patient`: or comes in time. Meanwhile this thread's runtime does nothing.
+fn has_come(peer: &mut TcpStream, patient: bool) -> bool {
+    peer.set_nonblocking(!patient).unwrap();
+    let come = peer.peek(&mut [0]).is_ok();
+    peer.set_nonblocking(false).unwrap();
+    come
+}
+
+fn read(peer: &mut TcpStream, length: usize) -> Vec<u8> {
+    let mut read = vec![0; length];
+    peer.read_exact(&mut read).expect("all of it");
+    read
+}
+
+#[test]
+fn all_leaves_when_there_is_nothing_more_to_do() {
+    Runtime::new(8).unwrap().block_on(async {
+        let (mut one, mut first) = pair();
+        let (mut two, mut second) = pair();
+        assert!(put(&mut one, b"one").await && put(&mut two, b"two").await);
+        assert!(!has_come(&mut first, false) && !has_come(&mut second, false), "not yet");
+        let (sent, heard) = tokio::sync::oneshot::channel();
+        thread::spawn(move || sent.send((read(&mut first, 3), read(&mut second, 3))));
+        assert_eq!(heard.await.expect("both"), (b"one".to_vec(), b"two".to_vec()));
+    });
+}
+
+#[test]
+fn it_leaves_though_tasks_wake_themselves_for_ever() {
+    Runtime::new(8).unwrap().block_on(async {
+        let (mut link, mut peer) = pair();
+        assert!(put(&mut link, b"answer").await);
+        let (mut busy, _silent) = pair();
+        spawn(poll_fn(move |context| {
+            context.waker().wake_by_ref();
+            let _ = busy.poll_send(context, &mut SendQueue::default());
+            Poll::Pending
+        }));
+        let (sent, mut heard) = tokio::sync::oneshot::channel();
+        thread::spawn(move || sent.send(read(&mut peer, 6)));
+        let heard = poll_fn(|context| {
+            // Never idle: the root is woken as well.
+            context.waker().wake_by_ref();
+            std::pin::Pin::new(&mut heard).poll(context)
+        });
+        assert_eq!(heard.await.expect("an answer"), b"answer");
+    });
+}
+
+#[test]
+fn it_leaves_before_anything_else_of_its_link_happens() {
+    type Act = fn(&mut Tcp, &mut Context<'_>);
+    let acts: [(Act, &[u8]); 3] = [
+        (|link, _| link.flush(), b""),
+        (
+            |link, context| assert!(link.poll_send(context, &mut queue_of(b"more")).is_ready()),
+            b"more",
+        ),
+        (
+            |link, context| assert!(link.send_together(context, &mut queue_of(b"more"))),
+            b"more",
+        ),
+    ];
+    for (number, (act, behind)) in acts.into_iter().enumerate() {
+        Runtime::new(8).unwrap().block_on(async {
+            let (mut link, mut peer) = pair();
+            assert!(put(&mut link, b"answer").await);
+            once(|context| act(&mut link, context)).await;
+            assert!(has_come(&mut peer, true), "{number}");
+            drop(link);
+            let mut all = Vec::new();
+            peer.read_to_end(&mut all).unwrap();
+            assert_eq!(all, [b"answer", behind].concat(), "{number}");
+        });
+    }
+}
+
+#[test]
+fn it_leaves_before_the_end_of_the_other_side_is_told() {
+    Runtime::new(8).unwrap().block_on(async {
+        let (mut link, mut peer) = pair();
+        peer.shutdown(std::net::Shutdown::Write).unwrap();
+        let mut put = 0;
+        let end = poll_fn(|context| {
+            // Anew each time: the loop has all leave before it waits for the end.
+            put += 1;
+            assert!(link.send_together(context, &mut queue_of(b"x")));
+            let mut buffer = [0; 8];
+            let polled = link.poll_recv(context, &mut buffer);
+            polled.map(|received| received.map(|received| received.len()))
+        });
+        assert_eq!(end.await.expect("an end"), 0);
+        assert_eq!(read(&mut peer, put).len(), put);
+    });
+}
+
+#[test]
+fn what_finds_no_room_comes_back_to_its_own_link_and_leaves_in_order() {
+    const MESSAGES: usize = 4000;
+    Runtime::new(8).unwrap().block_on(async {
+        let content = |seed: usize, number: usize| vec![(seed * 7 + number) as u8; 1000];
+        let mut readers = Vec::new();
+        let mut returned = 0;
+        let mut links: Vec<(Tcp, SendQueue)> = (0..3)
+            .map(|_| {
+                let (link, mut peer) = narrow_pair();
+                readers.push(move || {
+                    let mut all = Vec::new();
+                    peer.read_to_end(&mut all).map(|_| all)
+                });
+                (link, SendQueue::default())
+            })
+            .collect();
+        // The first two take nothing until all was put.
+        let slow: Vec<_> = readers.drain(..2).collect();
+        let mut threads: Vec<_> = readers.into_iter().map(thread::spawn).collect();
+        for number in 0..MESSAGES {
+            for (seed, (link, backlog)) in links.iter_mut().enumerate() {
+                if let Some(unsent) = link.take_unsent() {
+                    returned += 1;
+                    backlog.put_back(unsent);
+                }
+                backlog.buffer().extend_from_slice(&content(seed, number));
+                let all = backlog.len() as usize <= LARGEST;
+                if all && once(|context| link.send_together(context, backlog)).await {
+                    assert!(backlog.is_empty());
+                }
+            }
+            if number % 8 == 0 {
+                hear().await;
+            }
+        }
+        threads.extend(slow.into_iter().map(thread::spawn));
+        for (mut link, mut backlog) in links {
+            poll_fn(|context| {
+                link.flush();
+                if let Some(unsent) = link.take_unsent() {
+                    returned += 1;
+                    backlog.put_back(unsent);
+                }
+                link.poll_send(context, &mut backlog)
+            })
+            .await
+            .expect("sent");
+        }
+        // The one that was quick has ended first.
+        let mut seeds: Vec<usize> = Vec::new();
+        for thread in threads {
+            let received = thread.join().expect("a reader").expect("all");
+            let seed = (0..3).find(|&seed| {
+                let mut expected = (0..MESSAGES).map(|number| content(seed, number));
+                received.len() == MESSAGES * 1000
+                    && received
+                        .chunks(1000)
+                        .all(|chunk| expected.next().is_some_and(|content| content == chunk))
+            });
+            seeds.push(seed.expect("what one of them was sent, in order"));
+        }
+        assert_eq!((seeds, returned > 0), (vec![2, 0, 1], true));
+    });
+}
+
+#[test]
+fn what_a_dropped_link_had_put_has_left_and_is_nobody_elses() {
+    Runtime::new(8).unwrap().block_on(async {
+        let (mut link, mut peer) = pair();
+        assert!(put(&mut link, b"last words").await);
+        drop(link);
+        assert_eq!(read(&mut peer, 10), b"last words");
+        // One that nobody listens to.
+        let (mut link, peer) = pair();
+        SockRef::from(&peer)
+            .set_linger(Some(std::time::Duration::ZERO))
+            .unwrap();
+        drop(peer);
+        assert!(put(&mut link, b"lost").await);
+        link.flush();
+        let (mut other, mut listener) = pair();
+        assert!(other.take_unsent().is_none() && put(&mut other, b"mine").await);
+        other.flush();
+        assert_eq!((read(&mut listener, 4), other.take_unsent()), (b"mine".to_vec(), None));
+        assert_eq!(link.take_unsent().as_deref(), Some(&b"lost"[..]));
+    });
+}
