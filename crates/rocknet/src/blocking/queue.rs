@@ -34,6 +34,14 @@ pub struct Ticket {
     number: u64,
 }
 
+/// How urgent a job is beside those of other queues: by the level it has risen to, then by its age. What is more urgent is less.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Urgency {
+    level: usize,
+    since: Duration,
+    pub priority: Priority,
+}
+
 impl<J> Queue<J> {
     pub fn new() -> Queue<J> {
         Queue {
@@ -65,14 +73,52 @@ impl<J> Queue<J> {
 
     /// Takes the next job of some priorities out.
     pub fn pop_of(&mut self, priorities: &[Priority], now: Duration) -> Option<(Priority, J)> {
-        let in_front = |priority: Priority| {
-            let waiting = self.levels[level(priority)].front()?;
-            Some((waiting.level(level(priority), now), waiting.number, priority))
-        };
-        let (_, _, priority) = priorities.iter().copied().filter_map(in_front).min()?;
+        self.pop_where(priorities, now, |_| true)
+    }
+
+    /// Takes the next job of some priorities out that suits.
+    pub fn pop_where(
+        &mut self,
+        priorities: &[Priority],
+        now: Duration,
+        suits: impl Fn(&J) -> bool,
+    ) -> Option<(Priority, J)> {
+        let (_, priority, place) = self.next_where(priorities, now, suits)?;
         self.levels[level(priority)]
-            .pop_front()
+            .remove(place)
             .map(|waiting| (priority, waiting.job))
+    }
+
+    /// How urgent that one is.
+    pub fn urgency_of(&self, priorities: &[Priority], now: Duration, suits: impl Fn(&J) -> bool) -> Option<Urgency> {
+        let ((risen, _), priority, place) = self.next_where(priorities, now, suits)?;
+        let since = self.levels[level(priority)].get(place)?.since;
+        Some(Urgency {
+            level: risen,
+            since,
+            priority,
+        })
+    }
+
+    /// The level it has risen to and its number, its priority, and where in its level it waits. Only those in front are looked
+    /// at, where these suit.
+    fn next_where(
+        &self,
+        priorities: &[Priority],
+        now: Duration,
+        suits: impl Fn(&J) -> bool,
+    ) -> Option<((usize, u64), Priority, usize)> {
+        let first = |priority: Priority| {
+            let mut all = self.levels[level(priority)].iter().enumerate();
+            let (place, waiting) = all.find(|(_, waiting)| suits(&waiting.job))?;
+            let rank = (waiting.level(level(priority), now), waiting.number);
+            Some((rank, priority, place))
+        };
+        priorities
+            .iter()
+            .copied()
+            .filter_map(first)
+            .min_by_key(|(rank, ..)| *rank)
     }
 
     /// Takes a certain job out, if it still waits.
@@ -191,6 +237,30 @@ mod tests {
         ] {
             check(pushes, now, expected);
         }
+    }
+
+    #[test]
+    fn jobs_that_do_not_suit_keep_their_places() {
+        let mut queue = Queue::new();
+        for (job, (priority, pushed)) in [(Low, 0), (Normal, 0), (Normal, 1), (High, 2)].into_iter().enumerate() {
+            queue.push(priority, job, at(pushed)).unwrap();
+        }
+        let urgency = |queue: &Queue<usize>, but: usize, now| queue.urgency_of(&PRIORITIES, at(now), |job| *job != but);
+        let of = |level, since, priority| {
+            Some(Urgency {
+                level,
+                since: at(since),
+                priority,
+            })
+        };
+        assert_eq!(urgency(&queue, 7, 2), of(0, 2, High));
+        assert_eq!(urgency(&queue, 3, 2), of(1, 0, Normal));
+        assert_eq!(urgency(&queue, 3, STEP), of(0, 0, Normal));
+        assert!(of(0, 2, High) < of(1, 0, Normal) && of(0, 0, Normal) < of(0, 2, High));
+        assert_eq!(queue.pop_where(&[Normal], at(2), |job| *job != 1), Some((Normal, 2)));
+        assert_eq!(queue.pop_where(&[Normal, Low], at(2), |job| *job > 1), None);
+        let order: Vec<_> = std::iter::from_fn(|| queue.pop(at(2)).map(|(_, job)| job)).collect();
+        assert_eq!(order, [3, 1, 0]);
     }
 
     #[test]

@@ -295,6 +295,69 @@ fn requests_wait_for_a_server_with_room() {
 }
 
 #[test]
+fn who_waits_beside_a_server_that_rests_holds_nobody_up() {
+    let (upstream, arrivals, go) = held();
+    let to = format!("[\"{}\", \"http://127.0.0.1:1\"]", upstream.url());
+    let server = balanced(&to, "connections = 1, queue = \"20s\", fails = 1, fail_time = \"1h\"");
+    let (mut one, mut two) = (server.connect(), server.connect());
+    // One after the other, until the server that is not there has been tried, and rests.
+    for _ in 0..20 {
+        one.send(request("GET /", &[]));
+        arrivals.recv_timeout(DEADLINE).expect("a request");
+        go.send(()).expect("a server that waits");
+        assert_eq!(one.answer().text(), "held");
+    }
+    one.send(request("GET /", &[]));
+    arrivals.recv_timeout(DEADLINE).expect("a request");
+    two.send(request("GET /", &[]));
+    assert!(!two.has_something_within(Duration::from_millis(100)));
+    go.send(()).expect("a server that waits");
+    assert_eq!(one.answer().text(), "held");
+    arrivals.recv_timeout(DEADLINE).expect("the one that waited");
+    go.send(()).expect("a server that waits");
+    assert_eq!(two.answer().text(), "held");
+}
+
+#[test]
+fn routes_that_share_one_of_their_servers_share_its_places_too() {
+    let (shared, arrivals, go) = held();
+    let (other, others, free) = held();
+    let mut text = String::from(
+        "[server]\nworkers = 1\nevents = { wait = \"20ms\" }\n[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n",
+    );
+    let both = format!("[\"{}\", \"{}\"]", shared.url(), other.url());
+    for (priority, to) in [("low", &format!("\"{}\"", shared.url())), ("high", &both)] {
+        text.push_str(&format!(
+            "[site.default.route.\"/{priority}/*\"]\npriority = \"{priority}\"\n\
+             proxy = {{ to = {to}, connections = 1, queue = \"20s\" }}\n"
+        ));
+    }
+    let server = Running::start(Folder::with(&[("www/index.html", "a page")]), &text);
+    let mut page = server.connect();
+    let mut clients = Vec::new();
+    for path in ["/low/0", "/high/1", "/low/2", "/high/3"] {
+        let mut client = server.connect();
+        client.send(request(&format!("GET {path}"), &[]));
+        // Whoever is asked behind it, and once more behind that, is answered when it has been read.
+        for _ in 0..2 {
+            assert_eq!(page.get("/").text(), "a page");
+        }
+        clients.push(client);
+    }
+    others.recv_timeout(DEADLINE).expect("a request");
+    assert_eq!(other.last().line, "GET /high/1 HTTP/1.1");
+    for expected in ["/low/0", "/high/3", "/low/2"] {
+        arrivals.recv_timeout(DEADLINE).expect("a request");
+        assert_eq!(shared.last().line, format!("GET {expected} HTTP/1.1"));
+        go.send(()).expect("a server that waits");
+    }
+    free.send(()).expect("a server that waits");
+    for client in &mut clients {
+        assert_eq!(client.answer().text(), "held");
+    }
+}
+
+#[test]
 fn routes_that_share_a_server_share_its_queue_and_the_highest_goes_first() {
     let (upstream, arrivals, go) = held();
     let mut text = String::from(

@@ -16,7 +16,7 @@ use super::incoming::Incoming;
 use super::mistrust;
 use super::pool::Input;
 use super::request::Sent;
-use super::group::Place;
+use super::slots::Place;
 use super::trailers;
 use super::trouble::Trouble;
 use super::upstream::Upstream;

@@ -13,6 +13,7 @@ use super::balance::{self, Candidate};
 use super::breaker::Rules;
 use super::mirror::Mirror;
 use super::secure::Secure;
+use super::slots::Place;
 use super::trouble::Trouble;
 use super::upstream::Upstream;
 use super::waiting::Waiting;
@@ -46,7 +47,8 @@ pub struct Proxy {
     slow_start_ms: u64,
     /// Requests that one server has at once, at most.
     most: usize,
-    waiting: Arc<Waiting>,
+    /// Nobody waits where there is no such bound.
+    waiting: Option<Arc<Waiting>>,
     patience: Duration,
     pub(super) connect: Duration,
     pub(super) first_byte: Duration,
@@ -67,17 +69,6 @@ pub struct Asked<'a> {
     pub priority: Priority,
 }
 
-/// One request at one server. What it holds is given back when it is dropped.
-pub struct Place {
-    pub upstream: Arc<Upstream>,
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.upstream.leave();
-    }
-}
-
 impl Proxy {
     /// An error is told in words for whoever wrote the configuration.
     pub fn new(model: &model::Proxy) -> Result<Proxy, String> {
@@ -92,7 +83,7 @@ impl Proxy {
             Ok::<_, String>(Member { upstream, weight })
         };
         let members = model.to.iter().map(member).collect::<Result<Vec<Member>, _>>()?;
-        let waiting = queue(&members, model.connections);
+        let waiting = model.connections.map(|most| queue(&members, most));
         Ok(Proxy {
             members,
             balance: model.balance.clone(),
@@ -146,31 +137,19 @@ impl Proxy {
         deadline: &Deadline,
         wheel: &Wheel,
     ) -> Result<Place, Trouble> {
-        // Nobody passes those who wait.
-        if self.waiting.is_empty() {
-            match self.choose(asked, but, now_ms, &draw) {
-                Err(Trouble::Full) => {}
-                chosen => return chosen,
-            }
-        }
+        let waiting = match (self.choose(asked, but, now_ms, &draw), &self.waiting) {
+            (Err(Trouble::Full), Some(waiting)) => waiting,
+            (chosen, _) => return chosen,
+        };
         deadline.set(wheel.ticks(self.patience));
-        loop {
-            let called = Box::pin(self.waiting.wait(asked.priority, deadline, || self.has_room())).await;
-            let called = called.ok_or(Trouble::Full)?;
-            match self.choose(asked, but, now_ms, &draw) {
-                Ok(place) => {
-                    called.take();
-                    return Ok(place);
-                }
-                // Others are still there, and the next of them to leave calls again.
-                Err(Trouble::Full) => called.take(),
-                Err(trouble) => return Err(trouble),
-            }
+        let is_other = |member: &Member| Some(member.upstream.id) != but && !member.upstream.is_sick();
+        let but = but.filter(|_| self.members.iter().any(is_other));
+        let place = Box::pin(waiting.wait(asked.priority, but, self.rules, deadline)).await;
+        let place = place.ok_or(Trouble::Full)?;
+        if self.members.iter().all(|member| member.upstream.is_sick()) {
+            return Err(Trouble::Sick);
         }
-    }
-
-    fn has_room(&self) -> bool {
-        self.members.iter().any(|member| member.upstream.load() < self.most)
+        Ok(place)
     }
 
     fn choose(
@@ -184,7 +163,7 @@ impl Proxy {
             // To refuse what nobody else could do either would only turn one error into another.
             return match only.upstream.is_sick() {
                 true => Err(Trouble::Sick),
-                false => self.enter(only, now_ms),
+                false => self.enter(only, asked.priority, now_ms),
             };
         }
         let well: Vec<&Member> = self
@@ -208,7 +187,7 @@ impl Proxy {
         let candidates: Vec<Candidate> = able
             .iter()
             .enumerate()
-            .filter(|(_, member)| member.upstream.load() < self.most)
+            .filter(|(_, member)| member.upstream.admits_more(self.most, asked.priority, now_ms))
             .map(|(index, member)| Candidate {
                 index,
                 load: member.upstream.load(),
@@ -223,7 +202,7 @@ impl Proxy {
             Some(candidate) => Some(candidate.index),
             None => self.pick(&candidates, asked.key, draw),
         };
-        self.enter(able[chosen.ok_or(Trouble::Full)?], now_ms)
+        self.enter(able[chosen.ok_or(Trouble::Full)?], asked.priority, now_ms)
     }
 
     fn pick(&self, candidates: &[Candidate], key: Option<&[u8]>, draw: impl Fn() -> u64) -> Option<usize> {
@@ -236,14 +215,14 @@ impl Proxy {
         }
     }
 
-    fn enter(&self, member: &Member, now_ms: u64) -> Result<Place, Trouble> {
-        if !member.upstream.enter(self.most) {
+    fn enter(&self, member: &Member, priority: Priority, now_ms: u64) -> Result<Place, Trouble> {
+        let upstream = &member.upstream;
+        if !upstream.admits_more(self.most, priority, now_ms) {
             return Err(Trouble::Full);
         }
-        member.upstream.begin(now_ms, self.rules);
-        Ok(Place {
-            upstream: Arc::clone(&member.upstream),
-        })
+        let place = upstream.take(self.most, priority, now_ms).ok_or(Trouble::Full)?;
+        upstream.begin(now_ms, self.rules);
+        Ok(place)
     }
 
     /// How much of its weight a server has.
@@ -282,14 +261,10 @@ fn server_name(model: &model::Proxy, upstream: &model::Upstream) -> Result<Serve
 /// Who are asked, and how many requests each may have.
 type Same = (Vec<u32>, u32);
 
-/// The queues of those that are limited. Routes that share their servers share one: in queues of their own, whoever is woken
-/// first would have the place, whatever his priority.
+/// The queues of those that are limited: one for those that have the same servers, so that nobody is looked for twice.
 static QUEUES: Mutex<BTreeMap<Same, Weak<Waiting>>> = Mutex::new(BTreeMap::new());
 
-fn queue(members: &[Member], most: Option<u32>) -> Arc<Waiting> {
-    let Some(most) = most else {
-        return Arc::default();
-    };
+fn queue(members: &[Member], most: u32) -> Arc<Waiting> {
     let mut ids: Vec<u32> = members.iter().map(|member| member.upstream.id).collect();
     ids.sort_unstable();
     let mut queues = QUEUES.lock().unwrap_or_else(PoisonError::into_inner);
@@ -298,7 +273,8 @@ fn queue(members: &[Member], most: Option<u32>) -> Arc<Waiting> {
     if let Some(waiting) = queues.get(&same).and_then(Weak::upgrade) {
         return waiting;
     }
-    let waiting = Arc::new(Waiting::default());
+    let servers = members.iter().map(|member| Arc::clone(&member.upstream)).collect();
+    let waiting = Arc::new(Waiting::new(servers, most as usize));
     queues.insert(same, Arc::downgrade(&waiting));
     for member in members {
         member.upstream.tell_of_room(&waiting);

@@ -1,7 +1,7 @@
 //! The reverse proxy: a request goes to another server, written anew, and what that answers comes back, both bit by bit.
 //!
 //! ```text
-//! Exchange ─▶ group.rs: which server, by balance.rs; waiting.rs where all are full
+//! Exchange ─▶ group.rs: which server, by balance.rs; slots.rs: whether it has room; waiting.rs where none has
 //!               │
 //!          request.rs ─▶ conversation.rs ⇄ connection.rs     kept by pool.rs for each worker, or made by connect.rs
 //!               │              │                 │
@@ -34,6 +34,7 @@ mod mistrust;
 mod pool;
 mod request;
 mod secure;
+mod slots;
 mod stall;
 mod sticky;
 mod switch;
@@ -43,7 +44,7 @@ mod trouble;
 mod ttl;
 mod upstream;
 mod vitals;
-pub(in crate::handler) mod waiting;
+mod waiting;
 mod watcher;
 mod wire;
 

@@ -12,7 +12,7 @@ use rustls_pki_types::ServerName;
 use super::balance;
 use super::breaker::{Breaker, Rules};
 use super::secure::Secure;
-use super::waiting::Waiting;
+use super::slots::Slots;
 use super::watcher;
 use crate::clock::uptime_ms;
 use crate::told::Told;
@@ -37,11 +37,8 @@ pub struct Upstream {
     /// Which of its addresses comes next.
     next: AtomicUsize,
     pub told: Told,
-    /// Requests that are with it, or on their way to it.
-    load: AtomicUsize,
-    /// Those who wait for it to have room.
-    waiting: Mutex<Vec<Weak<Waiting>>>,
-    has_waiting: AtomicBool,
+    /// Requests that are with it, and those that wait.
+    pub(super) slots: Slots,
     /// Checks in the background found it so.
     is_sick: AtomicBool,
     /// `breaker` remembers something: nobody needs its lock before.
@@ -131,9 +128,7 @@ impl Upstream {
             announce: model.announce,
             next: AtomicUsize::new(0),
             told: Told::never(),
-            load: AtomicUsize::new(0),
-            waiting: Mutex::default(),
-            has_waiting: AtomicBool::new(false),
+            slots: Slots::default(),
             is_sick: AtomicBool::new(false),
             is_doubted: AtomicBool::new(false),
             breaker: Mutex::default(),
@@ -169,48 +164,17 @@ impl Upstream {
 }
 
 impl Upstream {
-    pub fn load(&self) -> usize {
-        self.load.load(Ordering::SeqCst)
-    }
-
-    /// Counts a request in, unless there are `most` already.
-    pub fn enter(&self, most: usize) -> bool {
-        let before = self.load.fetch_add(1, Ordering::Relaxed);
-        if before >= most {
-            self.load.fetch_sub(1, Ordering::Relaxed);
-        }
-        before < most
-    }
-
-    /// Counts a request out. Whoever waits for that is told.
-    pub fn leave(&self) {
-        self.load.fetch_sub(1, Ordering::SeqCst);
-        if self.has_waiting.load(Ordering::Relaxed) {
-            lock(&self.waiting).retain(|waiting| {
-                let waiting = waiting.upgrade();
-                if let Some(waiting) = &waiting {
-                    waiting.call_next();
-                }
-                waiting.is_some()
-            });
-        }
-    }
-
-    /// Has these told when a request leaves.
-    pub fn tell_of_room(&self, waiting: &Arc<Waiting>) {
-        lock(&self.waiting).push(Arc::downgrade(waiting));
-        self.has_waiting.store(true, Ordering::Relaxed);
-    }
-
     pub fn is_sick(&self) -> bool {
         self.is_sick.load(Ordering::Relaxed)
     }
 
-    pub fn set_sick(&self, is_sick: bool) {
+    pub fn set_sick(self: &Arc<Upstream>, is_sick: bool) {
         self.is_sick.store(is_sick, Ordering::Relaxed);
         if !is_sick {
             self.back_ms.store(uptime_ms().max(1), Ordering::Relaxed);
         }
+        // Whoever waits has one server more, or may have none at all.
+        self.offer();
     }
 
     /// When it came back, if it was ever away.

@@ -1,7 +1,6 @@
 //! Requests that wait until a server has room: a queue with an end, high priority before low, and nobody for ever.
 
 use std::future::poll_fn;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::Duration;
@@ -9,95 +8,94 @@ use std::time::Duration;
 use rocknet_config::model::Priority;
 use rocknet_io::wheel::Deadline;
 
-use crate::blocking::queue::{Queue, Ticket};
+use super::breaker::Rules;
+use super::slots::Place;
+use super::upstream::Upstream;
+use crate::blocking::queue::{Queue, Ticket, Urgency};
 use crate::clock::uptime_ms;
 
-/// Those who wait at one place, whichever worker they belong to. The queue bounds itself, for each priority.
-#[derive(Default)]
+/// Those who wait for the same servers, whichever worker they belong to. The queue bounds itself, for each priority.
 pub struct Waiting {
+    servers: Vec<Arc<Upstream>>,
+    /// Requests that one server has at once.
+    pub most: usize,
     queue: Mutex<Queue<Arc<Turn>>>,
-    /// Those in the queue, and those who were called and have not looked yet.
-    count: AtomicUsize,
-}
-
-/// One who was called. Nobody who comes later passes him while he looks for a place; where he takes none, the next may.
-pub struct Called<'w> {
-    waiting: &'w Waiting,
-    takes: bool,
-}
-
-impl Called<'_> {
-    /// He has found a place.
-    pub fn take(mut self) {
-        self.takes = true;
-    }
-}
-
-impl Drop for Called<'_> {
-    fn drop(&mut self) {
-        self.waiting.count.fetch_sub(1, Ordering::Relaxed);
-        if !self.takes {
-            self.waiting.call_next();
-        }
-    }
 }
 
 /// One who waits.
-#[derive(Default)]
 struct Turn {
-    has_come: AtomicBool,
+    /// The server that he does not want.
+    but: Option<u32>,
+    rules: Rules,
+    place: Mutex<Option<Place>>,
     waker: Mutex<Option<Waker>>,
 }
 
 impl Waiting {
-    pub fn is_empty(&self) -> bool {
-        self.count.load(Ordering::SeqCst) == 0
+    pub fn new(servers: Vec<Arc<Upstream>>, most: usize) -> Waiting {
+        Waiting {
+            servers,
+            most,
+            queue: Mutex::default(),
+        }
     }
 
-    /// A place was left: whoever is next may look for one.
-    pub fn call_next(&self) {
-        if self.is_empty() {
-            return;
+    /// How urgent it is for the first here whom a place at this server would suit.
+    pub fn urgency(&self, server: &Upstream, priorities: &[Priority], now: Duration) -> Option<Urgency> {
+        if priorities.is_empty() || !self.wants(server, now) {
+            return None;
         }
+        lock(&self.queue).urgency_of(priorities, now, |turn| turn.but != Some(server.id))
+    }
+
+    /// Gives that one a place, if he and the room are still there, and tells whom to wake.
+    pub fn call(&self, server: &Arc<Upstream>, priorities: &[Priority], now: Duration) -> Option<Option<Waker>> {
+        let suits = |turn: &Arc<Turn>| turn.but != Some(server.id);
         let mut queue = lock(&self.queue);
-        let Some((_, turn)) = queue.pop(now()) else { return };
-        // Whoever leaves finds himself in the queue, or called: the lock is held until both are so.
-        turn.has_come.store(true, Ordering::Release);
+        let priority = queue.urgency_of(priorities, now, suits)?.priority;
+        let place = server.take(self.most, priority, millis(now))?;
+        let (_, turn) = queue.pop_where(&[priority], now, suits)?;
+        server.begin(millis(now), turn.rules);
+        // Whoever leaves finds himself in the queue, or has a place: the lock is held until both are so.
+        *lock(&turn.place) = Some(place);
         drop(queue);
-        if let Some(waker) = lock(&turn.waker).take() {
-            waker.wake();
-        }
+        Some(lock(&turn.waker).take())
     }
 
-    /// Waits to be called. `None`: too many wait already, or the deadline came first. `has_room`: whether there is a place
-    /// after all, which somebody may have left who did not see that anybody waits.
-    pub async fn wait(
-        &self,
-        priority: Priority,
-        deadline: &Deadline,
-        has_room: impl FnOnce() -> bool,
-    ) -> Option<Called<'_>> {
-        let turn = Arc::new(Turn::default());
-        let ticket = lock(&self.queue).push(priority, Arc::clone(&turn), now());
-        let Ok(ticket) = ticket else { return None };
-        let before = self.count.fetch_add(1, Ordering::SeqCst);
-        let mut leaving = Leaving {
+    /// Whether requests from here go to this server now: to one that rests only where all do, and to a sick one only to hear
+    /// that all are.
+    fn wants(&self, server: &Upstream, now: Duration) -> bool {
+        let is_asked = |server: &Upstream| !server.is_sick() && server.admits(millis(now));
+        let is_well = |server: &Arc<Upstream>| !server.is_sick();
+        is_asked(server)
+            || !self.servers.iter().any(|other| is_asked(other))
+                && (!server.is_sick() || !self.servers.iter().any(is_well))
+    }
+
+    /// Waits for a place at one of the servers, `but` one. `None`: too many wait already, or the deadline came first.
+    pub async fn wait(&self, priority: Priority, but: Option<u32>, rules: Rules, deadline: &Deadline) -> Option<Place> {
+        let turn = Arc::new(Turn {
+            but,
+            rules,
+            place: Mutex::default(),
+            waker: Mutex::default(),
+        });
+        let now = Duration::from_millis(uptime_ms());
+        let ticket = lock(&self.queue).push(priority, Arc::clone(&turn), now).ok()?;
+        self.servers.iter().for_each(|server| server.await_slot(priority));
+        let leaving = Leaving {
             waiting: self,
+            turn,
+            priority,
             ticket,
-            is_called: false,
         };
-        // Who leaves gives up his place, then looks whether anybody waits; who waits says so, then looks for a place.
-        if before == 0 && has_room() {
-            self.call_next();
-        }
+        // Somebody may have left who did not see that anybody waits.
+        self.servers.iter().for_each(Upstream::offer);
+        let turn = &leaving.turn;
         poll_fn(|context| {
             *lock(&turn.waker) = Some(context.waker().clone());
-            if turn.has_come.load(Ordering::Acquire) {
-                leaving.is_called = true;
-                return Poll::Ready(Some(Called {
-                    waiting: self,
-                    takes: false,
-                }));
+            if let Some(place) = lock(&turn.place).take() {
+                return Poll::Ready(Some(place));
             }
             match deadline.poll_past(context.waker()) {
                 true => Poll::Ready(None),
@@ -108,28 +106,26 @@ impl Waiting {
     }
 }
 
-/// Takes one who leaves out of the queue; if he was called meanwhile, the next is.
+/// Takes one who leaves out of the queue; if he has a place that he does not know of, it is given on.
 struct Leaving<'w> {
     waiting: &'w Waiting,
+    turn: Arc<Turn>,
+    priority: Priority,
     ticket: Ticket,
-    is_called: bool,
 }
 
 impl Drop for Leaving<'_> {
     fn drop(&mut self) {
-        if self.is_called {
-            return;
-        }
-        let cancelled = lock(&self.waiting.queue).cancel(self.ticket);
-        self.waiting.count.fetch_sub(1, Ordering::Relaxed);
-        if cancelled.is_none() {
-            self.waiting.call_next();
-        }
+        lock(&self.waiting.queue).cancel(self.ticket);
+        let servers = self.waiting.servers.iter();
+        servers.for_each(|server| server.give_up_slot(self.priority));
+        let unseen = lock(&self.turn.place).take();
+        drop(unseen);
     }
 }
 
-fn now() -> Duration {
-    Duration::from_millis(uptime_ms())
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Nothing that can panic runs while one of these is locked.
@@ -139,75 +135,176 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use std::pin::pin;
+    use std::pin::Pin;
+    use std::rc::Rc;
     use std::task::Context;
 
+    use rocknet_config::model::{Host, Resolve, Upstream as To};
     use rocknet_io::wheel::Wheel;
 
     use super::*;
+    use Priority::{High, Low, Normal};
+
+    const RULES: Rules = Rules {
+        fails: 1,
+        window_ms: 3_600_000,
+    };
+
+    /// A server that no other test knows, by its number.
+    fn server(number: u16) -> Arc<Upstream> {
+        let to = To::at(Host::Address([127, 0, 0, 8].into(), number));
+        Upstream::of(&to, None, Resolve::Ttl, None)
+    }
+
+    fn line(servers: &[&Arc<Upstream>], most: usize) -> Arc<Waiting> {
+        let waiting = Arc::new(Waiting::new(servers.iter().copied().cloned().collect(), most));
+        servers.iter().for_each(|server| server.tell_of_room(&waiting));
+        waiting
+    }
+
+    fn take(server: &Arc<Upstream>, most: usize, priority: Priority) -> Option<Place> {
+        server.take(most, priority, uptime_ms())
+    }
+
+    /// One that waits, with a wheel that nobody turns but the test.
+    struct Client<'w> {
+        wheel: Rc<Wheel>,
+        waits: Pin<Box<dyn Future<Output = Option<Place>> + 'w>>,
+    }
+
+    fn client<'w>(waiting: &'w Waiting, priority: Priority, but: Option<u32>) -> Client<'w> {
+        let wheel = Wheel::new(Duration::from_millis(10), 4);
+        let deadline = wheel.deadline();
+        deadline.set(5);
+        let mut client = Client {
+            wheel,
+            waits: Box::pin(async move { waiting.wait(priority, but, RULES, &deadline).await }),
+        };
+        assert!(client.place().is_none());
+        client
+    }
+
+    impl Client<'_> {
+        fn look(&mut self) -> Poll<Option<Place>> {
+            self.waits.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+        }
+
+        fn place(&mut self) -> Option<Place> {
+            match self.look() {
+                Poll::Ready(place) => Some(place.expect("a place before the deadline")),
+                Poll::Pending => None,
+            }
+        }
+    }
 
     #[test]
-    fn who_waits_is_called_by_priority_or_gives_up_and_passes_it_on() {
-        let wheel = Wheel::new(Duration::from_millis(10), 4);
-        let waiting = Waiting::default();
-        let deadline = || {
-            let deadline = wheel.deadline();
-            deadline.set(5);
-            deadline
-        };
-        let (one, two, three) = (deadline(), deadline(), deadline());
-        let mut context = Context::from_waker(Waker::noop());
-        let mut low = Box::pin(waiting.wait(Priority::Low, &one, || false));
-        let mut high = Box::pin(waiting.wait(Priority::High, &two, || false));
-        assert!(low.as_mut().poll(&mut context).is_pending());
-        assert!(high.as_mut().poll(&mut context).is_pending());
-        waiting.call_next();
-        assert!(low.as_mut().poll(&mut context).is_pending());
-        let Poll::Ready(Some(called)) = high.as_mut().poll(&mut context) else {
-            panic!("he was called");
-        };
-        // One who was called and left without a word has called the next.
-        let mut other = Box::pin(waiting.wait(Priority::High, &three, || false));
-        assert!(other.as_mut().poll(&mut context).is_pending());
-        waiting.call_next();
-        drop(other);
-        let Poll::Ready(Some(last)) = low.as_mut().poll(&mut context) else {
-            panic!("he was called");
-        };
-        // Who was called and looks for a place is not passed; when all have one, nobody waits.
-        assert!(!waiting.is_empty());
-        called.take();
-        assert!(!waiting.is_empty());
-        last.take();
-        assert!(waiting.is_empty());
-        // One who was called and took no place leaves it to the next.
-        let (mut first, mut second) = (
-            Box::pin(waiting.wait(Priority::Normal, &one, || false)),
-            Box::pin(waiting.wait(Priority::Normal, &two, || false)),
-        );
-        assert!(first.as_mut().poll(&mut context).is_pending());
-        assert!(second.as_mut().poll(&mut context).is_pending());
-        waiting.call_next();
-        let Poll::Ready(Some(called)) = first.as_mut().poll(&mut context) else {
-            panic!("he was called");
-        };
-        assert!(second.as_mut().poll(&mut context).is_pending());
-        drop(called);
-        assert!(matches!(second.as_mut().poll(&mut context), Poll::Ready(Some(_))));
-        assert!(waiting.is_empty());
-        // A place was left before anybody saw that he waits.
-        let mut lucky = Box::pin(waiting.wait(Priority::Low, &one, || true));
-        assert!(matches!(lucky.as_mut().poll(&mut context), Poll::Ready(Some(_))));
-        assert!(waiting.is_empty());
-        // Nobody calls.
-        let deadline = deadline();
-        let mut late = pin!(waiting.wait(Priority::Normal, &deadline, || false));
-        assert!(late.as_mut().poll(&mut context).is_pending());
-        for _ in 0..6 {
-            wheel.advance();
+    fn a_place_goes_to_the_highest_of_all_lines_at_its_server() {
+        let (shared, other) = (server(1), server(2));
+        let (narrow, wide) = (line(&[&shared], 1), line(&[&shared, &other], 1));
+        let (here, there) = (take(&shared, 1, Low), take(&other, 1, Low));
+        let mut low = client(&narrow, Low, None);
+        let mut normal = client(&narrow, Normal, None);
+        let mut high = client(&wide, High, None);
+        let late = client(&wide, High, None);
+        drop(here);
+        // Nobody else takes it before he has looked.
+        assert!(!shared.admits_more(1, High, uptime_ms()) && normal.place().is_none());
+        let place = high.place().expect("he is the highest");
+        assert_eq!(place.upstream.id, shared.id);
+        drop(place);
+        // One who leaves without having looked gives it on.
+        assert!(normal.place().is_none());
+        drop(late);
+        assert!(low.place().is_none());
+        drop(normal.place().expect("the next"));
+        drop(low.place().expect("the last"));
+        drop(there);
+        assert_eq!((shared.load(), other.load()), (0, 0));
+        assert!(shared.admits_more(1, Low, uptime_ms()) && other.admits_more(1, Low, uptime_ms()));
+    }
+
+    #[test]
+    fn low_priority_has_all_places_only_while_nobody_else_comes() {
+        let shared = server(3);
+        let waiting = line(&[&shared], 8);
+        let mut alone: Vec<_> = (0..8)
+            .map(|_| take(&shared, 8, Low).expect("nobody else is there"))
+            .collect();
+        assert!(take(&shared, 8, Low).is_none());
+        let mut high = client(&waiting, High, None);
+        alone.pop();
+        let first = high.place().expect("a place that was left");
+        alone.truncate(5);
+        alone.extend(take(&shared, 8, Low));
+        assert_eq!(alone.len(), 6);
+        let mut low = client(&waiting, Low, None);
+        // Those of low priority that wait hold nobody up.
+        assert!(!shared.admits_more(8, Low, uptime_ms()) && shared.admits_more(8, Normal, uptime_ms()));
+        let second = take(&shared, 8, Normal).expect("a place that was spared");
+        assert!(take(&shared, 8, High).is_none());
+        drop(first);
+        assert!(low.place().is_none());
+        alone.pop();
+        let third = low.place().expect("a place that one of low priority left");
+        assert!(take(&shared, 8, Low).is_none());
+        let later = uptime_ms() + 10_000;
+        assert!(shared.take(8, Low, later).is_some());
+        drop((second, third));
+        // Of three none is spared.
+        assert!(take(&server(4), 3, High).is_some());
+        let few: Vec<_> = (0..3).map_while(|_| take(&server(4), 3, Low)).collect();
+        assert_eq!(few.len(), 3);
+    }
+
+    #[test]
+    fn a_server_that_rests_or_is_sick_or_was_tried_is_not_waited_for() {
+        let (one, two) = (server(5), server(6));
+        let waiting = line(&[&one, &two], 1);
+        let full = take(&two, 1, Low);
+        one.failed(uptime_ms(), RULES);
+        let mut client_of_one_that_rests = client(&waiting, Low, None);
+        drop(full);
+        let full = client_of_one_that_rests.place().expect("the other");
+        assert_eq!(full.upstream.id, two.id);
+        // Where all rest, they are asked all the same.
+        two.failed(uptime_ms(), RULES);
+        let busy = take(&one, 1, Low);
+        let mut client_of_two = client(&waiting, Low, None);
+        drop(busy);
+        assert_eq!(client_of_two.place().map(|place| place.upstream.id), Some(one.id));
+        for server in [&one, &two] {
+            server.succeeded(uptime_ms());
         }
-        assert!(matches!(late.as_mut().poll(&mut context), Poll::Ready(None)));
-        assert!(waiting.is_empty());
-        waiting.call_next();
+        // One that was tried stays free, for others.
+        let mut choosy = client(&waiting, High, Some(one.id));
+        let held = take(&one, 1, Low).expect("room");
+        let mut any = client(&waiting, Low, None);
+        drop(held);
+        assert!(choosy.place().is_none());
+        let held = any.place().expect("what the other did not want");
+        drop(full);
+        drop(choosy.place().expect("the one he wanted"));
+        // One that is well again is offered at once.
+        drop(held);
+        let full = take(&two, 1, Low);
+        one.set_sick(true);
+        let mut patient = client(&waiting, Low, None);
+        one.set_sick(false);
+        assert_eq!(patient.place().map(|place| place.upstream.id), Some(one.id));
+        drop(full);
+    }
+
+    #[test]
+    fn who_is_called_by_nobody_gives_up_and_is_forgotten() {
+        let shared = server(7);
+        let waiting = line(&[&shared], 1);
+        let held = take(&shared, 1, Normal);
+        let mut late = client(&waiting, Normal, None);
+        for _ in 0..6 {
+            late.wheel.advance();
+        }
+        assert!(matches!(late.look(), Poll::Ready(None)));
+        drop(held);
+        assert!(shared.admits_more(1, Low, uptime_ms()));
     }
 }

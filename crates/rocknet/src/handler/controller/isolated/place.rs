@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rocknet_config::model::Priority;
 use rocknet_io::wheel::Deadline;
 
-use crate::handler::proxy::waiting::Waiting;
+use super::waiting::Waiting;
 
 /// Calls at once: each takes a thread of the process, and may wait there for a database as long as it likes.
 pub const AT_ONCE: usize = 64;
