@@ -1,15 +1,24 @@
 //! Connections without a socket: in every split of the bytes they answer the same, and time passes when told to.
 
 mod deadlines;
+#[allow(dead_code)] // shared with tests that use more of it
+#[path = "../server/support/folder.rs"]
+mod folder;
 mod http2;
+#[allow(dead_code)] // shared with tests that use more of it
+#[path = "../server/support/library.rs"]
+mod library;
 mod life;
 mod limits;
+mod remembered;
 mod splits;
 mod to_https;
 #[allow(dead_code)] // shared with tests that use more of it
 #[path = "../wire/mod.rs"]
 mod wire;
 mod world;
+
+use folder::Folder;
 
 /// What a client asks that wants nothing unusual.
 const GET: &str = "GET /small.txt HTTP/1.1\r\nHost: h\r\n\r\n";

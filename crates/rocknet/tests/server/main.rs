@@ -21,6 +21,7 @@ mod limits;
 mod named_files;
 mod paths;
 mod php;
+mod php_ends;
 mod php_fpm;
 mod php_own;
 mod proxy;

@@ -1,5 +1,7 @@
 //! Connections that end at any moment, on either side of the proxy: what the client sees, and that nothing is left behind.
 
+mod http2;
+
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
@@ -15,7 +17,7 @@ use super::support::{DEADLINE, Folder, Running};
 fn proxied(upstream: &Upstream) -> Running {
     // Longer than the test: what ends has to be noticed, not waited for.
     let text = format!(
-        "[server]\nworkers = 1\nevents = {{ wait = \"20ms\" }}\n[site.default]\nlisten = \"127.0.0.1:0\"\n\
+        "[server]\nworkers = 1\nh2c = true\nevents = {{ wait = \"20ms\" }}\n[site.default]\nlisten = \"127.0.0.1:0\"\n\
          proxy = {{ to = \"{}\", first_byte = \"10m\", idle = \"10m\" }}\n",
         upstream.url()
     );

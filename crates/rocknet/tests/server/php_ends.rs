@@ -1,0 +1,94 @@
+//! Applications that end at any byte of their answer, and clients that leave in the middle of one.
+
+use std::io::Write;
+use std::net::TcpStream;
+use std::sync::mpsc;
+
+use super::support::client::request;
+use super::support::fastcgi::{Next, Peer, SOCKET, answer, record, say, stderr, stdout};
+use super::support::http2::Http2;
+use super::support::running::site;
+use super::support::{DEADLINE, Folder, Running};
+use crate::wire;
+
+fn start(folder: Folder) -> Running {
+    let text = site("php = \"unix:php.sock\"");
+    Running::start(folder, &format!("[server]\nh2c = true\nworkers = 1\n{text}"))
+}
+
+fn folder() -> Folder {
+    Folder::with(&[("www/a.php", "<?php secret")])
+}
+
+#[test]
+fn an_answer_that_ends_at_any_byte_is_an_error_or_seen_to_be_cut() {
+    let whole = answer(b"Content-Type: text/x\r\nX-A: b\r\n\r\nhello");
+    let with_more = [stderr(b"a complaint"), whole.clone()].concat();
+    for said in [whole, with_more] {
+        let (folder, length) = (folder(), said.len());
+        let _peer = Peer::start(&folder.path(SOCKET), move |asked, stream| {
+            let told = asked.variable("QUERY_STRING").parse::<usize>();
+            say(stream, &said[..told.expect("a number")]);
+            Next::Close
+        });
+        let server = start(folder);
+        let mut http2 = Http2::to(server.address());
+        for told in (0..=length).rev() {
+            let mut client = server.connect();
+            client.send(request(&format!("GET /a.php?{told}"), &["Connection: close"]));
+            let got = String::from_utf8_lossy(&client.rest()).into_owned();
+            let (head, content) = got.split_once("\r\n\r\n").unwrap_or((&got, ""));
+            let is_told = head.contains("Content-Length: 5");
+            let is_whole = head.starts_with("HTTP/1.1 200 ")
+                && (is_told && content == "hello" || !is_told && content.ends_with("0\r\n\r\n"));
+            assert_eq!(is_whole, told == length, "{told} of {length}: {got:?}");
+            let is_cut = head.starts_with("HTTP/1.1 200 ");
+            assert!(is_cut || head.starts_with("HTTP/1.1 502 "), "{told}: {got:?}");
+            let (asked, _) = http2.ask(http2.request("GET", &format!("/a.php?{told}")), true);
+            match http2.answer(asked) {
+                Ok(answer) if answer.status == 200 => {
+                    assert_eq!((told, &answer.content[..]), (length, &b"hello"[..]));
+                }
+                Ok(answer) => assert!(answer.status == 502 && told < length, "{told}: {}", answer.status),
+                Err(error) => assert!(error.is_reset() && told < length, "{told}: {error}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_stream_that_is_given_up_takes_its_script_along() {
+    let folder = folder();
+    let (told, tells) = mpsc::channel();
+    let _peer = Peer::raw(&folder.path(SOCKET), move |mut stream| {
+        while let Ok(Some((kind, content))) = record(&mut stream) {
+            if kind == 5 && content.is_empty() {
+                break;
+            }
+        }
+        let _ = told.send("asked");
+        say(&mut stream, stdout(b"X-A: b\r\n\r\n"));
+        // More than anybody between takes.
+        while stream.write_all(&stdout(&[b'x'; 60_000])).is_ok() {}
+        let _ = told.send("left");
+    });
+    let server = start(folder);
+    let mut client = TcpStream::connect(server.address()).expect("a connection");
+    // What comes is taken, or the connection would wait for that before it hears of another request.
+    let mut taker = client.try_clone().expect("a socket");
+    let taking = std::thread::spawn(move || std::io::copy(&mut taker, &mut std::io::sink()));
+    for stream in [1, 3, 5] {
+        let beginning = if stream == 1 {
+            wire::open_beginning()
+        } else {
+            Vec::new()
+        };
+        let asked = [beginning, wire::get(stream, "/a.php")].concat();
+        client.write_all(&asked).expect("to be sent");
+        assert_eq!(tells.recv_timeout(DEADLINE), Ok("asked"));
+        client.write_all(&wire::rst(stream)).expect("to be sent");
+        assert_eq!(tells.recv_timeout(DEADLINE), Ok("left"), "{stream}");
+    }
+    let _ = client.shutdown(std::net::Shutdown::Both);
+    let _ = taking.join();
+}

@@ -1,0 +1,182 @@
+//! The same with clients that speak HTTP/2, where a stream ends without its connection, or along with many others.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use super::{ANSWERS, Open, abruptly, proxied};
+use crate::support::DEADLINE;
+use crate::support::http2::Http2;
+use crate::support::upstream::{Next, Upstream, say};
+use crate::wire::{self, RST_STREAM};
+
+#[test]
+fn an_answer_that_ends_at_any_byte_is_an_error_or_a_reset() {
+    for said in ANSWERS {
+        for is_abrupt in [false, true] {
+            let upstream = Upstream::start(move |asked, stream| {
+                let told = asked.line.split(['/', ' ']).nth(2);
+                let length: usize = told.and_then(|number| number.parse().ok()).expect("a number");
+                say(stream, &said[..length]);
+                if is_abrupt {
+                    abruptly(stream);
+                }
+                Next::Close
+            });
+            let server = proxied(&upstream);
+            // The connection outlives all that becomes of its streams.
+            let mut client = Http2::to(server.address());
+            for length in 0..=said.len() {
+                let (answer, _) = client.ask(client.request("GET", &format!("/{length}")), true);
+                let is_right = match client.answer(answer) {
+                    Ok(answer) if answer.status == 200 => {
+                        answer.content == b"abcde" && (length == said.len() || is_abrupt)
+                    }
+                    Ok(answer) => answer.status == 502 && (length < said.len() || is_abrupt),
+                    Err(error) => error.is_reset() && (length < said.len() || is_abrupt),
+                };
+                assert!(is_right, "{length} of {said:?}, reset: {is_abrupt}");
+            }
+        }
+    }
+}
+
+/// How a client takes its leave.
+#[derive(Clone, Copy, Debug)]
+enum Leave {
+    Close,
+    Reset,
+    /// The stream alone; the connection stays.
+    Stream,
+}
+
+const LEAVES: [Leave; 3] = [Leave::Close, Leave::Reset, Leave::Stream];
+
+/// What is left of a connection whose client has left.
+fn leave(mut client: TcpStream, how: Leave) -> Option<TcpStream> {
+    match how {
+        Leave::Close => None,
+        Leave::Reset => {
+            abruptly(&client);
+            None
+        }
+        Leave::Stream => {
+            client.write_all(&wire::rst(1)).expect("to be sent");
+            Some(client)
+        }
+    }
+}
+
+#[test]
+fn a_client_that_leaves_at_any_byte_takes_its_request_with_it() {
+    let (beginning, head) = (wire::open_beginning(), wire::post(1, "/x"));
+    let content = wire::content(1, b"hello");
+    let said = [&beginning[..], &head, &content].concat();
+    // A stream is there to be ended by itself once its head is, and between two frames.
+    let frames = [beginning.len() + head.len(), said.len()];
+    for how in LEAVES {
+        let open = Open::default();
+        let counted = open.clone();
+        // Never answers.
+        let upstream = Upstream::raw(move |mut stream: TcpStream| {
+            let _counted = counted.count();
+            let _ = stream.read_to_end(&mut Vec::new());
+        });
+        let server = proxied(&upstream);
+        let mut left = Vec::new();
+        for length in 0..=said.len() {
+            if matches!(how, Leave::Stream) && !frames.contains(&length) {
+                continue;
+            }
+            let mut client = TcpStream::connect(server.address()).expect("a connection");
+            client.write_all(&said[..length]).expect("to be sent");
+            left.push(leave(client, how));
+        }
+        open.wait_for_none(&format!("requests of clients that left by {how:?}"));
+        for mut client in left.into_iter().flatten() {
+            // It is as good as before.
+            client.write_all(&wire::get(3, "/")).expect("to be sent");
+        }
+    }
+}
+
+#[test]
+fn a_client_that_leaves_in_the_middle_of_an_answer_ends_it() {
+    let open = Open::default();
+    let counted = open.clone();
+    let upstream = Upstream::raw(move |mut stream: TcpStream| {
+        let _counted = counted.count();
+        let mut asked = [0; 4096];
+        let _ = stream.read(&mut asked);
+        let head = match asked.starts_with(b"GET /told") {
+            true => "HTTP/1.1 200 OK\r\nContent-Length: 1000000000000\r\n\r\n",
+            false => "HTTP/1.1 200 OK\r\n\r\n",
+        };
+        say(&mut stream, head);
+        while stream.write_all(&[b'x'; 65_536]).is_ok() {}
+    });
+    let server = proxied(&upstream);
+    let mut left = Vec::new();
+    for target in ["/told", "/open"] {
+        for how in LEAVES {
+            // The second client has never opened its window: nothing flows when it leaves.
+            for (beginning, taken) in [(wire::open_beginning(), 1_000_000), (wire::beginning(&[]), 60_000)] {
+                let mut client = TcpStream::connect(server.address()).expect("a connection");
+                client.set_read_timeout(Some(DEADLINE)).expect("an option");
+                let asked = [beginning, wire::get(1, target)].concat();
+                client.write_all(&asked).expect("to be sent");
+                client.read_exact(&mut vec![0; taken]).expect("the beginning");
+                left.push(leave(client, how));
+            }
+        }
+    }
+    open.wait_for_none("answers to clients that left");
+}
+
+#[test]
+fn one_that_is_cut_takes_no_other_along() {
+    let upstream = Upstream::start(|asked, stream| {
+        let is_cut = asked.line.contains("/cut");
+        let length = if is_cut { 50 } else { 5 };
+        say(
+            stream,
+            format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\nabcde"),
+        );
+        if is_cut { Next::Close } else { Next::Keep }
+    });
+    let server = proxied(&upstream);
+    let mut client = TcpStream::connect(server.address()).expect("a connection");
+    client.set_read_timeout(Some(DEADLINE)).expect("an option");
+    let numbers: Vec<u32> = (0..20).map(|number| 2 * number + 1).collect();
+    let mut said = wire::open_beginning();
+    for &number in &numbers {
+        let path = if number % 4 == 1 { "/cut" } else { "/whole" };
+        said.extend(wire::get(number, path));
+    }
+    client.write_all(&said).expect("to be sent");
+    let (mut heard, mut piece) = (Vec::new(), [0; 4096]);
+    let frames = loop {
+        let (frames, _) = wire::frames(&heard);
+        let is_over = |number: &u32| {
+            let mut of_stream = frames.iter().filter(|frame| frame.stream == *number);
+            of_stream.any(|frame| frame.ends_stream() || frame.kind == RST_STREAM)
+        };
+        if numbers.iter().all(is_over) {
+            break frames;
+        }
+        let read = client.read(&mut piece).expect("more of the answers");
+        assert!(read > 0, "the connection was closed: {frames:?}");
+        heard.extend_from_slice(&piece[..read]);
+    };
+    for number in numbers {
+        let content = wire::content_of(&frames, number);
+        match number % 4 == 1 {
+            // What came before the end may have been passed on, or the page of an error in its place.
+            true => {
+                let mut of_stream = frames.iter().filter(|frame| frame.stream == number);
+                let is_reset = of_stream.any(|frame| frame.kind == RST_STREAM);
+                assert!(is_reset || content != b"abcde", "{number} passes for whole");
+            }
+            false => assert_eq!(content, b"abcde", "{number}"),
+        }
+    }
+}
