@@ -1,4 +1,4 @@
-//! Bringing a file into memory ahead of its sending, by whatever drives this thread's sockets.
+//! Bringing a file, or the way to it, into memory ahead of its sending, by whatever drives this thread's sockets.
 
 use std::fs::File;
 use std::pin::Pin;

@@ -9,9 +9,12 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
+
+use crate::ahead::Ahead;
 
 mod error;
 mod list;
@@ -147,6 +150,21 @@ impl Root {
         }
     }
 
+    /// Whether `open_cached` can find anything here. Where it cannot, the file system may be one that asks somebody else, and
+    /// even a look at an open descriptor may wait.
+    pub fn tells_from_memory(&self) -> bool {
+        self.lookup.knows_cached()
+    }
+
+    /// Has this thread's event loop bring what `open_cached` lacks into the kernel's memory. `None`: it has no means for it,
+    /// or nothing would come of it.
+    pub fn names_ahead(self: &Arc<Self>, relative: &[u8], symlinks: Symlinks) -> Option<Ahead> {
+        if symlinks == Symlinks::Owner {
+            return None;
+        }
+        system::names_ahead(self, checked(relative).ok()?, symlinks == Symlinks::Inside)
+    }
+
     /// What is there, without opening it for reading.
     pub fn stat(&self, relative: &[u8], symlinks: Symlinks) -> Result<Meta, OpenError> {
         let found = self.reach(checked(relative)?, symlinks, Aim::Look)?;
@@ -191,6 +209,12 @@ impl Root {
             (rest.is_empty() || rest[0] == b'/').then_some(rest)
         })
     }
+}
+
+/// What is at a path, if the kernel has all names on the way in memory. A path of the operator: links lead anywhere.
+pub fn look_cached(path: &Path) -> Option<Meta> {
+    let found = system::look_cached(path).ok()?;
+    Meta::of(found.as_fd()).ok()
 }
 
 impl AsFd for Root {

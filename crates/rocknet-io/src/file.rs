@@ -115,6 +115,30 @@ pub fn take_resident(file: &File, offset: u64, most: usize) -> io::Result<Option
     Ok(as_far_as_resident(read)?.map(|()| content))
 }
 
+/// As `read_at_most`, and waits for no disk: `None` says that it would have to.
+pub fn read_at_most_resident(file: &File, max: usize) -> io::Result<Option<Vec<u8>>> {
+    let mut content = Vec::with_capacity(max);
+    while content.len() < max {
+        let at = content.len();
+        match retry(|| system::append_resident(file.as_fd(), at as u64, &mut content)) {
+            Err(Errno::OPNOTSUPP) if system::lives_in_memory(file.as_fd()) => {
+                return read_at_most(file, max).map(Some);
+            }
+            read => {
+                if as_far_as_resident(read)?.is_none() {
+                    return Ok(None);
+                }
+            }
+        }
+        if content.len() == at {
+            break;
+        }
+    }
+    // There may be more room than was asked for.
+    content.truncate(max);
+    Ok(Some(content))
+}
+
 fn as_far_as_resident<T>(read: Result<T, Errno>) -> io::Result<Option<T>> {
     match read {
         Ok(read) => Ok(Some(read)),

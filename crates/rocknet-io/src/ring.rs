@@ -12,7 +12,9 @@ mod bulk;
 mod completions;
 mod driver;
 mod epoll;
+mod errands;
 mod kernel;
+mod names;
 mod number;
 mod outbox;
 mod place;
@@ -29,6 +31,7 @@ mod tests;
 
 pub use driver::{Driver, current};
 pub(crate) use driver::{Installed, install, park};
+pub(crate) use names::names_ahead;
 pub use probe::trouble;
 pub use reads::read_ahead;
 pub use stream::RingStream;

@@ -5,11 +5,13 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 
-use rocknet_io::beneath::Root;
+use rocknet_io::beneath::{Root, look_cached};
 use rocknet_io::descriptors;
+
+use crate::clock::uptime_ms;
 
 /// Of the process's descriptors, the part that folders may hold open: 1/16, half of what cached files may.
 const SHARE: u64 = 16;
@@ -18,6 +20,10 @@ const SHARE: u64 = 16;
 const MAX_OPEN: u64 = 2048;
 /// Open folders at least: the sites of a small server.
 const MIN_OPEN: u64 = 16;
+
+/// For so long a folder that was in its place is taken to be there still by those who look at many files and wait for nothing.
+/// With the age that answers may have, a change shows within a second.
+const CHECKED_FOR_MS: u64 = 40;
 
 /// A folder, opened when it is asked for.
 pub struct Folder {
@@ -31,6 +37,8 @@ struct Held {
     root: Mutex<Option<OpenRoot>>,
     /// Since it last was the oldest of all.
     used: AtomicBool,
+    /// When it last was seen to be in its place, in milliseconds of uptime, by who could not wait.
+    checked_ms: AtomicU64,
 }
 
 /// The folder as it was opened, and what tells whether another was put in its place: a release is often switched by
@@ -87,6 +95,22 @@ impl Folder {
             self.all.add(&self.held);
         }
         Ok(root)
+    }
+
+    /// As [`Folder::root`], if it is open and the kernel can say from memory that it is still the one. Waits for nothing.
+    pub fn root_in_memory(&self) -> Option<Arc<Root>> {
+        self.held.used.store(true, Ordering::Relaxed);
+        let held = self.held.root.try_lock().ok()?;
+        let open = held.as_ref().filter(|open| open.root.tells_from_memory())?;
+        let now = uptime_ms();
+        if now.saturating_sub(self.held.checked_ms.load(Ordering::Relaxed)) >= CHECKED_FOR_MS {
+            let there = look_cached(&self.path)?;
+            if (open.device, open.inode) != (there.device, there.inode) {
+                return None;
+            }
+            self.held.checked_ms.store(now, Ordering::Relaxed);
+        }
+        Some(Arc::clone(&open.root))
     }
 }
 

@@ -223,4 +223,9 @@ impl FileTree {
     pub fn root(&self) -> io::Result<Arc<Root>> {
         self.folder.root()
     }
+
+    /// See [`Folder::root_in_memory`].
+    pub fn root_in_memory(&self) -> Option<Arc<Root>> {
+        self.folder.root_in_memory()
+    }
 }

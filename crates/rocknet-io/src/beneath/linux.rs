@@ -1,11 +1,15 @@
 //! Look-ups that the Linux kernel itself keeps below a directory.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::sync::Arc;
 
-use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
+use super::Root;
 use super::walk::Seen;
+use crate::ahead::Ahead;
 
 /// Opens a name without any right to its content.
 pub(super) const LOOK: OFlags = OFlags::PATH;
@@ -31,7 +35,7 @@ impl Lookup {
         let openat2 = works(BENEATH);
         Self {
             openat2,
-            cached: openat2 && works(BENEATH | ResolveFlags::CACHED),
+            cached: openat2 && works(BENEATH | ResolveFlags::CACHED) && is_near(directory),
         }
     }
 
@@ -42,7 +46,6 @@ impl Lookup {
         cached: false,
     };
 
-    #[cfg(test)]
     pub(super) fn knows_cached(self) -> bool {
         self.cached
     }
@@ -70,14 +73,59 @@ impl Lookup {
         if !self.cached {
             return Err(Errno::AGAIN);
         }
-        let resolve = if beneath {
-            BENEATH | ResolveFlags::CACHED
-        } else {
-            ResolveFlags::CACHED
-        };
-        rustix::fs::openat2(root, relative, flags, Mode::empty(), resolve)
+        rustix::fs::openat2(
+            root,
+            relative,
+            flags,
+            Mode::empty(),
+            within(beneath) | ResolveFlags::CACHED,
+        )
     }
 }
+
+pub(super) fn names_ahead(root: &Arc<Root>, relative: &[u8], beneath: bool) -> Option<Ahead> {
+    if !root.lookup.cached {
+        return None;
+    }
+    Some(Box::pin(crate::ring::names_ahead(
+        root,
+        relative,
+        within(beneath) | HERE,
+    )?))
+}
+
+pub(super) fn look_cached(path: &Path) -> Result<OwnedFd, Errno> {
+    rustix::fs::openat2(CWD, path, LOOK | OFlags::CLOEXEC, Mode::empty(), ResolveFlags::CACHED)
+}
+
+fn within(beneath: bool) -> ResolveFlags {
+    if beneath { BENEATH } else { ResolveFlags::empty() }
+}
+
+/// Whether it lies on a file system that is known to have a disk of this machine, or none. Others may ask somebody else, a program
+/// or another machine, when a file is opened whose names are all known, and when it is asked for its size.
+fn is_near(directory: BorrowedFd<'_>) -> bool {
+    const NEAR: &[u64] = &[
+        0xef53,      // ext2, ext3, ext4
+        0x5846_5342, // XFS
+        0x9123_683e, // Btrfs
+        0xca45_1a4e, // bcachefs
+        0xf2f5_2010, // F2FS
+        0x2fc1_2fc1, // ZFS
+        0x0102_1994, // tmpfs
+        0x8584_58f6, // ramfs
+        0x794c_7630, // overlayfs
+        0x7371_7368, // SquashFS
+        0xe0f5_e1e2, // EROFS
+        0x2011_bab0, // exFAT
+        0x4d44,      // FAT
+    ];
+    // The type is a number of 32 bits in a field that some systems sign.
+    rustix::fs::fstatfs(directory).is_ok_and(|system| NEAR.contains(&(system.f_type as u64 & 0xffff_ffff)))
+}
+
+/// Not into another file system that is mounted on the way, which may be a far one.
+const HERE: ResolveFlags = ResolveFlags::NO_XDEV;
 
 /// What a name stands for when it is not followed; a link's owner and target come from one and the same link.
 pub(super) fn see(directory: BorrowedFd<'_>, name: &[u8]) -> Result<Seen, Errno> {

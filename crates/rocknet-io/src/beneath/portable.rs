@@ -1,11 +1,15 @@
 //! Look-ups on systems whose kernel does not keep them below a directory: all is left to the walk.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::sync::Arc;
 
 use rustix::fs::{AtFlags, OFlags};
 use rustix::io::Errno;
 
+use super::Root;
 use super::walk::Seen;
+use crate::ahead::Ahead;
 
 /// Opens a name to look at it; there is no O_PATH everywhere, so this needs the right to read.
 pub(super) const LOOK: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
@@ -24,7 +28,6 @@ impl Lookup {
     #[cfg(test)]
     pub(super) const NONE: Self = Self;
 
-    #[cfg(test)]
     pub(super) fn knows_cached(self) -> bool {
         false
     }
@@ -42,6 +45,14 @@ impl Lookup {
     ) -> Result<OwnedFd, Errno> {
         Err(Errno::AGAIN)
     }
+}
+
+pub(super) fn names_ahead(_root: &Arc<Root>, _relative: &[u8], _beneath: bool) -> Option<Ahead> {
+    None
+}
+
+pub(super) fn look_cached(_path: &Path) -> Result<OwnedFd, Errno> {
+    Err(Errno::AGAIN)
 }
 
 /// What a name stands for when it is not followed. Owner and target are read one after the other; who can swap the

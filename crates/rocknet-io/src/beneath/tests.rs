@@ -390,3 +390,19 @@ fn opens_from_memory_what_was_just_looked_up() {
     }
     assert_eq!(outcome(root.open_cached(b"sub/page", Symlinks::Owner)), "WouldBlock");
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn nothing_is_told_from_memory_of_what_may_be_far() {
+    // Neither is on another machine, but they stand for what is not known to be near.
+    let known = std::fs::metadata("/proc/version").is_ok() && std::fs::metadata("/proc/self/status").is_ok();
+    assert!(known, "there is no /proc");
+    let far = Root::open("/proc").expect("a folder");
+    assert!(!far.tells_from_memory());
+    assert_eq!(outcome(far.open_cached(b"version", Symlinks::Inside)), "WouldBlock");
+    let above = Root::open("/").expect("a folder");
+    for symlinks in [Symlinks::Inside, Symlinks::All] {
+        assert_eq!(outcome(above.open_cached(b"proc/version", symlinks)), "WouldBlock");
+        assert!(above.open_file(b"proc/version", symlinks).is_ok());
+    }
+}

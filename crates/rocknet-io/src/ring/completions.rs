@@ -24,9 +24,9 @@ impl State {
                 Kind::CancelReceive => self.not_cancelled(place, result),
                 Kind::CancelWrite => {}
                 Kind::Send => returned += usize::from(self.came_back(place, result)),
-                Kind::Read => {
+                Kind::Errand => {
                     self.operations -= 1;
-                    self.wakers.extend(self.reads.ended(place, result));
+                    self.wakers.extend(self.errands.ended(place, result));
                 }
                 Kind::Epoll => {
                     self.operations -= 1;

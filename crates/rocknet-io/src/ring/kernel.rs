@@ -1,10 +1,11 @@
 //! The line between a driver and the kernel: operations go down, completions come up.
 
+use std::ffi::c_char;
 use std::io;
 use std::os::fd::{BorrowedFd, RawFd};
 
 use io_uring::squeue::{Entry, Flags};
-use io_uring::types::{BufRingEntry, CancelBuilder, Fd, Timespec};
+use io_uring::types::{BufRingEntry, CancelBuilder, Fd, OpenHow, Timespec};
 use io_uring::{IoUring, cqueue, opcode};
 use rustix::io::Errno;
 
@@ -43,6 +44,12 @@ pub(super) enum Operation {
         length: u32,
         offset: u64,
     },
+    /// Looks a name up below a directory and opens what is there.
+    Open {
+        directory: RawFd,
+        path: *const c_char,
+        how: *const OpenHow,
+    },
     /// Ends the operation of this number. It completes only if there was none.
     Cancel(u64),
 }
@@ -63,6 +70,7 @@ impl Operation {
                 length,
                 offset,
             } => opcode::Read::new(Fd(file), into, length).offset(offset).build(),
+            Operation::Open { directory, path, how } => opcode::OpenAt2::new(Fd(directory), path, how).build(),
             Operation::Cancel(number) => opcode::AsyncCancel::new(number).build().flags(Flags::SKIP_SUCCESS),
         }
     }

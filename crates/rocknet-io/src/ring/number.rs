@@ -1,6 +1,6 @@
 //! Which operation a completion is of: the number that goes to the kernel and comes back.
 
-/// In the lower bits of the number; above them the place, or the number of a read.
+/// In the lower bits of the number; above them the place, or the number of an errand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Receive = 0,
@@ -10,7 +10,7 @@ pub(super) enum Kind {
     CancelReceive = 3,
     CancelWrite = 4,
     Send = 5,
-    Read = 6,
+    Errand = 6,
 }
 
 const ALL: [Kind; 7] = [
@@ -20,7 +20,7 @@ const ALL: [Kind; 7] = [
     Kind::CancelReceive,
     Kind::CancelWrite,
     Kind::Send,
-    Kind::Read,
+    Kind::Errand,
 ];
 const KIND_BITS: u32 = 3;
 

@@ -3,6 +3,7 @@
 use std::future::poll_fn;
 use std::io;
 use std::os::unix::net::UnixStream;
+use std::task::Poll;
 use std::thread;
 
 use rustix::io::Errno;
@@ -32,9 +33,11 @@ fn attempt() -> io::Result<()> {
         for _ in 0..2 {
             let mut queue = SendQueue::default();
             queue.buffer().extend_from_slice(WORD);
-            if !ours.send_together(&mut queue) {
-                poll_fn(|context| ours.poll_send(context, &mut queue)).await?;
-            }
+            poll_fn(|context| match ours.send_together(context, &mut queue) {
+                true => Poll::Ready(Ok(())),
+                false => ours.poll_send(context, &mut queue),
+            })
+            .await?;
             let mut buffer = [0; WORD.len()];
             let heard = poll_fn(|context| theirs.poll_recv(context, &mut buffer).map_ok(|got| *got == *WORD)).await?;
             if !heard {

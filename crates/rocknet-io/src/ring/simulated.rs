@@ -1,10 +1,12 @@
 //! A kernel for tests that does with real sockets what it is asked, but when and how well a seeded die decides: slow, in any
 //! order, with faults. What a driver must never do with memory and descriptors, it sees.
 
+mod files;
+
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::ptr;
 use std::rc::Rc;
 
@@ -157,6 +159,7 @@ impl Simulated {
             Operation::Receive(file)
             | Operation::Send { socket: file, .. }
             | Operation::Read { file, .. }
+            | Operation::Open { directory: file, .. }
             | Operation::Wait { descriptor: file, .. } => inode(borrow(file)),
             Operation::Cancel(_) => 0,
         };
@@ -283,6 +286,7 @@ impl Simulated {
             Operation::Receive(file)
             | Operation::Send { socket: file, .. }
             | Operation::Read { file, .. }
+            | Operation::Open { directory: file, .. }
             | Operation::Wait { descriptor: file, .. } => borrow(file),
         };
         assert_eq!(
@@ -378,6 +382,14 @@ impl Simulated {
                 self.post(number, result, false, None);
                 false
             }
+            Operation::Open { path, how, .. } => {
+                let result = match self.die.falls(self.weather.faults) {
+                    true => -[libc::EAGAIN, libc::EMFILE, libc::EIO][self.die.throw(3)],
+                    false => files::open(started.file.as_fd(), path, how),
+                };
+                self.post(number, result, false, None);
+                false
+            }
             Operation::Receive(_) => {
                 let mut goes_on = self.receive(started);
                 while goes_on && self.die.falls(80) {
@@ -389,7 +401,6 @@ impl Simulated {
         }
     }
 
-    #[allow(unsafe_code)]
     fn read(&mut self, started: &Started, into: *mut u8, length: u32, offset: u64, fault: bool) -> i32 {
         if fault && self.die.falls(50) {
             return -libc::EIO;
@@ -398,9 +409,7 @@ impl Simulated {
             true => self.die.throw(length as usize) + 1,
             false => length as usize,
         };
-        // SAFETY: whoever pushed it promised that this memory lives until its completion.
-        let read = unsafe { libc::pread(started.file.as_raw_fd(), into.cast(), length, offset as i64) };
-        read as i32
+        files::read(started.file.as_fd(), into, length, offset)
     }
 
     /// One completion at most. False if the operation has ended.

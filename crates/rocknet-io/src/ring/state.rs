@@ -11,11 +11,12 @@ use tokio::io::unix::AsyncFd;
 
 use super::buffers::Buffers;
 use super::epoll;
+use super::errands::Errands;
 use super::kernel::{Kernel, Operation};
 use super::number::{Kind, tag};
 use super::outbox::Outbox;
 use super::place::{Place, Receiving};
-use super::reads::Reads;
+use super::reads::Sink;
 
 pub(super) struct State {
     pub kernel: Kernel,
@@ -24,7 +25,9 @@ pub(super) struct State {
     pub places: Slab<Place>,
     pub outbox: Outbox,
     /// Given up like the buffers.
-    pub reads: ManuallyDrop<Reads>,
+    pub errands: ManuallyDrop<Errands>,
+    /// Likewise.
+    pub sink: ManuallyDrop<Sink>,
     /// Places to which something came in this turn.
     pub held: Vec<usize>,
     /// Places whose receiving ended for want of buffers.
@@ -63,7 +66,8 @@ impl State {
             buffers,
             places: Slab::new(),
             outbox: Outbox::new(),
-            reads: ManuallyDrop::new(Reads::new()?),
+            errands: ManuallyDrop::default(),
+            sink: ManuallyDrop::new(Sink::new()?),
             held: Vec::new(),
             starved: Vec::new(),
             closing: Vec::new(),
@@ -88,9 +92,9 @@ impl State {
                 return;
             }
         }
-        // SAFETY: no operation that comes here names memory but that of the provided buffers and of the reads, which live
-        // until the kernel has ended all of them. Descriptors are those of sockets and files that are kept open until the
-        // operation was handed over.
+        // SAFETY: no operation that comes here names memory but that of the provided buffers, of the sink and of errands,
+        // which live until the kernel has ended all of them. Descriptors are those of sockets and files that are kept open
+        // until the operation was handed over.
         unsafe { self.kernel.push(operation, number) };
     }
 
@@ -233,7 +237,7 @@ impl State {
         }
         let wakers = self.places.iter_mut().filter_map(|(_, place)| place.waker.take());
         self.wakers.extend(wakers);
-        self.wakers.extend(self.reads.give_up());
+        self.wakers.extend(self.errands.give_up());
         self.wakers.extend(self.keeper.take());
         returned
     }
@@ -248,10 +252,13 @@ impl Drop for State {
             self.ended = self.kernel.end_all();
         }
         if self.ended {
+            // What was opened meanwhile is told by completions, and is to be closed.
+            self.reap();
             // SAFETY: this is the only place that drops them, and nothing uses them afterwards.
             unsafe {
                 ManuallyDrop::drop(&mut self.buffers);
-                ManuallyDrop::drop(&mut self.reads);
+                ManuallyDrop::drop(&mut self.errands);
+                ManuallyDrop::drop(&mut self.sink);
             }
         }
     }

@@ -6,23 +6,25 @@ mod pair;
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::fs::File;
-use std::future::Future;
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Wake, Waker};
 
 use rustix::event::{EventfdFlags, eventfd};
+use rustix::fs::ResolveFlags;
 
 use self::pair::{Flag, Pair};
 use super::kernel::Kernel;
-use super::reads::{ReadAhead, read_ahead_on};
+use super::names::names_ahead_on;
+use super::reads::read_ahead_on;
 use super::simulated::{Die, Simulated, Weather};
 use super::state::State;
 use super::{Driver, trouble};
+use crate::ahead::Ahead;
 use crate::alone::in_own_process;
+use crate::beneath::Root;
 use crate::runtime::Runtime;
 
 /// Programs in each weather.
@@ -91,7 +93,7 @@ struct Total {
     failures: usize,
     lost: usize,
     broken: usize,
-    reads: usize,
+    errands: usize,
     in_bulk: usize,
     piped: usize,
 }
@@ -109,7 +111,7 @@ fn the_kernels_ring_keeps_to_it_too() {
         runtime.block_on(Program::new(seed, None).run(&mut total));
     }
     assert!(
-        total.heard > 1_000_000 && total.said > 1_000_000 && total.reads > 100,
+        total.heard > 1_000_000 && total.said > 1_000_000 && total.errands > 100,
         "little happened: {total:?}"
     );
 }
@@ -119,8 +121,9 @@ struct Program {
     driver: Rc<Driver>,
     lost: Rc<RefCell<HashSet<u64>>>,
     pairs: Vec<Pair>,
-    reads: Vec<(ReadAhead, Arc<Flag>)>,
+    errands: Vec<(Ahead, Arc<Flag>)>,
     file: Arc<File>,
+    root: Arc<Root>,
     /// In the place of the runtime's epoll.
     events: Arc<File>,
     keeper: Arc<Flag>,
@@ -150,8 +153,9 @@ impl Program {
             driver,
             lost,
             pairs,
-            reads: Vec::new(),
+            errands: Vec::new(),
             file: Arc::new(File::open("/proc/self/exe").expect("a file")),
+            root: Arc::new(Root::open("/").expect("a folder")),
             events: Arc::new(events),
             keeper: Arc::default(),
             may_wait: weather.is_some(),
@@ -170,7 +174,7 @@ impl Program {
         for round in 0.. {
             self.last_round();
             self.runtime_turn().await;
-            if self.pairs.iter().all(Pair::is_over) && self.reads.is_empty() {
+            if self.pairs.iter().all(Pair::is_over) && self.errands.is_empty() {
                 break;
             }
             let waiting: Vec<_> = self
@@ -180,8 +184,8 @@ impl Program {
                 .collect();
             assert!(
                 round < LAST_ROUNDS,
-                "somebody waits for ever: tasks and peers {waiting:?}, {} reads, ring failed: {}",
-                self.reads.len(),
+                "somebody waits for ever: tasks and peers {waiting:?}, {} errands, ring failed: {}",
+                self.errands.len(),
                 self.driver.has_failed()
             );
         }
@@ -223,18 +227,17 @@ impl Program {
             // Let go while it waits, wherever that is.
             92 => pair.task = None,
             93 if pair.is_over() => self.replace(which, total),
-            94..97 if self.reads.len() < 3 => {
-                let (offset, length) = (self.die.throw(1 << 20) as u64, length as u64);
-                let read = read_ahead_on(Rc::clone(&self.driver), &self.file, offset, length);
+            94..97 if self.errands.len() < 3 => {
+                let errand = self.errand(length as u64);
                 let woken = Arc::new(Flag::default());
                 woken.wake_by_ref();
-                self.reads.extend(read.map(|read| (read, woken)));
+                self.errands.extend(errand.map(|errand| (errand, woken)));
             }
-            97 => drop(self.reads.pop()),
+            97 => drop(self.errands.pop()),
             98 => drop((&*self.events).write(&1_u64.to_ne_bytes())),
             _ => self.watch(),
         }
-        total.reads += self.poll_reads();
+        total.errands += self.poll_errands();
     }
 
     /// As the task that keeps the runtime's epoll watched.
@@ -244,13 +247,25 @@ impl Program {
         self.driver.watch_epoll(&Waker::from(Arc::clone(&self.keeper)));
     }
 
-    fn poll_reads(&mut self) -> usize {
-        let before = self.reads.len();
-        self.reads.retain_mut(|(read, woken)| {
+    /// A read ahead, or a look for a name that is there or is not.
+    fn errand(&mut self, length: u64) -> Option<Ahead> {
+        if self.die.falls(50) {
+            let name = ["proc", "proc/self", "proc/self/status", "nowhere", "proc/self/exe"][self.die.throw(5)];
+            let ahead = names_ahead_on(&self.driver, &self.root, name.as_bytes(), ResolveFlags::BENEATH)?;
+            return Some(Box::pin(ahead));
+        }
+        let offset = self.die.throw(1 << 20) as u64;
+        let ahead = read_ahead_on(Rc::clone(&self.driver), &self.file, offset, length)?;
+        Some(Box::pin(ahead))
+    }
+
+    fn poll_errands(&mut self) -> usize {
+        let before = self.errands.len();
+        self.errands.retain_mut(|(errand, woken)| {
             let waker = Waker::from(Arc::clone(woken));
-            !woken.take() || Pin::new(read).poll(&mut Context::from_waker(&waker)).is_pending()
+            !woken.take() || errand.as_mut().poll(&mut Context::from_waker(&waker)).is_pending()
         });
-        before - self.reads.len()
+        before - self.errands.len()
     }
 
     /// A connection that is over makes room for another, which gets its place and its number.
@@ -277,7 +292,7 @@ impl Program {
                 pair.poll();
             }
         }
-        self.poll_reads();
+        self.poll_errands();
         self.driver.turn(self.may_wait);
     }
 
@@ -286,9 +301,13 @@ impl Program {
         for pair in &self.pairs {
             pair.check(self.lost.borrow().contains(&pair.inode), broken, total);
         }
-        // What is still to be cancelled or closed.
-        for _ in 0..100 {
+        // What is still to be cancelled or closed. Names are looked for by a thread of the kernel.
+        for round in 0..LAST_ROUNDS {
             self.driver.turn(self.may_wait);
+            if round >= 100 && self.driver.counts() == (0, 0) {
+                break;
+            }
+            std::thread::yield_now();
         }
         self.keeper.take();
         let _ = (&*self.events).write(&1_u64.to_ne_bytes());

@@ -1,7 +1,7 @@
 //! One cached answer: what a path of a scope led to, when that was looked up, and whether it still holds.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use bytes::Bytes;
 use rocknet_proto::semantics::etag::FileTag;
@@ -33,6 +33,8 @@ pub struct Entry {
     used_ms: AtomicU64,
     /// Set when a newer look found something else, or when the entry was evicted.
     gone: AtomicBool,
+    /// The same, found by another worker first.
+    instead: OnceLock<Weak<Entry>>,
     /// Set while somebody takes a new look.
     pub checking: AtomicBool,
 }
@@ -104,6 +106,7 @@ impl Entry {
             checked_ms: AtomicU64::new(now_ms),
             used_ms: AtomicU64::new(now_ms),
             gone: AtomicBool::new(false),
+            instead: OnceLock::new(),
             checking: AtomicBool::new(false),
         }
     }
@@ -114,8 +117,14 @@ impl Entry {
         now_ms.saturating_sub(self.checked_ms.load(Ordering::Relaxed))
     }
 
-    pub fn looked_at(&self, now_ms: u64) {
-        self.checked_ms.store(now_ms, Ordering::Relaxed);
+    /// When somebody last looked.
+    pub fn checked_ms(&self) -> u64 {
+        self.checked_ms.load(Ordering::Relaxed)
+    }
+
+    /// A look that was taken then has found the same.
+    pub fn looked_at(&self, then_ms: u64) {
+        self.checked_ms.fetch_max(then_ms, Ordering::Relaxed);
         self.checking.store(false, Ordering::Release);
     }
 
@@ -138,6 +147,35 @@ impl Entry {
 
     pub fn retire(&self) {
         self.gone.store(true, Ordering::Relaxed);
+    }
+
+    /// Another that is the same is to be used: one is kept for all workers, with the forms that were made of it.
+    pub fn give_way(&self, other: &Arc<Entry>) {
+        let _ = self.instead.set(Arc::downgrade(other));
+        self.retire();
+    }
+
+    /// What is to be used instead of one that is gone.
+    pub fn instead(&self) -> Option<Arc<Entry>> {
+        self.instead.get()?.upgrade().filter(|entry| !entry.is_gone())
+    }
+
+    /// Whether two looks have found the same.
+    pub fn is_same(&self, other: &Entry) -> bool {
+        match (&self.found, &other.found) {
+            (Found::Asset(one), Found::Asset(two)) => one.status == two.status && self.identity == other.identity,
+            (Found::WithoutSlash, Found::WithoutSlash) => true,
+            (Found::Directory { relative: one }, Found::Directory { relative: two }) => one == two,
+            (Found::Script(one), Found::Script(two)) => one == two,
+            (Found::Failed(one), Found::Failed(two)) => one == two,
+            _ => false,
+        }
+    }
+
+    /// Whether forms of it may be made that are worth sharing, or descriptors are held that are to be counted: then a worker
+    /// asks before it uses what it has found.
+    pub fn is_to_be_shared(&self) -> bool {
+        self.descriptors() > 0 || matches!(&self.found, Found::Asset(asset) if asset.negotiates)
     }
 
     /// Descriptors it holds open.

@@ -60,6 +60,16 @@ impl Lead {
             Lead::Place(_) => false,
         }
     }
+
+    /// Leads to what is to be used instead, if there is something.
+    #[cold]
+    fn follow(&mut self) {
+        if let Lead::Entry(known) = self
+            && let Some(entry) = known.entry.instead()
+        {
+            *known = Rc::new(Known::new(entry, Arc::clone(&known.scope), known.path.clone()));
+        }
+    }
 }
 
 /// A cached entry with what this worker needs to send it without touching a shared count.
@@ -108,6 +118,11 @@ impl Known {
 }
 
 impl Front {
+    /// Whether an answer to a path is remembered.
+    pub fn remembers(path: &[u8]) -> bool {
+        path.len() <= MAX_PATH_LENGTH
+    }
+
     #[inline]
     pub fn find(&mut self, site: u32, path: &[u8]) -> Option<&Lead> {
         let hash = self.hasher.hash_one((site, path));
@@ -115,11 +130,14 @@ impl Front {
             .paths
             .find_mut(hash, |slot| slot.site == site && *slot.path == *path)?;
         slot.used = true;
+        if slot.lead.is_gone() {
+            slot.lead.follow();
+        }
         Some(&slot.lead)
     }
 
     pub fn keep(&mut self, site: u32, path: &[u8], lead: Lead) {
-        if path.len() > MAX_PATH_LENGTH {
+        if !Front::remembers(path) {
             return;
         }
         let hash = self.hasher.hash_one((site, path));

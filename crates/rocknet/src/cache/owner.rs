@@ -1,26 +1,33 @@
 //! The cache's one owner: everything that changes it passes through this thread, so that no worker waits for a lock.
 //!
 //! ```text
-//! worker ──look up──▶ owner ──job──▶ blocking pool (opens, reads, renders)
-//!    ▲                  │ ◀─loaded──────┘
-//!    └────entry─────────┘   many workers asking for one path wait for one job
+//! worker ──found by itself: an offer──────▶ owner
+//!    │                                       │ ▲
+//!    ├──not in memory: look up──────────────▶│ └──what was found──┐
+//!    ◀──an entry─────────────────────────────┘ ──job──▶ blocking pool (opens, reads, renders)
+//!         many workers asking for one path wait for one job
 //! ```
 
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use rocknet_io::descriptors;
 use tokio::sync::oneshot;
 
-use super::entry::{Entry, Found, STALE_AFTER_MS};
+use super::entry::{Entry, STALE_AFTER_MS};
+use super::offers::{Offered, Offers, offers};
 use super::order::{Order, Place};
+use super::report::{Outcome, Report};
+use super::sight::{is_passing, see};
 use crate::blocking::{Job, Pool};
 use crate::clock::uptime_ms;
 use crate::handler::files::load::load;
+use crate::handler::files::look::Look;
 use crate::scope::Scope;
 
 /// Questions that may wait for the owner. It answers one in about a microsecond; a worker that finds the channel full
@@ -35,13 +42,16 @@ const FILE_SHARE: u64 = 8;
 const MAX_OPEN_FILES: u64 = 8192;
 /// Open files at least, or a page of a few large pictures would be opened anew with every request.
 const MIN_OPEN_FILES: u64 = 16;
+/// How long offers are gathered before they are looked at.
+const GATHERING: Duration = Duration::from_millis(10);
 
-const THREAD_NAME: &str = "rn-cache";
+pub(super) const THREAD_NAME: &str = "rn-cache";
 
 /// The cache as workers and the server see it.
 #[derive(Clone)]
 pub struct Cache {
     owner: SyncSender<Message>,
+    offers: Offers,
     status: Arc<CacheStatus>,
 }
 
@@ -60,11 +70,19 @@ pub type Lookup = Option<Arc<Entry>>;
 /// A scope and a path in it.
 pub type Key = (u32, Box<str>);
 
-enum Message {
+pub(super) enum Message {
     LookUp {
         scope: Arc<Scope>,
         path: Box<str>,
+        /// What the worker has found by itself.
+        offer: Option<Arc<Entry>>,
         reply: oneshot::Sender<Lookup>,
+    },
+    /// There are offers.
+    Offered,
+    /// Somebody wants to know when all that came before is done.
+    Settle {
+        done: oneshot::Sender<()>,
     },
     Refresh {
         scope: Arc<Scope>,
@@ -74,7 +92,7 @@ enum Message {
         key: Key,
         /// Which job found it.
         job: u64,
-        result: LoadResult,
+        outcome: Outcome,
     },
     Grew {
         key: Key,
@@ -88,13 +106,6 @@ enum Message {
     },
 }
 
-enum LoadResult {
-    New(Box<Entry>),
-    Unchanged,
-    /// The job was dropped or panicked.
-    Lost,
-}
-
 impl Cache {
     /// `memory`: bytes of all entries together.
     pub fn start(memory: u64, pool: Pool) -> io::Result<Cache> {
@@ -103,9 +114,19 @@ impl Cache {
 
     /// As [`Cache::start`], with a bound of its own for the files held open.
     pub fn with_files(memory: u64, files: u64, pool: Pool) -> io::Result<Cache> {
+        let (cache, owner, messages) = Cache::with_owner(memory, files, pool);
+        thread::Builder::new()
+            .name(THREAD_NAME.into())
+            .spawn(move || owner.run(&messages))?;
+        Ok(cache)
+    }
+
+    fn with_owner(memory: u64, files: u64, pool: Pool) -> (Cache, Owner, Receiver<Message>) {
         let (owner, messages) = sync_channel(MAX_QUESTIONS);
+        let (offers, offered) = offers();
         let cache = Cache {
             owner: owner.clone(),
+            offers,
             status: Arc::default(),
         };
         let state = Owner {
@@ -117,28 +138,53 @@ impl Cache {
             files: 0,
             most_files: files,
             jobs: 0,
+            offered,
             oldest_scope: 0,
             pool,
             owner,
             status: Arc::clone(&cache.status),
         };
-        thread::Builder::new()
-            .name(THREAD_NAME.into())
-            .spawn(move || state.run(&messages))?;
-        Ok(cache)
+        (cache, state, messages)
     }
 
-    /// The entry for a path, looked up anew if what is known of it is old.
+    /// The entry for a path, looked up anew if what is known of it is old. To be called on a worker, which takes a look by
+    /// itself first.
     pub async fn look_up(&self, scope: &Arc<Scope>, path: &str) -> Lookup {
+        let offer = match see(scope, path).await {
+            // Of a shortage here the cache may know nothing.
+            Some(entry) if is_passing(&entry) => None,
+            Some(entry) if entry.is_to_be_shared() => Some(entry),
+            Some(entry) => match self.offer(scope, path, &entry) {
+                Ok(()) => return Some(entry),
+                Err(entry) => Some(entry),
+            },
+            None => None,
+        };
+        self.question(scope, path, offer).await
+    }
+
+    /// As [`Cache::look_up`], for those who remember no entry: it is most likely known to the cache already.
+    pub async fn ask(&self, scope: &Arc<Scope>, path: &str) -> Lookup {
+        self.question(scope, path, None).await
+    }
+
+    async fn question(&self, scope: &Arc<Scope>, path: &str, offer: Option<Arc<Entry>>) -> Lookup {
         let (reply, entry) = oneshot::channel();
         self.owner
             .try_send(Message::LookUp {
                 scope: Arc::clone(scope),
                 path: path.into(),
+                offer,
                 reply,
             })
             .ok()?;
         entry.await.ok()?
+    }
+
+    fn offer(&self, scope: &Scope, path: &str, entry: &Arc<Entry>) -> Result<(), Arc<Entry>> {
+        self.offers.put((scope.id, path.into()), Arc::clone(entry), || {
+            self.owner.try_send(Message::Offered).is_ok()
+        })
     }
 
     /// Asks for a new look in the background.
@@ -164,6 +210,14 @@ impl Cache {
         let _ = self.owner.send(Message::Retain { scopes });
     }
 
+    /// Ends when all that was found or told so far has been seen to.
+    pub async fn settled(&self) {
+        let (done, settled) = oneshot::channel();
+        if self.owner.send(Message::Settle { done }).is_ok() {
+            let _ = settled.await;
+        }
+    }
+
     pub fn status(&self) -> &CacheStatus {
         &self.status
     }
@@ -185,6 +239,7 @@ struct Owner {
     most_files: u64,
     /// Jobs started so far.
     jobs: u64,
+    offered: Offered,
     /// Scopes before this one belong to configurations that are gone: numbers only grow.
     oldest_scope: u32,
     pool: Pool,
@@ -208,29 +263,72 @@ struct Kept {
 
 impl Owner {
     fn run(mut self, messages: &Receiver<Message>) {
-        // Ends when the process does: the owner holds a sender itself, for the jobs it starts.
-        while let Ok(message) = messages.recv() {
-            self.handle(message);
-            self.status.entries.store(self.entries.len() as u64, Ordering::Relaxed);
-            self.status.bytes.store(self.bytes, Ordering::Relaxed);
-            self.status.files.store(self.files, Ordering::Relaxed);
+        let mut due: Option<Instant> = None;
+        loop {
+            let message = match due {
+                Some(due) => messages.recv_timeout(due.saturating_duration_since(Instant::now())),
+                None => messages.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            };
+            match message {
+                Ok(Message::Offered) => due = due.or(Some(Instant::now() + GATHERING)),
+                Ok(message) => self.handle(message),
+                Err(RecvTimeoutError::Timeout) => {
+                    due = None;
+                    self.handle(Message::Offered);
+                }
+                // Not before the process ends: the owner holds a sender itself, for looks.
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            self.tell_status();
         }
     }
 
+    fn tell_status(&self) {
+        self.status.entries.store(self.entries.len() as u64, Ordering::Relaxed);
+        self.status.bytes.store(self.bytes, Ordering::Relaxed);
+        self.status.files.store(self.files, Ordering::Relaxed);
+    }
+
     fn handle(&mut self, message: Message) {
+        if let Message::Offered = message {
+            self.offered.listen();
+        }
+        // They were made before.
+        while let Some((key, entry)) = self.offered.take() {
+            self.offer(&key, entry);
+        }
         match message {
-            Message::LookUp { scope, path, reply } => self.look_up(&scope, path, reply),
+            Message::Offered => {}
+            Message::Settle { done } => {
+                self.tell_status();
+                let _ = done.send(());
+            }
+            Message::LookUp {
+                scope,
+                path,
+                offer: Some(entry),
+                reply,
+            } => {
+                let entry = self.offer(&(scope.id, path), entry);
+                let _ = reply.send(Some(entry));
+            }
+            Message::LookUp {
+                scope,
+                path,
+                offer: None,
+                reply,
+            } => self.look_up(&scope, path, reply),
             Message::Refresh { scope, path } => {
                 let key = (scope.id, path);
                 if self.entries.get(&key).is_some_and(|state| state.loading.is_none()) {
                     self.load(&scope, &key);
                 }
             }
-            Message::Loaded { key, job, result } => {
+            Message::Loaded { key, job, outcome } => {
                 // What a refused job left behind says nothing of the one that was started since.
                 let current = self.entries.get(&key).and_then(|state| state.loading.as_ref());
                 if current.is_some_and(|(number, _)| *number == job) {
-                    self.loaded(&key, result);
+                    self.loaded(&key, outcome);
                 }
             }
             Message::Grew { key, bytes } => {
@@ -282,57 +380,79 @@ impl Owner {
         }
     }
 
+    /// Keeps what a worker has found; gives back what is to be used, which is what was known before if that is the same.
+    fn offer(&mut self, key: &Key, entry: Arc<Entry>) -> Arc<Entry> {
+        let state = self.entries.entry(key.clone()).or_default();
+        let known = state.kept.as_ref().map(|kept| Arc::clone(&kept.entry));
+        match known {
+            // What was found later counts, in whatever order it comes.
+            Some(known) if known.is_same(&entry) || known.checked_ms() > entry.checked_ms() => {
+                entry.give_way(&known);
+                if known.is_same(&entry) {
+                    let at_ms = entry.checked_ms();
+                    self.loaded(key, Outcome::Unchanged { at_ms });
+                }
+                known
+            }
+            _ => {
+                self.loaded(key, Outcome::New(Arc::clone(&entry)));
+                entry
+            }
+        }
+    }
+
     /// Starts a job; what it finds comes back as a message, even if that is that it was lost.
     fn load(&mut self, scope: &Arc<Scope>, key: &Key) {
         let Some(state) = self.entries.get_mut(key) else { return };
         let previous = state.kept.as_ref().map(|kept| Arc::clone(&kept.entry));
         self.jobs += 1;
-        let number = self.jobs;
-        let report = Report {
-            owner: self.owner.clone(),
-            key: key.clone(),
-            job: number,
-            result: Some(LoadResult::Lost),
-        };
-        let (job_scope, job_path) = (Arc::clone(scope), key.1.clone());
+        let report = Report::new(self.owner.clone(), key.clone(), self.jobs);
+        let job_scope = Arc::clone(scope);
         let job = self.pool.spawn(scope.priority, move || {
-            report.send(match load(&job_scope, &job_path, previous.as_deref()) {
-                Some(entry) => LoadResult::New(Box::new(entry)),
-                None => LoadResult::Unchanged,
+            let at_ms = uptime_ms();
+            let found = load(&Look::patient(), &job_scope, report.path(), previous.as_deref());
+            report.send(match found {
+                Some(entry) => Outcome::New(Arc::new(entry)),
+                None => Outcome::Unchanged { at_ms },
             });
         });
         if job.is_refused() {
             // Its report may have found the channel full; nobody shall wait for ever.
-            self.loaded(key, LoadResult::Lost);
+            self.loaded(key, Outcome::Lost);
         } else {
-            state.loading = Some((number, job));
+            state.loading = Some((self.jobs, job));
         }
     }
 
-    fn loaded(&mut self, key: &Key, result: LoadResult) {
+    fn loaded(&mut self, key: &Key, outcome: Outcome) {
         let Some(state) = self.entries.get_mut(key) else { return };
         state.loading = None;
         let waiting = std::mem::take(&mut state.waiting);
         let known = state.kept.as_ref().map(|kept| Arc::clone(&kept.entry));
-        let answer = match result {
-            LoadResult::New(entry) => {
-                let entry = Arc::new(*entry);
+        let answer = match outcome {
+            // A missing file, say: all workers may go on with what they have.
+            Outcome::New(entry) if known.as_ref().is_some_and(|known| known.is_same(&entry)) => {
+                if let Some(known) = &known {
+                    known.looked_at(entry.checked_ms());
+                }
+                known
+            }
+            Outcome::New(entry) => {
                 self.forget(key);
-                // A shortage may be over with the next request.
-                if matches!(&entry.found, Found::Failed(status) if status.code() >= 500) {
+                if is_passing(&entry) {
                     entry.retire();
                 } else {
                     self.keep(key, &entry);
                 }
                 Some(entry)
             }
-            LoadResult::Unchanged => {
+            Outcome::Unchanged { at_ms } => {
                 if let Some(entry) = &known {
-                    entry.looked_at(uptime_ms());
+                    entry.looked_at(at_ms);
                 }
                 known
             }
-            LoadResult::Lost => None,
+            Outcome::Lost => None,
         };
         let is_empty = self.entries.get(key).is_some_and(|state| state.kept.is_none());
         if is_empty || key.0 < self.oldest_scope {
@@ -418,40 +538,6 @@ impl Owner {
                 return;
             }
             chances -= 1;
-        }
-    }
-}
-
-/// Brings what a job found to the owner however the job ends: done, panicked, or dropped before it began.
-struct Report {
-    owner: SyncSender<Message>,
-    key: Key,
-    job: u64,
-    /// Taken when it is sent.
-    result: Option<LoadResult>,
-}
-
-impl Report {
-    fn send(mut self, result: LoadResult) {
-        self.result = Some(result);
-    }
-}
-
-impl Drop for Report {
-    fn drop(&mut self) {
-        let Some(result) = self.result.take() else { return };
-        let message = Message::Loaded {
-            key: std::mem::take(&mut self.key),
-            job: self.job,
-            result,
-        };
-        match self.owner.try_send(message) {
-            Ok(()) | Err(TrySendError::Disconnected(_)) => {}
-            // On a thread of the pool, waiting is allowed; on the owner's own (a refused job) it would be for ever.
-            Err(TrySendError::Full(message)) if thread::current().name() != Some(THREAD_NAME) => {
-                let _ = self.owner.send(message);
-            }
-            Err(TrySendError::Full(_)) => {}
         }
     }
 }

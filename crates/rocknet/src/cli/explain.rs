@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
+use rocknet::handler::files::look::Look;
 use rocknet::handler::files::resolve::{self, Target};
 use rocknet::routing::Asked;
 use rocknet::scope::{Action, Scope};
@@ -182,7 +183,7 @@ fn leads_to(settings: &Settings, url: &Url<'_>, path: &str) -> Result<String, Fa
             .display()
             .to_string()
     };
-    Ok(match resolve::resolve(tree, path) {
+    Ok(match resolve::resolve(&Look::patient(), tree, path) {
         Target::File { relative, .. } => format!("the file {}", place(&relative)),
         Target::Script(script) => {
             let script_file = String::from_utf8_lossy(&script.file()).into_owned();

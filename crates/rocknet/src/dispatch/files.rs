@@ -8,7 +8,7 @@ use rocknet_proto::status::Status;
 
 use super::{Dispatched, Outcome, later};
 use crate::blocking::JobError;
-use crate::cache::front::{Known, Lead};
+use crate::cache::front::{Front, Known, Lead};
 use crate::filter;
 use crate::handler::files::listing;
 use crate::handler::fixed;
@@ -26,7 +26,11 @@ pub(super) async fn look_up(
     request: Rc<OwnedRequest>,
 ) -> Outcome {
     worker.counters.cache_misses.add(1);
-    let entry = worker.shared.cache.look_up(&scope, &path).await;
+    let cache = &worker.shared.cache;
+    let entry = match Front::remembers(request.view().path) {
+        true => cache.look_up(&scope, &path).await,
+        false => cache.ask(&scope, &path).await,
+    };
     match entry {
         Some(entry) => {
             let known = Rc::new(Known::new(entry, scope, path));

@@ -6,6 +6,7 @@ use rocknet_proto::request::{OwnedRequest, Request};
 use rocknet_proto::status::Status;
 
 use super::{Asker, Dispatched, Reply, controllers, encoding, files, respond};
+use crate::cache;
 use crate::cache::entry::{Found, REFRESH_AFTER_MS, STALE_AFTER_MS};
 use crate::cache::front::{Known, Lead};
 use crate::handler::files::answer::{self, Choice};
@@ -36,11 +37,11 @@ pub(super) fn remembered(
     };
     let now = worker.clock.uptime_ms();
     let age = known.entry.age_ms(now);
-    if known.entry.is_gone() || age >= STALE_AFTER_MS {
+    if known.entry.is_gone() || age >= STALE_AFTER_MS && !cache::still_holds(&known.entry, &known.scope, &known.path) {
         front.forget(site, request.path);
         return None;
     }
-    if age >= REFRESH_AFTER_MS {
+    if (REFRESH_AFTER_MS..STALE_AFTER_MS).contains(&age) {
         refresh(worker, known);
     }
     known.entry.touch(now);
@@ -71,9 +72,12 @@ fn lead(known: &Known, request: &Request<'_>, head: &Prepared, reply: &mut impl 
     }
 }
 
+/// Takes a new look: a quick one here, which waits for nothing, and another behind it where that does not say that all is as
+/// it was.
 #[cold]
 pub(super) fn refresh(worker: &Worker, known: &Known) {
-    if !known.entry.checking.swap(true, std::sync::atomic::Ordering::AcqRel) {
+    let is_mine = !known.entry.checking.swap(true, std::sync::atomic::Ordering::AcqRel);
+    if is_mine && !cache::still_holds(&known.entry, &known.scope, &known.path) {
         worker.shared.cache.refresh(&known.scope, &known.path);
     }
 }

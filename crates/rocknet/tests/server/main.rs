@@ -7,6 +7,7 @@ mod applications_real;
 mod browse;
 mod cache;
 mod cache_bounds;
+mod cache_looks;
 mod cgi;
 mod conditions;
 mod content;

@@ -5,6 +5,7 @@ use rocknet_proto::semantics::safe_path::SafePath;
 use rocknet_proto::status::Status;
 
 use super::Failure;
+use crate::handler::files::look::Look;
 use crate::handler::files::resolve;
 use crate::handler::php::Script;
 use crate::scope::{Action, Scope};
@@ -20,7 +21,10 @@ pub fn find(scope: &Scope, path: &str) -> Result<Script, Failure> {
         return Err(Failure::Status(Status::NOT_FOUND));
     };
     let missing = || Failure::Status(Status::NOT_FOUND);
-    let root = tree.root().map_err(|_| Failure::Status(Status::SERVICE_UNAVAILABLE))?;
+    let look = Look::patient();
+    let root = look
+        .root(tree)
+        .map_err(|_| Failure::Status(Status::SERVICE_UNAVAILABLE))?;
     let folder = &*tree.programs.as_ref().ok_or_else(missing)?.folder;
     let rest = path.strip_prefix(folder).ok_or_else(missing)?;
     let ends = rest.match_indices('/').skip(1).map(|(at, _)| at).chain([rest.len()]);
@@ -30,12 +34,12 @@ pub fn find(scope: &Scope, path: &str) -> Result<Script, Failure> {
         if safe.has_dot_segment() || safe.is_directory() {
             return Err(missing());
         }
-        let opened = resolve::open(&root, tree, &name.as_bytes()[1..]).map_err(Failure::Status)?;
+        let opened = resolve::open(&look, &root, tree, &name.as_bytes()[1..]).map_err(Failure::Status)?;
         match opened.meta.kind {
             Kind::Directory => {}
             Kind::File if opened.meta.mode & EXECUTABLE == 0 => return Err(Failure::NotExecutable),
             Kind::File => {
-                let root = resolve::whole(tree).map_err(Failure::Status)?;
+                let root = resolve::whole(&look, tree).map_err(Failure::Status)?;
                 return Ok(Script::new(&root, name, path_info));
             }
         }

@@ -1,17 +1,17 @@
-//! From a file on disk to an asset: content read, neighbours found, heads rendered. May wait for the disk.
+//! From a file on disk to an asset: content read, neighbours found, heads rendered. What may be waited for, the [`Look`] says.
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use rocknet_io::beneath::{Meta, Opened};
-use rocknet_io::file;
 use rocknet_proto::semantics::date;
 use rocknet_proto::semantics::etag::FileTag;
 use rocknet_proto::semantics::media_type::MediaType;
 use rocknet_proto::semantics::negotiation::Coding;
 use rocknet_proto::status::Status;
 
+use super::look::Look;
 use super::resolve::{self, Target};
 use crate::cache::entry::{Asset, Content, ENCODED, Entry, FileIdentity, Found, Variant};
 use crate::clock::{LONGEST_TICK, uptime_ms};
@@ -25,13 +25,13 @@ use crate::scope::{Action, FileTree, Scope};
 /// Content shorter than this is not worth a coding: what is saved is less than the fields it takes.
 pub const COMPRESS_FROM: u64 = 1024;
 
-/// What `path` leads to in `scope`. If that is what `previous` found, and unchanged, gives back nothing new.
-pub fn load(scope: &Scope, path: &str, previous: Option<&Entry>) -> Option<Entry> {
+/// What `path` leads to in `scope`, if the look lacks nothing. If that is what `previous` found, and unchanged, gives back nothing new.
+pub fn load(look: &Look, scope: &Scope, path: &str, previous: Option<&Entry>) -> Option<Entry> {
     let now = uptime_ms();
     let Action::Files(tree) = &scope.action else {
         return Some(Entry::new(Found::Failed(Status::NOT_FOUND), Vec::new(), now));
     };
-    let target = resolve::resolve(tree, path);
+    let target = resolve::resolve(look, tree, path);
     let (found, identity) = match target {
         Target::WithoutSlash => (Found::WithoutSlash, Vec::new()),
         Target::Directory { relative } => (Found::Directory { relative }, Vec::new()),
@@ -44,20 +44,21 @@ pub fn load(scope: &Scope, path: &str, previous: Option<&Entry>) -> Option<Entry
         }
         // A shortage says nothing of the file: what was known of it holds until somebody can look again.
         Target::Failed(Status::SERVICE_UNAVAILABLE) if previous.is_some() => return None,
-        Target::Failed(status) => match error_page(scope, tree, status) {
+        Target::Failed(status) => match error_page(look, scope, tree, status) {
             Ok((asset, identity)) => (Found::Asset(Box::new(asset)), identity),
             Err(status) => (Found::Failed(status), Vec::new()),
         },
         Target::File { opened, relative } => {
-            let neighbours = neighbours(scope, tree, &relative, &opened.meta);
+            let neighbours = neighbours(look, scope, tree, &relative, &opened.meta);
             let identity = identity(&opened.meta, &neighbours);
             // The same file may have been found as the page of an error.
             let is_file = |entry: &Entry| matches!(&entry.found, Found::Asset(asset) if asset.status == Status::OK);
             if previous.is_some_and(|previous| previous.identity == identity && is_file(previous)) {
                 return None;
             }
-            match asset(scope, Status::OK, opened, &relative, neighbours) {
+            match asset(look, scope, Status::OK, opened, &relative, neighbours) {
                 Ok(asset) => (Found::Asset(Box::new(asset)), identity),
+                Err(_) if look.lacks() => return None,
                 Err(error) => {
                     let file = String::from_utf8_lossy(&relative).into_owned();
                     tracing::error!(folder = %tree.folder().display(), %file, "cannot read: {error}");
@@ -70,17 +71,22 @@ pub fn load(scope: &Scope, path: &str, previous: Option<&Entry>) -> Option<Entry
 }
 
 /// Makes the answer for a failure: the site's own page, or the plain one. Shortages are not worth keeping.
-fn error_page(scope: &Scope, tree: &FileTree, status: Status) -> Result<(Asset, Vec<FileIdentity>), Status> {
+fn error_page(
+    look: &Look,
+    scope: &Scope,
+    tree: &FileTree,
+    status: Status,
+) -> Result<(Asset, Vec<FileIdentity>), Status> {
     if status.code() >= 500 {
         return Err(status);
     }
     if let Some((opened, relative)) = scope
         .errors
         .get(&status.code())
-        .and_then(|path| resolve::resolve_file(tree, path))
+        .and_then(|path| resolve::resolve_file(look, tree, path))
     {
         let identity = identity(&opened.meta, &[]);
-        return asset(scope, status, opened, &relative, Vec::new())
+        return asset(look, scope, status, opened, &relative, Vec::new())
             .map(|asset| (asset, identity))
             .map_err(|_| status);
     }
@@ -121,19 +127,15 @@ fn identity(meta: &Meta, neighbours: &[(Coding, Opened)]) -> Vec<FileIdentity> {
 }
 
 /// The forms of a file that lie encoded beside it: `x.css.br`. One older than the file is left over and ignored.
-fn neighbours(scope: &Scope, tree: &FileTree, relative: &[u8], meta: &Meta) -> Vec<(Coding, Opened)> {
-    let media = media_type(relative);
-    let Ok(root) = tree.root() else { return Vec::new() };
-    if !scope.compress || !media.compressible {
+fn neighbours(look: &Look, scope: &Scope, tree: &FileTree, relative: &[u8], meta: &Meta) -> Vec<(Coding, Opened)> {
+    if !scope.compress || !media_type(relative).compressible {
         return Vec::new();
     }
+    let Ok(root) = look.root(tree) else { return Vec::new() };
     let mut found = Vec::new();
     for coding in ENCODED {
         let name = [relative, coding.file_suffix().as_bytes()].concat();
-        if !root.may_hold(&name) {
-            continue;
-        }
-        if let Ok(opened) = root.open_file(&name, tree.symlinks)
+        if let Some(opened) = look.open_if_there(&root, &name, tree.symlinks)
             && opened.meta.kind == rocknet_io::beneath::Kind::File
             && opened.meta.modified_ns >= meta.modified_ns
         {
@@ -144,6 +146,7 @@ fn neighbours(scope: &Scope, tree: &FileTree, relative: &[u8], meta: &Meta) -> V
 }
 
 fn asset(
+    look: &Look,
     scope: &Scope,
     status: Status,
     opened: Opened,
@@ -159,14 +162,14 @@ fn asset(
 
     let (length, validated) = (opened.meta.size, status == Status::OK);
     let tag = |coding| validated.then(|| FileTag::new(modified_ns, length, coding));
-    let content = content(scope, opened)?;
+    let content = content(look, scope, opened)?;
     let plain = variant(scope, status, &fields, Coding::Identity, tag(Coding::Identity), content);
     let mut asset = Asset::new(status, fields, media.value, plain);
     asset.last_modified = (status == Status::OK).then_some(seconds);
     asset.negotiates = negotiates;
     asset.modified_ns = modified_ns;
     for (coding, opened) in neighbours {
-        let content = self::content(scope, opened)?;
+        let content = self::content(look, scope, opened)?;
         let variant = variant(scope, status, &asset.fields, coding, tag(coding), content);
         asset.keep(coding, Some(Box::new(variant)));
         asset.neighbours = true;
@@ -234,12 +237,10 @@ pub fn coded(scope: &Scope, asset: &Asset, coding: Coding, encoded: Vec<u8>) -> 
     variant(scope, asset.status, &asset.fields, coding, asset.tag(coding), content)
 }
 
-fn content(scope: &Scope, opened: Opened) -> std::io::Result<Content> {
+fn content(look: &Look, scope: &Scope, opened: Opened) -> std::io::Result<Content> {
     let size = opened.meta.size;
     if size > scope.max_cached_file {
         return Ok(Content::File(Arc::new(OpenFile::new(opened.file, size))));
     }
-    // A file may grow while it is read: what was there when it was opened is what its validators speak of.
-    let bytes = file::read_at_most(&opened.file, size as usize)?;
-    Ok(Content::Memory(Bytes::from(bytes)))
+    Ok(Content::Memory(Bytes::from(look.read(opened)?)))
 }

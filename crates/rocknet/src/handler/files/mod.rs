@@ -4,5 +4,6 @@ pub mod answer;
 pub mod encode;
 pub mod listing;
 pub mod load;
+pub mod look;
 pub mod named;
 pub mod resolve;

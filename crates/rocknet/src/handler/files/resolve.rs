@@ -1,12 +1,14 @@
-//! From a path to what is there on disk. May wait for the disk: never called on a worker's loop.
+//! From a path to what is there on disk. What may be waited for, the [`Look`] says.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rocknet_config::model::Fallback;
 use rocknet_io::beneath::{Kind, OpenError, Opened, Root};
 use rocknet_proto::semantics::safe_path::SafePath;
 use rocknet_proto::status::Status;
 
+use super::look::Look;
 use crate::handler::php::Script;
 use crate::handler::php::script;
 use crate::scope::FileTree;
@@ -30,9 +32,10 @@ pub enum Target {
 }
 
 /// Looks `path` up: decoded, normalised, beginning with a slash; a slash at its end asks for a directory.
-pub fn resolve(tree: &FileTree, path: &str) -> Target {
-    let root = match tree.root() {
+pub fn resolve(look: &Look, tree: &FileTree, path: &str) -> Target {
+    let root = match look.root(tree) {
         Ok(root) => root,
+        Err(_) if look.lacks() => return Target::Failed(Status::SERVICE_UNAVAILABLE),
         Err(error) => return failed_root(tree, &error),
     };
     // Names with a dot before them are the operator's: version control, editors' and the shell's files.
@@ -40,11 +43,11 @@ pub fn resolve(tree: &FileTree, path: &str) -> Target {
     if safe.as_ref().is_ok_and(SafePath::has_dot_segment) {
         return Target::Failed(Status::NOT_FOUND);
     }
-    let found = match first_match(&root, tree, safe.is_ok().then_some(path)) {
-        Err(Status::NOT_FOUND) => match (script_before(&root, tree, path), &tree.fallback) {
+    let found = match first_match(look, &root, tree, safe.is_ok().then_some(path)) {
+        Err(Status::NOT_FOUND) => match (script_before(look, &root, tree, path), &tree.fallback) {
             (Some(script), _) => Ok(Target::Script(script)),
-            (None, Fallback::Path(fallback)) => look_up(&root, tree, fallback),
-            (None, Fallback::Usual) if tree.php.is_some() => look_up(&root, tree, FRONT_CONTROLLER),
+            (None, Fallback::Path(fallback)) => look_up(look, &root, tree, fallback),
+            (None, Fallback::Usual) if tree.php.is_some() => look_up(look, &root, tree, FRONT_CONTROLLER),
             (None, Fallback::Usual | Fallback::Nothing) => Err(Status::NOT_FOUND),
         },
         found => found,
@@ -53,17 +56,17 @@ pub fn resolve(tree: &FileTree, path: &str) -> Target {
 }
 
 /// A file at exactly `path`, for pages of errors.
-pub fn resolve_file(tree: &FileTree, path: &str) -> Option<(Opened, Vec<u8>)> {
-    match look_up(&*tree.root().ok()?, tree, path) {
+pub fn resolve_file(look: &Look, tree: &FileTree, path: &str) -> Option<(Opened, Vec<u8>)> {
+    match look_up(look, &look.root(tree).ok()?, tree, path) {
         Ok(Target::File { opened, relative }) => Some((opened, relative)),
         _ => None,
     }
 }
 
 /// `path` is none where no file can have it: then only what does not depend on it is tried.
-fn first_match(root: &Root, tree: &FileTree, path: Option<&str>) -> Result<Target, Status> {
+fn first_match(look: &Look, root: &Arc<Root>, tree: &FileTree, path: Option<&str>) -> Result<Target, Status> {
     if let (true, Some(path)) = (tree.try_paths.is_empty(), path) {
-        return look_up(root, tree, path);
+        return look_up(look, root, tree, path);
     }
     for template in &tree.try_paths {
         let candidate = match path {
@@ -71,7 +74,7 @@ fn first_match(root: &Root, tree: &FileTree, path: Option<&str>) -> Result<Targe
             None if template.contains(PATH) => continue,
             None => template.clone(),
         };
-        match look_up(root, tree, &candidate) {
+        match look_up(look, root, tree, &candidate) {
             Err(Status::NOT_FOUND) => {}
             found => return found,
         }
@@ -90,14 +93,14 @@ fn fill(template: &str, path: &str) -> String {
     }
 }
 
-fn look_up(root: &Root, tree: &FileTree, path: &str) -> Result<Target, Status> {
+fn look_up(look: &Look, root: &Arc<Root>, tree: &FileTree, path: &str) -> Result<Target, Status> {
     let wants_directory = path.ends_with('/');
     let relative = path.trim_matches('/').as_bytes();
     if wants_directory {
         for index in &tree.index {
             let relative = join(relative, index.as_bytes());
-            match open(root, tree, &relative) {
-                Ok(opened) if opened.meta.kind == Kind::File => return file(tree, opened, relative),
+            match open(look, root, tree, &relative) {
+                Ok(opened) if opened.meta.kind == Kind::File => return file(look, tree, opened, relative),
                 Ok(_) | Err(Status::NOT_FOUND) => {}
                 Err(status) => return Err(status),
             }
@@ -108,9 +111,9 @@ fn look_up(root: &Root, tree: &FileTree, path: &str) -> Result<Target, Status> {
     } else {
         relative.to_vec()
     };
-    let opened = open(root, tree, &relative)?;
+    let opened = open(look, root, tree, &relative)?;
     match (opened.meta.kind, wants_directory) {
-        (Kind::File, false) => file(tree, opened, relative),
+        (Kind::File, false) => file(look, tree, opened, relative),
         (Kind::Directory, false) => Ok(Target::WithoutSlash),
         (Kind::Directory, true) if tree.browse => Ok(Target::Directory { relative }),
         _ => Err(Status::NOT_FOUND),
@@ -118,7 +121,7 @@ fn look_up(root: &Root, tree: &FileTree, path: &str) -> Result<Target, Status> {
 }
 
 /// What is to be done with a file: where scripts are run, they are never sent.
-fn file(tree: &FileTree, opened: Opened, relative: Vec<u8>) -> Result<Target, Status> {
+fn file(look: &Look, tree: &FileTree, opened: Opened, relative: Vec<u8>) -> Result<Target, Status> {
     if tree.holds_program(&relative) {
         return Err(Status::FORBIDDEN);
     }
@@ -132,15 +135,15 @@ fn file(tree: &FileTree, opened: Opened, relative: Vec<u8>) -> Result<Target, St
             let name = [b"/", &relative[..]].concat();
             // Paths and names in the configuration are text.
             let name = String::from_utf8(name).map_err(|_| Status::NOT_FOUND)?;
-            Ok(Target::Script(Script::new(&whole(tree)?, &name, "")))
+            Ok(Target::Script(Script::new(&whole(look, tree)?, &name, "")))
         }
     }
 }
 
 /// The folder without links in its path.
-pub fn whole(tree: &FileTree) -> Result<PathBuf, Status> {
-    tree.folder().canonicalize().map_err(|error| {
-        if FAILED_ROOT.is_due() {
+pub fn whole(look: &Look, tree: &FileTree) -> Result<PathBuf, Status> {
+    look.whole(tree).map_err(|error| {
+        if !look.lacks() && FAILED_ROOT.is_due() {
             tracing::error!(folder = %tree.folder().display(), "cannot tell where the folder lies: {error}");
         }
         Status::SERVICE_UNAVAILABLE
@@ -149,14 +152,14 @@ pub fn whole(tree: &FileTree) -> Result<PathBuf, Status> {
 
 /// The script that `path` goes on behind: `/a.php` of `/a.php/b/c`, if there is such a file. What follows it may be
 /// what no file can have as its name.
-fn script_before(root: &Root, tree: &FileTree, path: &str) -> Option<Script> {
+fn script_before(look: &Look, root: &Arc<Root>, tree: &FileTree, path: &str) -> Option<Script> {
     tree.php.as_ref()?;
     script::ends(path).take(MAX_ENDS).find_map(|end| {
         let (name, path_info) = path.split_at(end);
         if SafePath::from_decoded(name).ok()?.has_dot_segment() {
             return None;
         }
-        match look_up(root, tree, name).ok()? {
+        match look_up(look, root, tree, name).ok()? {
             Target::Script(found) => Some(Script::new(Path::new(&found.root), &found.name, path_info)),
             _ => None,
         }
@@ -176,8 +179,8 @@ fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
     }
 }
 
-pub fn open(root: &Root, tree: &FileTree, relative: &[u8]) -> Result<Opened, Status> {
-    root.open_file(relative, tree.symlinks)
+pub fn open(look: &Look, root: &Arc<Root>, tree: &FileTree, relative: &[u8]) -> Result<Opened, Status> {
+    look.open(root, relative, tree.symlinks)
         .map_err(|error| status_of(&error, tree, relative))
 }
 
@@ -192,6 +195,7 @@ pub fn status_of(error: &OpenError, tree: &FileTree, relative: &[u8]) -> Status 
             }
             Status::SERVICE_UNAVAILABLE
         }
+        // Told to nobody: the look lacks something, and what it gives does not count.
         OpenError::WouldBlock => Status::INTERNAL_SERVER_ERROR,
         OpenError::Io(cause) => {
             if FAILED_FILE.is_due() {

@@ -10,6 +10,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use rocknet_config::model::Priority;
+use rocknet_io::ahead::{Ahead, read_ahead};
 use rocknet_io::file;
 use rocknet_io::queue::{SendQueue, SharedBytes};
 
@@ -51,8 +52,14 @@ enum Source {
 
 struct FileSource {
     part: FilePart,
-    /// Reads the next piece where that has to wait for a disk.
-    reading: Option<Job<io::Result<Bytes>>>,
+    /// Where reading the next piece has to wait for a disk.
+    reading: Option<Reading>,
+}
+
+enum Reading {
+    /// The worker's loop brings it into the kernel's memory.
+    Ahead(Ahead),
+    Job(Job<io::Result<Bytes>>),
 }
 
 /// A stream is asked through a future that borrows it, so both move together between polls.
@@ -230,21 +237,40 @@ impl FileSource {
             return Poll::Ready(None);
         }
         let piece = match &mut self.reading {
-            Some(reading) => {
-                let read = ready!(Pin::new(reading).poll(context));
+            Some(Reading::Ahead(ahead)) => {
+                ready!(ahead.as_mut().poll(context));
+                self.reading = None;
+                self.resident(most)
+            }
+            Some(Reading::Job(job)) => {
+                let read = ready!(Pin::new(job).poll(context));
                 self.reading = None;
                 // Without a pool to wait in, the loop has to wait for the disk itself.
-                read.unwrap_or_else(|_| read_piece(&self.part, most)).map(Piece::Owned)
+                let read = read.unwrap_or_else(|_| read_piece(&self.part, most));
+                read.map(|piece| Some(Piece::Owned(piece)))
             }
             None => match self.resident(most) {
-                Ok(Some(piece)) => Ok(piece),
                 Ok(None) => {
-                    let part = self.part.clone();
-                    self.reading = Some(pool.spawn(Priority::Normal, move || read_piece(&part, most)));
-                    return self.poll(context, pool, most);
+                    let length = self.part.length.min(PIECE);
+                    if let Some(ahead) = read_ahead(&self.part.file.file, self.part.offset, length) {
+                        self.reading = Some(Reading::Ahead(ahead));
+                        return self.poll(context, pool, most);
+                    }
+                    Ok(None)
                 }
-                Err(error) => Err(error),
+                found => found,
             },
+        };
+        let piece = match piece {
+            Ok(Some(piece)) => Ok(piece),
+            // The loop cannot bring it, or the kernel could not keep it.
+            Ok(None) => {
+                let part = self.part.clone();
+                let job = pool.spawn(Priority::Normal, move || read_piece(&part, most));
+                self.reading = Some(Reading::Job(job));
+                return self.poll(context, pool, most);
+            }
+            Err(error) => Err(error),
         };
         if let Ok(piece) = &piece {
             self.part.offset += piece.length();

@@ -1,0 +1,48 @@
+//! Names ahead: the way to a file is brought into the kernel's memory, so that opening it waits for no disk.
+
+use std::ffi::CString;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use io_uring::types::OpenHow;
+use rustix::fs::{OFlags, ResolveFlags};
+
+use super::errands::{Errand, Names, Subject};
+use super::{Driver, current};
+use crate::beneath::Root;
+
+/// Ends when the kernel knows all names of the way, or could not find them out: who opens the file is told.
+pub struct NamesAhead(Errand);
+
+/// Looks a name up on this thread's ring, as far as the kernel keeps it below `root` by `resolve`. `None`: there is no ring,
+/// or it has enough to do.
+pub(crate) fn names_ahead(root: &Arc<Root>, relative: &[u8], resolve: ResolveFlags) -> Option<NamesAhead> {
+    names_ahead_on(&current()?, root, relative, resolve)
+}
+
+pub(super) fn names_ahead_on(
+    driver: &Rc<Driver>,
+    root: &Arc<Root>,
+    relative: &[u8],
+    resolve: ResolveFlags,
+) -> Option<NamesAhead> {
+    // Opened for its place alone: that needs no right to its content, and wakes no device.
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let names = Names {
+        root: Arc::clone(root),
+        path: CString::new(relative).ok()?,
+        how: OpenHow::new().flags(flags.bits().into()).resolve(resolve.bits()),
+    };
+    Errand::begin(driver, Subject::Names(Box::new(names))).map(NamesAhead)
+}
+
+impl Future for NamesAhead {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        self.0.poll(context).map(drop)
+    }
+}

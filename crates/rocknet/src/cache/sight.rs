@@ -1,0 +1,68 @@
+//! What a worker sees by itself of the disk: what the kernel has in memory, and what the worker's loop can bring there.
+
+use std::sync::Arc;
+
+use rocknet_config::model::Priority;
+use rocknet_io::ahead::Ahead;
+
+use super::entry::{Entry, Found};
+use crate::clock::uptime_ms;
+use crate::handler::files::load::load;
+use crate::handler::files::look::{Look, Missing};
+use crate::scope::Scope;
+
+/// How often something may be brought for a look before it is left to a thread: for each path to be tried, and then for the
+/// content.
+const MOST_ROUNDS: usize = 16;
+
+/// What a path leads to, if that can be told without a thread. Others who ask for the same at the same time do the same: the
+/// kernel reads it once.
+pub(super) async fn see(scope: &Scope, path: &str) -> Option<Arc<Entry>> {
+    let mut missing = match from_memory(scope, path) {
+        Ok(entry) => return Some(entry),
+        Err(missing) => missing,
+    };
+    for _ in 0..MOST_ROUNDS {
+        // In the pool, others go before what has low priority.
+        if scope.priority == Priority::Low {
+            return None;
+        }
+        // All of it at the same time: what is brought is under way from here on.
+        let under_way: Option<Vec<Ahead>> = missing.iter().map(Missing::bring).collect();
+        for ahead in under_way? {
+            ahead.await;
+        }
+        match from_memory(scope, path) {
+            Ok(entry) => return Some(entry),
+            Err(now) if now.iter().any(|now| missing.iter().any(|before| now.is_still(before))) => return None,
+            Err(now) => missing = now,
+        }
+    }
+    None
+}
+
+fn from_memory(scope: &Scope, path: &str) -> Result<Arc<Entry>, Vec<Missing>> {
+    let entry = Look::from_memory(|look| load(look, scope, path, None))?;
+    // There is nothing that it could be the same as.
+    let entry = entry.ok_or_else(|| vec![Missing::Else])?;
+    Ok(Arc::new(entry))
+}
+
+/// Whether `entry` still is what the path leads to, as far as the kernel can tell from memory. It then counts as looked at.
+pub fn still_holds(entry: &Entry, scope: &Scope, path: &str) -> bool {
+    let now = uptime_ms();
+    let holds = match Look::from_memory(|look| load(look, scope, path, Some(entry))) {
+        Ok(None) => true,
+        Ok(Some(found)) => found.is_same(entry),
+        Err(_) => false,
+    };
+    if holds {
+        entry.looked_at(now);
+    }
+    holds
+}
+
+/// Whether it says nothing of the next request: a shortage may be over by then.
+pub(super) fn is_passing(entry: &Entry) -> bool {
+    matches!(&entry.found, Found::Failed(status) if status.code() >= 500)
+}

@@ -1,0 +1,184 @@
+//! Who looks at the disk for the cache: a worker by itself for what the kernel has in memory, and for what its ring brings
+//! there; a thread of the pool for the rest.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rocknet::blocking::Pool;
+use rocknet::cache::Cache;
+use rocknet::cache::entry::{Content, Entry, Found};
+use rocknet::scope::Scope;
+use rocknet_config::model::Settings;
+use rocknet_io::file;
+use rocknet_io::runtime::{Runtime, ring_trouble};
+use rustix::fs::{Advice, fadvise};
+
+use super::support::Folder;
+
+struct Asked {
+    cache: Cache,
+    scope: Arc<Scope>,
+    pool: Pool,
+    runtime: Runtime,
+}
+
+impl Asked {
+    fn new(root: &Path, runtime: Runtime) -> Asked {
+        let settings = Settings {
+            root: Some(root.to_owned()),
+            compress: true,
+            ..Settings::default()
+        };
+        let pool = Pool::new(1);
+        let asked = Asked {
+            cache: Cache::start(1 << 30, pool.clone()).expect("a cache"),
+            scope: Arc::new(Scope::new(&settings, 1 << 20).expect("a scope")),
+            pool,
+            runtime,
+        };
+        // The folder itself is opened with the first look, by a thread.
+        asked.look_up("/");
+        asked
+    }
+
+    fn look_up(&self, path: &str) -> Arc<Entry> {
+        let found = self.cache.look_up(&self.scope, path);
+        self.runtime.block_on(found).expect("an entry")
+    }
+
+    /// Those that threads were asked for, done or not.
+    fn jobs(&self) -> u64 {
+        let counts = self.pool.stats().by_priority;
+        let all = counts
+            .iter()
+            .map(|counts| counts.queued as u64 + counts.running as u64 + counts.done);
+        all.sum()
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        self.pool.stop(Duration::from_secs(1));
+    }
+}
+
+fn content(entry: &Entry) -> &[u8] {
+    match &entry.found {
+        Found::Asset(asset) => match &asset.plain.content {
+            Content::Memory(bytes) => bytes,
+            Content::File(_) => panic!("it is no small file"),
+        },
+        _ => panic!("nothing to be sent was found"),
+    }
+}
+
+/// Takes what was written out of the kernel's memory. False where the file system keeps it, or cannot tell.
+fn forget(path: &Path) -> bool {
+    let file = File::open(path).expect("a file");
+    file.sync_all().expect("a disk");
+    fadvise(&file, 0, None, Advice::DontNeed).expect("advice");
+    let length = file.metadata().expect("it is there").len();
+    let is_forgotten = file::read_at_most_resident(&file, length as usize)
+        .expect("a read")
+        .is_none();
+    // The look has told the kernel to read, perhaps.
+    fadvise(&file, 0, None, Advice::DontNeed).expect("advice");
+    is_forgotten
+}
+
+/// Whether no thread is asked in one of a few tries: when names change near by, the kernel may say that it cannot tell what it
+/// has in memory.
+fn needs_no_thread(mut attempt: impl FnMut() -> u64) -> bool {
+    (0..10).any(|_| attempt() == 0)
+}
+
+const PAGE: &str = "<!doctype html><title>A page</title>";
+
+fn folder() -> Folder {
+    Folder::with(&[
+        ("index.html", PAGE),
+        ("sub/a.txt", "text"),
+        ("style.css", "p{}"),
+        ("style.css.br", "no real brotli"),
+    ])
+}
+
+#[test]
+fn what_is_in_memory_needs_no_thread() {
+    let folder = folder();
+    // Named once, so that the kernel knows them, or that there are none.
+    for name in [
+        "sub/a.txt",
+        "sub/a.txt.br",
+        "sub/a.txt.zst",
+        "sub/a.txt.gz",
+        "style.css.zst",
+        "style.css.gz",
+        "none",
+    ] {
+        let _ = std::fs::metadata(folder.path(name));
+    }
+    let attempt = || {
+        let asked = Asked::new(&folder.path(""), Runtime::new(64).expect("a runtime"));
+        let before = asked.jobs();
+        assert_eq!(content(&asked.look_up("/sub/a.txt")), b"text");
+        assert!(matches!(asked.look_up("/sub").found, Found::WithoutSlash));
+        let styled = asked.look_up("/style.css");
+        assert_eq!(content(&styled), b"p{}");
+        assert!(matches!(&styled.found, Found::Asset(asset) if asset.neighbours));
+        let missing = asked.look_up("/none");
+        assert!(matches!(&missing.found, Found::Asset(asset) if asset.status.code() == 404));
+        asked.jobs() - before
+    };
+    assert!(needs_no_thread(attempt));
+}
+
+#[test]
+fn what_is_on_the_disk_is_read_by_a_thread_where_there_is_no_ring() {
+    let folder = folder();
+    let asked = Asked::new(&folder.path(""), Runtime::new(64).expect("a runtime"));
+    if !forget(&folder.path("sub/a.txt")) {
+        println!("not tested: this file system keeps all in memory");
+        return;
+    }
+    let before = asked.jobs();
+    assert_eq!(content(&asked.look_up("/sub/a.txt")), b"text");
+    assert_eq!(asked.jobs(), before + 1);
+}
+
+#[test]
+fn what_is_on_the_disk_is_brought_by_the_ring() {
+    if let Some(trouble) = ring_trouble() {
+        println!("not tested, no io_uring: {trouble}");
+        return;
+    }
+    let folder = folder();
+    let long = vec![b'x'; 500_000];
+    std::fs::write(folder.path("long.txt"), &long).expect("a file");
+    let is_forgotten = || {
+        let names = ["sub/a.txt", "long.txt", "style.css", "style.css.br"];
+        names.iter().all(|name| forget(&folder.path(name)))
+    };
+    if !is_forgotten() {
+        println!("not tested: this file system keeps all in memory");
+        return;
+    }
+    let mut number = 0;
+    let attempt = || {
+        let asked = Asked::new(&folder.path(""), Runtime::on_ring(64).expect("a ring"));
+        let before = asked.jobs();
+        is_forgotten();
+        assert_eq!(content(&asked.look_up("/sub/a.txt")), b"text");
+        assert_eq!(content(&asked.look_up("/long.txt")), long);
+        let styled = asked.look_up("/style.css");
+        assert!(matches!(&styled.found, Found::Asset(asset) if asset.neighbours));
+        // Names that nobody has ever asked for are no more in memory than contents are.
+        number += 1;
+        let missing = asked.look_up(&format!("/never/named/before{number}.html"));
+        assert!(matches!(&missing.found, Found::Asset(asset) if asset.status.code() == 404));
+        asked.jobs() - before
+    };
+    assert!(needs_no_thread(attempt));
+}
