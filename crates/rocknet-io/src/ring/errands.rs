@@ -92,6 +92,11 @@ impl Errands {
         errand.waker.take()
     }
 
+    /// Whether the kernel has some of them.
+    pub fn are_under_way(&self) -> bool {
+        self.under_way.iter().any(|(_, errand)| errand.result.is_none())
+    }
+
     /// None of them will end: all who wait are told so.
     pub fn give_up(&mut self) -> Vec<Waker> {
         let tell = |(_, errand): (usize, &mut UnderWay)| {
@@ -161,8 +166,11 @@ impl Errand {
                 gone: false,
             });
             let operation = state.errands.under_way[number].subject.operation();
+            if !state.push(operation, tag(Kind::Errand, number)) {
+                state.errands.under_way.remove(number);
+                return None;
+            }
             state.operations += 1;
-            state.push(operation, tag(Kind::Errand, number));
             Some(number)
         })?;
         Some(Errand {

@@ -3,9 +3,10 @@
 use std::ffi::c_char;
 use std::io;
 use std::os::fd::{BorrowedFd, RawFd};
+use std::time::Duration;
 
 use io_uring::squeue::{Entry, Flags};
-use io_uring::types::{BufRingEntry, CancelBuilder, Fd, OpenHow, Timespec};
+use io_uring::types::{BufRingEntry, CancelBuilder, Fd, OpenHow, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode};
 use rustix::io::Errno;
 
@@ -20,8 +21,8 @@ const SUBMISSIONS: u32 = 256;
 /// Room for completions. They are taken after every call, and one call brings far fewer; what finds no room the kernel
 /// keeps.
 const COMPLETIONS: u32 = 4096;
-/// Time for the kernel to end what it was doing when a ring is closed. It needs microseconds.
-const END_WITHIN: Timespec = Timespec::new().sec(2);
+/// Time for the kernel to end what it was doing when a ring is closed. It needs microseconds, if no disk hangs.
+pub(super) const END_WITHIN: Duration = Duration::from_secs(2);
 /// All of it at once or what there is room for, without waiting: the rest is told by a completion.
 const SEND_FLAGS: i32 = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT | libc::MSG_WAITALL;
 
@@ -115,7 +116,7 @@ impl Kernel {
     ///
     /// # Safety
     ///
-    /// `queue` is page-aligned, zeroed, of `count` entries, and lives until `end_all` was true.
+    /// `queue` is page-aligned, zeroed, of `count` entries, and lives until `cancel_all` was true.
     pub unsafe fn provide(&mut self, queue: *const BufRingEntry, count: u16) -> io::Result<()> {
         match self {
             // SAFETY: as promised above.
@@ -181,7 +182,7 @@ impl Kernel {
     /// # Safety
     ///
     /// Its descriptor stays open until it was handed over. What it names of memory lives, and nobody else writes to it,
-    /// until its last completion; of a send, until it was handed over.
+    /// until its last completion; of a send and of a name, until it was handed over.
     #[inline]
     pub unsafe fn push(&mut self, operation: Operation, number: u64) {
         match self {
@@ -244,12 +245,31 @@ impl Kernel {
         }
     }
 
-    /// Ends all that was handed over; its completions can be taken. True if nothing is left that would write to memory.
-    pub fn end_all(&mut self) -> bool {
+    /// Waits for a completion, and not for long; errors are told as by `enter`, and there need not be one.
+    pub fn enter_within(&mut self, most: Duration) -> io::Result<()> {
+        match self {
+            Kernel::Ring(ring) => {
+                let most = Timespec::from(most);
+                let waited = ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&most));
+                match waited {
+                    Err(error) if Errno::from_io_error(&error) == Some(Errno::TIME) => Ok(()),
+                    waited => waited.map(drop),
+                }
+            }
+            Kernel::Closed => Err(io::ErrorKind::NotConnected.into()),
+            #[cfg(test)]
+            Kernel::Simulated(simulated) => simulated.enter(true),
+        }
+    }
+
+    /// Ends all that was handed over but what a thread of the kernel has in hand, or a disk: that is told when it ends. True
+    /// if nothing else is left that would write to memory.
+    pub fn cancel_all(&mut self) -> bool {
         match self {
             Kernel::Ring(ring) => {
                 let submitter = ring.submitter();
-                let nothing_left = match submitter.register_sync_cancel(Some(END_WITHIN), CancelBuilder::any()) {
+                let within = Timespec::from(END_WITHIN);
+                let nothing_left = match submitter.register_sync_cancel(Some(within), CancelBuilder::any()) {
                     Ok(()) => true,
                     Err(error) => error.kind() == io::ErrorKind::NotFound,
                 };
@@ -257,7 +277,7 @@ impl Kernel {
             }
             Kernel::Closed => true,
             #[cfg(test)]
-            Kernel::Simulated(simulated) => simulated.end_all(),
+            Kernel::Simulated(simulated) => simulated.cancel_all(),
         }
     }
 }

@@ -4,6 +4,7 @@ use std::io;
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, OwnedFd, RawFd};
 use std::task::Waker;
+use std::time::Instant;
 
 use rustix::io::Errno;
 use slab::Slab;
@@ -12,7 +13,7 @@ use tokio::io::unix::AsyncFd;
 use super::buffers::Buffers;
 use super::epoll;
 use super::errands::Errands;
-use super::kernel::{Kernel, Operation};
+use super::kernel::{END_WITHIN, Kernel, Operation};
 use super::number::{Kind, tag};
 use super::outbox::Outbox;
 use super::place::{Place, Receiving};
@@ -24,9 +25,8 @@ pub(super) struct State {
     pub buffers: ManuallyDrop<Buffers>,
     pub places: Slab<Place>,
     pub outbox: Outbox,
+    pub errands: Errands,
     /// Given up like the buffers.
-    pub errands: ManuallyDrop<Errands>,
-    /// Likewise.
     pub sink: ManuallyDrop<Sink>,
     /// Places to which something came in this turn.
     pub held: Vec<usize>,
@@ -66,7 +66,7 @@ impl State {
             buffers,
             places: Slab::new(),
             outbox: Outbox::new(),
-            errands: ManuallyDrop::default(),
+            errands: Errands::default(),
             sink: ManuallyDrop::new(Sink::new()?),
             held: Vec::new(),
             starved: Vec::new(),
@@ -84,18 +84,20 @@ impl State {
         })
     }
 
+    /// False: the ring has failed, and it will never complete.
     #[allow(unsafe_code)]
-    pub fn push(&mut self, operation: Operation, number: u64) {
+    pub fn push(&mut self, operation: Operation, number: u64) -> bool {
         while self.kernel.is_full() {
             if let Err(error) = self.enter(false) {
                 self.broken = Some(error);
-                return;
+                return false;
             }
         }
-        // SAFETY: no operation that comes here names memory but that of the provided buffers, of the sink and of errands,
-        // which live until the kernel has ended all of them. Descriptors are those of sockets and files that are kept open
-        // until the operation was handed over.
+        // SAFETY: no operation that comes here names memory but that of the provided buffers and of the sink, which live until
+        // the kernel has ended all of them, and of errands. These, like sockets and files, are kept until the operation was
+        // handed over, or can be no more.
         unsafe { self.kernel.push(operation, number) };
+        true
     }
 
     /// One system call, unless there is nothing to hand over and nothing to hear.
@@ -222,8 +224,7 @@ impl State {
     /// The ring goes no further: everybody has to look for himself. What was to be sent may have left or not; what has
     /// been received is there. The kernel lets go of all sockets, or they would live on when they are closed.
     pub fn fail(&mut self) -> usize {
-        self.ended = self.kernel.end_all();
-        let returned = self.reap();
+        let returned = self.end_all();
         self.kernel = Kernel::Closed;
         (self.operations, self.watching) = (0, false);
         self.closing.clear();
@@ -243,21 +244,43 @@ impl State {
     }
 }
 
+impl State {
+    /// All that was handed over ends, and what it came to is heard: what a thread of the kernel or a disk has in hand cannot
+    /// be called back. It would write to memory, or leave a descriptor that nobody knows of. Tells how many connections have
+    /// something to take back.
+    fn end_all(&mut self) -> usize {
+        // Else what still lies in the queue would be handed over behind the end, and live on.
+        let _ = self.kernel.enter(false);
+        self.ended = self.kernel.cancel_all();
+        let mut returned = self.reap();
+        let begun = Instant::now();
+        while self.errands.are_under_way() {
+            let left = END_WITHIN.saturating_sub(begun.elapsed());
+            let heard = self
+                .kernel
+                .enter_within(left)
+                .map_err(|error| Errno::from_io_error(&error));
+            returned += self.reap();
+            if left.is_zero() || !matches!(heard, Ok(()) | Err(Some(Errno::INTR | Errno::BUSY | Errno::AGAIN))) {
+                self.ended &= !self.errands.are_under_way();
+                break;
+            }
+        }
+        returned
+    }
+}
+
 impl Drop for State {
     #[allow(unsafe_code)]
     fn drop(&mut self) {
-        // All that was handed over ends before the memory it may write to is freed.
         if !matches!(self.kernel, Kernel::Closed) {
             let _ = self.enter(false);
-            self.ended = self.kernel.end_all();
+            self.end_all();
         }
         if self.ended {
-            // What was opened meanwhile is told by completions, and is to be closed.
-            self.reap();
             // SAFETY: this is the only place that drops them, and nothing uses them afterwards.
             unsafe {
                 ManuallyDrop::drop(&mut self.buffers);
-                ManuallyDrop::drop(&mut self.errands);
                 ManuallyDrop::drop(&mut self.sink);
             }
         }

@@ -328,6 +328,11 @@ impl Program {
             "sockets are left"
         );
         total.broken += usize::from(broken);
+        // The ring ends while something is still in hand.
+        for _ in 0..self.die.throw(4) {
+            drop(self.errand(30_000));
+        }
+        self.driver.turn(false);
         total.in_bulk += self.with_simulated(|simulated| simulated.calls_past).unwrap_or(0);
         total.piped += self.with_simulated(|simulated| simulated.bytes_piped).unwrap_or(0);
     }

@@ -3,6 +3,7 @@
 mod children;
 mod ending;
 mod failure;
+mod names;
 mod reads;
 mod receiving;
 mod sending;
