@@ -29,7 +29,7 @@ use crate::worker::Shared;
 /// All worker threads together, when their number is left to us.
 const MAX_AUTO_WORKERS: usize = 128;
 /// Descriptors kept for logs, for files that are being looked up, and for what else nobody counts.
-const RESERVED_DESCRIPTORS: u64 = 256;
+const RESERVED_DESCRIPTORS: u64 = 384;
 /// Descriptors of a worker: its listener and a copy to start another worker with, its events, its clock, its ring; with a
 /// margin.
 const WORKER_DESCRIPTORS: u64 = 10;
@@ -421,8 +421,8 @@ mod tests {
     #[test]
     fn connections_leave_room_for_what_else_holds_descriptors() {
         for (limit, workers, folders, files, expected) in [
-            (1 << 20, 2, 3, 8192, (1 << 20) - 256 - 20 - 3 - 8192),
-            (4096, 4, 10, 512, 4096 - 256 - 40 - 10 - 512),
+            (1 << 20, 2, 3, 8192, (1 << 20) - 384 - 20 - 3 - 8192),
+            (4096, 4, 10, 512, 4096 - 384 - 40 - 10 - 512),
             (4096, 128, 10_000, 512, 2048),
             (64, 1, 1, 16, 32),
         ] {

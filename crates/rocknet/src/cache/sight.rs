@@ -1,6 +1,7 @@
 //! What a worker sees by itself of the disk: what the kernel has in memory, and what the worker's loop can bring there.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use rocknet_config::model::Priority;
 use rocknet_io::ahead::Ahead;
@@ -14,6 +15,27 @@ use crate::scope::Scope;
 /// How often something may be brought for a look before it is left to a thread: for each path to be tried, and then for the
 /// content.
 const MOST_ROUNDS: usize = 16;
+/// Looks of all workers that wait at once for what is brought, each of which may hold a few files open meanwhile: a disk that
+/// hangs must not take the descriptors of connections. Beyond, looks wait for a thread.
+const MOST_LOOKS: usize = 128;
+
+static LOOKS: AtomicUsize = AtomicUsize::new(0);
+
+/// One of these looks.
+struct Turn;
+
+impl Turn {
+    fn take() -> Option<Turn> {
+        let turn = LOOKS.fetch_update(Relaxed, Relaxed, |looks| (looks < MOST_LOOKS).then_some(looks + 1));
+        turn.ok().map(|_| Turn)
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        LOOKS.fetch_sub(1, Relaxed);
+    }
+}
 
 /// What a path leads to, if that can be told without a thread. Others who ask for the same at the same time do the same: the
 /// kernel reads it once.
@@ -22,6 +44,7 @@ pub(super) async fn see(scope: &Scope, path: &str) -> Option<Arc<Entry>> {
         Ok(entry) => return Some(entry),
         Err(missing) => missing,
     };
+    let _turn = Turn::take()?;
     for _ in 0..MOST_ROUNDS {
         // In the pool, others go before what has low priority.
         if scope.priority == Priority::Low {
@@ -65,4 +88,17 @@ pub fn still_holds(entry: &Entry, scope: &Scope, path: &str) -> bool {
 /// Whether it says nothing of the next request: a shortage may be over by then.
 pub(super) fn is_passing(entry: &Entry) -> bool {
     matches!(&entry.found, Found::Failed(status) if status.code() >= 500)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_that_wait_are_bounded_and_leave_their_room_to_others() {
+        let turns: Vec<Turn> = std::iter::from_fn(Turn::take).collect();
+        assert!((1..=MOST_LOOKS).contains(&turns.len()), "{}", turns.len());
+        drop(turns);
+        assert!(Turn::take().is_some());
+    }
 }
