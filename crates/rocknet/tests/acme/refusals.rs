@@ -77,7 +77,8 @@ fn a_rate_limit_is_heeded_to_the_second() {
     );
     assert_eq!(scripted.orders(), 1);
     site.clock.advance(Duration::from_secs(700));
-    until(|| scripted.orders() >= 3);
+    // By both, unless one hears of the new limit that the other has met.
+    until(|| scripted.orders() >= 2);
 }
 
 #[test]

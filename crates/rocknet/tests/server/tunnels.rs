@@ -31,7 +31,7 @@ const UPGRADE: [&str; 2] = ["Connection: upgrade", "Upgrade: echo, other"];
 
 /// What the kernel holds of a socket pair and of two TCP sockets, and what is in the worker's hands: nobody can make the
 /// server take more than this while nobody reads.
-const IN_FLIGHT: usize = 16 << 20;
+const IN_FLIGHT: usize = 64 << 20;
 
 /// Joins each client that asks for it with a socket that the test holds.
 struct Joins(Mutex<mpsc::UnboundedSender<UnixStream>>);
