@@ -7,6 +7,7 @@ pub mod clock;
 pub mod job;
 pub mod pool;
 pub mod queue;
+pub mod turn;
 
 pub use clock::{Clock, SystemClock};
 pub use job::{Job, JobError};

@@ -141,10 +141,14 @@ impl Proxy {
             (Err(Trouble::Full), Some(waiting)) => waiting,
             (chosen, _) => return chosen,
         };
-        deadline.set(wheel.ticks(self.patience));
-        let is_other = |member: &Member| Some(member.upstream.id) != but && !member.upstream.is_sick();
+        // Where no other is asked, that one is waited for again.
+        let is_other = |member: &Member| {
+            let upstream = &member.upstream;
+            Some(upstream.id) != but && !upstream.is_sick() && upstream.admits(now_ms)
+        };
         let but = but.filter(|_| self.members.iter().any(is_other));
-        let place = Box::pin(waiting.wait(asked.priority, but, self.rules, deadline)).await;
+        let ticks = wheel.ticks(self.patience);
+        let place = Box::pin(waiting.wait(asked.priority, but, self.rules, deadline, ticks)).await;
         let place = place.ok_or(Trouble::Full)?;
         if self.members.iter().all(|member| member.upstream.is_sick()) {
             return Err(Trouble::Sick);
@@ -237,7 +241,7 @@ impl Proxy {
     }
 
     /// An answer has begun.
-    pub(super) fn succeeded(&self, upstream: &Upstream, now_ms: u64) {
+    pub(super) fn succeeded(&self, upstream: &Arc<Upstream>, now_ms: u64) {
         upstream.succeeded(now_ms);
     }
 

@@ -54,8 +54,23 @@ impl Upstream {
             return true;
         }
         let [low, others] = &self.slots.awaited;
-        let passes = others.load(Ordering::SeqCst) == 0 && (!is_low(priority) || low.load(Ordering::SeqCst) == 0);
-        passes && self.has_room(most, priority, now_ms)
+        let is_awaited = others.load(Ordering::SeqCst) > 0 || is_low(priority) && low.load(Ordering::SeqCst) > 0;
+        self.has_room(most, priority, now_ms) && !(is_awaited && self.is_owed(priority, now_ms))
+    }
+
+    /// Whether somebody who waits could have the room. His route may allow fewer requests here than that of one who has just
+    /// come: then he is in nobody's way.
+    fn is_owed(&self, priority: Priority, now_ms: u64) -> bool {
+        let now = Duration::from_millis(now_ms);
+        let could = |waiting: &Weak<Waiting>| {
+            let waiting = waiting.upgrade()?;
+            let mut priorities = self.priorities(waiting.most, now_ms);
+            if !is_low(priority) {
+                priorities = &priorities[..priorities.len().min(2)];
+            }
+            waiting.urgency(self, priorities, now)
+        };
+        lock(&self.slots.queues).iter().any(|waiting| could(waiting).is_some())
     }
 
     /// Which requests there is room for among `most`, those that wait looked away from.
@@ -131,7 +146,9 @@ impl Upstream {
 
     /// Has those who wait there hear of room.
     pub fn tell_of_room(&self, waiting: &Arc<Waiting>) {
-        lock(&self.slots.queues).push(Arc::downgrade(waiting));
+        let mut queues = lock(&self.slots.queues);
+        queues.retain(|waiting| waiting.strong_count() > 0);
+        queues.push(Arc::downgrade(waiting));
     }
 }
 

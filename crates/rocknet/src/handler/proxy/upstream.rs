@@ -165,11 +165,12 @@ impl Upstream {
 
 impl Upstream {
     pub fn is_sick(&self) -> bool {
-        self.is_sick.load(Ordering::Relaxed)
+        self.is_sick.load(Ordering::SeqCst)
     }
 
     pub fn set_sick(self: &Arc<Upstream>, is_sick: bool) {
-        self.is_sick.store(is_sick, Ordering::Relaxed);
+        // Before it is looked whether anybody waits: he looks at this when he has said so.
+        self.is_sick.store(is_sick, Ordering::SeqCst);
         if !is_sick {
             self.back_ms.store(uptime_ms().max(1), Ordering::Relaxed);
         }
@@ -194,14 +195,19 @@ impl Upstream {
         }
     }
 
-    pub fn succeeded(&self, now_ms: u64) {
-        if self.is_doubted.load(Ordering::Relaxed) {
-            let mut breaker = lock(&self.breaker);
-            if breaker.succeeded() {
-                tracing::info!(upstream = %self.name, "answers again");
-                self.back_ms.store(now_ms.max(1), Ordering::Relaxed);
-            }
-            self.is_doubted.store(false, Ordering::Relaxed);
+    pub fn succeeded(self: &Arc<Upstream>, now_ms: u64) {
+        if !self.is_doubted.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut breaker = lock(&self.breaker);
+        let is_back = breaker.succeeded();
+        self.is_doubted.store(false, Ordering::Relaxed);
+        drop(breaker);
+        if is_back {
+            tracing::info!(upstream = %self.name, "answers again");
+            self.back_ms.store(now_ms.max(1), Ordering::Relaxed);
+            // There may be room for more than the one that tried.
+            self.offer();
         }
     }
 

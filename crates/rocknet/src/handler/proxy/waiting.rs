@@ -1,8 +1,7 @@
 //! Requests that wait until a server has room: a queue with an end, high priority before low, and nobody for ever.
 
-use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Poll, Waker};
+use std::task::Waker;
 use std::time::Duration;
 
 use rocknet_config::model::Priority;
@@ -12,23 +11,26 @@ use super::breaker::Rules;
 use super::slots::Place;
 use super::upstream::Upstream;
 use crate::blocking::queue::{Queue, Ticket, Urgency};
+use crate::blocking::turn::Turn;
 use crate::clock::uptime_ms;
+
+/// Ticks after which who waits looks for room himself: a server whose rest has ended tells nobody.
+const LOOKS_AGAIN: u32 = 4;
 
 /// Those who wait for the same servers, whichever worker they belong to. The queue bounds itself, for each priority.
 pub struct Waiting {
     servers: Vec<Arc<Upstream>>,
     /// Requests that one server has at once.
     pub most: usize,
-    queue: Mutex<Queue<Arc<Turn>>>,
+    queue: Mutex<Queue<Arc<Request>>>,
 }
 
 /// One who waits.
-struct Turn {
+struct Request {
     /// The server that he does not want.
     but: Option<u32>,
     rules: Rules,
-    place: Mutex<Option<Place>>,
-    waker: Mutex<Option<Waker>>,
+    place: Turn<Place>,
 }
 
 impl Waiting {
@@ -45,21 +47,19 @@ impl Waiting {
         if priorities.is_empty() || !self.wants(server, now) {
             return None;
         }
-        lock(&self.queue).urgency_of(priorities, now, |turn| turn.but != Some(server.id))
+        lock(&self.queue).urgency_of(priorities, now, |request| request.but != Some(server.id))
     }
 
     /// Gives that one a place, if he and the room are still there, and tells whom to wake.
     pub fn call(&self, server: &Arc<Upstream>, priorities: &[Priority], now: Duration) -> Option<Option<Waker>> {
-        let suits = |turn: &Arc<Turn>| turn.but != Some(server.id);
+        let suits = |request: &Arc<Request>| request.but != Some(server.id);
         let mut queue = lock(&self.queue);
         let priority = queue.urgency_of(priorities, now, suits)?.priority;
         let place = server.take(self.most, priority, millis(now))?;
-        let (_, turn) = queue.pop_where(&[priority], now, suits)?;
-        server.begin(millis(now), turn.rules);
+        let (_, request) = queue.pop_where(&[priority], now, suits)?;
+        server.begin(millis(now), request.rules);
         // Whoever leaves finds himself in the queue, or has a place: the lock is held until both are so.
-        *lock(&turn.place) = Some(place);
-        drop(queue);
-        Some(lock(&turn.waker).take())
+        Some(request.place.give(place))
     }
 
     /// Whether requests from here go to this server now: to one that rests only where all do, and to a sick one only to hear
@@ -72,44 +72,48 @@ impl Waiting {
                 && (!server.is_sick() || !self.servers.iter().any(is_well))
     }
 
-    /// Waits for a place at one of the servers, `but` one. `None`: too many wait already, or the deadline came first.
-    pub async fn wait(&self, priority: Priority, but: Option<u32>, rules: Rules, deadline: &Deadline) -> Option<Place> {
-        let turn = Arc::new(Turn {
+    /// Waits for a place at one of the servers, `but` one, for so many ticks. `None`: too many wait already, or it took longer.
+    pub async fn wait(
+        &self,
+        priority: Priority,
+        but: Option<u32>,
+        rules: Rules,
+        deadline: &Deadline,
+        ticks: u32,
+    ) -> Option<Place> {
+        let request = Arc::new(Request {
             but,
             rules,
-            place: Mutex::default(),
-            waker: Mutex::default(),
+            place: Turn::default(),
         });
         let now = Duration::from_millis(uptime_ms());
-        let ticket = lock(&self.queue).push(priority, Arc::clone(&turn), now).ok()?;
+        let ticket = lock(&self.queue).push(priority, Arc::clone(&request), now).ok()?;
         self.servers.iter().for_each(|server| server.await_slot(priority));
         let leaving = Leaving {
             waiting: self,
-            turn,
+            request,
             priority,
             ticket,
         };
-        // Somebody may have left who did not see that anybody waits.
-        self.servers.iter().for_each(Upstream::offer);
-        let turn = &leaving.turn;
-        poll_fn(|context| {
-            *lock(&turn.waker) = Some(context.waker().clone());
-            if let Some(place) = lock(&turn.place).take() {
-                return Poll::Ready(Some(place));
+        let mut left = ticks;
+        loop {
+            // Somebody may have left who did not see that anybody waits.
+            self.servers.iter().for_each(Upstream::offer);
+            let step = left.min(LOOKS_AGAIN);
+            deadline.set(step);
+            let place = leaving.request.place.wait(deadline).await;
+            left -= step;
+            if place.is_some() || left == 0 {
+                return place;
             }
-            match deadline.poll_past(context.waker()) {
-                true => Poll::Ready(None),
-                false => Poll::Pending,
-            }
-        })
-        .await
+        }
     }
 }
 
 /// Takes one who leaves out of the queue; if he has a place that he does not know of, it is given on.
 struct Leaving<'w> {
     waiting: &'w Waiting,
-    turn: Arc<Turn>,
+    request: Arc<Request>,
     priority: Priority,
     ticket: Ticket,
 }
@@ -119,8 +123,7 @@ impl Drop for Leaving<'_> {
         lock(&self.waiting.queue).cancel(self.ticket);
         let servers = self.waiting.servers.iter();
         servers.for_each(|server| server.give_up_slot(self.priority));
-        let unseen = lock(&self.turn.place).take();
-        drop(unseen);
+        drop(self.request.place.take());
     }
 }
 
@@ -137,7 +140,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use std::pin::Pin;
     use std::rc::Rc;
-    use std::task::Context;
+    use std::task::{Context, Poll};
 
     use rocknet_config::model::{Host, Resolve, Upstream as To};
     use rocknet_io::wheel::Wheel;
@@ -175,10 +178,9 @@ mod tests {
     fn client<'w>(waiting: &'w Waiting, priority: Priority, but: Option<u32>) -> Client<'w> {
         let wheel = Wheel::new(Duration::from_millis(10), 4);
         let deadline = wheel.deadline();
-        deadline.set(5);
         let mut client = Client {
             wheel,
-            waits: Box::pin(async move { waiting.wait(priority, but, RULES, &deadline).await }),
+            waits: Box::pin(async move { waiting.wait(priority, but, RULES, &deadline, 6).await }),
         };
         assert!(client.place().is_none());
         client
@@ -295,15 +297,69 @@ mod tests {
     }
 
     #[test]
+    fn who_has_no_room_by_his_own_limit_is_in_nobodys_way() {
+        let shared = server(8);
+        let (narrow, wide) = (line(&[&shared], 1), line(&[&shared], 2));
+        let held = take(&shared, 1, Normal);
+        let mut modest = client(&narrow, High, None);
+        assert!(!shared.admits_more(1, High, uptime_ms()) && shared.admits_more(2, Normal, uptime_ms()));
+        let second = take(&shared, 2, Normal);
+        let mut greedy = client(&wide, Normal, None);
+        drop(held);
+        let third = greedy.place();
+        assert!(third.is_some() && modest.place().is_none());
+        drop(second);
+        // Who comes now would pass one who waits in his own line, and has a place before him.
+        assert!(modest.place().is_none() && shared.admits_more(2, Low, uptime_ms()));
+        drop(third);
+        assert!(modest.place().is_some());
+    }
+
+    #[test]
+    fn a_server_whose_rest_is_over_is_found_by_those_who_wait() {
+        let (one, two) = (server(9), server(10));
+        let waiting = line(&[&one, &two], 1);
+        let full = take(&two, 1, Low);
+        let short = Rules {
+            fails: 1,
+            window_ms: 50,
+        };
+        one.failed(uptime_ms(), short);
+        let mut patient = client(&waiting, Normal, None);
+        while !one.admits(uptime_ms()) {
+            std::thread::yield_now();
+        }
+        assert!(patient.place().is_none());
+        for _ in 0..=LOOKS_AGAIN {
+            patient.wheel.advance();
+        }
+        assert_eq!(patient.place().map(|place| place.upstream.id), Some(one.id));
+        // And one that answers again has room for all who wait.
+        let trial = take(&one, 2, Low);
+        one.failed(uptime_ms(), RULES);
+        let more = line(&[&one, &two], 2);
+        let held = take(&two, 2, Low);
+        let mut two_wait = [client(&more, Low, None), client(&more, Low, None)];
+        one.succeeded(uptime_ms());
+        assert!(two_wait[0].place().is_some() && two_wait[1].place().is_some());
+        drop((full, trial, held));
+    }
+
+    #[test]
     fn who_is_called_by_nobody_gives_up_and_is_forgotten() {
         let shared = server(7);
         let waiting = line(&[&shared], 1);
         let held = take(&shared, 1, Normal);
         let mut late = client(&waiting, Normal, None);
-        for _ in 0..6 {
+        let mut ticks = 0;
+        let place = loop {
+            match late.look() {
+                Poll::Ready(place) => break place,
+                Poll::Pending => ticks += 1,
+            }
             late.wheel.advance();
-        }
-        assert!(matches!(late.look(), Poll::Ready(None)));
+        };
+        assert!(place.is_none() && (6..=8).contains(&ticks), "{ticks}");
         drop(held);
         assert!(shared.admits_more(1, Low, uptime_ms()));
     }

@@ -17,7 +17,6 @@ mod inside;
 mod place;
 mod process;
 mod supervisor;
-mod waiting;
 
 use std::ffi::OsStr;
 use std::fs::File;

@@ -1,98 +1,174 @@
 //! Calls that run at once in one process: counted, and those beyond the bound wait by the priority of their route.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use rocknet_config::model::Priority;
 use rocknet_io::wheel::Deadline;
 
-use super::waiting::Waiting;
+use crate::blocking::queue::{Queue, Ticket};
+use crate::blocking::turn::Turn;
+use crate::clock::uptime_ms;
 
 /// Calls at once: each takes a thread of the process, and may wait there for a database as long as it likes.
 pub const AT_ONCE: usize = 64;
 
 /// The threads of a library's process.
 #[derive(Default)]
-pub struct Places {
-    taken: AtomicUsize,
-    waiting: Waiting,
+pub struct Places(Mutex<Line>);
+
+/// The queue bounds itself, for each priority. Nobody waits while there is room.
+#[derive(Default)]
+struct Line {
+    taken: usize,
+    queue: Queue<Arc<Turn<Place>>>,
 }
 
-/// One of them, taken until this is dropped.
+/// One of them, until this is dropped; whoever is next then has it.
 pub struct Place(Arc<Places>);
 
 impl Places {
     /// A place, waited for where all are taken. `None`: too many wait already, or the deadline came first.
     pub async fn enter(self: &Arc<Places>, priority: Priority, deadline: &Deadline) -> Option<Place> {
-        // Nobody passes those who wait.
-        if self.waiting.is_empty()
-            && let Some(place) = self.try_enter()
-        {
-            return Some(place);
-        }
-        loop {
-            let called = Box::pin(self.waiting.wait(priority, deadline, || self.has_room())).await?;
-            let place = self.try_enter();
-            // Where there was none, others are still inside, and the next of them to leave calls again.
-            called.take();
-            if place.is_some() {
-                return place;
+        let leaving = {
+            let mut line = self.line();
+            if line.taken < AT_ONCE {
+                line.taken += 1;
+                return Some(Place(Arc::clone(self)));
             }
-        }
+            let turn = Arc::new(Turn::default());
+            Leaving {
+                places: self,
+                ticket: line.queue.push(priority, Arc::clone(&turn), now()).ok()?,
+                turn,
+            }
+        };
+        Box::pin(leaving.turn.wait(deadline)).await
     }
 
-    fn has_room(&self) -> bool {
-        self.taken.load(Ordering::SeqCst) < AT_ONCE
-    }
-
-    fn try_enter(self: &Arc<Places>) -> Option<Place> {
-        let before = self.taken.fetch_add(1, Ordering::Relaxed);
-        // Counted already, so that leaving it counts it down.
-        if before >= AT_ONCE {
-            self.taken.fetch_sub(1, Ordering::Relaxed);
-            return None;
-        }
-        Some(Place(Arc::clone(self)))
+    /// Nothing that can panic runs while it is locked.
+    fn line(&self) -> MutexGuard<'_, Line> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.0.taken.fetch_sub(1, Ordering::SeqCst);
-        self.0.waiting.call_next();
+        let mut line = self.0.line();
+        let waker = match line.queue.pop(now()) {
+            // Whoever leaves finds himself in the queue, or has a place: the lock is held until both are so.
+            Some((_, turn)) => turn.give(Place(Arc::clone(&self.0))),
+            None => {
+                line.taken -= 1;
+                None
+            }
+        };
+        drop(line);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
     }
+}
+
+/// Takes one who leaves out of the queue; if he has a place that he does not know of, it is given on.
+struct Leaving<'p> {
+    places: &'p Places,
+    turn: Arc<Turn<Place>>,
+    ticket: Ticket,
+}
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        self.places.line().queue.cancel(self.ticket);
+        drop(self.turn.take());
+    }
+}
+
+fn now() -> Duration {
+    Duration::from_millis(uptime_ms())
 }
 
 #[cfg(test)]
 mod tests {
-    use std::pin::pin;
+    use std::pin::Pin;
+    use std::rc::Rc;
     use std::task::{Context, Poll, Waker};
-    use std::time::Duration;
 
     use rocknet_io::wheel::Wheel;
 
     use super::*;
+    use Priority::{High, Low, Normal};
+
+    /// One who enters, by a wheel that nobody turns but the test.
+    struct Call<'p> {
+        wheel: Rc<Wheel>,
+        enters: Pin<Box<dyn Future<Output = Option<Place>> + 'p>>,
+    }
+
+    fn call(places: &Arc<Places>, priority: Priority) -> Call<'_> {
+        let wheel = Wheel::new(Duration::from_millis(10), 4);
+        let deadline = wheel.deadline();
+        deadline.set(5);
+        Call {
+            wheel,
+            enters: Box::pin(async move { places.enter(priority, &deadline).await }),
+        }
+    }
+
+    impl Call<'_> {
+        fn look(&mut self) -> Poll<Option<Place>> {
+            self.enters.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+        }
+
+        fn waits(&mut self) -> bool {
+            self.look().is_pending()
+        }
+
+        fn place(&mut self) -> Place {
+            match self.look() {
+                Poll::Ready(place) => place.expect("a place before the deadline"),
+                Poll::Pending => panic!("he has none"),
+            }
+        }
+    }
+
+    fn full(places: &Arc<Places>) -> Vec<Place> {
+        (0..AT_ONCE).map(|_| call(places, Normal).place()).collect()
+    }
 
     #[test]
-    fn so_many_are_let_in_and_who_is_too_many_waits_for_one_that_leaves() {
-        let wheel = Wheel::new(Duration::from_millis(10), 4);
-        let (places, deadline) = (Arc::new(Places::default()), wheel.deadline());
-        deadline.set(5);
-        let mut context = Context::from_waker(Waker::noop());
-        let mut enter = || {
-            let mut entering = Box::pin(places.enter(Priority::Normal, &deadline));
-            match entering.as_mut().poll(&mut context) {
-                Poll::Ready(place) => place,
-                Poll::Pending => None,
-            }
-        };
-        let mut inside: Vec<Place> = (0..AT_ONCE).filter_map(|_| enter()).collect();
-        assert_eq!(inside.len(), AT_ONCE);
-        assert!(enter().is_none());
-        let mut waits = pin!(places.enter(Priority::Normal, &deadline));
-        let mut context = Context::from_waker(Waker::noop());
-        assert!(waits.as_mut().poll(&mut context).is_pending());
+    fn a_place_that_is_left_goes_to_the_highest_and_nobody_passes() {
+        let places = Arc::default();
+        let mut inside = full(&places);
+        let (mut low, mut first, mut high) = (call(&places, Low), call(&places, High), call(&places, High));
+        assert!(low.waits() && first.waits() && high.waits());
         inside.pop();
-        assert!(matches!(waits.as_mut().poll(&mut context), Poll::Ready(Some(_))));
+        // It is his before he looks.
+        let mut late = call(&places, High);
+        assert!(late.waits() && low.waits() && high.waits());
+        inside.push(first.place());
+        inside.pop();
+        // One who leaves without having looked gives it on, and one who leaves the queue is not given any.
+        drop(late);
+        drop(high);
+        inside.push(low.place());
+        assert_eq!((inside.len(), places.line().taken), (AT_ONCE, AT_ONCE));
+        drop(inside);
+        assert_eq!(places.line().taken, 0);
+    }
+
+    #[test]
+    fn who_waits_in_vain_gives_up_and_is_forgotten() {
+        let places = Arc::default();
+        let mut inside = full(&places);
+        let mut late = call(&places, Normal);
+        assert!(late.waits());
+        for _ in 0..6 {
+            late.wheel.advance();
+        }
+        assert!(matches!(late.look(), Poll::Ready(None)));
+        inside.pop();
+        inside.push(call(&places, Low).place());
+        assert_eq!(places.line().taken, AT_ONCE);
     }
 }

@@ -1,0 +1,54 @@
+//! One who waits for something that another task gives him, on whatever thread, or for his deadline.
+
+use std::future::poll_fn;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
+
+use rocknet_io::wheel::Deadline;
+
+pub struct Turn<T> {
+    given: Mutex<Option<T>>,
+    waker: Mutex<Option<Waker>>,
+}
+
+impl<T> Default for Turn<T> {
+    fn default() -> Turn<T> {
+        Turn {
+            given: Mutex::default(),
+            waker: Mutex::default(),
+        }
+    }
+}
+
+impl<T> Turn<T> {
+    /// Gives it; whom to wake, when no lock is held any more that he might want.
+    pub fn give(&self, thing: T) -> Option<Waker> {
+        *lock(&self.given) = Some(thing);
+        lock(&self.waker).take()
+    }
+
+    /// What was given and not seen yet.
+    pub fn take(&self) -> Option<T> {
+        lock(&self.given).take()
+    }
+
+    /// `None`: the deadline came first.
+    pub async fn wait(&self, deadline: &Deadline) -> Option<T> {
+        poll_fn(|context| {
+            *lock(&self.waker) = Some(context.waker().clone());
+            if let Some(thing) = self.take() {
+                return Poll::Ready(Some(thing));
+            }
+            match deadline.poll_past(context.waker()) {
+                true => Poll::Ready(None),
+                false => Poll::Pending,
+            }
+        })
+        .await
+    }
+}
+
+/// Nothing that can panic runs while one of these is locked.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
