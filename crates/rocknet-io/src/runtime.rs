@@ -80,5 +80,7 @@ pub fn spawn<F: Future<Output = ()> + 'static>(future: F) {
 /// Goes on when all that the kernel had to tell at this moment has been told to the tasks it concerns.
 pub async fn hear() {
     tokio::task::yield_now().await;
+    // Who yields has no rest, before which all would leave: whatever was put meanwhile is not to wait for that.
+    outgoing::park();
     system::hear_ring();
 }

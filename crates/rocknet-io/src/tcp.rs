@@ -211,6 +211,7 @@ impl Link for Tcp {
     }
 
     fn shut_down(&mut self) -> io::Result<()> {
+        self.flush();
         shut_down(self.socket.get_ref().as_fd())
     }
 

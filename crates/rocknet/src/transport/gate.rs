@@ -7,7 +7,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
-use rocknet_io::runtime::spawn;
+use rocknet_io::runtime::{hear, spawn};
 
 /// Handshakes begun in a turn. Each takes from 0.2 ms (ECDSA) to 1 ms (RSA): with four, an answer is late by a few
 /// milliseconds at worst, and the turn's own cost is still nothing beside them.
@@ -62,7 +62,7 @@ impl Gate {
 
     /// The loop looks at its events before it goes on behind a yield.
     async fn count_anew(self) {
-        tokio::task::yield_now().await;
+        hear().await;
         self.0.counting.set(false);
         self.0.begun.set(0);
         for _ in 0..PER_TURN {

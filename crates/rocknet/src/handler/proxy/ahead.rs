@@ -43,7 +43,9 @@ struct Store {
 impl Ahead {
     /// Receives the rest of an answer in a task of its own. No more is received while `most` bytes wait to be taken; what is
     /// received at once may make them somewhat more.
-    pub fn new(conversation: Conversation, deadline: Deadline, length: Option<u64>, most: usize) -> Ahead {
+    pub fn new(mut conversation: Conversation, deadline: Deadline, length: Option<u64>, most: usize) -> Ahead {
+        // Whoever put something together with others is woken if it comes back: that would be the task which gives this away.
+        conversation.flush();
         let store = Rc::new(Store::default());
         let mut giving = Giving {
             store: Rc::clone(&store),

@@ -334,6 +334,13 @@ impl Conversation {
         Poll::Ready(read.map_err(Trouble::Fault))
     }
 
+    /// What waits to leave together with what others send leaves at once.
+    pub fn flush(&mut self) {
+        if let Some(connection) = &mut self.connection {
+            connection.link.flush();
+        }
+    }
+
     /// Behind the last of the answer: the connection is kept for another request, if it is fit for one.
     pub fn finish(&mut self) {
         let Some(place) = self.place.take() else { return };
