@@ -4,8 +4,9 @@ use std::fs::File;
 use std::pin::Pin;
 use std::sync::Arc;
 
-/// Ends when the stretch is in memory, or cannot be brought there: what went wrong shows again when it is sent.
-pub type Ahead = Pin<Box<dyn Future<Output = ()>>>;
+/// Ends when the stretch is in memory, or cannot be brought there: what went wrong shows again when it is sent. False: the loop
+/// did not get to it, and somebody else has to, who may wait for the disk.
+pub type Ahead = Pin<Box<dyn Future<Output = bool>>>;
 
 /// Reads a stretch so that the kernel has it in memory, without a thread. `None`: this loop has no means of its own for
 /// it, and reading is to be done where waiting is allowed.

@@ -40,9 +40,9 @@ pub(super) fn names_ahead_on(
 }
 
 impl Future for NamesAhead {
-    type Output = ();
+    type Output = bool;
 
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        self.0.poll(context).map(drop)
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<bool> {
+        self.0.poll(context).map(|result| result != -libc::ECANCELED)
     }
 }

@@ -3,13 +3,11 @@
 //! What is read is thrown away: all reads write to one sink, and nobody ever looks at it.
 
 use std::fs::File;
-use std::future::Future;
+use std::future::poll_fn;
 use std::io;
-use std::pin::Pin;
 use std::ptr::NonNull;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 
 use rustix::mm::munmap;
 
@@ -44,28 +42,41 @@ impl Drop for Sink {
     }
 }
 
-/// Ends when all of it is in memory, or cannot be brought there: what went wrong shows again when it is sent.
-pub struct ReadAhead {
-    driver: Rc<Driver>,
-    file: Arc<File>,
-    offset: u64,
-    left: u64,
-    stretch: Option<Errand>,
-}
-
-/// Reads ahead on this thread's ring. `None`: there is none, or it has enough to do.
-pub fn read_ahead(file: &Arc<File>, offset: u64, length: u64) -> Option<ReadAhead> {
+/// Reads ahead on this thread's ring, as [`crate::ahead`] has it. `None`: there is none, or it has enough to do.
+pub fn read_ahead(file: &Arc<File>, offset: u64, length: u64) -> Option<impl Future<Output = bool> + use<>> {
     read_ahead_on(current()?, file, offset, length)
 }
 
-pub(super) fn read_ahead_on(driver: Rc<Driver>, file: &Arc<File>, offset: u64, length: u64) -> Option<ReadAhead> {
-    Some(ReadAhead {
-        stretch: Some(begin(&driver, file, offset, length)?),
-        driver,
-        file: Arc::clone(file),
-        offset,
-        left: length,
-    })
+pub(super) fn read_ahead_on(
+    driver: Rc<Driver>,
+    file: &Arc<File>,
+    offset: u64,
+    length: u64,
+) -> Option<impl Future<Output = bool> + use<>> {
+    // Under way from here on.
+    let first = begin(&driver, file, offset, length)?;
+    Some(read(driver, Arc::clone(file), offset, length, first))
+}
+
+async fn read(driver: Rc<Driver>, file: Arc<File>, mut offset: u64, mut left: u64, first: Errand) -> bool {
+    let mut stretch = first;
+    loop {
+        let result = poll_fn(|context| stretch.poll(context)).await;
+        if result == -libc::ECANCELED {
+            return false;
+        }
+        let read = u64::try_from(result).unwrap_or(0).min(left);
+        offset += read;
+        left -= read;
+        // Nothing read: the file has ended, or failed.
+        if read == 0 || left == 0 {
+            return true;
+        }
+        match begin(&driver, &file, offset, left) {
+            Some(next) => stretch = next,
+            None => return false,
+        }
+    }
 }
 
 /// The operation for the next stretch.
@@ -78,23 +89,4 @@ fn begin(driver: &Rc<Driver>, file: &Arc<File>, offset: u64, length: u64) -> Opt
         offset,
     };
     Errand::begin(driver, stretch)
-}
-
-impl Future for ReadAhead {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        while let Some(stretch) = &mut self.stretch {
-            let result = ready!(stretch.poll(context));
-            self.stretch = None;
-            let read = u64::try_from(result).unwrap_or(0).min(self.left);
-            self.offset += read;
-            self.left -= read;
-            // Nothing read: the file has ended, or failed.
-            if read > 0 && self.left > 0 {
-                self.stretch = begin(&self.driver, &self.file, self.offset, self.left);
-            }
-        }
-        Poll::Ready(())
-    }
 }

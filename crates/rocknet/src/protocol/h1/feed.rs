@@ -153,30 +153,24 @@ impl FileFeed {
         let piece = self.part.length.min(FILE_PIECE);
         if let Some(warming) = &mut self.warming {
             let warmed = match warming {
-                Warming::Ahead(ahead) => {
-                    ready!(ahead.as_mut().poll(context));
-                    Ok(())
-                }
-                Warming::Job(job) => ready!(std::pin::Pin::new(job).poll(context)),
+                Warming::Ahead(ahead) => Ok(ready!(ahead.as_mut().poll(context))),
+                Warming::Job(job) => ready!(std::pin::Pin::new(job).poll(context)).map(|()| true),
             };
-            self.warming = None;
-            // With thousands waiting for the disk already, one more is cut: were the loop to wait in its place, all its
-            // clients would hang with the disk.
-            if let Err(error @ JobError::Rejected) = warmed {
-                return Poll::Ready(Err(io::Error::other(error)));
+            match warmed {
+                Ok(false) => {
+                    self.warming = Some(self.by_a_thread(pool, piece));
+                    return self.poll(context, pool, out);
+                }
+                // With thousands waiting for the disk already, one more is cut: were the loop to wait in its place, all its
+                // clients would hang with the disk.
+                Err(error @ JobError::Rejected) => return Poll::Ready(Err(io::Error::other(error))),
+                Ok(true) | Err(_) => (self.warming, self.warmed) = (None, true),
             }
-            self.warmed = true;
         }
         if !self.warmed {
             if !file::is_resident(&self.part.file.file, self.part.offset + piece - 1) {
-                let part = self.part.clone();
-                self.warming = Some(match read_ahead(&part.file.file, part.offset, piece) {
-                    Some(ahead) => Warming::Ahead(ahead),
-                    None => {
-                        let bring_in = move || file::bring_in(&part.file.file, part.offset, piece);
-                        Warming::Job(pool.spawn(Priority::Normal, bring_in))
-                    }
-                });
+                let ahead = read_ahead(&self.part.file.file, self.part.offset, piece);
+                self.warming = Some(ahead.map_or_else(|| self.by_a_thread(pool, piece), Warming::Ahead));
                 return self.poll(context, pool, out);
             }
             if let Some(now_ms) = self.note {
@@ -188,6 +182,12 @@ impl FileFeed {
         self.part.offset += piece;
         self.part.length -= piece;
         Poll::Ready(Ok(if self.part.length == 0 { Fed::Done } else { Fed::Some }))
+    }
+
+    fn by_a_thread(&self, pool: &Pool, piece: u64) -> Warming {
+        let part = self.part.clone();
+        let bring_in = move || file::bring_in(&part.file.file, part.offset, piece);
+        Warming::Job(pool.spawn(Priority::Normal, bring_in))
     }
 }
 
