@@ -12,7 +12,8 @@ use std::rc::Rc;
 use std::task::Waker;
 
 use rustix::io::Errno;
-use rustix::net::SendFlags;
+
+use crate::tcp::SEND;
 
 /// Larger ones are sent at once: to copy them would cost more than is won.
 const LARGEST: usize = 8 * 1024;
@@ -156,7 +157,7 @@ impl Outgoing {
             // SAFETY: whoever put this in has the socket open until it has left, as `put` demands.
             let socket = unsafe { BorrowedFd::borrow_raw(letter.socket) };
             let sent = loop {
-                match rustix::net::send(socket, content, SendFlags::NOSIGNAL) {
+                match rustix::net::send(socket, content, SEND) {
                     Err(Errno::INTR) => {}
                     sent => break sent.unwrap_or(0),
                 }

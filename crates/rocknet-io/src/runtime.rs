@@ -5,6 +5,7 @@ use std::io;
 
 use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 
+#[cfg(unix)]
 use crate::outgoing;
 
 #[cfg(target_os = "linux")]

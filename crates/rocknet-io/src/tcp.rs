@@ -272,6 +272,19 @@ fn in_flight(_: BorrowedFd<'_>) -> u64 {
     0
 }
 
+/// No signal comes for a peer that has gone: the standard library has the process ignore it, and where a call can say so it
+/// does.
+#[cfg(target_os = "linux")]
+pub(crate) const SEND: SendFlags = SendFlags::NOSIGNAL;
+#[cfg(not(target_os = "linux"))]
+pub(crate) const SEND: SendFlags = SendFlags::empty();
+
+/// What follows at once may share a packet.
+#[cfg(target_os = "linux")]
+const MORE: SendFlags = SEND.union(SendFlags::MORE);
+#[cfg(not(target_os = "linux"))]
+const MORE: SendFlags = SEND;
+
 #[inline]
 pub(crate) fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<usize, Errno> {
     rustix::net::recv(socket, buffer, RecvFlags::empty()).map(|(got, _)| got)
@@ -307,7 +320,7 @@ fn send_front(socket: BorrowedFd<'_>, queue: &mut SendQueue, file_budget: &mut u
         if plain.is_empty() {
             return Ok(true);
         }
-        rustix::net::send(socket, plain, SendFlags::NOSIGNAL)?
+        rustix::net::send(socket, plain, SEND)?
     } else if let Some((file, offset, length)) = queue.file() {
         let mut at = *offset;
         let sent = sendfile(socket, file, &mut at, (*length).min(*file_budget))?;
@@ -318,11 +331,7 @@ fn send_front(socket: BorrowedFd<'_>, queue: &mut SendQueue, file_budget: &mut u
     } else {
         let mut slices = [IoSlice::new(&[]); MAX_SLICES];
         let (count, more) = queue.slices(&mut slices);
-        let flags = if more {
-            SendFlags::NOSIGNAL | SendFlags::MORE
-        } else {
-            SendFlags::NOSIGNAL
-        };
+        let flags = if more { MORE } else { SEND };
         rustix::net::sendmsg(socket, &slices[..count], &mut SendAncillaryBuffer::default(), flags)?
     };
     queue.advance(sent);
