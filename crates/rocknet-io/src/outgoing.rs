@@ -25,10 +25,14 @@ const CAPACITY: usize = 64 * 1024;
 /// not keep everybody else waiting.
 const STEPS_PER_TURN: u32 = 256;
 
+mod sender;
+
+pub(crate) use sender::Sender;
+
 thread_local!(static CURRENT: RefCell<Option<Rc<Outgoing>>> = const { RefCell::new(None) });
 
 /// The one of this thread, if there is a runtime that sees to it that all leaves.
-pub(crate) fn current() -> Option<Rc<Outgoing>> {
+fn current() -> Option<Rc<Outgoing>> {
     CURRENT.with_borrow(Option::clone)
 }
 

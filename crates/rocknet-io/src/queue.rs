@@ -60,6 +60,16 @@ pub struct SendQueue {
     queued: u64,
 }
 
+/// A queue of what is written already.
+impl From<Vec<u8>> for SendQueue {
+    fn from(written: Vec<u8>) -> SendQueue {
+        SendQueue {
+            written,
+            ..SendQueue::default()
+        }
+    }
+}
+
 impl SendQueue {
     pub fn with_capacity(bytes: usize) -> SendQueue {
         SendQueue {
@@ -202,7 +212,7 @@ impl SendQueue {
     }
 
     /// The memory at the front that lies in one piece; `None` where the queue is empty or begins with a file or pipe.
-    pub(crate) fn front(&self) -> Option<&[u8]> {
+    pub fn front(&self) -> Option<&[u8]> {
         let bytes = match self.segments.front() {
             None => &self.written[self.sent..],
             Some(Segment::Written { start, end }) => &self.written[*start..*end],
@@ -292,7 +302,7 @@ impl SendQueue {
     }
 
     /// Takes `bytes` off the front: they have left.
-    pub(crate) fn advance(&mut self, bytes: usize) {
+    pub fn advance(&mut self, bytes: usize) {
         if self.segments.is_empty() {
             self.sent += bytes;
             if self.sent == self.written.len() {

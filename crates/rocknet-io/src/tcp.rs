@@ -2,7 +2,6 @@
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -13,10 +12,15 @@ use tokio::io::unix::AsyncFd;
 
 use crate::file::sendfile;
 use crate::link::{Link, Received};
-use crate::outgoing::{self, Outgoing, Ticket};
+use crate::outgoing::Sender;
 use crate::pipe::Pipe;
 use crate::queue::{MAX_SLICES, SendQueue};
 use crate::socket::{AcceptTrouble, Keepalive, Listener, Peer, accept, accept_trouble, cork, keepalive};
+
+mod connecting;
+mod resting;
+
+pub use resting::Resting;
 
 /// Most bytes of files sent before other connections get their turn.
 pub(crate) const FILE_TURN: u64 = 1 << 20;
@@ -28,23 +32,20 @@ const SEND_STEPS: u32 = 8;
 
 /// A connected, non-blocking stream socket.
 pub struct Tcp {
+    /// By which small things leave. Stands before the socket, because fields are dropped in their order.
+    sender: Sender,
     socket: AsyncFd<OwnedFd>,
     /// The first receive is tried at once: with the accept, the request has mostly arrived.
     fresh: bool,
-    /// Where what is small leaves together with what others have to send. `None`: this thread has no such place.
-    outgoing: Option<Rc<Outgoing>>,
-    /// What lies there of this socket, or came back from there, if anything.
-    ticket: Ticket,
 }
 
 impl Tcp {
     /// Takes over an accepted socket; it must be non-blocking.
     pub fn new(socket: OwnedFd) -> io::Result<Tcp> {
         Ok(Tcp {
+            sender: Sender::of_thread(),
             socket: register(socket)?,
             fresh: true,
-            outgoing: outgoing::current(),
-            ticket: Ticket::default(),
         })
     }
 
@@ -52,27 +53,11 @@ impl Tcp {
     pub(crate) fn expect_nothing(&mut self) {
         self.fresh = false;
     }
-
-    /// What was taken to leave together has left. False: some of it came back, and is to be taken first.
-    fn has_left(&mut self) -> bool {
-        self.flush();
-        let ticket = self.ticket;
-        self.outgoing
-            .as_ref()
-            .is_none_or(|outgoing| !outgoing.has_returned(ticket))
-    }
 }
 
 impl AsFd for Tcp {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.get_ref().as_fd()
-    }
-}
-
-impl Drop for Tcp {
-    fn drop(&mut self) {
-        self.flush();
-        drop(self.take_unsent());
     }
 }
 
@@ -107,9 +92,7 @@ impl Link for Tcp {
     #[inline]
     fn poll_recv<'b>(&mut self, context: &mut Context<'_>, buffer: &'b mut [u8]) -> Poll<io::Result<Received<'b>>> {
         let room = buffer.len();
-        if let Some(outgoing) = &self.outgoing {
-            outgoing.step(RECEIVE_STEPS);
-        }
+        self.sender.step(RECEIVE_STEPS);
         if self.fresh {
             self.fresh = false;
             match receive(self.socket.get_ref().as_fd(), buffer) {
@@ -128,7 +111,7 @@ impl Link for Tcp {
                         readiness.clear_ready();
                     }
                     // The end may be the last that is asked for.
-                    if got == 0 && !self.has_left() {
+                    if got == 0 && !self.sender.has_left() {
                         context.waker().wake_by_ref();
                         return Poll::Pending;
                     }
@@ -152,13 +135,11 @@ impl Link for Tcp {
     #[inline]
     fn poll_send(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> Poll<io::Result<()>> {
         // In order: what was taken before leaves first.
-        if !self.has_left() {
+        if !self.sender.has_left() {
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
-        if let Some(outgoing) = &self.outgoing {
-            outgoing.step(SEND_STEPS);
-        }
+        self.sender.step(SEND_STEPS);
         // A write is tried before readiness is asked: the socket nearly always has room.
         let mut file_budget = FILE_TURN;
         loop {
@@ -185,11 +166,9 @@ impl Link for Tcp {
 
     #[inline]
     fn send_together(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> bool {
-        let (Some(outgoing), Some(plain)) = (&self.outgoing, queue.plain()) else {
-            return false;
-        };
+        let Some(plain) = queue.plain() else { return false };
         let length = plain.len();
-        let taken = outgoing.put(self.socket.get_ref().as_fd(), context.waker(), plain, &mut self.ticket);
+        let taken = self.sender.put(self.socket.get_ref().as_fd(), context.waker(), plain);
         if taken {
             queue.advance(length);
         }
@@ -198,16 +177,12 @@ impl Link for Tcp {
 
     #[inline]
     fn take_unsent(&mut self) -> Option<Vec<u8>> {
-        self.outgoing.as_ref()?.take_returned(self.ticket)
+        self.sender.take_returned()
     }
 
     #[inline]
     fn flush(&mut self) {
-        if let Some(outgoing) = &self.outgoing
-            && outgoing.holds(self.ticket)
-        {
-            outgoing.leave();
-        }
+        self.sender.flush();
     }
 
     fn shut_down(&mut self) -> io::Result<()> {

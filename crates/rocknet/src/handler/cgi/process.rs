@@ -6,12 +6,13 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::process::{Child, Command, Stdio};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use rocknet_io::child;
+use rocknet_io::queue::SendQueue;
 use rustix::process::Signal;
-use tokio::io::{AsyncRead, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::unix::pipe::{Receiver, Sender};
 
 use super::Permit;
@@ -88,6 +89,19 @@ impl Program {
             output: Receiver::from_owned_fd(started.output)?,
             errors: Some(Receiver::from_owned_fd(started.errors)?),
         })
+    }
+
+    /// Writes from the front of the queue, which holds nothing but memory. Ready when it is empty.
+    pub fn poll_send(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> Poll<io::Result<()>> {
+        while let Some(front) = queue.front() {
+            let input = self.input.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
+            let written = ready!(Pin::new(input).poll_write(context, front))?;
+            if written == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            queue.advance(written);
+        }
+        Poll::Ready(Ok(()))
     }
 
     pub fn poll_complaint(&mut self, context: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {

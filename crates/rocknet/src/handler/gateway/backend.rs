@@ -14,9 +14,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use rocknet_config::model::{Host, PhpVersion};
+use rocknet_io::tcp::Resting;
 use rocknet_io::wheel::Wheel;
 
-use super::socket::{Idle, Socket};
+use super::socket::Socket;
 use super::trouble::Trouble;
 use crate::clock::uptime_ms;
 use crate::handler::proxy::breaker::{Breaker, Rules};
@@ -36,7 +37,7 @@ const RESTART_MS: u64 = 10_000;
 
 pub struct Backend {
     place: Place,
-    idle: Mutex<VecDeque<(Idle, u64)>>,
+    idle: Mutex<VecDeque<(Resting, u64)>>,
     /// New connections of which nothing was heard yet, in their order, and since when.
     unheard: Mutex<BTreeMap<u64, u64>>,
     next: AtomicU64,
@@ -176,9 +177,9 @@ impl Backend {
             // The youngest first: the older ones may go when there is little to do.
             let (idle, _) = lock(&self.idle).pop_back()?;
             RESTING.fetch_sub(1, Ordering::Relaxed);
-            if let Some(socket) = idle.wake() {
+            if let Some(link) = idle.wake() {
                 return Some(Connected {
-                    socket,
+                    socket: Socket::Server(link),
                     is_new: false,
                     unheard: None,
                     place: Some(self.enter().ok()?),
@@ -187,7 +188,7 @@ impl Backend {
         }
     }
 
-    fn kept_longest(&self) -> Option<Idle> {
+    fn kept_longest(&self) -> Option<Resting> {
         let (idle, _) = lock(&self.idle).pop_front()?;
         RESTING.fetch_sub(1, Ordering::Relaxed);
         Some(idle)
@@ -203,10 +204,10 @@ impl Backend {
         if oldest.is_some_and(|since| now.saturating_sub(since) >= UNHEARD_MS) {
             return;
         }
-        let Some(idle) = socket.rest() else { return };
+        let Some(resting) = socket.rest() else { return };
         let mut all = lock(&self.idle);
         if all.len() < most {
-            all.push_back((idle, now));
+            all.push_back((resting, now));
             RESTING.fetch_add(1, Ordering::Relaxed);
         }
     }

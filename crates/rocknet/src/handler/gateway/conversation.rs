@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use rocknet_io::queue::SendQueue;
 use rocknet_io::wheel::Deadline;
 use rocknet_proto::cgi::{HEAD_LIMIT, end_of_head};
 use rocknet_proto::fastcgi::{self, Event};
@@ -38,9 +39,8 @@ pub struct Conversation {
     connected: Option<Connected>,
     /// Who keeps it, beside how many others.
     keeper: Option<(Arc<Backend>, usize)>,
-    /// Records on their way out, and how many bytes of them have left.
-    sending: Vec<u8>,
-    sent: usize,
+    /// Of the request, what the socket has not taken.
+    sending: SendQueue,
     /// Client's content that is still to come.
     content: Option<RequestContent>,
     framing: Framing,
@@ -131,8 +131,7 @@ impl Conversation {
             worker: Rc::clone(worker),
             connected: Some(connected),
             keeper: None,
-            sending: request,
-            sent: 0,
+            sending: request.into(),
             content: None,
             framing,
             answer: Vec::new(),
@@ -150,8 +149,8 @@ impl Conversation {
         match source {
             Source::Client(content) => self.content = Some(content),
             Source::Here(content) => {
-                self.framing.content(&mut self.sending, &content);
-                self.framing.content_end(&mut self.sending);
+                self.framing.content(self.sending.buffer(), &content);
+                self.framing.content_end(self.sending.buffer());
             }
         }
         poll_fn(|context| self.poll_head(context, deadline, ticks)).await?;
@@ -181,10 +180,17 @@ impl Conversation {
                 Ok(asking) => asking,
                 Err(trouble) => return Poll::Ready(Err(trouble)),
             };
-            if self.head.is_some() && (asking == Asking::Nothing || self.is_over() || self.answer.len() >= MAX_AHEAD) {
-                self.spoilt |= asking != Asking::Nothing;
-                self.content = None;
-                return Poll::Ready(Ok(()));
+            if self.head.is_some() {
+                let is_sent = self.has_left() && asking == Asking::Nothing;
+                if is_sent || self.is_over() || self.answer.len() >= MAX_AHEAD {
+                    self.spoilt |= !is_sent;
+                    self.content = None;
+                    return Poll::Ready(Ok(()));
+                }
+                // Some came back: it is sent again, or its room is waited for.
+                if !self.sending.is_empty() && asking != Asking::Server {
+                    continue;
+                }
             }
             if self.is_over() {
                 let trouble = if self.overloaded {
@@ -205,39 +211,39 @@ impl Conversation {
         }
     }
 
+    /// Whether what the socket has taken has left, so that nothing of it can come back.
+    fn has_left(&mut self) -> bool {
+        let connected = self.connected.as_mut();
+        connected.is_none_or(|connected| connected.socket.has_left(&mut self.sending))
+    }
+
     /// Sends what there is of the request.
     fn ask(&mut self, context: &mut Context<'_>, deadline: &Deadline, ticks: u32) -> Result<Asking, Trouble> {
         loop {
-            while self.sent < self.sending.len() {
-                let Some(connected) = &mut self.connected else {
-                    return Ok(Asking::Nothing);
-                };
-                match connected.socket.poll_write(context, &self.sending[self.sent..]) {
-                    Poll::Ready(Ok(written)) if written > 0 => self.sent += written,
-                    Poll::Pending => return Ok(Asking::Server),
-                    // It listens no more; what it says is still worth hearing, and tells more than this error.
-                    Poll::Ready(_) => {
-                        (self.sending, self.sent) = (Vec::new(), 0);
-                        (self.content, self.spoilt) = (None, true);
-                    }
+            let Some(connected) = &mut self.connected else {
+                return Ok(Asking::Nothing);
+            };
+            match connected.socket.poll_send(context, &mut self.sending) {
+                Poll::Ready(Ok(())) => {}
+                Poll::Pending => return Ok(Asking::Server),
+                // It listens no more; what it says is still worth hearing, and tells more than this error.
+                Poll::Ready(Err(_)) => {
+                    self.sending.clear();
+                    (self.content, self.spoilt) = (None, true);
                 }
             }
-            self.sending.clear();
-            self.sent = 0;
             let Some(content) = &mut self.content else {
-                if let Some(connected) = &mut self.connected {
-                    connected.socket.end_writing();
-                }
+                connected.socket.end_writing();
                 return Ok(Asking::Nothing);
             };
             match content.poll_chunk(context) {
                 Poll::Pending => return Ok(Asking::Client),
                 Poll::Ready(Ok(Some(chunk))) => {
-                    self.framing.content(&mut self.sending, &chunk);
+                    self.framing.content(self.sending.buffer(), &chunk);
                     deadline.set(ticks);
                 }
                 Poll::Ready(Ok(None)) => {
-                    self.framing.content_end(&mut self.sending);
+                    self.framing.content_end(self.sending.buffer());
                     self.content = None;
                     deadline.set(ticks);
                 }
@@ -257,21 +263,21 @@ impl Conversation {
         while let Poll::Ready(Ok(length @ 1..)) = connected.socket.poll_complaint(context, input) {
             self.complaints.add(&input[..length]);
         }
-        let received = match connected.socket.poll_read(context, input) {
+        let received = match connected.socket.poll_recv(context, input) {
             Poll::Pending => return Poll::Pending,
             Poll::Ready(received) => received,
         };
         let is_unheard = !self.heard && !connected.is_new;
-        let length = match received {
-            Ok(0) | Err(_) if is_unheard => return Poll::Ready(Err(Trouble::Unheard)),
-            Ok(0) => return Poll::Ready(self.ended()),
-            Ok(length) => length,
+        let received = match received {
+            Ok(received) if !received.is_empty() => received,
+            _ if is_unheard => return Poll::Ready(Err(Trouble::Unheard)),
+            Ok(_) => return Poll::Ready(self.ended()),
             Err(error) => return Poll::Ready(Err(Trouble::Broken(error))),
         };
         self.heard = true;
         connected.unheard = None;
         let before = self.answer.len();
-        if let Err(trouble) = self.read(&input[..length]) {
+        if let Err(trouble) = self.read(&received) {
             self.spoilt = true;
             // What is complete is passed on: that there is more behind it spoils the connection, not the answer.
             if !self.is_over() {
@@ -333,7 +339,7 @@ impl Conversation {
 
     /// Behind the last of the answer: the connection is kept for another request, if it is fit for one.
     pub fn finish(&mut self) {
-        let fit = self.is_over() && !self.spoilt && self.content.is_none() && self.sent == self.sending.len();
+        let fit = self.is_over() && !self.spoilt && self.content.is_none() && self.sending.is_empty();
         match (self.connected.take().filter(|_| fit), &self.keeper) {
             (Some(connected), Some((backend, most))) => backend.keep(connected, *most),
             // A program may go on for a moment, with what nobody waits for.

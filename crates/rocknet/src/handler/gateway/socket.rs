@@ -1,14 +1,15 @@
 //! A connection to an application server, over a socket file or TCP.
 
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::pin::Pin;
-use std::task::{Context, Poll};
-use std::thread::{self, ThreadId};
+use std::task::{Context, Poll, ready};
 
 use rocknet_config::model::Host;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpStream, UnixStream};
+use rocknet_io::link::{Link, Received};
+use rocknet_io::queue::SendQueue;
+use rocknet_io::tcp::{Resting, Tcp};
+use tokio::io::{AsyncRead, ReadBuf};
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
@@ -21,57 +22,70 @@ const LOOKUPS: usize = 16;
 static PLACES: Semaphore = Semaphore::const_new(LOOKUPS);
 
 pub enum Socket {
-    Unix(UnixStream),
-    Tcp(TcpStream),
+    /// A server, at a socket file or an address. Heard by the runtime's own events, also where a ring drives the rest: there
+    /// too another worker may take it over.
+    Server(Tcp),
     /// A program that was started for one request.
     Program(Box<Program>),
 }
 
-/// One that nobody uses. It stays with the loop of the worker that used it last, which costs that worker nothing when it is
-/// wanted again; any other may take it over.
-pub struct Idle {
-    socket: Socket,
-    thread: ThreadId,
-}
-
 impl Socket {
     pub async fn connect(host: &Host) -> io::Result<Socket> {
-        let stream = match host {
-            Host::Unix(path) => return UnixStream::connect(path).await.map(Socket::Unix),
-            Host::Address(ip, port) => TcpStream::connect((*ip, *port)).await?,
-            Host::Name(name, port) => TcpStream::connect(&look_up(name, *port).await?[..]).await?,
+        let link = match host {
+            Host::Unix(path) => Tcp::connect_to_file(path).await?,
+            Host::Address(ip, port) => Tcp::connect(SocketAddr::new(*ip, *port)).await?,
+            Host::Name(name, port) => connect_to_any(&look_up(name, *port).await?).await?,
         };
-        // A request is written whole, and its end is not to wait for the other side.
-        stream.set_nodelay(true)?;
-        Ok(Socket::Tcp(stream))
+        Ok(Socket::Server(link))
     }
 
-    pub fn poll_read(&mut self, context: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
-        let mut buffer = ReadBuf::new(buffer);
-        let read = match self {
-            Socket::Unix(stream) => Pin::new(stream).poll_read(context, &mut buffer),
-            Socket::Tcp(stream) => Pin::new(stream).poll_read(context, &mut buffer),
-            Socket::Program(program) => Pin::new(&mut program.output).poll_read(context, &mut buffer),
-        };
-        read.map_ok(|()| buffer.filled().len())
-    }
-
-    pub fn poll_write(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    pub fn poll_recv<'b>(&mut self, context: &mut Context<'_>, buffer: &'b mut [u8]) -> Poll<io::Result<Received<'b>>> {
         match self {
-            Socket::Unix(stream) => Pin::new(stream).poll_write(context, bytes),
-            Socket::Tcp(stream) => Pin::new(stream).poll_write(context, bytes),
-            Socket::Program(program) => match &mut program.input {
-                Some(input) => Pin::new(input).poll_write(context, bytes),
-                None => Poll::Ready(Err(ErrorKind::BrokenPipe.into())),
-            },
+            Socket::Server(link) => link.poll_recv(context, buffer),
+            Socket::Program(program) => {
+                let mut read = ReadBuf::new(buffer);
+                ready!(Pin::new(&mut program.output).poll_read(context, &mut read))?;
+                let length = read.filled().len();
+                Poll::Ready(Ok(Received::Lent(&buffer[..length])))
+            }
         }
+    }
+
+    /// Takes what is in the queue. Ready when that is empty; but what was taken may come back into it: this is to be called
+    /// before anything else each time, and [`Socket::has_left`] tells when there is no more of that.
+    pub fn poll_send(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> Poll<io::Result<()>> {
+        match self {
+            Socket::Server(link) => {
+                if let Some(unsent) = link.take_unsent() {
+                    queue.put_back(unsent);
+                    return link.poll_send(context, queue);
+                }
+                if queue.is_empty() || link.send_together(context, queue) {
+                    return Poll::Ready(Ok(()));
+                }
+                link.poll_send(context, queue)
+            }
+            Socket::Program(program) => program.poll_send(context, queue),
+        }
+    }
+
+    /// Whether all that was taken has left. What has not is in the queue again, and is to be sent first.
+    pub fn has_left(&mut self, queue: &mut SendQueue) -> bool {
+        let Socket::Server(link) = self else { return true };
+        link.flush();
+        let unsent = link.take_unsent();
+        let has_left = unsent.is_none();
+        if let Some(unsent) = unsent {
+            queue.put_back(unsent);
+        }
+        has_left
     }
 
     /// A piece of what it says on a stream of its own; 0 where there is none.
     pub fn poll_complaint(&mut self, context: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
         match self {
             Socket::Program(program) => program.poll_complaint(context, buffer),
-            Socket::Unix(_) | Socket::Tcp(_) => Poll::Ready(Ok(0)),
+            Socket::Server(_) => Poll::Ready(Ok(0)),
         }
     }
 
@@ -86,23 +100,31 @@ impl Socket {
     pub fn is_whole(&self) -> bool {
         match self {
             Socket::Program(program) => program.process.ends_itself(),
-            Socket::Unix(_) | Socket::Tcp(_) => true,
+            Socket::Server(_) => true,
         }
     }
 
     /// Puts it aside; a program, which serves one request, is left to end.
-    pub fn rest(self) -> Option<Idle> {
+    pub fn rest(self) -> Option<Resting> {
         match self {
             Socket::Program(mut program) => {
                 program.process.leave();
                 None
             }
-            socket => Some(Idle {
-                socket,
-                thread: thread::current().id(),
-            }),
+            Socket::Server(link) => link.rest(),
         }
     }
+}
+
+async fn connect_to_any(addresses: &[SocketAddr]) -> io::Result<Tcp> {
+    let mut last = ErrorKind::AddrNotAvailable.into();
+    for address in addresses {
+        match Tcp::connect(*address).await {
+            Ok(link) => return Ok(link),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
 }
 
 async fn look_up(name: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
@@ -116,47 +138,17 @@ async fn look_up(name: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     found.await.map_err(io::Error::other)?
 }
 
-impl Idle {
-    /// On the worker's own loop; `None` where the other side has closed it meanwhile, or said what nobody asked.
-    pub fn wake(self) -> Option<Socket> {
-        let mut byte = [0];
-        if self.thread == thread::current().id() {
-            // Where the loop has heard nothing, this asks nobody.
-            let read = match &self.socket {
-                Socket::Unix(stream) => stream.try_read(&mut byte),
-                Socket::Tcp(stream) => stream.try_read(&mut byte),
-                Socket::Program(_) => return None,
-            };
-            return is_quiet(read).then_some(self.socket);
-        }
-        match self.socket {
-            Socket::Unix(stream) => {
-                let mut stream = stream.into_std().ok()?;
-                let is_quiet = is_quiet(stream.read(&mut byte));
-                is_quiet.then(|| UnixStream::from_std(stream).ok().map(Socket::Unix))?
-            }
-            Socket::Tcp(stream) => {
-                let mut stream = stream.into_std().ok()?;
-                let is_quiet = is_quiet(stream.read(&mut byte));
-                is_quiet.then(|| TcpStream::from_std(stream).ok().map(Socket::Tcp))?
-            }
-            Socket::Program(_) => None,
-        }
-    }
-}
-
-/// Nothing has come, and the connection has not ended.
-fn is_quiet(read: io::Result<usize>) -> bool {
-    read.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
-}
-
 #[cfg(test)]
 mod tests {
     use std::future::poll_fn;
+    use std::io::Read;
     use std::net::TcpListener;
+    use std::os::unix::net::UnixListener;
     use std::pin::pin;
+    use std::sync::mpsc;
+    use std::thread;
 
-    use rocknet_io::runtime::Runtime;
+    use rocknet_io::runtime::{Runtime, hear};
 
     use super::*;
 
@@ -175,8 +167,46 @@ mod tests {
             .await;
             assert_eq!(PLACES.available_permits(), 0);
             drop(all);
-            assert!(matches!(connect.await, Ok(Socket::Tcp(_))));
+            assert!(matches!(connect.await, Ok(Socket::Server(_))));
             assert_eq!(PLACES.available_permits(), LOOKUPS);
         });
+    }
+
+    #[test]
+    fn what_finds_no_room_comes_back_and_arrives_in_order() {
+        const PIECE: usize = 1000;
+        // Far more than the system holds for a socket file.
+        const PIECES: usize = 2000;
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("socket");
+        let listener = UnixListener::bind(&path).expect("a file to listen at");
+        let (go_on, waits) = mpsc::channel::<()>();
+        let application = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("a connection");
+            let mut all = Vec::new();
+            waits.recv().expect("a word");
+            stream.read_to_end(&mut all).expect("all");
+            all
+        });
+        let content: Vec<u8> = (0..PIECE * PIECES).map(|at| (at / 7 % 251) as u8).collect();
+        Runtime::new(16).expect("a runtime").block_on(async {
+            let mut socket = Socket::connect(&Host::Unix(path)).await.expect("a connection");
+            let (mut queue, mut returned) = (SendQueue::default(), 0);
+            for piece in content.chunks(PIECE) {
+                queue.buffer().extend_from_slice(piece);
+                poll_fn(|context| Poll::Ready(drop(socket.poll_send(context, &mut queue)))).await;
+                let is_taken = queue.is_empty();
+                hear().await;
+                // Nothing was read, and it was all taken: what is back had no room.
+                returned += usize::from(!socket.has_left(&mut queue) && is_taken);
+            }
+            assert!(returned > 0 && !queue.is_empty());
+            go_on.send(()).expect("the application");
+            poll_fn(|context| socket.poll_send(context, &mut queue))
+                .await
+                .expect("sent");
+            assert!(socket.has_left(&mut queue) && socket.rest().is_some());
+        });
+        assert!(application.join().expect("what it has read") == content);
     }
 }

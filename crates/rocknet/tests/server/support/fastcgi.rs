@@ -86,7 +86,7 @@ pub fn record(stream: &mut UnixStream) -> io::Result<Option<(u8, Vec<u8>)>> {
 }
 
 /// The next request, through the end of its content.
-fn request(stream: &mut UnixStream) -> io::Result<Option<Asked>> {
+pub fn request(stream: &mut UnixStream) -> io::Result<Option<Asked>> {
     let mut asked = Asked::default();
     while let Some((kind, content)) = record(stream)? {
         match kind {

@@ -27,7 +27,8 @@ impl Speaks {
         })
     }
 
-    fn request(self, stream: &mut UnixStream) -> io::Result<Asked> {
+    /// The next request, with its content.
+    pub fn request(self, stream: &mut UnixStream) -> io::Result<Asked> {
         let mut asked = match self {
             Speaks::Scgi => scgi(stream)?,
             Speaks::Uwsgi => uwsgi(stream)?,

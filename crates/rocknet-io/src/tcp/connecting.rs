@@ -1,0 +1,46 @@
+//! A connection from here to a socket file or an address.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+
+use rustix::io::Errno;
+use socket2::{Domain, SockAddr, SockRef, Socket, Type};
+
+use super::Tcp;
+
+impl Tcp {
+    pub async fn connect(address: SocketAddr) -> io::Result<Tcp> {
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+        // What is sent is whole, and its end is not to wait for the other side.
+        socket.set_tcp_nodelay(true)?;
+        Tcp::begin(socket, &address.into()).await
+    }
+
+    /// Where the queue of the file is full, an error of kind `WouldBlock`.
+    pub async fn connect_to_file(path: &Path) -> io::Result<Tcp> {
+        let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+        Tcp::begin(socket, &SockAddr::unix(path)?).await
+    }
+
+    async fn begin(socket: Socket, address: &SockAddr) -> io::Result<Tcp> {
+        socket.set_nonblocking(true)?;
+        let is_under_way = match socket.connect(address) {
+            Ok(()) => false,
+            Err(error) if Errno::from_io_error(&error) == Some(Errno::INPROGRESS) => true,
+            Err(error) => return Err(error),
+        };
+        let mut tcp = Tcp::new(socket.into())?;
+        tcp.expect_nothing();
+        if is_under_way {
+            let _ = tcp.socket.writable().await?;
+            if let Some(error) = SockRef::from(tcp.socket.get_ref()).take_error()? {
+                return Err(error);
+            }
+        }
+        Ok(tcp)
+    }
+}
+
+#[cfg(test)]
+mod tests;

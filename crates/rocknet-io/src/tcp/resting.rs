@@ -1,0 +1,53 @@
+//! A link that nobody uses, for whichever thread wants it next.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::thread::{self, ThreadId};
+
+use rustix::io::Errno;
+use tokio::io::unix::AsyncFd;
+
+use super::{Tcp, receive};
+use crate::link::Link;
+use crate::outgoing::Sender;
+
+/// It stays with the loop of the thread that used it last, which costs that one nothing when it is wanted again; any other
+/// may take it over.
+pub struct Resting {
+    socket: AsyncFd<OwnedFd>,
+    thread: ThreadId,
+}
+
+impl Tcp {
+    /// Puts it aside. `None`: something that was to be sent has not left.
+    pub fn rest(self) -> Option<Resting> {
+        let Tcp { socket, sender, .. } = self;
+        sender.has_left().then(|| Resting {
+            socket,
+            thread: thread::current().id(),
+        })
+    }
+}
+
+impl Resting {
+    /// The link again, on this thread; `None` where the other side has closed it meanwhile, or said what nobody asked.
+    pub fn wake(self) -> Option<Tcp> {
+        if self.thread == thread::current().id() {
+            let mut tcp = Tcp {
+                sender: Sender::of_thread(),
+                socket: self.socket,
+                fresh: false,
+            };
+            return tcp.is_silent().then_some(tcp);
+        }
+        let socket = self.socket.into_inner();
+        if receive(socket.as_fd(), &mut [0]) != Err(Errno::AGAIN) {
+            return None;
+        }
+        let mut tcp = Tcp::new(socket).ok()?;
+        tcp.expect_nothing();
+        Some(tcp)
+    }
+}
+
+#[cfg(test)]
+mod tests;

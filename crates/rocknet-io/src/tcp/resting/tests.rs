@@ -1,0 +1,148 @@
+//! Links that are put aside: by one thread and for another, with whatever drives them, and whatever has happened meanwhile.
+
+use std::future::poll_fn;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::thread;
+use std::time::Duration;
+
+use super::*;
+use crate::queue::SendQueue;
+use crate::runtime::{Runtime, hear, ring_trouble};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn pair() -> (Tcp, UnixStream) {
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    ours.set_nonblocking(true).unwrap();
+    theirs.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut link = Tcp::new(ours.into()).unwrap();
+    link.expect_nothing();
+    (link, theirs)
+}
+
+/// With each thing that can drive a thread.
+fn runtimes() -> Vec<fn() -> Runtime> {
+    let events: fn() -> Runtime = || Runtime::new(8).unwrap();
+    match ring_trouble() {
+        None => vec![events, || Runtime::on_ring(8).unwrap()],
+        Some(_) => vec![events],
+    }
+}
+
+fn queue_of(bytes: &[u8]) -> SendQueue {
+    SendQueue::from(bytes.to_vec())
+}
+
+/// One message each way.
+async fn talk(link: &mut Tcp, peer: &mut UnixStream) {
+    let mut queue = queue_of(b"question");
+    poll_fn(|context| {
+        if link.send_together(context, &mut queue) {
+            return std::task::Poll::Ready(Ok(()));
+        }
+        link.poll_send(context, &mut queue)
+    })
+    .await
+    .unwrap();
+    let mut peer = peer.try_clone().unwrap();
+    let answers = thread::spawn(move || {
+        let mut question = [0; 8];
+        peer.read_exact(&mut question).unwrap();
+        peer.write_all(b"answer").unwrap();
+        question
+    });
+    let mut buffer = [0; 64];
+    let received = poll_fn(|context| {
+        link.poll_recv(context, &mut buffer)
+            .map_ok(|received| received.to_vec())
+    });
+    assert_eq!(received.await.unwrap(), b"answer");
+    assert_eq!(&answers.join().unwrap(), b"question");
+}
+
+#[test]
+fn any_thread_goes_on_with_it() {
+    for runtime in runtimes() {
+        for moves in [false, true] {
+            let (sent, taken) = std::sync::mpsc::channel::<(Resting, UnixStream)>();
+            let (back, ended) = std::sync::mpsc::channel::<()>();
+            let go_on = move |resting: Resting, mut peer: UnixStream| async move {
+                let mut link = resting.wake().expect("a link that stands");
+                for _ in 0..3 {
+                    talk(&mut link, &mut peer).await;
+                    link = link.rest().expect("all has left").wake().expect("a link that stands");
+                }
+            };
+            let other = thread::spawn(move || {
+                if let Ok((resting, peer)) = taken.recv() {
+                    runtime().block_on(go_on(resting, peer));
+                }
+                drop(back);
+            });
+            runtime().block_on(async {
+                let (mut link, mut peer) = pair();
+                talk(&mut link, &mut peer).await;
+                let resting = link.rest().expect("all has left");
+                if moves {
+                    sent.send((resting, peer)).unwrap();
+                    // Its first loop is still there.
+                    assert!(ended.recv().is_err());
+                } else {
+                    go_on(resting, peer).await;
+                    drop(sent);
+                }
+            });
+            other.join().expect("the other thread");
+        }
+    }
+}
+
+#[test]
+fn what_was_put_leaves_before_it_rests() {
+    Runtime::new(8).unwrap().block_on(async {
+        let (mut link, mut peer) = pair();
+        let mut queue = queue_of(b"last words");
+        poll_fn(|context| std::task::Poll::Ready(assert!(link.send_together(context, &mut queue)))).await;
+        let resting = link.rest();
+        let mut heard = [0; 10];
+        peer.read_exact(&mut heard).unwrap();
+        assert!(&heard == b"last words" && resting.is_some());
+        // Nobody takes these.
+        let (mut link, peer) = pair();
+        drop(peer);
+        let mut queue = queue_of(b"lost");
+        poll_fn(|context| std::task::Poll::Ready(assert!(link.send_together(context, &mut queue)))).await;
+        assert!(link.rest().is_none());
+    });
+}
+
+#[test]
+fn it_is_given_up_where_the_other_side_spoke_or_left() {
+    let acts: [fn(UnixStream) -> Option<UnixStream>; 2] = [
+        |mut peer| {
+            peer.write_all(b"x").unwrap();
+            Some(peer)
+        },
+        |peer| {
+            drop(peer);
+            None
+        },
+    ];
+    for runtime in runtimes() {
+        for act in acts {
+            runtime().block_on(async {
+                let (link, peer) = pair();
+                let resting = link.rest().expect("all has left");
+                let _peer = act(peer);
+                hear().await;
+                assert!(resting.wake().is_none(), "on its own thread");
+                let (link, peer) = pair();
+                let resting = link.rest().expect("all has left");
+                let _peer = act(peer);
+                let other = thread::spawn(move || runtime().block_on(async { resting.wake().is_none() }));
+                assert!(other.join().unwrap(), "on another");
+            });
+        }
+    }
+}
