@@ -49,13 +49,14 @@ impl Drop for Installed {
     }
 }
 
+/// Has all of this thread leave. True if some of it came back, and tasks were woken.
+pub(crate) fn leave() -> bool {
+    CURRENT.with_borrow(|outgoing| outgoing.as_ref().is_some_and(|outgoing| outgoing.leave()))
+}
+
 /// What the runtime does when it has nothing to do: before it sleeps, all leaves.
 pub(crate) fn park() {
-    CURRENT.with_borrow(|outgoing| {
-        if let Some(outgoing) = outgoing {
-            outgoing.leave();
-        }
-    });
+    leave();
 }
 
 /// Bytes of one socket: which, of which go. Goes have 64 bits, so that no number comes twice: a connection at rest may keep its
@@ -150,9 +151,11 @@ impl Outgoing {
         }
     }
 
-    /// Sends all. What a socket has no room for, or refuses, comes back to its owner, who finds out why when it tries.
-    pub fn leave(&self) {
+    /// Sends all. What a socket has no room for, or refuses, comes back to its owner, who finds out why when it tries: true
+    /// if there is such.
+    pub fn leave(&self) -> bool {
         self.steps.set(0);
+        let before = self.returned_count.get();
         let waiting = &mut *self.waiting.borrow_mut();
         let Waiting { bytes, letters } = waiting;
         for (number, letter) in letters.drain(..).enumerate() {
@@ -177,6 +180,7 @@ impl Outgoing {
             }
         }
         bytes.clear();
+        self.returned_count.get() > before
     }
 
     #[inline]

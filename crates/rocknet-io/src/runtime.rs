@@ -24,15 +24,9 @@ const TASKS_BETWEEN_EVENTS: u32 = 256;
 
 pub struct Runtime {
     runtime: LocalRuntime,
-    /// Dropped after all tasks.
-    _driven: Driven,
-}
-
-/// What it is driven by.
-#[allow(dead_code, reason = "kept until it is dropped")]
-enum Driven {
-    Events(outgoing::Installed),
-    Ring(system::Ring),
+    /// These are dropped after all tasks.
+    _outgoing: outgoing::Installed,
+    _ring: Option<system::Ring>,
 }
 
 impl Runtime {
@@ -43,16 +37,18 @@ impl Runtime {
             .build_local(LocalOptions::default())?;
         Ok(Runtime {
             runtime,
-            _driven: Driven::Events(outgoing::install()),
+            _outgoing: outgoing::install(),
+            _ring: None,
         })
     }
 
-    /// Driven by io_uring.
+    /// Driven by io_uring. Sockets that are left to the runtime's own events send together too, before each turn of the ring.
     pub fn on_ring(batch: usize) -> io::Result<Runtime> {
         let (runtime, ring) = system::with_ring(&mut builder(batch))?;
         Ok(Runtime {
             runtime,
-            _driven: Driven::Ring(ring),
+            _outgoing: outgoing::install(),
+            _ring: Some(ring),
         })
     }
 
@@ -71,6 +67,19 @@ fn builder(batch: usize) -> Builder {
         .max_io_events_per_tick(batch.clamp(1, 1 << 16))
         .event_interval(TASKS_BETWEEN_EVENTS);
     builder
+}
+
+/// Makers of a runtime of each kind that can be had here.
+#[cfg(test)]
+pub(crate) fn kinds() -> Vec<fn() -> Runtime> {
+    let events: fn() -> Runtime = || Runtime::new(8).expect("a runtime");
+    match ring_trouble() {
+        None => vec![events, || Runtime::on_ring(8).expect("a ring")],
+        Some(trouble) => {
+            println!("not tested on a ring: {trouble}");
+            vec![events]
+        }
+    }
 }
 
 /// Starts a task on the runtime of this thread.

@@ -11,7 +11,7 @@ use socket2::SockRef;
 use super::*;
 use crate::link::Link;
 use crate::queue::SendQueue;
-use crate::runtime::{Runtime, hear, spawn};
+use crate::runtime::{Runtime, hear, kinds, spawn};
 use crate::tcp::Tcp;
 
 /// A link and its peer, which gives up in time where nothing comes.
@@ -51,6 +51,13 @@ async fn once<T>(mut act: impl FnMut(&mut Context<'_>) -> T) -> T {
     poll_fn(|context| Poll::Ready(act(context))).await
 }
 
+/// Runs a test on a runtime of each kind.
+fn on_each(test: impl AsyncFn()) {
+    for runtime in kinds() {
+        runtime().block_on(test());
+    }
+}
+
 async fn put(link: &mut Tcp, bytes: &[u8]) -> bool {
     once(|context| link.send_together(context, &mut queue_of(bytes))).await
 }
@@ -71,7 +78,7 @@ fn read(peer: &mut TcpStream, length: usize) -> Vec<u8> {
 
 #[test]
 fn all_leaves_when_there_is_nothing_more_to_do() {
-    Runtime::new(8).unwrap().block_on(async {
+    on_each(async || {
         let (mut one, mut first) = pair();
         let (mut two, mut second) = pair();
         assert!(put(&mut one, b"one").await && put(&mut two, b"two").await);
@@ -84,7 +91,7 @@ fn all_leaves_when_there_is_nothing_more_to_do() {
 
 #[test]
 fn it_leaves_though_tasks_wake_themselves_for_ever() {
-    Runtime::new(8).unwrap().block_on(async {
+    on_each(async || {
         let (mut link, mut peer) = pair();
         assert!(put(&mut link, b"answer").await);
         let (mut busy, _silent) = pair();
@@ -134,7 +141,7 @@ fn it_leaves_before_anything_else_of_its_link_happens() {
 
 #[test]
 fn it_leaves_before_the_end_of_the_other_side_is_told() {
-    Runtime::new(8).unwrap().block_on(async {
+    on_each(async || {
         let (mut link, mut peer) = pair();
         peer.shutdown(std::net::Shutdown::Write).unwrap();
         let mut put = 0;
@@ -154,7 +161,7 @@ fn it_leaves_before_the_end_of_the_other_side_is_told() {
 #[test]
 fn what_finds_no_room_comes_back_to_its_own_link_and_leaves_in_order() {
     const MESSAGES: usize = 4000;
-    Runtime::new(8).unwrap().block_on(async {
+    on_each(async || {
         let content = |seed: usize, number: usize| vec![(seed * 7 + number) as u8; 1000];
         let mut readers = Vec::new();
         let mut returned = 0;
@@ -218,8 +225,42 @@ fn what_finds_no_room_comes_back_to_its_own_link_and_leaves_in_order() {
 }
 
 #[test]
+fn what_comes_back_is_told_though_nothing_else_happens() {
+    on_each(async || {
+        let (mut link, _peer) = narrow_pair();
+        let mut queue = queue_of(&[0; 1 << 20]);
+        while once(|context| link.poll_send(context, &mut queue)).await.is_ready() {
+            queue.buffer().resize(1 << 20, 0);
+        }
+        let (sent, mut past) = tokio::sync::oneshot::channel::<()>();
+        let (done, ended) = std::sync::mpsc::channel::<()>();
+        let clock = thread::spawn(move || {
+            let _ = ended.recv_timeout(PATIENCE);
+            drop(sent);
+        });
+        // Nothing of what was before ends the sleep.
+        for _ in 0..10 {
+            hear().await;
+        }
+        // In a task: whoever wakes the root of a runtime ends its sleep, whatever it sleeps in.
+        let (told, unsent) = tokio::sync::oneshot::channel();
+        spawn(async move {
+            assert!(put(&mut link, b"no room").await);
+            let unsent = poll_fn(|context| match link.take_unsent() {
+                None => std::pin::Pin::new(&mut past).poll(context).map(|_| None),
+                unsent => Poll::Ready(unsent),
+            });
+            let _ = told.send(unsent.await);
+        });
+        assert_eq!(unsent.await.expect("a task").as_deref(), Some(&b"no room"[..]));
+        drop(done);
+        clock.join().expect("the clock");
+    });
+}
+
+#[test]
 fn what_a_dropped_link_had_put_has_left_and_is_nobody_elses() {
-    Runtime::new(8).unwrap().block_on(async {
+    on_each(async || {
         let (mut link, mut peer) = pair();
         assert!(put(&mut link, b"last words").await);
         drop(link);

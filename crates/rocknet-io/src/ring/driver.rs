@@ -11,6 +11,7 @@ use super::number::{Kind, tag};
 use super::outbox::LARGEST;
 use super::place::{End, Place, Receiving};
 use super::state::State;
+use crate::outgoing;
 
 /// Steps of connections after which the ring is turned though tasks are still running: tasks that wake themselves or one
 /// another must not keep everybody else waiting.
@@ -47,10 +48,12 @@ impl Drop for Installed {
 
 /// What the runtime does when it has nothing to do: sleeps in the ring until somebody is to be woken.
 pub(crate) fn park() {
-    if let Some(driver) = current() {
-        while !driver.turn(true) && !driver.failed.get() {}
-        driver.keep_awake();
-    }
+    let Some(driver) = current() else {
+        outgoing::leave();
+        return;
+    };
+    while !driver.turn(true) && !driver.failed.get() {}
+    driver.keep_awake();
 }
 
 pub struct Driver {
@@ -84,12 +87,14 @@ impl Driver {
     /// Hands over what was asked for, waits for an answer if `wait`, and wakes whom it concerns: true if there was anybody.
     pub fn turn(&self, wait: bool) -> bool {
         self.steps.set(0);
+        // Of sockets that the ring does not drive.
+        let has_returned = outgoing::leave();
         if self.failed.get() {
-            return false;
+            return has_returned;
         }
         let mut state = self.state.borrow_mut();
         state.put_by();
-        let mut entered = state.enter(wait);
+        let mut entered = state.enter(wait && !has_returned);
         let mut returned = state.reap();
         while entered.is_ok() && state.kernel.keeps_completions() {
             // Among them may be what is to be taken back, of letters that are cleared below.
@@ -106,7 +111,7 @@ impl Driver {
         state.feed_starved();
         let mut wakers = std::mem::take(&mut state.wakers);
         drop(state);
-        let any = !wakers.is_empty();
+        let any = has_returned || !wakers.is_empty();
         for waker in wakers.drain(..) {
             waker.wake();
         }

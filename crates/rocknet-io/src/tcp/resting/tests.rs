@@ -3,12 +3,13 @@
 use std::future::poll_fn;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
+use std::task::Poll;
 use std::thread;
 use std::time::Duration;
 
 use super::*;
 use crate::queue::SendQueue;
-use crate::runtime::{Runtime, hear, ring_trouble};
+use crate::runtime::{Runtime, hear, kinds};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -21,17 +22,14 @@ fn pair() -> (Tcp, UnixStream) {
     (link, theirs)
 }
 
-/// With each thing that can drive a thread.
-fn runtimes() -> Vec<fn() -> Runtime> {
-    let events: fn() -> Runtime = || Runtime::new(8).unwrap();
-    match ring_trouble() {
-        None => vec![events, || Runtime::on_ring(8).unwrap()],
-        Some(_) => vec![events],
-    }
-}
-
 fn queue_of(bytes: &[u8]) -> SendQueue {
     SendQueue::from(bytes.to_vec())
+}
+
+async fn put(link: &mut Tcp, bytes: &[u8]) {
+    let mut queue = queue_of(bytes);
+    let taken = poll_fn(|context| Poll::Ready(link.send_together(context, &mut queue)));
+    assert!(taken.await);
 }
 
 /// One message each way.
@@ -39,7 +37,7 @@ async fn talk(link: &mut Tcp, peer: &mut UnixStream) {
     let mut queue = queue_of(b"question");
     poll_fn(|context| {
         if link.send_together(context, &mut queue) {
-            return std::task::Poll::Ready(Ok(()));
+            return Poll::Ready(Ok(()));
         }
         link.poll_send(context, &mut queue)
     })
@@ -63,7 +61,7 @@ async fn talk(link: &mut Tcp, peer: &mut UnixStream) {
 
 #[test]
 fn any_thread_goes_on_with_it() {
-    for runtime in runtimes() {
+    for runtime in kinds() {
         for moves in [false, true] {
             let (sent, taken) = std::sync::mpsc::channel::<(Resting, UnixStream)>();
             let (back, ended) = std::sync::mpsc::channel::<()>();
@@ -102,8 +100,7 @@ fn any_thread_goes_on_with_it() {
 fn what_was_put_leaves_before_it_rests() {
     Runtime::new(8).unwrap().block_on(async {
         let (mut link, mut peer) = pair();
-        let mut queue = queue_of(b"last words");
-        poll_fn(|context| std::task::Poll::Ready(assert!(link.send_together(context, &mut queue)))).await;
+        put(&mut link, b"last words").await;
         let resting = link.rest();
         let mut heard = [0; 10];
         peer.read_exact(&mut heard).unwrap();
@@ -111,8 +108,7 @@ fn what_was_put_leaves_before_it_rests() {
         // Nobody takes these.
         let (mut link, peer) = pair();
         drop(peer);
-        let mut queue = queue_of(b"lost");
-        poll_fn(|context| std::task::Poll::Ready(assert!(link.send_together(context, &mut queue)))).await;
+        put(&mut link, b"lost").await;
         assert!(link.rest().is_none());
     });
 }
@@ -129,7 +125,7 @@ fn it_is_given_up_where_the_other_side_spoke_or_left() {
             None
         },
     ];
-    for runtime in runtimes() {
+    for runtime in kinds() {
         for act in acts {
             runtime().block_on(async {
                 let (link, peer) = pair();

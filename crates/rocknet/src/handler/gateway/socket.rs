@@ -194,7 +194,8 @@ mod tests {
             let (mut queue, mut returned) = (SendQueue::default(), 0);
             for piece in content.chunks(PIECE) {
                 queue.buffer().extend_from_slice(piece);
-                poll_fn(|context| Poll::Ready(drop(socket.poll_send(context, &mut queue)))).await;
+                let sent = poll_fn(|context| Poll::Ready(socket.poll_send(context, &mut queue))).await;
+                assert!(matches!(sent, Poll::Pending | Poll::Ready(Ok(()))));
                 let is_taken = queue.is_empty();
                 hear().await;
                 // Nothing was read, and it was all taken: what is back had no room.
