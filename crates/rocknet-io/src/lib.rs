@@ -19,6 +19,9 @@ pub mod link;
 pub mod niceness;
 #[cfg(unix)]
 mod outgoing;
+#[cfg(not(unix))]
+#[path = "outgoing/portable.rs"]
+mod outgoing;
 pub mod pipe;
 pub mod queue;
 #[cfg(unix)]

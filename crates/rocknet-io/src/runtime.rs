@@ -5,7 +5,6 @@ use std::io;
 
 use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 
-#[cfg(unix)]
 use crate::outgoing;
 
 #[cfg(target_os = "linux")]
