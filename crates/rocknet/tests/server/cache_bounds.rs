@@ -42,9 +42,7 @@ impl Asked {
         let found = self.cache.look_up(&self.scope, path);
         self.runtime.block_on(found).expect("an entry")
     }
-}
 
-impl Asked {
     /// The owner makes room in its own time.
     fn settle(&self) {
         self.runtime.block_on(self.cache.settled());

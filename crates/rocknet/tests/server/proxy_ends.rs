@@ -157,8 +157,8 @@ fn a_client_that_leaves_at_any_byte_takes_its_request_with_it() {
     }
 }
 
-#[test]
-fn a_client_that_leaves_in_the_middle_of_an_answer_ends_it() {
+/// Answers until nobody takes it any more: `/told` with a length, anything else without.
+fn without_end() -> (Upstream, Open) {
     let open = Open::default();
     let counted = open.clone();
     let upstream = Upstream::raw(move |mut stream: TcpStream| {
@@ -172,6 +172,12 @@ fn a_client_that_leaves_in_the_middle_of_an_answer_ends_it() {
         say(&mut stream, head);
         while stream.write_all(&[b'x'; 65_536]).is_ok() {}
     });
+    (upstream, open)
+}
+
+#[test]
+fn a_client_that_leaves_in_the_middle_of_an_answer_ends_it() {
+    let (upstream, open) = without_end();
     let server = proxied(&upstream);
     for target in ["/told", "/open"] {
         for taken in [0, 1, 1000, 1_000_000] {

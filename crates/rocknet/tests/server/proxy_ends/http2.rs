@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use super::{ANSWERS, Open, abruptly, proxied};
+use super::{ANSWERS, Open, abruptly, proxied, without_end};
 use crate::support::DEADLINE;
 use crate::support::http2::Http2;
 use crate::support::upstream::{Next, Upstream, say};
@@ -101,19 +101,7 @@ fn a_client_that_leaves_at_any_byte_takes_its_request_with_it() {
 
 #[test]
 fn a_client_that_leaves_in_the_middle_of_an_answer_ends_it() {
-    let open = Open::default();
-    let counted = open.clone();
-    let upstream = Upstream::raw(move |mut stream: TcpStream| {
-        let _counted = counted.count();
-        let mut asked = [0; 4096];
-        let _ = stream.read(&mut asked);
-        let head = match asked.starts_with(b"GET /told") {
-            true => "HTTP/1.1 200 OK\r\nContent-Length: 1000000000000\r\n\r\n",
-            false => "HTTP/1.1 200 OK\r\n\r\n",
-        };
-        say(&mut stream, head);
-        while stream.write_all(&[b'x'; 65_536]).is_ok() {}
-    });
+    let (upstream, open) = without_end();
     let server = proxied(&upstream);
     let mut left = Vec::new();
     for target in ["/told", "/open"] {
