@@ -7,7 +7,7 @@ mod alone;
 pub mod beneath;
 #[cfg(unix)]
 pub mod child;
-#[cfg(target_os = "linux")]
+#[cfg(all(unix, not(target_vendor = "apple")))]
 pub mod courier;
 #[cfg(unix)]
 pub mod descriptors;
