@@ -6,14 +6,17 @@
 //! Each socket still has a system call of its own. But a peer on the same machine that sleeps is woken once for all of them
 //! instead of falling asleep again between two, and the kernel's way of sending stays in the caches of the core.
 
+mod sender;
+
 use std::cell::{Cell, RefCell};
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::rc::Rc;
 use std::task::Waker;
 
 use rustix::io::Errno;
+use rustix::net::SendFlags;
 
-use crate::tcp::SEND;
+pub(crate) use sender::Sender;
 
 /// Larger ones are sent at once: to copy them would cost more than is won.
 const LARGEST: usize = 8 * 1024;
@@ -25,9 +28,12 @@ const CAPACITY: usize = 64 * 1024;
 /// not keep everybody else waiting.
 const STEPS_PER_TURN: u32 = 256;
 
-mod sender;
-
-pub(crate) use sender::Sender;
+/// No signal comes for a peer that has gone: the standard library has the process ignore it, and where a call can say so it
+/// does.
+#[cfg(target_os = "linux")]
+pub(crate) const SEND: SendFlags = SendFlags::NOSIGNAL;
+#[cfg(not(target_os = "linux"))]
+pub(crate) const SEND: SendFlags = SendFlags::empty();
 
 thread_local!(static CURRENT: RefCell<Option<Rc<Outgoing>>> = const { RefCell::new(None) });
 

@@ -12,7 +12,7 @@ use tokio::io::unix::AsyncFd;
 
 use crate::file::sendfile;
 use crate::link::{Link, Received};
-use crate::outgoing::Sender;
+use crate::outgoing::{SEND, Sender};
 use crate::pipe::Pipe;
 use crate::queue::{MAX_SLICES, SendQueue};
 use crate::socket::{AcceptTrouble, Keepalive, Listener, Peer, accept, accept_trouble, cork, keepalive};
@@ -246,13 +246,6 @@ pub(crate) fn in_flight(socket: BorrowedFd<'_>) -> u64 {
 fn in_flight(_: BorrowedFd<'_>) -> u64 {
     0
 }
-
-/// No signal comes for a peer that has gone: the standard library has the process ignore it, and where a call can say so it
-/// does.
-#[cfg(target_os = "linux")]
-pub(crate) const SEND: SendFlags = SendFlags::NOSIGNAL;
-#[cfg(not(target_os = "linux"))]
-pub(crate) const SEND: SendFlags = SendFlags::empty();
 
 /// What follows at once may share a packet.
 #[cfg(target_os = "linux")]
