@@ -117,6 +117,8 @@ impl Joined {
             assert!(written < AMOUNT, "all of it went somewhere");
         }
         self.peer.set_write_timeout(Some(DEADLINE)).expect("an option");
+        // On a busy machine the writing may pause before the server has moved all it can.
+        wait_for_pipes(&self.server, self.before + 1);
         // Long enough that one which nobody uses would have been closed.
         let start = Instant::now();
         while start.elapsed() < 10 * TICK {
@@ -129,7 +131,7 @@ impl Joined {
 fn wait_for_pipes(server: &Server, count: usize) {
     let start = Instant::now();
     while pipes(server) != count {
-        assert!(start.elapsed() < DEADLINE, "pipes are left");
+        assert!(start.elapsed() < DEADLINE, "there are not {count} pipes");
         thread::yield_now();
     }
 }
