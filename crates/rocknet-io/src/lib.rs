@@ -9,6 +9,9 @@ pub mod beneath;
 pub mod child;
 #[cfg(all(unix, not(target_vendor = "apple")))]
 pub mod courier;
+#[cfg(target_vendor = "apple")]
+#[path = "courier/absent.rs"]
+pub mod courier;
 #[cfg(unix)]
 pub mod descriptors;
 #[cfg(unix)]

@@ -272,6 +272,7 @@ impl SendQueue {
         taken
     }
 
+    #[cfg(unix)]
     /// Puts another queue behind this one; only memory of its own buffer may be in it.
     pub(crate) fn append_written(&mut self, other: &mut SendQueue) {
         if let Some(plain) = other.plain() {
@@ -280,6 +281,7 @@ impl SendQueue {
         other.clear();
     }
 
+    #[cfg(unix)]
     /// Whether something follows a stretch of a file.
     pub(crate) fn goes_on_behind_a_file(&self) -> bool {
         let ends = usize::from(self.named.max(self.sent) == self.written.len());
@@ -287,6 +289,7 @@ impl SendQueue {
         behind.any(|segment| matches!(segment, Segment::File { .. }))
     }
 
+    #[cfg(unix)]
     pub(crate) fn file(&mut self) -> Option<(&File, &mut u64, &mut u64)> {
         match self.segments.front_mut() {
             Some(Segment::File { file, offset, length }) => Some((file, offset, length)),

@@ -105,7 +105,8 @@ impl Output {
     pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = match self.kind {
             Kind::Regular | Kind::Stream => self.file.write(bytes)?,
-            Kind::Socket => rustix::net::send(&self.file, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)?,
+            // A reader that has gone is an error: Rust's programs ignore the signal.
+            Kind::Socket => rustix::net::send(&self.file, bytes, SendFlags::DONTWAIT)?,
             Kind::Shared => {
                 wait_writable(&[self.file.as_fd()], Duration::ZERO)?;
                 self.file.write(&bytes[..bytes.len().min(PIPE_CHUNK)])?

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Exchange ─▶ asked.rs ─▶ talk.rs ⇄ rocknet-controller's host ⇄ the library    load.rs: one for each file
-//!                            │
+//!                            │                                                image.rs: what of it is loaded
 //!    Response ◀─ draft.rs: status and fields, and a body that is whole, or comes by body.rs
 //! ```
 //! Or in a process of its own: see `isolated`.
@@ -10,6 +10,7 @@
 mod asked;
 mod body;
 mod draft;
+mod image;
 pub mod isolated;
 mod load;
 mod talk;

@@ -2,20 +2,20 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::thread;
 
 use rocknet_controller::host::frame::{self, Ask, Broken, Inbox, Tell, Told};
-use rocknet_controller::host::{self, Answer, Failed, Library, LoadError, State, Went};
+use rocknet_controller::host::{self, Answer, Failed, Library, State, Went};
 use rocknet_controller::{Level, Refused};
 use rocknet_io::courier::Courier;
 
 use super::control::{self, Entry, Order, Report};
 use crate::handler::controller::draft::Draft;
+use crate::handler::controller::image;
 use crate::handler::controller::talk::ROOM;
 use crate::handler::controller::trouble::Trouble;
 
@@ -41,7 +41,7 @@ pub fn run() -> ExitCode {
     let Ok(Some(Order::Load(image, name))) = control::order(control) else {
         return ExitCode::FAILURE;
     };
-    let library = match load(image, &name) {
+    let library = match image::library(&File::from(image), &name, log) {
         Ok(library) => Arc::new(library),
         Err(error) => {
             let _ = Report::Refused(error.to_string()).send(control);
@@ -73,16 +73,6 @@ pub fn run() -> ExitCode {
     drop(controllers);
     drop(library);
     ExitCode::SUCCESS
-}
-
-fn load(image: OwnedFd, name: &str) -> Result<Library, LoadError> {
-    let image = File::from(image);
-    let place = format!("/proc/self/fd/{}", image.as_raw_fd());
-    Library::load(Path::new(&place), log).map_err(|error| match error {
-        // Its author knows the file by another name.
-        LoadError::NotLoaded(text) => LoadError::NotLoaded(text.replace(&place, name)),
-        error => error,
-    })
 }
 
 fn log(level: Level, line: &[u8]) {

@@ -1,0 +1,38 @@
+//! Copies of libraries that nobody else has, and how the system's loader finds them. A library that is loaded is mapped, and
+//! whoever writes over its file would write into the code that runs; and the loader gives what it has already for a file that it
+//! knows.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use rocknet_controller::Level;
+use rocknet_controller::host::{Library, LoadError};
+
+#[cfg(target_os = "linux")]
+#[path = "image/linux.rs"]
+mod system;
+#[cfg(not(target_os = "linux"))]
+#[path = "image/portable.rs"]
+mod system;
+// What other systems do is tested here too.
+#[cfg(all(test, target_os = "linux"))]
+mod portable;
+
+/// A copy of what `file` holds, of one byte more than `most` at the most.
+pub fn copy(file: &File, most: u64) -> io::Result<(File, u64)> {
+    let mut copy = system::file()?;
+    let copied = io::copy(&mut io::Read::take(file, most + 1), &mut copy)?;
+    Ok((copy, copied))
+}
+
+/// Loads the library of which `image` is a copy. Its author knows the file as `known_as`.
+pub fn library(image: &File, known_as: &str, log: fn(Level, &[u8])) -> Result<Library, LoadError> {
+    let load = |name: &Path| {
+        Library::load(name, log).map_err(|error| match error {
+            LoadError::NotLoaded(text) => LoadError::NotLoaded(text.replace(&*name.to_string_lossy(), known_as)),
+            error => error,
+        })
+    };
+    system::named(image, load).unwrap_or_else(|error| Err(LoadError::NotLoaded(format!("{known_as}: {error}"))))
+}
