@@ -3,6 +3,7 @@
 mod command;
 mod deny;
 mod docs;
+mod elsewhere;
 mod fuzz;
 mod packages;
 mod repository;

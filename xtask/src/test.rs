@@ -1,9 +1,9 @@
 //! `cargo xtask test`: every check and test of the repository, the same command for people and for `.ci/run`.
 
-use crate::command::{cargo, command, find, output, run as run_command};
+use crate::command::{cargo, find, run as run_command};
 use crate::packages::{self, Chore};
 use crate::steps::Steps;
-use crate::{Failure, conform, deny, docs, rerun, tidy, tools};
+use crate::{Failure, conform, deny, docs, elsewhere, rerun, tidy, tools};
 use std::path::Path;
 
 #[derive(clap::Args)]
@@ -69,7 +69,10 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         steps.step(name, || work(&program));
     }
     steps.step("generated pages", docs::check);
-    if has_target(BARE_TARGET) {
+    if !options.fast {
+        steps.remarked("other systems", elsewhere::run);
+    }
+    if elsewhere::has_target(BARE_TARGET) {
         steps.step("protocol without a system", || {
             run_cargo(&[
                 "check",
@@ -120,10 +123,4 @@ fn run_tests(backend: &str, arguments: &[&str]) -> Result<Option<String>, Failur
         tests.args(arguments).env("ROCKNET_BACKEND", backend);
         tests
     })
-}
-
-/// Whether the standard library for `target` is installed, by rustup or otherwise.
-fn has_target(target: &str) -> bool {
-    output(command("rustc").args(["--print", "target-libdir", "--target", target]))
-        .is_ok_and(|folder| Path::new(folder.trim()).exists())
 }

@@ -1,0 +1,93 @@
+//! Other operating systems: what is fenced for Linux stays behind its fence, and the rest compiles as they would compile it.
+
+use crate::Failure;
+use crate::command::{cargo, command, find, output, run as run_command};
+use std::path::Path;
+
+struct Elsewhere {
+    target: &'static str,
+    /// What is to compile there: all that does.
+    packages: &'static [&'static str],
+}
+
+const ALL: &[Elsewhere] = &[
+    Elsewhere {
+        target: "x86_64-apple-darwin",
+        packages: &["rocknet"],
+    },
+    // The server looks for files beneath an open folder, which it does not yet know how to do there.
+    Elsewhere {
+        target: "x86_64-pc-windows-gnu",
+        packages: &["rocknet-proto", "rocknet-config", "rocknet-control", "rocknet-io"],
+    },
+];
+
+/// What only Linux has; nobody else is to build it.
+const LINUX_ONLY: &[&str] = &["io-uring"];
+
+/// The target's names for compilers of C, which are not wanted: nothing is linked, so what they would make is never looked at.
+const TOOLS: &[&str] = &["CC", "CXX", "AR", "RANLIB"];
+
+/// Checks what can be checked here; a remark names the targets whose standard library is neither here nor to be had.
+pub fn run() -> Result<Option<String>, Failure> {
+    let (here, missing): (Vec<_>, Vec<_>) = ALL.iter().partition(|elsewhere| is_ready(elsewhere.target));
+    for elsewhere in &here {
+        check(elsewhere)?;
+        without_what_is_linuxs(elsewhere)?;
+    }
+    let missing: Vec<_> = missing.iter().map(|elsewhere| elsewhere.target).collect();
+    Ok((!missing.is_empty()).then(|| format!("without {}: rustup has none of them here", missing.join(", "))))
+}
+
+fn check(elsewhere: &Elsewhere) -> Result<(), Failure> {
+    let mut check = cargo();
+    check.args(["check", "--locked", "--lib", "--bins", "--target", elsewhere.target]);
+    for package in elsewhere.packages {
+        check.args(["-p", package]);
+    }
+    let underscored = elsewhere.target.replace('-', "_");
+    for tool in TOOLS {
+        check.env(format!("{tool}_{underscored}"), "true");
+    }
+    let flags = format!("CARGO_TARGET_{}_RUSTFLAGS", underscored.to_uppercase());
+    run_command(check.env(flags, "-D warnings"))
+}
+
+fn without_what_is_linuxs(elsewhere: &Elsewhere) -> Result<(), Failure> {
+    for package in elsewhere.packages {
+        let mut tree = cargo();
+        tree.args([
+            "tree",
+            "--locked",
+            "-e",
+            "normal,build",
+            "--prefix",
+            "none",
+            "-f",
+            "{p}",
+        ]);
+        let tree = output(tree.args(["-p", package, "--target", elsewhere.target]))?;
+        let found = LINUX_ONLY.iter().find(|only| {
+            let mut names = tree.lines().filter_map(|line| line.split(' ').next());
+            names.any(|name| name == **only)
+        });
+        if let Some(only) = found {
+            return Err(format!("{package} has {only} on {}", elsewhere.target).into());
+        }
+    }
+    Ok(())
+}
+
+/// Whether the standard library for `target` is installed, by rustup or otherwise.
+pub fn has_target(target: &str) -> bool {
+    output(command("rustc").args(["--print", "target-libdir", "--target", target]))
+        .is_ok_and(|folder| Path::new(folder.trim()).exists())
+}
+
+/// As `has_target`, or it is installed now.
+fn is_ready(target: &str) -> bool {
+    has_target(target)
+        || find("rustup").is_some()
+            && output(command("rustup").args(["target", "add", target])).is_ok()
+            && has_target(target)
+}
