@@ -6,7 +6,7 @@ use super::load::sequence;
 use super::measure::{cpu_ns, softirq_thread};
 use super::row::{GIB, KIB, MIB};
 use super::timed::median;
-use super::{Run, SERVER_CORE, content};
+use super::{Run, SERVER_CORE, content, downloads};
 use crate::Failure;
 use rustix::fs::{Advice, fadvise};
 use std::fs::File;
@@ -20,7 +20,7 @@ struct Stock {
     connections: u32,
 }
 
-const NOTE: &str = "Median of the rounds; of files of 1 GB there is one. Before each the pages of all files are dropped from \
+const NOTE: &str = "Median of the rounds. Before each the pages of all files are dropped from \
                     memory (their names and places on the disk stay known) and the server is started anew; then each file \
                     is asked for once. CPU time is that of all threads of the server, and of the kernel's that work for it.";
 
@@ -37,7 +37,7 @@ pub fn files_1m(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
 }
 
 pub fn files_1g(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
-    measure(run, lanes, stock(GIB, 2, 2))
+    measure(run, lanes, stock(GIB, 4, 4))
 }
 
 fn stock(size: u64, count: u64, connections: u32) -> Stock {
@@ -54,9 +54,7 @@ fn measure(run: &Run, lanes: &[Lane], stock: Stock) -> Result<Table, Failure> {
     let columns = ["MiB/s", "p99, ms", "µs CPU per MiB", "failed"];
     let measured = table(lanes, &columns, NOTE, |lane| {
         let mut rounds: [Vec<f64>; 4] = Default::default();
-        // A gigabyte takes as long as the disk does: minutes would tell no more than one round.
-        let count = if stock.size >= GIB { 1 } else { run.rounds };
-        for _ in 0..count {
+        for _ in 0..run.rounds {
             let figures = round(run, lane, stock, &folder, &files)?;
             for (all, figure) in rounds.iter_mut().zip(figures) {
                 all.push(figure);
@@ -77,8 +75,12 @@ fn round(run: &Run, lane: &Lane, stock: Stock, folder: &str, files: &[PathBuf]) 
     }
     let softirq = softirq_thread(SERVER_CORE);
     let before = cpu_ns(server.pid(), softirq);
-    let url = format!("http://127.0.0.1:{port}/{folder}/");
-    let count = sequence(&url, stock.connections, stock.count, &scratch)?;
+    let count = if stock.size >= GIB {
+        downloads::each_once(lane, port, folder, stock.connections, stock.count)?
+    } else {
+        let url = format!("http://127.0.0.1:{port}/{folder}/");
+        sequence(&url, stock.connections, stock.count, &scratch)?
+    };
     let spent = cpu_ns(server.pid(), softirq).saturating_sub(before) as f64 / 1e3;
     // What the load generator counts when it ends in the middle of answers is less than what was read.
     Ok([

@@ -8,6 +8,7 @@ mod client;
 mod cold;
 mod content;
 mod counted;
+mod downloads;
 mod flood;
 mod goals;
 mod group;
@@ -124,7 +125,9 @@ pub fn run(options: &Options) -> Result<(), Failure> {
             machine.load_before
         );
     }
-    if !options.built {
+    if options.built {
+        is_built()?;
+    } else {
         if chosen.iter().any(Chosen::has_caddy) {
             CADDY.offer();
         }
@@ -241,6 +244,18 @@ fn check_lanes(wishes: &[String]) -> Result<(), Failure> {
     match wishes.iter().find(|wish| !lanes().any(|lane| lane.is_called(wish))) {
         Some(wish) => Err(format!("no lane {wish:?}: see cargo xtask bench --list").into()),
         None => Ok(()),
+    }
+}
+
+/// An error that names what a run would miss: its rows would have no figures, and be taken for rows of another server.
+fn is_built() -> Result<(), Failure> {
+    let ours = [lane::FLOOR, lane::FLOOR_URING, lane::ROCKNET, lane::ROCKNET_HANDLER];
+    let missing = ours.iter().filter(|lane| lane.peer.program().is_none());
+    let missing: Vec<_> = missing.map(|lane| lane.name).collect();
+    if missing.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("not built: {}; go without --built", missing.join(", ")).into())
     }
 }
 

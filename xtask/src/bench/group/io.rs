@@ -77,7 +77,7 @@ const ROWS: &[Row] = &[
     count(DISK, COLD, ("io-cold-10k", "10,000 files of 10 KB, 64 connections", cold::files_10k)),
     count(DISK, COLD, ("io-cold-100k", "5,000 files of 100 KB, 64 connections", cold::files_100k)),
     count(DISK, COLD, ("io-cold-1m", "800 files of 1 MB, 64 connections", cold::files_1m)),
-    count(DISK, COLD, ("io-cold-1g", "2 files of 1 GB, 2 connections", cold::files_1g)),
+    count(DISK, COLD, ("io-cold-1g", "4 files of 1 GB, 4 connections", cold::files_1g)),
     count(MEMORY, OURS, ("io-idle", "Memory of 10,000 idle connections", counted::idle)),
 ];
 

@@ -1,0 +1,107 @@
+//! Large files, each asked for once, by connections that keep nothing of what they read. Load generators keep whole answers.
+
+use super::client::{Answer, Client};
+use super::lane::Lane;
+use super::load::Count;
+use super::row::MIB;
+use crate::Failure;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A file that came: whole, or not.
+struct Download {
+    answer: io::Result<Answer>,
+    took: Duration,
+}
+
+/// Asks for `1.bin`, `2.bin` and so on to `count` in `folder`, over so many connections at once.
+pub fn each_once(lane: &Lane, port: u16, folder: &str, connections: u32, count: u64) -> Result<Count, Failure> {
+    let next = AtomicU64::new(1);
+    let begin = Instant::now();
+    let all: Vec<Download> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..connections)
+            .map(|_| scope.spawn(|| take(lane, port, folder, &next, count)))
+            .collect();
+        threads
+            .into_iter()
+            .flat_map(|thread| thread.join().unwrap_or_default())
+            .collect()
+    });
+    if all.len() as u64 != count {
+        return Err("a connection was lost with its thread".into());
+    }
+    Ok(counted(&all, begin.elapsed()))
+}
+
+/// One connection: takes a file after the other for as long as there are any.
+fn take(lane: &Lane, port: u16, folder: &str, next: &AtomicU64, count: u64) -> Vec<Download> {
+    let mut taken = Vec::new();
+    loop {
+        let number = next.fetch_add(1, Ordering::Relaxed);
+        if number > count {
+            return taken;
+        }
+        let begin = Instant::now();
+        // A connection each: what opening one costs is nothing beside a file that is worth this.
+        let answer =
+            Client::connect(lane, port, &format!("/{folder}/{number}.bin")).and_then(|mut client| client.ask());
+        let took = begin.elapsed();
+        taken.push(Download { answer, took });
+    }
+}
+
+fn counted(all: &[Download], took: Duration) -> Count {
+    let answers = || all.iter().filter_map(|download| download.answer.as_ref().ok());
+    let right = || answers().filter(|answer| answer.status == 200);
+    let bytes: u64 = right().filter_map(|answer| answer.length).sum();
+    let mut times: Vec<f64> = all.iter().map(|download| download.took.as_secs_f64() * 1e3).collect();
+    times.sort_by(f64::total_cmp);
+    // The nearest rank: of fewer than a hundred it is the slowest.
+    let rank = (all.len() * 99).div_ceil(100);
+    Count {
+        requests: all.len() as f64,
+        mebibytes: bytes as f64 / MIB as f64,
+        seconds: took.as_secs_f64(),
+        failures: (all.len() - answers().count()) as u64,
+        refused: (answers().count() - right().count()) as u64,
+        p99_ms: rank.checked_sub(1).map(|at| times[at]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_failed_and_what_was_refused_is_counted_apart() {
+        let download = |answer, took| Download {
+            answer,
+            took: Duration::from_millis(took),
+        };
+        let answer = |status| {
+            Ok(Answer {
+                status,
+                length: Some(3 * MIB),
+            })
+        };
+        let all = [
+            download(answer(200), 20),
+            download(answer(404), 1),
+            download(Err(io::ErrorKind::UnexpectedEof.into()), 50),
+            download(answer(200), 30),
+        ];
+        let count = counted(&all, Duration::from_secs(2));
+        let expected = Count {
+            requests: 4.0,
+            mebibytes: 6.0,
+            seconds: 2.0,
+            failures: 1,
+            refused: 1,
+            p99_ms: Some(50.0),
+        };
+        assert_eq!(count, expected);
+        assert_eq!(counted(&[], Duration::ZERO).p99_ms, None);
+    }
+}
