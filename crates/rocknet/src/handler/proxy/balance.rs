@@ -34,6 +34,35 @@ pub fn random_two(all: &[Candidate], mut draw: impl FnMut() -> u64) -> Option<us
     Some(lighter(first, second).index)
 }
 
+/// The same without a look at all of `count` servers: those that are drawn are asked about, and counted by their share of the
+/// `heaviest` weight. `None`: two that can be asked were not found in a few draws, and it is better to look at all.
+pub fn two_drawn(
+    count: usize,
+    heaviest: f64,
+    mut draw: impl FnMut() -> u64,
+    look: impl Fn(usize) -> Option<Candidate>,
+) -> Option<usize> {
+    let mut first: Option<Candidate> = None;
+    for _ in 0..DRAWS {
+        let number = draw();
+        // One half of the number says which, the other whether its share is large enough.
+        let drawn = ((number >> 32) * count as u64) >> 32;
+        let Some(drawn) = look(drawn as usize) else { continue };
+        if unit(number << 32) * heaviest >= drawn.weight {
+            continue;
+        }
+        match &first {
+            None => first = Some(drawn),
+            Some(first) if first.index != drawn.index => return Some(lighter(first, &drawn).index),
+            Some(_) => {}
+        }
+    }
+    None
+}
+
+/// Of only two servers the same one is drawn each time for one request in thirty-two.
+const DRAWS: usize = 6;
+
 /// The one with the least load for its weight; of equals, they take turns.
 pub fn least_loaded(all: &[Candidate], turn: usize) -> Option<usize> {
     let rotated = (0..all.len()).map(|place| &all[(place + turn) % all.len()]);
@@ -175,6 +204,34 @@ mod tests {
         let mut draw = dice(7);
         near(&shares(4, |_| random_two(&all, &mut draw)), &[250; 4], 60);
         near(&shares(4, |turn| least_loaded(&all, turn)), &[250; 4], 0);
+    }
+
+    #[test]
+    fn two_drawn_are_drawn_by_their_weights_and_never_from_those_that_cannot_be_asked() {
+        for weights in [
+            &[1.0, 1.0][..],
+            &[2.0, 2.0, 2.0, 2.0, 2.0],
+            &[3.0, 1.0, 2.0],
+            &[1.0, 0.0, 1.0, 1.0],
+            &[0.1, 1.0, 1.0, 0.0, 0.5, 1.0],
+        ] {
+            let all = servers(&weights.iter().map(|weight| (0, *weight)).collect::<Vec<_>>());
+            let heaviest = weights.iter().copied().fold(0.0, f64::max);
+            let look = |index: usize| Some(all[index]).filter(|candidate| candidate.weight > 0.0);
+            let able: Vec<_> = all.iter().copied().filter(|candidate| candidate.weight > 0.0).collect();
+            let (mut one, mut other) = (dice(11), dice(12));
+            let mut found = 0;
+            let mut drawn = || {
+                let drawn = two_drawn(all.len(), heaviest, &mut one, look);
+                found += usize::from(drawn.is_some());
+                drawn.or_else(|| random_two(&able, &mut one))
+            };
+            let by_draws = shares(all.len(), |_| drawn());
+            near(&by_draws, &shares(all.len(), |_| random_two(&able, &mut other)), 60);
+            assert!(found > 800, "of {weights:?} only {found} were found");
+        }
+        assert_eq!(two_drawn(3, 1.0, dice(1), |_| None), None);
+        assert_eq!(two_drawn(1, 1.0, dice(1), |_| Some(servers(&[(0, 1.0)])[0])), None);
     }
 
     #[test]

@@ -27,6 +27,8 @@ const FIRST_SHARE: f64 = 0.1;
 /// Where requests of one place go.
 pub struct Proxy {
     members: Vec<Member>,
+    /// The largest of their weights.
+    heaviest: f64,
     balance: Balance,
     turn: AtomicUsize,
     pub(super) sticky: Option<String>,
@@ -85,6 +87,7 @@ impl Proxy {
         let members = model.to.iter().map(member).collect::<Result<Vec<Member>, _>>()?;
         let waiting = model.connections.map(|most| queue(&members, most));
         Ok(Proxy {
+            heaviest: members.iter().map(|member| member.weight).fold(0.0, f64::max),
             members,
             balance: model.balance.clone(),
             turn: AtomicUsize::new(0),
@@ -170,6 +173,9 @@ impl Proxy {
                 false => self.enter(only, asked.priority, now_ms),
             };
         }
+        if let Some(drawn) = self.drawn(asked, but, now_ms, &draw) {
+            return self.enter(drawn, asked.priority, now_ms);
+        }
         let well: Vec<&Member> = self
             .members
             .iter()
@@ -192,12 +198,7 @@ impl Proxy {
             .iter()
             .enumerate()
             .filter(|(_, member)| member.upstream.admits_more(self.most, asked.priority, now_ms))
-            .map(|(index, member)| Candidate {
-                index,
-                load: member.upstream.load(),
-                weight: member.weight * self.share(&member.upstream, now_ms),
-                name: member.upstream.hash,
-            })
+            .map(|(index, member)| self.candidate(index, member, now_ms))
             .collect();
         let sticky = asked
             .sticky
@@ -207,6 +208,33 @@ impl Proxy {
             None => self.pick(&candidates, asked.key, draw),
         };
         self.enter(able[chosen.ok_or(Trouble::Full)?], asked.priority, now_ms)
+    }
+
+    /// Where any two will do, mostly two are found that can be asked: then the others need not be looked at.
+    fn drawn(&self, asked: &Asked<'_>, but: Option<u32>, now_ms: u64, draw: impl Fn() -> u64) -> Option<&Member> {
+        if self.balance != Balance::RandomTwo || asked.sticky.is_some() {
+            return None;
+        }
+        let look = |index: usize| {
+            let member = &self.members[index];
+            let upstream = &member.upstream;
+            let is_able = !upstream.is_sick()
+                && Some(upstream.id) != but
+                && upstream.admits(now_ms)
+                && upstream.admits_more(self.most, asked.priority, now_ms);
+            is_able.then(|| self.candidate(index, member, now_ms))
+        };
+        let drawn = balance::two_drawn(self.members.len(), self.heaviest, draw, look)?;
+        Some(&self.members[drawn])
+    }
+
+    fn candidate(&self, index: usize, member: &Member, now_ms: u64) -> Candidate {
+        Candidate {
+            index,
+            load: member.upstream.load(),
+            weight: member.weight * self.share(&member.upstream, now_ms),
+            name: member.upstream.hash,
+        }
     }
 
     fn pick(&self, candidates: &[Candidate], key: Option<&[u8]>, draw: impl Fn() -> u64) -> Option<usize> {
