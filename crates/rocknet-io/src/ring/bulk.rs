@@ -16,7 +16,7 @@ use super::state::State;
 use crate::pipe::Pipe;
 
 /// Bytes that came in a turn, or at once, from which on a call costs less than buffers and copies.
-pub(super) const MUCH: usize = 4 * BUFFER;
+pub(super) const MUCH: usize = 2 * BUFFER;
 /// Receives of less than a buffer, one after the other, after which the operation that stays is the cheaper one again.
 /// Ends of answers and of uploads come alone.
 const LITTLE_IN_A_ROW: u8 = 8;
