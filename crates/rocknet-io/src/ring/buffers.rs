@@ -16,8 +16,6 @@ const FIRST: u16 = 64;
 /// Most buffers: what arrives in one turn cannot take more memory than 1 MiB, be it all from one client that nobody is
 /// ready to hear; the rest waits in its sockets. A power of two, as the kernel wants it.
 const MOST: u16 = 256;
-/// The one group of buffers of a ring.
-pub(super) const GROUP: u16 = 0;
 /// What tests find in a buffer that is the kernel's.
 #[cfg(test)]
 const POISON: u8 = 0xdd;

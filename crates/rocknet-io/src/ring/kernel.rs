@@ -10,12 +10,13 @@ use io_uring::types::{BufRingEntry, CancelBuilder, Fd, OpenHow, SubmitArgs, Time
 use io_uring::{IoUring, cqueue, opcode};
 use rustix::io::Errno;
 
-use super::buffers::GROUP;
 #[cfg(test)]
 use super::simulated::Simulated;
 use crate::pipe::Pipe;
 use crate::tcp;
 
+/// The one group of buffers of a ring.
+const GROUP: u16 = 0;
 /// Operations handed over in one system call; more are handed over in between.
 const SUBMISSIONS: u32 = 256;
 /// Room for completions. They are taken after every call, and one call brings far fewer; what finds no room the kernel
