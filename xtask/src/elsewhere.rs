@@ -15,6 +15,10 @@ const ALL: &[Elsewhere] = &[
         target: "x86_64-apple-darwin",
         packages: &["rocknet"],
     },
+    Elsewhere {
+        target: "x86_64-unknown-freebsd",
+        packages: &["rocknet"],
+    },
     // The server looks for files beneath an open folder, which it does not yet know how to do there.
     Elsewhere {
         target: "x86_64-pc-windows-gnu",
@@ -79,13 +83,13 @@ fn without_what_is_linuxs(elsewhere: &Elsewhere) -> Result<(), Failure> {
 }
 
 /// Whether the standard library for `target` is installed, by rustup or otherwise.
-pub fn has_target(target: &str) -> bool {
+fn has_target(target: &str) -> bool {
     output(command("rustc").args(["--print", "target-libdir", "--target", target]))
         .is_ok_and(|folder| Path::new(folder.trim()).exists())
 }
 
 /// As `has_target`, or it is installed now.
-fn is_ready(target: &str) -> bool {
+pub fn is_ready(target: &str) -> bool {
     has_target(target)
         || find("rustup").is_some()
             && output(command("rustup").args(["target", "add", target])).is_ok()

@@ -72,7 +72,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     if !options.fast {
         steps.remarked("other systems", elsewhere::run);
     }
-    if elsewhere::has_target(BARE_TARGET) {
+    if elsewhere::is_ready(BARE_TARGET) {
         steps.step("protocol without a system", || {
             run_cargo(&[
                 "check",
