@@ -24,7 +24,8 @@ pub struct Interim(Rc<Door>);
 /// One interim answer at most is on its way from the handler to the protocol.
 #[derive(Default)]
 pub struct Door {
-    fields: RefCell<Option<FieldList>>,
+    /// Boxed: few requests have any, and each has this.
+    fields: RefCell<Option<Box<FieldList>>>,
     waker: RefCell<Option<Waker>>,
     passed: Cell<u8>,
 }
@@ -39,13 +40,13 @@ impl Interim {
     /// than the client does. Clients that know no interim answers (HTTP/1.0) get none, and nobody gets more than
     /// [`HINTS_MAX`]; what is too much is left out.
     pub async fn early_hints(&mut self, fields: FieldList) {
-        let mut fields = Some(fields);
+        let mut fields = Some(Box::new(fields));
         poll_fn(|context| self.poll_early_hints(context, &mut fields)).await;
     }
 
     /// As [`Interim::early_hints`], for those who do something else meanwhile. The fields are taken out of their place when
     /// there is room for them.
-    pub fn poll_early_hints(&mut self, context: &mut Context<'_>, fields: &mut Option<FieldList>) -> Poll<()> {
+    pub fn poll_early_hints(&mut self, context: &mut Context<'_>, fields: &mut Option<Box<FieldList>>) -> Poll<()> {
         let door = &self.0;
         if door.fields.borrow().is_none() {
             match fields.take().map(speakable) {
@@ -62,7 +63,7 @@ impl Interim {
 }
 
 /// Without fields that are the protocol's: those of a connection, and of content that is not there.
-fn speakable(mut fields: FieldList) -> FieldList {
+fn speakable(mut fields: Box<FieldList>) -> Box<FieldList> {
     fields.retain(|name| !is_framing(name.as_bytes()));
     fields
 }
@@ -104,7 +105,7 @@ impl Making {
         if let Some(waker) = door.waker.borrow_mut().take() {
             waker.wake();
         }
-        Some(fields)
+        Some(*fields)
     }
 }
 
@@ -112,8 +113,8 @@ impl Making {
 mod tests {
     use super::*;
 
-    fn fields(name: &'static str, value: impl Into<String>) -> FieldList {
-        let mut fields = FieldList::default();
+    fn fields(name: &'static str, value: impl Into<String>) -> Box<FieldList> {
+        let mut fields = Box::<FieldList>::default();
         fields.add(name, value.into());
         fields
     }

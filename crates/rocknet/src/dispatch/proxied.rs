@@ -14,7 +14,7 @@ use crate::scope::{Action, Scope};
 use crate::tunnel;
 use crate::worker::Worker;
 use rocknet_proto::method::Method;
-use rocknet_proto::request::OwnedRequest;
+use rocknet_proto::request::{OwnedRequest, Request};
 use rocknet_proto::status::Status;
 
 /// Sites have their numbers from the snapshot of now, so that is kept until the answer has begun.
@@ -38,27 +38,64 @@ pub(super) fn answer(worker: Rc<Worker>, site: u32, mut exchange: Exchange) -> i
             },
             _ => Answered::Failed(fixed::error(Status::NOT_FOUND)),
         };
-        let response = match answered {
-            // What another server says is not replaced, though it be an error with no content.
-            Answered::Passed(mut response) => {
-                tunnel::settle(&asked, &mut response);
-                if let Action::Proxy(proxy) = &scope.action
-                    && is_replaced(proxy, &scope, &response)
-                {
-                    let is_secure = exchange.secure.is_some();
-                    // In a box: it is rare, and would make every request's future larger.
-                    let replaced = replaced(&worker, proxy, &around, &scope, is_secure, &request, response);
-                    response = Box::pin(replaced).await;
-                }
-                filter::headers::apply(&scope, response.status, &mut response.fields);
-                response
-            }
-            Answered::Failed(mut response) => {
-                Box::pin(filter::finish(&worker.shared.cache, &scope, &mut response)).await;
-                response
-            }
+        let ending = Ending::of(answered, &asked, &scope);
+        let response = match ending {
+            Ending::Told(response) => response,
+            // In a box: it is rare, and would make every request's future larger.
+            ending => Box::pin(end(&worker, &around, &exchange, &request, ending)).await,
         };
         Outcome::Response(Box::new(response))
+    }
+}
+
+/// What is still to be done about an answer.
+enum Ending {
+    Told(Response),
+    /// The site has something in place of it.
+    Replaced(Response),
+    /// It is this server's own, and gets its page.
+    Error(Response),
+}
+
+impl Ending {
+    /// What another server says is not replaced, though it be an error with no content.
+    fn of(answered: Answered, asked: &Request<'_>, scope: &Scope) -> Ending {
+        match answered {
+            Answered::Passed(mut response) => {
+                tunnel::settle(asked, &mut response);
+                match &scope.action {
+                    Action::Proxy(proxy) if is_replaced(proxy, scope, &response) => Ending::Replaced(response),
+                    _ => {
+                        filter::headers::apply(scope, response.status, &mut response.fields);
+                        Ending::Told(response)
+                    }
+                }
+            }
+            Answered::Failed(response) => Ending::Error(response),
+        }
+    }
+}
+
+async fn end(
+    worker: &Worker,
+    around: &Around,
+    exchange: &Exchange,
+    request: &OwnedRequest,
+    ending: Ending,
+) -> Response {
+    let scope = &exchange.scope;
+    match (ending, &scope.action) {
+        (Ending::Replaced(response), Action::Proxy(proxy)) => {
+            let is_secure = exchange.secure.is_some();
+            let mut response = replaced(worker, proxy, around, scope, is_secure, request, response).await;
+            filter::headers::apply(scope, response.status, &mut response.fields);
+            response
+        }
+        (Ending::Told(response) | Ending::Replaced(response), _) => response,
+        (Ending::Error(mut response), _) => {
+            filter::finish(&worker.shared.cache, scope, &mut response).await;
+            response
+        }
     }
 }
 

@@ -19,7 +19,7 @@ use super::upstream::Upstream;
 use super::waiting::Waiting;
 
 /// Servers tried for one request: the one it is for, and one more where that was not reached or did not hear it.
-pub(super) const MAX_TRIES: usize = 2;
+pub(super) const MAX_TRIES: u8 = 2;
 
 /// A server that has just come back begins with a tenth of its share, and has all of it when its start is over.
 const FIRST_SHARE: f64 = 0.1;
@@ -120,7 +120,7 @@ impl Proxy {
 
     /// Ticks in which there is an answer, or its next piece, or an error instead.
     pub fn patience(&self, wheel: &Wheel) -> u32 {
-        let tries = self.patience + self.connect * MAX_TRIES as u32 + self.first_byte;
+        let tries = self.patience + self.connect * u32::from(MAX_TRIES) + self.first_byte;
         // The protocol, which would say 503, is to look after this has.
         wheel.ticks(tries.max(self.idle)).saturating_add(1)
     }

@@ -18,7 +18,7 @@ pub struct Incoming {
     /// Content that nobody has taken.
     pub pending: Vec<u8>,
     /// What of 103 (Early Hints) nobody has been told yet.
-    pub hints: Option<FieldList>,
+    pub hints: Option<Box<FieldList>>,
     pub wish: Option<Rc<Wish>>,
     /// Fields behind the content. Boxed, as what follows is: few answers have any, and all are moved.
     pub trailers: Option<Box<FieldList>>,

@@ -120,9 +120,8 @@ pub async fn answer(
     let mut last: Option<Arc<Upstream>> = None;
     let sent = request::Sent::new(proxy, request, exchange, &around.view.snapshot.config.server);
     let mut buffer = [0; 16];
-    let client = exchange.client;
     let asked = Asked {
-        key: key(proxy.balance(), request, client, &mut buffer),
+        key: key(proxy.balance(), request, exchange.client, &mut buffer),
         sticky: proxy
             .sticky
             .as_deref()
@@ -130,6 +129,7 @@ pub async fn answer(
         priority: exchange.scope.priority,
     };
     let Exchange {
+        client,
         content,
         interim,
         secure,
@@ -148,20 +148,22 @@ pub async fn answer(
     }
     let mut content = Some(std::mem::replace(content, RequestContent::none()));
     let deadline = worker.wheel.deadline();
-    let mut tries = 1;
-    let now_ms = || worker.clock.uptime_ms();
+    let mut tries = 1u8;
     let times = Times::of(worker, proxy);
     loop {
         let but = last.as_ref().map(|upstream| upstream.id);
         let draw = || worker.upstreams.draw();
-        let place = proxy.place(&asked, but, now_ms(), draw, &deadline, &worker.wheel).await;
+        let now_ms = worker.clock.uptime_ms();
+        let place = proxy.place(&asked, but, now_ms, draw, &deadline, &worker.wheel).await;
         let place = match place {
             Ok(place) => place,
             Err(trouble) => return Err(Failed { trouble, last }),
         };
         let upstream = Arc::clone(&place.upstream);
         // What may have been heard and lost is not said twice, so it takes only a connection that surely stands.
-        let mut kept = worker.upstreams.take(&upstream, sent.is_repeatable(), now_ms());
+        let mut kept = worker
+            .upstreams
+            .take(&upstream, sent.is_repeatable(), worker.clock.uptime_ms());
         let answered = loop {
             if upstream.http2 {
                 // In a box, as the next one: it would make every request's future larger.
@@ -169,19 +171,19 @@ pub async fn answer(
                 let begun = Box::pin(asked).await;
                 break begun.and_then(|begun| begun.response(sent.method(), place));
             }
-            let connected = match kept.take() {
-                Some(connection) => Ok(connection),
+            let connection = match kept.take() {
+                Some(connection) => connection,
                 // In a box of its own: it is rare, and would make every request's future larger.
-                None => Box::pin(connect::connect(worker, &upstream, proxy, client, &deadline)).await,
+                None => match Box::pin(connect::connect(worker, &upstream, proxy, *client, &deadline)).await {
+                    Ok(connection) => connection,
+                    Err(trouble) => break Err(trouble),
+                },
             };
-            let mut conversation = match connected {
-                Ok(connection) => Conversation::new(worker, connection, times),
-                Err(trouble) => break Err(trouble),
-            };
-            let begun = match conversation.begin(&upstream, &sent, &mut content, &deadline) {
-                Ok(()) => poll_fn(|context| conversation.poll_begun(context, &mut content, interim, &deadline)).await,
-                Err(trouble) => Err(trouble),
-            };
+            let mut conversation = Conversation::new(worker, connection, times);
+            if let Err(trouble) = conversation.begin(&upstream, &sent, &mut content, &deadline) {
+                break Err(trouble);
+            }
+            let begun = poll_fn(|context| conversation.poll_begun(context, &mut content, interim, &deadline)).await;
             match begun {
                 Ok(()) => {
                     conversation.hold_place(place);
@@ -196,7 +198,7 @@ pub async fn answer(
         };
         let trouble = match answered {
             Ok(mut response) => {
-                proxy.succeeded(&upstream, now_ms());
+                proxy.succeeded(&upstream, worker.clock.uptime_ms());
                 if let Some(cookie) = &proxy.sticky
                     && asked.sticky != Some(upstream.hash)
                 {
@@ -208,7 +210,7 @@ pub async fn answer(
             Err(trouble) => trouble,
         };
         if trouble.is_upstreams() {
-            proxy.failed(&upstream, now_ms());
+            proxy.failed(&upstream, worker.clock.uptime_ms());
         }
         // A server that is being ended has connections that it has not looked at yet. They are closed, or reset where
         // something lies in them.

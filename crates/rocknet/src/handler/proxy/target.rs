@@ -3,9 +3,9 @@
 //! Rules look at a path without `.` and `..`. Were it passed on with them, an upstream that takes `/public/%2e%2e/admin`
 //! by its beginning, or by its end, would serve what the rules for `/admin` forbid.
 
-/// Whether the path has any segment of dots; one that has a dot or an encoded byte elsewhere may be thought to.
+/// Whether the path has any segment of dots; one that begins with a dot, or has an encoded byte anywhere, may be thought to.
 pub fn may_have_dots(raw: &[u8]) -> bool {
-    memchr::memchr2(b'.', b'%', raw).is_some()
+    memchr::memchr2_iter(b'.', b'%', raw).any(|at| raw[at] == b'%' || at == 0 || raw[at - 1] == b'/')
 }
 
 /// Appends the path without segments of dots. `None` of them climbs above the root: such requests are refused before.
@@ -120,6 +120,25 @@ mod tests {
                 strip(&mut out, 1);
                 assert_eq!(ruled(&out), Some(format!("/{behind}")), "{raw} without /a");
             }
+        }
+    }
+
+    #[test]
+    fn names_with_dots_in_them_are_no_dots() {
+        for path in ["/", "/a.html", "/a/b..c/d.", "/a...", ""] {
+            assert!(!may_have_dots(path.as_bytes()), "{path}");
+        }
+        for path in [
+            "/.",
+            "/..",
+            "/a/./b",
+            "/a.b/../c",
+            "/.well-known",
+            "/a%2e",
+            "/%2E%2e/a",
+            ".",
+        ] {
+            assert!(may_have_dots(path.as_bytes()), "{path}");
         }
     }
 

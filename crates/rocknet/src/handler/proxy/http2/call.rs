@@ -33,7 +33,7 @@ pub struct Call {
     times: Times,
     answer: ResponseFuture,
     upload: Option<Upload>,
-    hints: Option<FieldList>,
+    hints: Option<Box<FieldList>>,
     interim: u8,
 }
 
