@@ -47,14 +47,18 @@ pub const BACKLOG: i32 = 4096;
 /// Fields httparse may meet in a head; browsers send about fifteen.
 const FIELDS: usize = 64;
 
-/// Serves 127.0.0.1:`port` for ever.
-pub fn serve<A: Answer>(port: u16, mut program: A) -> io::Result<()> {
-    let listener = TcpListener::bind(("127.0.0.1", port))?;
-    listener.set_nonblocking(true)?;
-    net::listen(&listener, BACKLOG)?;
+/// Serves `ports` of 127.0.0.1 for ever.
+pub fn serve<A: Answer>(ports: &[u16], mut program: A) -> io::Result<()> {
     let poll = epoll::create(CreateFlags::CLOEXEC)?;
-    let key = listener.as_raw_fd() as u64;
-    epoll::add(&poll, &listener, EventData::new_u64(key), EventFlags::IN)?;
+    let mut listeners = Vec::new();
+    for port in ports {
+        let listener = TcpListener::bind(("127.0.0.1", *port))?;
+        listener.set_nonblocking(true)?;
+        net::listen(&listener, BACKLOG)?;
+        let key = listener.as_raw_fd() as u64;
+        epoll::add(&poll, &listener, EventData::new_u64(key), EventFlags::IN)?;
+        listeners.push((key, listener));
+    }
     let mut interest = EventFlags::IN | EventFlags::ET | EventFlags::RDHUP;
     interest.set(EventFlags::OUT, A::WAITS_FOR_ROOM);
 
@@ -65,8 +69,8 @@ pub fn serve<A: Answer>(port: u16, mut program: A) -> io::Result<()> {
         let (ready, _) = epoll::wait(&poll, &mut events, None)?;
         for event in ready {
             let index = event.data.u64();
-            if index == key {
-                accept(&listener, &poll, interest, &mut connections);
+            if let Some((_, listener)) = listeners.iter().find(|(key, _)| *key == index) {
+                accept(listener, &poll, interest, &mut connections);
                 continue;
             }
             let Some(slot) = connections.get_mut(index as usize) else {

@@ -32,6 +32,8 @@ pub enum Variant {
     },
     /// Everything is passed on to so many servers.
     Proxied(u32),
+    /// Everything is passed on to so many addresses of one server.
+    Spread(u32),
     /// Everything is passed on to a server that sends back what comes through a tunnel.
     Tunnels,
     /// Two routes are passed on to one slow server that takes few requests at once; `ranked`: of high and low priority.
@@ -171,10 +173,10 @@ impl Lane {
 }
 
 impl Variant {
-    /// Servers behind the one that is measured.
+    /// Addresses of servers behind the one that is measured.
     pub fn upstreams(self) -> u32 {
         match self {
-            Self::Proxied(count) => count,
+            Self::Proxied(count) | Self::Spread(count) => count,
             Self::Tunnels | Self::Queued { .. } | Self::FastCgi | Self::Php => 1,
             _ => 0,
         }

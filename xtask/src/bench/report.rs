@@ -70,7 +70,7 @@ impl Results {
         for lane in all.filter(|lane| {
             let is_told = matches!(
                 lane.variant,
-                Variant::Plain | Variant::Proxied(_) | Variant::Tunnels | Variant::FastCgi
+                Variant::Plain | Variant::Proxied(_) | Variant::Spread(_) | Variant::Tunnels | Variant::FastCgi
             );
             is_told && run.wants(lane)
         }) {

@@ -33,13 +33,14 @@ impl Upstreams {
             (Variant::FastCgi | Variant::Php, _) => plain(&floor::FASTCGI),
             (Variant::Tunnels, _) => FLOOR_TUNNEL,
             (Variant::Queued { .. }, _) => FLOOR_SLOW,
-            (_, Page::Hello) => FLOOR,
+            (Variant::Spread(_), _) | (_, Page::Hello) => FLOOR,
             _ => FLOOR_FILE,
         };
         let (mut ports, mut servers) = (Vec::new(), Vec::new());
-        for number in 0..variant.upstreams() {
-            let scratch = site.scratch(&format!("upstream-{number}"))?;
+        while ports.len() < variant.upstreams() as usize {
+            let scratch = site.scratch(&format!("upstream-{}", ports.len()))?;
             let port = free_port()?;
+            ports.push(port);
             let setting = Setting {
                 port,
                 site,
@@ -52,6 +53,15 @@ impl Upstreams {
             };
             let launch = match variant {
                 Variant::Php => php_fpm(port, &scratch)?,
+                Variant::Spread(count) => {
+                    let mut launch = lane.peer.configure(&setting)?;
+                    for _ in 1..count {
+                        let port = free_port()?;
+                        launch.arguments.push(port.to_string().into());
+                        ports.push(port);
+                    }
+                    launch
+                }
                 _ => lane.peer.configure(&setting)?,
             };
             let mut server = Server::start_on(LOAD_CORE, &lane, &launch, &[], &scratch)?;
@@ -61,7 +71,6 @@ impl Upstreams {
                     server.first_answer(&lane, port, &format!("/{}", content::name(page)), &scratch)?;
                 }
             }
-            ports.push(port);
             servers.push(server);
         }
         Ok(Self {

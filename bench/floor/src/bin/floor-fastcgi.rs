@@ -87,7 +87,7 @@ fn main() {
         eprintln!("usage: floor-fastcgi PORT");
         std::process::exit(2);
     };
-    if let Err(error) = floor::serve(port, Constant::new()) {
+    if let Err(error) = floor::serve(&[port], Constant::new()) {
         eprintln!("floor-fastcgi: {error}");
         std::process::exit(1);
     }

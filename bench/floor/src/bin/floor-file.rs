@@ -77,7 +77,7 @@ fn main() {
         eprintln!("usage: floor-file PORT FILE");
         std::process::exit(2);
     };
-    if let Err(error) = Whole::open(&path).and_then(|whole| floor::serve(port, whole)) {
+    if let Err(error) = Whole::open(&path).and_then(|whole| floor::serve(&[port], whole)) {
         eprintln!("floor-file: {path}: {error}");
         std::process::exit(1);
     }

@@ -135,7 +135,7 @@ fn main() {
         eprintln!("usage: floor-h2 PORT");
         std::process::exit(2);
     };
-    if let Err(error) = floor::serve(port, Streams::new()) {
+    if let Err(error) = floor::serve(&[port], Streams::new()) {
         eprintln!("floor-h2: {error}");
         std::process::exit(1);
     }

@@ -79,7 +79,7 @@ fn main() {
     let mut reply = floor::head("text/html; charset=utf-8", BODY.len() as u64);
     reply.extend_from_slice(BODY);
     let output = Vec::new();
-    if let Err(error) = floor::serve(port, Echo { reply, output }) {
+    if let Err(error) = floor::serve(&[port], Echo { reply, output }) {
         eprintln!("floor-tunnel: {error}");
         std::process::exit(1);
     }

@@ -1,4 +1,4 @@
-//! `floor PORT`: answers every request with the same 13 bytes; all requests of one read share one write.
+//! `floor PORT...`: answers every request with the same 13 bytes; all requests of one read share one write.
 
 use floor::Answer;
 use std::io;
@@ -35,14 +35,15 @@ impl Answer for Constant {
 }
 
 fn main() {
-    let Some(port) = std::env::args().nth(1).and_then(|port| port.parse().ok()) else {
-        eprintln!("usage: floor PORT");
+    let ports: Result<Vec<u16>, _> = std::env::args().skip(1).map(|port| port.parse()).collect();
+    let Some(ports) = ports.ok().filter(|ports| !ports.is_empty()) else {
+        eprintln!("usage: floor PORT...");
         std::process::exit(2);
     };
     let mut reply = floor::head("text/html; charset=utf-8", BODY.len() as u64);
     reply.extend_from_slice(BODY);
     if let Err(error) = floor::serve(
-        port,
+        &ports,
         Constant {
             reply,
             output: Vec::new(),
