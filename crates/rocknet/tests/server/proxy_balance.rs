@@ -60,6 +60,13 @@ fn servers_take_turns() {
     let found = answers(&mut server.connect(), 100, &[]);
     let second = found.matches('1').count();
     assert!((71..=79).contains(&second), "{found}");
+    // The same where loads are compared that are none: one client after the other asks for nothing at once.
+    for balance in ["least_conn", "random_two"] {
+        let server = balanced(&weighted, &format!("balance = \"{balance}\""));
+        let found = answers(&mut server.connect(), 200, &[]);
+        let first = found.matches('0').count();
+        assert!((20..=80).contains(&first), "{balance}: {found}");
+    }
     // By default they are drawn, and each has its part.
     let server = balanced(&list(&all), "fails = 3");
     let found = answers(&mut server.connect(), 200, &[]);
@@ -202,6 +209,35 @@ fn a_server_that_fails_is_left_alone_and_tried_again() {
     });
     let found = answers(&mut client, 10, &[]);
     assert_eq!(found.matches("moody").count(), 5, "{found}");
+}
+
+#[test]
+fn a_server_that_is_back_gets_requests_by_and_by() {
+    for balance in ["round_robin", "least_conn", "random_two"] {
+        let is_broken = Arc::new(AtomicBool::new(true));
+        let broken = Arc::clone(&is_broken);
+        let back = Upstream::start(move |_, stream: &mut TcpStream| {
+            if broken.load(Ordering::SeqCst) {
+                return Next::Close;
+            }
+            say(stream, ok("b"));
+            Next::Keep
+        });
+        let steady = Upstream::saying(ok("s"));
+        let to = format!("[\"{}\", \"{}\"]", back.url(), steady.url());
+        let keys = format!("balance = \"{balance}\", fails = 1, fail_time = \"100ms\", slow_start = \"1h\"");
+        let server = balanced(&to, &keys);
+        let mut client = server.connect();
+        let began = Instant::now();
+        while client.ask("POST /", &[]).status != 502 {
+            assert!(began.elapsed() < DEADLINE, "{balance}: nobody failed");
+        }
+        is_broken.store(false, Ordering::SeqCst);
+        until(&mut client, |_, text| text == "b");
+        // A tenth of a server's share, beside one that has all of it: an eleventh.
+        let found = answers(&mut client, 300, &[]).matches('b').count();
+        assert!((5..=75).contains(&found), "{balance}: {found} of 300");
+    }
 }
 
 #[test]

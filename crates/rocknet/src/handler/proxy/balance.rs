@@ -17,8 +17,8 @@ pub struct Candidate {
     pub name: u64,
 }
 
-/// The less loaded of two that are drawn at random: close to the best choice, and no herd runs after the same one
-/// (Mitzenmacher, 2001). `draw` gives random numbers.
+/// The less loaded of two that are drawn at random by their weights: close to the best choice, and no herd runs after the
+/// same one (Mitzenmacher, 2001). `draw` gives random numbers.
 pub fn random_two(all: &[Candidate], mut draw: impl FnMut() -> u64) -> Option<usize> {
     let total: f64 = all.iter().map(|candidate| candidate.weight).sum();
     let first = at(all, unit(draw()) * total)?;
@@ -31,7 +31,7 @@ pub fn random_two(all: &[Candidate], mut draw: impl FnMut() -> u64) -> Option<us
         let place = all.iter().position(|candidate| candidate.index == first.index)?;
         second = &all[(place + 1) % all.len()];
     }
-    Some(lighter(first, second).index)
+    Some(relieved(first, second).index)
 }
 
 /// The same without a look at all of `count` servers: those that are drawn are asked about, and counted by their share of the
@@ -53,7 +53,7 @@ pub fn two_drawn(
         }
         match &first {
             None => first = Some(drawn),
-            Some(first) if first.index != drawn.index => return Some(lighter(first, &drawn).index),
+            Some(first) if first.index != drawn.index => return Some(relieved(first, &drawn).index),
             Some(_) => {}
         }
     }
@@ -63,10 +63,19 @@ pub fn two_drawn(
 /// Of only two servers the same one is drawn each time for one request in thirty-two.
 const DRAWS: usize = 6;
 
-/// The one with the least load for its weight; of equals, they take turns.
+/// The one with the least load for its weight; those that have as little take turns, as their weights say.
 pub fn least_loaded(all: &[Candidate], turn: usize) -> Option<usize> {
+    let first = in_turn(all, turn)?;
+    let first = all.iter().find(|candidate| candidate.index == first)?;
     let rotated = (0..all.len()).map(|place| &all[(place + turn) % all.len()]);
-    rotated.reduce(|best, next| lighter(best, next)).map(|best| best.index)
+    let least = rotated.reduce(|best, next| {
+        if next.cost_of_one_more() < best.cost_of_one_more() {
+            next
+        } else {
+            best
+        }
+    })?;
+    Some(relieved(first, least).index)
 }
 
 /// One after the other, those of more weight more often, spread evenly.
@@ -102,10 +111,25 @@ pub fn name(name: &str) -> u64 {
     FixedState::with_seed(0).hash_one(name.as_bytes())
 }
 
-fn lighter<'c>(one: &'c Candidate, other: &'c Candidate) -> &'c Candidate {
-    // The request that is about to be added counts: an idle server of little weight is not always the first.
-    let cost = |candidate: &Candidate| (candidate.load + 1) as f64 / candidate.weight;
-    if cost(other) < cost(one) { other } else { one }
+impl Candidate {
+    fn cost(&self) -> f64 {
+        self.load as f64 / self.weight
+    }
+
+    fn cost_of_one_more(&self) -> f64 {
+        (self.load + 1) as f64 / self.weight
+    }
+}
+
+/// The one whose turn it is, unless `other` has no more for its weight with this request than `one` has without. Among
+/// equals the idler one is taken. With less than that between them weights alone decide: by their load, one of little weight
+/// would get nothing as long as the others have little to do, or would be the first as long as it has nothing.
+fn relieved<'c>(one: &'c Candidate, other: &'c Candidate) -> &'c Candidate {
+    if other.cost_of_one_more() <= one.cost() {
+        other
+    } else {
+        one
+    }
 }
 
 /// Whose share of all weights a point lies in.
@@ -199,11 +223,54 @@ mod tests {
                 expected,
                 60,
             );
+            // Of servers that have nothing to do.
+            let mut draw = dice(7);
+            near(&shares(weights.len(), |_| random_two(&all, &mut draw)), expected, 60);
+            near(&shares(weights.len(), |turn| least_loaded(&all, turn)), expected, 3);
         }
-        let all = servers(&[(0, 1.0); 4]);
-        let mut draw = dice(7);
-        near(&shares(4, |_| random_two(&all, &mut draw)), &[250; 4], 60);
-        near(&shares(4, |turn| least_loaded(&all, turn)), &[250; 4], 0);
+    }
+
+    /// What each has got of a thousand requests, of which `at_once` are under way at any time and end in their order.
+    fn under_way(
+        weights: &[f64],
+        at_once: usize,
+        mut choose: impl FnMut(&[Candidate], usize) -> Option<usize>,
+    ) -> Vec<usize> {
+        let mut all = servers(&weights.iter().map(|weight| (0, *weight)).collect::<Vec<_>>());
+        let mut running = std::collections::VecDeque::new();
+        shares(weights.len(), |turn| {
+            if running.len() == at_once {
+                let ended: usize = running.pop_front().expect("as many as that");
+                all[ended].load -= 1;
+            }
+            let chosen = choose(&all, turn).expect("a choice");
+            all[chosen].load += 1;
+            running.push_back(chosen);
+            Some(chosen)
+        })
+    }
+
+    /// Roughly: of two requests under way one may be a whole share too many, and the other server is asked then.
+    #[test]
+    fn shares_follow_weights_whatever_is_under_way() {
+        for at_once in [1, 2, 3, 5, 17, 100] {
+            for (weights, expected) in [
+                (&[1.0, 1.0][..], &[500, 500][..]),
+                (&[3.0, 1.0], &[750, 250]),
+                (&[3.0, 1.0, 1.0], &[600, 200, 200]),
+                // A server that has just come back, and one that is half there.
+                (&[1.0, 0.1], &[909, 91]),
+                (&[1.0, 0.5, 1.0], &[400, 200, 400]),
+            ] {
+                let mut draw = dice(at_once as u64);
+                near(
+                    &under_way(weights, at_once, |all, _| random_two(all, &mut draw)),
+                    expected,
+                    100,
+                );
+                near(&under_way(weights, at_once, least_loaded), expected, 100);
+            }
+        }
     }
 
     #[test]
@@ -241,7 +308,7 @@ mod tests {
             (&[(9, 1.0), (3, 1.0), (4, 1.0)], 1),
             // Three for one of weight four is less than one for one of weight one.
             (&[(1, 1.0), (3, 4.0)], 1),
-            (&[(0, 0.1), (1, 1.0)], 1),
+            (&[(1, 0.1), (8, 1.0)], 1),
         ] {
             let all = servers(all);
             for turn in 0..5 {

@@ -260,7 +260,8 @@ impl Proxy {
     /// How much of its weight a server has.
     fn share(&self, upstream: &Upstream, now_ms: u64) -> f64 {
         match upstream.back_since_ms() {
-            Some(since_ms) if now_ms < since_ms.saturating_add(self.slow_start_ms) => {
+            // A worker's clock may be behind that of whoever saw it come back.
+            Some(since_ms) if self.slow_start_ms > 0 && now_ms < since_ms.saturating_add(self.slow_start_ms) => {
                 let passed = now_ms.saturating_sub(since_ms) as f64 / self.slow_start_ms as f64;
                 passed.clamp(FIRST_SHARE, 1.0)
             }
@@ -346,6 +347,24 @@ mod tests {
         };
         let place = proxy.choose(&asked, but, 1, || 0);
         place.map(|place| place.upstream.id).expect("a place")
+    }
+
+    #[test]
+    fn a_server_that_is_back_has_its_share_by_and_by_whatever_the_clock_says() {
+        let mut proxy = two();
+        let upstream = Arc::clone(&proxy.members[0].upstream);
+        assert_eq!(proxy.share(&upstream, 0), 1.0, "never away");
+        for _ in 0..proxy.rules.fails {
+            proxy.failed(&upstream, 1_000);
+        }
+        proxy.succeeded(&upstream, 20_000);
+        for now_ms in [0, 19_990, 20_000, 50_000] {
+            assert_eq!(proxy.share(&upstream, now_ms), 1.0, "without a slow start, at {now_ms}");
+        }
+        proxy.slow_start_ms = 10_000;
+        let shares =
+            [19_990, 20_000, 20_500, 25_000, 29_000, 30_000, 40_000].map(|now_ms| proxy.share(&upstream, now_ms));
+        assert_eq!(shares, [0.1, 0.1, 0.1, 0.5, 0.9, 1.0, 1.0]);
     }
 
     #[test]
