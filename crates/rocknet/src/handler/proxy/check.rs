@@ -11,11 +11,12 @@ use rocknet_proto::limits::Limits;
 use rocknet_proto::proxy_protocol::Announced;
 use rocknet_proto::response::ResponseIndex;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::{TcpStream, UnixStream};
+use tokio::net::UnixStream;
 use tokio_rustls::TlsConnector;
 
 use super::announcement;
 use super::mistrust;
+use super::race::{self, HEAD_START};
 use super::upstream::{Upstream, Way};
 
 /// Head of an answer to a check: those that say more are not what checks are for.
@@ -30,7 +31,8 @@ pub async fn check(upstream: &Upstream, health: &Health) -> Result<(), String> {
     let status = match upstream.way() {
         Way::Unix(path) => ask(UnixStream::connect(path).await.map_err(told)?, upstream, health).await?,
         Way::Tcp(addresses) => {
-            let mut stream = TcpStream::connect(&addresses[..]).await.map_err(told)?;
+            let pause = async || tokio::time::sleep(HEAD_START).await;
+            let mut stream = race::connect(&addresses, pause).await.map_err(told)?;
             match &upstream.secure {
                 None => ask(stream, upstream, health).await?,
                 Some((secure, name)) => {

@@ -2,7 +2,6 @@
 
 use std::future::poll_fn;
 use std::io::{self, ErrorKind};
-use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::rc::Rc;
@@ -18,6 +17,7 @@ use super::Proxy;
 use super::announcement;
 use super::connection::Connection;
 use super::mistrust;
+use super::race::{self, HEAD_START};
 use super::trouble::Trouble;
 use super::upstream::{Upstream, Way};
 use super::wire::Wire;
@@ -37,7 +37,8 @@ pub async fn connect(
     Ok(Box::new(Connection::new(wire)))
 }
 
-/// Connects within the time that is given for it, to one address after the other, the handshake included where there is TLS.
+/// Connects within the time that is given for it, to the first of its addresses that answers, the handshake included where there
+/// is TLS.
 pub async fn wire(
     worker: &Rc<Worker>,
     upstream: &Arc<Upstream>,
@@ -81,14 +82,15 @@ async fn try_connect(worker: &Rc<Worker>, upstream: &Upstream, header: &[u8]) ->
                 return unix(path, header).await.map_err(Trouble::Unreachable);
             }
             Way::Tcp(addresses) => {
-                let mut last = ErrorKind::AddrNotAvailable.into();
-                for address in addresses {
-                    match tcp(address, header).await {
-                        Ok(socket) => return Ok(socket),
-                        Err(error) => last = error,
-                    }
-                }
-                return Err(Trouble::Unreachable(last));
+                let silence = worker.wheel.ticks(HEAD_START);
+                let pause = async || {
+                    let pause = worker.wheel.deadline();
+                    pause.set(silence);
+                    pause.past().await;
+                };
+                let stream = race::connect(&addresses, pause).await;
+                let stream = stream.map_err(Trouble::Unreachable)?;
+                return tcp(stream, header).await.map_err(Trouble::Unreachable);
             }
             Way::Nowhere(error) => return Err(Trouble::Unresolved(error)),
             // Only in the first moments of a server. The next tick looks again.
@@ -107,8 +109,7 @@ async fn unix(path: &Path, header: &[u8]) -> io::Result<OwnedFd> {
     stream.into_std().map(OwnedFd::from)
 }
 
-async fn tcp(address: SocketAddr, header: &[u8]) -> io::Result<OwnedFd> {
-    let mut stream = TcpStream::connect(address).await?;
+async fn tcp(mut stream: TcpStream, header: &[u8]) -> io::Result<OwnedFd> {
     // Messages are written whole, and their ends are not to wait for the other side.
     stream.set_nodelay(true)?;
     stream.write_all(header).await?;

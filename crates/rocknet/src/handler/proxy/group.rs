@@ -11,6 +11,7 @@ use rustls_pki_types::ServerName;
 
 use super::balance::{self, Candidate};
 use super::breaker::Rules;
+use super::http2;
 use super::mirror::Mirror;
 use super::secure::Secure;
 use super::slots::Place;
@@ -120,9 +121,12 @@ impl Proxy {
 
     /// Ticks in which there is an answer, or its next piece, or an error instead.
     pub fn patience(&self, wheel: &Wheel) -> u32 {
-        let tries = self.patience + self.connect * u32::from(MAX_TRIES) + self.first_byte;
+        // Each server may be waited for, connected to, more than once in HTTP/2, and fall silent at the very end.
+        let one = self.patience + self.connect * http2::MAX_ASKED + self.first_byte;
         // The protocol, which would say 503, is to look after this has.
-        wheel.ticks(tries.max(self.idle)).saturating_add(1)
+        wheel
+            .ticks((one * u32::from(MAX_TRIES)).max(self.idle))
+            .saturating_add(1)
     }
 
     /// Whether there is another server than one that was tried.

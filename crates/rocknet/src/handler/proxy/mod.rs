@@ -3,7 +3,7 @@
 //! ```text
 //! Exchange ─▶ group.rs: which server, by balance.rs; slots.rs: whether it has room; waiting.rs where none has
 //!               │
-//!          request.rs ─▶ conversation.rs ⇄ connection.rs     kept by pool.rs for each worker, or made by connect.rs
+//!          request.rs ─▶ conversation.rs ⇄ connection.rs     kept by pool.rs for each worker, or made by connect.rs, race.rs
 //!               │              │                 │
 //!         forwarded.rs     incoming.rs      upstream.rs      one for all workers; breaker.rs hears how its answers go,
 //!                              │                 │           watcher.rs looks up its name and has check.rs try it
@@ -32,6 +32,7 @@ mod likeness;
 mod mirror;
 mod mistrust;
 mod pool;
+mod race;
 mod request;
 mod secure;
 mod slots;

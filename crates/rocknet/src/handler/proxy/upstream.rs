@@ -70,7 +70,7 @@ pub enum Looked {
 /// Where to connect to.
 pub enum Way<'u> {
     Unix(&'u Path),
-    /// One after the other.
+    /// In the order in which they are tried.
     Tcp(Vec<SocketAddr>),
     /// To be asked again in a moment.
     Unknown,

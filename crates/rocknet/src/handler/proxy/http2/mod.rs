@@ -37,7 +37,7 @@ pub use self::sessions::Sessions;
 
 /// How often one server is asked that has taken nothing of the request: a connection that was kept may be leaving, and the
 /// next one too.
-const MAX_ASKED: usize = 3;
+pub const MAX_ASKED: u32 = 3;
 
 /// Sends a request, and goes on until the head of its answer is there. `content` is left where it is when nothing of it was
 /// taken, so that another server can be asked.
