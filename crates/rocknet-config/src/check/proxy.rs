@@ -50,6 +50,7 @@ pub(super) fn build(check: &mut Check<'_>, node: &Node) -> Option<Proxy> {
     }
     to.iter_mut().for_each(|to| to.upstream.announce = announce);
     let base = Proxy::to(to);
+    let headers = table.map(|table| headers::build(check, table)).unwrap_or_default();
     let time = |key, default| value::duration(table, key).unwrap_or(default);
     Some(Proxy {
         balance: table
@@ -61,8 +62,8 @@ pub(super) fn build(check: &mut Check<'_>, node: &Node) -> Option<Proxy> {
             .and_then(|node| sticky(check, node)),
         health: table
             .and_then(|table| table.node("health"))
-            .and_then(|node| health::build(check, node)),
-        headers: table.map(|table| headers::build(check, table)).unwrap_or_default(),
+            .and_then(|node| health::build(check, node, &headers)),
+        headers,
         strip: table
             .and_then(|table| table.node("strip"))
             .and_then(|node| path::below_site(check, "strip", node))

@@ -153,6 +153,18 @@ pub(super) const KEYS: &[Key] = &[
     )
     .default("3")
     .example("fall = 2"),
+    Key::new(
+        "headers",
+        &[Scope::Health],
+        Kind::Map {
+            name: "field name",
+            value: &Kind::Text("field value"),
+        },
+        "Header fields that checks have beside or in place of those of `headers` of the proxy, which they have too. Without \
+         `Host` in either, checks call a server by its address.",
+    )
+    .default("{}")
+    .example("headers = { \"Host\" = \"www.example.com\" }"),
     Key::new("url", &[Scope::Upstream], URL, "Where the server listens.")
     .example("url = \"http://10.0.0.2:3000\""),
     Key::new(

@@ -203,6 +203,8 @@ pub struct Health {
     pub rise: u32,
     /// Checks in a row that make it sick.
     pub fall: u32,
+    /// Fields that checks have: those that the proxy gives to requests, and their own.
+    pub headers: BTreeMap<String, String>,
 }
 
 impl Health {
@@ -215,6 +217,7 @@ impl Health {
             timeout: Duration::from_secs(2),
             rise: 2,
             fall: 3,
+            headers: BTreeMap::new(),
         }
     }
 }

@@ -291,6 +291,37 @@ fn checks_find_who_is_sick_and_who_is_well() {
 }
 
 #[test]
+fn checks_call_a_server_as_requests_do() {
+    let keys = "headers = { Host = \"app.internal\", X-Key = \"1\", X-Gone = \"\" }";
+    let check = "path = \"/up\", interval = \"100ms\", rise = 1, fall = 1";
+    for (own, expected) in [
+        ("", ["app.internal", "1", "RockNet (health check)"]),
+        (
+            ", headers = { host = \"check.internal\", User-Agent = \"me\" }",
+            ["check.internal", "1", "me"],
+        ),
+    ] {
+        let (heard, checks) = mpsc::channel();
+        let upstream = Upstream::start(move |asked, stream| {
+            if asked.line.starts_with("GET /up ") {
+                let all = ["Host", "X-Key", "User-Agent", "X-Gone"];
+                let _ = heard.send(all.map(|name| asked.field(name).map(str::to_owned)));
+            }
+            say(stream, ok("here"));
+            Next::Keep
+        });
+        let server = balanced(
+            &list(std::slice::from_ref(&upstream)),
+            &format!("{keys}, health = {{ {check}{own} }}"),
+        );
+        let [host, key, agent, gone] = checks.recv_timeout(DEADLINE).expect("a check");
+        assert_eq!([host, key, agent], expected.map(|value| Some(value.to_owned())));
+        assert_eq!(gone, None);
+        drop(server);
+    }
+}
+
+#[test]
 fn requests_wait_for_a_server_with_room() {
     let (upstream, arrivals, go) = held();
     let server = balanced(

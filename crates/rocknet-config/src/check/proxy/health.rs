@@ -1,12 +1,16 @@
 //! `health` of a proxy: how its servers are checked in the background.
 
+use std::collections::BTreeMap;
+
+use super::headers;
 use crate::check::words::short;
 use crate::check::{Check, value};
 use crate::file::{Node, Value};
 use crate::finding::Code;
 use crate::model::Health;
 
-pub(super) fn build(check: &mut Check<'_>, node: &Node) -> Option<Health> {
+/// `given`: the fields that the proxy gives to requests.
+pub(super) fn build(check: &mut Check<'_>, node: &Node, given: &BTreeMap<String, String>) -> Option<Health> {
     let (path, table) = match &node.value {
         Value::Table(table) => match table.node("path") {
             Some(path) => (path, Some(table)),
@@ -25,6 +29,9 @@ pub(super) fn build(check: &mut Check<'_>, node: &Node) -> Option<Health> {
         check.bad_text(written, path.span, message, "write \"/healthz\"");
         return None;
     }
+    let own = table.map(|table| headers::build(check, table)).unwrap_or_default();
+    let is_own = |name: &str| own.keys().any(|own| own.eq_ignore_ascii_case(name));
+    let given = given.iter().filter(|(name, _)| !is_own(name));
     let base = Health::of(text.clone());
     Some(Health {
         status: value::integer(table, "status"),
@@ -32,6 +39,12 @@ pub(super) fn build(check: &mut Check<'_>, node: &Node) -> Option<Health> {
         timeout: value::duration(table, "timeout").unwrap_or(base.timeout),
         rise: value::integer(table, "rise").unwrap_or(base.rise),
         fall: value::integer(table, "fall").unwrap_or(base.fall),
+        // An empty value removes a field, and there is none to be removed.
+        headers: given
+            .chain(&own)
+            .filter(|(_, value)| !value.is_empty())
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect(),
         path: base.path,
     })
 }

@@ -62,6 +62,28 @@ pub async fn check(upstream: &Upstream, health: &Health) -> Result<(), String> {
     }
 }
 
+/// What the server is called: as requests call it, where the configuration says so.
+fn host<'a>(upstream: &'a Upstream, health: &'a Health) -> &'a str {
+    let mut given = health
+        .headers
+        .iter()
+        .filter(|(name, _)| name.eq_ignore_ascii_case("host"));
+    given.next().map_or(&*upstream.host, |(_, host)| host)
+}
+
+fn fields(health: &Health) -> impl Iterator<Item = (&str, &str)> {
+    let names_agent = health
+        .headers
+        .keys()
+        .any(|name| name.eq_ignore_ascii_case("user-agent"));
+    let given = health
+        .headers
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_str()));
+    let given = given.filter(|(name, _)| !name.eq_ignore_ascii_case("host"));
+    given.chain((!names_agent).then_some(("User-Agent", AGENT)))
+}
+
 async fn ask<S: AsyncRead + AsyncWrite + Unpin>(
     mut stream: S,
     upstream: &Upstream,
@@ -74,7 +96,7 @@ async fn ask<S: AsyncRead + AsyncWrite + Unpin>(
     let line = RequestLine {
         method: b"GET",
         target: health.path.as_bytes(),
-        host: upstream.host.as_bytes(),
+        host: host(upstream, health).as_bytes(),
         length: Length::None,
         upgrade: None,
         close: true,
@@ -83,7 +105,7 @@ async fn ask<S: AsyncRead + AsyncWrite + Unpin>(
     if let Some(version) = upstream.announce.filter(|_| upstream.secure.is_none()) {
         announcement::write(version, &Announced::Own, &mut bytes);
     }
-    let fields = [Field::new(b"User-Agent", AGENT.as_bytes())];
+    let fields = fields(health).map(|(name, value)| Field::new(name.as_bytes(), value.as_bytes()));
     engine
         .encode_request(&mut bytes, &line, fields)
         .map_err(|error| error.to_string())?;
@@ -119,7 +141,8 @@ async fn ask_in_http2<S: AsyncRead + AsyncWrite + Unpin>(
 ) -> Result<u16, String> {
     let told = |error: h2::Error| error.to_string();
     let scheme = if upstream.secure.is_some() { "https" } else { "http" };
-    let request = Request::get(format!("{scheme}://{}{}", upstream.host, health.path)).header("user-agent", AGENT);
+    let url = format!("{scheme}://{}{}", host(upstream, health), health.path);
+    let request = fields(health).fold(Request::get(url), |request, (name, value)| request.header(name, value));
     let request = request.body(()).map_err(|error| error.to_string())?;
     let (mut sender, connection) = h2::client::handshake(stream).await.map_err(told)?;
     let asked = async {
