@@ -4,7 +4,8 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, test_kill_process_group, waitpgid};
 
 use crate::rights::User;
 
@@ -22,6 +23,17 @@ pub fn bind(command: &mut Command, user: Option<&User>, last_word: Signal) {
 pub fn signal_group(leader: u32, signal: Signal) -> io::Result<()> {
     let pid = i32::try_from(leader).ok().and_then(Pid::from_raw);
     Ok(kill_process_group(pid.ok_or(io::ErrorKind::InvalidInput)?, signal)?)
+}
+
+/// Whether anybody is left of a group whose leader has been waited for. Its number is nobody else's while there is.
+pub fn is_group_left(leader: u32) -> bool {
+    let Some(group) = i32::try_from(leader).ok().and_then(Pid::from_raw) else {
+        return false;
+    };
+    // The first process of a container inherits what others leave behind, and nobody else waits for it.
+    while matches!(waitpgid(group, WaitOptions::NOHANG), Ok(Some(_))) {}
+    // One that has become another user is there as well, and may not be sent anything.
+    matches!(test_kill_process_group(group), Ok(()) | Err(Errno::PERM))
 }
 
 #[cfg(target_os = "linux")]

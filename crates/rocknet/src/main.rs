@@ -9,6 +9,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use cli::{Arguments, Command, Exit};
+use rocknet::handler::cgi;
 use rocknet::handler::controller::isolated;
 
 /// A connection is a few blocks of 128-byte alignment, which glibc rounds up by a third: with this allocator an idle one
@@ -46,6 +47,8 @@ fn main() -> ExitCode {
         Command::Completions(options) => cli::completions::run(&options),
         Command::Man(options) => cli::man::run(&options),
     };
+    // None of them is left behind, and what they have started neither.
+    cgi::end_all();
     match done {
         Ok(()) => Exit::Good.into(),
         Err(failure) => failure.tell().into(),

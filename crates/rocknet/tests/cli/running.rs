@@ -3,9 +3,12 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, test_kill_process};
 
 use crate::program::Place;
 
@@ -278,4 +281,28 @@ fn a_folder_with_scripts_is_served_by_php() {
     assert!(server.get("/a.txt").ends_with("\r\n\r\na"));
     server.signal(Signal::TERM);
     assert_eq!(server.ended(), Some(0));
+}
+
+#[test]
+fn what_a_cgi_program_left_behind_ends_with_the_server() {
+    const LEAVES: &str = "#!/bin/sh\nsleep 1000 >/dev/null 2>&1 &\nprintf 'Content-Type: text/plain\\n\\n%s\\n' $!\n";
+    let place = home();
+    let program = place.write("www/cgi-bin/leaves", LEAVES);
+    // Run by root, it runs programs as somebody else, who is to find this one.
+    let open = |path: &Path| fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("a mode");
+    [place.path(), &program].into_iter().for_each(open);
+    place.write("rocknet.toml", &format!("{ANY_PORT}cgi = \"/cgi-bin\"\n"));
+    let server = place.serve(&[]);
+    let answer = server.get("/cgi-bin/leaves");
+    // Among the sizes of chunks.
+    let pid = answer.lines().filter_map(|line| line.trim().parse().ok()).max();
+    let pid = pid.and_then(Pid::from_raw).unwrap_or_else(|| panic!("{answer}"));
+    assert!(test_kill_process(pid).is_ok(), "it has ended by itself");
+    server.signal(Signal::TERM);
+    assert_eq!(server.ended(), Some(0));
+    let began = Instant::now();
+    while test_kill_process(pid).is_ok() {
+        assert!(began.elapsed() < Duration::from_secs(10), "it goes on");
+        std::thread::yield_now();
+    }
 }

@@ -34,6 +34,7 @@ use crate::worker::Worker;
 
 pub use self::places::{Permit, Programs};
 pub use self::process::Program;
+pub use self::reaper::end_all;
 
 /// Why there is no answer.
 enum Failure {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rocknet_io::child::signal_group;
+use rocknet_io::child::{is_group_left, signal_group};
 use rustix::process::Signal;
 
 /// After its answer a program may tidy up for so long.
@@ -20,6 +20,8 @@ enum Word {
     Watch(Entry),
     /// The time of the one with this flag is over after this.
     Leave(Arc<AtomicBool>, Duration),
+    /// The time of all is over. Who asks hears of it when they have been killed.
+    EndAll(Sender<()>),
 }
 
 /// A process that is waited for. It is killed when this is dropped, with its group.
@@ -55,10 +57,21 @@ impl Drop for Watched {
     }
 }
 
+/// How the thread is spoken with, once there is one.
+static WORDS: Mutex<Option<Sender<Word>>> = Mutex::new(None);
+
+/// Kills all that run, with their groups: this process ends, and what programs have started does not end by itself.
+pub fn end_all() {
+    let words = WORDS.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let (done, heard) = channel();
+    if words.is_some_and(|words| words.send(Word::EndAll(done)).is_ok()) {
+        let _ = heard.recv_timeout(GRACE);
+    }
+}
+
 /// Has a child of ours waited for, and killed when its time is over. Its place among those that run is taken until it has
 /// gone, whoever has left it before.
 pub fn watch(child: Child, time: Duration, place: Box<dyn Send>) -> io::Result<Watched> {
-    static WORDS: Mutex<Option<Sender<Word>>> = Mutex::new(None);
     let mut known = WORDS.lock().unwrap_or_else(PoisonError::into_inner);
     let words = match &*known {
         Some(words) => words.clone(),
@@ -76,11 +89,14 @@ pub fn watch(child: Child, time: Duration, place: Box<dyn Send>) -> io::Result<W
     };
     drop(known);
     let killed = Arc::<AtomicBool>::default();
+    let until = Instant::now() + time;
     let _ = words.send(Word::Watch(Entry {
         child,
-        at: Instant::now() + time,
+        at: until,
+        until,
         killed: Arc::clone(&killed),
         left: false,
+        has_ended: false,
         _place: place,
     }));
     Ok(Watched {
@@ -97,13 +113,43 @@ fn end(mut child: Child) {
 
 struct Entry {
     child: Child,
+    /// When it is killed, with its group.
     at: Instant,
+    /// When it is at the latest.
+    until: Instant,
     killed: Arc<AtomicBool>,
     /// Nobody reads what it says any more. Before, its end is not waited for: while it is a zombie its group keeps the
     /// number, and what it has started can be ended too.
     left: bool,
-    /// Counts it for as long as it lives.
+    /// It was waited for. What it has started goes on.
+    has_ended: bool,
+    /// Counts it for as long as anything of it lives.
     _place: Box<dyn Send>,
+}
+
+impl Entry {
+    /// Kills what has to be. Whether there is something left to look at again.
+    fn goes_on(&mut self, now: Instant) -> bool {
+        let is_over = self.at <= now;
+        if is_over {
+            self.killed.store(true, Ordering::Release);
+            let _ = signal_group(self.child.id(), Signal::KILL);
+        }
+        if !self.left && !is_over {
+            return true;
+        }
+        if !self.has_ended {
+            // One that no signal of ours ends, since it has become another user, or waits for a disk, is looked at again:
+            // nobody else may wait for it.
+            if matches!(self.child.try_wait(), Ok(None)) {
+                return true;
+            }
+            self.has_ended = true;
+            // What it has left behind with its answer complete was left on purpose, and has all of the time.
+            self.at = self.until;
+        }
+        !is_over && is_group_left(self.child.id())
+    }
 }
 
 fn run(words: &Receiver<Word>) {
@@ -123,20 +169,16 @@ fn run(words: &Receiver<Word>) {
                     entry.left = true;
                 }
             }
+            Ok(Word::EndAll(done)) => {
+                all.iter()
+                    .for_each(|entry| drop(signal_group(entry.child.id(), Signal::KILL)));
+                let _ = done.send(());
+            }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
         }
         let now = Instant::now();
-        all.retain_mut(|entry| {
-            let is_over = entry.at <= now;
-            if is_over {
-                entry.killed.store(true, Ordering::Release);
-                let _ = signal_group(entry.child.id(), Signal::KILL);
-            }
-            // What it has left behind with its answer complete was left on purpose. One that no signal of ours ends, since it
-            // has become another user, or waits for a disk, is looked at again: nobody else may wait for it.
-            !entry.left && !is_over || matches!(entry.child.try_wait(), Ok(None))
-        });
+        all.retain_mut(|entry| entry.goes_on(now));
     }
 }
 
@@ -168,6 +210,35 @@ mod tests {
         kill_process(pid, Signal::KILL).expect("it still runs");
         let deadline = Instant::now() + Duration::from_secs(10);
         while PLACES.available_permits() == 0 && Instant::now() < deadline {
+            thread::yield_now();
+        }
+        assert_eq!(PLACES.available_permits(), 1);
+    }
+
+    /// A program that has ended behind its answer, and left another one that runs for ever.
+    fn left_behind(time: Duration, place: Box<dyn Send>) -> std::process::ChildStdout {
+        let mut program = Command::new("sh");
+        let program = program.args(["-c", "sleep 1000 & echo"]).process_group(0);
+        let mut program = program.stdout(Stdio::piped()).spawn().expect("a program");
+        let mut output = program.stdout.take().expect("a pipe");
+        let mut watched = watch(program, time, place).expect("a thread");
+        output.read_exact(&mut [0]).expect("a line");
+        watched.leave();
+        output
+    }
+
+    #[test]
+    fn what_a_program_leaves_behind_keeps_its_place_and_ends_with_its_time() {
+        static PLACES: Semaphore = Semaphore::const_new(1);
+        let place = PLACES.try_acquire().expect("a place");
+        let began = Instant::now();
+        let mut output = left_behind(Duration::from_millis(300), Box::new(place));
+        let (ended, ends) = channel();
+        thread::spawn(move || ended.send(output.read(&mut [0])));
+        let end = ends.recv_timeout(Duration::from_secs(10));
+        assert!(matches!(end, Ok(Ok(0))), "it goes on: {end:?}");
+        assert!(began.elapsed() >= Duration::from_millis(300));
+        while PLACES.available_permits() == 0 && began.elapsed() < Duration::from_secs(10) {
             thread::yield_now();
         }
         assert_eq!(PLACES.available_permits(), 1);
