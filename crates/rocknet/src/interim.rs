@@ -1,4 +1,4 @@
-//! Interim answers: what a handler tells the client before it has its answer, as 103 (Early Hints, RFC 8297).
+//! Interim answers: what a handler tells the client before it has its answer, mostly as 103 (Early Hints, RFC 8297).
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use rocknet_proto::fields::is_framing;
+use rocknet_proto::status::Status;
 
 use crate::dispatch::Outcome;
 use crate::response::FieldList;
@@ -17,7 +18,13 @@ pub const HINTS_MAX: u8 = 8;
 /// Fields of one of them, in bytes of names and values: as much as a head may have by default.
 pub const HINTS_BYTES: usize = 16 * 1024;
 
-/// The handler's side. 103 alone goes through it: 100 is the protocol's own matter, and 101 no interim answer.
+/// One of them. Its status is neither 100, which is the protocol's own matter, nor 101, which is no interim answer.
+pub struct Early {
+    pub status: Status,
+    pub fields: FieldList,
+}
+
+/// The handler's side.
 #[derive(Default)]
 pub struct Interim(Rc<Door>);
 
@@ -25,9 +32,25 @@ pub struct Interim(Rc<Door>);
 #[derive(Default)]
 pub struct Door {
     /// Boxed: few requests have any, and each has this.
-    fields: RefCell<Option<Box<FieldList>>>,
+    early: RefCell<Option<Box<Early>>>,
     waker: RefCell<Option<Waker>>,
     passed: Cell<u8>,
+}
+
+impl Early {
+    /// Puts what a server says to what its client has not been told yet. Hints are told together; of other answers, which
+    /// say little more than that it is at work, one is enough, and hints come first.
+    pub fn join(waiting: &mut Option<Box<Early>>, status: Status, fields: FieldList) {
+        match waiting {
+            Some(early) if early.status == Status::EARLY_HINTS => {
+                if status == Status::EARLY_HINTS {
+                    fields.iter().for_each(|(name, value)| early.fields.add(name, value));
+                }
+            }
+            _ if status == Status::CONTINUE => {}
+            _ => *waiting = Some(Box::new(Early { status, fields })),
+        }
+    }
 }
 
 impl Interim {
@@ -40,19 +63,20 @@ impl Interim {
     /// than the client does. Clients that know no interim answers (HTTP/1.0) get none, and nobody gets more than
     /// [`HINTS_MAX`]; what is too much is left out.
     pub async fn early_hints(&mut self, fields: FieldList) {
-        let mut fields = Some(Box::new(fields));
-        poll_fn(|context| self.poll_early_hints(context, &mut fields)).await;
+        let status = Status::EARLY_HINTS;
+        let mut early = Some(Box::new(Early { status, fields }));
+        poll_fn(|context| self.poll_tell(context, &mut early)).await;
     }
 
-    /// As [`Interim::early_hints`], for those who do something else meanwhile. The fields are taken out of their place when
-    /// there is room for them.
-    pub fn poll_early_hints(&mut self, context: &mut Context<'_>, fields: &mut Option<Box<FieldList>>) -> Poll<()> {
+    /// As [`Interim::early_hints`], with any status, for those who do something else meanwhile. What is told is taken out of
+    /// its place when there is room for it.
+    pub fn poll_tell(&mut self, context: &mut Context<'_>, early: &mut Option<Box<Early>>) -> Poll<()> {
         let door = &self.0;
-        if door.fields.borrow().is_none() {
-            match fields.take().map(speakable) {
-                Some(fields) if door.passed.get() < HINTS_MAX && size(&fields) <= HINTS_BYTES => {
+        if door.early.borrow().is_none() {
+            match early.take().map(speakable) {
+                Some(early) if door.passed.get() < HINTS_MAX && size(&early.fields) <= HINTS_BYTES => {
                     door.passed.set(door.passed.get() + 1);
-                    *door.fields.borrow_mut() = Some(fields);
+                    *door.early.borrow_mut() = Some(early);
                 }
                 _ => return Poll::Ready(()),
             }
@@ -63,9 +87,9 @@ impl Interim {
 }
 
 /// Without fields that are the protocol's: those of a connection, and of content that is not there.
-fn speakable(mut fields: Box<FieldList>) -> Box<FieldList> {
-    fields.retain(|name| !is_framing(name.as_bytes()));
-    fields
+fn speakable(mut early: Box<Early>) -> Box<Early> {
+    early.fields.retain(|name| !is_framing(name.as_bytes()));
+    early
 }
 
 fn size(fields: &FieldList) -> usize {
@@ -99,13 +123,13 @@ impl Making {
 
     /// What is to be told now, to be asked for after each poll. Who takes it polls again.
     #[inline]
-    pub fn hints(&self) -> Option<FieldList> {
+    pub fn early(&self) -> Option<Box<Early>> {
         let door = self.door.as_ref()?;
-        let fields = door.fields.borrow_mut().take()?;
+        let early = door.early.borrow_mut().take()?;
         if let Some(waker) = door.waker.borrow_mut().take() {
             waker.wake();
         }
-        Some(*fields)
+        Some(early)
     }
 }
 
@@ -113,10 +137,11 @@ impl Making {
 mod tests {
     use super::*;
 
-    fn fields(name: &'static str, value: impl Into<String>) -> Box<FieldList> {
-        let mut fields = Box::<FieldList>::default();
+    fn early(name: &'static str, value: impl Into<String>) -> Box<Early> {
+        let mut fields = FieldList::default();
         fields.add(name, value.into());
-        fields
+        let status = Status::EARLY_HINTS;
+        Box::new(Early { status, fields })
     }
 
     #[test]
@@ -125,18 +150,18 @@ mod tests {
         let making = Making::new(std::future::pending()).telling(interim.door());
         let mut context = Context::from_waker(Waker::noop());
         for number in 0..HINTS_MAX {
-            let mut first = Some(fields("link", number.to_string()));
-            assert!(interim.poll_early_hints(&mut context, &mut first).is_pending() && first.is_none());
-            let mut second = Some(fields("link", "too soon"));
-            assert!(interim.poll_early_hints(&mut context, &mut second).is_pending() && second.is_some());
-            let told = making.hints().expect("hints");
-            assert_eq!(told.value("link"), Some(&*number.to_string()));
-            assert!(making.hints().is_none());
-            assert!(interim.poll_early_hints(&mut context, &mut first).is_ready());
+            let mut first = Some(early("link", number.to_string()));
+            assert!(interim.poll_tell(&mut context, &mut first).is_pending() && first.is_none());
+            let mut second = Some(early("link", "too soon"));
+            assert!(interim.poll_tell(&mut context, &mut second).is_pending() && second.is_some());
+            let told = making.early().expect("hints");
+            assert_eq!(told.fields.value("link"), Some(&*number.to_string()));
+            assert!(making.early().is_none());
+            assert!(interim.poll_tell(&mut context, &mut first).is_ready());
         }
-        let mut more = Some(fields("link", "one more"));
-        assert!(interim.poll_early_hints(&mut context, &mut more).is_ready());
-        assert!(making.hints().is_none(), "and it is told to nobody");
+        let mut more = Some(early("link", "one more"));
+        assert!(interim.poll_tell(&mut context, &mut more).is_ready());
+        assert!(making.early().is_none(), "and it is told to nobody");
     }
 
     #[test]
@@ -148,11 +173,39 @@ mod tests {
         ] {
             let mut interim = Interim::default();
             let making = Making::new(std::future::pending()).telling(interim.door());
-            let mut all = Some(fields(name, value));
-            let polled = interim.poll_early_hints(&mut Context::from_waker(Waker::noop()), &mut all);
-            let hints = making.hints();
+            let mut all = Some(early(name, value));
+            let polled = interim.poll_tell(&mut Context::from_waker(Waker::noop()), &mut all);
+            let hints = making.early();
             assert_eq!((polled.is_pending(), hints.is_some()), (told, told), "{name}");
-            assert!(hints.is_none_or(|hints| hints.value("content-length").is_none()));
+            assert!(hints.is_none_or(|hints| hints.fields.value("content-length").is_none()));
+        }
+    }
+
+    #[test]
+    fn hints_are_joined_and_come_before_all_else() {
+        let mut waiting = None;
+        let mut join = |status: u16, value: &'static str| {
+            let status = Status::new(status).expect("a status");
+            Early::join(&mut waiting, status, early("link", value).fields);
+            let told = waiting.as_ref();
+            told.map(|early| {
+                (
+                    early.status.code(),
+                    early.fields.iter().map(|(_, value)| value).collect::<String>(),
+                )
+            })
+        };
+        for (status, value, expected) in [
+            (100, "a", None),
+            (102, "b", Some((102, "b"))),
+            (104, "c", Some((104, "c"))),
+            (100, "d", Some((104, "c"))),
+            (103, "e", Some((103, "e"))),
+            (102, "f", Some((103, "e"))),
+            (103, "g", Some((103, "eg"))),
+        ] {
+            let expected = expected.map(|(status, text)| (status, text.to_owned()));
+            assert_eq!(join(status, value), expected, "{status} {value}");
         }
     }
 }

@@ -1,11 +1,12 @@
 //! Requests passed on to other servers: what these are told, and what comes back from them, over HTTP/1.1 and HTTP/2.
 
+use std::future::poll_fn;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::mpsc;
 
 use super::support::client::request;
-use super::support::http2::Http2;
+use super::support::http2::{Http2, whole};
 use super::support::upstream::{Next, Upstream, ok, say};
 use super::support::{Folder, Running};
 
@@ -370,15 +371,18 @@ fn events_are_not_held_back() {
 }
 
 #[test]
-fn early_hints_come_before_the_answer() {
+fn interim_answers_come_before_the_answer() {
     let (more, wanted) = mpsc::channel::<()>();
     let wanted = std::sync::Arc::new(std::sync::Mutex::new(wanted));
     let upstream = Upstream::start(move |_, stream| {
-        say(
-            stream,
+        let wanted = wanted.lock().expect("one reader");
+        for interim in [
+            "HTTP/1.1 102 Processing\r\nX-A: 1\r\n\r\n",
             "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\nConnection: X-B\r\nX-B: 1\r\n\r\n",
-        );
-        let _ = wanted.lock().expect("one reader").recv();
+        ] {
+            say(stream, interim);
+            let _ = wanted.recv();
+        }
         say(stream, ok("a page"));
         Next::Keep
     });
@@ -389,17 +393,30 @@ fn early_hints_come_before_the_answer() {
     let server = Running::start(folder(), &text);
     let mut client = server.connect();
     client.send(request("GET /", &[]));
-    let head = client.head();
-    assert_eq!(head, "HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\n");
-    more.send(()).expect("an upstream that waits");
-    assert_eq!(client.answer().text(), "a page");
-    more.send(()).expect("an upstream that waits");
-    let mut client = Http2::to(server.address());
-    let page = client.page(client.request("GET", "/"));
-    assert_eq!(page.answer.content, b"a page");
-    for (status, link) in page.hints {
-        assert_eq!((status, &*link), (103, "</a.css>; rel=preload"));
+    for head in [
+        "HTTP/1.1 102 Processing\r\nX-A: 1\r\n\r\n",
+        "HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\n",
+    ] {
+        assert_eq!(client.head(), head);
+        more.send(()).expect("an upstream that waits");
     }
+    assert_eq!(client.answer().text(), "a page");
+    let mut client = Http2::to(server.address());
+    let (mut answer, _) = client.ask(client.request("GET", "/"), true);
+    for (status, name, value) in [(102, "x-a", "1"), (103, "link", "</a.css>; rel=preload")] {
+        let told = client.wait(async { poll_fn(|context| answer.poll_informational(context)).await });
+        let told = told.expect("an interim answer").expect("a connection that stands");
+        assert_eq!(told.status().as_u16(), status);
+        let fields: Vec<_> = told
+            .headers()
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_bytes()))
+            .collect();
+        assert_eq!(fields, [(name, value.as_bytes())]);
+        more.send(()).expect("an upstream that waits");
+    }
+    let answer = client.wait(whole(answer)).expect("an answer");
+    assert_eq!(answer.content, b"a page");
 }
 
 #[test]

@@ -68,8 +68,8 @@ impl Head {
 }
 
 impl Head {
-    pub fn fields(&self) -> &FieldList {
-        &self.fields
+    pub fn into_fields(self) -> FieldList {
+        self.fields
     }
 }
 

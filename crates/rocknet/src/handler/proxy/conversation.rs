@@ -211,9 +211,9 @@ impl Conversation {
                     return Poll::Ready(Err(Trouble::Slow));
                 }
                 Poll::Pending => {
-                    if self.answer.hints.is_some() {
+                    if self.answer.early.is_some() {
                         // Nobody waits until they are taken: this is polled again when they are.
-                        let _ = interim.poll_early_hints(context, &mut self.answer.hints);
+                        let _ = interim.poll_tell(context, &mut self.answer.early);
                     }
                     return Poll::Pending;
                 }

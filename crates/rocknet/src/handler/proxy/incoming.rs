@@ -5,11 +5,11 @@ use std::rc::Rc;
 use rocknet_proto::h1::{Answered, ClientConnection, Fault, ResponseContent};
 use rocknet_proto::limits::Limits;
 use rocknet_proto::response::ResponseIndex;
-use rocknet_proto::status::Status;
 
 use super::answer::Head;
 use super::switch::Wish;
 use super::trailers;
+use crate::interim::Early;
 use crate::response::FieldList;
 
 #[derive(Default)]
@@ -17,8 +17,8 @@ pub struct Incoming {
     pub head: Option<Head>,
     /// Content that nobody has taken.
     pub pending: Vec<u8>,
-    /// What of 103 (Early Hints) nobody has been told yet.
-    pub hints: Option<Box<FieldList>>,
+    /// What nobody has been told yet.
+    pub early: Option<Box<Early>>,
     pub wish: Option<Rc<Wish>>,
     /// Fields behind the content. Boxed, as what follows is: few answers have any, and all are moved.
     pub trailers: Option<Box<FieldList>>,
@@ -51,14 +51,8 @@ impl Incoming {
             match engine.receive(&LIMITS, rest, index)? {
                 Answered::More { consumed } => return Ok(at + consumed),
                 Answered::Interim { consumed } => {
-                    if index.status == Status::EARLY_HINTS {
-                        // Those that nobody took yet are told with these.
-                        let head = Head::new(&index.view(rest), ResponseContent::None, None);
-                        let hints = self.hints.get_or_insert_default();
-                        for (name, value) in head.fields().iter() {
-                            hints.add(name, value);
-                        }
-                    }
+                    let head = Head::new(&index.view(rest), ResponseContent::None, None);
+                    Early::join(&mut self.early, index.status, head.into_fields());
                     at += consumed;
                 }
                 Answered::Response { consumed, content } => {

@@ -10,7 +10,6 @@ use rocknet_io::link::Link;
 use rocknet_io::queue::SendQueue;
 use rocknet_proto::h1::{self, Length, Next, Refusal, ServerConnection};
 use rocknet_proto::request::RequestIndex;
-use rocknet_proto::status::Status;
 
 use super::connection::{Connection, State, Waiting};
 use super::content::{Pulled, pull};
@@ -18,6 +17,7 @@ use super::feed::Fed;
 use super::reply::H1Reply;
 use crate::dispatch::{self, Outcome};
 use crate::exchange::{ContentError, Pipe};
+use crate::interim::Early;
 use crate::protocol::deadlines::Phase;
 use crate::protocol::facts::Facts;
 use crate::response::FieldList;
@@ -32,9 +32,9 @@ impl<L: Link> Connection<L> {
             return Poll::Ready(Ok(()));
         };
         let polled = catch_unwind(AssertUnwindSafe(|| waiting.answer.poll(context)));
-        if let Some(hints) = waiting.answer.hints() {
+        if let Some(early) = waiting.answer.early() {
             let output = &mut worker.buffers.borrow_mut().output;
-            inform(&mut self.engine, &hints, output);
+            inform(&mut self.engine, &early, output);
             if let Ok(Poll::Pending) = polled {
                 return Poll::Ready(self.send(context, output, &view));
             }
@@ -301,12 +301,12 @@ fn finish_with(engine: &mut ServerConnection, trailers: &FieldList, output: &mut
 
 /// Writes an interim answer, for a client that knows what that is.
 #[cold]
-fn inform(engine: &mut ServerConnection, hints: &FieldList, output: &mut SendQueue) {
+fn inform(engine: &mut ServerConnection, early: &Early, output: &mut SendQueue) {
     if !engine.may_inform() {
         return;
     }
-    let framing = engine.respond(Status::EARLY_HINTS, Length::None, false);
-    if let Err(error) = h1::encode_head(output.buffer(), framing, Status::EARLY_HINTS, hints.bytes()) {
+    let framing = engine.respond(early.status, Length::None, false);
+    if let Err(error) = h1::encode_head(output.buffer(), framing, early.status, early.fields.bytes()) {
         tracing::error!("an interim answer was not sent: {error}");
     }
 }

@@ -7,7 +7,6 @@ use std::task::{Context, Poll};
 use rocknet_io::link::Link;
 use rocknet_io::queue::SendQueue;
 use rocknet_proto::h2::{ErrorCode, SendError, ServerConnection, StreamId};
-use rocknet_proto::status::Status;
 
 use super::answer::{Answer, Demand, Incoming, State};
 use super::answering::Asked;
@@ -15,6 +14,7 @@ use super::connection::Connection;
 use super::feeding::OUTPUT_BOUND;
 use super::reply::H2Reply;
 use crate::dispatch::{self, Outcome};
+use crate::interim::Early;
 use crate::protocol::deadlines::Phase;
 use crate::response::FieldList;
 use crate::worker::{View, Worker};
@@ -95,12 +95,12 @@ impl<L: Link> Connection<L> {
                 State::Held(_) | State::Tunnelling(_) => {}
                 State::Waiting(making) => {
                     let polled = catch_unwind(AssertUnwindSafe(|| making.poll(context)));
-                    let hints = making.hints();
-                    if let Some(hints) = &hints {
-                        self.inform(worker, answer.id, hints);
+                    let early = making.early();
+                    if let Some(early) = &early {
+                        self.inform(worker, answer.id, early);
                     }
                     match polled {
-                        Ok(Poll::Pending) if hints.is_some() => continue,
+                        Ok(Poll::Pending) if early.is_some() => continue,
                         Ok(Poll::Pending) => {}
                         Ok(Poll::Ready(outcome)) => {
                             self.outcome(worker, outcome, asked(*answer));
@@ -203,13 +203,13 @@ impl<L: Link> Connection<L> {
 
     /// Writes an interim answer.
     #[cold]
-    fn inform(&mut self, worker: &Worker, id: StreamId, hints: &FieldList) {
+    fn inform(&mut self, worker: &Worker, id: StreamId, early: &Early) {
         if id.is_promised() {
             return;
         }
         let output = &mut worker.buffers.borrow_mut().output;
-        let fields = hints.bytes();
-        if let Err(SendError::Field(error)) = self.engine.inform(id, Status::EARLY_HINTS, fields, output.buffer()) {
+        let fields = early.fields.bytes();
+        if let Err(SendError::Field(error)) = self.engine.inform(id, early.status, fields, output.buffer()) {
             tracing::error!("an interim answer was not sent: {error}");
         }
     }

@@ -176,7 +176,7 @@ async fn pushed_whole(answer: PushedResponseFuture) -> Result<Response, h2::Erro
     })
 }
 
-async fn whole(answer: ResponseFuture) -> Result<Response, h2::Error> {
+pub async fn whole(answer: ResponseFuture) -> Result<Response, h2::Error> {
     let (head, content) = answer.await?.into_parts();
     Ok(Response {
         status: head.status,

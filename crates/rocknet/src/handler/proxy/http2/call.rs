@@ -22,7 +22,7 @@ use crate::handler::proxy::answer::Unsent;
 use crate::handler::proxy::slots::Place;
 use crate::handler::proxy::trouble::{self, Trouble};
 use crate::handler::proxy::{Times, trailers};
-use crate::interim::Interim;
+use crate::interim::{Early, Interim};
 use crate::response::{Body, FieldList, Response, Stream};
 use crate::worker::Worker;
 
@@ -33,7 +33,7 @@ pub struct Call {
     times: Times,
     answer: ResponseFuture,
     upload: Option<Upload>,
-    hints: Option<Box<FieldList>>,
+    early: Option<Box<Early>>,
     interim: u8,
 }
 
@@ -60,7 +60,7 @@ impl Call {
             times,
             answer,
             upload,
-            hints: None,
+            early: None,
             interim: 0,
         }
     }
@@ -120,11 +120,8 @@ impl Call {
                 let why = "it gives too many interim answers".to_owned();
                 return Poll::Ready(Err(Trouble::NoHttp2(why)));
             }
-            if told.status().as_u16() == Status::EARLY_HINTS.code() {
-                let hints = self.hints.get_or_insert_default();
-                for (name, value) in head::passed(told.headers()).iter() {
-                    hints.add(name, value);
-                }
+            if let Some(status) = Status::new(told.status().as_u16()) {
+                Early::join(&mut self.early, status, head::passed(told.headers()));
             }
         }
         match Pin::new(&mut self.answer).poll(context) {
@@ -136,9 +133,9 @@ impl Call {
                 Poll::Ready(Err(Trouble::Slow))
             }
             Poll::Pending => {
-                if self.hints.is_some() {
+                if self.early.is_some() {
                     // Nobody waits until they are taken: this is polled again when they are.
-                    let _ = interim.poll_early_hints(context, &mut self.hints);
+                    let _ = interim.poll_tell(context, &mut self.early);
                 }
                 Poll::Pending
             }
