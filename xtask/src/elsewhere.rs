@@ -22,7 +22,13 @@ const ALL: &[Elsewhere] = &[
     // The server looks for files beneath an open folder, which it does not yet know how to do there.
     Elsewhere {
         target: "x86_64-pc-windows-gnu",
-        packages: &["rocknet-proto", "rocknet-config", "rocknet-control", "rocknet-io"],
+        packages: &[
+            "rocknet-proto",
+            "rocknet-config",
+            "rocknet-control",
+            "rocknet-controller",
+            "rocknet-io",
+        ],
     },
 ];
 
@@ -49,6 +55,8 @@ fn check(elsewhere: &Elsewhere) -> Result<(), Failure> {
     for package in elsewhere.packages {
         check.args(["-p", package]);
     }
+    // As the server has it.
+    check.args(["--features", "rocknet-controller/host"]);
     let underscored = elsewhere.target.replace('-', "_");
     for tool in TOOLS {
         check.env(format!("{tool}_{underscored}"), "true");

@@ -5,6 +5,7 @@ mod banner;
 mod cli;
 mod console;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -17,12 +18,22 @@ use rocknet::handler::controller::isolated;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// The file of this program; on Linux even where another has taken its place meanwhile.
+fn own_program() -> Option<PathBuf> {
+    if cfg!(target_os = "linux") {
+        Some("/proc/self/exe".into())
+    } else {
+        std::env::current_exe().ok()
+    }
+}
+
 fn main() -> ExitCode {
     if let Some(exit) = isolated::entered() {
         return exit;
     }
-    // The file of this program, even where another has taken its place meanwhile.
-    isolated::run_by("/proc/self/exe");
+    if let Some(program) = own_program() {
+        isolated::run_by(program);
+    }
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(told) => {

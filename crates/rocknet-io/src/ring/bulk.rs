@@ -1,4 +1,4 @@
-//! Receiving much: who brings more than a few buffers in a turn is received for by calls, straight into the memory that
+//! Receiving much: who brings two buffers or more in a turn is received for by calls, straight into the memory that
 //! its task offers; the ring tells only when there is something.
 //!
 //! Beside an operation that stays this saves the copy, and nothing has to be cancelled to leave bytes in the socket: as

@@ -42,6 +42,13 @@ enum Kind {
     Shared,
 }
 
+/// A reader that has gone is an error, and no signal. Rust's programs ignore that anyway, but a library that is loaded may not;
+/// Apple's systems know no such flag.
+#[cfg(not(target_vendor = "apple"))]
+const AT_ONCE: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
+#[cfg(target_vendor = "apple")]
+const AT_ONCE: SendFlags = SendFlags::DONTWAIT;
+
 impl Output {
     /// Opens for appending; a file that is not there is made, its directory is not.
     pub(super) fn open(place: &Place) -> io::Result<Output> {
@@ -105,8 +112,7 @@ impl Output {
     pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = match self.kind {
             Kind::Regular | Kind::Stream => self.file.write(bytes)?,
-            // A reader that has gone is an error: Rust's programs ignore the signal.
-            Kind::Socket => rustix::net::send(&self.file, bytes, SendFlags::DONTWAIT)?,
+            Kind::Socket => rustix::net::send(&self.file, bytes, AT_ONCE)?,
             Kind::Shared => {
                 wait_writable(&[self.file.as_fd()], Duration::ZERO)?;
                 self.file.write(&bytes[..bytes.len().min(PIPE_CHUNK)])?

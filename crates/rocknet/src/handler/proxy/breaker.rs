@@ -40,7 +40,8 @@ impl Breaker {
         self.fails == 0 && self.rests_until_ms == 0
     }
 
-    /// Whether a request may go there. While the circuit is open, one in each rest may.
+    /// Whether a request may go there. While the circuit is open, one in each rest may, or two whose workers look at the very
+    /// same time.
     pub fn admits(&self, now_ms: u64) -> bool {
         self.rests_until_ms == 0 || now_ms >= self.rests_until_ms && now_ms >= self.tried_until_ms
     }

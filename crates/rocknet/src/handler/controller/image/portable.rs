@@ -1,49 +1,24 @@
 //! Files that nobody else may open, in the folder for such. Each has a name only for as long as it takes to load it: loaders of
-//! other systems want one.
+//! other systems want one. Names are random, so that nobody takes them before.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
 
-/// Names that others have taken, before it is told that there is none.
-const TRIES: u32 = 1000;
+use tempfile::Builder;
+
 const READ: usize = 64 * 1024;
 
 pub fn file() -> io::Result<File> {
-    let (file, name) = create()?;
-    fs::remove_file(name)?;
-    Ok(file)
+    tempfile::tempfile()
 }
 
+/// The name is gone when this returns, or `load` panics.
 pub fn named<T>(image: &File, load: impl FnOnce(&Path) -> T) -> io::Result<T> {
-    let (mut copy, name) = create()?;
-    let loaded = copy_from_its_begin(image, &mut copy).map(|()| load(&name));
-    let _ = fs::remove_file(&name);
-    loaded
-}
-
-/// A new file that is nobody else's.
-fn create() -> io::Result<(File, PathBuf)> {
-    static NUMBER: AtomicU32 = AtomicU32::new(0);
-    let folder = std::env::temp_dir();
-    let process = std::process::id();
-    for _ in 0..TRIES {
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = folder.join(format!("rocknet-controller-{process}-{number}"));
-        let created = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&name);
-        match created {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            created => return created.map(|file| (file, name)),
-        }
-    }
-    Err(ErrorKind::AlreadyExists.into())
+    let mut copy = Builder::new().prefix("rocknet-controller-").tempfile()?;
+    copy_from_its_begin(image, copy.as_file_mut())?;
+    Ok(load(copy.path()))
 }
 
 /// Others read the same file, so its place is left alone.
@@ -63,14 +38,18 @@ fn copy_from_its_begin(image: &File, copy: &mut File) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::io::Write;
     use std::os::unix::fs::MetadataExt;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::path::PathBuf;
 
     use super::*;
 
     #[test]
     fn a_copy_has_a_name_while_it_is_loaded_and_is_nobody_elses() {
         let mut image = file().expect("a file");
+        assert_eq!(image.metadata().expect("its state").nlink(), 0, "it has a name");
         let bytes: Vec<u8> = (0..3 * READ + 7).map(|at| at.to_le_bytes()[0]).collect();
         image.write_all(&bytes).expect("its content");
         let mut names = Vec::new();
@@ -86,5 +65,12 @@ mod tests {
             names.push(name);
         }
         assert_ne!(names[0], names[1]);
+        let mut name = PathBuf::new();
+        let load = |path: &Path| {
+            name = path.to_owned();
+            panic!("a loader that fails");
+        };
+        assert!(catch_unwind(AssertUnwindSafe(|| named(&image, load))).is_err());
+        assert!(name.is_absolute() && !name.exists());
     }
 }
