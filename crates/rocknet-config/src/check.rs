@@ -58,6 +58,7 @@ pub(crate) fn check(root: &Table, check: &mut Check<'_>) -> Config {
     let (server, limits, log, cache) = server::build(check, root);
     let tls = tls::build(check, root.table("tls"));
     let common = site::Common {
+        user: server.user.as_deref(),
         mode: server.mode,
         limits: &limits,
         log: &log,

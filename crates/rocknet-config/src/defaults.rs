@@ -148,6 +148,7 @@ impl Default for Settings {
             try_paths: Vec::new(),
             symlinks: Symlinks::Inside,
             php: None,
+            user: None,
             proxy: None,
             application: None,
             controller: None,

@@ -323,6 +323,8 @@ pub struct Settings {
     pub symlinks: Symlinks,
     /// `None`: scripts are files as any other.
     pub php: Option<Php>,
+    /// Whom scripts run as; `None`: whom they run as everywhere.
+    pub user: Option<String>,
     /// Who answers in this server's place.
     pub proxy: Option<Proxy>,
     /// An application that answers in place of files.

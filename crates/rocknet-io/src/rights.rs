@@ -75,6 +75,11 @@ pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
+/// Whose rights the process has.
+pub fn own_uid() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
 /// Makes the whole process the user's, for good: its groups, group and user are set, programs it starts cannot gain
 /// rights by their file, and going back to root is tried and must fail.
 ///

@@ -19,6 +19,7 @@ use crate::handler::gateway::backend::Backend;
 use crate::handler::php;
 use crate::handler::proxy::Proxy;
 use crate::open_folder::Folder;
+use crate::php::script_user;
 use crate::preload::Preloads;
 use crate::routing::{Redirects, RouteTrie};
 
@@ -78,6 +79,10 @@ pub struct FileTree {
 
 impl Scope {
     pub fn new(settings: &Settings, max_cached_file: u64) -> Result<Scope, Box<dyn Error>> {
+        if let Some(user) = &settings.user {
+            // Told before it acts, and not by each script.
+            script_user(Some(user)).map_err(|error| format!("user = \"{user}\": {error}"))?;
+        }
         let action = if let Some(wanted) = &settings.controller {
             Action::Controller(Arc::new(Controller::new(wanted, settings)?))
         } else if let Some(wanted) = &settings.application {
@@ -183,7 +188,10 @@ impl FileTree {
                 Symlinks::All => beneath::Symlinks::All,
             },
             php: settings.php.as_ref().map(php::backend),
-            programs: settings.cgi.as_ref().map(|cgi| Programs::new(folder, cgi)),
+            programs: settings
+                .cgi
+                .as_ref()
+                .map(|cgi| Programs::new(folder, cgi, settings.user.as_deref())),
         }
     }
 

@@ -1,7 +1,7 @@
 //! `[server]`, `[limits]`, `[log]` and `[cache]`, as meant.
 
 use crate::check::{Check, network, path, value};
-use crate::file::Table;
+use crate::file::{Node, Table};
 use crate::finding::Code;
 use crate::model::{
     AccessFormat, AccessLog, Backend, Cache, Events, Level, Limits, Log, LogTarget, Mode, Rotate, Server, TrustedField,
@@ -18,20 +18,27 @@ pub(super) fn build(check: &mut Check<'_>, root: &Table) -> (Server, Limits, Log
     )
 }
 
-fn server(check: &mut Check<'_>, table: Option<&Table>) -> Server {
-    let base = Server::default();
-    let events = table.and_then(|t| t.table("events"));
-    let user = value::text(table, "user").map(str::to_owned);
-    if let (Some(user), Some(node)) = (&user, table.and_then(|t| t.node("user")))
-        && (user.is_empty() || user.contains([':', '/', ' ', '\0']))
-    {
+/// The name of a user of the system.
+pub(super) fn user(check: &mut Check<'_>, node: &Node) -> Option<String> {
+    let user = node.as_text()?;
+    if user.is_empty() || user.contains([':', '/', ' ', '\0']) {
         check.error(
             Code::BadValue,
             node.span,
             "`user` takes the name of a user",
             "write user = \"www-data\"",
         );
+        return None;
     }
+    Some(user.to_owned())
+}
+
+fn server(check: &mut Check<'_>, table: Option<&Table>) -> Server {
+    let base = Server::default();
+    let events = table.and_then(|t| t.table("events"));
+    let user = table
+        .and_then(|table| table.node("user"))
+        .and_then(|node| user(check, node));
     let state = table.and_then(|t| t.node("state"));
     Server {
         state: state.and_then(|node| path::folder(check, "state", node)),

@@ -2,6 +2,7 @@
 
 use crate::check::host::{self, SiteName};
 use crate::check::listen::Place;
+use crate::check::words::short;
 use crate::check::{Check, application, listen, path, pattern, rule, server, settings, tls, value};
 use crate::file::{Entry, Node, Table, Value};
 use crate::finding::Code;
@@ -21,6 +22,8 @@ pub(super) struct Built {
 
 /// What is said for all sites.
 pub(super) struct Common<'c> {
+    /// Whose rights the server keeps, where it gives up those of root.
+    pub user: Option<&'c str>,
     pub mode: Mode,
     pub limits: &'c Limits,
     pub log: &'c Log,
@@ -64,6 +67,21 @@ fn base(check: &Check<'_>, root: &Table, limits: &Limits) -> Settings {
     base
 }
 
+/// Whom the site's scripts run as.
+fn user(check: &mut Check<'_>, table: &Table, common: &Common<'_>) -> Option<String> {
+    let node = table.node("user")?;
+    let user = server::user(check, node)?;
+    if let Some(server) = common.user {
+        let message = format!(
+            "RockNet becomes \"{server}\", who cannot run scripts as \"{}\"",
+            short(&user)
+        );
+        let help = "remove `user` here, or below [server]: only root can run scripts as somebody else";
+        check.error(Code::Conflict, node.span, message, help);
+    }
+    Some(user)
+}
+
 fn site(
     check: &mut Check<'_>,
     (name, kind): (&str, &SiteName),
@@ -80,7 +98,8 @@ fn site(
     let (listen, listen_given) = listen::build(check, kind, entry.key, written, common.mode, tls.is_some());
     let names = names(check, kind, entry.key, table.node("aliases"));
     let mut settings = settings::build(check, table, base);
-    for key in ["listen", "aliases", "log"] {
+    settings.user = user(check, table, common);
+    for key in ["listen", "aliases", "log", "user"] {
         if let Some(entry) = table.entries.get(key) {
             settings.places.insert(key.to_owned(), check.place(entry.key));
         }

@@ -33,6 +33,15 @@ pub(super) const KEYS: &[Key] = &[
     .example("listen = [80, 443, \"http://127.0.0.1:8080\", \"unix:/run/rocknet/site.sock\"]")
     .elsewhere(&["port", "ports", "bind", "Listen", "server.port", "address"]),
     Key::new(
+        "user",
+        &[Scope::Site],
+        Kind::Text("user name"),
+        "The user whose rights the site's scripts have: PHP that RockNet runs itself, and CGI programs. Needs a RockNet that \
+         is root and stays so, without `user` below `[server]`.",
+    )
+    .example("user = \"alice\"")
+    .elsewhere(&["SuexecUserGroup", "AssignUserID"]),
+    Key::new(
         "root",
         BOTH,
         Kind::Text("folder"),

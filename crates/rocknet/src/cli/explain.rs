@@ -137,9 +137,10 @@ fn find<'c>(config: &'c Config, url: &Url<'_>, path: &str) -> Option<Explanation
 
 /// What the server would answer, found by the very code that answers.
 fn leads_to(settings: &Settings, url: &Url<'_>, path: &str) -> Result<String, Failure> {
-    // To tell who answers, nobody's code has to be run.
+    // To tell who answers, nobody's code has to be run, and nobody has to be root.
     let without = Settings {
         controller: None,
+        user: None,
         ..settings.clone()
     };
     let scope = Scope::new(&without, 0).map_err(|error| Failure::Failed(error.to_string()))?;

@@ -11,7 +11,7 @@ use rocknet_config::model::{Mode, Php, PhpVersion};
 use super::overseer::{Overseer, Word};
 use super::pool::{self, Pool, Program};
 use super::run_folder::RunFolder;
-use super::{choose, installed, lock, settings, settings_mut, versions};
+use super::{choose, installed, lock, settings, settings_mut, wanted};
 
 /// Longest path that a socket can have, on every system.
 const MAX_SOCKET_PATH: usize = 103;
@@ -55,7 +55,7 @@ impl Keeper {
 
     /// Decides which PHP runs for the configuration, and tells its sites where it will listen.
     pub fn settle(&self, config: &mut Config) -> Result<Settled, String> {
-        let wanted = versions(config);
+        let wanted = wanted(config);
         if wanted.is_empty() {
             return Ok(Settled(Vec::new()));
         }
@@ -65,13 +65,13 @@ impl Keeper {
             .map_err(|(path, error)| format!("PHP needs a folder below {}: {error}", path.display()))?;
         let found = installed();
         let mut pools: Vec<(u32, Pool)> = Vec::new();
-        let mut places: Vec<(PhpVersion, PathBuf)> = Vec::new();
-        for version in wanted {
+        let mut places: Vec<((PhpVersion, Option<String>), PathBuf)> = Vec::new();
+        for (version, user) in wanted {
             let program = match choose(&found, version) {
                 Some(installed) => Program::Found(installed.clone()),
                 None => Program::Missing(version),
             };
-            let pool = pool(config, program);
+            let pool = pool(config, program, user.clone());
             let same = state.pools.iter().chain(&pools).find(|(_, known)| *known == pool);
             let number = match same {
                 Some((number, _)) => *number,
@@ -88,11 +88,13 @@ impl Keeper {
                 let help = "write a shorter folder as `state` below [server]";
                 return Err(format!("{} is too long for a socket: {help}", socket.display()));
             }
-            places.push((version, socket));
+            places.push(((version, user), socket));
         }
         for settings in settings_mut(config) {
             if let Some(Php::Own { version, socket }) = &mut settings.php
-                && let Some((_, place)) = places.iter().find(|(known, _)| known == version)
+                && let Some((_, place)) = places
+                    .iter()
+                    .find(|((known, user), _)| known == version && *user == settings.user)
             {
                 socket.clone_from(place);
             }
@@ -159,11 +161,12 @@ impl Drop for Running {
     }
 }
 
-fn pool(config: &Config, program: Program) -> Pool {
+fn pool(config: &Config, program: Program, user: Option<String>) -> Pool {
     let body_size = settings(config).map(|settings| settings.body_size).max();
     let body_size = body_size.unwrap_or_default();
     Pool {
         program,
+        user,
         dev: config.server.mode == Mode::Dev,
         // For PHP, 0 would mean any size.
         body_size: body_size.clamp(1, i64::MAX as u64),

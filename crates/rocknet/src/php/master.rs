@@ -326,6 +326,7 @@ mod tests {
         };
         let pool = Pool {
             program: Program::Found(installed),
+            user: None,
             dev: false,
             body_size: 1 << 20,
             patience: PATIENCE,

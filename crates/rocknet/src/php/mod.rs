@@ -69,9 +69,16 @@ fn told_missing(version: PhpVersion, found: &[Installed]) -> String {
 
 /// Each version that some site or route wants RockNet to start.
 fn versions(config: &Config) -> Vec<PhpVersion> {
-    let mut all: Vec<PhpVersion> = settings(config)
+    let mut all: Vec<PhpVersion> = wanted(config).into_iter().map(|(version, _)| version).collect();
+    all.dedup();
+    all
+}
+
+/// The same with the user whom scripts run as there, where a site names one.
+fn wanted(config: &Config) -> Vec<(PhpVersion, Option<String>)> {
+    let mut all: Vec<_> = settings(config)
         .filter_map(|settings| match settings.php {
-            Some(Php::Own { version, .. }) => Some(version),
+            Some(Php::Own { version, .. }) => Some((version, settings.user.clone())),
             _ => None,
         })
         .collect();

@@ -22,6 +22,8 @@ use super::installed::{Installed, Kind};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pool {
     pub program: Program,
+    /// Whom its scripts run as, where a site says so.
+    pub user: Option<String>,
     /// Errors are shown on the page.
     pub dev: bool,
     /// Largest content of a request that any site takes: PHP's own limits are not to be in the way of it.
@@ -75,7 +77,7 @@ const ENVIRONMENT: [&str; 8] = [
 
 /// A command that is ready to be started, and what has to be there until it is.
 pub fn command(pool: &Pool, installed: &Installed, number: u32, folder: &Path) -> io::Result<Command> {
-    let user = user()?;
+    let user = user(pool.user.as_deref())?;
     let mut command = Command::new(&installed.program);
     let kept = ENVIRONMENT
         .iter()
@@ -126,8 +128,20 @@ pub fn socket(folder: &Path, number: u32) -> PathBuf {
     folder.join(format!("{number}.sock"))
 }
 
-/// Whom scripts run as; `None`: the user that RockNet is.
-pub fn user() -> io::Result<Option<User>> {
+/// Whom scripts run as: `wanted`, where the site says so. `None`: the user that RockNet is.
+pub fn user(wanted: Option<&str>) -> io::Result<Option<User>> {
+    if let Some(name) = wanted {
+        let user = User::find(name).map_err(io::Error::other)?;
+        return match rights::is_root() {
+            _ if user.uid == 0 => Err(io::Error::other("scripts are not run as root: name another user")),
+            true => Ok(Some(user)),
+            false if user.uid == rights::own_uid() => Ok(None),
+            false => {
+                let help = "only root can run scripts as somebody else, and RockNet is not root";
+                Err(io::Error::other(help))
+            }
+        };
+    }
     if !rights::is_root() {
         return Ok(None);
     }
@@ -219,6 +233,7 @@ mod tests {
     fn pool(dev: bool) -> Pool {
         Pool {
             program: Program::Missing(PhpVersion::Newest),
+            user: None,
             dev,
             body_size: 1 << 20,
             patience: Duration::from_secs(60),

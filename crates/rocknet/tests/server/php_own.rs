@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rocknet_io::rights::{self, User};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 use super::support::running::site;
@@ -136,4 +137,61 @@ fn a_version_that_is_not_there_is_told_at_once() {
     assert_eq!(answer.status, 502);
     assert!(answer.text().contains("apt install php1.9-fpm"), "{answer:?}");
     assert!(begun.elapsed() < DEADLINE);
+}
+
+/// Where the tests are root alone: nobody else can run scripts as others.
+#[test]
+fn each_site_has_its_own_user() {
+    let folder = folder();
+    let program = folder.path("www/cgi-bin/uid");
+    fs::create_dir(folder.path("www/cgi-bin")).expect("a folder");
+    fs::write(&program, "#!/bin/sh\nprintf 'Content-Type: text/plain\\n\\n'; id -u\n").expect("a program");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("a mode");
+    let keys = "cgi = \"/cgi-bin\"\nphp = \"auto\"\n";
+    let text = |one: &str, other: &str| {
+        let other = format!("[site.\"b.test\"]\nlisten = \"http://127.0.0.1:0\"\nroot = \"www\"\n{keys}{other}\n");
+        format!("{SERVER}{}{other}", site(&format!("{keys}{one}")))
+    };
+    if !rights::is_root() {
+        let refused = Running::try_start(folder, &text("user = \"nobody\"", ""), Vec::new());
+        let told = refused.err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(told.contains("only root can run scripts as somebody else"), "{told}");
+        return;
+    }
+    let server = Running::start(folder, &text("user = \"daemon\"", "user = \"nobody\""));
+    let uids = |host: &str| {
+        let host = format!("Host: {host}");
+        let ask = |path: &str| {
+            server
+                .connect()
+                .ask(&format!("GET {path}"), &[&host])
+                .text()
+                .trim()
+                .to_owned()
+        };
+        [ask("/uid.php"), ask("/cgi-bin/uid")]
+    };
+    let uid = |name: &str| User::find(name).expect("a user").uid.to_string();
+    let (daemon, nobody) = (uid("daemon"), uid("nobody"));
+    assert_eq!(uids("a.test"), [daemon.clone(), daemon.clone()]);
+    assert_eq!(uids("b.test"), [nobody.clone(), nobody.clone()]);
+    for (bad, why) in [
+        ("no-such-user", "there is no user `no-such-user`"),
+        ("root", "scripts are not run as root"),
+    ] {
+        let told = server
+            .reload(&text(&format!("user = \"{bad}\""), ""))
+            .expect_err("refused");
+        assert!(told.contains(why), "{told}");
+    }
+    assert_eq!(uids("a.test"), [daemon.clone(), daemon]);
+    server
+        .reload(&text("user = \"nobody\"", "user = \"nobody\""))
+        .expect("a reload");
+    assert_eq!(uids("a.test"), [nobody.clone(), nobody]);
+    let masters = ["a.test", "b.test"].map(|host| {
+        let host = format!("Host: {host}");
+        server.connect().ask("GET /master.php", &[&host]).text()
+    });
+    assert_eq!(masters[0], masters[1], "sites of one user share one");
 }

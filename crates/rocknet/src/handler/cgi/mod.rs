@@ -136,6 +136,7 @@ async fn try_answer(worker: &Rc<Worker>, exchange: Exchange, site: &str) -> Resu
     let start = Start {
         file: OsString::from_vec(found.file()).into(),
         environment: environment.told(&programs.params),
+        user: programs.user.clone(),
         time: programs.time,
         place: permit,
     };

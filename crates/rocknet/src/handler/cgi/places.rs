@@ -25,6 +25,8 @@ pub struct Programs {
     pub time: Duration,
     pub output: u64,
     pub params: Vec<(String, String)>,
+    /// Whom they run as, where the site says so.
+    pub user: Option<Box<str>>,
     places: Arc<Semaphore>,
 }
 
@@ -35,13 +37,14 @@ pub struct Permit {
 }
 
 impl Programs {
-    pub fn new(root: &Path, cgi: &Cgi) -> Programs {
+    pub fn new(root: &Path, cgi: &Cgi, user: Option<&str>) -> Programs {
         Programs {
             folder: cgi.folder.as_str().into(),
             queue: cgi.queue,
             time: cgi.time,
             output: cgi.output,
             params: cgi.params.clone().into_iter().collect(),
+            user: user.map(Box::from),
             places: places(root, cgi),
         }
     }
@@ -101,7 +104,7 @@ mod tests {
                 programs,
                 ..Cgi::at(folder.to_owned())
             };
-            Programs::new(Path::new("/srv/places"), &cgi)
+            Programs::new(Path::new("/srv/places"), &cgi, None)
         };
         let (one, same, other) = (programs("/a", 2), programs("/a", 2), programs("/b", 2));
         let runtime = tokio::runtime::Builder::new_current_thread()

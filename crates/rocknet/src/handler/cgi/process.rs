@@ -23,6 +23,8 @@ use crate::php::script_user;
 pub struct Start {
     pub file: PathBuf,
     pub environment: Vec<(OsString, OsString)>,
+    /// Whom it runs as, where the site says so.
+    pub user: Option<Box<str>>,
     /// For which it may run.
     pub time: Duration,
     /// Among those that run.
@@ -40,7 +42,7 @@ pub struct Started {
 impl Start {
     /// Forks, which takes a while. The thread it is called on has to stay: the program is killed when it ends.
     pub fn start(self) -> io::Result<Started> {
-        let user = script_user()?;
+        let user = script_user(self.user.as_deref())?;
         let mut command = Command::new(&self.file);
         command.env_clear().envs(self.environment);
         if let Some(folder) = self.file.parent() {
