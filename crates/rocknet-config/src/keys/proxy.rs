@@ -176,6 +176,16 @@ pub(super) const KEYS: &[Key] = &[
     .default("1")
     .example("weight = 3"),
     Key::new(
+        "drain",
+        &[Scope::Upstream],
+        Kind::Boolean,
+        "Whether the server is about to go: it gets no requests but those of clients whom the cookie of `sticky` keeps with it. \
+         What it is answering goes on.",
+    )
+    .default("false")
+    .example("drain = true")
+    .elsewhere(&["down"]),
+    Key::new(
         "fails",
         &[Scope::Proxy],
         Kind::Integer { min: 0, max: 1000 },

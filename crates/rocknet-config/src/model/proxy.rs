@@ -113,6 +113,8 @@ pub struct Weighted {
     pub upstream: Upstream,
     /// At least 1.
     pub weight: u32,
+    /// New clients go elsewhere; those whom a cookie keeps with it stay.
+    pub drain: bool,
 }
 
 /// Which server is next.

@@ -145,6 +145,43 @@ fn clients_stay_by_a_cookie() {
         .expect("garbage", 200, &["Set-Cookie"]);
 }
 
+#[test]
+fn a_server_that_drains_keeps_its_clients_and_gets_no_others() {
+    let all = numbered(3);
+    let drained = |keys: &str| {
+        let [first, second, third] = [&all[0], &all[1], &all[2]].map(Upstream::url);
+        let to = format!("[\"{first}\", {{ url = \"{second}\"{keys} }}, \"{third}\"]");
+        let limits = "connections = 1, fails = 0";
+        format!(
+            "[server]\nworkers = 1\nevents = {{ wait = \"20ms\" }}\n[site.default]\nlisten = \"127.0.0.1:0\"\n\
+             proxy = {{ to = {to}, sticky = \"at\", {limits} }}\n[site.default.route.\"/turn\"]\n\
+             proxy = {{ to = {to}, balance = \"round_robin\" }}\n[site.default.route.\"/key/*\"]\n\
+             proxy = {{ to = {to}, balance = \"uri\" }}\n"
+        )
+    };
+    let server = Running::start(Folder::with(&[]), &drained(""));
+    let mut client = server.connect();
+    let cookie = loop {
+        let answer = client.get("/");
+        if answer.text() == "1" {
+            break answer.field("Set-Cookie").expect("a cookie").to_owned();
+        }
+    };
+    let cookie = format!("Cookie: {}", cookie.split(';').next().expect("a pair"));
+    server.reload(&drained(", drain = true")).expect("a reload");
+    let mut client = server.connect();
+    for number in 0..30 {
+        for path in ["/".to_owned(), "/turn".to_owned(), format!("/key/{number}")] {
+            assert_ne!(client.get(&path).text(), "1", "{path}");
+        }
+        let again = client.ask("GET /", &[&cookie]);
+        assert_eq!((again.text(), again.field("Set-Cookie")), ("1".to_owned(), None));
+    }
+    server.reload(&drained("")).expect("a reload");
+    let mut client = server.connect();
+    until(&mut client, |_, text| text == "1");
+}
+
 /// Answers each request when it is told to.
 fn held() -> (Upstream, Receiver<()>, Sender<()>) {
     let (arrived, arrivals) = mpsc::channel();

@@ -55,7 +55,17 @@ pub(super) fn upstreams(check: &mut Check<'_>, node: &Node, http2: bool) -> Opti
             check.error(Code::Conflict, item.span, format!("{upstream} is named twice"), help);
             return None;
         }
-        all.push(Weighted { upstream, weight });
+        let drain = value::boolean(table, "drain").unwrap_or(false);
+        all.push(Weighted {
+            upstream,
+            weight,
+            drain,
+        });
+    }
+    if all.iter().all(|server| server.drain) {
+        let help = "leave one without `drain`: requests have to go somewhere";
+        check.error(Code::Conflict, node.span, "`drain` is said of every server", help);
+        return None;
     }
     Some(all)
 }

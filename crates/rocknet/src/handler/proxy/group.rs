@@ -61,6 +61,8 @@ pub struct Proxy {
 struct Member {
     upstream: Arc<Upstream>,
     weight: f64,
+    /// It is there for those alone who have been with it.
+    drains: bool,
 }
 
 /// What a choice may go by.
@@ -83,12 +85,16 @@ impl Proxy {
             let secure = secure.map(|secure| Ok::<_, String>((Arc::clone(secure), server_name(model, &to.upstream)?)));
             let upstream = Upstream::of(&to.upstream, model.health.as_ref(), model.resolve, secure.transpose()?);
             let weight = f64::from(to.weight);
-            Ok::<_, String>(Member { upstream, weight })
+            Ok::<_, String>(Member {
+                upstream,
+                weight,
+                drains: to.drain,
+            })
         };
         let members = model.to.iter().map(member).collect::<Result<Vec<Member>, _>>()?;
         let waiting = model.connections.map(|most| queue(&members, most));
         Ok(Proxy {
-            heaviest: members.iter().map(|member| member.weight).fold(0.0, f64::max),
+            heaviest: usual(&members).map(|member| member.weight).fold(0.0, f64::max),
             members,
             balance: model.balance.clone(),
             turn: AtomicUsize::new(0),
@@ -130,8 +136,8 @@ impl Proxy {
     }
 
     /// Whether there is another server than one that was tried.
-    pub(super) fn has_others(&self) -> bool {
-        self.members.len() > 1
+    pub(super) fn has_others(&self, tried: u32) -> bool {
+        usual(&self.members).any(|member| member.upstream.id != tried)
     }
 
     /// A place at the server that is to have this request, waited for where all are full. `but`: one that was tried.
@@ -153,11 +159,11 @@ impl Proxy {
             let upstream = &member.upstream;
             Some(upstream.id) != but && !upstream.is_sick() && upstream.admits(now_ms)
         };
-        let but = but.filter(|_| self.members.iter().any(is_other));
+        let but = but.filter(|_| usual(&self.members).any(is_other));
         let ticks = wheel.ticks(self.patience);
         let place = Box::pin(waiting.wait(asked.priority, but, self.rules, deadline, ticks)).await;
         let place = place.ok_or(Trouble::Full)?;
-        if self.members.iter().all(|member| member.upstream.is_sick()) {
+        if usual(&self.members).all(|member| member.upstream.is_sick()) {
             return Err(Trouble::Sick);
         }
         Ok(place)
@@ -180,11 +186,9 @@ impl Proxy {
         if let Some(drawn) = self.drawn(asked, but, now_ms, &draw) {
             return self.enter(drawn, asked.priority, now_ms);
         }
-        let well: Vec<&Member> = self
-            .members
-            .iter()
-            .filter(|member| !member.upstream.is_sick())
-            .collect();
+        let is_there = |member: &&Member| !member.drains || asked.sticky == Some(member.upstream.hash);
+        let is_well = |member: &&Member| !member.upstream.is_sick();
+        let well: Vec<&Member> = self.members.iter().filter(is_there).filter(is_well).collect();
         if well.is_empty() {
             return Err(Trouble::Sick);
         }
@@ -222,7 +226,8 @@ impl Proxy {
         let look = |index: usize| {
             let member = &self.members[index];
             let upstream = &member.upstream;
-            let is_able = !upstream.is_sick()
+            let is_able = !member.drains
+                && !upstream.is_sick()
                 && Some(upstream.id) != but
                 && upstream.admits(now_ms)
                 && upstream.admits_more(self.most, asked.priority, now_ms);
@@ -295,6 +300,11 @@ fn server_name(model: &model::Proxy, upstream: &model::Upstream) -> Result<Serve
     ServerName::try_from(name.clone()).map_err(|_| format!("\"{name}\" is no name that a certificate may be for"))
 }
 
+/// Those that anybody may be sent to.
+fn usual(members: &[Member]) -> impl Iterator<Item = &Member> {
+    members.iter().filter(|member| !member.drains)
+}
+
 /// Who are asked, and how many requests each may have.
 type Same = (Vec<u32>, u32);
 
@@ -302,7 +312,7 @@ type Same = (Vec<u32>, u32);
 static QUEUES: Mutex<BTreeMap<Same, Weak<Waiting>>> = Mutex::new(BTreeMap::new());
 
 fn queue(members: &[Member], most: u32) -> Arc<Waiting> {
-    let mut ids: Vec<u32> = members.iter().map(|member| member.upstream.id).collect();
+    let mut ids: Vec<u32> = usual(members).map(|member| member.upstream.id).collect();
     ids.sort_unstable();
     let mut queues = QUEUES.lock().unwrap_or_else(PoisonError::into_inner);
     queues.retain(|_, waiting| waiting.strong_count() > 0);
@@ -310,12 +320,10 @@ fn queue(members: &[Member], most: u32) -> Arc<Waiting> {
     if let Some(waiting) = queues.get(&same).and_then(Weak::upgrade) {
         return waiting;
     }
-    let servers = members.iter().map(|member| Arc::clone(&member.upstream)).collect();
+    let servers = usual(members).map(|member| Arc::clone(&member.upstream)).collect();
     let waiting = Arc::new(Waiting::new(servers, most as usize));
     queues.insert(same, Arc::downgrade(&waiting));
-    for member in members {
-        member.upstream.tell_of_room(&waiting);
-    }
+    usual(members).for_each(|member| member.upstream.tell_of_room(&waiting));
     waiting
 }
 
@@ -333,6 +341,7 @@ mod tests {
         let to = (1..=2).map(|port| Weighted {
             upstream: To::at(Host::Address([127, 0, 0, 9].into(), port)),
             weight: 1,
+            drain: false,
         });
         Proxy::new(&model::Proxy {
             balance: Balance::Uri,

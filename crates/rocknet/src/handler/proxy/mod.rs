@@ -217,7 +217,7 @@ pub async fn answer(
         // something lies in them.
         let is_lost = matches!(trouble, Trouble::Silent | Trouble::Broken(_)) && sent.is_repeatable();
         let may_go_on = trouble.is_before_all() || is_lost;
-        let again = may_go_on && proxy.has_others() && tries < MAX_TRIES && content.is_some();
+        let again = may_go_on && proxy.has_others(upstream.id) && tries < MAX_TRIES && content.is_some();
         if !again {
             let last = Some(upstream);
             return Err(Failed { trouble, last });
