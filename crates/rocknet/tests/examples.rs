@@ -126,6 +126,22 @@ fn the_two_ports_have_threads_of_their_own() {
     assert!(workers.iter().all(|&workers| workers >= 1), "{workers:?}");
 }
 
+#[test]
+fn requests_take_turns_among_the_three_servers() {
+    let running = Example::start("load-balancing");
+    let mut client = Client::to(running.ports[&8080]);
+    let mut found = BTreeSet::new();
+    for _ in 0..40 {
+        let text = client.get("/").text();
+        found.extend(
+            ["one", "two", "three"]
+                .into_iter()
+                .filter(|name| text.contains(&format!("Server {name}"))),
+        );
+    }
+    assert_eq!(found.len(), 3, "{found:?}");
+}
+
 /// The program beside it, on a port of the kernel's choice.
 struct Beside(Child);
 

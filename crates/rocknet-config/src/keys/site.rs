@@ -201,8 +201,9 @@ pub(super) const KEYS: &[Key] = &[
             Word::new("normal", "in between"),
             Word::new("low", "behind all others, yet never starved"),
         ]),
-        "Which work goes first in the pool of blocking threads. High goes before normal; low has threads of its own, which the \
-         system runs when others leave the processor free, so that a flood of it keeps nobody waiting.",
+        "Which work goes first in the pool of blocking threads, and where requests wait for a server of a proxy \
+         (`proxy.connections`). High goes before normal. In the pool low has threads of its own, which the system runs when \
+         others leave the processor free, so that a flood of it keeps nobody waiting; at a server it leaves some places free.",
     )
     .default("\"normal\"")
     .example("priority = \"high\""),

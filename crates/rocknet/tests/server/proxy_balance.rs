@@ -1,6 +1,7 @@
 //! Several servers behind one place: who gets which request, who is left alone, and who waits.
 
-use std::net::TcpStream;
+use std::io::Read;
+use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -11,7 +12,7 @@ use rustix::net::sockopt::set_socket_linger;
 
 use super::support::client::request;
 use super::support::upstream::{Next, Upstream, ok, say};
-use super::support::{Client, DEADLINE, Folder, Running};
+use super::support::{Answer, Client, DEADLINE, Folder, Running};
 
 /// Servers that answer with their number.
 fn numbered(count: usize) -> Vec<Upstream> {
@@ -143,6 +144,47 @@ fn clients_stay_by_a_cookie() {
     client
         .ask("GET /", &["Cookie: at=x"])
         .expect("garbage", 200, &["Set-Cookie"]);
+}
+
+#[test]
+fn clients_of_a_server_that_has_gone_stay_with_another() {
+    let all = numbered(3);
+    let [first, third] = [&all[0], &all[2]].map(Upstream::url);
+    let gone = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let second = format!("http://{}", gone.local_addr().expect("its address"));
+    // It answers once, and is gone.
+    let once = std::thread::spawn(move || {
+        let (mut stream, _) = gone.accept().expect("a client");
+        let _ = stream.read(&mut [0; 4096]);
+        say(
+            &mut stream,
+            "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 1\r\n\r\n1",
+        );
+    });
+    let to = format!("[\"{first}\", \"{second}\", \"{third}\"]");
+    let server = balanced(&to, "balance = \"round_robin\", sticky = \"at\"");
+    let mut client = server.connect();
+    let named = |answer: &Answer| {
+        let cookie = answer.field("Set-Cookie").expect("a cookie").to_owned();
+        format!("Cookie: {}", cookie.split(';').next().expect("a pair"))
+    };
+    let began = Instant::now();
+    let cookie = loop {
+        let answer = client.get("/");
+        if answer.text() == "1" {
+            break named(&answer);
+        }
+        assert!(began.elapsed() < DEADLINE, "it is never asked");
+    };
+    once.join().expect("an answer");
+    let elsewhere = client.ask("GET /", &[&cookie]);
+    assert_eq!(elsewhere.status, 200);
+    assert_ne!(elsewhere.text(), "1");
+    let cookie = named(&elsewhere);
+    for _ in 0..8 {
+        let again = client.ask("GET /", &[&cookie]);
+        assert_eq!((again.text(), again.field("Set-Cookie")), (elsewhere.text(), None));
+    }
 }
 
 #[test]
