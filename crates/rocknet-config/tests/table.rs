@@ -154,6 +154,11 @@ fn every_example_is_accepted_where_it_may_stand() {
         for scope in key.scopes {
             let text = match (key.name, scope) {
                 ("include", _) => placed(*scope, key.example),
+                // It cannot be said of all.
+                ("drain", _) => format!(
+                    "[site.\"example.com\"]\nproxy = {{ to = [\"http://b\", {{ url = \"http://a\", {} }}] }}\n",
+                    key.example
+                ),
                 ("route", _) => format!("[site.\"example.com\"]\nroot = \"/w\"\n{}", key.example),
                 _ => placed(*scope, key.example),
             };
