@@ -91,6 +91,12 @@ const PACKAGES: &[Package] = &[
         "runs Python that is asked by FastCGI, SCGI and uwsgi",
     ),
     package(
+        "python3",
+        "python3",
+        &[Test],
+        "runs the programs behind the examples, and scripts by CGI",
+    ),
+    package(
         "fcgiwrap",
         "fcgiwrap",
         &[Test],

@@ -154,14 +154,14 @@ impl Drop for Beside {
 
 impl Beside {
     /// Starts the program of an example, and the example with its address in place of the one that is written.
-    fn start(example: &str, program: &str, address: &str) -> Option<(Beside, Example)> {
+    fn start(example: &str, program: &str, address: &str) -> (Beside, Example) {
         let folder = repository().join("examples").join(example);
-        let mut python = Command::new("python3");
-        python.arg(folder.join(program)).arg("0").stdout(Stdio::piped());
-        let Ok(mut child) = python.spawn() else {
-            eprintln!("SKIPPED: python3 is not installed");
-            return None;
-        };
+        let mut child = Command::new("python3")
+            .arg(folder.join(program))
+            .arg("0")
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("python3, which `cargo xtask test` installs");
         let said = child.stdout.take().expect("a pipe");
         let beside = Beside(child);
         let mut line = String::new();
@@ -170,15 +170,13 @@ impl Beside {
         let written = text(&file(example));
         assert!(written.contains(address));
         let running = Example::of(example, &written.replace(address, &format!("127.0.0.1:{port}")));
-        Some((beside, running))
+        (beside, running)
     }
 }
 
 #[test]
 fn the_application_is_asked_by_scgi() {
-    let Some((_beside, running)) = Beside::start("application", "app.py", "127.0.0.1:9002") else {
-        return;
-    };
+    let (_beside, running) = Beside::start("application", "app.py", "127.0.0.1:9002");
     let mut client = Client::to(running.ports[&8080]);
     for (path, status, content) in [
         ("/moorings/", 200, "<a href=\"/moorings/heron\">heron</a>"),
@@ -193,9 +191,7 @@ fn the_application_is_asked_by_scgi() {
 
 #[test]
 fn the_echo_behind_websocket_is_heard() {
-    let Some((_beside, running)) = Beside::start("websocket", "echo.py", "127.0.0.1:9001") else {
-        return;
-    };
+    let (_beside, running) = Beside::start("websocket", "echo.py", "127.0.0.1:9001");
     let mut client = Client::to(running.ports[&8080]);
     let answer = client.ask(
         "GET /echo",
