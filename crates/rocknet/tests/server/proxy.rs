@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use super::support::client::request;
 use super::support::http2::{Http2, whole};
 use super::support::upstream::{Next, Upstream, ok, say};
-use super::support::{Folder, Running};
+use super::support::{DEADLINE, Folder, Running};
 
 pub fn folder() -> Folder {
     Folder::with(&[("www/index.html", "a page"), ("www/a.txt", "a file")])
@@ -508,25 +508,33 @@ fn sockets_in_the_file_system_are_reached() {
 
 #[test]
 fn a_client_that_leaves_ends_the_request() {
+    let (arrived, arrivals) = mpsc::channel();
     let (gone, ended) = mpsc::channel();
     let upstream = Upstream::raw(move |mut stream: TcpStream| {
-        let mut buffer = [0; 4096];
-        let _ = stream.read(&mut buffer);
-        // The end of the connection, when nobody wants the answer any more, behind what came before.
-        while stream.read(&mut buffer).is_ok_and(|count| count > 0) {}
+        let (mut buffer, mut asked) = ([0; 4096], Vec::new());
+        // The connection ends, or is reset, when nobody wants the answer any more.
+        while let Ok(count @ 1..) = stream.read(&mut buffer) {
+            asked.extend_from_slice(&buffer[..count]);
+            if asked.ends_with(b"12345") || asked.starts_with(b"GET ") && asked.ends_with(b"\r\n\r\n") {
+                let _ = arrived.send(());
+            }
+        }
         let _ = gone.send(());
     });
     let server = proxied(&upstream, "");
-    let mut client = server.connect();
-    client.send(request("POST /", &["Content-Length: 10"]));
-    client.send("12345");
-    drop(client);
-    assert_eq!(ended.recv_timeout(super::support::DEADLINE), Ok(()));
-    let mut client = server.connect();
-    client.send(request("GET /", &[]));
-    client.end();
-    drop(client);
-    assert_eq!(ended.recv_timeout(super::support::DEADLINE), Ok(()));
+    // In the middle of a request, and behind a whole one, where it might still read and is given a few seconds. The limits
+    // of the server are longer than the deadline: it has to notice.
+    for said in [
+        request("POST /", &["Content-Length: 10"]) + "12345",
+        request("GET /", &[]),
+    ] {
+        let mut client = server.connect();
+        client.send(&said);
+        arrivals.recv_timeout(DEADLINE).expect("all that was said");
+        assert!(ended.try_recv().is_err(), "ended before the client left: {said}");
+        drop(client);
+        assert!(ended.recv_timeout(DEADLINE).is_ok(), "still open: {said}");
+    }
 }
 
 #[test]
