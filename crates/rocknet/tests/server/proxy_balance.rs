@@ -1,7 +1,6 @@
 //! Several servers behind one place: who gets which request, who is left alone, and who waits.
 
-use std::io::Read;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -12,22 +11,22 @@ use rustix::net::sockopt::set_socket_linger;
 
 use super::support::client::request;
 use super::support::upstream::{Next, Upstream, ok, say};
-use super::support::{Answer, Client, DEADLINE, Folder, Running};
+use super::support::{Client, DEADLINE, Folder, Running};
 
 /// Servers that answer with their number.
-fn numbered(count: usize) -> Vec<Upstream> {
+pub fn numbered(count: usize) -> Vec<Upstream> {
     (0..count)
         .map(|number| Upstream::saying(ok(&number.to_string())))
         .collect()
 }
 
-fn list(all: &[Upstream]) -> String {
+pub fn list(all: &[Upstream]) -> String {
     let urls: Vec<String> = all.iter().map(|upstream| format!("\"{}\"", upstream.url())).collect();
     format!("[{}]", urls.join(", "))
 }
 
 /// `to`: TOML of the servers.
-fn balanced(to: &str, keys: &str) -> Running {
+pub fn balanced(to: &str, keys: &str) -> Running {
     let text = format!(
         "[server]\nworkers = 1\nevents = {{ wait = \"20ms\" }}\n[site.default]\nlisten = \"127.0.0.1:0\"\nproxy = {{ to = {to}, {keys} }}\n"
     );
@@ -39,7 +38,7 @@ fn answers(client: &mut Client, count: usize, fields: &[&str]) -> String {
 }
 
 /// Asks until the answer is as wanted.
-fn until(client: &mut Client, wanted: impl Fn(u16, &str) -> bool) {
+pub fn until(client: &mut Client, wanted: impl Fn(u16, &str) -> bool) {
     let began = Instant::now();
     loop {
         let answer = client.get("/");
@@ -122,106 +121,6 @@ fn keys_stay_with_their_server() {
     for number in ["0", "1", "2", "3"] {
         assert!(found.contains(number), "{found}");
     }
-}
-
-#[test]
-fn clients_stay_by_a_cookie() {
-    let all = numbered(4);
-    let server = balanced(&list(&all), "balance = \"round_robin\", sticky = \"at\"");
-    let mut client = server.connect();
-    let answer = client.get("/");
-    let cookie = answer.field("Set-Cookie").expect("a cookie").to_owned();
-    assert!(cookie.ends_with("; Path=/; HttpOnly; SameSite=Lax"), "{cookie}");
-    let cookie = format!("Cookie: a=b; {}", cookie.split(';').next().expect("a pair"));
-    for _ in 0..8 {
-        let again = client.ask("GET /", &[&cookie]);
-        assert_eq!((again.text(), again.field("Set-Cookie")), (answer.text(), None));
-    }
-    // A cookie that names nobody gets another.
-    client
-        .ask("GET /", &["Cookie: at=0000000000000000"])
-        .expect("stray", 200, &["Set-Cookie"]);
-    client
-        .ask("GET /", &["Cookie: at=x"])
-        .expect("garbage", 200, &["Set-Cookie"]);
-}
-
-#[test]
-fn clients_of_a_server_that_has_gone_stay_with_another() {
-    let all = numbered(3);
-    let [first, third] = [&all[0], &all[2]].map(Upstream::url);
-    let gone = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let second = format!("http://{}", gone.local_addr().expect("its address"));
-    // It answers once, and is gone.
-    let once = std::thread::spawn(move || {
-        let (mut stream, _) = gone.accept().expect("a client");
-        let _ = stream.read(&mut [0; 4096]);
-        say(
-            &mut stream,
-            "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 1\r\n\r\n1",
-        );
-    });
-    let to = format!("[\"{first}\", \"{second}\", \"{third}\"]");
-    let server = balanced(&to, "balance = \"round_robin\", sticky = \"at\"");
-    let mut client = server.connect();
-    let named = |answer: &Answer| {
-        let cookie = answer.field("Set-Cookie").expect("a cookie").to_owned();
-        format!("Cookie: {}", cookie.split(';').next().expect("a pair"))
-    };
-    let began = Instant::now();
-    let cookie = loop {
-        let answer = client.get("/");
-        if answer.text() == "1" {
-            break named(&answer);
-        }
-        assert!(began.elapsed() < DEADLINE, "it is never asked");
-    };
-    once.join().expect("an answer");
-    let elsewhere = client.ask("GET /", &[&cookie]);
-    assert_eq!(elsewhere.status, 200);
-    assert_ne!(elsewhere.text(), "1");
-    let cookie = named(&elsewhere);
-    for _ in 0..8 {
-        let again = client.ask("GET /", &[&cookie]);
-        assert_eq!((again.text(), again.field("Set-Cookie")), (elsewhere.text(), None));
-    }
-}
-
-#[test]
-fn a_server_that_drains_keeps_its_clients_and_gets_no_others() {
-    let all = numbered(3);
-    let drained = |keys: &str| {
-        let [first, second, third] = [&all[0], &all[1], &all[2]].map(Upstream::url);
-        let to = format!("[\"{first}\", {{ url = \"{second}\"{keys} }}, \"{third}\"]");
-        let limits = "connections = 1, fails = 0";
-        format!(
-            "[server]\nworkers = 1\nevents = {{ wait = \"20ms\" }}\n[site.default]\nlisten = \"127.0.0.1:0\"\n\
-             proxy = {{ to = {to}, sticky = \"at\", {limits} }}\n[site.default.route.\"/turn\"]\n\
-             proxy = {{ to = {to}, balance = \"round_robin\" }}\n[site.default.route.\"/key/*\"]\n\
-             proxy = {{ to = {to}, balance = \"uri\" }}\n"
-        )
-    };
-    let server = Running::start(Folder::with(&[]), &drained(""));
-    let mut client = server.connect();
-    let cookie = loop {
-        let answer = client.get("/");
-        if answer.text() == "1" {
-            break answer.field("Set-Cookie").expect("a cookie").to_owned();
-        }
-    };
-    let cookie = format!("Cookie: {}", cookie.split(';').next().expect("a pair"));
-    server.reload(&drained(", drain = true")).expect("a reload");
-    let mut client = server.connect();
-    for number in 0..30 {
-        for path in ["/".to_owned(), "/turn".to_owned(), format!("/key/{number}")] {
-            assert_ne!(client.get(&path).text(), "1", "{path}");
-        }
-        let again = client.ask("GET /", &[&cookie]);
-        assert_eq!((again.text(), again.field("Set-Cookie")), ("1".to_owned(), None));
-    }
-    server.reload(&drained("")).expect("a reload");
-    let mut client = server.connect();
-    until(&mut client, |_, text| text == "1");
 }
 
 /// Answers each request when it is told to.
@@ -316,87 +215,6 @@ fn a_server_that_is_back_gets_requests_by_and_by() {
         // A tenth of a server's share, beside one that has all of it: an eleventh.
         let found = answers(&mut client, 300, &[]).matches('b').count();
         assert!((5..=75).contains(&found), "{balance}: {found} of 300");
-    }
-}
-
-#[test]
-fn checks_find_who_is_sick_and_who_is_well() {
-    let is_well = Arc::new(AtomicBool::new(true));
-    let well = Arc::clone(&is_well);
-    let checked = Upstream::start(move |asked, stream| {
-        let said = match (asked.line.as_str(), well.load(Ordering::SeqCst)) {
-            ("GET /up?x=1 HTTP/1.1", true) => "HTTP/1.1 204 No Content\r\n\r\n".to_owned(),
-            ("GET /up?x=1 HTTP/1.1", false) => "HTTP/1.1 503 Ill\r\nContent-Length: 0\r\n\r\n".to_owned(),
-            _ => ok("checked"),
-        };
-        say(stream, said);
-        Next::Keep
-    });
-    let health = "health = { path = \"/up?x=1\", status = 204, interval = \"100ms\", rise = 1, fall = 1 }";
-    let server = balanced(&list(std::slice::from_ref(&checked)), health);
-    let mut client = server.connect();
-    assert_eq!(client.get("/").text(), "checked");
-    is_well.store(false, Ordering::SeqCst);
-    until(&mut client, |status, _| status == 503);
-    is_well.store(true, Ordering::SeqCst);
-    until(&mut client, |status, text| status == 200 && text == "checked");
-    // Beside a server that is well nobody notices.
-    is_well.store(false, Ordering::SeqCst);
-    let other = Upstream::start(|asked, stream| {
-        let is_check = asked.line.starts_with("GET /up");
-        say(
-            stream,
-            if is_check {
-                "HTTP/1.1 204 Fine\r\n\r\n".to_owned()
-            } else {
-                ok("other")
-            },
-        );
-        Next::Keep
-    });
-    let to = format!("[\"{}\", \"{}\", \"http://127.0.0.1:1\"]", checked.url(), other.url());
-    let server = balanced(&to, &format!("balance = \"round_robin\", {health}"));
-    let mut client = server.connect();
-    let mut row = 0;
-    until(&mut client, |status, text| {
-        assert_eq!(status, 200);
-        text == "other"
-    });
-    let began = Instant::now();
-    while row < 10 {
-        row = if client.get("/").text() == "other" { row + 1 } else { 0 };
-        assert!(began.elapsed() < DEADLINE);
-    }
-}
-
-#[test]
-fn checks_call_a_server_as_requests_do() {
-    let keys = "headers = { Host = \"app.internal\", X-Key = \"1\", X-Gone = \"\" }";
-    let check = "path = \"/up\", interval = \"100ms\", rise = 1, fall = 1";
-    for (own, expected) in [
-        ("", ["app.internal", "1", "RockNet (health check)"]),
-        (
-            ", headers = { host = \"check.internal\", User-Agent = \"me\" }",
-            ["check.internal", "1", "me"],
-        ),
-    ] {
-        let (heard, checks) = mpsc::channel();
-        let upstream = Upstream::start(move |asked, stream| {
-            if asked.line.starts_with("GET /up ") {
-                let all = ["Host", "X-Key", "User-Agent", "X-Gone"];
-                let _ = heard.send(all.map(|name| asked.field(name).map(str::to_owned)));
-            }
-            say(stream, ok("here"));
-            Next::Keep
-        });
-        let server = balanced(
-            &list(std::slice::from_ref(&upstream)),
-            &format!("{keys}, health = {{ {check}{own} }}"),
-        );
-        let [host, key, agent, gone] = checks.recv_timeout(DEADLINE).expect("a check");
-        assert_eq!([host, key, agent], expected.map(|value| Some(value.to_owned())));
-        assert_eq!(gone, None);
-        drop(server);
     }
 }
 

@@ -1,0 +1,91 @@
+//! Checks of servers in the background: what they ask, and what becomes of who fails them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::time::Instant;
+
+use super::proxy_balance::{balanced, list, until};
+use super::support::DEADLINE;
+use super::support::upstream::{Next, Upstream, ok, say};
+
+#[test]
+fn checks_find_who_is_sick_and_who_is_well() {
+    let is_well = Arc::new(AtomicBool::new(true));
+    let well = Arc::clone(&is_well);
+    let checked = Upstream::start(move |asked, stream| {
+        let said = match (asked.line.as_str(), well.load(Ordering::SeqCst)) {
+            ("GET /up?x=1 HTTP/1.1", true) => "HTTP/1.1 204 No Content\r\n\r\n".to_owned(),
+            ("GET /up?x=1 HTTP/1.1", false) => "HTTP/1.1 503 Ill\r\nContent-Length: 0\r\n\r\n".to_owned(),
+            _ => ok("checked"),
+        };
+        say(stream, said);
+        Next::Keep
+    });
+    let health = "health = { path = \"/up?x=1\", status = 204, interval = \"100ms\", rise = 1, fall = 1 }";
+    let server = balanced(&list(std::slice::from_ref(&checked)), health);
+    let mut client = server.connect();
+    assert_eq!(client.get("/").text(), "checked");
+    is_well.store(false, Ordering::SeqCst);
+    until(&mut client, |status, _| status == 503);
+    is_well.store(true, Ordering::SeqCst);
+    until(&mut client, |status, text| status == 200 && text == "checked");
+    // Beside a server that is well nobody notices.
+    is_well.store(false, Ordering::SeqCst);
+    let other = Upstream::start(|asked, stream| {
+        let is_check = asked.line.starts_with("GET /up");
+        say(
+            stream,
+            if is_check {
+                "HTTP/1.1 204 Fine\r\n\r\n".to_owned()
+            } else {
+                ok("other")
+            },
+        );
+        Next::Keep
+    });
+    let to = format!("[\"{}\", \"{}\", \"http://127.0.0.1:1\"]", checked.url(), other.url());
+    let server = balanced(&to, &format!("balance = \"round_robin\", {health}"));
+    let mut client = server.connect();
+    let mut row = 0;
+    until(&mut client, |status, text| {
+        assert_eq!(status, 200);
+        text == "other"
+    });
+    let began = Instant::now();
+    while row < 10 {
+        row = if client.get("/").text() == "other" { row + 1 } else { 0 };
+        assert!(began.elapsed() < DEADLINE);
+    }
+}
+
+#[test]
+fn checks_call_a_server_as_requests_do() {
+    let keys = "headers = { Host = \"app.internal\", X-Key = \"1\", X-Gone = \"\" }";
+    let check = "path = \"/up\", interval = \"100ms\", rise = 1, fall = 1";
+    for (own, expected) in [
+        ("", ["app.internal", "1", "RockNet (health check)"]),
+        (
+            ", headers = { host = \"check.internal\", User-Agent = \"me\" }",
+            ["check.internal", "1", "me"],
+        ),
+    ] {
+        let (heard, checks) = mpsc::channel();
+        let upstream = Upstream::start(move |asked, stream| {
+            if asked.line.starts_with("GET /up ") {
+                let all = ["Host", "X-Key", "User-Agent", "X-Gone"];
+                let _ = heard.send(all.map(|name| asked.field(name).map(str::to_owned)));
+            }
+            say(stream, ok("here"));
+            Next::Keep
+        });
+        let server = balanced(
+            &list(std::slice::from_ref(&upstream)),
+            &format!("{keys}, health = {{ {check}{own} }}"),
+        );
+        let [host, key, agent, gone] = checks.recv_timeout(DEADLINE).expect("a check");
+        assert_eq!([host, key, agent], expected.map(|value| Some(value.to_owned())));
+        assert_eq!(gone, None);
+        drop(server);
+    }
+}
