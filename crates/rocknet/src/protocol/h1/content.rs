@@ -33,48 +33,71 @@ pub fn pull<L: Link>(
     pipe: &Pipe,
 ) -> Poll<io::Result<Pulled>> {
     loop {
-        // All that lies there makes one piece: content in chunks of a byte each would move the rest of the bytes once for
-        // every six of them.
-        let (mut at, mut data) = (0, Vec::new());
-        let ended = loop {
-            match engine.receive(limits, &unread[at..], request) {
-                Ok(Received::Data { start, end }) => {
-                    data.extend_from_slice(&unread[at + start..at + end]);
-                    at += end;
-                }
-                // Behind the end nothing is received, so the next call tells of it again.
-                Ok(Received::End { consumed }) => {
-                    let trailers = request.trailers.view(&unread[at..]);
-                    pipe.put_trailers(FieldList::copied(trailers.lines()));
-                    at += consumed;
-                    break true;
-                }
-                Ok(Received::More { consumed }) => {
-                    at += consumed;
-                    break false;
-                }
-                // Nothing of this request is left to come.
-                Ok(Received::Blocked | Received::Request { .. }) => break true,
-                // What came before it is of no use: the exchange is over.
-                Err(refusal) => {
-                    take(unread, at);
-                    return Poll::Ready(Ok(Pulled::Refused(refusal)));
-                }
-            }
-        };
-        take(unread, at);
-        if !data.is_empty() {
-            return Poll::Ready(Ok(Pulled::Chunk(data.into())));
-        }
-        if ended {
-            return Poll::Ready(Ok(Pulled::End));
+        let read = read(engine, limits, unread, request, pipe);
+        take(unread, read.consumed);
+        if let Some(pulled) = read.pulled {
+            return Poll::Ready(Ok(pulled));
         }
         let received = ready!(link.poll_recv(context, input))?;
         if received.is_empty() {
             return Poll::Ready(Ok(Pulled::Left));
         }
-        unread.extend_from_slice(&received);
+        if unread.is_empty() {
+            // Mostly all of it is content, and is copied once.
+            let read = self::read(engine, limits, &received, request, pipe);
+            unread.extend_from_slice(&received[read.consumed..]);
+            if let Some(pulled) = read.pulled {
+                return Poll::Ready(Ok(pulled));
+            }
+        } else {
+            unread.extend_from_slice(&received);
+        }
     }
+}
+
+/// What has been made of some bytes.
+struct Read {
+    consumed: usize,
+    /// `None`: more is needed.
+    pulled: Option<Pulled>,
+}
+
+/// All that lies there makes one piece: content in chunks of a byte each would move the rest of the bytes once for every six of
+/// them.
+fn read(engine: &mut ServerConnection, limits: &Limits, bytes: &[u8], request: &mut RequestIndex, pipe: &Pipe) -> Read {
+    let (mut consumed, mut data) = (0, Vec::new());
+    let ended = loop {
+        match engine.receive(limits, &bytes[consumed..], request) {
+            Ok(Received::Data { start, end }) => {
+                data.extend_from_slice(&bytes[consumed + start..consumed + end]);
+                consumed += end;
+            }
+            // Behind the end nothing is received, so the next call tells of it again.
+            Ok(Received::End { consumed: end }) => {
+                let trailers = request.trailers.view(&bytes[consumed..]);
+                pipe.put_trailers(FieldList::copied(trailers.lines()));
+                consumed += end;
+                break true;
+            }
+            Ok(Received::More { consumed: more }) => {
+                consumed += more;
+                break false;
+            }
+            // Nothing of this request is left to come.
+            Ok(Received::Blocked | Received::Request { .. }) => break true,
+            // What came before it is of no use: the exchange is over.
+            Err(refusal) => {
+                let pulled = Some(Pulled::Refused(refusal));
+                return Read { consumed, pulled };
+            }
+        }
+    };
+    let pulled = if !data.is_empty() {
+        Some(Pulled::Chunk(data.into()))
+    } else {
+        ended.then_some(Pulled::End)
+    };
+    Read { consumed, pulled }
 }
 
 fn take(unread: &mut Vec<u8>, bytes: usize) {
