@@ -117,7 +117,9 @@ fn keys_stay_with_their_server() {
     }
     let server = balanced(&list(&all), "balance = \"uri\"");
     let mut client = server.connect();
-    let found: String = (0..150).map(|number| client.get(&format!("/{number}")).text()).collect();
+    let found: String = (0..150)
+        .map(|number| client.get(&format!("/{number}")).text())
+        .collect();
     for number in ["0", "1", "2", "3"] {
         assert!(found.contains(number), "{found}");
     }
