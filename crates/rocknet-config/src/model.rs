@@ -19,7 +19,7 @@ pub use cgi::{Cgi, MAX_PROGRAMS};
 pub use controller::{Controller, RunOn};
 pub use php::{Php, PhpVersion};
 pub use proxy::{
-    Balance, Forwarded, Health, Host, Mirror, Network, Proxy, ProxyProtocol, Resolve, TrustedField, Upstream,
+    Balance, Duty, Forwarded, Health, Host, Mirror, Network, Proxy, ProxyProtocol, Resolve, TrustedField, Upstream,
     UpstreamTls, Weighted,
 };
 pub use rule::{Conditions, Rule, RuleAction};

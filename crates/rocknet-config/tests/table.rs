@@ -155,7 +155,7 @@ fn every_example_is_accepted_where_it_may_stand() {
             let text = match (key.name, scope) {
                 ("include", _) => placed(*scope, key.example),
                 // It cannot be said of all.
-                ("drain", _) => format!(
+                ("drain" | "backup", _) => format!(
                     "[site.\"example.com\"]\nproxy = {{ to = [\"http://b\", {{ url = \"http://a\", {} }}] }}\n",
                     key.example
                 ),

@@ -186,6 +186,16 @@ pub(super) const KEYS: &[Key] = &[
     .example("drain = true")
     .elsewhere(&["down"]),
     Key::new(
+        "backup",
+        &[Scope::Upstream],
+        Kind::Boolean,
+        "Whether the server gets requests only while no other can be asked: all others failed, or `health` found them sick, or \
+         the only one there is has just not been reached. Where they are but full, requests wait for them. Those whom the \
+         cookie of `sticky` keeps with a backup stay there.",
+    )
+    .default("false")
+    .example("backup = true"),
+    Key::new(
         "fails",
         &[Scope::Proxy],
         Kind::Integer { min: 0, max: 1000 },

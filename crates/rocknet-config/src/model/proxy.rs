@@ -113,8 +113,19 @@ pub struct Weighted {
     pub upstream: Upstream,
     /// At least 1.
     pub weight: u32,
-    /// New clients go elsewhere; those whom a cookie keeps with it stay.
-    pub drain: bool,
+    pub duty: Duty,
+}
+
+/// What a server is there for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Duty {
+    /// Its share of requests.
+    #[default]
+    Share,
+    /// All requests while none of those that have a share can be asked.
+    Backup,
+    /// Those whom a cookie keeps with it: new clients go elsewhere.
+    Drain,
 }
 
 /// Which server is next.

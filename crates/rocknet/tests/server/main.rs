@@ -27,6 +27,7 @@ mod php_fpm;
 mod php_own;
 mod proxy;
 mod proxy_announced;
+mod proxy_backup;
 mod proxy_balance;
 mod proxy_buffers;
 mod proxy_checks;

@@ -126,7 +126,7 @@ fn keys_stay_with_their_server() {
 }
 
 /// Answers each request when it is told to.
-fn held() -> (Upstream, Receiver<()>, Sender<()>) {
+pub fn held() -> (Upstream, Receiver<()>, Sender<()>) {
     let (arrived, arrivals) = mpsc::channel();
     let (go, told) = mpsc::channel::<()>();
     let told = Arc::new(Mutex::new(told));

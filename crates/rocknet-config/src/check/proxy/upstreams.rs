@@ -7,7 +7,7 @@ use crate::check::words::short;
 use crate::check::{Check, value};
 use crate::file::{Node, Value};
 use crate::finding::Code;
-use crate::model::{Host, Upstream, Weighted};
+use crate::model::{Duty, Host, Upstream, Weighted};
 
 /// Most servers of one place: who has more has a balancer of its own before them.
 const MAX_UPSTREAMS: usize = 256;
@@ -55,16 +55,22 @@ pub(super) fn upstreams(check: &mut Check<'_>, node: &Node, http2: bool) -> Opti
             check.error(Code::Conflict, item.span, format!("{upstream} is named twice"), help);
             return None;
         }
-        let drain = value::boolean(table, "drain").unwrap_or(false);
-        all.push(Weighted {
-            upstream,
-            weight,
-            drain,
-        });
+        let [drains, is_backup] = ["drain", "backup"].map(|key| value::boolean(table, key).unwrap_or(false));
+        let duty = match (drains, is_backup) {
+            (false, false) => Duty::Share,
+            (true, false) => Duty::Drain,
+            (false, true) => Duty::Backup,
+            (true, true) => {
+                let help = "remove `backup`: nobody is sent to a server that drains";
+                check.error(Code::Conflict, item.span, "`drain` and `backup` of one server", help);
+                return None;
+            }
+        };
+        all.push(Weighted { upstream, weight, duty });
     }
-    if all.iter().all(|server| server.drain) {
-        let help = "leave one without `drain`: requests have to go somewhere";
-        check.error(Code::Conflict, node.span, "`drain` is said of every server", help);
+    if all.iter().all(|server| server.duty != Duty::Share) {
+        let help = "leave one without `drain` and `backup`: requests have to go somewhere";
+        check.error(Code::Conflict, node.span, "every server drains or is a backup", help);
         return None;
     }
     Some(all)

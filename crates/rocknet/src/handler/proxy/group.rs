@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use rocknet_config::model::{self, Balance, Host, Priority};
+use rocknet_config::model::{self, Balance, Duty, Host, Priority};
 use rocknet_io::wheel::{Deadline, Wheel};
 use rustls_pki_types::ServerName;
 
@@ -61,8 +61,7 @@ pub struct Proxy {
 struct Member {
     upstream: Arc<Upstream>,
     weight: f64,
-    /// It is there for those alone who have been with it.
-    drains: bool,
+    duty: Duty,
 }
 
 /// What a choice may go by.
@@ -88,13 +87,13 @@ impl Proxy {
             Ok::<_, String>(Member {
                 upstream,
                 weight,
-                drains: to.drain,
+                duty: to.duty,
             })
         };
         let members = model.to.iter().map(member).collect::<Result<Vec<Member>, _>>()?;
         let waiting = model.connections.map(|most| queue(&members, most));
         Ok(Proxy {
-            heaviest: usual(&members).map(|member| member.weight).fold(0.0, f64::max),
+            heaviest: sharing(&members).map(|member| member.weight).fold(0.0, f64::max),
             members,
             balance: model.balance.clone(),
             turn: AtomicUsize::new(0),
@@ -137,7 +136,7 @@ impl Proxy {
 
     /// Whether there is another server than one that was tried.
     pub(super) fn has_others(&self, tried: u32) -> bool {
-        usual(&self.members).any(|member| member.upstream.id != tried)
+        lasting(&self.members).any(|member| member.upstream.id != tried)
     }
 
     /// A place at the server that is to have this request, waited for where all are full. `but`: one that was tried.
@@ -159,11 +158,11 @@ impl Proxy {
             let upstream = &member.upstream;
             Some(upstream.id) != but && !upstream.is_sick() && upstream.admits(now_ms)
         };
-        let but = but.filter(|_| usual(&self.members).any(is_other));
+        let but = but.filter(|_| lasting(&self.members).any(is_other));
         let ticks = wheel.ticks(self.patience);
         let place = Box::pin(waiting.wait(asked.priority, but, self.rules, deadline, ticks)).await;
         let place = place.ok_or(Trouble::Full)?;
-        if usual(&self.members).all(|member| member.upstream.is_sick()) {
+        if lasting(&self.members).all(|member| member.upstream.is_sick()) {
             return Err(Trouble::Sick);
         }
         Ok(place)
@@ -186,22 +185,20 @@ impl Proxy {
         if let Some(drawn) = self.drawn(asked, but, now_ms, &draw) {
             return self.enter(drawn, asked.priority, now_ms);
         }
-        let is_there = |member: &&Member| !member.drains || asked.sticky == Some(member.upstream.hash);
-        let is_well = |member: &&Member| !member.upstream.is_sick();
-        let well: Vec<&Member> = self.members.iter().filter(is_there).filter(is_well).collect();
-        if well.is_empty() {
-            return Err(Trouble::Sick);
-        }
-        let untried = |member: &&&Member| Some(member.upstream.id) != but;
-        let admitted = |member: &&&Member| untried(member) && member.upstream.admits(now_ms);
-        let mut able: Vec<&Member> = well.iter().filter(admitted).copied().collect();
-        if able.is_empty() {
-            // Better one that failed a while ago than the one that failed just now, and better that one than none.
-            able = well.iter().filter(untried).copied().collect();
-        }
-        if able.is_empty() {
-            able = well;
-        }
+        let is_kept = |member: &Member| asked.sticky == Some(member.upstream.hash);
+        let well = self.members.iter().filter(|member| !member.upstream.is_sick());
+        let there = well.filter(|member| member.duty != Duty::Drain || is_kept(member));
+        // Better one that failed a while ago than the one that failed just now, and better that one than none.
+        let ranked = there.map(|member| {
+            let was_tried = Some(member.upstream.id) == but;
+            let rests = !member.upstream.admits(now_ms);
+            let is_spare = member.duty == Duty::Backup && !is_kept(member);
+            ((was_tried, rests, is_spare), member)
+        });
+        let ranked: Vec<_> = ranked.collect();
+        let best = ranked.iter().map(|(rank, _)| *rank).min().ok_or(Trouble::Sick)?;
+        let able = ranked.into_iter().filter(|(rank, _)| *rank == best);
+        let able: Vec<&Member> = able.map(|(_, member)| member).collect();
         let candidates: Vec<Candidate> = able
             .iter()
             .enumerate()
@@ -226,7 +223,7 @@ impl Proxy {
         let look = |index: usize| {
             let member = &self.members[index];
             let upstream = &member.upstream;
-            let is_able = !member.drains
+            let is_able = member.duty == Duty::Share
                 && !upstream.is_sick()
                 && Some(upstream.id) != but
                 && upstream.admits(now_ms)
@@ -300,19 +297,27 @@ fn server_name(model: &model::Proxy, upstream: &model::Upstream) -> Result<Serve
     ServerName::try_from(name.clone()).map_err(|_| format!("\"{name}\" is no name that a certificate may be for"))
 }
 
-/// Those that anybody may be sent to.
-fn usual(members: &[Member]) -> impl Iterator<Item = &Member> {
-    members.iter().filter(|member| !member.drains)
+/// Those that anybody is sent to at all times.
+fn sharing(members: &[Member]) -> impl Iterator<Item = &Member> {
+    members.iter().filter(|member| member.duty == Duty::Share)
 }
 
-/// Who are asked, and how many requests each may have.
-type Same = (Vec<u32>, u32);
+/// Those that anybody may be sent to.
+fn lasting(members: &[Member]) -> impl Iterator<Item = &Member> {
+    members.iter().filter(|member| member.duty != Duty::Drain)
+}
+
+/// Who are asked, whether as a backup, and how many requests each may have.
+type Same = (Vec<(u32, bool)>, u32);
 
 /// The queues of those that are limited: one for those that have the same servers, so that nobody is looked for twice.
 static QUEUES: Mutex<BTreeMap<Same, Weak<Waiting>>> = Mutex::new(BTreeMap::new());
 
 fn queue(members: &[Member], most: u32) -> Arc<Waiting> {
-    let mut ids: Vec<u32> = usual(members).map(|member| member.upstream.id).collect();
+    let is_backup = |member: &Member| member.duty == Duty::Backup;
+    let mut ids: Vec<_> = lasting(members)
+        .map(|member| (member.upstream.id, is_backup(member)))
+        .collect();
     ids.sort_unstable();
     let mut queues = QUEUES.lock().unwrap_or_else(PoisonError::into_inner);
     queues.retain(|_, waiting| waiting.strong_count() > 0);
@@ -320,10 +325,11 @@ fn queue(members: &[Member], most: u32) -> Arc<Waiting> {
     if let Some(waiting) = queues.get(&same).and_then(Weak::upgrade) {
         return waiting;
     }
-    let servers = usual(members).map(|member| Arc::clone(&member.upstream)).collect();
+    let server = |member: &Member| (Arc::clone(&member.upstream), is_backup(member));
+    let servers = lasting(members).map(server).collect();
     let waiting = Arc::new(Waiting::new(servers, most as usize));
     queues.insert(same, Arc::downgrade(&waiting));
-    usual(members).for_each(|member| member.upstream.tell_of_room(&waiting));
+    lasting(members).for_each(|member| member.upstream.tell_of_room(&waiting));
     waiting
 }
 
@@ -341,7 +347,7 @@ mod tests {
         let to = (1..=2).map(|port| Weighted {
             upstream: To::at(Host::Address([127, 0, 0, 9].into(), port)),
             weight: 1,
-            drain: false,
+            duty: Duty::Share,
         });
         Proxy::new(&model::Proxy {
             balance: Balance::Uri,

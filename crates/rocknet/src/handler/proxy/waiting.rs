@@ -1,5 +1,6 @@
 //! Requests that wait until a server has room: a queue with an end, high priority before low, and nobody for ever.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
@@ -19,10 +20,13 @@ const LOOKS_AGAIN: u32 = 4;
 
 /// Those who wait for the same servers, whichever worker they belong to. The queue bounds itself, for each priority.
 pub struct Waiting {
-    servers: Vec<Arc<Upstream>>,
+    /// And which of them are backups.
+    servers: Vec<(Arc<Upstream>, bool)>,
     /// Requests that one server has at once.
     pub most: usize,
     queue: Mutex<Queue<Arc<Request>>>,
+    /// Those in it who do not want some server.
+    choosy: AtomicUsize,
 }
 
 /// One who waits.
@@ -34,42 +38,53 @@ struct Request {
 }
 
 impl Waiting {
-    pub fn new(servers: Vec<Arc<Upstream>>, most: usize) -> Waiting {
+    pub fn new(servers: Vec<(Arc<Upstream>, bool)>, most: usize) -> Waiting {
         Waiting {
             servers,
             most,
             queue: Mutex::default(),
+            choosy: AtomicUsize::new(0),
         }
     }
 
     /// How urgent it is for the first here whom a place at this server would suit.
     pub fn urgency(&self, server: &Upstream, priorities: &[Priority], now: Duration) -> Option<Urgency> {
-        if priorities.is_empty() || !self.wants(server, now) {
+        if priorities.is_empty() {
             return None;
         }
-        lock(&self.queue).urgency_of(priorities, now, |request| request.but != Some(server.id))
+        let suits = self.suits(server, now)?;
+        lock(&self.queue).urgency_of(priorities, now, suits)
     }
 
     /// Gives that one a place, if he and the room are still there, and tells whom to wake.
     pub fn call(&self, server: &Arc<Upstream>, priorities: &[Priority], now: Duration) -> Option<Option<Waker>> {
-        let suits = |request: &Arc<Request>| request.but != Some(server.id);
+        let suits = self.suits(server, now)?;
         let mut queue = lock(&self.queue);
-        let priority = queue.urgency_of(priorities, now, suits)?.priority;
+        let priority = queue.urgency_of(priorities, now, &suits)?.priority;
         let place = server.take(self.most, priority, millis(now))?;
-        let (_, request) = queue.pop_where(&[priority], now, suits)?;
+        let (_, request) = queue.pop_where(&[priority], now, &suits)?;
         server.begin(millis(now), request.rules);
         // Whoever leaves finds himself in the queue, or has a place: the lock is held until both are so.
         Some(request.place.give(place))
     }
 
-    /// Whether requests from here go to this server now: to one that rests only where all do, and to a sick one only to hear
-    /// that all are.
-    fn wants(&self, server: &Upstream, now: Duration) -> bool {
-        let is_asked = |server: &Upstream| !server.is_sick() && server.admits(millis(now));
-        let is_well = |server: &Arc<Upstream>| !server.is_sick();
-        is_asked(server)
-            || !self.servers.iter().any(|other| is_asked(other))
-                && (!server.is_sick() || !self.servers.iter().any(is_well))
+    /// Who of those here may go to this server now: to a backup, or to one that rests, only where no better one is, and to a
+    /// sick one only to hear that all are. `None`: nobody, and nobody needs to be looked at.
+    fn suits(&self, server: &Upstream, now: Duration) -> Option<impl Fn(&Arc<Request>) -> bool> {
+        let rank =
+            |(server, is_backup): &(Arc<Upstream>, bool)| (server.is_sick(), !server.admits(millis(now)), *is_backup);
+        let this = self.servers.iter().find(|(other, _)| other.id == server.id).map(rank);
+        let mut better = self
+            .servers
+            .iter()
+            .filter(|other| Some(rank(other)) < this)
+            .map(|(other, _)| other.id);
+        let (id, better, another) = (server.id, better.next(), better.next());
+        // One that was tried is no better for who has tried it.
+        let is_anybodys = better.is_none() || another.is_none() && self.choosy.load(Ordering::SeqCst) > 0;
+        is_anybodys.then_some(move |request: &Arc<Request>| {
+            request.but != Some(id) && (better.is_none() || better == request.but)
+        })
     }
 
     /// Waits for a place at one of the servers, `but` one, for so many ticks. `None`: too many wait already, or it took longer.
@@ -88,7 +103,8 @@ impl Waiting {
         });
         let now = Duration::from_millis(uptime_ms());
         let ticket = lock(&self.queue).push(priority, Arc::clone(&request), now).ok()?;
-        self.servers.iter().for_each(|server| server.await_slot(priority));
+        self.choosy.fetch_add(usize::from(but.is_some()), Ordering::SeqCst);
+        self.servers.iter().for_each(|(server, _)| server.await_slot(priority));
         let leaving = Leaving {
             waiting: self,
             request,
@@ -98,7 +114,7 @@ impl Waiting {
         let mut left = ticks;
         loop {
             // Somebody may have left who did not see that anybody waits.
-            self.servers.iter().for_each(Upstream::offer);
+            self.servers.iter().for_each(|(server, _)| server.offer());
             let step = left.min(LOOKS_AGAIN);
             deadline.set(step);
             let place = leaving.request.place.wait(deadline).await;
@@ -122,7 +138,9 @@ impl Drop for Leaving<'_> {
     fn drop(&mut self) {
         lock(&self.waiting.queue).cancel(self.ticket);
         let servers = self.waiting.servers.iter();
-        servers.for_each(|server| server.give_up_slot(self.priority));
+        servers.for_each(|(server, _)| server.give_up_slot(self.priority));
+        let is_choosy = self.request.but.is_some();
+        self.waiting.choosy.fetch_sub(usize::from(is_choosy), Ordering::SeqCst);
         drop(self.request.place.take());
     }
 }
@@ -160,7 +178,8 @@ mod tests {
     }
 
     fn line(servers: &[&Arc<Upstream>], most: usize) -> Arc<Waiting> {
-        let waiting = Arc::new(Waiting::new(servers.iter().copied().cloned().collect(), most));
+        let sharing = servers.iter().map(|server| (Arc::clone(server), false));
+        let waiting = Arc::new(Waiting::new(sharing.collect(), most));
         servers.iter().for_each(|server| server.tell_of_room(&waiting));
         waiting
     }
@@ -294,6 +313,39 @@ mod tests {
         one.set_sick(false);
         assert_eq!(patient.place().map(|place| place.upstream.id), Some(one.id));
         drop(full);
+    }
+
+    #[test]
+    fn a_backup_is_waited_for_only_where_no_other_may_be_asked() {
+        let (share, backup) = (server(11), server(12));
+        let servers = [(Arc::clone(&share), false), (Arc::clone(&backup), true)];
+        let waiting = Arc::new(Waiting::new(servers.into(), 1));
+        [&share, &backup]
+            .iter()
+            .for_each(|server| server.tell_of_room(&waiting));
+        let (busy, full) = (take(&share, 1, Low), take(&backup, 1, Low));
+        let mut patient = client(&waiting, Normal, None);
+        // Whoever was with the other one has only the backup left.
+        let mut tried = client(&waiting, Low, Some(share.id));
+        drop(full);
+        let full = tried.place().expect("the backup");
+        assert_eq!(full.upstream.id, backup.id);
+        assert!(patient.place().is_none());
+        drop(full);
+        assert!(patient.place().is_none(), "the other is but full");
+        drop(busy);
+        let busy = patient.place().expect("its turn");
+        assert_eq!(busy.upstream.id, share.id);
+        // One that rests is no better than a backup that does not, and better than one that rests as well.
+        let mut patient = client(&waiting, Normal, None);
+        share.failed(uptime_ms(), RULES);
+        backup.offer();
+        assert_eq!(patient.place().map(|place| place.upstream.id), Some(backup.id));
+        backup.failed(uptime_ms(), RULES);
+        let mut patient = client(&waiting, Normal, None);
+        assert!(patient.place().is_none());
+        drop(busy);
+        assert_eq!(patient.place().map(|place| place.upstream.id), Some(share.id));
     }
 
     #[test]

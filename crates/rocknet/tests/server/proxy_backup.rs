@@ -1,0 +1,135 @@
+//! Servers that get requests only while no other can be asked.
+
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use super::proxy_balance::{balanced, held, until};
+use super::support::client::request;
+use super::support::upstream::{Next, Upstream, ok, say};
+use super::support::{Client, DEADLINE};
+
+/// A server that says its name while it is well, and closes each connection without a word else.
+fn moody(name: &'static str) -> (Upstream, Arc<AtomicBool>) {
+    let is_well = Arc::new(AtomicBool::new(true));
+    let well = Arc::clone(&is_well);
+    let upstream = Upstream::start(move |_, stream: &mut TcpStream| {
+        if !well.load(Ordering::SeqCst) {
+            return Next::Close;
+        }
+        say(stream, ok(name));
+        Next::Keep
+    });
+    (upstream, is_well)
+}
+
+fn with_backup(share: &[&Upstream], backup: &Upstream) -> String {
+    let share: String = share
+        .iter()
+        .map(|upstream| format!("\"{}\", ", upstream.url()))
+        .collect();
+    format!("[{share}{{ url = \"{}\", backup = true }}]", backup.url())
+}
+
+fn all(client: &mut Client, count: usize, expected: &str) {
+    for _ in 0..count {
+        assert_eq!(client.get("/").text(), expected);
+    }
+}
+
+#[test]
+fn a_backup_is_asked_only_while_no_other_can_be() {
+    for balance in ["random_two", "round_robin", "least_conn", "ip_hash", "uri"] {
+        let ((one, one_is_well), (two, two_is_well)) = (moody("share"), moody("share"));
+        let backup = Upstream::saying(ok("backup"));
+        let to = with_backup(&[&one, &two], &backup);
+        let server = balanced(
+            &to,
+            &format!("balance = \"{balance}\", fails = 1, fail_time = \"500ms\""),
+        );
+        let mut client = server.connect();
+        all(&mut client, 30, "share");
+        // Beside one that can be asked it is not needed, not even for a second try.
+        one_is_well.store(false, Ordering::SeqCst);
+        all(&mut client, 30, "share");
+        two_is_well.store(false, Ordering::SeqCst);
+        // The one that the others know as failed is asked once more at most, and not by who was there.
+        until(&mut client, |status, text| {
+            assert!(status == 200 || status == 502, "{status}");
+            text == "backup"
+        });
+        let found = (0..20).filter(|_| client.get("/").text() == "backup").count();
+        assert!(found >= 18, "{balance}: {found} of 20");
+        one_is_well.store(true, Ordering::SeqCst);
+        until(&mut client, |_, text| text == "share");
+        all(&mut client, 10, "share");
+    }
+}
+
+#[test]
+fn a_request_that_the_only_server_did_not_take_goes_to_the_backup() {
+    let backup = Upstream::saying(ok("backup"));
+    let to = format!(
+        "[\"http://127.0.0.1:1\", {{ url = \"{}\", backup = true }}]",
+        backup.url()
+    );
+    // Nobody is ever left alone: each request finds out for itself.
+    let server = balanced(&to, "fails = 0");
+    let mut client = server.connect();
+    all(&mut client, 5, "backup");
+    assert_eq!(client.ask("POST /", &[]).text(), "backup", "nobody can have heard it");
+}
+
+#[test]
+fn checks_send_requests_to_the_backup_and_back() {
+    let is_well = Arc::new(AtomicBool::new(true));
+    let well = Arc::clone(&is_well);
+    let share = Upstream::start(move |asked, stream: &mut TcpStream| {
+        let is_ill = asked.line.starts_with("GET /up ") && !well.load(Ordering::SeqCst);
+        say(
+            stream,
+            match is_ill {
+                true => "HTTP/1.1 503 Ill\r\nContent-Length: 0\r\n\r\n".to_owned(),
+                false => ok("share"),
+            },
+        );
+        Next::Keep
+    });
+    let backup = Upstream::saying(ok("backup"));
+    let health = "health = { path = \"/up\", interval = \"100ms\", rise = 1, fall = 1 }";
+    let server = balanced(&with_backup(&[&share], &backup), &format!("{health}, sticky = \"at\""));
+    let mut client = server.connect();
+    until(&mut client, |_, text| text == "share");
+    is_well.store(false, Ordering::SeqCst);
+    until(&mut client, |status, text| {
+        assert_eq!(status, 200);
+        text == "backup"
+    });
+    let cookie = client.get("/").field("Set-Cookie").expect("a cookie").to_owned();
+    let cookie = format!("Cookie: {}", cookie.split(';').next().expect("a pair"));
+    is_well.store(true, Ordering::SeqCst);
+    until(&mut client, |_, text| text == "share");
+    all(&mut client, 10, "share");
+    // Who has been with the backup has what is his there.
+    for _ in 0..10 {
+        assert_eq!(client.ask("GET /", &[&cookie]).text(), "backup");
+    }
+}
+
+#[test]
+fn who_finds_the_servers_full_waits_and_is_not_sent_to_the_backup() {
+    let (share, arrivals, go) = held();
+    let backup = Upstream::saying(ok("backup"));
+    let server = balanced(&with_backup(&[&share], &backup), "connections = 1, queue = \"20s\"");
+    let (mut one, mut two) = (server.connect(), server.connect());
+    one.send(request("GET /", &[]));
+    arrivals.recv_timeout(DEADLINE).expect("the first request");
+    two.send(request("GET /", &[]));
+    assert!(!two.has_something_within(Duration::from_millis(100)));
+    go.send(()).expect("a server that waits");
+    assert_eq!(one.answer().text(), "held");
+    arrivals.recv_timeout(DEADLINE).expect("the second request");
+    go.send(()).expect("a server that waits");
+    assert_eq!(two.answer().text(), "held");
+}
