@@ -198,7 +198,12 @@ const PACKAGES: &[Package] = &[
         &[Test, Peers, Applications],
         "a server to be passed on to, and to be measured against",
     ),
-    package("haproxy", "haproxy", &[Peers], "a proxy to be measured against"),
+    package(
+        "haproxy",
+        "haproxy",
+        &[Test, Peers],
+        "a proxy before and behind the server, and to be measured against",
+    ),
     package("h2o", "h2o", &[Peers], "a server to be measured against"),
     package("apache2", "apache2-bin", &[Peers], "a server to be measured against"),
     package("lighttpd", "lighttpd", &[Peers], "a server to be measured against"),

@@ -1,10 +1,7 @@
 //! Connections whose client somebody else tells, by the PROXY protocol.
 
-use std::fs;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpListener;
-use std::process::{Child, Command, Stdio};
-use std::time::Instant;
 
 use rocknet::exchange::Exchange;
 use rocknet::handler::{Answering, Handler};
@@ -13,8 +10,9 @@ use rocknet_proto::status::Status;
 
 use super::support::client::request;
 use super::support::http2::Http2;
+use super::support::peer::Peer;
 use super::support::running::mount;
-use super::support::{Client, DEADLINE, Folder, Running};
+use super::support::{Client, Folder, Running};
 
 /// Says who asks.
 struct Who;
@@ -99,62 +97,34 @@ fn who_has_to_say_it_says_it_and_nobody_else_does() {
     assert!(who(&mut server.connect()).starts_with("Ip { address: 127.0.0.1"));
 }
 
-/// A real balancer, if this machine has one: `haproxy` of Debian.
-struct Haproxy(Child);
-
-impl Drop for Haproxy {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 #[test]
 fn haproxy_is_understood() {
-    let program = ["/usr/sbin/haproxy", "/usr/bin/haproxy"]
-        .into_iter()
-        .find(|path| fs::exists(path).unwrap_or(false));
-    let Some(program) = program else {
-        eprintln!("SKIPPED: haproxy is not installed");
-        return;
-    };
-    let server = start("[\"127.0.0.1\"]", "");
-    for (version, named) in [("send-proxy", "127.0.0.1"), ("send-proxy-v2", "127.0.0.1")] {
-        // A port that is free now; haproxy cannot be told to take any.
-        let port = TcpListener::bind("127.0.0.1:0")
-            .and_then(|free| free.local_addr())
-            .expect("a port")
-            .port();
+    for version in ["send-proxy", "send-proxy-v2"] {
+        let server = start("[\"127.0.0.1\"]", "");
+        let socket = server.folder.path("front.sock").display().to_string();
+        let address = server.address();
+        // It hears of the client by the same protocol, at a socket file: no port has to be free.
         let settings = format!(
             "defaults\n mode tcp\n timeout connect 5s\n timeout client 20s\n timeout server 20s\n\
-             listen x\n bind 127.0.0.1:{port}\n server s {} {version}\n",
-            server.address()
+             listen x\n bind unix@{socket} accept-proxy\n server s {address} {version}\n"
         );
-        let file = server.folder.path("haproxy.cfg");
-        fs::write(&file, settings).expect("written");
-        let child = Command::new(program)
-            .arg("-f")
-            .arg(&file)
-            .stdin(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn();
-        let _haproxy = Haproxy(child.expect("haproxy"));
-        let started = Instant::now();
-        let stream = loop {
-            match std::net::TcpStream::connect(("127.0.0.1", port)) {
-                Ok(stream) => break stream,
-                Err(error) => assert!(error.kind() == ErrorKind::ConnectionRefused && started.elapsed() < DEADLINE),
-            }
-            std::thread::yield_now();
-        };
-        let ours = stream.local_addr().expect("an address").port();
-        let mut client = Client::over(stream);
-        // The port is the client's own, which no connection from haproxy has.
-        assert_eq!(
-            who(&mut client),
-            format!("Ip {{ address: {named}, port: {ours} }}"),
-            "{version}"
-        );
+        server.folder.write("haproxy.cfg", settings);
+        let arguments = ["-db", "-f", "haproxy.cfg"];
+        let _haproxy = Peer::start(&server.folder, "haproxy", &arguments, "front.sock", "haproxy.log");
+        for named in ["192.0.2.7", "2001:db8::7"] {
+            let (family, to) = if named.contains(':') {
+                ("TCP6", "2001:db8::1")
+            } else {
+                ("TCP4", "192.0.2.1")
+            };
+            let mut client = server.connect_unix("front.sock");
+            client.send(format!("PROXY {family} {named} {to} 5000 80\r\n"));
+            assert_eq!(
+                who(&mut client),
+                format!("Ip {{ address: {named}, port: 5000 }}"),
+                "{version}"
+            );
+        }
     }
 }
 

@@ -1,73 +1,68 @@
-//! Servers in use as upstreams: nginx of the system, in a folder of the test's own.
-
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+//! Servers in use as upstreams: nginx and HAProxy of the system.
 
 use super::support::client::request;
 use super::support::http2::Http2;
-use super::support::{DEADLINE, Folder, Running};
+use super::support::peer::Peer;
+use super::support::{Folder, Running};
 
-/// nginx in the foreground, listening at a socket file; ended with the test.
-struct Nginx(Child);
-
-impl Nginx {
-    fn start(folder: &Folder) -> Nginx {
-        let here = folder.path("").display().to_string();
-        folder.write(
-            "nginx.conf",
-            format!(
-                "daemon off;\nmaster_process off;\npid {here}nginx.pid;\nerror_log {here}nginx.log;\nevents {{}}\nhttp {{\n\
-                 access_log off;\nclient_body_temp_path {here}body;\nproxy_temp_path {here}p;\nfastcgi_temp_path {here}f;\n\
-                 scgi_temp_path {here}s;\nuwsgi_temp_path {here}u;\nclient_max_body_size 100m;\nserver {{\nlisten unix:{here}announced.sock proxy_protocol;\n\
-                 location / {{ return 200 \"$proxy_protocol_addr $proxy_protocol_port\"; }}\n}}\nserver {{\nlisten unix:{here}nginx.sock;\n\
-                 root {here}files;\nlocation /told {{ return 200 \"$host $http_x_forwarded_for $request_uri\"; }}\n\
-                 location /upload {{ client_body_in_file_only off; proxy_pass http://unix:{here}nginx.sock:/told; }}\n}}\n}}\n"
-            ),
-        );
-        let program = ["/usr/sbin/nginx", "/usr/bin/nginx"]
-            .into_iter()
-            .find(|path| Path::new(path).is_file());
-        let child = Command::new(program.expect("nginx, which `cargo xtask test` installs"))
-            .args([
-                "-c",
-                &format!("{here}nginx.conf"),
-                "-p",
-                &here,
-                "-e",
-                &format!("{here}nginx.log"),
-            ])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("nginx to start");
-        let nginx = Nginx(child);
-        let began = Instant::now();
-        while std::os::unix::net::UnixStream::connect(folder.path("nginx.sock")).is_err() {
-            let log = std::fs::read_to_string(folder.path("nginx.log")).unwrap_or_default();
-            assert!(began.elapsed() < DEADLINE, "nginx does not listen: {log}");
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        nginx
-    }
+/// nginx, listening at a socket file.
+fn nginx(folder: &Folder) -> Peer {
+    let here = folder.path("").display().to_string();
+    folder.write(
+        "nginx.conf",
+        format!(
+            "daemon off;\nmaster_process off;\npid {here}nginx.pid;\nerror_log {here}nginx.log;\nevents {{}}\nhttp {{\n\
+             access_log off;\nclient_body_temp_path {here}body;\nproxy_temp_path {here}p;\nfastcgi_temp_path {here}f;\n\
+             scgi_temp_path {here}s;\nuwsgi_temp_path {here}u;\nclient_max_body_size 100m;\nserver {{\nlisten unix:{here}announced.sock proxy_protocol;\n\
+             location / {{ return 200 \"$proxy_protocol_addr $proxy_protocol_port\"; }}\n}}\nserver {{\nlisten unix:{here}nginx.sock;\n\
+             root {here}files;\nlocation /told {{ return 200 \"$host $http_x_forwarded_for $request_uri\"; }}\n\
+             location /upload {{ client_body_in_file_only off; proxy_pass http://unix:{here}nginx.sock:/told; }}\n}}\n}}\n"
+        ),
+    );
+    let arguments = [
+        "-c",
+        &format!("{here}nginx.conf"),
+        "-p",
+        &here,
+        "-e",
+        &format!("{here}nginx.log"),
+    ];
+    Peer::start(folder, "nginx", &arguments, "nginx.sock", "nginx.log")
 }
 
-impl Drop for Nginx {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+/// HAProxy before that nginx, listening at a socket file for each protocol.
+fn haproxy(folder: &Folder) -> Peer {
+    let here = folder.path("").display().to_string();
+    folder.write(
+        "haproxy.cfg",
+        format!(
+            "defaults\n mode http\n timeout connect 5s\n timeout client 60s\n timeout server 60s\n\
+             frontend announced\n bind unix@{here}told.sock accept-proxy\n\
+             http-request return status 200 content-type text/plain lf-string \"%[src] %[src_port]\"\n\
+             frontend http2\n bind unix@{here}http2.sock proto h2\n default_backend behind\n\
+             frontend http1\n bind unix@{here}http1.sock\n default_backend behind\n\
+             backend behind\n server nginx unix@{here}nginx.sock\n"
+        ),
+    );
+    Peer::start(
+        folder,
+        "haproxy",
+        &["-db", "-f", "haproxy.cfg"],
+        "http1.sock",
+        "haproxy.log",
+    )
 }
 
-#[test]
-fn nginx_is_passed_on() {
+/// A folder with files for nginx, and what is in the large one.
+fn files() -> (Folder, Vec<u8>) {
     let folder = Folder::with(&[("files/small.txt", "small"), ("files/dir/x", "")]);
     let large: Vec<u8> = (0..10_000_000_u32).flat_map(|number| number.to_le_bytes()).collect();
     folder.write("files/large", &large);
-    let _nginx = Nginx::start(&folder);
-    let text = "[server]\nworkers = 2\nh2c = true\nevents = { wait = \"20ms\" }\n[site.default]\nlisten = \"127.0.0.1:0\"\nproxy = \"unix:nginx.sock\"\n";
-    let server = Running::start(folder, text);
+    (folder, large)
+}
+
+/// Asks for all that nginx has, by both protocols.
+fn asks_for_all(server: &Running, large: &[u8]) {
     let mut client = server.connect();
     client.get("/small.txt").expect(
         "a file",
@@ -99,14 +94,38 @@ fn nginx_is_passed_on() {
     assert_eq!(client.get("/small.txt").content, b"small");
 }
 
+/// To the server at that socket file.
+fn passing_on(folder: Folder, to: &str) -> Running {
+    let text = format!(
+        "[server]\nworkers = 2\nh2c = true\nevents = {{ wait = \"20ms\" }}\n[site.default]\nlisten = \"127.0.0.1:0\"\nproxy = {to}\n"
+    );
+    Running::start(folder, &text)
+}
+
 #[test]
-fn nginx_is_told_the_client_by_the_proxy_protocol() {
-    let folder = Folder::with(&[]);
-    let _nginx = Nginx::start(&folder);
-    let text = "[server]\nworkers = 1\nevents = { wait = \"20ms\" }\ntrusted_proxies = [\"127.0.0.1\"]\n\
-                [site.default]\nlisten = \"127.0.0.1:0\"\nproxy = { to = \"unix:announced.sock\", proxy_protocol = \"v1\" }\n\
-                [site.default.route.\"/second\"]\nproxy = { to = \"unix:announced.sock\", proxy_protocol = \"v2\" }\n";
-    let server = Running::start(folder, text);
+fn nginx_is_passed_on() {
+    let (folder, large) = files();
+    let _nginx = nginx(&folder);
+    asks_for_all(&passing_on(folder, "\"unix:nginx.sock\""), &large);
+}
+
+#[test]
+fn haproxy_is_passed_on_in_both_protocols() {
+    for to in ["\"unix:http1.sock\"", "{ to = \"unix:http2.sock\", http2 = true }"] {
+        let (folder, large) = files();
+        let _peers = (nginx(&folder), haproxy(&folder));
+        asks_for_all(&passing_on(folder, to), &large);
+    }
+}
+
+/// Asks who the client is for whoever listens at that socket file.
+fn asks_who_is_told(folder: Folder, socket: &str) {
+    let text = format!(
+        "[server]\nworkers = 1\nevents = {{ wait = \"20ms\" }}\ntrusted_proxies = [\"127.0.0.1\"]\n\
+                [site.default]\nlisten = \"127.0.0.1:0\"\nproxy = {{ to = \"unix:{socket}\", proxy_protocol = \"v1\" }}\n\
+                [site.default.route.\"/second\"]\nproxy = {{ to = \"unix:{socket}\", proxy_protocol = \"v2\" }}\n"
+    );
+    let server = Running::start(folder, &text);
     let mut client = server.connect();
     for path in ["/first", "/second"] {
         for (source, expected) in [
@@ -118,4 +137,18 @@ fn nginx_is_told_the_client_by_the_proxy_protocol() {
             assert_eq!(answer.expect(path, 200, &[]).text(), expected, "{path}");
         }
     }
+}
+
+#[test]
+fn nginx_is_told_the_client_by_the_proxy_protocol() {
+    let folder = Folder::with(&[]);
+    let _nginx = nginx(&folder);
+    asks_who_is_told(folder, "announced.sock");
+}
+
+#[test]
+fn haproxy_is_told_the_client_by_the_proxy_protocol() {
+    let folder = Folder::with(&[]);
+    let _haproxy = haproxy(&folder);
+    asks_who_is_told(folder, "told.sock");
 }

@@ -8,6 +8,7 @@ pub mod handlers;
 pub mod http2;
 pub mod http2_upstream;
 pub mod library;
+pub mod peer;
 pub mod running;
 pub mod upstream;
 

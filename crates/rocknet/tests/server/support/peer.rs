@@ -1,0 +1,49 @@
+//! Servers of others, from the packages of the system, each in the foreground and in a folder of the test's own.
+
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::{DEADLINE, Folder};
+
+/// Ended with the test.
+pub struct Peer(Child);
+
+impl Peer {
+    /// Waits until it listens at the socket file of that name. `log`: where it writes what it has against its configuration.
+    pub fn start(folder: &Folder, program: &str, arguments: &[&str], socket: &str, log: &str) -> Peer {
+        let folders = ["/usr/sbin", "/usr/bin", "/usr/local/sbin", "/usr/local/bin"];
+        let path = folders.iter().map(|folder| Path::new(folder).join(program));
+        let path = path.into_iter().find(|path| path.is_file());
+        let path = path.unwrap_or_else(|| panic!("{program}, which `cargo xtask test` installs"));
+        let said = std::fs::File::options()
+            .create(true)
+            .append(true)
+            .open(folder.path(log));
+        let child = Command::new(path)
+            .args(arguments)
+            .current_dir(folder.path(""))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(said.expect("a file for what it says"))
+            .spawn();
+        let mut peer = Peer(child.unwrap_or_else(|error| panic!("{program}: {error}")));
+        let began = Instant::now();
+        while UnixStream::connect(folder.path(socket)).is_err() {
+            let log = || std::fs::read_to_string(folder.path(log)).unwrap_or_default();
+            let ended = peer.0.try_wait().expect("a child");
+            assert!(ended.is_none(), "{program} has ended: {ended:?} {}", log());
+            assert!(began.elapsed() < DEADLINE, "{program} does not listen: {}", log());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        peer
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
