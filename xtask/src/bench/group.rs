@@ -2,6 +2,7 @@
 
 pub mod controllers;
 pub mod fastcgi;
+pub mod files;
 pub mod h1;
 pub mod h2;
 pub mod io;
@@ -27,6 +28,7 @@ pub const ALL: &[Group] = &[
     h1::GROUP,
     h2::GROUP,
     io::GROUP,
+    files::GROUP,
     tls::GROUP,
     priority::GROUP,
     proxy::GROUP,

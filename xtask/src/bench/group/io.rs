@@ -18,13 +18,13 @@ pub const GROUP: Group = Group {
     goals: GOALS,
 };
 
-const EPOLL: Lane = Lane {
+pub const EPOLL: Lane = Lane {
     name: "rocknet-epoll",
     environment: &[("ROCKNET_BACKEND", "epoll")],
     holds: Some("anon_inode:[eventpoll]"),
     ..ROCKNET
 };
-const RING: Lane = Lane {
+pub const RING: Lane = Lane {
     name: "rocknet-io_uring",
     environment: &[("ROCKNET_BACKEND", "io_uring")],
     holds: Some("anon_inode:[io_uring]"),
