@@ -84,6 +84,10 @@ pub trait Link {
     /// where that can be asked.
     fn keep_alive(&mut self) {}
 
+    /// Limits the bytes that the kernel accepts and cannot send yet: beyond it the link counts as full. What was accepted
+    /// stays accepted. `None` restores the system's default; links without such a limit ignore the call.
+    fn limit_unsent(&mut self, _: Option<u32>) {}
+
     /// Bytes handed to the kernel that the peer has not acknowledged, where that can be told. A slow peer is seen to
     /// take these long before the socket has room again.
     fn in_flight(&self) -> u64;

@@ -37,6 +37,9 @@ struct State {
     /// Most bytes that leave in one step.
     step: Option<usize>,
     send_error: Option<io::ErrorKind>,
+    /// The last limit of unsent bytes, and how often one was set.
+    unsent_limit: Option<u32>,
+    limits: usize,
     /// Nothing more comes from the connection: it was told to shut down, or is gone.
     shut_down: bool,
     reset: bool,
@@ -134,6 +137,12 @@ impl Peer {
             Arrival::Pause | Arrival::Fail(_) | Arrival::End => 0,
         };
         self.0.borrow().arriving.iter().map(length).sum()
+    }
+
+    /// The limit of unsent bytes, if the connection has set one, and how often it has.
+    pub fn unsent_limit(&self) -> (Option<u32>, usize) {
+        let state = self.0.borrow();
+        (state.unsent_limit, state.limits)
     }
 
     /// Whether the connection has said that it sends nothing more.
@@ -250,6 +259,12 @@ impl Link for Sim {
 
     fn reset(&mut self) {
         self.0.borrow_mut().reset = true;
+    }
+
+    fn limit_unsent(&mut self, bytes: Option<u32>) {
+        let mut state = self.0.borrow_mut();
+        state.unsent_limit = bytes;
+        state.limits += 1;
     }
 
     fn in_flight(&self) -> u64 {

@@ -127,6 +127,14 @@ impl Link for Stream {
         }
     }
 
+    fn limit_unsent(&mut self, bytes: Option<u32>) {
+        match self {
+            Stream::Tcp(tcp) => tcp.limit_unsent(bytes),
+            #[cfg(target_os = "linux")]
+            Stream::Ring(ring) => ring.limit_unsent(bytes),
+        }
+    }
+
     fn in_flight(&self) -> u64 {
         match self {
             Stream::Tcp(tcp) => tcp.in_flight(),

@@ -15,7 +15,7 @@ use crate::link::{Link, Received};
 use crate::outgoing::{SEND, Sender};
 use crate::pipe::Pipe;
 use crate::queue::{MAX_SLICES, SendQueue};
-use crate::socket::{AcceptTrouble, Keepalive, Listener, Peer, accept, accept_trouble, cork, keepalive};
+use crate::socket::{AcceptTrouble, Keepalive, Listener, Peer, accept, accept_trouble, cork, keepalive, notsent_lowat};
 
 mod connecting;
 mod resting;
@@ -198,6 +198,10 @@ impl Link for Tcp {
         keep_alive(self.socket.get_ref().as_fd());
     }
 
+    fn limit_unsent(&mut self, bytes: Option<u32>) {
+        limit_unsent(self.socket.get_ref().as_fd(), bytes);
+    }
+
     fn in_flight(&self) -> u64 {
         in_flight(self.socket.get_ref().as_fd())
     }
@@ -227,6 +231,11 @@ const KEEPALIVE: Keepalive = Keepalive {
 pub(crate) fn keep_alive(socket: BorrowedFd<'_>) {
     // Who cannot be asked, as over a Unix socket, cannot vanish without a word either.
     let _ = keepalive(socket, KEEPALIVE);
+}
+
+pub(crate) fn limit_unsent(socket: BorrowedFd<'_>, bytes: Option<u32>) {
+    // 0 stands for the system's default. A Unix socket has no such option, and its buffer is small.
+    let _ = notsent_lowat(socket, bytes.unwrap_or(0));
 }
 
 #[cfg(target_os = "linux")]

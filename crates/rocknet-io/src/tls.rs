@@ -66,6 +66,8 @@ pub struct Tls<L, S = Accepted> {
     /// Records that the inner link did not take.
     backlog: Option<Box<SendQueue>>,
     record_size: RecordSize,
+    /// Records made before they are handed on: records that the inner link does not take can no longer be overtaken.
+    flight: usize,
     /// Nothing more may be sent: the end was told, or something went wrong.
     ended: bool,
 }
@@ -107,6 +109,7 @@ impl<L: Link, S: Side> Tls<L, S> {
             unread: Vec::new(),
             backlog: None,
             record_size: RecordSize::default(),
+            flight: FLIGHT,
             ended: false,
         }
     }
@@ -294,7 +297,7 @@ impl<L: Link, S: Side> Link for Tls<L, S> {
             let scratch = &mut buffers.scratch.borrow_mut()[..];
             outgoing.clear();
             self.record_size.begin(buffers.now());
-            while !queue.is_empty() && outgoing.buffer().len() < FLIGHT && file_budget > 0 {
+            while !queue.is_empty() && outgoing.buffer().len() < self.flight && file_budget > 0 {
                 let size = self.record_size.next(queue.len());
                 let whole = size.min(usize::try_from(queue.len()).unwrap_or(size));
                 // Sealed where it lies, if a whole record's worth lies together.
@@ -340,6 +343,11 @@ impl<L: Link, S: Side> Link for Tls<L, S> {
 
     fn keep_alive(&mut self) {
         self.link.keep_alive();
+    }
+
+    fn limit_unsent(&mut self, bytes: Option<u32>) {
+        self.flight = bytes.map_or(FLIGHT, |bytes| FLIGHT.min(bytes as usize));
+        self.link.limit_unsent(bytes);
     }
 
     fn in_flight(&self) -> u64 {

@@ -152,6 +152,12 @@ impl Link for RingStream {
         }
     }
 
+    fn limit_unsent(&mut self, bytes: Option<u32>) {
+        if let Ok(socket) = self.socket() {
+            tcp::limit_unsent(socket, bytes);
+        }
+    }
+
     fn in_flight(&self) -> u64 {
         self.socket().map_or(0, tcp::in_flight)
     }

@@ -175,3 +175,106 @@ fn content_in_small_pieces_arrives_whole() {
     assert!(wire::content_of(&frames, 1) == (0..50_000).map(|at| at as u8).collect::<Vec<_>>());
     assert!(frames.iter().all(|frame| frame.kind != RST_STREAM));
 }
+
+/// Asks for 20 files of 70 KB that may come late, on a link that takes nothing.
+fn blocked_by_bulk(world: &World) -> Conversation {
+    let mut client = world.connect_http2();
+    client.peer.say(&wire::open_beginning());
+    client.settle();
+    client.peer.take(0);
+    for number in 0..BULK {
+        let request = wire::request(1 + 2 * number, "GET", "/large.bin", &[("priority", "u=5, i")], true);
+        client.peer.say(&request);
+    }
+    client.settle();
+    client
+}
+
+const BULK: u32 = 20;
+
+/// Bytes that the client takes, in small steps, until the answer of a stream has ended.
+fn taken_until_end(client: &mut Conversation, stream: u32) -> usize {
+    let before = client.peer.heard().len();
+    while !has_end(client, stream) {
+        client.peer.take(2000);
+        client.settle();
+        let taken = client.peer.heard().len() - before;
+        assert!(taken < 70_000 * BULK as usize, "it comes after all others");
+    }
+    client.peer.heard().len() - before
+}
+
+#[test]
+fn an_urgent_answer_waits_for_little_of_what_may_come_late() {
+    let world = World::new("").warm();
+    let mut client = blocked_by_bulk(&world);
+    // At the beginning, and once the link has taken some.
+    for stream in [1001, 1003] {
+        let urgent = wire::request(stream, "GET", "/small.txt", &[("priority", "u=0")], true);
+        client.peer.say(&urgent);
+        client.settle();
+        let taken = taken_until_end(&mut client, stream);
+        assert!(taken < 80_000, "{taken} bytes came before it: 64 KiB may");
+    }
+    client.peer.take_all();
+    client.run_until(|client| (0..BULK).all(|number| has_end(client, 1 + 2 * number)));
+    let frames = answered(&client);
+    for number in 0..BULK {
+        assert_eq!(wire::content_of(&frames, 1 + 2 * number).len(), 70_000);
+    }
+}
+
+#[test]
+fn an_answer_that_becomes_ready_late_is_waited_for_by_little() {
+    let world = World::new("").warm();
+    let mut client = blocked_by_bulk(&world);
+    let urgent = wire::request(1001, "POST", "/echo", &[("priority", "u=0")], false);
+    client.peer.say(&urgent);
+    client.settle();
+    // Its handler waits for content, and rounds become smaller.
+    for _ in 0..50 {
+        client.peer.take(2000);
+        client.settle();
+    }
+    client.peer.say(&wire::content(1001, b"late"));
+    client.settle();
+    let taken = taken_until_end(&mut client, 1001);
+    assert!(
+        taken < 36_000,
+        "{taken} bytes came before it: 16 KiB may, and a round that was begun"
+    );
+}
+
+#[test]
+fn the_first_of_many_held_requests_does_not_take_the_turn_of_an_urgent_one() {
+    let world = World::new("").warm();
+    let mut client = blocked(&world);
+    for number in 0..100 {
+        let late = wire::request(3 + 2 * number, "GET", "/medium.bin", &[("priority", "u=5, i")], true);
+        client.peer.say(&late);
+    }
+    let urgent = wire::request(1001, "GET", "/small.txt", &[("priority", "u=0")], true);
+    client.peer.say(&urgent);
+    client.settle();
+    let taken = taken_until_end(&mut client, 1001);
+    assert!(
+        taken < 160_000,
+        "{taken} bytes came before it: the backlog and a round may"
+    );
+}
+
+#[test]
+fn the_kernel_is_told_of_the_limit_only_by_connections_that_send_much() {
+    let world = World::new("").warm();
+    let mut client = world.connect_http2();
+    client.peer.say(&wire::open_beginning());
+    for number in 0..100 {
+        client.peer.say(&wire::get(1 + 2 * number, "/small.txt"));
+        client.settle();
+    }
+    assert!(has_end(&client, 199));
+    assert_eq!(client.peer.unsent_limit(), (None, 0));
+    client.peer.say(&wire::get(201, "/large.bin"));
+    client.run_until(|client| has_end(client, 201));
+    assert_eq!(client.peer.unsent_limit(), (Some(64 * 1024), 1));
+}

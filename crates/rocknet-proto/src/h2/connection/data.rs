@@ -111,6 +111,14 @@ impl ServerConnection {
         self.streams.get(id).map_or(0, |stream| stream.offered)
     }
 
+    /// Whether content of this stream would be sent before that of the stream that is next.
+    pub fn goes_ahead(&self, id: StreamId) -> bool {
+        let urgency = self.streams.get(id).map(|stream| stream.priority.urgency);
+        urgency
+            .zip(self.streams.ready.urgency())
+            .is_some_and(|(ours, next)| ours < next)
+    }
+
     /// Whether the answer of a stream is still to be given or ended; false once the stream is gone.
     pub fn owes_answer(&self, id: StreamId) -> bool {
         self.streams.get(id).is_some_and(|stream| stream.state.sends())

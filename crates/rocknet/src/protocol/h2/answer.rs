@@ -214,6 +214,11 @@ impl Answers {
         place.take()
     }
 
+    /// The streams of all answers under way.
+    pub fn streams(&self) -> impl Iterator<Item = StreamId> + '_ {
+        self.places.iter().flatten().map(|answer| answer.id)
+    }
+
     /// What stands at a place, out of the table.
     pub fn take_at(&mut self, place: usize) -> Option<Box<Answer>> {
         let answer = self.places.get_mut(place)?.take()?;

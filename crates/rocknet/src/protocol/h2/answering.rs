@@ -100,6 +100,7 @@ impl<L: Link> Connection<L> {
             peer: self.client,
             secure: self.secure.as_deref(),
         };
+        let bound = self.ahead.round(false);
         let mut reply = H2Reply::new(
             &mut self.engine,
             &mut self.pushes,
@@ -108,6 +109,7 @@ impl<L: Link> Connection<L> {
             worker,
             id,
             head_only,
+            bound,
         );
         let dispatched = catch_unwind(AssertUnwindSafe(|| {
             dispatch::ready(worker, number, request, asker, &owned, &mut reply)

@@ -13,6 +13,7 @@ use std::net::IpAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
+use std::time::Instant;
 
 use rocknet_io::link::Link;
 use rocknet_io::queue::SendQueue;
@@ -22,6 +23,7 @@ use rocknet_proto::request::{OwnedRequest, RequestIndex};
 
 use super::answer::Answers;
 use super::pushing::Pushes;
+use super::send_ahead::SendAhead;
 use crate::exchange::{Client, Secure};
 use crate::protocol::deadlines::{Deadlines, Phase};
 use crate::worker::{OpenConnection, View, Worker};
@@ -60,6 +62,10 @@ pub struct Connection<L> {
     pub(super) stalled: bool,
     /// What did not fit into the socket.
     pub(super) backlog: Option<Box<SendQueue>>,
+    /// How much is committed ahead of the link.
+    pub(super) ahead: SendAhead,
+    /// A response more urgent than what is sent may be ready at any moment.
+    pub(super) is_tight: bool,
     /// Heads of requests that came while nothing could be sent, in bytes.
     pub(super) held: usize,
     /// What is received now is acted on without beginning answers.
@@ -131,6 +137,8 @@ impl<L: Link> Connection<L> {
             stalled: !unread.is_empty(),
             unread,
             backlog: None,
+            ahead: SendAhead::default(),
+            is_tight: false,
             held: 0,
             is_holding: false,
             first_place: 0,
@@ -226,7 +234,9 @@ impl<L: Link> Connection<L> {
         let moved = before - backlog.len();
         self.open.worker().counters.bytes_sent.add(moved);
         self.deadlines.moved(moved);
+        self.ahead.moved(moved);
         ready!(sent)?;
+        self.ahead.drained(Instant::now());
         self.backlog = None;
         self.held = 0;
         self.deadlines.leave();
@@ -260,14 +270,21 @@ impl<L: Link> Connection<L> {
             return Ok(());
         }
         let before = output.len();
+        if let Some(limit) = self.ahead.change(before, self.is_tight) {
+            self.link.limit_unsent(limit);
+        }
         let sent = self.link.poll_send(context, output);
-        self.open.worker().counters.bytes_sent.add(before - output.len());
+        let moved = before - output.len();
+        self.open.worker().counters.bytes_sent.add(moved);
+        self.ahead.moved(moved);
         match sent {
             Poll::Ready(result) => {
+                self.ahead.took_round(moved);
                 output.clear();
                 result
             }
             Poll::Pending => {
+                self.ahead.filled(Instant::now());
                 self.deadlines.begin_send(view.ticks.send, self.link.in_flight());
                 self.backlog = Some(Box::new(output.take_rest()));
                 Ok(())

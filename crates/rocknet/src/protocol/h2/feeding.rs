@@ -28,8 +28,10 @@ impl<L: Link> Connection<L> {
         } else {
             u64::MAX
         };
-        while output.len() < OUTPUT_BOUND {
-            let most = frame.min(OUTPUT_BOUND - output.len());
+        self.is_tight = self.ahead.is_limited() && self.awaits_urgent();
+        let bound = self.ahead.round(self.is_tight);
+        while output.len() < bound {
+            let most = frame.min(bound - output.len());
             let Some(grant) = self.engine.next_data(most, output.buffer()) else {
                 break;
             };
@@ -56,6 +58,15 @@ impl<L: Link> Connection<L> {
             }
         }
         drained
+    }
+
+    /// Whether a response with nothing ready would go ahead of what is sent next.
+    fn awaits_urgent(&self) -> bool {
+        self.engine.may_send()
+            && self
+                .answers
+                .streams()
+                .any(|stream| self.engine.offered(stream) == 0 && self.engine.goes_ahead(stream))
     }
 
     /// A frame was begun that nothing belongs into: a mistake of ours, which only the end of the connection mends.

@@ -180,6 +180,10 @@ impl<L: Link> Connection<L> {
                 }
                 self.pushes.note(&asked_for);
                 let owned = || Rc::clone(&request);
+                if asked.content.is_none() && self.answer_ready(worker, view, &asked_for, owned, asked.id, site, output)
+                {
+                    return;
+                }
                 self.answer_by_handler(worker, &asked_for, owned, content, asked, site, output);
             }
         }

@@ -10,6 +10,7 @@ mod holding;
 mod pushing;
 mod reading;
 mod reply;
+mod send_ahead;
 mod supply;
 mod tunnelling;
 mod waiting;

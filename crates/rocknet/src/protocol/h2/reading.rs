@@ -32,6 +32,8 @@ impl<L: Link> Connection<L> {
         if !output.is_empty() {
             self.send(context, output, &view)?;
             moved = true;
+        } else if !moved {
+            self.ahead.idle();
         }
         if moved { Poll::Ready(Ok(())) } else { Poll::Pending }
     }

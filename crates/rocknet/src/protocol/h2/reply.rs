@@ -24,6 +24,8 @@ pub struct H2Reply<'a> {
     pub date: [u8; 29],
     /// The request was HEAD.
     pub head_only: bool,
+    /// Queued bytes from which on content waits for its turn by priority.
+    bound: u64,
     pub written: Written,
 }
 
@@ -46,6 +48,7 @@ impl<'a> H2Reply<'a> {
         worker: &Worker,
         id: StreamId,
         head_only: bool,
+        bound: u64,
     ) -> H2Reply<'a> {
         H2Reply {
             engine,
@@ -55,14 +58,26 @@ impl<'a> H2Reply<'a> {
             id,
             date: worker.clock.date(),
             head_only,
+            bound,
             written: Written::default(),
         }
     }
 
     #[inline]
     fn prepared(&mut self, head: &Prepared, content: u64) -> Result<Sending, SendError> {
+        if content > 0 && self.output.len() >= self.bound {
+            return self.prepared_later(head, content);
+        }
         self.engine
             .respond_prepared(self.id, &head.h2, &self.date, content, self.output.buffer())
+    }
+
+    fn prepared_later(&mut self, head: &Prepared, content: u64) -> Result<Sending, SendError> {
+        let out = self.output.buffer();
+        self.engine
+            .respond_prepared_head(self.id, &head.h2, &self.date, false, out)?;
+        self.engine.offer(self.id, content, true, out)?;
+        Ok(Sending::Later)
     }
 }
 

@@ -220,6 +220,7 @@ impl<L: Link> Connection<L> {
             Outcome::Response(response) => self.respond(worker, *response, asked, output),
             Outcome::Known(known, request) => {
                 let scheme = self.scheme();
+                let bound = self.ahead.round(false);
                 let mut reply = H2Reply::new(
                     &mut self.engine,
                     &mut self.pushes,
@@ -228,6 +229,7 @@ impl<L: Link> Connection<L> {
                     worker,
                     asked.id,
                     asked.head_only,
+                    bound,
                 );
                 let view_of = Rc::clone(&request);
                 let dispatched = catch_unwind(AssertUnwindSafe(|| {
