@@ -114,7 +114,7 @@ const PACKAGES: &[Package] = &[
     package(
         "chromium",
         "chromium",
-        &[Test, Conform],
+        &[Test, Conform, Peers],
         "the browser that pages must please, headless",
     ),
     package(

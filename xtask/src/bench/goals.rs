@@ -24,6 +24,8 @@ pub enum Figure {
     Rates((&'static str, &'static str), (&'static str, &'static str)),
     /// The figure of (row, lane) in this column of a counted row.
     Counted(&'static str, &'static str, usize),
+    /// The figure of (row, lane) in a column of a counted row, as a ratio to another lane's.
+    CountedBeside(&'static str, &'static str, &'static str, usize),
 }
 
 pub const fn goal(text: &'static str, limit: f64, figure: Figure) -> Goal {
@@ -40,6 +42,9 @@ impl Figure {
             Self::More(row, lane, other) => results.us(row, lane)? - results.us(row, other)?,
             Self::Rates(one, other) => results.rate(one.0, one.1)? / results.rate(other.0, other.1)?,
             Self::Counted(row, lane, column) => results.figure(row, lane, column)?,
+            Self::CountedBeside(row, lane, other, column) => {
+                results.figure(row, lane, column)? / results.figure(row, other, column)?
+            }
         })
     }
 
@@ -48,7 +53,9 @@ impl Figure {
     pub fn sources(self) -> Vec<(&'static str, &'static str)> {
         match self {
             Self::Cost(row, lane) | Self::Ratio(row, lane) | Self::Counted(row, lane, _) => vec![(row, lane)],
-            Self::Beside(row, lane, other) | Self::More(row, lane, other) => vec![(row, lane), (row, other)],
+            Self::CountedBeside(row, lane, other, _)
+            | Self::Beside(row, lane, other)
+            | Self::More(row, lane, other) => vec![(row, lane), (row, other)],
             Self::Rates(one, other) => vec![one, other],
         }
     }

@@ -6,6 +6,7 @@ pub mod files;
 pub mod h1;
 pub mod h2;
 pub mod io;
+pub mod page;
 pub mod priority;
 pub mod proxy;
 pub mod tls;
@@ -35,6 +36,7 @@ pub const ALL: &[Group] = &[
     controllers::GROUP,
     websocket::GROUP,
     fastcgi::GROUP,
+    page::GROUP,
 ];
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! loaded from the other, and charged the CPU time the kernel counted for it. All servers of a row take turns within each
 //! round, and the ratio to the floor program in the same round is the figure to quote.
 
+mod browser;
 mod client;
 mod cold;
 mod content;
@@ -14,6 +15,7 @@ mod goals;
 mod group;
 mod http2;
 mod lane;
+mod late;
 mod load;
 mod machine;
 mod measure;
@@ -23,6 +25,7 @@ mod plot;
 mod report;
 mod row;
 mod server;
+mod slow_link;
 mod timed;
 mod tunnels;
 mod upstreams;

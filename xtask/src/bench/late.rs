@@ -1,0 +1,114 @@
+//! A response that becomes ready late, of high priority, on a slow link that is full of others.
+
+use super::Run;
+use super::content;
+use super::counted::{Table, start_one, table};
+use super::http2::{PATIENCE, PREFACE, SETTINGS_ACK, Urgency, connect, read_frame, request, windows};
+use super::lane::Lane;
+use super::row::{MIB, Page};
+use super::slow_link::SlowLink;
+use super::timed::median;
+use crate::Failure;
+use std::io::{self, BufReader, Write};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Downloads of 1 MB that are under way.
+const BULK: u32 = 20;
+const BULK_URGENCY: Urgency = Urgency {
+    field: "u=5, i",
+    weight: 0,
+};
+const LATE_URGENCY: Urgency = Urgency {
+    field: "u=0",
+    weight: 255,
+};
+/// When the small file is requested after the others.
+const LATER: Duration = Duration::from_millis(400);
+/// The stream of that request.
+const LATE: u32 = 2 * BULK + 1;
+/// What the client takes of all streams without a word.
+const WINDOW: u32 = 2 * BULK * MIB as u32;
+/// Bytes after which a connection has told enough.
+const ENOUGH: u64 = 6 * MIB;
+
+/// What one connection has told.
+struct Found {
+    /// Milliseconds from the late request to the end of its response.
+    late: f64,
+    /// Kilobytes of the others that came in between.
+    before: f64,
+    /// What came of the link's 10 Mbit/s.
+    megabits: f64,
+}
+
+/// The time to a late response behind a slow link, and what it waited for.
+pub fn late(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
+    let note = "One connection over a relay of 10 Mbit/s and 50 ms of round trip, with a receive buffer of 32 KB and a queue of \
+                62 KB: 20 downloads of 1 MB begin, and 400 ms later a file of 13 bytes is requested. The downloads have \
+                `priority: u=5, i` and weight 1, the late request has `u=0` and weight 256. Medians of the rounds.";
+    run.site.file(Page::File(MIB))?;
+    let columns = ["late response, ms", "others before it, KB", "all together, Mbit/s"];
+    Ok(table(lanes, &columns, note, |lane| {
+        let started = start_one(run, lane, &[])?;
+        let link = SlowLink::to(started.port)?;
+        let found: Vec<Found> = (0..run.rounds).map(|_| ask(link.port)).collect::<io::Result<_>>()?;
+        let column = |figure: fn(&Found) -> f64| median(&found.iter().map(figure).collect::<Vec<_>>());
+        Ok(vec![
+            column(|found| found.late),
+            column(|found| found.before),
+            column(|found| found.megabits),
+        ])
+    }))
+}
+
+fn ask(port: u16) -> io::Result<Found> {
+    let mut stream = connect(port)?;
+    let mut asked = [PREFACE, &windows(WINDOW, WINDOW), SETTINGS_ACK].concat();
+    let bulk = format!("/{}", content::name(Page::File(MIB)));
+    for number in 0..BULK {
+        asked.extend(request(2 * number + 1, &bulk, Some(BULK_URGENCY)));
+    }
+    stream.write_all(&asked)?;
+    let mut writer = stream.try_clone()?;
+    let asking = thread::spawn(move || {
+        thread::sleep(LATER);
+        let small = format!("/{}", content::name(Page::Hello));
+        let at = Instant::now();
+        writer.write_all(&request(LATE, &small, Some(LATE_URGENCY)))?;
+        Ok::<_, io::Error>(at)
+    });
+    let mut reader = BufReader::new(stream);
+    let (mut all, mut first, mut late) = (0, None, None);
+    // When each of the others came, to be counted from a time that is known at the end.
+    let mut others = Vec::new();
+    while late.is_none() || all < ENOUGH {
+        let frame = read_frame(&mut reader)?;
+        let now = Instant::now();
+        if frame.is_data() {
+            first.get_or_insert(now);
+            all += u64::from(frame.length);
+        }
+        if frame.stream != LATE {
+            others.push((now, frame.length));
+        } else if frame.ends_stream() {
+            late = Some(now);
+        }
+        if first.is_some_and(|first| now - first > PATIENCE) {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+    }
+    let asked_at = asking
+        .join()
+        .map_err(|_| io::Error::other("the thread that asks panicked"))??;
+    let (Some(late), Some(first)) = (late, first) else {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    };
+    let between = others.iter().filter(|(at, _)| (asked_at..late).contains(at));
+    let before: u64 = between.map(|(_, length)| u64::from(*length)).sum();
+    Ok(Found {
+        late: (late - asked_at).as_secs_f64() * 1e3,
+        before: before as f64 / 1e3,
+        megabits: all as f64 * 8.0 / 1e6 / first.elapsed().as_secs_f64(),
+    })
+}
