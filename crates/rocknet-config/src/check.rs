@@ -92,6 +92,9 @@ pub(crate) fn check(root: &Table, check: &mut Check<'_>) -> Config {
 
 impl Check<'_> {
     pub fn tell(&mut self, severity: Severity, code: Code, span: Span, message: String, help: String) {
+        if self.report.omit(severity) {
+            return;
+        }
         let location = Some(self.sources.locate(span));
         let help = Some(help).filter(|h| !h.is_empty());
         self.report.push(Finding {
@@ -128,6 +131,9 @@ impl Check<'_> {
 
     /// Two places that exclude each other.
     pub fn conflict(&mut self, span: Span, there: (&str, Span), message: String, help: &str) {
+        if self.report.omit(Severity::Error) {
+            return;
+        }
         let related = vec![Related {
             message: there.0.to_owned(),
             location: self.sources.locate(there.1),

@@ -198,6 +198,17 @@ impl Report {
         self.findings.len() >= MAX_FINDINGS && self.errors() == self.findings.len()
     }
 
+    /// Counts a finding that would not be kept, and returns whether it did. Callers skip building its message and location:
+    /// locating a place costs time in proportion to the length of its line.
+    pub(crate) fn omit(&mut self, severity: Severity) -> bool {
+        let omitted = match severity {
+            Severity::Error => self.is_full(),
+            Severity::Warning => self.findings.len() >= MAX_FINDINGS,
+        };
+        self.omitted += usize::from(omitted);
+        omitted
+    }
+
     pub(crate) fn push(&mut self, finding: Finding) {
         if self.findings.len() < MAX_FINDINGS {
             return self.findings.push(finding);

@@ -171,6 +171,7 @@ impl Reading<'_> {
                     self.merge(old, new, path);
                     path.pop();
                 }
+                _ if self.report.omit(Severity::Error) => {}
                 _ => {
                     let what = if whole_site {
                         format!("site \"{name}\"")
@@ -196,6 +197,9 @@ impl Reading<'_> {
     }
 
     fn error(&mut self, code: Code, span: Span, message: String, help: &str) {
+        if self.report.omit(Severity::Error) {
+            return;
+        }
         let location = Some(self.sources.locate(span));
         let help = Some(help.to_owned());
         self.report.push(Finding {

@@ -138,8 +138,11 @@ impl Sources {
         let content = file.text.get(start..).unwrap_or("");
         let content = content.split('\n').next().unwrap_or("").trim_end_matches('\r');
         let chars_before = |offset: u32| {
-            let bytes = (offset as usize).saturating_sub(start).min(content.len());
-            content.char_indices().take_while(|(at, _)| *at < bytes).count()
+            let mut bytes = (offset as usize).saturating_sub(start).min(content.len());
+            while !content.is_char_boundary(bytes) {
+                bytes += 1;
+            }
+            content[..bytes].chars().count()
         };
         let column = chars_before(span.start);
         let width = chars_before(span.end).saturating_sub(column).max(1);

@@ -68,7 +68,7 @@ fn overlapping(check: &mut Check<'_>, sites: &[Built]) {
             whole.entry(*port).or_insert(*span);
         }
     }
-    let mut told: Vec<&Listen> = Vec::new();
+    let mut told: HashSet<&Listen> = HashSet::new();
     for Place { listen, span, .. } in sites.iter().flat_map(|site| &site.listen) {
         let Listen::Tcp {
             address: Some(address),
@@ -84,7 +84,7 @@ fn overlapping(check: &mut Check<'_>, sites: &[Built]) {
         let Some(there) = whole.get(port).filter(|_| all && !told.contains(&listen)) else {
             continue;
         };
-        told.push(listen);
+        told.insert(listen);
         let message = format!("{} overlaps with port {port} of every address", shown(listen));
         let help = format!("write {port} in both places, or name the addresses in both");
         check.conflict(*span, ("which is here", *there), message, &help);

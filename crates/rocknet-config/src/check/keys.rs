@@ -3,7 +3,7 @@
 use crate::check::words::{kind_words, quoted, short};
 use crate::check::{Check, nearest};
 use crate::file::{Entry, Node, Table, Value};
-use crate::finding::Code;
+use crate::finding::{Code, Severity};
 use crate::keys::{self, Availability, Key, Kind, Literal, Scope, Word};
 use crate::source::Span;
 use crate::units::{self, BadUnit};
@@ -52,9 +52,8 @@ pub(super) fn not_yet(check: &mut Check<'_>, what: &str, feature: &str, span: Sp
 }
 
 fn unknown(check: &mut Check<'_>, scope: Scope, header: &str, name: &str, entry: &Entry) {
-    if check.report.is_full() {
-        // Looking for what was meant is the dear part of the whole check, and nobody would see it.
-        check.report.omitted += 1;
+    // Looking for what was meant is the dear part of the whole check, and nobody would see it.
+    if check.report.omit(Severity::Error) {
         return;
     }
     let span = entry.key;

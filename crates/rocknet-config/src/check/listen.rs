@@ -1,5 +1,6 @@
 //! Where a site listens: ports, addresses with ports, Unix sockets.
 
+use std::collections::HashSet;
 use std::net::{IpAddr, SocketAddr};
 
 use crate::check::host::SiteName;
@@ -77,6 +78,7 @@ pub(super) fn build(
         );
     }
     let mut places: Vec<Place> = Vec::new();
+    let mut seen: HashSet<Listen> = HashSet::new();
     for item in items {
         let Some((listen, scheme)) = one(check, item, address) else {
             continue;
@@ -86,7 +88,7 @@ pub(super) fn build(
             check.error(Code::Conflict, item.span, "the site has no TLS", help);
             continue;
         }
-        if places.iter().any(|other| other.listen == listen) {
+        if !seen.insert(listen.clone()) {
             check.warning(Code::Useless, item.span, "this listener is written twice", "remove one");
             continue;
         }

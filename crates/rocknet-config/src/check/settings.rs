@@ -1,6 +1,6 @@
 //! Actions and filters of a site or route, laid over those it inherits: maps join, all else is replaced.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::check::words::short;
 use crate::check::{Check, application, cgi, controller, field, path, pattern, php, proxy, value};
@@ -186,8 +186,16 @@ fn try_paths(check: &mut Check<'_>, node: &Node) -> Vec<String> {
 }
 
 fn headers(check: &mut Check<'_>, table: &Table, settings: &mut Settings) {
-    let mut written: Vec<(&str, Span)> = Vec::new();
-    for (name, entry, text) in map(table, "headers") {
+    let entries = map(table, "headers");
+    // Both keyed by the name in lower case, because names that differ in case are one field.
+    let mut written: HashMap<String, Span> = HashMap::with_capacity(entries.len());
+    let mut inherited: HashMap<String, String> = match entries.is_empty() {
+        true => HashMap::new(),
+        false => (settings.headers.keys())
+            .map(|name| (name.to_ascii_lowercase(), name.clone()))
+            .collect(),
+    };
+    for (name, entry, text) in entries {
         let token = !name.is_empty() && name.bytes().all(field::is_token_byte);
         if !token {
             let message = format!("\"{}\" is no field name", short(name));
@@ -215,19 +223,18 @@ fn headers(check: &mut Check<'_>, table: &Table, settings: &mut Settings) {
             );
             continue;
         }
-        if let Some((_, there)) = written.iter().find(|(other, _)| other.eq_ignore_ascii_case(name)) {
+        let lower = name.to_ascii_lowercase();
+        if let Some(there) = written.get(&lower) {
             let message = format!("`{name}` is written twice; case makes no difference");
             check.conflict(entry.key, ("first here", *there), message, "keep one of the two");
             continue;
         }
-        written.push((name, entry.key));
         // Case makes no difference either to what is replaced.
-        settings.headers.retain(|other, _| !other.eq_ignore_ascii_case(name));
-        let below = |key: &str| {
-            key.strip_prefix("headers.")
-                .is_some_and(|k| k.eq_ignore_ascii_case(name))
-        };
-        settings.places.retain(|key, _| !below(key));
+        if let Some(replaced) = inherited.remove(&lower) {
+            settings.headers.remove(&replaced);
+            settings.places.remove(&format!("headers.{replaced}"));
+        }
+        written.insert(lower, entry.key);
         settings.headers.insert(name.to_owned(), text.trim().to_owned());
         settings
             .places
@@ -341,6 +348,9 @@ fn push(check: &mut Check<'_>, table: &Table, settings: &mut Settings) {
             }
             if !files.contains(&text.value) {
                 files.push(text.value.clone());
+            }
+            if files.len() > MAX_PUSH {
+                break;
             }
         }
         if files.len() > MAX_PUSH {

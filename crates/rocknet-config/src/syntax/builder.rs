@@ -305,6 +305,10 @@ impl<'s, 'e> Builder<'s, 'e> {
     }
 
     fn told(&mut self, outcome: Result<(), Clash>) {
+        // Bounded like the report itself: ten thousand duplicates teach no more than the first ones.
+        if self.duplicates.len() >= MAX_FINDINGS {
+            return;
+        }
         let finding = match outcome {
             Ok(()) => return,
             Err(Clash::Twice { name, here, there }) => Finding {
@@ -327,9 +331,6 @@ impl<'s, 'e> Builder<'s, 'e> {
                 related: Vec::new(),
             },
         };
-        // Bounded like the report itself: ten thousand duplicates teach no more than the first ones.
-        if self.duplicates.len() < MAX_FINDINGS {
-            self.duplicates.push(finding);
-        }
+        self.duplicates.push(finding);
     }
 }

@@ -1,0 +1,217 @@
+//! Checks of configurations whose tables and lists hold 40,000 entries: the time grows with the entries, not with their
+//! square.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rocknet_config::environment::Memory;
+use rocknet_config::{Config, Report};
+
+const FILE: &str = "/etc/rocknet/rocknet.toml";
+
+/// As many as a hosting provider's largest customer might generate.
+const MANY: usize = 40_000;
+
+/// A linear check takes under a second here, even unoptimised. One that compares every entry with all others takes
+/// minutes, and the margin is for a busy machine.
+const LINEAR: Duration = Duration::from_secs(20);
+
+/// Checks a text within [`LINEAR`].
+#[track_caller]
+fn timed(what: &str, text: &str) -> Result<Config, Report> {
+    let mut world = Memory {
+        any_directory: true,
+        ..Memory::default()
+    };
+    if what.starts_with("include") {
+        for number in 0..MANY {
+            let file = format!("/etc/rocknet/{number}.toml");
+            world.files.insert(file.into(), String::new());
+        }
+    }
+    let begun = Instant::now();
+    let read = rocknet_config::parse(text, Path::new(FILE), &world);
+    let took = begun.elapsed();
+    println!("{what}: {took:?}");
+    assert!(took < LINEAR, "{what}: {took:?}");
+    read.map(|loaded| loaded.config)
+}
+
+fn each(entry: impl Fn(usize) -> String) -> String {
+    (0..MANY).map(entry).collect()
+}
+
+fn site(keys: &str) -> String {
+    format!("[site.\"example.com\"]\nroot = \"/w\"\n{keys}\n")
+}
+
+#[test]
+fn forty_thousand_entries_are_checked_in_linear_time() {
+    let table = |name: &str, entries: String| site(&format!("{name} = {{ {entries} }}"));
+    let below = |name: &str, entries: String| site(&format!("[site.\"example.com\".{name}]\n{entries}"));
+    let route_of = |entries: String| {
+        let inherited = below("headers", each(|n| format!("X-{n} = \"a\"\n")));
+        format!("{inherited}[site.\"example.com\".route.\"/x/*\".headers]\n{entries}")
+    };
+    for (what, text) in [
+        ("headers", below("headers", each(|n| format!("X-{n} = \"a\"\n")))),
+        (
+            "headers on one line",
+            table("headers", each(|n| format!("X-{n} = \"a\", "))),
+        ),
+        (
+            "headers of a route over those of its site",
+            route_of(each(|n| format!("x-{n} = \"b\"\n"))),
+        ),
+        (
+            "redirects",
+            below("redirects", each(|n| format!("\"/{n}\" = \"/x/{n}\"\n"))),
+        ),
+        ("push", below("push", each(|n| format!("\"/{n}\" = \"/x/{n}\"\n")))),
+        (
+            "routes",
+            site("") + &each(|n| format!("[site.\"example.com\".route.\"/{n}\"]\nbrowse = true\n")),
+        ),
+        ("sites", each(|n| format!("[site.\"a{n}.test\"]\nroot = \"/w\"\n"))),
+        (
+            "sites by port",
+            each(|n| format!("[site.\"10.0.{}.{}:81\"]\nroot = \"/w\"\n", n / 250, n % 250)),
+        ),
+        (
+            "listen",
+            site(&format!("listen = [{}]", each(|n| format!("{}, ", n + 1000)))),
+        ),
+        (
+            "index",
+            site(&format!("index = [{}]", each(|n| format!("\"{n}.html\", ")))),
+        ),
+        (
+            "try",
+            site(&format!("try = [{}]", each(|n| format!("\"/{n}.html\", ")))),
+        ),
+        (
+            "trusted_proxies",
+            format!(
+                "[server]\ntrusted_proxies = [{}]\n{}",
+                each(|n| format!("\"10.0.{}.{}\", ", n / 250, n % 250)),
+                site("")
+            ),
+        ),
+        (
+            "includes",
+            format!("include = [{}]\n{}", each(|n| format!("\"{n}.toml\", ")), site("")),
+        ),
+    ] {
+        if let Err(report) = timed(what, &text) {
+            panic!("{what}:\n{report}");
+        }
+    }
+}
+
+#[test]
+fn forty_thousand_mistakes_are_told_in_linear_time() {
+    let table = |name: &str, entries: String| site(&format!("{name} = {{ {entries} }}"));
+    let below = |name: &str, entries: String| site(&format!("[site.\"example.com\".{name}]\n{entries}"));
+    for (what, text, told) in [
+        (
+            "headers that differ in case",
+            below(
+                "headers",
+                each(|n| match n % 2 {
+                    0 => format!("X-{n} = \"a\"\n"),
+                    _ => format!("x-{} = \"a\"\n", n - 1),
+                }),
+            ),
+            "is written twice",
+        ),
+        (
+            "headers without a value",
+            table("headers", each(|n| format!("X-{n} = 1, "))),
+            "takes a string",
+        ),
+        (
+            "keys written twice",
+            table("headers", each(|_| "A = \"a\", ".to_owned())),
+            "is written twice",
+        ),
+        (
+            "errors",
+            table("errors", each(|n| format!("{n} = \"/x\", "))),
+            "is no status of an error",
+        ),
+        (
+            "redirects",
+            table("redirects", each(|n| format!("\"/{n}\" = \"x\", "))),
+            "neither a path nor a URL",
+        ),
+        (
+            "files of a page to push",
+            table("push", format!("\"/\" = [{}]", each(|n| format!("\"/{n}\", ")))),
+            "more than 32 files",
+        ),
+        (
+            "aliases",
+            site(&format!("aliases = [{}]", each(|n| format!("\"a{n}.test\", ")))),
+            "more than 1000 aliases",
+        ),
+        (
+            "rules",
+            site(&format!("rule = [{}]", "{ respond = 404 }, ".repeat(MANY))),
+            "more than 256 rules",
+        ),
+        (
+            "paths of a rule",
+            site(&format!(
+                "rule = [{{ respond = 404, path = [{}] }}]",
+                each(|n| format!("\"/{n}\", "))
+            )),
+            "more than 64",
+        ),
+        (
+            "methods of a rule",
+            site(&format!(
+                "rule = [{{ respond = 404, method = [{}] }}]",
+                each(|n| format!("\"a{n}\", "))
+            )),
+            "more than 64",
+        ),
+        (
+            "proxy",
+            site(&format!("proxy = [{}]", each(|n| format!("\"http://a{n}:1\", ")))),
+            "more than 256 servers",
+        ),
+        (
+            "unknown keys",
+            site(&each(|n| format!("unknown_{n} = 1\n"))),
+            "unknown key",
+        ),
+        (
+            "listeners written twice, and a mistake",
+            site(&format!("listen = [{}\"x\"]", "80, ".repeat(MANY))),
+            "is no place to listen at",
+        ),
+        (
+            "addresses that overlap",
+            site(&format!(
+                "listen = [{}]",
+                each(|n| format!("{0}, \"0.0.0.0:{0}\", ", n + 1000))
+            )),
+            "overlaps",
+        ),
+        (
+            "networks",
+            format!("[server]\ntrusted_proxies = [{}]\n{}", "\"x\", ".repeat(MANY), site("")),
+            "is no address or network",
+        ),
+        (
+            "includes that are not there",
+            format!("include = [{}]\n{}", each(|n| format!("\"a/{n}.toml\", ")), site("")),
+            "cannot read",
+        ),
+    ] {
+        match timed(what, &text) {
+            Ok(_) => panic!("{what}: taken"),
+            Err(report) => assert!(report.to_string().contains(told), "{what}:\n{report}"),
+        }
+    }
+}
