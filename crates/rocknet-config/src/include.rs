@@ -30,7 +30,7 @@ impl Reading<'_> {
                     severity: Severity::Error,
                     code: Code::Unreadable,
                     message: format!("cannot read {}: {e}", path.display()),
-                    help: Some("name the file after -c, or make it; `rocknet serve DIR` needs none".to_owned()),
+                    help: Some("correct its name, or write it; `rocknet serve DIR` needs none".to_owned()),
                     location: None,
                     related: Vec::new(),
                 });

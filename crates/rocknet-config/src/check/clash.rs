@@ -96,7 +96,8 @@ fn mixed(check: &mut Check<'_>, sites: &[Built]) {
     // The first that speaks in either way: at an address, at any address of a port, and at the port as a whole. Port 0 is
     // another port for every address that asks for it.
     let mut seen: HashMap<(u16, Reach, bool), &Place> = HashMap::new();
-    for place in sites.iter().flat_map(|site| &site.listen) {
+    let known = sites.iter().filter(|site| site.tls_is_known);
+    for place in known.flat_map(|site| &site.listen) {
         let Listen::Tcp { address, port } = place.listen else {
             continue;
         };

@@ -1,8 +1,9 @@
 //! Every key against the table of keys: unknown, misplaced or not available yet, and every value against its kind.
 
+use crate::check::foreign::{self, Answer};
 use crate::check::words::{kind_words, quoted, short};
 use crate::check::{Check, nearest};
-use crate::file::{Entry, Node, Table, Value};
+use crate::file::{Entry, Node, Origin, Table, Value};
 use crate::finding::{Code, Severity};
 use crate::keys::{self, Availability, Key, Kind, Literal, Scope, Word};
 use crate::source::Span;
@@ -61,18 +62,21 @@ fn unknown(check: &mut Check<'_>, scope: Scope, header: &str, name: &str, entry:
     if name.is_empty() {
         return;
     }
-    if let Some(meant) = nearest(name, names(scope)) {
+    let is_name = |known: &&str| known.eq_ignore_ascii_case(name);
+    let here = keys::within(scope).find(|key| key.elsewhere.iter().any(|e| is_name(&e)));
+    if takes_foreign_words(scope)
+        && let Some(answer) = foreign::find(name)
+    {
+        return foreign_word(check, name, header, answer, span);
+    }
+    if let Some(meant) = nearest(name, names(scope)).filter(|_| here.is_none()) {
         return check.error(Code::UnknownKey, span, message, format!("did you mean `{meant}`?"));
     }
-    if let Some(key) = keys::within(scope).find(|key| key.elsewhere.iter().any(|e| e.eq_ignore_ascii_case(name))) {
-        return check.error(
-            Code::UnknownKey,
-            span,
-            message,
-            format!("RockNet calls it `{}`", key.name),
-        );
+    if let Some(key) = here {
+        let help = format!("RockNet calls it `{}`", key.name);
+        return check.error(Code::UnknownKey, span, message, help);
     }
-    if scope == Scope::Site && entry.node.as_table().is_some() {
+    if scope == Scope::Site && is_rest_of_name(header, entry) {
         let help = "a name with dots needs quotes: [site.\"example.com\"]";
         return check.error(
             Code::UnknownKey,
@@ -83,7 +87,7 @@ fn unknown(check: &mut Check<'_>, scope: Scope, header: &str, name: &str, entry:
     }
     let elsewhere = keys::all()
         .find(|key| key.name == name)
-        .or_else(|| keys::all().find(|key| key.elsewhere.iter().any(|e| e.eq_ignore_ascii_case(name))));
+        .or_else(|| keys::all().find(|key| key.elsewhere.iter().any(|e| is_name(&e))));
     if let Some(key) = elsewhere {
         let place = key.scopes.first().map_or("", |scope| scope.header());
         let message = format!("`{}` does not belong in {header}", short(name));
@@ -93,6 +97,11 @@ fn unknown(check: &mut Check<'_>, scope: Scope, header: &str, name: &str, entry:
             message,
             format!("write `{}` in {place}", key.name),
         );
+    }
+    if takes_foreign_words(scope)
+        && let Some(answer) = foreign::find_family(name)
+    {
+        return foreign_word(check, name, header, answer, span);
     }
     if let Some(key) = nearest(name, keys::all().map(|key| key.name)).and_then(|n| keys::all().find(|k| k.name == n)) {
         let place = key.scopes.first().map_or("", |scope| scope.header());
@@ -109,6 +118,48 @@ fn unknown(check: &mut Check<'_>, scope: Scope, header: &str, name: &str, entry:
         message,
         format!("known here: {}", listed(scope)),
     );
+}
+
+/// Tables that a person who knows another server writes its words into. Elsewhere they mean something else: `location`
+/// of a redirect is its target.
+fn takes_foreign_words(scope: Scope) -> bool {
+    matches!(
+        scope,
+        Scope::Top
+            | Scope::Server
+            | Scope::Limits
+            | Scope::Log
+            | Scope::Cache
+            | Scope::Site
+            | Scope::Route
+            | Scope::Tls
+            | Scope::SiteTls
+    )
+}
+
+fn foreign_word(check: &mut Check<'_>, name: &str, header: &str, answer: Answer, span: Span) {
+    let name = short(name);
+    match answer {
+        Answer::Way(help) => check.error(
+            Code::UnknownKey,
+            span,
+            format!("unknown key `{name}` in {header}"),
+            help,
+        ),
+        Answer::Later(feature) => not_yet(check, &name, feature, span, "remove it until then"),
+        Answer::Missing(help) => {
+            let message = format!("`{name}` is not available yet: RockNet has nothing like it");
+            check.error(Code::NotAvailable, span, message, help);
+        }
+    }
+}
+
+/// Whether a table below a site is most likely the rest of its name: `[site.example.com]` is a table `com` of a site
+/// `example`.
+fn is_rest_of_name(header: &str, entry: &Entry) -> bool {
+    let name = header.trim_start_matches("[site.");
+    let by_header = |table: &Table| matches!(table.origin, Origin::Header | Origin::Implied | Origin::Dotted);
+    entry.node.as_table().is_some_and(by_header) && !name.contains(['.', ':']) && name != "\"default\"]"
 }
 
 fn names(scope: Scope) -> impl Iterator<Item = &'static str> {
@@ -223,14 +274,15 @@ fn either(check: &mut Check<'_>, key: &Key, whole: &Kind, kinds: &'static [Kind]
     if let Some(kind) = kinds.iter().find(fits) {
         return value(check, key, kind, node);
     }
-    // A string where only words are taken: the words can say which one was meant.
-    let words = kinds
-        .iter()
-        .find(|kind| matches!((kind, &node.value), (Kind::Choice(_), Value::Text(_))));
+    // A string where of all strings only words are taken: the words can say which one was meant.
+    let words = kinds.iter().find_map(|kind| match (kind, &node.value) {
+        (Kind::Choice(words), Value::Text(text)) => Some((*words, text)),
+        _ => None,
+    });
     match words {
-        Some(kind) if kinds.iter().all(|k| matches!(k, Kind::Choice(_))) => value(check, key, kind, node),
-        _ if matches!(node.value, Value::Broken) => {}
-        _ => wrong_type(check, key, whole, node),
+        Some((words, text)) => choice(check, key, words, node, &text.value, text.shown()),
+        None if matches!(node.value, Value::Broken) => {}
+        None => wrong_type(check, key, whole, node),
     }
 }
 
@@ -258,9 +310,13 @@ fn choice(check: &mut Check<'_>, key: &Key, words: &[Word], node: &Node, written
         }
         None => {
             let message = format!("`{}` cannot be {}", key.name, quoted(&short(shown)));
-            let help = match nearest(written, words.iter().map(|word| word.text)) {
-                Some(meant) => format!("did you mean {}?", quoted(meant)),
-                None => format!("write {}", kind_words(&key.kind)),
+            let help = match (
+                nearest(written, words.iter().map(|word| word.text)),
+                meant(&key.kind, node),
+            ) {
+                (_, Some(meant)) => format!("write {} = {meant}", key.name),
+                (Some(near), None) => format!("did you mean {}?", quoted(near)),
+                (None, None) => format!("write {}", kind_words(&key.kind)),
             };
             check.error(Code::BadValue, node.span, message, help);
         }
@@ -320,6 +376,36 @@ fn out_of_range(check: &mut Check<'_>, key: &Key, node: &Node, got: &str, min: &
     );
 }
 
+/// What a switch of another spelling was meant to say, as it is written: `1` for true, `"on"` for `"auto"`.
+fn meant(kind: &Kind, node: &Node) -> Option<String> {
+    let is_on = match &node.value {
+        Value::Boolean(value) => *value,
+        Value::Integer(0) => false,
+        Value::Integer(1) => true,
+        Value::Text(text) => match text.value.to_ascii_lowercase().as_str() {
+            "on" | "yes" | "true" | "1" | "enabled" => true,
+            "off" | "no" | "false" | "0" | "none" | "disabled" => false,
+            _ => return None,
+        },
+        _ => return None,
+    };
+    match kind {
+        Kind::Boolean => Some(is_on.to_string()),
+        Kind::Either(kinds) => {
+            let words = kinds.iter().find_map(|kind| match kind {
+                Kind::Choice(words) => Some(*words),
+                _ => None,
+            })?;
+            let word = if is_on { "auto" } else { "off" };
+            words
+                .iter()
+                .find(|known| known.text == word)
+                .map(|known| quoted(known.text))
+        }
+        _ => None,
+    }
+}
+
 fn wrong_type(check: &mut Check<'_>, key: &Key, kind: &Kind, node: &Node) {
     if let (Kind::Tables { scope, .. }, Value::List(_)) = (kind, &node.value) {
         let message = format!("`[[{}]]` is a list, and names are missing", key.name);
@@ -330,24 +416,16 @@ fn wrong_type(check: &mut Check<'_>, key: &Key, kind: &Kind, node: &Node) {
             format!("write {} for each", scope.header()),
         );
     }
-    if let (Kind::Boolean, Value::Text(text)) = (kind, &node.value) {
-        let meant = match text.value.to_ascii_lowercase().as_str() {
-            "on" | "yes" | "true" | "1" => Some(true),
-            "off" | "no" | "false" | "0" => Some(false),
-            _ => None,
-        };
-        if let Some(meant) = meant {
-            let message = format!("`{}` takes true or false, not a string", key.name);
-            return check.error(
-                Code::WrongType,
-                node.span,
-                message,
-                format!("write {} = {meant}", key.name),
-            );
-        }
-    }
     let message = format!("`{}` takes {}, not {}", key.name, kind_words(kind), node.noun());
     let mut help = String::new();
+    if let Some(meant) = meant(kind, node) {
+        help = format!("write {} = {meant}", key.name);
+    }
+    if let (Kind::Boolean, Value::Integer(_)) = (kind, &node.value)
+        && help.is_empty()
+    {
+        help = format!("write {0} = true or {0} = false", key.name);
+    }
     if let Value::Text(text) = &node.value
         && matches!(kind, Kind::Integer { .. } | Kind::Either(_))
         && text.template.is_none()
@@ -358,7 +436,7 @@ fn wrong_type(check: &mut Check<'_>, key: &Key, kind: &Kind, node: &Node) {
     if help.is_empty() && matches!(kind, Kind::Text(_)) && matches!(node.value, Value::Integer(_) | Value::Float) {
         help = format!("put quotes around it: \"{}\"", check.sources.slice(node.span));
     }
-    if let (true, Kind::Table(scope)) = (key.example.is_empty(), kind) {
+    if let (true, Kind::Table(scope)) = (key.example.is_empty() && help.is_empty(), kind) {
         help = format!("write {} and its keys below it", scope.header());
     } else if let (true, Kind::Tables { scope, .. }) = (help.is_empty(), kind) {
         help = format!("write {} and its keys below it", scope.header());

@@ -126,20 +126,26 @@ pub(super) fn log_target(check: &mut Check<'_>, key: &str, node: &Node) -> Optio
 
 /// What no path on disk may hold.
 fn disk(check: &mut Check<'_>, key: &str, text: &str, span: Span) -> Option<()> {
+    let raw = check.sources.slice(span);
     let told = if text.is_empty() {
         Some((
             "is empty".to_owned(),
-            "write a path, or \".\" for the folder of this file",
+            "write a path, or \".\" for the folder of this file".to_owned(),
         ))
     } else if text.contains(|c: char| c.is_control()) {
         Some((
             "holds a control character".to_owned(),
-            "in \"…\" a backslash begins an escape; write '…' or `\\\\`",
+            match raw.strip_prefix('"').and_then(|raw| raw.strip_suffix('"')) {
+                Some(raw) if raw.get(1..3) == Some(":\\") && !raw.contains('\'') => {
+                    format!("in \"…\" a backslash begins an escape: write '{}'", short(raw))
+                }
+                _ => "in \"…\" a backslash begins an escape; write '…' or `\\\\`".to_owned(),
+            },
         ))
     } else if text == "~" || text.starts_with("~/") {
         Some((
             "begins with `~`, which only a shell knows".to_owned(),
-            "write \"${HOME}/…\"",
+            "write \"${HOME}/…\"".to_owned(),
         ))
     } else {
         None

@@ -1,8 +1,8 @@
 //! Patterns of routes and redirects, and the targets redirects lead to.
 
 use crate::check::host::Fault;
-use crate::check::path;
 use crate::check::words::short;
+use crate::check::{path, regex};
 use crate::model::Pattern;
 
 /// Longest pattern or target: no request target is longer by default, so nothing longer can match.
@@ -23,6 +23,9 @@ pub(super) fn parse(text: &str) -> Result<Pattern, Fault> {
     }
     if text == "*" {
         return fault("is no path", "write \"/*\" for the whole site");
+    }
+    if let Some(told) = regex::fault(text) {
+        return Err(told);
     }
     if text.contains("**") {
         return fault(

@@ -17,6 +17,8 @@ pub(super) struct Built {
     pub site: Site,
     pub names: Vec<(HostPattern, Span)>,
     pub listen: Vec<Place>,
+    /// False where `tls` is wrong: whether its listeners are under TLS is a guess then.
+    pub tls_is_known: bool,
     pub header: Span,
 }
 
@@ -94,8 +96,12 @@ fn site(
         _ => None,
     };
     let tls = tls::site(check, table.node("tls"), host, common.mode, common.tls);
+    // Where `tls` is wrong, nobody knows what the site's ports speak: no further mistake is made of it.
+    let is_clear = |node: &Node| matches!(node.as_text(), Some("off"));
+    let tls_is_known = tls.is_some() || table.node("tls").is_none_or(is_clear);
     let written = table.node("listen");
-    let (listen, listen_given) = listen::build(check, kind, entry.key, written, common.mode, tls.is_some());
+    let has_tls = tls.is_some() || !tls_is_known;
+    let (listen, listen_given) = listen::build(check, kind, entry.key, written, common.mode, has_tls);
     let names = names(check, kind, entry.key, table.node("aliases"));
     let mut settings = settings::build(check, table, base);
     settings.user = user(check, table, common);
@@ -145,6 +151,7 @@ fn site(
         site,
         names,
         listen,
+        tls_is_known,
         header: entry.key,
     }
 }

@@ -91,6 +91,14 @@ fn source(check: &mut Check<'_>, table: &Table) -> Option<CertificateSource> {
         );
     }
     let certs = files(check, "cert", cert);
+    if certs.is_empty() {
+        // What is no path at all was told already.
+        if value::several(cert).is_empty() {
+            let help = "write cert = \"example.pem\"";
+            check.error(Code::BadValue, cert.span, "`cert` names no file", help);
+        }
+        return None;
+    }
     if certs.len() > MAX_CERTIFICATES {
         let message = format!("more than {MAX_CERTIFICATES} certificates for one site");
         check.error(Code::BadValue, cert.span, message, "write one for each kind of key");
@@ -117,15 +125,6 @@ fn source(check: &mut Check<'_>, table: &Table) -> Option<CertificateSource> {
         key: keys.as_ref().map_or(&certs[at], |keys| &keys[at]).clone(),
         ocsp: ocsp.as_ref().map(|all| all[at].clone()),
     };
-    if certs.is_empty() {
-        check.error(
-            Code::BadValue,
-            cert.span,
-            "`cert` names no file",
-            "write cert = \"example.pem\"",
-        );
-        return None;
-    }
     Some(CertificateSource::Files((0..certs.len()).map(pair).collect()))
 }
 

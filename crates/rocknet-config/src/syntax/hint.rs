@@ -145,9 +145,15 @@ const BACKSLASH: &str = "write the text in '…' (single quotes), where `\\` sta
 
 /// The finding for one error of the parser.
 pub(crate) fn finding(sources: &Sources, span: Span, error: &ParseError) -> Finding {
-    let location = sources.locate(span);
     let description = error.description();
-    let (message, help) = if let Some(known) = habit(sources, span, error) {
+    let mut location = sources.locate(span);
+    let (message, help) = if let Some((token, message, help)) = bare_text(sources, span, error) {
+        location = sources.locate(token);
+        (message, help)
+    } else if let Some((backslash, message, help)) = windows_path(sources, span, error) {
+        location = sources.locate(backslash);
+        (message, help)
+    } else if let Some(known) = habit(sources, span, error) {
         known
     } else if let Some((_, message, help)) = WORDS.iter().find(|(start, _, _)| description.contains(start)) {
         ((*message).to_owned(), (*help).to_owned())
@@ -178,6 +184,68 @@ pub(crate) fn torn(sources: &Sources, torn: &Torn) -> Finding {
             location: sources.locate(torn.fault),
         }],
     }
+}
+
+/// The part of a line around a place that would be one value: up to a space, a comma or a bracket on each side.
+fn token(sources: &Sources, span: Span) -> Option<Span> {
+    let text = sources.text(span.file);
+    let at = span.start as usize;
+    let ends = |c: char| c.is_whitespace() || matches!(c, ',' | '[' | ']' | '{' | '}' | '=' | '#');
+    let start = text.get(..at)?.rfind(ends).map_or(0, |end| end + 1);
+    let length = text.get(start..)?.find(ends).unwrap_or(text.len() - start);
+    Some(Span::new(span.file, start, start + length))
+}
+
+/// Text without quotes that TOML reads as a broken number, because it begins with a dot or a digit: `./site`,
+/// `127.0.0.1:80`.
+fn bare_text(sources: &Sources, span: Span, error: &ParseError) -> Option<(Span, String, String)> {
+    let misread = [
+        "invalid mantissa",
+        "invalid float",
+        "invalid integer",
+        "invalid decimal",
+    ];
+    if !misread.iter().any(|start| error.description().starts_with(start)) {
+        return None;
+    }
+    let token = token(sources, span)?;
+    let text = sources.slice(token);
+    let is_text = text.contains(['/', ':', '~', '@']) || text.matches('.').count() > 1;
+    let quotable = !text.contains(['"', '\'', '\\']);
+    (is_text && quotable).then(|| {
+        let message = "a string needs quotes around it".to_owned();
+        (token, message, format!("write \"{text}\""))
+    })
+}
+
+/// A path of Windows in double quotes, where each backslash begins an escape; the backslash that fails is pointed at.
+fn windows_path(sources: &Sources, span: Span, error: &ParseError) -> Option<(Span, String, String)> {
+    let description = error.description();
+    if !description.contains("too few unicode") && !description.contains("missing escaped value") {
+        return None;
+    }
+    let text = sources.text(span.file);
+    let before = text.get(..span.start as usize)?;
+    // An escape has at most eight digits after its letter, so the backslash is near.
+    let backslash = before.rfind('\\')?;
+    let line = before.rfind('\n').map_or(0, |at| at + 1);
+    let place = Span::new(span.file, backslash, backslash + 1);
+    if backslash < line {
+        return None;
+    }
+    let letter = text
+        .get(backslash + 1..)?
+        .chars()
+        .next()
+        .filter(|c| !c.is_whitespace())?;
+    let message = format!("in \"…\" a `\\` begins an escape, and `\\{letter}` is none");
+    let quoted = text.get(line..backslash)?.rfind('"').map(|at| line + at + 1);
+    let inner = quoted.and_then(|start| text.get(start..)?.split(['"', '\n']).next());
+    let help = match inner.filter(|inner| !inner.contains('\'')) {
+        Some(inner) => format!("write '{inner}': in single quotes a `\\` stands for itself"),
+        None => BACKSLASH.to_owned(),
+    };
+    Some((place, message, help))
 }
 
 /// Habits from other languages, told by the look of the line.
@@ -237,7 +305,14 @@ fn habit(sources: &Sources, span: Span, error: &ParseError) -> Option<(String, S
         if value.is_empty() {
             return told("there is no value after `=`", NO_VALUE);
         }
-        if !value.is_empty() && !value.contains(['"', '\\', '\n']) {
+        if !value.contains(['"', '\'', '\n']) {
+            let quote = if value.contains('\\') { '\'' } else { '"' };
+            return Some((
+                "a string needs quotes around it".to_owned(),
+                format!("write {quote}{value}{quote}"),
+            ));
+        }
+        if !value.contains(['"', '\\', '\n']) {
             return Some((
                 "a string needs quotes around it".to_owned(),
                 format!("write \"{value}\""),

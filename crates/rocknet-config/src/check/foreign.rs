@@ -1,0 +1,410 @@
+//! Words of other servers that are no key of RockNet: each with the RockNet way, or with what does not exist yet.
+//!
+//! Words that have one key of the same meaning are listed with that key (`Key::elsewhere`). Here are those that need a
+//! sentence.
+
+/// What is answered to a word of another server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// What to write instead.
+    Way(&'static str),
+    /// A feature of a later version, and its name.
+    Later(&'static str),
+    /// Nothing here does the same yet: what comes nearest.
+    Missing(&'static str),
+}
+
+use Answer::{Later, Missing, Way};
+
+/// The answer to a word, whatever its case.
+pub(super) fn find(word: &str) -> Option<Answer> {
+    look(WORDS, |known| known.eq_ignore_ascii_case(word))
+}
+
+/// The answer to a family of words, such as `ssl_…`: for words that nothing else is known about.
+pub(super) fn find_family(word: &str) -> Option<Answer> {
+    look(FAMILIES, |start| {
+        word.get(..start.len())
+            .is_some_and(|begin| begin.eq_ignore_ascii_case(start))
+    })
+}
+
+fn look(table: &[(&[&str], Answer)], fits: impl Fn(&str) -> bool) -> Option<Answer> {
+    let row = table.iter().find(|(words, _)| words.iter().any(|word| fits(word)));
+    row.map(|(_, answer)| *answer)
+}
+
+const ROUTE: Answer = Way("write a route, [site.\"example.com\".route.\"/path/*\"], and its settings below it");
+const RULE: Answer = Way(
+    "write a rule, [[site.\"example.com\".rule]], with path = \"/old/*\" and rewrite = \"/new/{*}\"; to send clients \
+     elsewhere write redirects = { \"/old/*\" = \"/new/{*}\" }",
+);
+const BY_ITSELF: Answer = Way("remove it: RockNet does so by itself");
+const RATE: Answer = Missing(
+    "remove it; priority = \"low\" keeps a flood on one route from the others, and `connections` in [limits] bounds all",
+);
+const METRICS: Answer = Later("the dashboard");
+const PASSWORDS: Answer = Later("passwords");
+const ADDRESSES: Answer = Later("address rules");
+const HTTP3: Answer = Later("HTTP/3");
+const TYPES: Answer = Way(
+    "types follow the ends of names; another one is set by a route: [site.\"example.com\".route.\"*.abc\"] with \
+     headers = { Content-Type = \"text/plain\" }",
+);
+const CHECKED: Answer =
+    Missing("remove it; an application can check, and name the file to send: internal = true and X-Accel-Redirect");
+const CHANGED: Answer = Missing("remove it: content is sent as it is; an application may change it");
+const CODE: Answer = Way("code of your own answers by `controller`, `cgi`, `fastcgi` or `proxy`");
+const HTACCESS: Answer = Way(
+    "remove it: no file in a folder (.htaccess) changes settings; what it held is written here, as keys, routes and rules",
+);
+const MODULES: Answer = Way("remove it: everything is built in; code of your own is loaded by `controller`");
+const EXPIRES: Answer =
+    Way("write headers = { Cache-Control = \"max-age=86400\" }, for some files in a route such as \"*.css\"");
+const VARIABLES: Answer =
+    Way("there are no variables: write a rule for each case, with `path`, `host`, `header` or `query`");
+const SITE: Answer = Way("write a table for each site: [site.\"example.com\"]");
+const UPSTREAM: Answer =
+    Way("name the servers in the proxy of a site: proxy = [\"http://10.0.0.2:3000\", \"http://10.0.0.3:3000\"]");
+const PHP_INI: Answer = Way("write it into php.ini, or into .user.ini beside the scripts");
+const SCRIPTS: Answer = Way("write php = \"auto\" for PHP, cgi = \"/cgi-bin\" for other programs");
+const NAMES: Answer = Way("the table bears the name, [site.\"www.example.com\"]; further names go into `aliases`");
+
+const WORDS: &[(&[&str], Answer)] = &[
+    (
+        &["alias", "AliasMatch"],
+        Way(
+            "give a route a root: [site.\"example.com\".route.\"/files/*\"] with root = \"/srv\" serves /srv/files/… there; \
+             where the folder is called otherwise, a rule with `rewrite` comes before it",
+        ),
+    ),
+    (
+        &[
+            "expires",
+            "ExpiresActive",
+            "ExpiresByType",
+            "ExpiresDefault",
+            "cache_control",
+            "max_age",
+        ],
+        EXPIRES,
+    ),
+    (&["server_name", "ServerName", "hostname"], NAMES),
+    (
+        &["file_server", "static", "static_files"],
+        Way("write root = \"/var/www\"; browse = true lists folders"),
+    ),
+    (
+        &[
+            "location",
+            "LocationMatch",
+            "handle",
+            "handle_path",
+            "Directory",
+            "DirectoryMatch",
+            "Files",
+            "FilesMatch",
+            "routes",
+        ],
+        ROUTE,
+    ),
+    (
+        &[
+            "AllowOverride",
+            "AllowOverrideList",
+            "AccessFileName",
+            "htaccess",
+            ".htaccess",
+        ],
+        HTACCESS,
+    ),
+    (
+        &[
+            "rate_limit",
+            "ratelimit",
+            "rate-limit",
+            "throttle",
+            "limit_req",
+            "limit_req_zone",
+            "limit_conn",
+            "limit_conn_zone",
+            "limit_rate",
+        ],
+        RATE,
+    ),
+    (
+        &[
+            "metrics",
+            "prometheus",
+            "stub_status",
+            "server_status",
+            "ExtendedStatus",
+            "status_page",
+            "dashboard",
+        ],
+        METRICS,
+    ),
+    (
+        &["forward_auth", "auth_request", "forwardauth", "jwt", "oauth2"],
+        CHECKED,
+    ),
+    (
+        &[
+            "auth_basic_user_file",
+            "AuthName",
+            "AuthUserFile",
+            "AuthGroupFile",
+            "AuthBasicProvider",
+            "htpasswd",
+        ],
+        PASSWORDS,
+    ),
+    (&["auth_basic", "basicauth", "basic_auth", "AuthType"], PASSWORDS),
+    (
+        &[
+            "Require",
+            "Order",
+            "Satisfy",
+            "remote_ip",
+            "ip_whitelist",
+            "ip_allow",
+            "ip_deny",
+        ],
+        ADDRESSES,
+    ),
+    (&["http3", "h3", "quic", "http3_hq", "alt_svc"], HTTP3),
+    (
+        &[
+            "mime",
+            "mime_types",
+            "mimetypes",
+            "types",
+            "default_type",
+            "AddType",
+            "ForceType",
+            "TypesConfig",
+            "mimetype.assign",
+        ],
+        TYPES,
+    ),
+    (
+        &["charset", "AddDefaultCharset", "AddCharset"],
+        Way("remove it: texts are sent as UTF-8"),
+    ),
+    (
+        &["http"],
+        Way("remove it: [server] and [site.\"example.com\"] stand at the top of the file"),
+    ),
+    (&["upstream", "upstreams", "services", "backends"], UPSTREAM),
+    (
+        &[
+            "frontend",
+            "frontends",
+            "VirtualHost",
+            "virtualhosts",
+            "virtual_hosts",
+            "vhost",
+            "vhosts",
+            "hosts",
+        ],
+        SITE,
+    ),
+    (&["entrypoints"], Way("write listen = [80, 443] in a site")),
+    (
+        &[
+            "sendfile",
+            "EnableSendfile",
+            "tcp_nopush",
+            "tcp_nodelay",
+            "aio",
+            "directio",
+            "etag",
+            "FileETag",
+            "merge_slashes",
+        ],
+        BY_ITSELF,
+    ),
+    (
+        &["server_tokens", "ServerTokens", "ServerSignature", "server.tag"],
+        Way("remove it: no version is told; headers = { Server = \"\" } removes the field"),
+    ),
+    (
+        &["default_server"],
+        Way("call the site [site.default]: it answers to every name that no other site has"),
+    ),
+    (
+        &[
+            "sub_filter",
+            "replace",
+            "templates",
+            "ssi",
+            "Substitute",
+            "AddOutputFilter",
+            "SetOutputFilter",
+            "image_filter",
+            "minify",
+        ],
+        CHANGED,
+    ),
+    (
+        &["dav", "dav_methods", "webdav"],
+        Missing("remove it; an application behind `proxy` or `fastcgi` can speak WebDAV"),
+    ),
+    (&["perl", "lua", "njs", "wasm", "plugins", "middlewares"], CODE),
+    (
+        &[
+            "map",
+            "geo",
+            "set",
+            "split_clients",
+            "vars",
+            "SetEnvIf",
+            "matcher",
+            "matchers",
+        ],
+        VARIABLES,
+    ),
+    (
+        &[
+            "if",
+            "rewrite",
+            "RewriteRule",
+            "RewriteCond",
+            "RewriteEngine",
+            "RewriteBase",
+            "RewriteMap",
+            "uri",
+            "url.rewrite-once",
+        ],
+        RULE,
+    ),
+    (
+        &["return", "abort"],
+        Way(
+            "write a rule, [[site.\"example.com\".rule]], with `path` and respond = 404, or redirects = { \"/old\" = \"/new\" }",
+        ),
+    ),
+    (
+        &["Options"],
+        Way("write browse = true (Indexes), symlinks = \"all\" (FollowSymLinks) or cgi = \"/cgi-bin\" (ExecCGI)"),
+    ),
+    (&["AddHandler", "SetHandler", "Action", "ScriptSock"], SCRIPTS),
+    (
+        &["IfModule", "IfDefine", "LoadModule", "load_module", "server.modules"],
+        MODULES,
+    ),
+    (
+        &["UserDir", "public_html"],
+        Missing("write a site for each user, with the user's folder as its `root`"),
+    ),
+    (&["php_value", "php_admin_value", "php_flag", "php_admin_flag"], PHP_INI),
+    (
+        &["ServerAdmin"],
+        Way("remove it; where a certificate authority may write goes into [tls]: email = \"me@example.com\""),
+    ),
+    (
+        &["import", "Include", "IncludeOptional", "include_shell"],
+        Way("write include = [\"sites/*.toml\"] at the top of the file"),
+    ),
+    (
+        &["cors"],
+        Way("write headers = { Access-Control-Allow-Origin = \"*\" }"),
+    ),
+    (
+        &["websocket", "websockets", "upgrade"],
+        Way("remove it: a proxy passes WebSocket on by itself"),
+    ),
+    (
+        &["tracing", "opentelemetry", "otel"],
+        Missing("remove it; access logs can be JSON: log = { access = \"stdout\", format = \"json\" }"),
+    ),
+    (
+        &["valid_referers", "hotlink"],
+        Way(
+            "write a rule, [[site.\"example.com\".rule]], with header = { Referer = \"https://evil.example/*\" } and respond = 403",
+        ),
+    ),
+    (
+        &["daemon", "Daemonize", "pid", "PidFile"],
+        Way("remove it: RockNet stays in the foreground, and a service manager looks after it"),
+    ),
+    (&["KeepAlive"], BY_ITSELF),
+];
+
+/// Tried last: the beginnings of words that belong to one subject.
+const FAMILIES: &[(&[&str], Answer)] = &[
+    (
+        &["ssl_", "SSL"],
+        Way(
+            "remove it: ciphers and sessions are chosen by RockNet; the site's `tls` takes cert, key, min and client_ca",
+        ),
+    ),
+    (&["limit_"], RATE),
+    (&["auth_", "Auth"], PASSWORDS),
+    (
+        &["proxy_cache"],
+        Missing("remove it: responses of other servers are not cached; Cache-Control goes on to clients"),
+    ),
+    (
+        &["proxy_", "Proxy", "Balancer"],
+        Way("settings of a proxy stand in its table: proxy = { to = \"http://127.0.0.1:3000\", … }"),
+    ),
+    (
+        &["fastcgi_", "uwsgi_", "scgi_"],
+        Way("write php = \"auto\" for PHP; others: fastcgi = { to = \"127.0.0.1:9000\", … }, `scgi`, `uwsgi`"),
+    ),
+    (
+        &["gzip_", "brotli_", "zstd_"],
+        Way("write compress = true or false: the rest is chosen by RockNet"),
+    ),
+    (
+        &["autoindex_", "Index"],
+        Way("write browse = true for lists of folders"),
+    ),
+    (&["Rewrite", "rewrite_"], RULE),
+    (&["Expires"], EXPIRES),
+    (
+        &["dav_", "Dav"],
+        Missing("remove it; an application behind `proxy` or `fastcgi` can speak WebDAV"),
+    ),
+    (&["http3_", "quic_"], HTTP3),
+    (&["include_types"], TYPES),
+    (&["perl_", "lua_", "js_", "content_by_", "access_by_"], CODE),
+    (&["geoip", "GeoIP"], ADDRESSES),
+    (
+        &["cache_"],
+        Way("write cache = { memory = \"256MiB\" } at the top of the file"),
+    ),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys;
+
+    #[test]
+    fn words_are_found_in_any_case_and_once() {
+        let mut seen = std::collections::HashSet::new();
+        for word in WORDS.iter().flat_map(|(words, _)| *words) {
+            assert!(seen.insert(word.to_ascii_lowercase()), "{word} is listed twice");
+        }
+        for word in ["alias", "ALIAS", "allowoverride"] {
+            assert!(find(word).is_some(), "{word}");
+        }
+        assert_eq!((find("aliases"), find("root")), (None, None));
+        assert_eq!(find_family("ssl_ciphers"), find_family("SSLCipherSuite"));
+        assert_eq!((find_family("ss"), find_family("é")), (None, None));
+    }
+
+    #[test]
+    fn answers_name_keys_that_exist() {
+        let answers = WORDS.iter().chain(FAMILIES).map(|(_, answer)| answer);
+        for answer in answers {
+            let (Way(text) | Missing(text) | Later(text)) = answer;
+            for quoted in text.split('`').skip(1).step_by(2) {
+                assert!(keys::all().any(|key| key.name == quoted), "`{quoted}` in: {text}");
+            }
+            assert!(!text.ends_with('.'), "{text}");
+        }
+    }
+}

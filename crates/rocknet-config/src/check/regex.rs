@@ -1,0 +1,127 @@
+//! Regular expressions where patterns are taken, as nginx, Apache and Caddy write them: known by their look, and turned
+//! into patterns where that can be done.
+
+use crate::check::host::Fault;
+use crate::check::words::short;
+
+/// Most patterns proposed for the alternatives of one group: a message stays a message.
+const MAX_ALTERNATIVES: usize = 8;
+
+/// Parts of regular expressions that no path holds.
+const PARTS: [&str; 8] = ["(.*)", "(.+)", "(?", "[^", "[0-9]", "[a-z", "[A-Z", "\\."];
+
+/// The fault of a text that is most likely a regular expression.
+pub(super) fn fault(text: &str) -> Option<Fault> {
+    let modified = text.starts_with('~') || text.starts_with("= ") || text.starts_with("^~");
+    let anchored = text.starts_with('^') || text.starts_with("/^") || text.len() > 1 && text.ends_with('$');
+    if !modified && !anchored && !PARTS.iter().any(|part| text.contains(part)) {
+        return None;
+    }
+    let message = match modified && !text.starts_with('~') {
+        true => format!(
+            "\"{}\" begins with a modifier of nginx, which patterns do not have",
+            short(text)
+        ),
+        false => format!("\"{}\" is a regular expression, which patterns are not", short(text)),
+    };
+    let proposed: Vec<String> = proposed(text)
+        .iter()
+        .map(|pattern| format!("\"{}\"", short(pattern)))
+        .collect();
+    let kinds = "`/*` at the end stands for everything below, `*` elsewhere for any run without `/`";
+    let help = match &proposed[..] {
+        [] => format!("write paths such as \"/api/*\" or \"*.png\": {kinds}"),
+        [one] => format!("write {one}: {kinds}"),
+        several => format!("write one of each, {}: {kinds}", several.join(", ")),
+    };
+    Some((message, help))
+}
+
+/// The patterns that match what the expression matches, or nearly so; none where it says more than a pattern can.
+fn proposed(text: &str) -> Vec<String> {
+    // `^~ /images/` of nginx is a prefix and no expression.
+    if let Some(prefix) = text.strip_prefix("^~") {
+        return vec![format!("{}/*", prefix.trim().trim_end_matches('/'))];
+    }
+    if let Some(exact) = text.strip_prefix("= ") {
+        return vec![exact.trim().to_owned()];
+    }
+    let bare = text.trim_start_matches(['~', '*']).trim();
+    let bare = bare.strip_prefix("/^").or(bare.strip_prefix('^')).unwrap_or(bare);
+    let (bare, is_whole) = match bare.strip_suffix('$') {
+        Some(bare) => (bare, true),
+        None => (bare, false),
+    };
+    let mut pattern = bare.replace("\\.", "\u{1}");
+    for run in [
+        "([^/]+)", "([^/]*)", "([0-9]+)", "(\\d+)", "(.*)", "(.+)", "[^/]+", "[0-9]+", "\\d+", ".*", ".+",
+    ] {
+        pattern = pattern.replace(run, "*");
+    }
+    let mut all = vec![pattern];
+    if let Some((before, rest)) = all[0].split_once('(')
+        && let Some((group, after)) = rest.split_once(')')
+    {
+        let group = group.strip_prefix("?:").unwrap_or(group);
+        all = (group.split('|').take(MAX_ALTERNATIVES))
+            .map(|one| format!("{before}{one}{after}"))
+            .collect();
+    }
+    for pattern in &mut all {
+        if pattern.contains(['(', ')', '[', ']', '{', '}', '+', '?', '|', '^', '$', '\\']) {
+            return Vec::new();
+        }
+        *pattern = pattern.replace('\u{1}', ".");
+        if !pattern.starts_with(['/', '*']) {
+            pattern.insert(0, '*');
+        }
+        if pattern == "*" {
+            *pattern = "/*".to_owned();
+        }
+        // An expression without an end matches everything below as well.
+        if let Some(prefix) = pattern.strip_suffix('*')
+            && prefix.starts_with('/')
+        {
+            *pattern = format!("{}/*", prefix.trim_end_matches('/'));
+        } else if !is_whole && pattern.starts_with('/') {
+            *pattern = format!("{}/*", pattern.trim_end_matches('/'));
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn expressions_become_patterns() {
+        let rows: &[(&str, &[&str])] = &[
+            ("~^/x(.*)", &["/x/*"]),
+            ("^/old/(.*)$", &["/old/*"]),
+            ("~ \\.php$", &["*.php"]),
+            ("~* \\.(png|jpg)$", &["*.png", "*.jpg"]),
+            ("= /exact", &["/exact"]),
+            ("^~ /images/", &["/images/*"]),
+            ("/users/([^/]+)/photo$", &["/users/*/photo"]),
+            ("/x/[0-9]+", &["/x/*"]),
+            ("^/a(?=b)", &[]),
+            ("~^/(a|b)/(c|d)$", &[]),
+            ("^", &["/*"]),
+        ];
+        for (text, want) in rows {
+            assert!(fault(text).is_some(), "{text}");
+            assert_eq!(proposed(text), *want, "{text}");
+        }
+    }
+
+    #[test]
+    fn paths_are_no_expressions() {
+        for text in [
+            "/", "/a*", "/a/*", "*.zip", "/.*", "/a(1)", "/a[1]", "/a+b", "/$", "/~user/*", "/a=b", "/x.y",
+        ] {
+            let told = fault(text);
+            assert!(told.is_none() || text == "/$", "{text}: {told:?}");
+        }
+    }
+}
