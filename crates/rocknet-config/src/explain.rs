@@ -2,7 +2,7 @@
 
 use crate::check::matches;
 use crate::model::{
-    AccessFormat, CertificateSource, Config, Fallback, HostPattern, Listen, LogTarget, Pattern, Place, Priority,
+    AccessFormat, CertificateSource, Cgi, Config, Fallback, HostPattern, Listen, LogTarget, Pattern, Place, Priority,
 };
 use crate::model::{Route, Rule, RuleAction, RunOn, Settings, Site, SiteTls, Symlinks};
 use crate::units;
@@ -90,14 +90,25 @@ pub fn rules(site: &Site, path: &str) -> impl Iterator<Item = Applied> {
     })
 }
 
-/// What a rule does, and under which conditions beside its path.
+/// The conditions of a rule and what it does, as they would be written.
 fn told(rule: &Rule) -> String {
-    let mut words = match &rule.action {
-        RuleAction::Pass => Vec::new(),
-        RuleAction::Rewrite(to) => vec![format!("rewrite = {}", quoted(to))],
-        RuleAction::Redirect { to, status } => vec![format!("redirect = {}", quoted(to)), format!("status = {status}")],
-        RuleAction::Respond { status, .. } => vec![format!("respond = {status}")],
-    };
+    let mut words = Vec::new();
+    match &rule.when.paths[..] {
+        [] => {}
+        [one] => words.push(format!("path = {}", quoted(&pattern(one)))),
+        several => {
+            let paths = several.iter().map(|path| quoted(&pattern(path)));
+            words.push(format!("path = {}", list(paths)));
+        }
+    }
+    match &rule.action {
+        RuleAction::Pass => {}
+        RuleAction::Rewrite(to) => words.push(format!("rewrite = {}", quoted(to))),
+        RuleAction::Redirect { to, status } => {
+            words.extend([format!("redirect = {}", quoted(to)), format!("status = {status}")]);
+        }
+        RuleAction::Respond { status, .. } => words.push(format!("respond = {status}")),
+    }
     if rule.last {
         words.push("last = true".to_owned());
     }
@@ -166,6 +177,15 @@ fn each_setting(settings: &Settings, add: &mut dyn FnMut(&str, String)) {
     if let Some(root) = &settings.root {
         add("root", quoted(&root.to_string_lossy()));
     }
+    if let Some(user) = &settings.user {
+        add("user", quoted(user));
+    }
+    if let Some(php) = &settings.php {
+        add("php", quoted(&php.to_string()));
+    }
+    if let Some(cgi) = &settings.cgi {
+        add("cgi", written_cgi(cgi));
+    }
     if let Some(proxy) = &settings.proxy {
         add(
             "proxy",
@@ -233,6 +253,27 @@ fn each_setting(settings: &Settings, add: &mut dyn FnMut(&str, String)) {
         let value = list(files.iter().map(|path| quoted(path)));
         add(&format!("push.{}", pattern(page)), value);
     }
+}
+
+/// The short form where it says all.
+fn written_cgi(cgi: &Cgi) -> String {
+    let folder = quoted(&cgi.folder);
+    if *cgi == Cgi::at(cgi.folder.clone()) {
+        return folder;
+    }
+    let mut words = vec![
+        format!("folder = {folder}"),
+        format!("programs = {}", cgi.programs),
+        format!("queue = {}", quoted(&units::show_duration(cgi.queue))),
+        format!("time = {}", quoted(&units::show_duration(cgi.time))),
+        format!("output = {}", quoted(&units::show_size(cgi.output))),
+    ];
+    // Their values may be secrets.
+    if !cgi.params.is_empty() {
+        let names: Vec<_> = cgi.params.keys().map(|name| format!("{} = …", quoted(name))).collect();
+        words.push(format!("params = {{ {} }}", names.join(", ")));
+    }
+    format!("{{ {} }}", words.join(", "))
 }
 
 /// A pattern as it is written.
@@ -323,6 +364,17 @@ root = "/w"
 listen = 8081
 [site.default]
 root = "/w"
+[site."scripts.test"]
+root = "/w"
+php = "8.2"
+user = "alice"
+cgi = { folder = "/bin", time = "5s", params = { KEY = "secret" } }
+[[site."scripts.test".rule]]
+path = ["/a/*", "/b"]
+respond = 404
+[site."scripts.test".route."/short/*"]
+php = "auto"
+cgi = "/cgi-bin"
 "#;
 
     #[test]
@@ -383,10 +435,31 @@ root = "/w"
         for (key, value, line) in rows {
             assert_eq!(find(key), (value, line), "{key}");
         }
+        let found = |host: &str, path: &str, key: &str| {
+            let got = explain(&config, host, None, path).unwrap();
+            let applied = got.settings.into_iter().find(|a| a.key == key).unwrap();
+            (applied.value, applied.place.map(|p| p.line))
+        };
+        let long = "{ folder = \"/bin\", programs = 64, queue = \"10s\", time = \"5s\", output = \"1GiB\", \
+                    params = { \"KEY\" = … } }";
+        for (path, key, value, line) in [
+            ("/", "php", "\"8.2\"", 35),
+            ("/", "user", "\"alice\"", 36),
+            ("/", "cgi", long, 37),
+            ("/b", "rule 1", "{ path = [\"/a/*\", \"/b\"], respond = 404 }", 38),
+            ("/short/x", "php", "\"auto\"", 42),
+            ("/short/x", "cgi", "\"/cgi-bin\"", 43),
+        ] {
+            assert_eq!(
+                found("scripts.test", path, key),
+                (value.to_owned(), Some(line)),
+                "{path} {key}"
+            );
+        }
         let got = explain(&config, "other", Some(8081), "/x/1").unwrap();
         let rules: Vec<_> = got.settings.iter().filter(|a| a.key.starts_with("rule")).collect();
         let [rule] = rules[..] else { panic!("{rules:?}") };
-        let value = "{ rewrite = \"/y/{*}\", header = { \"Cookie\" = \"a*\" } }";
+        let value = "{ path = \"/x/*\", rewrite = \"/y/{*}\", header = { \"Cookie\" = \"a*\" } }";
         assert_eq!((rule.key.as_str(), rule.value.as_str()), ("rule 1", value));
         assert_eq!(rule.place.as_ref().map(|place| place.line), Some(21));
     }

@@ -301,3 +301,31 @@ fn ready_made_configurations_are_what_a_file_would_say() {
     );
     assert_eq!(welcome.sites[0].listen, [listen]);
 }
+
+/// The words of a kind, wherever a value of it is taken.
+fn words(kind: &'static Kind) -> Vec<&'static str> {
+    match kind {
+        Kind::Choice(words) => words.iter().map(|word| word.text).collect(),
+        Kind::Either(kinds) => kinds.iter().flat_map(words).collect(),
+        Kind::Several(inner) | Kind::List(inner) => words(inner),
+        _ => Vec::new(),
+    }
+}
+
+#[test]
+fn the_reference_lists_the_words_of_every_key() {
+    let page = reference::markdown();
+    let mut listed = 0;
+    for key in keys::all() {
+        for word in words(&key.kind) {
+            let line = format!("  - `\"{word}\"`: ");
+            assert!(
+                page.contains(&line),
+                "`{}` takes \"{word}\", and its entry does not say so",
+                key.name
+            );
+            listed += 1;
+        }
+    }
+    assert!(listed > 30, "{listed} words");
+}

@@ -253,14 +253,21 @@ fn words(page: &mut String, kind: &Kind) {
                 let _ = writeln!(page, "  - `\"{text}\"`: {doc}{later}");
             }
         }
-        Kind::Either(kinds) => kinds.iter().for_each(|kind| words_of_choice(page, kind)),
+        Kind::Either(kinds) => {
+            let choices = kinds.iter().filter(|kind| matches!(kind, Kind::Choice(_)));
+            choices.for_each(|kind| words(page, kind));
+        }
+        Kind::Several(inner) | Kind::List(inner) if holds_words(inner) => words(page, inner),
         _ => {}
     }
 }
 
-fn words_of_choice(page: &mut String, kind: &Kind) {
-    if matches!(kind, Kind::Choice(_)) {
-        words(page, kind);
+/// Whether a kind is a choice, or one of several alternatives is.
+fn holds_words(kind: &Kind) -> bool {
+    match kind {
+        Kind::Choice(_) => true,
+        Kind::Either(kinds) => kinds.iter().any(|kind| matches!(kind, Kind::Choice(_))),
+        _ => false,
     }
 }
 
@@ -278,6 +285,8 @@ fn takes(kind: &Kind) -> String {
         }
         Kind::Choice(_) => "one of these words:".to_owned(),
         Kind::Text(what) => format!("a string: {what}"),
+        Kind::List(Kind::Choice(_)) => "a list, each element one of the words below".to_owned(),
+        Kind::Several(Kind::Choice(_)) => "one of the words below; or a list of them".to_owned(),
         Kind::List(inner) => format!("a list, each element {}", takes(inner)),
         Kind::Several(inner) => format!("{}; or a list of them", takes(inner)),
         Kind::Map { name, value } => format!("a table; names: {name}; values: {}", takes(value)),
