@@ -154,7 +154,7 @@ impl Worker {
                 request: RequestIndex::default(),
                 head: Head::default(),
             }),
-            front: RefCell::new(Front::default()),
+            front: RefCell::new(Front::new(snapshot.config.cache.memory)),
             pipes: Pipes::default(),
             upstreams: proxy::Pool::default(),
             view: RefCell::new(Rc::new(view)),
@@ -180,7 +180,7 @@ impl Worker {
     pub fn swap(&self, snapshot: &Arc<Snapshot>) {
         *self.view.borrow_mut() = Rc::new(View::new(snapshot, &self.address, &self.wheel));
         self.believes.set(believes(snapshot));
-        self.front.borrow_mut().clear();
+        *self.front.borrow_mut() = Front::new(snapshot.config.cache.memory);
     }
 
     /// To be called on the worker's loop.

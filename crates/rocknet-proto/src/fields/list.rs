@@ -48,6 +48,12 @@ impl FixedLine {
 }
 
 impl FieldList {
+    /// Memory taken beside the value itself.
+    pub fn size(&self) -> usize {
+        let bad = self.bad.iter().map(|(name, value)| name.capacity() + value.capacity());
+        self.lines.capacity() + self.bad.capacity() * size_of::<(String, String)>() + bad.sum::<usize>()
+    }
+
     pub fn add(&mut self, name: impl AsRef<str>, value: impl AsRef<str>) {
         self.add_field(Field::new(name.as_ref().as_bytes(), value.as_ref().as_bytes()));
     }

@@ -26,6 +26,8 @@ pub struct Entry {
     pub found: Found,
     /// Tells whether a later look found the same.
     pub identity: Vec<FileIdentity>,
+    /// Found in place of what the path names: a fallback, or a script with more path behind it.
+    pub stands_in: bool,
     /// When somebody last looked at the disk, in milliseconds of uptime: all 64 bits, because a page may lie here for
     /// months before it is asked for again.
     checked_ms: AtomicU64,
@@ -103,6 +105,7 @@ impl Entry {
         Entry {
             found,
             identity,
+            stands_in: false,
             checked_ms: AtomicU64::new(now_ms),
             used_ms: AtomicU64::new(now_ms),
             gone: AtomicBool::new(false),
@@ -189,16 +192,18 @@ impl Entry {
         }
     }
 
-    /// Memory it takes, roughly: content, heads and what holds them together.
+    /// Memory it takes: content, heads, and what holds them together.
     pub fn size(&self) -> u64 {
-        const OVERHEAD: u64 = 512;
-        OVERHEAD
-            + match &self.found {
-                Found::Asset(asset) => asset.variants().map(Variant::size).sum(),
-                Found::Directory { relative } => relative.len() as u64,
-                Found::Script(script) => script.size() as u64,
-                Found::WithoutSlash | Found::Failed(_) => 0,
-            }
+        // Counts of references, and what the allocator rounds up: an asset is about ten blocks.
+        const OVERHEAD: u64 = 256;
+        let found = match &self.found {
+            Found::Asset(asset) => asset.size(),
+            Found::Directory { relative } => relative.len() as u64,
+            Found::Script(script) => script.size() as u64,
+            Found::WithoutSlash | Found::Failed(_) => 0,
+        };
+        let identity = self.identity.capacity() * size_of::<FileIdentity>();
+        OVERHEAD + size_of::<Entry>() as u64 + identity as u64 + found
     }
 }
 
@@ -238,6 +243,11 @@ impl Asset {
             .map(|_| FileTag::new(self.modified_ns, self.plain.content.length(), coding))
     }
 
+    fn size(&self) -> u64 {
+        let forms: u64 = self.variants().map(Variant::size).sum();
+        size_of::<Asset>() as u64 + self.fields.size() as u64 + forms
+    }
+
     fn variants(&self) -> impl Iterator<Item = &Variant> {
         let encoded = self.encoded.iter().filter_map(|form| form.get()?.as_deref());
         std::iter::once(&self.plain).chain(encoded)
@@ -250,7 +260,8 @@ impl Variant {
             Content::Memory(bytes) => bytes.len(),
             Content::File(_) => 0,
         };
-        (content + self.full.size() + self.unchanged.as_ref().map_or(0, Prepared::size)) as u64
+        let heads = self.full.size() + self.unchanged.as_ref().map_or(0, Prepared::size);
+        (size_of::<Variant>() + content + heads) as u64
     }
 }
 

@@ -2,11 +2,15 @@
 
 pub mod entry;
 pub mod front;
+mod kind;
 mod offers;
 mod order;
+mod orders;
 mod owner;
 mod report;
+mod room;
 mod sight;
 
-pub use owner::{Cache, CacheStatus, Lookup, most_open_files};
+pub use kind::{Kind, script_stands_in, stands_in};
+pub use owner::{Cache, CacheStatus, Lookup, most_open_files, weight};
 pub use sight::still_holds;

@@ -21,8 +21,10 @@ use tokio::sync::oneshot;
 
 use super::entry::{Entry, STALE_AFTER_MS};
 use super::offers::{Offered, Offers, offers};
-use super::order::{Order, Place};
+use super::order::{PLACE_BYTES, Place};
+use super::orders::{Orders, Places, Which};
 use super::report::{Outcome, Report};
+use super::room::Room;
 use super::sight::{is_passing, see};
 use crate::blocking::{Job, Pool};
 use crate::clock::uptime_ms;
@@ -33,8 +35,13 @@ use crate::scope::Scope;
 /// Questions that may wait for the owner. It answers one in about a microsecond; a worker that finds the channel full
 /// answers 503 instead of waiting.
 const MAX_QUESTIONS: usize = 16 * 1024;
-/// Entries kept, so that paths without content (redirects, missing files) cannot fill memory: about 64 MB at most.
-const MAX_ENTRIES: usize = 64 * 1024;
+/// Bytes of questions that wait, with their paths and the entries that come with them. A worker that finds no more room
+/// answers 503.
+const MAX_QUESTION_BYTES: u64 = 16 << 20;
+/// Entries kept, so that the time to go through them (after a reload) stays short.
+pub(super) const MAX_ENTRIES: usize = 64 * 1024;
+/// Below this many places a table is not made smaller.
+const MIN_TABLE: usize = 1024;
 /// Of the process's descriptors, the part that cached files may hold open: 1/8, most being for connections.
 const FILE_SHARE: u64 = 8;
 /// Open files at most, however many descriptors there are: as many paths as a worker remembers. One that was closed is
@@ -52,6 +59,8 @@ pub(super) const THREAD_NAME: &str = "rn-cache";
 pub struct Cache {
     owner: SyncSender<Message>,
     offers: Offers,
+    /// For questions that wait.
+    room: Room,
     status: Arc<CacheStatus>,
 }
 
@@ -67,13 +76,22 @@ pub struct CacheStatus {
 /// What a look-up gives: the entry, or nothing when the server has too much to do.
 pub type Lookup = Option<Arc<Entry>>;
 
-/// A scope and a path in it.
-pub type Key = (u32, Box<str>);
+/// A scope and a path in it. The path is shared by all that know it: tables, messages, and workers.
+pub type Key = (u32, Arc<str>);
+
+/// Memory that an entry under `path` takes, with its path and its places in the tables of the cache.
+pub fn weight(path: &str, entry: &Entry) -> u64 {
+    // A table that has just grown is half empty. Counts of references stand before the path.
+    const TABLES: usize = 2 * size_of::<(Key, State)>() + 2 * PLACE_BYTES + 2 * size_of::<usize>();
+    (TABLES + path.len()) as u64 + entry.size()
+}
 
 pub(super) enum Message {
     LookUp {
         scope: Arc<Scope>,
-        path: Box<str>,
+        path: Arc<str>,
+        /// Room that it takes while it waits.
+        bytes: u64,
         /// What the worker has found by itself.
         offer: Option<Arc<Entry>>,
         reply: oneshot::Sender<Lookup>,
@@ -86,7 +104,7 @@ pub(super) enum Message {
     },
     Refresh {
         scope: Arc<Scope>,
-        path: Box<str>,
+        path: Arc<str>,
     },
     Loaded {
         key: Key,
@@ -124,19 +142,17 @@ impl Cache {
     fn with_owner(memory: u64, files: u64, pool: Pool) -> (Cache, Owner, Receiver<Message>) {
         let (owner, messages) = sync_channel(MAX_QUESTIONS);
         let (offers, offered) = offers();
+        let room = Room::new(MAX_QUESTION_BYTES);
         let cache = Cache {
             owner: owner.clone(),
             offers,
+            room: room.clone(),
             status: Arc::default(),
         };
         let state = Owner {
             entries: HashMap::new(),
-            order: Order::default(),
-            files_order: Order::default(),
-            bytes: 0,
-            limit: memory,
-            files: 0,
-            most_files: files,
+            orders: Orders::new(memory, files),
+            room,
             jobs: 0,
             offered,
             oldest_scope: 0,
@@ -149,10 +165,14 @@ impl Cache {
 
     /// The entry for a path, looked up anew if what is known of it is old. To be called on a worker, which takes a look by
     /// itself first.
-    pub async fn look_up(&self, scope: &Arc<Scope>, path: &str) -> Lookup {
+    pub async fn look_up(&self, scope: &Arc<Scope>, path: &Arc<str>) -> Lookup {
         let offer = match see(scope, path).await {
             // Of a shortage here the cache may know nothing.
             Some(entry) if is_passing(&entry) => None,
+            Some(entry) if !entry.kind().keeps(path.len()) => {
+                entry.retire();
+                return Some(entry);
+            }
             Some(entry) if entry.is_to_be_shared() => Some(entry),
             Some(entry) => match self.offer(scope, path, &entry) {
                 Ok(()) => return Some(entry),
@@ -164,42 +184,50 @@ impl Cache {
     }
 
     /// As [`Cache::look_up`], for those who remember no entry: it is most likely known to the cache already.
-    pub async fn ask(&self, scope: &Arc<Scope>, path: &str) -> Lookup {
+    pub async fn ask(&self, scope: &Arc<Scope>, path: &Arc<str>) -> Lookup {
         self.question(scope, path, None).await
     }
 
-    async fn question(&self, scope: &Arc<Scope>, path: &str, offer: Option<Arc<Entry>>) -> Lookup {
+    async fn question(&self, scope: &Arc<Scope>, path: &Arc<str>, offer: Option<Arc<Entry>>) -> Lookup {
+        const BESIDE: usize = size_of::<Message>() + size_of::<State>();
+        let bytes = (BESIDE + path.len()) as u64 + offer.as_ref().map_or(0, |entry| entry.size());
+        if !self.room.take(bytes) {
+            return None;
+        }
         let (reply, entry) = oneshot::channel();
-        self.owner
-            .try_send(Message::LookUp {
-                scope: Arc::clone(scope),
-                path: path.into(),
-                offer,
-                reply,
-            })
-            .ok()?;
+        let message = Message::LookUp {
+            scope: Arc::clone(scope),
+            path: Arc::clone(path),
+            bytes,
+            offer,
+            reply,
+        };
+        if self.owner.try_send(message).is_err() {
+            self.room.give_back(bytes);
+            return None;
+        }
         entry.await.ok()?
     }
 
-    fn offer(&self, scope: &Scope, path: &str, entry: &Arc<Entry>) -> Result<(), Arc<Entry>> {
-        self.offers.put((scope.id, path.into()), Arc::clone(entry), || {
+    fn offer(&self, scope: &Scope, path: &Arc<str>, entry: &Arc<Entry>) -> Result<(), Arc<Entry>> {
+        self.offers.put((scope.id, Arc::clone(path)), Arc::clone(entry), || {
             self.owner.try_send(Message::Offered).is_ok()
         })
     }
 
     /// Asks for a new look in the background.
-    pub fn refresh(&self, scope: &Arc<Scope>, path: &str) {
+    pub fn refresh(&self, scope: &Arc<Scope>, path: &Arc<str>) {
         // If the owner has no time now, the next request asks again.
         let _ = self.owner.try_send(Message::Refresh {
             scope: Arc::clone(scope),
-            path: path.into(),
+            path: Arc::clone(path),
         });
     }
 
     /// Tells that an encoded form was added to an entry.
-    pub fn grew(&self, scope: u32, path: &str, bytes: u64) {
+    pub fn grew(&self, scope: u32, path: &Arc<str>, bytes: u64) {
         let _ = self.owner.try_send(Message::Grew {
-            key: (scope, path.into()),
+            key: (scope, Arc::clone(path)),
             bytes,
         });
     }
@@ -230,13 +258,8 @@ pub fn most_open_files() -> u64 {
 
 struct Owner {
     entries: HashMap<Key, State>,
-    order: Order,
-    /// Those of them that hold files open.
-    files_order: Order,
-    bytes: u64,
-    limit: u64,
-    files: u64,
-    most_files: u64,
+    orders: Orders,
+    room: Room,
     /// Jobs started so far.
     jobs: u64,
     offered: Offered,
@@ -254,11 +277,10 @@ struct State {
     waiting: Vec<oneshot::Sender<Lookup>>,
 }
 
-/// An entry with what it is accounted for.
+/// An entry with its places in the orders.
 struct Kept {
     entry: Arc<Entry>,
-    bytes: u64,
-    files: u64,
+    places: Places,
 }
 
 impl Owner {
@@ -285,8 +307,12 @@ impl Owner {
 
     fn tell_status(&self) {
         self.status.entries.store(self.entries.len() as u64, Ordering::Relaxed);
-        self.status.bytes.store(self.bytes, Ordering::Relaxed);
-        self.status.files.store(self.files, Ordering::Relaxed);
+        self.status
+            .bytes
+            .store(self.orders.of(Which::All).used(), Ordering::Relaxed);
+        self.status
+            .files
+            .store(self.orders.of(Which::Files).used(), Ordering::Relaxed);
     }
 
     fn handle(&mut self, message: Message) {
@@ -294,8 +320,11 @@ impl Owner {
             self.offered.listen();
         }
         // They were made before.
-        while let Some((key, entry)) = self.offered.take() {
-            self.offer(&key, entry);
+        while let Some(offer) = self.offered.take() {
+            self.offer(&offer.key, offer.entry);
+        }
+        if let Message::LookUp { bytes, .. } = &message {
+            self.room.give_back(*bytes);
         }
         match message {
             Message::Offered => {}
@@ -308,6 +337,7 @@ impl Owner {
                 path,
                 offer: Some(entry),
                 reply,
+                ..
             } => {
                 let entry = self.offer(&(scope.id, path), entry);
                 let _ = reply.send(Some(entry));
@@ -317,6 +347,7 @@ impl Owner {
                 path,
                 offer: None,
                 reply,
+                ..
             } => self.look_up(&scope, path, reply),
             Message::Refresh { scope, path } => {
                 let key = (scope.id, path);
@@ -332,9 +363,8 @@ impl Owner {
                 }
             }
             Message::Grew { key, bytes } => {
-                if let Some(kept) = self.entries.get_mut(&key).and_then(|state| state.kept.as_mut()) {
-                    kept.bytes += bytes;
-                    self.bytes += bytes;
+                if let Some(kept) = self.entries.get(&key).and_then(|state| state.kept.as_ref()) {
+                    self.orders.grow(&kept.places, bytes);
                     self.evict();
                 }
             }
@@ -348,18 +378,15 @@ impl Owner {
                     .map(|(key, _)| key.clone())
                     .collect();
                 gone.iter().for_each(|key| self.forget(key));
-                let entries = &self.entries;
-                self.order.retain(|key| entries.contains_key(key));
-                self.files_order.retain(|key| entries.contains_key(key));
             }
             Message::Limit { bytes } => {
-                self.limit = bytes;
+                self.orders.set_memory(bytes);
                 self.evict();
             }
         }
     }
 
-    fn look_up(&mut self, scope: &Arc<Scope>, path: Box<str>, reply: oneshot::Sender<Lookup>) {
+    fn look_up(&mut self, scope: &Arc<Scope>, path: Arc<str>, reply: oneshot::Sender<Lookup>) {
         let key = (scope.id, path);
         let state = self.entries.entry(key.clone()).or_default();
         if let Some(kept) = &state.kept
@@ -439,7 +466,7 @@ impl Owner {
             }
             Outcome::New(entry) => {
                 self.forget(key);
-                if is_passing(&entry) {
+                if is_passing(&entry) || !entry.kind().keeps(key.1.len()) {
                     entry.retire();
                 } else {
                     self.keep(key, &entry);
@@ -467,16 +494,8 @@ impl Owner {
     fn keep(&mut self, key: &Key, entry: &Arc<Entry>) {
         let kept = Kept {
             entry: Arc::clone(entry),
-            bytes: entry.size(),
-            files: entry.descriptors(),
+            places: self.orders.push(key, entry, uptime_ms()),
         };
-        self.bytes += kept.bytes;
-        self.files += kept.files;
-        let now = uptime_ms();
-        self.order.push(key.clone(), now);
-        if kept.files > 0 {
-            self.files_order.push(key.clone(), now);
-        }
         self.entries.entry(key.clone()).or_default().kept = Some(kept);
     }
 
@@ -484,56 +503,42 @@ impl Owner {
         let state = self.entries.remove(key);
         if let Some(kept) = state.and_then(|state| state.kept) {
             kept.entry.retire();
-            self.bytes -= kept.bytes;
-            self.files -= kept.files;
+            self.orders.remove(&kept.places);
+        }
+        // What a flood has made large is given back. Twice the size that is needed is left, so that this is seldom done.
+        let needed = self.entries.len().max(MIN_TABLE);
+        if self.entries.capacity() > 8 * needed {
+            self.entries.shrink_to(2 * needed);
         }
     }
 
     fn evict(&mut self) {
-        self.evict_while(
-            |owner| &mut owner.order,
-            |_| true,
-            |owner| owner.bytes > owner.limit.max(1) || owner.entries.len() > MAX_ENTRIES,
-        );
-        self.evict_while(
-            |owner| &mut owner.files_order,
-            |kept| kept.files > 0,
-            |owner| owner.files > owner.most_files,
-        );
-        let entries = &self.entries;
-        self.order.tidy(entries.len(), |key| entries.contains_key(key));
-        let has_files = |key: &Key| {
-            entries
-                .get(key)
-                .and_then(|state| state.kept.as_ref())
-                .is_some_and(|kept| kept.files > 0)
-        };
-        self.files_order.tidy(self.files as usize, has_files);
+        for which in Which::EACH {
+            self.evict_from(which);
+        }
     }
 
     /// Second chance: the oldest of those that count goes, unless it was used since it was put into the order.
-    fn evict_while(
-        &mut self,
-        order: fn(&mut Owner) -> &mut Order,
-        counts: fn(&Kept) -> bool,
-        too_much: fn(&Owner) -> bool,
-    ) {
-        let mut chances = order(self).len();
-        while too_much(self) {
-            let Some(Place { key, since }) = order(self).pop() else {
+    fn evict_from(&mut self, which: Which) {
+        let mut chances = self.orders.of(which).len();
+        while self.orders.of(which).is_over() {
+            let Some(Place { key, since, share }) = self.orders.of_mut(which).pop() else {
                 return;
             };
-            let Some(state) = self.entries.get(&key) else { continue };
-            let Some(kept) = state.kept.as_ref().filter(|kept| counts(kept)) else {
+            let state = self.entries.get_mut(&key);
+            let Some((kept, is_loading)) =
+                state.and_then(|state| Some((state.kept.as_mut()?, state.loading.is_some())))
+            else {
                 continue;
             };
             let used = kept.entry.used_ms() > since;
-            if state.loading.is_none() && (!used || chances == 0) {
+            if !is_loading && (!used || chances == 0) {
                 self.forget(&key);
                 continue;
             }
             // It keeps a place, even if nobody has chances left: what has none could never be evicted.
-            order(self).push(key, uptime_ms());
+            let number = self.orders.of_mut(which).push(key, uptime_ms(), share);
+            kept.places[which as usize] = Some(number);
             if chances == 0 {
                 return;
             }

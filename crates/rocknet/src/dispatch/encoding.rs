@@ -27,7 +27,7 @@ pub(super) fn encode_form(
     match &asset.plain.content {
         Content::Memory(content) => {
             let (content, entry, scope) = (content.clone(), Arc::clone(&known.entry), Arc::clone(&known.scope));
-            let (cache, path, request) = (worker.shared.cache.clone(), known.path.clone(), owned());
+            let (cache, path, request) = (worker.shared.cache.clone(), Arc::clone(&known.path), owned());
             let job = worker.shared.pool.spawn(scope.priority, move || {
                 let Found::Asset(asset) = &entry.found else { return };
                 // Many may have asked for it at once; the first job did it for all.

@@ -22,7 +22,7 @@ pub(super) async fn look_up(
     site: u32,
     generation: u64,
     scope: Arc<Scope>,
-    path: Box<str>,
+    path: Arc<str>,
     request: Rc<OwnedRequest>,
 ) -> Outcome {
     worker.counters.cache_misses.add(1);
@@ -69,7 +69,7 @@ pub(super) fn with_slash(request: &Request<'_>) -> Response {
 }
 
 pub(super) fn list(worker: &Rc<Worker>, known: &Known, relative: &[u8], request: &Request<'_>) -> Dispatched {
-    let (scope, path, relative) = (Arc::clone(&known.scope), known.path.clone(), relative.to_vec());
+    let (scope, path, relative) = (Arc::clone(&known.scope), Arc::clone(&known.path), relative.to_vec());
     let query = request.query.unwrap_or_default().to_vec();
     let accept = request
         .fields

@@ -36,7 +36,7 @@ pub(super) fn answer(worker: Rc<Worker>, site: u32, exchange: Exchange) -> impl 
         let found = match remembered {
             Some(script) => Ok(script),
             None => {
-                let (scope, path) = (Arc::clone(&scope), exchange.path.clone());
+                let (scope, path) = (Arc::clone(&scope), Arc::from(&*exchange.path));
                 match look_up(Rc::clone(&worker), site, snapshot.generation, scope, path, request).await {
                     Outcome::Known(known, request) => match &known.entry.found {
                         Found::Script(script) => Ok(Arc::clone(script)),

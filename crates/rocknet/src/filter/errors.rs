@@ -19,7 +19,7 @@ pub async fn page(cache: &Cache, scope: &Arc<Scope>, response: &mut Response) {
         return;
     };
     let files = scope.pages.as_ref().unwrap_or(scope);
-    let Some(entry) = cache.ask(files, path).await else {
+    let Some(entry) = cache.ask(files, &path.as_str().into()).await else {
         return;
     };
     let Found::Asset(asset) = &entry.found else { return };

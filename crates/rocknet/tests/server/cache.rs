@@ -358,7 +358,7 @@ fn open_files_are_bounded() {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .expect("a runtime");
-    let look_up = |path: &str| runtime.block_on(cache.look_up(&scope, path)).expect("an entry");
+    let look_up = |path: &str| runtime.block_on(cache.look_up(&scope, &path.into())).expect("an entry");
     let small = look_up("/small.txt");
     let mut entries = Vec::new();
     for number in 0..FILES {
@@ -408,7 +408,7 @@ fn memory_is_bounded() {
         .expect("a runtime");
     for number in (0..FILES).chain(0..FILES) {
         let entry = runtime
-            .block_on(cache.look_up(&scope, &format!("/{number}.txt")))
+            .block_on(cache.look_up(&scope, &format!("/{number}.txt").into()))
             .expect("an entry");
         assert!(matches!(entry.found, Found::Asset(_)), "number {number}");
         let bytes = cache.status().bytes.load(Ordering::Relaxed);

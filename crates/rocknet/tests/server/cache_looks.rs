@@ -44,7 +44,8 @@ impl Asked {
     }
 
     fn look_up(&self, path: &str) -> Arc<Entry> {
-        let found = self.cache.look_up(&self.scope, path);
+        let path = path.into();
+        let found = self.cache.look_up(&self.scope, &path);
         self.runtime.block_on(found).expect("an entry")
     }
 

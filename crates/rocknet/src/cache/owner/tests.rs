@@ -5,17 +5,20 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use rocknet_config::model::Settings;
+use rocknet_proto::status::Status;
 
 use super::*;
 use crate::cache::entry::Found;
+use crate::cache::kind::Kind;
 use crate::scope::Action;
 
 #[test]
 fn a_full_queue_refuses_at_once_and_takes_more_when_there_is_room() {
     let slow = Slow::new();
     // Nobody can see by himself what is in a folder that is not open.
+    let path = Arc::from("/a.txt");
     let is_taken = || {
-        let asked = slow.cache.look_up(&slow.scope, "/a.txt");
+        let asked = slow.cache.look_up(&slow.scope, &path);
         match pin!(asked).poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Pending => true,
             Poll::Ready(answer) => {
@@ -66,7 +69,7 @@ impl Slow {
     /// Asks for the file, whose folder is not open, so the question waits for the owner.
     fn ask(&self) -> Asking {
         let (cache, scope) = (self.cache.clone(), Arc::clone(&self.scope));
-        let mut asking: Asking = Box::pin(async move { cache.look_up(&scope, "/a.txt").await });
+        let mut asking: Asking = Box::pin(async move { cache.look_up(&scope, &"/a.txt".into()).await });
         assert!(poll(&mut asking).is_pending());
         asking
     }
@@ -100,7 +103,7 @@ impl Slow {
     fn find(&mut self) -> Arc<Entry> {
         loop {
             let (cache, scope) = (self.cache.clone(), Arc::clone(&self.scope));
-            let mut asking: Asking = Box::pin(async move { cache.look_up(&scope, "/a.txt").await });
+            let mut asking: Asking = Box::pin(async move { cache.look_up(&scope, &"/a.txt".into()).await });
             if let Poll::Ready(found) = poll(&mut asking) {
                 return found.expect("an entry");
             }
@@ -175,7 +178,7 @@ fn what_a_job_finds_to_be_the_same_leaves_all_workers_what_they_have() {
     let first = slow.find();
     slow.take_messages(1);
     let again = slow.find();
-    let key = (slow.scope.id, Box::from("/a.txt"));
+    let key = (slow.scope.id, Arc::from("/a.txt"));
     slow.owner.loaded(&key, Outcome::New(again));
     let kept = slow.owner.entries[&key].kept.as_ref();
     assert!(kept.is_some_and(|kept| Arc::ptr_eq(&kept.entry, &first)) && !first.is_gone());
@@ -187,9 +190,112 @@ fn an_offer_that_comes_late_replaces_nothing_that_was_found_after_it() {
     slow.open();
     let first = slow.find();
     slow.take_messages(1);
-    let key = (slow.scope.id, Box::from("/a.txt"));
+    let key = (slow.scope.id, Arc::from("/a.txt"));
     first.looked_at(uptime_ms() + 1000);
     let late = Arc::new(Entry::new(Found::WithoutSlash, Vec::new(), uptime_ms()));
     let used = slow.owner.offer(&key, Arc::clone(&late));
     assert!(Arc::ptr_eq(&used, &first) && late.is_gone() && !first.is_gone());
+}
+
+/// Gives the owner an entry as a worker does.
+fn offer(slow: &mut Slow, path: &str, found: Found) -> Arc<Entry> {
+    let entry = Arc::new(Entry::new(found, Vec::new(), uptime_ms()));
+    slow.owner.offer(&(slow.scope.id, path.into()), entry)
+}
+
+/// As many as there are, of what is kept.
+fn kept(slow: &Slow) -> (usize, u64) {
+    let bytes = slow.owner.entries.iter().filter_map(|((_, path), state)| {
+        let kept = state.kept.as_ref()?;
+        Some(weight(path, &kept.entry))
+    });
+    (slow.owner.entries.len(), bytes.sum())
+}
+
+const NOT_FOUND: Found = Found::Failed(Status::NOT_FOUND);
+
+#[test]
+fn missing_paths_are_kept_while_short_and_few_and_displace_no_files() {
+    let mut slow = Slow::new();
+    slow.owner.handle(Message::Limit { bytes: 256 << 20 });
+    let file = offer(&mut slow, "/there", Found::WithoutSlash);
+    let most = Kind::Missing.limit(256 << 20);
+    let mut gone = 0;
+    for number in 0..20_000 {
+        let path = format!("/{number}/{}", "x".repeat(200));
+        let before = slow.owner.entries.len();
+        offer(&mut slow, &path, NOT_FOUND);
+        gone += usize::from(slow.owner.entries.len() <= before);
+        assert!(slow.owner.orders.of(Which::Missing).used() <= most);
+    }
+    assert!(gone > 0 && !file.is_gone());
+    let (entries, bytes) = kept(&slow);
+    assert_eq!(slow.owner.orders.of(Which::All).used(), bytes, "paths are counted");
+    assert!(bytes <= most + weight("/there", &file));
+    for (length, is_kept) in [(256, true), (257, false)] {
+        let path = "y".repeat(length);
+        let entry = offer(&mut slow, &path, NOT_FOUND);
+        assert_eq!(entry.is_gone(), !is_kept, "a missing path of {length} bytes");
+    }
+    assert!(slow.owner.entries.len() <= entries + 1);
+    assert_eq!(kept(&slow).1, slow.owner.orders.of(Which::All).used());
+}
+
+#[test]
+fn paths_and_tables_count_against_the_memory() {
+    let mut slow = Slow::new();
+    let (short, long) = ("/a", "/".repeat(8000));
+    let both = {
+        let entry = Entry::new(Found::WithoutSlash, Vec::new(), 0);
+        weight(short, &entry) + weight(&long, &entry)
+    };
+    assert!(both > 8000 + 2 * size_of::<(Key, State)>() as u64);
+    for (memory, gone) in [(both, false), (both - 1, true)] {
+        slow.owner.handle(Message::Limit { bytes: memory });
+        let first = offer(&mut slow, short, Found::WithoutSlash);
+        offer(&mut slow, &long, Found::WithoutSlash);
+        assert_eq!(first.is_gone(), gone, "{memory} bytes for two entries of {both}");
+    }
+}
+
+#[test]
+fn entries_have_a_number_as_well_and_tables_shrink() {
+    let mut slow = Slow::new();
+    slow.owner.handle(Message::Limit { bytes: 1 << 40 });
+    let oldest = offer(&mut slow, "/0", Found::WithoutSlash);
+    for number in 1..MAX_ENTRIES {
+        offer(&mut slow, &format!("/{number}"), Found::WithoutSlash);
+    }
+    assert!(!oldest.is_gone(), "{MAX_ENTRIES} entries have room");
+    offer(&mut slow, &format!("/{MAX_ENTRIES}"), Found::WithoutSlash);
+    assert!(oldest.is_gone(), "one more takes the place of the oldest");
+    assert_eq!(slow.owner.entries.len(), MAX_ENTRIES);
+    slow.owner.handle(Message::Limit { bytes: 1 });
+    assert_eq!(slow.owner.entries.len(), 0);
+    assert_eq!(slow.owner.orders.of(Which::All).len(), 0);
+    assert!(
+        slow.owner.entries.capacity() <= 8 * MIN_TABLE,
+        "{}",
+        slow.owner.entries.capacity()
+    );
+}
+
+#[test]
+fn questions_that_wait_are_bounded_in_bytes() {
+    let slow = Slow::new();
+    let path: Arc<str> = format!("/{}", "x".repeat(8000)).into();
+    let is_taken = || {
+        let asked = slow.cache.ask(&slow.scope, &path);
+        pin!(asked).poll(&mut Context::from_waker(Waker::noop())).is_pending()
+    };
+    let most = MAX_QUESTION_BYTES as usize / path.len();
+    let taken = (0..most).take_while(|_| is_taken()).count();
+    assert!((most * 3 / 4..most).contains(&taken), "{taken} of {most}");
+    let mut slow = slow;
+    slow.take_messages(1);
+    let asked = slow.cache.ask(&slow.scope, &path);
+    assert!(
+        pin!(asked).poll(&mut Context::from_waker(Waker::noop())).is_pending(),
+        "there is room for one"
+    );
 }

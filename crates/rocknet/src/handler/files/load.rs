@@ -13,6 +13,7 @@ use rocknet_proto::status::Status;
 
 use super::look::Look;
 use super::resolve::{self, Target};
+use crate::cache;
 use crate::cache::entry::{Asset, Content, ENCODED, Entry, FileIdentity, Found, Variant};
 use crate::clock::{LONGEST_TICK, uptime_ms};
 use crate::filter;
@@ -32,6 +33,11 @@ pub fn load(look: &Look, scope: &Scope, path: &str, previous: Option<&Entry>) ->
         return Some(Entry::new(Found::Failed(Status::NOT_FOUND), Vec::new(), now));
     };
     let target = resolve::resolve(look, tree, path);
+    let stands_in = match &target {
+        Target::File { relative, .. } => cache::stands_in(relative, path),
+        Target::Script(script) => cache::script_stands_in(script, path),
+        Target::WithoutSlash | Target::Directory { .. } | Target::Failed(_) => false,
+    };
     let (found, identity) = match target {
         Target::WithoutSlash => (Found::WithoutSlash, Vec::new()),
         Target::Directory { relative } => (Found::Directory { relative }, Vec::new()),
@@ -67,7 +73,9 @@ pub fn load(look: &Look, scope: &Scope, path: &str, previous: Option<&Entry>) ->
             }
         }
     };
-    Some(Entry::new(found, identity, now))
+    let mut entry = Entry::new(found, identity, now);
+    entry.stands_in = stands_in;
+    Some(entry)
 }
 
 /// Makes the answer for a failure: the site's own page, or the plain one. Shortages are not worth keeping.

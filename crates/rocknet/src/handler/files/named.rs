@@ -64,7 +64,7 @@ pub async fn follow(
     let Some((scope, path)) = place(worker, places, &name).await else {
         return missing(site, &name);
     };
-    let Some(entry) = worker.shared.cache.ask(&scope, &path).await else {
+    let Some(entry) = worker.shared.cache.ask(&scope, &path.as_ref().into()).await else {
         return fixed::error(Status::SERVICE_UNAVAILABLE);
     };
     match &entry.found {
