@@ -6,6 +6,7 @@
 pub mod address;
 pub mod backend;
 pub mod blocking;
+mod byte_budget;
 pub mod cache;
 pub mod certificates;
 pub mod clock;

@@ -8,7 +8,6 @@ mod order;
 mod orders;
 mod owner;
 mod report;
-mod room;
 mod sight;
 
 pub use kind::{Kind, script_stands_in, stands_in};

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
 use super::entry::Entry;
 use super::owner::{Key, weight};
-use super::room::Room;
+use crate::byte_budget::ByteBudget;
 
 /// Offers that may wait for the owner. Who finds no room asks it.
 const MAX_OFFERS: usize = 1024;
@@ -24,20 +24,20 @@ pub(super) struct Offer {
 #[derive(Clone)]
 pub(super) struct Offers {
     sender: SyncSender<Offer>,
-    room: Room,
+    room: ByteBudget,
     /// The owner has been told that there are some.
     told: Arc<AtomicBool>,
 }
 
 pub(super) struct Offered {
     receiver: Receiver<Offer>,
-    room: Room,
+    room: ByteBudget,
     told: Arc<AtomicBool>,
 }
 
 pub(super) fn offers() -> (Offers, Offered) {
     let (sender, receiver) = sync_channel(MAX_OFFERS);
-    let (told, room) = (Arc::<AtomicBool>::default(), Room::new(MAX_OFFERED_BYTES));
+    let (told, room) = (Arc::<AtomicBool>::default(), ByteBudget::new(MAX_OFFERED_BYTES));
     let offers = Offers {
         sender,
         room: room.clone(),

@@ -24,9 +24,9 @@ use super::offers::{Offered, Offers, offers};
 use super::order::{PLACE_BYTES, Place};
 use super::orders::{Orders, Places, Which};
 use super::report::{Outcome, Report};
-use super::room::Room;
 use super::sight::{is_passing, see};
 use crate::blocking::{Job, Pool};
+use crate::byte_budget::ByteBudget;
 use crate::clock::uptime_ms;
 use crate::handler::files::load::load;
 use crate::handler::files::look::Look;
@@ -60,7 +60,7 @@ pub struct Cache {
     owner: SyncSender<Message>,
     offers: Offers,
     /// For questions that wait.
-    room: Room,
+    room: ByteBudget,
     status: Arc<CacheStatus>,
 }
 
@@ -142,7 +142,7 @@ impl Cache {
     fn with_owner(memory: u64, files: u64, pool: Pool) -> (Cache, Owner, Receiver<Message>) {
         let (owner, messages) = sync_channel(MAX_QUESTIONS);
         let (offers, offered) = offers();
-        let room = Room::new(MAX_QUESTION_BYTES);
+        let room = ByteBudget::new(MAX_QUESTION_BYTES);
         let cache = Cache {
             owner: owner.clone(),
             offers,
@@ -259,7 +259,7 @@ pub fn most_open_files() -> u64 {
 struct Owner {
     entries: HashMap<Key, State>,
     orders: Orders,
-    room: Room,
+    room: ByteBudget,
     /// Jobs started so far.
     jobs: u64,
     offered: Offered,

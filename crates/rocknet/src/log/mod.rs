@@ -39,8 +39,7 @@ use shared::{Command, Shared, lock};
 use thread::LogThread;
 use writer::Chunk;
 
-/// Buffers on their way to the thread: 32 MiB of lines at most, a second and more of a disk that pauses at a hundred
-/// thousand requests a second. The slots are small, the buffers in them are made only when they are needed.
+/// Buffers on their way to the thread, whose bytes have a bound of their own. The slots are small, the buffers in them are made only when they are needed.
 const CHANNEL: usize = 1024;
 
 /// The thread formats little and calls nothing deep.

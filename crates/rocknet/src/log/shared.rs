@@ -10,6 +10,11 @@ use jiff::tz::TimeZone;
 use rocknet_config::model::{Level, Rotate};
 
 use super::output::{Output, Place};
+use crate::byte_budget::ByteBudget;
+
+/// Access log bytes that may wait in the channel: a second and more of a disk that pauses at a hundred thousand requests a
+/// second. Counted beside the buffers, because a client can make the lines of one buffer long.
+const LINES_MAX: u64 = 32 << 20;
 
 /// Error log bytes that may wait for the thread; past it lines are counted instead. A debug level on a busy server
 /// reaches it, nothing else does.
@@ -22,6 +27,8 @@ pub(super) struct Shared {
     inbox: Mutex<Inbox>,
     /// Every log by its name, to its index in the thread's table. Only configuration changes come here.
     pub(super) places: Mutex<HashMap<Place, u32>>,
+    /// Of lines in the channel.
+    pub(super) lines_budget: ByteBudget,
     drops: AtomicU64,
     level: AtomicU8,
     /// Set by ROCKNET_LOG: a reload then leaves the level alone.
@@ -65,6 +72,7 @@ impl Shared {
             attention: AtomicBool::new(false),
             inbox: Mutex::default(),
             places: Mutex::default(),
+            lines_budget: ByteBudget::new(LINES_MAX),
             drops: AtomicU64::new(0),
             level: AtomicU8::new(level as u8),
             level_is_fixed: AtomicBool::new(false),

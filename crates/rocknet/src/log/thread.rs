@@ -165,6 +165,7 @@ impl LogThread {
             lost,
             home,
         } = chunk;
+        self.shared.lines_budget.give_back(bytes.len() as u64);
         let now = now();
         self.change(destination as usize, |destination, rotate, room| {
             destination.count_lost(lost, "the log thread did not keep up", now);

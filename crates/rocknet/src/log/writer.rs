@@ -129,16 +129,29 @@ impl AccessWriter {
             lost: std::mem::take(&mut slot.lost),
             home: self.home.clone(),
         };
-        match self.messages.try_send(Message::Lines(chunk)) {
-            Ok(()) => slot.is_active = false,
-            Err(TrySendError::Full(message) | TrySendError::Disconnected(message)) => {
-                if let Message::Lines(mut chunk) = message {
-                    self.shared.count_drops(chunk.lines);
-                    slot.lost = chunk.lost + chunk.lines;
-                    chunk.bytes.clear();
-                    slot.bytes = chunk.bytes;
+        let bytes = chunk.bytes.len() as u64;
+        let refused = match self.shared.lines_budget.take(bytes) {
+            false => Some(chunk),
+            true => match self.messages.try_send(Message::Lines(chunk)) {
+                Ok(()) => None,
+                Err(TrySendError::Full(message) | TrySendError::Disconnected(message)) => {
+                    self.shared.lines_budget.give_back(bytes);
+                    match message {
+                        Message::Lines(chunk) => Some(chunk),
+                        Message::Wake => None,
+                    }
                 }
-            }
+            },
+        };
+        slot.is_active = refused.is_some();
+        if let Some(mut chunk) = refused {
+            self.shared.count_drops(chunk.lines);
+            slot.lost = chunk.lost + chunk.lines;
+            chunk.bytes.clear();
+            slot.bytes = match chunk.bytes.capacity() <= RECYCLED_MAX {
+                true => chunk.bytes,
+                false => Vec::with_capacity(CAPACITY),
+            };
         }
         !slot.is_active
     }
@@ -262,5 +275,38 @@ mod tests {
         writer.flush();
         let line = String::from_utf8(chunk(&receiver).bytes).expect("ASCII");
         assert!(line.contains("[10/Oct/2000:20:55:36 +0000]"), "{line}");
+    }
+
+    #[test]
+    fn lines_in_the_channel_are_bounded_in_bytes() {
+        const LONG: usize = 8 * 1024;
+        let (mut writer, receiver, shared) = writer(10_000);
+        let long = vec![b'\x01'; LONG];
+        let record = Record {
+            target: &long,
+            referer: Some(&long),
+            user_agent: Some(&long),
+            ..RECORD
+        };
+        let mut records = 0u64;
+        while shared.drops() == 0 {
+            writer.record(sink(0), &record);
+            records += 1;
+            assert!(records < 10_000, "more than the bound would be in the channel");
+        }
+        let waiting: u64 = std::iter::from_fn(|| receiver.try_recv().ok())
+            .map(|message| match message {
+                Message::Lines(chunk) => {
+                    shared.lines_budget.give_back(chunk.bytes.len() as u64);
+                    chunk.bytes.len() as u64
+                }
+                Message::Wake => 0,
+            })
+            .sum();
+        assert!((24 << 20..=32 << 20).contains(&waiting), "{waiting} bytes");
+        // There is room again, and what was lost is told with the next.
+        writer.record(sink(0), &record);
+        writer.flush();
+        assert!(chunk(&receiver).lost > 0);
     }
 }

@@ -27,7 +27,7 @@ use crate::told::Told;
 
 /// Copies that are on their way or wait, of all places. More say that the other server does not keep up.
 const MAX_COPIES: usize = 1024;
-/// Their bytes.
+/// Their bytes, with those of copies that are being written: clients decide how long that takes.
 const MAX_BYTES: usize = 16 << 20;
 /// Copies on their way at once: a server that takes its time gets no more connections than that.
 const MAX_AT_ONCE: usize = 64;
@@ -62,9 +62,13 @@ impl Mirror {
             engine: ClientConnection::new(),
             bytes: Vec::new(),
             room: Some(self.most),
+            counted: Counted(0),
         };
         if sent.encode(&mut copy.engine, &self.upstream, &mut copy.bytes).is_err() {
             return;
+        }
+        if !copy.count() {
+            return left_out();
         }
         match sent.has_content() {
             true => content.show(Box::new(copy)),
@@ -80,13 +84,14 @@ struct Copy {
     bytes: Vec<u8>,
     /// Bytes of content that it may still have; `None`: it has had too many.
     room: Option<usize>,
+    counted: Counted,
 }
 
 impl Witness for Copy {
     fn chunk(&mut self, chunk: &Bytes) {
         self.room = self.room.and_then(|room| room.checked_sub(chunk.len()));
         if self.room.is_none() {
-            self.bytes = Vec::new();
+            self.drop_bytes();
             return;
         }
         if chunk.is_empty() {
@@ -96,6 +101,11 @@ impl Witness for Copy {
             Ok(()) => {
                 self.bytes.extend_from_slice(chunk);
                 self.bytes.extend_from_slice(self.engine.data_end());
+                if !self.count() {
+                    self.room = None;
+                    self.drop_bytes();
+                    left_out();
+                }
             }
             Err(_) => self.room = None,
         }
@@ -109,6 +119,16 @@ impl Witness for Copy {
 }
 
 impl Copy {
+    /// Counts the bytes as they are now; false if all copies have too many.
+    fn count(&mut self) -> bool {
+        self.counted.grow_to(self.bytes.capacity())
+    }
+
+    fn drop_bytes(&mut self) {
+        self.bytes = Vec::new();
+        self.counted = Counted(0);
+    }
+
     /// To the thread, if it has room.
     fn leave(self) {
         static THREAD: OnceLock<Option<UnboundedSender<Load>>> = OnceLock::new();
@@ -127,27 +147,42 @@ impl Copy {
 static COPIES: AtomicUsize = AtomicUsize::new(0);
 static BYTES: AtomicUsize = AtomicUsize::new(0);
 
-/// A copy that counts while it is there.
+/// Bytes of one copy, counted while it is there.
+struct Counted(usize);
+
+impl Counted {
+    fn grow_to(&mut self, size: usize) -> bool {
+        let more = size.saturating_sub(self.0);
+        let before = BYTES.fetch_add(more, Ordering::Relaxed);
+        // Given back by the drop where there is no room.
+        self.0 += more;
+        before + more <= MAX_BYTES
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        BYTES.fetch_sub(self.0, Ordering::Relaxed);
+    }
+}
+
+/// A copy that waits or is on its way.
 struct Load {
     copy: Copy,
-    size: usize,
 }
 
 impl Load {
     fn new(copy: Copy) -> Option<Load> {
-        let size = copy.bytes.len();
         let copies = COPIES.fetch_add(1, Ordering::Relaxed);
-        let bytes = BYTES.fetch_add(size, Ordering::Relaxed);
         // Given back by the drop where there is none.
-        let load = Load { copy, size };
-        (copies < MAX_COPIES && bytes + size <= MAX_BYTES).then_some(load)
+        let load = Load { copy };
+        (copies < MAX_COPIES).then_some(load)
     }
 }
 
 impl Drop for Load {
     fn drop(&mut self) {
         COPIES.fetch_sub(1, Ordering::Relaxed);
-        BYTES.fetch_sub(self.size, Ordering::Relaxed);
     }
 }
 
@@ -157,7 +192,9 @@ fn left_out() {
     LEFT_OUT.fetch_add(1, Ordering::Relaxed);
     if TOLD.is_due() {
         let count = LEFT_OUT.swap(0, Ordering::Relaxed);
-        tracing::warn!("{count} copies of requests were left out: the server that gets them does not keep up");
+        tracing::warn!(
+            "{count} copies of requests were left out: the server that gets them does not keep up, or too much content is on its way at once"
+        );
     }
 }
 
@@ -274,5 +311,47 @@ impl Hearing {
         }
         self.unread.drain(..at);
         Ok(false)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rocknet_config::model::{Host, Resolve, Upstream as To};
+
+    use super::*;
+
+    #[test]
+    fn copies_that_are_being_written_are_bounded_in_bytes() {
+        const CONTENT: usize = 64 * 1024;
+        let to = To::at(Host::Address([127, 0, 0, 9].into(), 1));
+        let upstream = Upstream::of(&to, None, Resolve::Ttl, None);
+        let chunk = Bytes::from(vec![b'x'; CONTENT]);
+        let mut copies = Vec::new();
+        let most = MAX_BYTES / CONTENT;
+        loop {
+            let mut copy = Copy {
+                upstream: Arc::clone(&upstream),
+                engine: ClientConnection::new(),
+                bytes: Vec::new(),
+                room: Some(CONTENT),
+                counted: Counted(0),
+            };
+            copy.bytes.extend_from_slice(&chunk);
+            if !copy.count() {
+                break;
+            }
+            copies.push(copy);
+            assert!(copies.len() <= most, "more than {MAX_BYTES} bytes");
+        }
+        assert!(BYTES.load(Ordering::Relaxed) <= MAX_BYTES);
+        assert_eq!(copies.len(), most);
+        // One that is given up while it is written makes room for another.
+        let mut last = copies.pop().expect("a copy");
+        last.room = Some(0);
+        last.chunk(&chunk);
+        assert_eq!((last.room, last.bytes.capacity()), (None, 0));
+        assert!(Counted(0).grow_to(CONTENT));
+        drop((last, copies));
+        assert_eq!(BYTES.load(Ordering::Relaxed), 0);
     }
 }

@@ -1,0 +1,55 @@
+//! Bounds the bytes in a queue that several threads share: counted by those that put something in and those that take it out.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Clones share the same count.
+#[derive(Clone)]
+pub struct ByteBudget {
+    used: Arc<AtomicU64>,
+    most: u64,
+}
+
+impl ByteBudget {
+    pub fn new(most: u64) -> ByteBudget {
+        ByteBudget {
+            used: Arc::default(),
+            most,
+        }
+    }
+
+    /// Reserves `bytes`; false if that is too much. An empty queue takes anything, because otherwise an item larger than the
+    /// whole budget could never pass.
+    #[must_use]
+    pub fn take(&self, bytes: u64) -> bool {
+        let before = self.used.fetch_add(bytes, Ordering::Relaxed);
+        let fits = before == 0 || before.saturating_add(bytes) <= self.most;
+        if !fits {
+            self.give_back(bytes);
+        }
+        fits
+    }
+
+    pub fn give_back(&self, bytes: u64) {
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_bounded_and_one_large_thing_passes() {
+        let budget = ByteBudget::new(100);
+        assert!(budget.take(60) && budget.take(40));
+        assert!(!budget.take(1), "all is taken");
+        budget.give_back(60);
+        assert!(budget.take(60) && !budget.take(1));
+        budget.give_back(100);
+        assert!(budget.take(1000), "nothing else is there");
+        assert!(!budget.take(1));
+        budget.give_back(1000);
+        assert!(budget.take(100));
+    }
+}
