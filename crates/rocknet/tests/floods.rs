@@ -4,6 +4,7 @@ mod child;
 
 use std::io::{Read, Write};
 use std::net::Shutdown;
+use std::ops::Range;
 use std::thread;
 
 use child::{Client, Setup};
@@ -23,62 +24,176 @@ fn missing(number: usize, length: usize) -> String {
     path
 }
 
-/// Sends `count` requests for missing paths at once and reads all answers.
-fn flood(client: &Client, first: usize, count: usize, length: usize) {
-    let (mut input, mut output) = (client.stream(), client.stream());
-    thread::scope(|scope| {
-        scope.spawn(move || {
-            let mut batch = Vec::new();
-            for number in first..first + count {
-                let path = missing(number, length);
-                batch.extend_from_slice(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes());
-                if batch.len() >= 64 * 1024 {
-                    output.write_all(&batch).expect("a server that reads");
-                    batch.clear();
-                }
-            }
-            output.write_all(&batch).expect("a server that reads");
-            output.shutdown(Shutdown::Write).expect("an open socket");
-        });
-        let (mut answers, mut kept) = (0, Vec::new());
-        let mut buffer = vec![0; 256 * 1024];
-        loop {
-            let got = input.read(&mut buffer).expect("answers");
-            if got == 0 {
-                break;
-            }
-            kept.extend_from_slice(&buffer[..got]);
-            answers += memchr::memmem::find_iter(&kept, START).count();
-            // The beginning of an answer may be split between two reads.
-            kept.drain(..kept.len() - kept.len().min(START.len() - 1));
+/// A path that leads to `small.txt`, written in a way that differs for each `number`.
+fn in_other_letters(number: usize) -> String {
+    let mut path = String::from("/");
+    for (place, byte) in b"small.txt".iter().enumerate() {
+        // Each letter as it is, or escaped in one of two ways.
+        match number / 3usize.pow(place as u32) % 3 {
+            0 => path.push(char::from(*byte)),
+            1 => path.push_str(&format!("%{byte:02x}")),
+            _ => path.push_str(&format!("%{byte:02X}")),
         }
-        assert_eq!(answers, count, "answers with 404 to paths of {length} bytes");
-    });
+    }
+    path
 }
 
-const START: &[u8] = b"HTTP/1.1 404 ";
+/// Requests on so many connections, each different from all others.
+struct Flood {
+    what: &'static str,
+    /// Tables before the site, and keys of the site.
+    tables: &'static str,
+    keys: &'static str,
+    connections: usize,
+    /// On each connection.
+    requests: usize,
+    /// Target and host of a request by its number.
+    request: fn(usize) -> (String, String),
+    status: &'static str,
+}
 
-#[test]
-fn missing_paths_take_little_memory() {
-    // Paths of 7.5 KB on one connection, of 220 bytes on one, and of 220 bytes on many.
-    for (connections, count, length) in [(1, 10_000, 7_500), (1, 20_000, 220), (100, 200, 220), (20, 200, 7_500)] {
-        let mut server = Setup::new().start();
-        flood(&server.connect(), 0, 10, length);
+const LOCAL: &str = "localhost";
+
+impl Flood {
+    const PLAIN: Flood = Flood {
+        what: "",
+        tables: "",
+        keys: "",
+        connections: 1,
+        requests: 20_000,
+        request: |_| (String::new(), String::new()),
+        status: "404",
+    };
+
+    /// Sends requests at once on one connection, and reads all answers.
+    fn send(&self, client: &Client, numbers: Range<usize>) {
+        let start = format!("HTTP/1.1 {} ", self.status);
+        let count = numbers.len();
+        let (mut input, mut output) = (client.stream(), client.stream());
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                let mut batch = Vec::new();
+                for number in numbers {
+                    let (target, host) = (self.request)(number);
+                    batch.extend_from_slice(format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes());
+                    if batch.len() >= 64 * 1024 {
+                        output.write_all(&batch).expect("a server that reads");
+                        batch.clear();
+                    }
+                }
+                output.write_all(&batch).expect("a server that reads");
+                output.shutdown(Shutdown::Write).expect("an open socket");
+            });
+            let (mut answers, mut kept) = (0, Vec::new());
+            let mut buffer = vec![0; 256 * 1024];
+            loop {
+                let got = input.read(&mut buffer).expect("answers");
+                if got == 0 {
+                    break;
+                }
+                kept.extend_from_slice(&buffer[..got]);
+                answers += memchr::memmem::find_iter(&kept, &start).count();
+                // The beginning of an answer may be split between two reads.
+                kept.drain(..kept.len() - kept.len().min(start.len() - 1));
+            }
+            assert_eq!(answers, count, "{}: answers with {}", self.what, self.status);
+        });
+    }
+
+    fn check(&self) {
+        let mut server = Setup::new().tables(self.tables).keys(self.keys).start();
+        self.send(&server.connect(), 0..10);
         assert_eq!(server.get("/small.txt").status, 200);
         let before = server.memory();
         thread::scope(|scope| {
-            for number in 0..connections {
+            for number in 0..self.connections {
                 let client = server.connect();
-                scope.spawn(move || flood(&client, number * count, count, length));
+                let first = 10 + number * self.requests;
+                scope.spawn(move || self.send(&client, first..first + self.requests));
             }
         });
         let grown = server.peak().saturating_sub(before);
-        println!("{connections} connections, {count} paths of {length} bytes each: {grown} KiB more");
-        assert!(
-            grown < MOST_KIB,
-            "{connections} connections, {count} paths of {length} bytes each took {grown} KiB"
-        );
+        println!("{}: {grown} KiB more", self.what);
+        assert!(grown < MOST_KIB, "{} took {grown} KiB", self.what);
         server.wait_for("connections close", |status| status.open == 0);
         assert_eq!(server.get("/small.txt").body, b"Hello, world!");
+    }
+}
+
+#[test]
+fn missing_paths_take_little_memory() {
+    let long = |number| (missing(number, 7_500), LOCAL.to_owned());
+    let short = |number| (missing(number, 220), LOCAL.to_owned());
+    for flood in [
+        Flood {
+            what: "missing paths of 7.5 KB",
+            requests: 6_000,
+            request: long,
+            ..Flood::PLAIN
+        },
+        Flood {
+            what: "missing paths of 220 bytes",
+            request: short,
+            ..Flood::PLAIN
+        },
+        Flood {
+            what: "missing paths of 7.5 KB on many connections",
+            connections: 20,
+            requests: 200,
+            request: long,
+            ..Flood::PLAIN
+        },
+        Flood {
+            what: "missing paths of 220 bytes on many connections",
+            connections: 100,
+            requests: 200,
+            request: short,
+            ..Flood::PLAIN
+        },
+    ] {
+        flood.check();
+    }
+}
+
+#[test]
+fn other_words_of_clients_take_little_memory() {
+    for flood in [
+        Flood {
+            what: "paths that a fallback answers",
+            tables: "[cache]\nmemory = \"16MiB\"\n",
+            keys: "fallback = \"/small.txt\"\n",
+            request: |number| (missing(number, 400), LOCAL.to_owned()),
+            status: "200",
+            ..Flood::PLAIN
+        },
+        Flood {
+            what: "one path in other letters",
+            request: |number| (in_other_letters(number % 3usize.pow(9)), LOCAL.to_owned()),
+            status: "200",
+            ..Flood::PLAIN
+        },
+        Flood {
+            what: "queries",
+            requests: 5_000,
+            request: |number| (format!("/small.txt?{}", missing(number, 4_000)), LOCAL.to_owned()),
+            status: "200",
+            ..Flood::PLAIN
+        },
+        Flood {
+            what: "names of hosts",
+            request: |number| ("/small.txt".to_owned(), format!("h{number}.{}", ["x"; 100].join("."))),
+            status: "200",
+            ..Flood::PLAIN
+        },
+        Flood {
+            what: "lines of the access log",
+            tables: "[log]\naccess = \"access.log\"\n",
+            requests: 5_000,
+            request: |number| (format!("/small.txt?{}", missing(number, 7_500)), LOCAL.to_owned()),
+            status: "200",
+            ..Flood::PLAIN
+        },
+    ] {
+        flood.check();
     }
 }
