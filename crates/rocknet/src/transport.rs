@@ -1,7 +1,7 @@
 //! From an accepted socket to a connection that speaks a protocol.
 
 mod announced;
-mod gate;
+pub(crate) mod gate;
 mod secure;
 mod sniff;
 
@@ -18,7 +18,6 @@ use crate::exchange::Client;
 use crate::protocol::h1;
 use crate::worker::Worker;
 
-pub use gate::Gate;
 pub use secure::Opening;
 
 /// Serves a socket for as long as it lasts.

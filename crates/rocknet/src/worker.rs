@@ -31,7 +31,7 @@ use crate::log::{AccessWriter, Logger};
 use crate::metrics::WorkerCounters;
 use crate::routing::HostTable;
 use crate::snapshot::{Names, Snapshot};
-use crate::transport::Gate;
+use crate::transport::gate::{self, Gate};
 
 /// Bytes received at once. Larger than a send window on loopback fills, so that one read finds all that is there.
 const INPUT: usize = 64 * 1024;
@@ -72,6 +72,8 @@ pub struct Worker {
     /// What TLS connections use while they are served; made when the first one comes.
     tls: OnceCell<Rc<TlsBuffers>>,
     pub handshakes: Gate,
+    /// Passed before each `connect` to another server.
+    pub connects: Gate,
     /// Woken when a connection closes: whoever waits for room, or for the end.
     closing: RefCell<Option<Waker>>,
 }
@@ -163,7 +165,8 @@ impl Worker {
             stopping: Cell::new(false),
             connections: Cell::new(0),
             tls: OnceCell::new(),
-            handshakes: Gate::default(),
+            handshakes: Gate::new(gate::HANDSHAKES),
+            connects: Gate::new(gate::CONNECTS),
             closing: RefCell::new(None),
         })
     }

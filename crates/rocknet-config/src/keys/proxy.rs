@@ -220,7 +220,8 @@ pub(super) const KEYS: &[Key] = &[
         &[Scope::Proxy],
         Kind::Integer { min: 1, max: 1_000_000 },
         "Requests that one server has at once, from all workers. When all servers have that many, the next wait, those of \
-         high `priority` in front, whichever route they came by; those of low leave others a quarter of the places.",
+         high `priority` in front, whichever route they came by; those of low leave others a quarter of the places. Where it \
+         is not set, a server has 1,024 requests, and tunnels (WebSocket) do not count; where it is, they do.",
     )
     .example("connections = 100")
     .elsewhere(&["max_conns", "maxconn", "max_requests"]),

@@ -37,7 +37,7 @@ pub struct Proxy {
     /// Failures within `fail_time` after which a server is left alone for as long; 0: never.
     pub fails: u32,
     pub fail_time: Duration,
-    /// Requests that one server has at once; `None`: any number.
+    /// Requests that one server has at once, tunnels among them; `None`: the default of 1,024, without tunnels.
     pub connections: Option<u32>,
     /// How long a request waits for a server with room.
     pub queue: Duration,

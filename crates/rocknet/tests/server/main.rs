@@ -32,6 +32,7 @@ mod proxy_balance;
 mod proxy_buffers;
 mod proxy_checks;
 mod proxy_ends;
+mod proxy_fanout;
 mod proxy_forwarded;
 mod proxy_hostile;
 mod proxy_http2;

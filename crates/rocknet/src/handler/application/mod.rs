@@ -94,7 +94,7 @@ async fn try_answer(
             }
         }
         let has_others = tried.len() < application.count().min(MAX_TRIES);
-        let connected = backend.connect(&worker.wheel, application.connect, application.count() == 1);
+        let connected = backend.connect(worker, application.connect, application.count() == 1);
         match connected.await {
             Ok(connected) => break (number, connected),
             Err(trouble) if has_others && trouble.is_before_all() => {

@@ -8,14 +8,12 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::io::{self, ErrorKind};
-use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use rocknet_config::model::{Host, PhpVersion};
 use rocknet_io::tcp::Resting;
-use rocknet_io::wheel::Wheel;
 
 use super::socket::Socket;
 use super::trouble::Trouble;
@@ -23,6 +21,7 @@ use crate::clock::uptime_ms;
 use crate::handler::proxy::breaker::{Breaker, Rules};
 use crate::php as own;
 use crate::told::Told;
+use crate::worker::Worker;
 
 /// A connection that rests longer gives its process back. Under load none rests so long.
 const IDLE_MS: u64 = 1000;
@@ -216,19 +215,24 @@ impl Backend {
     /// `waited` for.
     pub async fn connect(
         self: &Arc<Backend>,
-        wheel: &Rc<Wheel>,
+        worker: &Worker,
         patience: Duration,
         waited: bool,
     ) -> Result<Connected, Trouble> {
         let place = self.enter()?;
         // A new one wants a process. One that rests gives its own, or all could rest while this one waits.
         drop(self.kept_longest());
+        let wheel = &worker.wheel;
         let (deadline, pause) = (wheel.deadline(), wheel.deadline());
         deadline.set(wheel.ticks(patience));
+        let connect = async || {
+            worker.connects.pass().await;
+            Socket::connect(&self.place.host).await
+        };
         // What came of it before tells more than that the time is over.
         let mut refused = None;
         loop {
-            let connected = match deadline.within(Socket::connect(&self.place.host)).await {
+            let connected = match deadline.within(connect()).await {
                 Some(connected) => connected,
                 None => {
                     let error = refused.take().unwrap_or_else(|| ErrorKind::TimedOut.into());

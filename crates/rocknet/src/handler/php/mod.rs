@@ -115,7 +115,7 @@ async fn try_answer(
             conversation => return answer::response(conversation?, view.method, StatusLine::Refused),
         }
     }
-    let connected = backend.connect(&worker.wheel, CONNECT, true).await?;
+    let connected = backend.connect(worker, CONNECT, true).await?;
     let conversation = Conversation::by_records(worker, connected, written, complaints()).kept_by(backend, MAX_IDLE);
     let conversation = conversation.hold(source, &deadline, ticks).await?;
     answer::response(conversation, view.method, StatusLine::Refused)

@@ -79,9 +79,11 @@ async fn try_connect(worker: &Rc<Worker>, upstream: &Upstream, header: &[u8]) ->
     loop {
         match upstream.way() {
             Way::Unix(path) => {
+                worker.connects.pass().await;
                 return unix(path, header).await.map_err(Trouble::Unreachable);
             }
             Way::Tcp(addresses) => {
+                worker.connects.pass().await;
                 let silence = worker.wheel.ticks(HEAD_START);
                 let pause = async || {
                     let pause = worker.wheel.deadline();

@@ -118,6 +118,11 @@ impl Conversation {
         self.answer.head.take()
     }
 
+    /// Whether the server has gone over to another protocol.
+    pub fn is_tunnel(&self) -> bool {
+        self.answer.switched.is_some()
+    }
+
     /// The protocol that was agreed on, if one was.
     pub fn take_switched(&mut self) -> Option<Box<[u8]>> {
         self.answer.switched.take()

@@ -22,6 +22,11 @@ use super::waiting::Waiting;
 /// Servers tried for one request: the one it is for, and one more where that was not reached or did not hear it.
 pub(super) const MAX_TRIES: u8 = 2;
 
+/// Requests that one server has at once where the configuration says nothing. Without a limit, clients of HTTP/2 that send
+/// 100 requests each on 150 connections have 15,000 connections opened, until no local port is left. Envoy has the same
+/// default; nginx and HAProxy have none, but their clients have one request on a connection mostly.
+pub(super) const DEFAULT_CONNECTIONS: u32 = 1024;
+
 /// A server that has just come back begins with a tenth of its share, and has all of it when its start is over.
 const FIRST_SHARE: f64 = 0.1;
 
@@ -50,8 +55,9 @@ pub struct Proxy {
     slow_start_ms: u64,
     /// Requests that one server has at once, at most.
     most: usize,
-    /// Nobody waits where there is no such bound.
-    waiting: Option<Arc<Waiting>>,
+    /// Tunnels count among them: the limit was written down.
+    counts_tunnels: bool,
+    waiting: Arc<Waiting>,
     patience: Duration,
     pub(super) connect: Duration,
     pub(super) first_byte: Duration,
@@ -91,7 +97,8 @@ impl Proxy {
             })
         };
         let members = model.to.iter().map(member).collect::<Result<Vec<Member>, _>>()?;
-        let waiting = model.connections.map(|most| queue(&members, most));
+        let most = model.connections.unwrap_or(DEFAULT_CONNECTIONS);
+        let waiting = queue(&members, most);
         Ok(Proxy {
             heaviest: sharing(&members).map(|member| member.weight).fold(0.0, f64::max),
             members,
@@ -111,7 +118,8 @@ impl Proxy {
                 window_ms: millis(model.fail_time),
             },
             slow_start_ms: millis(model.slow_start),
-            most: model.connections.map_or(usize::MAX, |most| most as usize),
+            most: most as usize,
+            counts_tunnels: model.connections.is_some(),
             waiting,
             patience: model.queue,
             connect: model.connect,
@@ -149,10 +157,10 @@ impl Proxy {
         deadline: &Deadline,
         wheel: &Wheel,
     ) -> Result<Place, Trouble> {
-        let waiting = match (self.choose(asked, but, now_ms, &draw), &self.waiting) {
-            (Err(Trouble::Full), Some(waiting)) => waiting,
-            (chosen, _) => return chosen,
-        };
+        match self.choose(asked, but, now_ms, &draw) {
+            Err(Trouble::Full) => {}
+            chosen => return chosen,
+        }
         // Where no other is asked, that one is waited for again.
         let is_other = |member: &Member| {
             let upstream = &member.upstream;
@@ -160,7 +168,7 @@ impl Proxy {
         };
         let but = but.filter(|_| lasting(&self.members).any(is_other));
         let ticks = wheel.ticks(self.patience);
-        let place = Box::pin(waiting.wait(asked.priority, but, self.rules, deadline, ticks)).await;
+        let place = Box::pin(self.waiting.wait(asked.priority, but, self.rules, deadline, ticks)).await;
         let place = place.ok_or(Trouble::Full)?;
         if lasting(&self.members).all(|member| member.upstream.is_sick()) {
             return Err(Trouble::Sick);
@@ -261,6 +269,15 @@ impl Proxy {
         let place = upstream.take(self.most, priority, now_ms).ok_or(Trouble::Full)?;
         upstream.begin(now_ms, self.rules);
         Ok(place)
+    }
+
+    /// What becomes of a place whose answer is a tunnel: these last for hours, and a limit that nobody wrote down is meant for
+    /// requests.
+    pub(super) fn tunnel_place(&self, place: Place) -> Place {
+        match self.counts_tunnels {
+            true => place,
+            false => place.beyond_limit(),
+        }
     }
 
     /// How much of its weight a server has.
@@ -384,6 +401,29 @@ mod tests {
         let shares =
             [19_990, 20_000, 20_500, 25_000, 29_000, 30_000, 40_000].map(|now_ms| proxy.share(&upstream, now_ms));
         assert_eq!(shares, [0.1, 0.1, 0.1, 0.5, 0.9, 1.0, 1.0]);
+    }
+
+    #[test]
+    fn a_limit_that_was_written_counts_tunnels_and_the_default_does_not() {
+        for (port, connections, most, expected) in [(3, None, 1024, 0), (4, Some(2), 2, 1)] {
+            let to = Weighted {
+                upstream: To::at(Host::Address([127, 0, 0, 9].into(), port)),
+                weight: 1,
+                duty: Duty::Share,
+            };
+            let model = model::Proxy {
+                connections,
+                ..model::Proxy::to(vec![to])
+            };
+            let proxy = Proxy::new(&model).expect("a server in the clear");
+            let upstream = &proxy.members[0].upstream;
+            let tunnel = proxy.tunnel_place(upstream.take(proxy.most, Priority::Normal, 1).expect("room"));
+            let places: Vec<_> = std::iter::from_fn(|| upstream.take(proxy.most, Priority::Normal, 1))
+                .take(2 * most)
+                .collect();
+            assert_eq!(places.len(), most - expected, "{connections:?}");
+            drop(tunnel);
+        }
     }
 
     #[test]

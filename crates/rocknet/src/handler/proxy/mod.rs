@@ -187,7 +187,10 @@ pub async fn answer(
             let begun = poll_fn(|context| conversation.poll_begun(context, &mut content, interim, &deadline)).await;
             match begun {
                 Ok(()) => {
-                    conversation.hold_place(place);
+                    conversation.hold_place(match conversation.is_tunnel() {
+                        true => proxy.tunnel_place(place),
+                        false => place,
+                    });
                     break answer::response(conversation, sent.method(), proxy.ahead);
                 }
                 // Whatever is at rest there may be closed as well.

@@ -22,6 +22,8 @@ const SPARED_MS: u64 = 10_000;
 pub struct Slots {
     /// Requests that are with it, or on their way to it, in the lower half; in the upper one those of low priority of these.
     taken: AtomicU64,
+    /// Tunnels with it that no limit counts; they are load all the same.
+    tunnels: AtomicUsize,
     /// When one came that is not of low priority, in milliseconds of uptime; 0: never.
     higher_ms: AtomicU64,
     /// Those who wait: of low priority, and others.
@@ -33,26 +35,50 @@ pub struct Slots {
 /// One request at one server. Its place is given on, or given back, when it is dropped.
 pub struct Place {
     pub upstream: Arc<Upstream>,
-    is_low: bool,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Request { is_low: bool },
+    Tunnel,
+}
+
+impl Place {
+    /// Keeps being load of the server, but takes no room from requests any more.
+    pub fn beyond_limit(mut self) -> Place {
+        if let Kind::Request { is_low } = self.kind {
+            self.upstream.slots.tunnels.fetch_add(1, Ordering::SeqCst);
+            self.upstream.slots.taken.fetch_sub(one(is_low), Ordering::SeqCst);
+            self.kind = Kind::Tunnel;
+            self.upstream.offer();
+        }
+        self
+    }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.upstream.slots.taken.fetch_sub(one(self.is_low), Ordering::SeqCst);
-        self.upstream.offer();
+        let slots = &self.upstream.slots;
+        match self.kind {
+            Kind::Request { is_low } => {
+                slots.taken.fetch_sub(one(is_low), Ordering::SeqCst);
+                self.upstream.offer();
+            }
+            Kind::Tunnel => {
+                slots.tunnels.fetch_sub(1, Ordering::SeqCst);
+            }
+        }
     }
 }
 
 impl Upstream {
     pub fn load(&self) -> usize {
-        load(self.slots.taken.load(Ordering::SeqCst))
+        load(self.slots.taken.load(Ordering::SeqCst)) + self.slots.tunnels.load(Ordering::SeqCst)
     }
 
     /// Whether somebody who has just come finds room: nobody passes those who wait, but those of low priority.
     pub fn admits_more(&self, most: usize, priority: Priority, now_ms: u64) -> bool {
-        if most == usize::MAX {
-            return true;
-        }
         let [low, others] = &self.slots.awaited;
         let is_awaited = others.load(Ordering::SeqCst) > 0 || is_low(priority) && low.load(Ordering::SeqCst) > 0;
         self.has_room(most, priority, now_ms) && !(is_awaited && self.is_owed(priority, now_ms))
@@ -82,7 +108,7 @@ impl Upstream {
     /// Counts a request in, if there is room.
     pub fn take(self: &Arc<Upstream>, most: usize, priority: Priority, now_ms: u64) -> Option<Place> {
         let is_low = is_low(priority);
-        if most != usize::MAX && !is_low {
+        if !is_low {
             self.slots.higher_ms.store(now_ms.max(1), Ordering::Relaxed);
         }
         let are_spared = is_low && self.slots.are_spared(now_ms);
@@ -90,7 +116,7 @@ impl Upstream {
         let taken = self.slots.taken.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more);
         taken.is_ok().then(|| Place {
             upstream: Arc::clone(self),
-            is_low,
+            kind: Kind::Request { is_low },
         })
     }
 

@@ -245,6 +245,21 @@ mod tests {
     }
 
     #[test]
+    fn a_tunnel_beyond_the_limit_is_load_and_takes_no_room() {
+        let shared = server(13);
+        let waiting = line(&[&shared], 1);
+        let tunnel = take(&shared, 1, Normal).expect("room");
+        let mut next = client(&waiting, Normal, None);
+        let tunnel = tunnel.beyond_limit();
+        let place = next.place().expect("the room of the tunnel");
+        assert!(shared.load() == 2 && take(&shared, 1, Normal).is_none());
+        drop(tunnel);
+        assert!(shared.load() == 1 && take(&shared, 1, Normal).is_none());
+        drop(place);
+        assert!(shared.load() == 0 && take(&shared, 1, Normal).is_some());
+    }
+
+    #[test]
     fn low_priority_has_all_places_only_while_nobody_else_comes() {
         let shared = server(3);
         let waiting = line(&[&shared], 8);
