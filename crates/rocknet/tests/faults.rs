@@ -4,6 +4,7 @@ mod child;
 
 use std::process::Command;
 use std::thread;
+use std::time::Instant;
 
 use child::{Server, Setup};
 
@@ -52,6 +53,57 @@ fn answers_are_whole_or_cut_whatever_call_fails() {
             scope.spawn(move || under(fault, effect));
         }
     });
+}
+
+/// Every `connect` fails as it does when no local port is left: requests are refused without further calls for a while, and
+/// files are served beside.
+#[test]
+fn destinations_without_a_local_port_are_paused() {
+    const KEYS: &str = r#"
+[site.default.route."/proxy/*"]
+proxy = { to = "http://127.0.0.1:1", mirror = { to = "http://127.0.0.1:4" } }
+[site.default.route."/named/*"]
+proxy = "http://localhost:1"
+[site.default.route."/checked/*"]
+proxy = { to = "http://127.0.0.1:2", health = { path = "/", interval = "100ms", fall = 1 } }
+[site.default.route."/fastcgi/*"]
+fastcgi = "127.0.0.1:3"
+[site.default.route."/scgi/*"]
+scgi = "127.0.0.1:5"
+"#;
+    const ROUNDS: u32 = 100;
+    let setup = Setup::new().keys(KEYS);
+    let calls = setup.folder.path().join("calls.txt");
+    let shown = calls.display().to_string();
+    let inject = "inject=connect:error=EADDRNOTAVAIL";
+    let server = setup
+        .under(&["strace", "-f", "-qq", "-o", &shown, "-e", "trace=connect", "-e", inject])
+        .start();
+    let began = Instant::now();
+    let mut client = server.connect();
+    // The name has to be looked up first.
+    while client.get("/named/").status != 503 {
+        assert!(began.elapsed() < child::DEADLINE, "{}", server.errors());
+    }
+    for _ in 0..ROUNDS {
+        for path in ["/proxy/", "/named/", "/checked/", "/fastcgi/", "/scgi/"] {
+            assert_eq!(client.get(path).status, 503, "{path}: {}", server.errors());
+        }
+        assert_eq!(client.get("/small.txt").body, b"Hello, world!");
+    }
+    // A check that says nothing of the server makes it no worse.
+    let errors = server.error_with("cannot be checked");
+    let elapsed = began.elapsed();
+    assert!(!errors.contains("sick"), "{errors}");
+    assert!(errors.contains("net.ipv4.ip_local_port_range"), "{errors}");
+    let calls = std::fs::read_to_string(&calls).expect("the calls");
+    for port in 1..=5 {
+        let count = calls.matches(&format!("htons({port})")).count() as u32;
+        // Two addresses of the name at port 1, and one call in each half second.
+        let most = (elapsed.as_millis() / 500 + 2) as u32 * 3;
+        assert!(count > 0 && count <= most, "port {port}: {count} calls in {elapsed:?}");
+        assert!(count < ROUNDS, "port {port}: {count} calls for {ROUNDS} requests");
+    }
 }
 
 fn under(fault: &str, effect: Effect) {

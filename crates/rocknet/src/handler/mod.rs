@@ -3,6 +3,7 @@
 pub mod application;
 pub mod cgi;
 pub mod controller;
+mod exhausted;
 pub mod files;
 pub mod fixed;
 pub(crate) mod gateway;

@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use rocknet_config::model::Protocol;
 
 use super::Application;
+use crate::handler::exhausted::{self, is_exhausted};
 use crate::handler::gateway::Around;
 use crate::handler::gateway::backend::Place;
 use crate::handler::gateway::trouble::{Trouble, is_shortage, page};
@@ -54,6 +55,7 @@ fn cure(trouble: &Trouble, protocol: Protocol, place: &Place) -> String {
         Trouble::Unreachable(error) if error.kind() == ErrorKind::TimedOut => {
             format!("Nothing answers at {place}. Is that the right host, and is there a firewall in between?")
         }
+        Trouble::Unreachable(error) if is_exhausted(error) => exhausted::CURE.to_owned(),
         Trouble::Unreachable(error) if is_shortage(error) => "Raise the limit of open files.".to_owned(),
         Trouble::Unreachable(_) => {
             format!("Nothing listens at {place}. Start the application, or correct `{key}` in the configuration.")

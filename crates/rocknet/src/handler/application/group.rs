@@ -112,7 +112,7 @@ impl Application {
         }
         match trouble {
             None => self.members[number].succeeded(),
-            Some(trouble) if trouble.is_clients() => {}
+            Some(trouble) if !trouble.is_applications() => {}
             Some(_) => self.members[number].failed(now_ms, self.rules),
         }
     }

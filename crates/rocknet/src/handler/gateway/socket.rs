@@ -14,6 +14,7 @@ use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
 use crate::handler::cgi::Program;
+use crate::handler::exhausted;
 
 /// Names that are looked up at once, for all workers. Each takes a thread for as long as the system asks about, which may be
 /// half a minute, and nothing cuts that short for a request that has been given up.
@@ -33,7 +34,7 @@ impl Socket {
     pub async fn connect(host: &Host) -> io::Result<Socket> {
         let link = match host {
             Host::Unix(path) => Tcp::connect_to_file(path).await?,
-            Host::Address(ip, port) => Tcp::connect(SocketAddr::new(*ip, *port)).await?,
+            Host::Address(ip, port) => connect_to(SocketAddr::new(*ip, *port)).await?,
             Host::Name(name, port) => connect_to_any(&look_up(name, *port).await?).await?,
         };
         Ok(Socket::Server(link))
@@ -116,10 +117,14 @@ impl Socket {
     }
 }
 
+async fn connect_to(address: SocketAddr) -> io::Result<Tcp> {
+    exhausted::connect(address, Tcp::connect(address)).await
+}
+
 async fn connect_to_any(addresses: &[SocketAddr]) -> io::Result<Tcp> {
     let mut last = ErrorKind::AddrNotAvailable.into();
     for address in addresses {
-        match Tcp::connect(*address).await {
+        match connect_to(*address).await {
             Ok(link) => return Ok(link),
             Err(error) => last = error,
         }

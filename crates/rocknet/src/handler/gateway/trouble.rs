@@ -10,6 +10,7 @@ use rocknet_proto::status::Status;
 
 use super::Around;
 use crate::exchange::ContentError;
+use crate::handler::exhausted::{self, is_exhausted};
 use crate::handler::fixed;
 use crate::response::Response;
 
@@ -69,7 +70,8 @@ impl Trouble {
 
     /// Whether it speaks against the application, and another one may do better.
     pub fn is_applications(&self) -> bool {
-        !self.is_clients()
+        let is_shortage = matches!(self, Trouble::Unreachable(error) if is_shortage(error));
+        !self.is_clients() && !is_shortage
     }
 
     /// Nothing of the request was told to anybody.
@@ -87,16 +89,17 @@ pub fn page(status: Status, cure: &str, around: &Around) -> Response {
     }
 }
 
-/// Descriptors or memory.
+/// Descriptors, memory or local ports: nothing that the application could help.
 pub fn is_shortage(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let errno = Errno::from_io_error(error);
-    matches!(errno, Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS))
+    is_exhausted(error) || matches!(errno, Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS))
 }
 
 impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Trouble::Unreachable(error) if is_exhausted(error) => f.write_str(exhausted::CURE),
             Trouble::Unreachable(error) => write!(f, "cannot connect: {error}"),
             Trouble::Full => f.write_str("all its processes are busy, and too many requests wait"),
             Trouble::TooMuch => f.write_str("it answered with more than any answer may have"),

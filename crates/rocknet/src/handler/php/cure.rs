@@ -2,6 +2,7 @@
 
 use std::io::ErrorKind;
 
+use crate::handler::exhausted::{self, is_exhausted};
 use crate::handler::gateway::Around;
 use crate::handler::gateway::backend::{Backend, Place};
 use crate::handler::gateway::trouble::{Trouble, is_shortage, page};
@@ -33,6 +34,7 @@ fn cure(trouble: &Trouble, place: &Place) -> Option<String> {
         Trouble::Unreachable(error) if error.kind() == ErrorKind::TimedOut => {
             format!("Nothing answers at {place}. Is that the right host, and is there a firewall in between?")
         }
+        Trouble::Unreachable(error) if is_exhausted(error) => exhausted::CURE.to_owned(),
         Trouble::Unreachable(error) if is_shortage(error) => "Raise the limit of open files.".to_owned(),
         Trouble::Unreachable(_) if place.own.is_some() => match place.own_trouble() {
             Some(trouble) => format!("{trouble}."),

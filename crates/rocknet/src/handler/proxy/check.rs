@@ -18,6 +18,7 @@ use super::announcement;
 use super::mistrust;
 use super::race::{self, HEAD_START};
 use super::upstream::{Upstream, Way};
+use crate::handler::exhausted::is_exhausted;
 
 /// Head of an answer to a check: those that say more are not what checks are for.
 const MAX_HEAD: usize = 16 * 1024;
@@ -25,14 +26,32 @@ const MAX_HEAD: usize = 16 * 1024;
 /// Who asks.
 const AGENT: &str = "RockNet (health check)";
 
-/// Why the server is not well.
-pub async fn check(upstream: &Upstream, health: &Health) -> Result<(), String> {
+/// Why a check did not succeed.
+#[derive(Debug)]
+pub enum Failure {
+    /// The server is not well.
+    Server(String),
+    /// No local port was left for a connection to it, which says nothing of the server.
+    NoLocalPort,
+}
+
+impl From<String> for Failure {
+    fn from(fault: String) -> Failure {
+        Failure::Server(fault)
+    }
+}
+
+pub async fn check(upstream: &Upstream, health: &Health) -> Result<(), Failure> {
     let told = |error: std::io::Error| error.to_string();
     let status = match upstream.way() {
         Way::Unix(path) => ask(UnixStream::connect(path).await.map_err(told)?, upstream, health).await?,
         Way::Tcp(addresses) => {
             let pause = async || tokio::time::sleep(HEAD_START).await;
-            let mut stream = race::connect(&addresses, pause).await.map_err(told)?;
+            let connected = race::connect(&addresses, pause).await;
+            let mut stream = connected.map_err(|error| match is_exhausted(&error) {
+                true => Failure::NoLocalPort,
+                false => Failure::Server(error.to_string()),
+            })?;
             match &upstream.secure {
                 None => ask(stream, upstream, health).await?,
                 Some((secure, name)) => {
@@ -49,8 +68,8 @@ pub async fn check(upstream: &Upstream, health: &Health) -> Result<(), String> {
                 }
             }
         }
-        Way::Unknown => return Err("its name is not known yet".to_owned()),
-        Way::Nowhere(error) => return Err(error.to_string()),
+        Way::Unknown => return Err("its name is not known yet".to_owned().into()),
+        Way::Nowhere(error) => return Err(error.to_string().into()),
     };
     let is_well = match health.status {
         Some(wanted) => status == wanted,
@@ -58,7 +77,7 @@ pub async fn check(upstream: &Upstream, health: &Health) -> Result<(), String> {
     };
     match is_well {
         true => Ok(()),
-        false => Err(format!("it answers {status}")),
+        false => Err(format!("it answers {status}").into()),
     }
 }
 

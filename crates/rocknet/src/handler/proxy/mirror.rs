@@ -14,15 +14,17 @@ use rocknet_proto::h1::{Answered, ClientConnection};
 use rocknet_proto::limits::Limits;
 use rocknet_proto::response::ResponseIndex;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::{TcpStream, UnixStream};
+use tokio::net::UnixStream;
 use tokio::runtime::Builder;
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::timeout;
 
+use super::race::{self, HEAD_START};
 use super::request::Sent;
 use super::upstream::{Upstream, Way};
 use crate::exchange::{RequestContent, Witness};
+use crate::handler::exhausted::{self, is_exhausted};
 use crate::told::Told;
 
 /// Copies that are on their way or wait, of all places. More say that the other server does not keep up.
@@ -240,7 +242,15 @@ async fn try_send(copy: &mut Copy) -> Result<(), String> {
     let upstream = Arc::clone(&copy.upstream);
     match upstream.way() {
         Way::Unix(path) => converse(UnixStream::connect(path).await.map_err(told)?, copy).await,
-        Way::Tcp(addresses) => converse(TcpStream::connect(&addresses[..]).await.map_err(told)?, copy).await,
+        Way::Tcp(addresses) => {
+            let pause = async || tokio::time::sleep(HEAD_START).await;
+            let connected = race::connect(&addresses, pause).await;
+            let stream = connected.map_err(|error| match is_exhausted(&error) {
+                true => exhausted::CURE.to_owned(),
+                false => error.to_string(),
+            })?;
+            converse(stream, copy).await
+        }
         Way::Unknown => Err("its name is not known yet".to_owned()),
         Way::Nowhere(error) => Err(error.to_string()),
     }

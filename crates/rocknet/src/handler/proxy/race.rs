@@ -11,20 +11,23 @@ use std::time::Duration;
 
 use tokio::net::TcpStream;
 
+use crate::handler::exhausted;
+
 /// "Connection Attempt Delay": what section 8 recommends.
 pub const HEAD_START: Duration = Duration::from_millis(250);
 
 /// Connects to one of `addresses`, the foremost if it can be. `pause` waits for as long as one may be silent.
 pub async fn connect(addresses: &[SocketAddr], pause: impl AsyncFn()) -> io::Result<TcpStream> {
     if let [only] = addresses {
-        return TcpStream::connect(only).await;
+        return exhausted::connect(*only, TcpStream::connect(only)).await;
     }
     let mut field = Field {
         running: Vec::new(),
         last: ErrorKind::AddrNotAvailable.into(),
     };
     for address in addresses {
-        field.running.push(Box::pin(TcpStream::connect(*address)));
+        let connect = exhausted::connect(*address, TcpStream::connect(*address));
+        field.running.push(Box::pin(connect));
         let mut pausing = pin!(pause());
         let next = |context: &mut Context<'_>| match field.poll(context) {
             Poll::Pending => pausing.as_mut().poll(context).map(|()| None),

@@ -12,6 +12,7 @@ use super::Around;
 use super::mistrust;
 use super::upstream::Upstream;
 use crate::exchange::ContentError;
+use crate::handler::exhausted::{self, is_exhausted};
 use crate::handler::fixed;
 use crate::response::Response;
 use crate::told::Told;
@@ -95,6 +96,7 @@ impl Trouble {
             Trouble::Unreachable(error) if error.kind() == ErrorKind::TimedOut => {
                 format!("Nothing answers at {upstream}. Is that the right host, and is there a firewall in between?")
             }
+            Trouble::Unreachable(error) if is_exhausted(error) => exhausted::CURE.to_owned(),
             Trouble::Unreachable(error) if is_shortage(error) => "Raise the limit of open files.".to_owned(),
             Trouble::Unreachable(_) => {
                 format!("Nothing listens at {upstream}. Start that server, or correct `proxy` in the configuration.")
@@ -183,19 +185,17 @@ pub fn kind(trouble: &Trouble) -> ErrorKind {
 /// Of what concerns all servers of a place.
 static TOLD: Told = Told::never();
 
-/// Descriptors or memory.
+/// Descriptors, memory or local ports: nothing that the server could help.
 fn is_shortage(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let errno = Errno::from_io_error(error);
-    matches!(
-        errno,
-        Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS | Errno::ADDRNOTAVAIL)
-    )
+    is_exhausted(error) || matches!(errno, Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS))
 }
 
 impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Trouble::Unreachable(error) if is_exhausted(error) => f.write_str(exhausted::CURE),
             Trouble::Unreachable(error) => write!(f, "cannot connect: {error}"),
             Trouble::Unresolved(error) => write!(f, "its name is not known: {error}"),
             Trouble::Handshake(error) => write!(f, "no handshake: {}", mistrust::reason(error)),

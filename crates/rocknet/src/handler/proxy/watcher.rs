@@ -8,10 +8,11 @@ use tokio::runtime::Builder;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::time::{sleep, timeout};
 
-use super::check;
+use super::check::{self, Failure};
 use super::ttl;
 use super::upstream::{Looked, Upstream};
 use super::vitals::{Patience, Vitals};
+use crate::handler::exhausted;
 
 /// Between two looks at a name of which nobody tells how long its addresses hold.
 const AGAIN: Duration = Duration::from_secs(10);
@@ -124,7 +125,20 @@ async fn check(upstream: Weak<Upstream>, health: Health) {
     loop {
         let Some(checked) = upstream.upgrade() else { return };
         let result = timeout(health.timeout, check::check(&checked, &health)).await;
-        let fault = result.unwrap_or_else(|_| Err("no answer in time".to_owned())).err();
+        let fault = match result {
+            Ok(Ok(())) => None,
+            Ok(Err(Failure::Server(fault))) => Some(fault),
+            // The verdict stays, or every server would be sick when this machine is short of ports.
+            Ok(Err(Failure::NoLocalPort)) => {
+                if checked.told.is_due() {
+                    tracing::warn!(upstream = %checked.name, "cannot be checked: {}", exhausted::CURE);
+                }
+                drop(checked);
+                sleep(health.interval).await;
+                continue;
+            }
+            Err(_) => Some("no answer in time".to_owned()),
+        };
         match (vitals.heard(fault.is_none(), patience), fault) {
             (Some(true), Some(fault)) => {
                 tracing::warn!(upstream = %checked.name, "sick, and asked no more: {fault}");

@@ -1,0 +1,156 @@
+//! Destinations for which the system had no local port left: nothing connects to them for a moment.
+//!
+//! A connection needs a local port that no other connection to the same address uses. When all are in use, each `connect`
+//! searches the whole range before it fails with `EADDRNOTAVAIL`, which takes about 2 ms: a worker that tries for every
+//! request serves nothing else.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::clock::uptime_ms;
+
+/// Time without a `connect` to a destination. One search of 2 ms in so long costs a worker nothing that counts, and ports
+/// that become free are in use again before a person gives up.
+const PAUSE_MS: u64 = 500;
+
+/// Destinations remembered. They come from the configuration and from the DNS, never from a client; one that finds no room
+/// here is not paused.
+const MAX_DESTINATIONS: usize = 1024;
+
+/// What the operator reads in the log and on the page of `dev` mode.
+pub const CURE: &str = "All local ports for connections to it are in use. Widen net.ipv4.ip_local_port_range, give it more \
+                        addresses, or allow fewer requests at once (`connections` of a proxy).";
+
+static PAUSED: Destinations = Destinations::new();
+
+/// Awaits `connect`, a connection to `address`, unless that destination is paused; pauses it where no local port is left.
+pub async fn connect<T>(address: SocketAddr, connect: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+    PAUSED.connect(address, connect, uptime_ms).await
+}
+
+/// Whether a `connect` failed for want of a local port or address.
+pub fn is_exhausted(error: &io::Error) -> bool {
+    error.kind() == ErrorKind::AddrNotAvailable
+}
+
+struct Destinations {
+    /// Until when each one is paused, in milliseconds of uptime.
+    until_ms: Mutex<BTreeMap<SocketAddr, u64>>,
+    /// How many are in the map: 0 mostly, and then the lock is not needed.
+    count: AtomicUsize,
+}
+
+impl Destinations {
+    const fn new() -> Destinations {
+        Destinations {
+            until_ms: Mutex::new(BTreeMap::new()),
+            count: AtomicUsize::new(0),
+        }
+    }
+
+    async fn connect<T>(
+        &self,
+        address: SocketAddr,
+        connect: impl Future<Output = io::Result<T>>,
+        now_ms: impl Fn() -> u64,
+    ) -> io::Result<T> {
+        if self.count.load(Ordering::Relaxed) > 0 && self.is_paused(address, now_ms()) {
+            return Err(ErrorKind::AddrNotAvailable.into());
+        }
+        let connected = connect.await;
+        if let Err(error) = &connected
+            && is_exhausted(error)
+        {
+            self.pause(address, now_ms());
+        }
+        connected
+    }
+
+    fn is_paused(&self, address: SocketAddr, now_ms: u64) -> bool {
+        let mut all = self.lock();
+        let is_paused = all.get(&address).is_some_and(|until_ms| now_ms < *until_ms);
+        if !is_paused {
+            all.retain(|_, until_ms| now_ms < *until_ms);
+            self.count.store(all.len(), Ordering::Relaxed);
+        }
+        is_paused
+    }
+
+    fn pause(&self, address: SocketAddr, now_ms: u64) {
+        let mut all = self.lock();
+        if all.len() < MAX_DESTINATIONS || all.contains_key(&address) {
+            all.insert(address, now_ms.saturating_add(PAUSE_MS));
+        }
+        self.count.store(all.len(), Ordering::Relaxed);
+    }
+
+    /// Nothing that can panic runs while it is locked.
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<SocketAddr, u64>> {
+        self.until_ms.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+
+    /// Connects at a time with what the system says, and tells what came of it and whether the system was asked.
+    fn connect(all: &Destinations, port: u16, now_ms: u64, system: Result<(), ErrorKind>) -> (Option<ErrorKind>, bool) {
+        let asked = Cell::new(false);
+        let system = async {
+            asked.set(true);
+            system.map_err(io::Error::from)
+        };
+        let connect = all.connect(([127, 0, 0, 1], port).into(), system, || now_ms);
+        let Poll::Ready(connected) = pin!(connect).poll(&mut Context::from_waker(Waker::noop())) else {
+            panic!("nothing was waited for");
+        };
+        (connected.err().map(|error| error.kind()), asked.get())
+    }
+
+    #[test]
+    fn a_destination_without_a_local_port_is_paused_and_tried_again() {
+        const NONE: Option<ErrorKind> = Some(ErrorKind::AddrNotAvailable);
+        let all = Destinations::new();
+        for (now_ms, port, system, expected) in [
+            (1_000, 1, Ok(()), (None, true)),
+            (
+                1_000,
+                1,
+                Err(ErrorKind::ConnectionRefused),
+                (Some(ErrorKind::ConnectionRefused), true),
+            ),
+            (1_000, 1, Err(ErrorKind::AddrNotAvailable), (NONE, true)),
+            (1_000, 1, Ok(()), (NONE, false)),
+            // Others are not concerned.
+            (1_000, 2, Ok(()), (None, true)),
+            (1_000 + PAUSE_MS - 1, 1, Ok(()), (NONE, false)),
+            (1_000 + PAUSE_MS, 1, Err(ErrorKind::AddrNotAvailable), (NONE, true)),
+            (1_000 + PAUSE_MS, 1, Ok(()), (NONE, false)),
+            (1_000 + 2 * PAUSE_MS, 1, Ok(()), (None, true)),
+            (1_000 + 2 * PAUSE_MS, 1, Ok(()), (None, true)),
+        ] {
+            assert_eq!(connect(&all, port, now_ms, system), expected, "port {port} at {now_ms}");
+        }
+        assert_eq!(all.count.load(Ordering::Relaxed), 0, "nothing is left behind");
+    }
+
+    #[test]
+    fn so_many_destinations_are_remembered() {
+        let all = Destinations::new();
+        for port in 1..=MAX_DESTINATIONS as u16 + 1 {
+            let (_, was_asked) = connect(&all, port, 1_000, Err(ErrorKind::AddrNotAvailable));
+            assert!(was_asked, "port {port}");
+        }
+        let last = MAX_DESTINATIONS as u16;
+        assert!(!connect(&all, last, 1_000, Ok(())).1 && connect(&all, last + 1, 1_000, Ok(())).1);
+    }
+}
