@@ -49,9 +49,11 @@ pub type Opened = UnbufferedClientConnection;
 const FLIGHT: usize = 64 * 1024;
 /// Most plain text of a file sent before other connections get their turn.
 const FILE_TURN: u64 = 1 << 20;
-/// What a peer may leave incomplete: a record (18 KiB under TLS 1.2), or a handshake message over several, such as a
-/// client's chain of certificates.
+/// What a peer may leave incomplete after the handshake: a record (18 KiB under TLS 1.2), or a handshake message over several.
 const HELD_BOUND: usize = 40 * 1024;
+/// The same during the handshake: the longest message that rustls takes (64 KiB), such as a second ClientHello or a client's
+/// chain of certificates, with the headers of its records and what encryption adds to each.
+const HANDSHAKE_HELD_BOUND: usize = 80 * 1024;
 /// How an end that was not told is told.
 const CUT: &str = "the connection ended without close_notify";
 
@@ -132,12 +134,34 @@ impl<L: Link, S: Side> Tls<L, S> {
                 ready!(self.send_backlog(context))?;
             }
             if self.session.peer_has_ended() || ready!(self.receive(context, &mut []))?.is_none() {
+                self.abandon();
                 return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
             }
             if !self.session.is_handshaking() {
                 return Poll::Ready(Ok(()));
             }
         }
+    }
+
+    /// Gives a handshake up, for instance because its time is over: sends a fatal alert as far as that can be done without
+    /// waiting. Does nothing where an alert was sent already, or the link has failed.
+    pub fn abandon(&mut self) {
+        if std::mem::replace(&mut self.ended, true) {
+            return;
+        }
+        let buffers = Rc::clone(&self.buffers);
+        let outgoing = &mut *buffers.outgoing.borrow_mut();
+        outgoing.clear();
+        let room = &mut buffers.incoming.borrow_mut()[..self.held.len() + buffers::SPARE];
+        if self.session.refuse(room, outgoing.buffer()).is_ok() {
+            // Whether the peer hears of it or not, this was all.
+            let _ = self.send_records(&mut Context::from_waker(Waker::noop()), outgoing);
+        }
+    }
+
+    /// Returns the inner link once the handshake has failed, to end it in the clear: nothing can be said under TLS any more.
+    pub fn into_link(self) -> L {
+        self.link
     }
 
     /// What the handshake has settled; of meaning once it is over.
@@ -151,10 +175,11 @@ impl<L: Link, S: Side> Tls<L, S> {
         let buffers = Rc::clone(&self.buffers);
         let incoming = &mut buffers.incoming.borrow_mut()[..];
         let at = self.held.len();
-        let got = match ready!(self.link.poll_recv(context, &mut incoming[at..]))? {
+        let end = incoming.len() - buffers::SPARE;
+        let got = match ready!(self.link.poll_recv(context, &mut incoming[at..end]))? {
             Received::Lent(bytes) => bytes.len(),
             Received::Held(bytes) => {
-                let room = incoming.len() - at;
+                let room = end - at;
                 if bytes.len() > room {
                     return Poll::Ready(Err(io::ErrorKind::InvalidData.into()));
                 }
@@ -188,14 +213,32 @@ impl<L: Link, S: Side> Tls<L, S> {
             put += room;
             unread.extend_from_slice(&bytes[room..]);
         });
+        let bound = if self.session.is_handshaking() {
+            HANDSHAKE_HELD_BOUND
+        } else {
+            HELD_BOUND
+        };
+        let opened = opened.and_then(|used| {
+            if filled - used > bound {
+                return Err(rustls::Error::General(format!(
+                    "a message is longer than {bound} bytes"
+                )));
+            }
+            Ok(used)
+        });
+        // A peer that has given up itself is not answered (RFC 8446 §6.2). For some faults rustls makes no alert of its own.
+        if let Err(error) = &opened
+            && !matches!(error, rustls::Error::AlertReceived(_))
+            && !self.ended
+        {
+            let room = &mut incoming[..filled + buffers::SPARE];
+            // What was made before this failed leaves all the same.
+            let _ = self.session.refuse(room, outgoing.buffer());
+        }
         let sent = self.send_records(context, outgoing);
         let used = opened.inspect_err(|_| self.ended = true).map_err(session::broken)?;
         sent?;
         self.held = incoming[used..filled].to_vec();
-        if self.held.len() > HELD_BOUND {
-            self.ended = true;
-            return Err(io::ErrorKind::InvalidData.into());
-        }
         Ok(put)
     }
 

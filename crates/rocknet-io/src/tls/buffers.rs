@@ -10,7 +10,9 @@ use super::FLIGHT;
 use super::record_size::LARGEST;
 
 /// Records received at once: three of the largest, and what was held before them.
-const INCOMING: usize = 64 * 1024 + super::HELD_BOUND;
+const INCOMING: usize = 64 * 1024 + super::HANDSHAKE_HELD_BOUND + SPARE;
+/// Never received into: room for the header of the record that stands for none, after whatever was received.
+pub(super) const SPARE: usize = 8;
 /// What sealing adds to plain text: header, nonce, tag, content type.
 const OVERHEAD: usize = 64;
 

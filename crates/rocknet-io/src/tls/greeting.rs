@@ -5,8 +5,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
-use rustls::ServerConfig;
-use rustls::server::{Accepted, Acceptor, ClientHello};
+use rustls::server::{Accepted, AcceptedAlert, Acceptor, ClientHello};
+use rustls::{Error, ServerConfig};
 
 use super::{Buffers, Tls, session};
 use crate::link::{Link, Received};
@@ -21,8 +21,21 @@ const CLIENT_VERSION: std::ops::Range<usize> = 9..11;
 const TLS_1_2: [u8; 2] = [3, 3];
 /// RFC 5246 §7.2: a version that nobody speaks any more.
 const PROTOCOL_VERSION: u8 = 70;
-/// Largest ClientHello taken, with its record headers. Browsers send about 2 KiB; a hybrid key share is 1.2 KiB.
-const HELLO_BOUND: usize = 16 * 1024;
+/// RFC 8446 §6.2: a message or record that cannot be decoded, or is longer than allowed.
+const DECODE_ERROR: u8 = 50;
+/// RFC 8446 §6.2: a message that is valid elsewhere, but not in a ClientHello's place.
+const UNEXPECTED_MESSAGE: u8 = 10;
+/// RFC 8446 §6.1: the handshake is given up for a reason that is no fault of the protocol; close_notify follows it.
+const USER_CANCELED: u8 = 90;
+const CLOSE_NOTIFY: u8 = 0;
+/// Levels of alerts.
+const WARNING: u8 = 1;
+const FATAL: u8 = 2;
+/// Maximum size of a ClientHello with its record headers: as much as rustls's `Acceptor` buffers. Browsers send about 2 KiB,
+/// but a ticket that holds a long client chain, or post-quantum key shares, make more of it.
+pub(super) const HELLO_BOUND: usize = 0xffff;
+/// Bytes received at once.
+const RECEIVE: usize = 16 * 1024;
 
 pub struct Greeting<L> {
     link: L,
@@ -73,7 +86,7 @@ impl<L: Link> Greeting<L> {
         loop {
             let buffers = Rc::clone(&self.buffers);
             let incoming = &mut buffers.incoming.borrow_mut()[..];
-            let received = ready!(self.link.poll_recv(context, &mut incoming[..HELLO_BOUND]))?;
+            let received = ready!(self.link.poll_recv(context, &mut incoming[..RECEIVE]))?;
             let got: &[u8] = match &received {
                 Received::Lent(bytes) => bytes,
                 Received::Held(bytes) => bytes,
@@ -82,33 +95,53 @@ impl<L: Link> Greeting<L> {
                 return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
             };
             if got.is_empty() {
+                drop(received);
+                self.cancel();
                 return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
             }
             self.bytes.extend_from_slice(got);
             if first != HANDSHAKE {
                 return Poll::Ready(Ok(Greeted::Plain));
             }
-            if self.bytes.len() > HELLO_BOUND {
-                return Poll::Ready(Err(io::ErrorKind::InvalidData.into()));
-            }
-            self.acceptor.read_tls(&mut &*got)?;
-            match self.acceptor.accept() {
-                Ok(None) => {}
-                Ok(Some(accepted)) => {
-                    self.accepted = Some(accepted);
-                    return Poll::Ready(Ok(Greeted::Tls));
+            let mut rest = got;
+            while !rest.is_empty() {
+                // Takes at most 4 KiB at once, and nothing more when its buffer is full.
+                if self.acceptor.read_tls(&mut rest).is_err() {
+                    self.refuse(DECODE_ERROR);
+                    return Poll::Ready(Err(io::Error::new(
+                        io::ErrorKind::InvalidData,
+                        format!("the ClientHello is larger than {HELLO_BOUND} bytes"),
+                    )));
                 }
-                Err((error, mut alert)) => {
-                    if self.is_outdated() {
-                        self.refuse(PROTOCOL_VERSION);
-                    } else {
-                        let mut records = SendQueue::default();
-                        alert.write_all(records.buffer())?;
-                        self.send(&mut records);
+                match self.acceptor.accept() {
+                    Ok(None) => {}
+                    Ok(Some(accepted)) => {
+                        // What follows it is handed on with all other bytes.
+                        self.accepted = Some(accepted);
+                        return Poll::Ready(Ok(Greeted::Tls));
                     }
-                    return Poll::Ready(Err(session::broken(error)));
+                    Err((error, alert)) => {
+                        self.refuse_broken(&error, alert);
+                        return Poll::Ready(Err(session::broken(error)));
+                    }
                 }
             }
+        }
+    }
+
+    /// Sends the alert for a ClientHello that rustls did not accept. For some faults it makes none.
+    fn refuse_broken(&mut self, error: &Error, mut alert: AcceptedAlert) {
+        let mut records = SendQueue::default();
+        let made = alert.write_all(records.buffer());
+        if self.is_outdated() {
+            self.refuse(PROTOCOL_VERSION);
+        } else if made.is_err() || records.is_empty() {
+            self.refuse(match error {
+                Error::PeerMisbehaved(_) => UNEXPECTED_MESSAGE,
+                _ => DECODE_ERROR,
+            });
+        } else {
+            self.send(&mut records);
         }
     }
 
@@ -126,11 +159,22 @@ impl<L: Link> Greeting<L> {
 
     /// Refuses with a fatal alert in the clear, before any key is agreed on.
     pub fn refuse(&mut self, alert: u8) {
-        /// Alert, as TLS 1.2 or an older record version; two bytes; fatal.
-        const FATAL: [u8; 6] = [21, 3, 3, 0, 2, 2];
+        self.send_alerts(&[[FATAL, alert]]);
+    }
+
+    /// Gives the handshake up in the clear, because the client has used up its time or has ended its side.
+    pub fn cancel(&mut self) {
+        self.send_alerts(&[[WARNING, USER_CANCELED], [WARNING, CLOSE_NOTIFY]]);
+    }
+
+    fn send_alerts(&mut self, alerts: &[[u8; 2]]) {
+        /// Alert, as TLS 1.2 or an older record version; two bytes.
+        const HEADER: [u8; 5] = [21, 3, 3, 0, 2];
         let mut records = SendQueue::default();
-        records.buffer().extend_from_slice(&FATAL);
-        records.buffer().push(alert);
+        for alert in alerts {
+            records.buffer().extend_from_slice(&HEADER);
+            records.buffer().extend_from_slice(alert);
+        }
         self.send(&mut records);
     }
 

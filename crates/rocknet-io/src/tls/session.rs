@@ -16,6 +16,8 @@ const OVERHEAD: usize = 64;
 pub(super) struct Session<S> {
     connection: S,
     peer_ended: bool,
+    /// A fatal alert was made; rustls makes no second one.
+    alerted: bool,
 }
 
 /// What both sides have settled in the handshake.
@@ -36,6 +38,7 @@ impl<S: Side> Session<S> {
         Session {
             connection,
             peer_ended: false,
+            alerted: false,
         }
     }
 
@@ -92,14 +95,7 @@ impl<S: Side> Session<S> {
                 Ok(_) => return Err(Error::General("early data".to_owned())),
                 Err(error) => {
                     // What was made before, and the alert behind it. Not one call more: the record that was wrong would be
-                    // looked at again, and a second alert is a panic.
-                    while self.connection.state().wants_write() {
-                        let next = self.connection.process(&mut incoming[used..]);
-                        let Ok(ConnectionState::EncodeTlsData(mut data)) = next.state else {
-                            break;
-                        };
-                        encode(|room| data.encode(room), outgoing)?;
-                    }
+                    self.alerted = self.flush(&mut incoming[used..], outgoing)?;
                     return Err(error);
                 }
             }
@@ -108,6 +104,39 @@ impl<S: Side> Session<S> {
                 return Ok(used);
             }
         }
+    }
+
+    /// Makes a fatal alert where none was made, under whatever keys are in use. rustls makes alerts only for what it receives,
+    /// so it is given a record of a type that does not exist, and its alert is decode_error.
+    ///
+    /// `room` is filled with such records. It has to be longer than all that was given to `open` and not used up by at least
+    /// the header of a record, because rustls goes on after the records that it has seen.
+    pub fn refuse(&mut self, room: &mut [u8], outgoing: &mut Vec<u8>) -> Result<(), Error> {
+        const NO_TYPE: u8 = 0xff;
+        if self.alerted {
+            return Ok(());
+        }
+        self.alerted = true;
+        room.fill(NO_TYPE);
+        // What was made before leaves first.
+        self.flush(room, outgoing)?;
+        if self.connection.process(room).state.is_err() {
+            self.flush(room, outgoing)?;
+        }
+        Ok(())
+    }
+
+    /// Appends what rustls has made ready; true if there was any.
+    fn flush(&mut self, incoming: &mut [u8], outgoing: &mut Vec<u8>) -> Result<bool, Error> {
+        let at = outgoing.len();
+        while self.connection.state().wants_write() {
+            let next = self.connection.process(incoming);
+            let Ok(ConnectionState::EncodeTlsData(mut data)) = next.state else {
+                break;
+            };
+            encode(|room| data.encode(room), outgoing)?;
+        }
+        Ok(outgoing.len() > at)
     }
 
     /// Seals plain text, no more than one record holds, at the end of `outgoing`. `held`: what `open` has left over.

@@ -1,5 +1,6 @@
 //! TLS over a link in memory: any split of the bytes gives the same conversation.
 
+mod hello;
 mod opened;
 
 use std::io::{self, Read, Write};
@@ -9,7 +10,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
-use rustls::crypto::aws_lc_rs;
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::{PrivateKeyDer, ServerName};
 use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, SupportedProtocolVersion};
@@ -28,10 +29,14 @@ struct Parties {
 }
 
 fn parties(version: &'static SupportedProtocolVersion) -> Parties {
+    parties_with(version, aws_lc_rs::default_provider())
+}
+
+/// `provider`: what the server can do; the client can do all.
+fn parties_with(version: &'static SupportedProtocolVersion, provider: CryptoProvider) -> Parties {
     let made = rcgen::generate_simple_self_signed([NAME.to_owned()]).unwrap();
     let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
-    let provider = Arc::new(aws_lc_rs::default_provider());
-    let mut server = ServerConfig::builder_with_provider(Arc::clone(&provider))
+    let mut server = ServerConfig::builder_with_provider(Arc::new(provider))
         .with_protocol_versions(&[version])
         .unwrap()
         .with_no_client_auth()
@@ -40,7 +45,7 @@ fn parties(version: &'static SupportedProtocolVersion) -> Parties {
     server.alpn_protocols = vec![b"x/1".to_vec()];
     let mut roots = RootCertStore::empty();
     roots.add(made.cert.der().clone()).unwrap();
-    let mut client = ClientConfig::builder_with_provider(provider)
+    let mut client = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
         .with_protocol_versions(&[version])
         .unwrap()
         .with_root_certificates(roots)

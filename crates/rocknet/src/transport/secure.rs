@@ -27,9 +27,8 @@ const UNRECOGNIZED_NAME: u8 = 112;
 const UNEXPECTED_MESSAGE: u8 = 10;
 /// Longest method that a request in the clear may begin with, to be answered in the clear.
 const LONGEST_METHOD: usize = 20;
-/// After the answer in the clear so much is read, so that closing does not reset what is on its way.
-const DRAIN_BOUND: usize = 64 * 1024;
-
+/// After an alert, or an answer in the clear, at most so many bytes are read and discarded before the connection is closed.
+const LINGER_BOUND: usize = 1 << 20;
 /// A connection whose handshake is not over.
 pub struct Opening<L> {
     greeting: Greeting<L>,
@@ -72,26 +71,16 @@ impl<L: Link + Unpin + 'static> Opening<L> {
 
     async fn open(mut self) -> io::Result<()> {
         let worker = Rc::clone(self.open.worker());
-        let (greeting, deadline) = (&mut self.greeting, &self.deadline);
-        let greeted = poll_fn(|context| match greeting.poll(context) {
-            // Whoever has not begun when the server stops need not.
-            Poll::Pending if worker.is_stopping() && greeting.is_silent() => {
-                Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()))
+        let chosen = match self.greet(&worker).await {
+            Ok(Some(chosen)) => chosen,
+            Ok(None) => return self.answer_in_the_clear().await,
+            Err(error) => {
+                // The alert has been sent.
+                let (mut link, _) = self.greeting.into_plain();
+                linger(&worker, &mut link, &self.deadline).await;
+                return Err(error);
             }
-            Poll::Pending if deadline.poll_past(context.waker()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
-            greeted => greeted,
-        });
-        if greeted.await? == Greeted::Plain {
-            return self.answer_in_the_clear().await;
-        }
-        let Some(chosen) = self.choose(&worker) else {
-            self.greeting.refuse(UNRECOGNIZED_NAME);
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidData,
-                "no certificate for the name that was asked for",
-            ));
         };
-        in_time(self.deadline.within(worker.handshakes.pass()).await)?;
         let Opening {
             greeting,
             open,
@@ -100,7 +89,14 @@ impl<L: Link + Unpin + 'static> Opening<L> {
             local,
         } = self;
         let mut tls = greeting.accept(chosen.settings)?;
-        in_time(deadline.within(poll_fn(|context| tls.poll_handshake(context))).await)??;
+        let shaken = deadline.within(poll_fn(|context| tls.poll_handshake(context))).await;
+        if let Err(error) = in_time(shaken).and_then(|shaken| shaken) {
+            if error.kind() == io::ErrorKind::TimedOut {
+                tls.abandon();
+            }
+            linger(&worker, &mut tls.into_link(), &deadline).await;
+            return Err(error);
+        }
         drop(deadline);
         match chosen.trust {
             Some(trust) => {
@@ -111,6 +107,41 @@ impl<L: Link + Unpin + 'static> Opening<L> {
             None => tls.finish(),
         }
         Ok(())
+    }
+
+    /// Receives the ClientHello and waits until its handshake may begin; returns the configuration for it, or `None` where it
+    /// is a request in the clear. Before an error is returned, an alert was sent, unless the link has failed.
+    async fn greet(&mut self, worker: &Worker) -> io::Result<Option<Chosen>> {
+        let (greeting, deadline) = (&mut self.greeting, &self.deadline);
+        let greeted = poll_fn(|context| match greeting.poll(context) {
+            // Whoever has not begun when the server stops need not.
+            Poll::Pending if worker.is_stopping() && greeting.is_silent() => {
+                greeting.cancel();
+                Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()))
+            }
+            Poll::Pending if deadline.poll_past(context.waker()) => {
+                greeting.cancel();
+                Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+            }
+            greeted => greeted,
+        });
+        if greeted.await? == Greeted::Plain {
+            if greeting.looks_like_text(LONGEST_METHOD) {
+                return Ok(None);
+            }
+            greeting.refuse(UNEXPECTED_MESSAGE);
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "no TLS record came"));
+        }
+        let Some(chosen) = self.choose(worker) else {
+            self.greeting.refuse(UNRECOGNIZED_NAME);
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "no certificate for the name that was asked for",
+            ));
+        };
+        let turn = self.deadline.within(worker.handshakes.pass()).await;
+        in_time(turn).inspect_err(|_| self.greeting.cancel())?;
+        Ok(Some(chosen))
     }
 
     /// The configuration for what the client asks for.
@@ -141,35 +172,41 @@ impl<L: Link + Unpin + 'static> Opening<L> {
         })
     }
 
-    /// Somebody wrote http:// where https:// is spoken: he is told so in his own words. Anything else gets an alert.
-    async fn answer_in_the_clear(mut self) -> io::Result<()> {
+    /// Somebody wrote http:// where https:// is spoken: he is told so in his own words.
+    async fn answer_in_the_clear(self) -> io::Result<()> {
         let worker = Rc::clone(self.open.worker());
-        if !self.greeting.looks_like_text(LONGEST_METHOD) {
-            self.greeting.refuse(UNEXPECTED_MESSAGE);
-            return Err(io::ErrorKind::InvalidData.into());
-        }
         let (mut link, _) = self.greeting.into_plain();
         let mut answer = plain_answer(&worker);
         let sent = self
             .deadline
             .within(poll_fn(|context| link.poll_send(context, &mut answer)));
         in_time(sent.await)??;
-        link.shut_down()?;
         worker.counters.answered(Status::BAD_REQUEST);
-        self.deadline.set(worker.view().ticks.linger);
-        let mut dropped = 0;
-        let drain = poll_fn(|context| {
-            loop {
-                let mut room = [0; 4096];
-                match link.poll_recv(context, &mut room) {
-                    Poll::Pending => return Poll::Pending,
-                    Poll::Ready(Ok(bytes)) if !bytes.is_empty() && dropped < DRAIN_BOUND => dropped += bytes.len(),
-                    Poll::Ready(_) => return Poll::Ready(()),
-                }
-            }
-        });
-        in_time(self.deadline.within(drain).await)
+        linger(&worker, &mut link, &self.deadline).await;
+        Ok(())
     }
+}
+
+/// Ends our side of a connection, and reads and discards what the client still sends, up to a bound in bytes and time:
+/// closing with bytes unread resets the connection, and the client may then lose the alert or answer that was sent to it.
+async fn linger<L: Link>(worker: &Worker, link: &mut L, deadline: &Deadline) {
+    if link.shut_down().is_err() {
+        return;
+    }
+    deadline.set(worker.view().ticks.linger);
+    let mut dropped = 0;
+    let drain = poll_fn(|context| {
+        loop {
+            let input = &mut worker.buffers.borrow_mut().input;
+            match link.poll_recv(context, input) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Ok(bytes)) if !bytes.is_empty() && dropped < LINGER_BOUND => dropped += bytes.len(),
+                Poll::Ready(_) => return Poll::Ready(()),
+            }
+        }
+    });
+    // Past the deadline it is closed as well.
+    deadline.within(drain).await;
 }
 
 /// Goes on with the protocol that was agreed on: one place to choose it.

@@ -2,7 +2,12 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use rustls::pki_types::ServerName;
+use rustls::version::{TLS12, TLS13};
+use rustls::{AlertDescription, ClientConnection};
 
 use super::certs::{Authority, Kind};
 use super::client::Wish;
@@ -39,7 +44,7 @@ fn plain_text_is_told_to_come_by_https() {
     }
 }
 
-/// What is sent instead of a handshake, and the alert that comes back (`None`: just the end).
+/// What is sent instead of a handshake, and the alert that comes back.
 #[test]
 fn rubbish_gets_an_alert_and_the_end() {
     let authority = Authority::new("root");
@@ -51,18 +56,25 @@ fn rubbish_gets_an_alert_and_the_end() {
         let rest = [0, 0, 2, 0, 0x2f, 1, 0];
         [&head[..], &[7; 32], &rest].concat()
     };
-    let rows: &[(&[u8], Option<u8>)] = &[
-        (b"\x00\x01\x02", Some(10)),
-        (b"get / http/1.1\r\n\r\n", Some(10)),
-        (b"SSH-2.0-x\r\n", Some(10)),
+    // A message larger than any ClientHello may be, in records of the largest size.
+    let message = [&[1, 1, 0x11, 0x70, 3, 3][..], &[0; 69_998]].concat();
+    let records: Vec<u8> = message
+        .chunks(16_384)
+        .flat_map(|part| [&[22, 3, 1, (part.len() >> 8) as u8, part.len() as u8], part].concat())
+        .collect();
+    let rows: &[(&[u8], u8)] = &[
+        (b"\x00\x01\x02", 10),
+        (b"get / http/1.1\r\n\r\n", 10),
+        (b"SSH-2.0-x\r\n", 10),
         // A record of another kind; of no version; a hello that is none; one longer than any record may be.
-        (b"\x17\x03\x03\x00\x01x", Some(10)),
-        (b"\x16\x09\x09\x00\x04abcd", Some(50)),
-        (b"\x16\x03\x01\x00\x04\x01\x00\x00\x00", Some(50)),
-        (&long, None),
-        (&bare(1), Some(70)),
-        (&bare(2), Some(70)),
-        (&bare(3), Some(40)),
+        (b"\x17\x03\x03\x00\x01x", 10),
+        (b"\x16\x09\x09\x00\x04abcd", 50),
+        (b"\x16\x03\x01\x00\x04\x01\x00\x00\x00", 50),
+        (&long, 50),
+        (&records, 50),
+        (&bare(1), 70),
+        (&bare(2), 70),
+        (&bare(3), 40),
     ];
     for (bytes, alert) in rows {
         let mut socket = TcpStream::connect(server.address()).unwrap();
@@ -70,10 +82,10 @@ fn rubbish_gets_an_alert_and_the_end() {
         let _ = socket.write_all(bytes);
         let mut answer = Vec::new();
         let _ = socket.read_to_end(&mut answer);
-        let found = (answer.len() >= 7 && answer[0] == 21).then(|| answer[6]);
-        assert!(
-            alert.is_none() || found == *alert,
-            "{:?}: {answer:?}",
+        assert_eq!(
+            answer,
+            [21, 3, 3, 0, 2, 2, *alert],
+            "{:?}",
             &bytes[..bytes.len().min(12)]
         );
         assert!(!answer.windows(4).any(|part| part == b"HTTP"), "{answer:?}");
@@ -110,6 +122,40 @@ fn a_handshake_that_never_ends_has_an_end_and_keeps_nobody_waiting() {
     for socket in [&mut silent, &mut half] {
         let mut rest = Vec::new();
         let _ = socket.read_to_end(&mut rest);
+        // user_canceled, and close_notify.
+        assert_eq!(rest, [21, 3, 3, 0, 2, 1, 90, 21, 3, 3, 0, 2, 1, 0]);
+    }
+}
+
+#[test]
+fn a_client_that_stops_in_its_handshake_is_told_that_it_is_over() {
+    let authority = Authority::new("root");
+    let server = start(&authority, "[limits]\nheader_timeout = \"700ms\"\n");
+    for version in [&TLS13, &TLS12] {
+        let wish = Wish {
+            only: Some(version),
+            ..Wish::new(authority.roots(), "a.test")
+        };
+        let name = ServerName::try_from("a.test").unwrap();
+        let mut tls = ClientConnection::new(Arc::new(wish.config()), name).unwrap();
+        let mut socket = TcpStream::connect(server.address()).unwrap();
+        Stream::set_deadline(&socket, DEADLINE).unwrap();
+        tls.write_tls(&mut socket).unwrap();
+        let mut heard = Vec::new();
+        socket.read_to_end(&mut heard).unwrap();
+        let mut rest = &heard[..];
+        let error = loop {
+            assert!(!rest.is_empty(), "no alert came under {version:?}");
+            tls.read_tls(&mut rest).unwrap();
+            if let Err(error) = tls.process_new_packets() {
+                break error;
+            }
+        };
+        assert_eq!(
+            error,
+            rustls::Error::AlertReceived(AlertDescription::DecodeError),
+            "{version:?}"
+        );
     }
 }
 

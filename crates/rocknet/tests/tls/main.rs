@@ -11,6 +11,7 @@ mod abuse;
 mod controllers;
 mod files;
 mod handshakes;
+mod hellos;
 mod hosts;
 mod php;
 mod transfer;

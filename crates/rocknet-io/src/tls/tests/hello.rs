@@ -1,0 +1,237 @@
+//! ClientHellos of every size, however they are cut, and the alert at the end of every handshake that fails.
+
+use std::sync::Arc;
+use std::task::Poll;
+
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::ServerName;
+use rustls::version::{TLS12, TLS13};
+use rustls::{AlertDescription, ClientConfig, ClientConnection, Error};
+
+use super::{NAME, Parties, Talk, context, parties, parties_with, shake};
+use crate::sim::Sim;
+use crate::tls::{Greeting, Tls};
+
+/// Largest payload of a record.
+const RECORD: usize = 16 * 1024;
+const DECODE_ERROR: u8 = 50;
+const UNEXPECTED_MESSAGE: u8 = 10;
+/// user_canceled and close_notify, both as warnings.
+const CANCELED: &[u8] = &[21, 3, 3, 0, 2, 1, 90, 21, 3, 3, 0, 2, 1, 0];
+
+/// A client whose first flight, with the header of one record, has exactly so many bytes.
+fn client_of(config: &ClientConfig, size: usize) -> ClientConnection {
+    let with = |filler: usize| {
+        let mut config = config.clone();
+        let mut left = filler;
+        while left > 0 {
+            // A name costs its length and a byte; none is empty.
+            let name = left.min(256) - usize::from(left == 257);
+            config.alpn_protocols.push(vec![b'-'; name - 1]);
+            left -= name;
+        }
+        let name = ServerName::try_from(NAME).unwrap();
+        ClientConnection::new(Arc::new(config), name).unwrap()
+    };
+    let bare = recut(&first_flight(&mut with(0)), usize::MAX).len();
+    with(size - bare)
+}
+
+fn first_flight(client: &mut ClientConnection) -> Vec<u8> {
+    let mut said = Vec::new();
+    while client.wants_write() {
+        client.write_tls(&mut said).unwrap();
+    }
+    said
+}
+
+/// The same handshake bytes in records of at most so many; beyond what a record can hold, a header that says too little.
+fn recut(mut records: &[u8], payload: usize) -> Vec<u8> {
+    let mut all = Vec::new();
+    while let [22, _, _, high, low, rest @ ..] = records {
+        let length = usize::from(*high) << 8 | usize::from(*low);
+        all.extend_from_slice(&rest[..length]);
+        records = &rest[length..];
+    }
+    in_records(&all, payload)
+}
+
+fn in_records(message: &[u8], payload: usize) -> Vec<u8> {
+    message
+        .chunks(payload)
+        .flat_map(|part| [&[22, 3, 1, (part.len() >> 8) as u8, part.len() as u8], part].concat())
+        .collect()
+}
+
+/// A handshake message of that type and length.
+fn message(kind: u8, length: usize) -> Vec<u8> {
+    let mut message = vec![kind, (length >> 16) as u8, (length >> 8) as u8, length as u8];
+    message.resize(4 + length, 7);
+    message
+}
+
+#[test]
+fn a_hello_of_any_size_is_taken_however_it_is_cut() {
+    let parties = parties(&TLS13);
+    for size in [3_800, 4_095, 4_096, 4_097, 8_192, 16_389, 20_000, 40_000, 60_000] {
+        for payload in [RECORD, 1_000, 100] {
+            for split in [1, 1_400, usize::MAX] {
+                let (mut talk, greeting) = Talk::new(&parties, split);
+                talk.client = client_of(&parties.client, size);
+                let hello = recut(&first_flight(&mut talk.client), payload);
+                for part in hello.chunks(split) {
+                    talk.peer.say(part);
+                }
+                shake(&mut talk, greeting, &parties.server);
+                assert!(!talk.client.is_handshaking(), "{size} in {payload} by {split}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_second_hello_may_be_as_large() {
+    for size in [4_097, 60_000] {
+        for split in [1, 1_400, usize::MAX] {
+            // The server speaks a group for which the client brings no share, as long as it does not know it.
+            let mut provider = aws_lc_rs::default_provider();
+            provider.kx_groups = vec![aws_lc_rs::kx_group::SECP384R1];
+            let parties = parties_with(&TLS13, provider);
+            let (mut talk, greeting) = Talk::new(&parties, split);
+            talk.client = client_of(&parties.client, size);
+            let hello = first_flight(&mut talk.client);
+            talk.peer.say(&hello);
+            shake(&mut talk, greeting, &parties.server);
+            assert_eq!(
+                talk.client.handshake_kind(),
+                Some(rustls::HandshakeKind::FullWithHelloRetryRequest),
+                "{size} by {split}"
+            );
+        }
+    }
+}
+
+/// What a greeting sends in reply to these bytes, and then the client's end.
+fn greeted(bytes: &[u8]) -> Vec<u8> {
+    let (talk, mut greeting) = Talk::new(&parties(&TLS13), usize::MAX);
+    talk.peer.say(bytes);
+    talk.peer.end();
+    loop {
+        match greeting.poll(&mut context()) {
+            Poll::Ready(Err(_)) => break,
+            Poll::Ready(Ok(greeted)) => panic!("{greeted:?}"),
+            Poll::Pending => {}
+        }
+    }
+    assert!(talk.peer.is_shut_down());
+    talk.peer.take_heard()
+}
+
+#[test]
+fn a_greeting_that_fails_ends_with_an_alert() {
+    let fatal = |alert: u8| vec![21, 3, 3, 0, 2, 2, alert];
+    let hello = {
+        let (mut talk, _) = Talk::new(&parties(&TLS13), usize::MAX);
+        first_flight(&mut talk.client)
+    };
+    let beside = [&hello[..50], &[23, 3, 3, 0, 1, b'x']].concat();
+    let interleaved = [&in_records(&message(1, 100)[..50], RECORD)[..], &[23, 3, 3, 0, 1, b'x']].concat();
+    let rows: &[(&str, Vec<u8>, Vec<u8>)] = &[
+        (
+            "a length above the bound",
+            in_records(&[1, 1, 0, 0], RECORD),
+            fatal(DECODE_ERROR),
+        ),
+        (
+            "70,000 bytes",
+            in_records(&message(1, 70_000), RECORD),
+            fatal(DECODE_ERROR),
+        ),
+        (
+            "many small records",
+            in_records(&message(1, 60_000), 8),
+            fatal(DECODE_ERROR),
+        ),
+        ("a record in a record", beside, CANCELED.to_vec()),
+        ("a record between two", interleaved, fatal(UNEXPECTED_MESSAGE)),
+        (
+            "a record too long",
+            [&[22, 3, 1, 0xff, 0xff][..], &[0; 20_000]].concat(),
+            fatal(DECODE_ERROR),
+        ),
+        ("no content", vec![22, 3, 1, 0, 0], fatal(DECODE_ERROR)),
+        ("half a hello", hello[..100].to_vec(), CANCELED.to_vec()),
+    ];
+    for (what, bytes, expected) in rows {
+        assert_eq!(&greeted(bytes), expected, "{what}");
+    }
+}
+
+/// A handshake that waits for the client's next flight, which it has not sent.
+fn half_shaken(parties: &Parties) -> (Talk, Tls<Sim>) {
+    let (mut talk, mut greeting): (Talk, Greeting<Sim>) = Talk::new(parties, usize::MAX);
+    let hello = first_flight(&mut talk.client);
+    talk.peer.say(&hello);
+    assert!(greeting.poll(&mut context()).is_ready());
+    let mut tls = greeting.accept(Arc::clone(&parties.server)).unwrap();
+    assert!(tls.poll_handshake(&mut context()).is_pending());
+    (talk, tls)
+}
+
+#[test]
+fn a_handshake_that_is_given_up_ends_with_an_alert_that_the_client_can_read() {
+    for version in [&TLS13, &TLS12] {
+        // Whole records, and one of which a part has come.
+        for rest in [&[][..], &[22, 3, 3, 0, 90, 16]] {
+            let (mut talk, mut tls) = half_shaken(&parties(version));
+            if !rest.is_empty() {
+                talk.peer.say(rest);
+            }
+            assert!(tls.poll_handshake(&mut context()).is_pending());
+            tls.abandon();
+            let error = talk.carry().expect_err("an alert");
+            assert_eq!(
+                error,
+                Error::AlertReceived(AlertDescription::DecodeError),
+                "{version:?}"
+            );
+            // Once is enough.
+            tls.abandon();
+            assert!(talk.peer.heard().is_empty());
+        }
+        // The client has ended its side.
+        let (mut talk, mut tls) = half_shaken(&parties(version));
+        talk.peer.end();
+        assert!(matches!(tls.poll_handshake(&mut context()), Poll::Ready(Err(_))));
+        assert!(talk.carry().is_err(), "{version:?}");
+    }
+}
+
+#[test]
+fn what_rustls_has_no_alert_for_gets_one() {
+    let interleaved = [&in_records(&message(16, 70)[..30], RECORD)[..], &[23, 3, 3, 0, 1, b'x']].concat();
+    for (what, bytes) in [
+        ("a record between two", interleaved),
+        ("a length above the bound", in_records(&[16, 1, 0, 0], RECORD)),
+        ("many small records", in_records(&message(16, 60_000), 1)),
+    ] {
+        let (talk, mut tls) = half_shaken(&parties(&TLS12));
+        talk.peer.take_heard();
+        talk.peer.say(&bytes);
+        assert!(
+            matches!(tls.poll_handshake(&mut context()), Poll::Ready(Err(_))),
+            "{what}"
+        );
+        assert_eq!(talk.peer.take_heard(), [21, 3, 3, 0, 2, 2, DECODE_ERROR], "{what}");
+    }
+}
+
+#[test]
+fn an_alert_is_not_answered() {
+    let (talk, mut tls) = half_shaken(&parties(&TLS12));
+    talk.peer.take_heard();
+    // bad_certificate, fatal.
+    talk.peer.say(&[21, 3, 3, 0, 2, 2, 42]);
+    assert!(matches!(tls.poll_handshake(&mut context()), Poll::Ready(Err(_))));
+    assert!(talk.peer.take_heard().is_empty());
+}

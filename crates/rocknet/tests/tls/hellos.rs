@@ -1,0 +1,198 @@
+//! Large ClientHellos over real sockets, and sessions that go on with the long chain of a client in their ticket.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, PKCS_RSA_SHA256, RsaKeySize};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::version::{TLS12, TLS13};
+use rustls::{AlertDescription, ClientConfig, ClientConnection, HandshakeKind, StreamOwned};
+
+use super::certs::{Authority, Kind};
+use super::client::{Tls, Wish, open};
+use super::support::client::Stream;
+use super::support::{Client, DEADLINE, Folder, Running};
+
+fn start(authority: &Authority, keys: &str) -> Running {
+    let folder = Folder::with(&[("www/index.html", "hello")]);
+    authority.leaf(Kind::Ecdsa, &["a.test"]).write(&folder, "a");
+    running(folder, keys)
+}
+
+fn running(folder: Folder, keys: &str) -> Running {
+    Running::start(
+        folder,
+        &format!(
+            "[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n\
+             tls = {{ cert = \"a.pem\", key = \"a.key\"{keys} }}"
+        ),
+    )
+}
+
+/// The first flight of a client, cut into records of at most so many bytes.
+fn in_records(mut flight: &[u8], payload: usize) -> Vec<u8> {
+    let mut records = Vec::new();
+    while let [kind, major, minor, high, low, rest @ ..] = flight {
+        let (record, rest) = rest.split_at(usize::from(*high) << 8 | usize::from(*low));
+        for part in record.chunks(payload) {
+            records.extend_from_slice(&[*kind, *major, *minor, (part.len() >> 8) as u8, part.len() as u8]);
+            records.extend_from_slice(part);
+        }
+        flight = rest;
+    }
+    records
+}
+
+#[test]
+fn a_hello_may_have_any_size_up_to_64_kib() {
+    let authority = Authority::new("root");
+    let server = start(&authority, "");
+    // Names of protocols fill it.
+    let filler = [b'-'; 255];
+    for size in [3_800, 4_096, 4_097, 8_192, 20_000, 60_000] {
+        // In the largest records, and in small ones; in one write, and in pieces that arrive by themselves.
+        for (payload, piece) in [(16_384, usize::MAX), (16_384, 1_400), (200, usize::MAX), (16_384, 1)] {
+            let names = (size - 2_000) / (filler.len() + 1);
+            let mut alpn = vec![&filler[..]; names];
+            alpn.push(b"http/1.1");
+            let wish = Wish {
+                alpn: &alpn,
+                ..Wish::new(authority.roots(), "a.test")
+            };
+            let name = ServerName::try_from("a.test").unwrap();
+            let mut tls = ClientConnection::new(Arc::new(wish.config()), name).unwrap();
+            let mut flight = Vec::new();
+            tls.write_tls(&mut flight).unwrap();
+            while tls.wants_write() {
+                tls.write_tls(&mut flight).unwrap();
+            }
+            assert!(size - flight.len().min(size) < 1_000, "{} of {size}", flight.len());
+            let flight = in_records(&flight, payload);
+            let mut socket = TcpStream::connect(server.address()).unwrap();
+            Stream::set_deadline(&socket, DEADLINE).unwrap();
+            // Bytes by themselves are the first of them: the path is the same for all others.
+            let (first, rest) = flight.split_at(flight.len().min(piece.saturating_mul(300)));
+            for part in first.chunks(piece) {
+                socket.write_all(part).unwrap();
+            }
+            socket.write_all(rest).unwrap();
+            let mut client = Client::over(Tls(StreamOwned::new(tls, socket)));
+            client
+                .get("/")
+                .expect(&format!("{size} by {payload} and {piece}"), 200, &[]);
+        }
+    }
+}
+
+/// The alert that ends a handshake, though the client asks for something as soon as it may.
+fn alert_for(wish: &Wish<'_>, server: &Running) -> Option<AlertDescription> {
+    let ended = wish.open(server.address()).and_then(|mut tls| {
+        tls.write_all(&[b'x'; 20_000])?;
+        tls.read_to_end(&mut Vec::new())
+    });
+    let error = ended.expect_err("no answer");
+    match error.get_ref()?.downcast_ref() {
+        Some(rustls::Error::AlertReceived(alert)) => Some(*alert),
+        other => panic!("{other:?} in {error}"),
+    }
+}
+
+#[test]
+fn a_refused_client_hears_why() {
+    let (authority, clients, others) = (
+        Authority::new("root"),
+        Authority::new("clients"),
+        Authority::new("others"),
+    );
+    let (known, unknown) = (clients.leaf(Kind::Ecdsa, &["bob"]), others.leaf(Kind::Ecdsa, &["eve"]));
+    let folder = Folder::with(&[("www/index.html", "hello"), ("clients.pem", &clients.pem)]);
+    authority.leaf(Kind::Ecdsa, &["a.test"]).write(&folder, "a");
+    let server = running(folder, ", client_ca = \"clients.pem\", client = \"required\"");
+    for version in [&TLS13, &TLS12] {
+        let wish = || Wish {
+            only: Some(version),
+            own: Some(&known),
+            ..Wish::new(authority.roots(), "a.test")
+        };
+        let no_protocol: &[&[u8]] = &[b"spdy/3"];
+        for (wish, expected) in [
+            (
+                Wish {
+                    alpn: no_protocol,
+                    ..wish()
+                },
+                AlertDescription::NoApplicationProtocol,
+            ),
+            (Wish { own: None, ..wish() }, AlertDescription::CertificateRequired),
+            (
+                Wish {
+                    own: Some(&unknown),
+                    ..wish()
+                },
+                AlertDescription::UnknownCA,
+            ),
+        ] {
+            for _ in 0..10 {
+                assert_eq!(alert_for(&wish, &server), Some(expected), "{version:?}");
+            }
+        }
+    }
+}
+
+/// A chain of so many certificates with keys of RSA of 4096 bits, from the client's own up, and the root that signed it.
+fn long_chain(length: usize) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>, String) {
+    // Keys of that size take seconds, and what is tried here does not depend on whether they differ.
+    let key = KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_4096).expect("a key");
+    let der = key.serialize_der();
+    let own = || KeyPair::try_from(der.as_slice()).expect("the key again");
+    let authority = |name: &str| {
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.distinguished_name.push(DnType::CommonName, name);
+        params
+    };
+    let root = authority("client root");
+    let pem = root.self_signed(&key).expect("a root").pem();
+    let mut issuer = Issuer::new(root, own());
+    let mut chain = Vec::new();
+    for number in (0..length).rev() {
+        let params = if number == 0 {
+            let mut params = CertificateParams::new(vec!["client.test".to_owned()]).expect("a name");
+            params.distinguished_name.push(DnType::CommonName, "client.test");
+            params
+        } else {
+            authority(&format!("client authority {number}"))
+        };
+        let cert = params.signed_by(&own(), &issuer).expect("a certificate");
+        chain.insert(0, cert.der().clone());
+        issuer = Issuer::new(params, own());
+    }
+    (chain, PrivateKeyDer::try_from(der).expect("a key"), pem)
+}
+
+#[test]
+fn a_session_goes_on_with_a_chain_of_three_large_certificates_in_its_ticket() {
+    let authority = Authority::new("root");
+    let (chain, key, pem) = long_chain(3);
+    let folder = Folder::with(&[("www/index.html", "hello"), ("clients.pem", &pem)]);
+    authority.leaf(Kind::Ecdsa, &["a.test"]).write(&folder, "a");
+    let server = running(folder, ", client_ca = \"clients.pem\", client = \"required\"");
+    for version in [&TLS13, &TLS12] {
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[version])
+            .unwrap()
+            .with_root_certificates(authority.roots())
+            .with_client_auth_cert(chain.clone(), key.clone_key())
+            .unwrap();
+        let config = Arc::new(config);
+        for expected in [HandshakeKind::Full, HandshakeKind::Resumed, HandshakeKind::Resumed] {
+            let mut tls = open(server.address(), &config, "a.test").expect("a handshake");
+            tls.flush().unwrap();
+            let kind = tls.0.conn.handshake_kind();
+            assert_eq!(kind, Some(expected), "{version:?}");
+            Client::over(tls).get("/").expect("over it", 200, &[]);
+        }
+    }
+}
