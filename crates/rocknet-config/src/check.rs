@@ -37,12 +37,12 @@ use crate::source::{Sources, Span};
 
 pub(crate) use pattern::matches;
 
-/// Why the configuration is read.
+/// Why the configuration is read: decides what an error that concerns one site does to the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// To serve it: a folder that has vanished must not keep the other sites from starting.
-    Run,
-    /// To tell its writer everything: a folder that is not there is most likely a typing error.
+    /// To start a server: the site is not served and the others are, because there is no older configuration to keep.
+    Start,
+    /// To check it, or to replace the configuration of a running server: nothing of the file is used.
     Check,
 }
 
@@ -51,6 +51,8 @@ pub(crate) struct Check<'a> {
     pub sources: &'a Sources,
     pub env: &'a dyn Environment,
     pub report: &'a mut Report,
+    /// Errors that keep one site from being served and the others not; filled for [`Purpose::Start`] only.
+    pub dark: Report,
     pub purpose: Purpose,
 }
 
@@ -111,6 +113,21 @@ impl Check<'_> {
 
     pub fn error(&mut self, code: Code, span: Span, message: impl Into<String>, help: impl Into<String>) {
         self.tell(Severity::Error, code, span, message.into(), help.into());
+    }
+
+    /// Reports what keeps one site, or a part of it, from being served.
+    pub fn dark(&mut self, code: Code, span: Span, message: impl Into<String>, help: impl Into<String>) {
+        if self.purpose == Purpose::Check {
+            return self.error(code, span, message, help);
+        }
+        self.dark.push(Finding {
+            severity: Severity::Error,
+            code,
+            message: message.into(),
+            help: Some(help.into()),
+            location: Some(self.sources.locate(span)),
+            related: Vec::new(),
+        });
     }
 
     pub fn warning(&mut self, code: Code, span: Span, message: impl Into<String>, help: impl Into<String>) {

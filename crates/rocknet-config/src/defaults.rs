@@ -142,6 +142,7 @@ impl Default for Settings {
     fn default() -> Settings {
         Settings {
             root: None,
+            default_page: false,
             index: index(false),
             browse: false,
             fallback: Fallback::Usual,
@@ -197,7 +198,11 @@ impl Config {
 
     /// What a fresh install serves: one site without a root, which answers with the default page.
     pub fn welcome(listen: Listen) -> Config {
-        Config::one_site(Mode::Dev, listen, Settings::default())
+        let settings = Settings {
+            default_page: true,
+            ..Settings::default()
+        };
+        Config::one_site(Mode::Dev, listen, settings)
     }
 
     fn one_site(mode: Mode, listen: Listen, settings: Settings) -> Config {

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
+use crate::finding::Severity;
 use crate::glob;
+use crate::model::{CertificateFiles, HostPattern};
 use crate::source::{MAX_FILE_BYTES, MAX_FILES};
 
 /// What is found at a path.
@@ -13,6 +15,26 @@ pub enum Kind {
     File,
     Directory,
     Other,
+}
+
+/// A fault of the files that a site's certificate is read from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CertificateFault {
+    /// Index of the pair of files.
+    pub at: usize,
+    pub part: CertificatePart,
+    /// An error if the site cannot be served with these files.
+    pub severity: Severity,
+    pub message: String,
+    pub help: String,
+}
+
+/// The file of a pair that a fault is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CertificatePart {
+    Certificate,
+    Key,
+    Ocsp,
 }
 
 /// The world as a configuration sees it; a double of it makes every test run in memory.
@@ -26,6 +48,17 @@ pub trait Environment {
     fn kind(&self, path: &Path) -> Option<Kind>;
     /// What relative paths of the main file's own name are relative to.
     fn current_dir(&self) -> PathBuf;
+
+    /// Loads certificates and keys as the server does and returns what is wrong with them for a site of these names.
+    /// An environment that cannot read certificates finds no fault.
+    fn certificate_faults(&self, _files: &[CertificateFiles], _names: &[HostPattern]) -> Vec<CertificateFault> {
+        Vec::new()
+    }
+
+    /// Loads the certificates of authorities as the server does and returns what is wrong with them.
+    fn authorities_fault(&self, _files: &[PathBuf]) -> Option<String> {
+        None
+    }
 }
 
 /// The machine itself.

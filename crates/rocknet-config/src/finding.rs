@@ -42,6 +42,8 @@ pub enum Code {
     Conflict,
     /// Something on disk that should be there is not.
     Missing,
+    /// A certificate, its chain or its key cannot serve as it is.
+    Certificate,
     /// Allowed, and without effect.
     Useless,
     /// Allowed, and a way in for others.

@@ -42,22 +42,25 @@ pub use model::Config;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Loaded {
     pub config: Config,
+    /// Warnings, and from [`load`] and [`parse`] also errors that keep one site from being served and the others not.
     pub warnings: Vec<Finding>,
 }
 
-/// Reads a file and all it includes, to serve it. A root that is not there is a warning: the other sites shall start.
+/// Reads a file and all it includes, to start a server. Errors that concern one site alone, such as a missing root or an
+/// unusable certificate, are returned among the warnings so that the other sites are served.
 pub fn load(path: &Path, env: &dyn Environment) -> Result<Loaded, Report> {
-    whole(env, Purpose::Run, |reading| reading.file(path))
+    whole(env, Purpose::Start, |reading| reading.file(path))
 }
 
-/// Reads a file as [`load`] does, to tell its writer everything: a root that is not there is an error.
+/// Reads a file as [`load`] does, to check it or to replace the configuration of a running server: every error refuses
+/// the whole file.
 pub fn check(path: &Path, env: &dyn Environment) -> Result<Loaded, Report> {
     whole(env, Purpose::Check, |reading| reading.file(path))
 }
 
 /// Reads a text that is not on disk (yet); `name` is the file it stands for, which relative paths begin at.
 pub fn parse(text: &str, name: &Path, env: &dyn Environment) -> Result<Loaded, Report> {
-    whole(env, Purpose::Run, |reading| {
+    whole(env, Purpose::Start, |reading| {
         reading.text(include::clean(name), text.to_owned(), &mut Vec::new())
     })
 }
@@ -87,6 +90,7 @@ fn whole(
         sources: &sources,
         env,
         report: &mut report,
+        dark: Report::default(),
         purpose,
     };
     let unreadable = check.sources.paths().is_empty();
@@ -95,12 +99,16 @@ fn whole(
     } else {
         check::check(&root, &mut check)
     };
+    let dark = std::mem::take(&mut check.dark);
+    let refused = report.errors() > 0;
+    report.omitted += dark.omitted;
+    dark.findings.into_iter().for_each(|finding| report.push(finding));
     // By file in reading order, then by place; what has no place comes first.
     report.findings.sort_by_key(|finding| {
         let location = finding.location.as_ref();
         location.map(|l| (sources.order(&l.file), l.line, l.column))
     });
-    if report.errors() > 0 {
+    if refused {
         return Err(report);
     }
     Ok(Loaded {

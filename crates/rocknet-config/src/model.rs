@@ -315,6 +315,8 @@ pub enum Pattern {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     pub root: Option<PathBuf>,
+    /// Answers `/` with the default page where nothing else answers: set only where there is no configuration file.
+    pub default_page: bool,
     pub index: Vec<String>,
     pub browse: bool,
     pub fallback: Fallback,

@@ -21,6 +21,9 @@ pub struct SiteSummary {
     /// Routes of its own, beside the site's settings.
     pub routes: usize,
     pub kind: SiteKind,
+    /// What keeps it from being served as configured, wholly or in part.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fault: Option<String>,
 }
 
 /// What answers where no route says otherwise.
@@ -33,11 +36,17 @@ pub enum SiteKind {
     Proxy,
     /// An application, by FastCGI, SCGI or uwsgi.
     Application,
+    /// A function of a shared library.
+    Controller,
     /// Redirects alone.
     Redirect,
+    /// Routes and rules alone: elsewhere every answer is 404.
+    Routes,
+    /// Nothing: every answer is 404.
+    Nothing,
     /// The page of a fresh installation.
     Welcome,
-    /// Something this version does not know, told by a newer server; or nothing at all.
+    /// Something this version does not know, told by a newer server.
     #[default]
     #[serde(other)]
     Other,
@@ -49,7 +58,10 @@ impl SiteKind {
             SiteKind::Files => "files",
             SiteKind::Proxy => "proxy",
             SiteKind::Application => "application",
+            SiteKind::Controller => "controller",
             SiteKind::Redirect => "redirect",
+            SiteKind::Routes => "routes",
+            SiteKind::Nothing => "nothing",
             SiteKind::Welcome => "welcome",
             SiteKind::Other => "other",
         }
@@ -106,16 +118,23 @@ fn cells(site: &SiteSummary) -> [String; CELLS] {
         1 => "1 route".into(),
         routes => format!("{routes} routes"),
     };
+    let fault = site.fault.as_ref().map_or(String::new(), |fault| {
+        format!("ERROR: {}", text::shown(fault, MAX_FAULT))
+    });
     [
         text::shown(&site.name, MAX_SHOWN),
         site.kind.name().into(),
         urls,
         root,
         routes,
+        fault,
     ]
 }
 
-const CELLS: usize = 5;
+const CELLS: usize = 6;
+
+/// Longest fault that is shown, in characters: two paths and a sentence.
+const MAX_FAULT: usize = 400;
 
 const GAP: &str = "  ";
 
@@ -135,6 +154,7 @@ mod tests {
                 root: Some("/var/www/example".into()),
                 routes: 2,
                 kind: SiteKind::Files,
+                fault: None,
             },
             SiteSummary {
                 name: ":8081".into(),
@@ -142,10 +162,12 @@ mod tests {
                 root: Some("/srv/zweite-ü".into()),
                 routes: 1,
                 kind: SiteKind::Files,
+                fault: None,
             },
             SiteSummary {
                 name: "old.test".into(),
                 kind: SiteKind::Redirect,
+                fault: Some("/x.pem: cannot be read\n".into()),
                 ..SiteSummary::default()
             },
         ]
@@ -156,7 +178,7 @@ mod tests {
         let expected = "\
 example.com  files     http://example.com and 2 more  /var/www/example  2 routes
 :8081        files     http://localhost:8081          /srv/zweite-ü     1 route
-old.test     redirect  –                              –
+old.test     redirect  –                              –                           ERROR: /x.pem: cannot be read?
 ";
         assert_eq!(SiteList(&sample()).to_string(), expected);
         assert_eq!(SiteList(&[]).to_string(), "no sites\n");
@@ -169,7 +191,10 @@ old.test     redirect  –                              –
             second.to_string(),
             ":8081  files  http://localhost:8081  /srv/zweite-ü  1 route"
         );
-        assert_eq!(third.to_string(), "old.test  redirect  –  –");
+        assert_eq!(
+            third.to_string(),
+            "old.test  redirect  –  –    ERROR: /x.pem: cannot be read?"
+        );
         let hostile = SiteSummary {
             root: Some("/a\n\u{1b}[2J".into()),
             ..second

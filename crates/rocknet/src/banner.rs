@@ -48,10 +48,14 @@ pub fn way_out(has_console: bool, has_file: bool) -> String {
 /// A line for each URL; what it leads to stands beside the first.
 fn lines(site: &SiteSummary) -> Vec<(String, Option<String>)> {
     let target = match (&site.root, site.kind) {
+        _ if site.fault.is_some() => format!("ERROR: {}", plain(site.fault.as_deref().unwrap_or_default())),
         (_, SiteKind::Proxy) => "other servers".to_owned(),
         (_, SiteKind::Application) => "an application".to_owned(),
         (Some(root), _) => plain(&root.to_string_lossy()),
         (None, SiteKind::Redirect) => "redirects".to_owned(),
+        (None, SiteKind::Controller) => "a controller".to_owned(),
+        (None, SiteKind::Routes) => "routes".to_owned(),
+        (None, SiteKind::Nothing) => "nothing".to_owned(),
         (None, SiteKind::Files | SiteKind::Welcome | SiteKind::Other) => "default page".to_owned(),
     };
     let mut lines: Vec<_> = site.urls.iter().take(MAX_URLS).map(|url| (plain(url), None)).collect();
@@ -105,13 +109,18 @@ mod tests {
             ),
             site(&["http://localhost:8081/"], None, SiteKind::Welcome),
             site(&["unix:/run/x"], None, SiteKind::Redirect),
+            SiteSummary {
+                fault: Some("no certificate".into()),
+                ..site(&["https://b.test/"], Some("/srv"), SiteKind::Files)
+            },
         ];
         let text = places(&sites, &["A note.".into()], false);
         let (_, shown) = text.split_once('\n').unwrap();
         assert_eq!(
             shown,
             "\n  http://example.com/     →  /var/\u{fffd}www\n  http://a.test/\n  \
-             http://localhost:8081/  →  default page\n  unix:/run/x             →  redirects\n\nA note.\n\n"
+             http://localhost:8081/  →  default page\n  unix:/run/x             →  redirects\n  \
+             https://b.test/         →  ERROR: no certificate\n\nA note.\n\n"
         );
         assert!(places(&sites, &[], true).contains("\x1b[36mhttp://example.com/\x1b[0m"));
     }

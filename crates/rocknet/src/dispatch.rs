@@ -250,6 +250,7 @@ fn find<F: FnOnce() -> Rc<OwnedRequest>>(
             Some(scope),
             fixed::welcome(&view.snapshot, &worker.address, &path, request.method),
         ),
+        Action::Nothing => respond(worker, Some(scope), fixed::error(Status::NOT_FOUND)),
         Action::Custom(handler) => Dispatched::Later(arrival.later(worker, scope, path, |exchange| {
             let (cache, scope) = (worker.shared.cache.clone(), Arc::clone(scope));
             let asked = Rc::clone(&exchange.request);

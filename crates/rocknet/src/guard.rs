@@ -58,9 +58,11 @@ fn challenge(worker: &Worker, request: &Request<'_>) -> Option<Response> {
 
 fn to_https(worker: &Worker, site: &Site, request: &Request<'_>) -> Option<Response> {
     let port = site.redirect?;
-    // Without a certificate there is nothing to be sent to: better served in the clear than not at all.
-    let has_certificate = site.secure.as_ref()?.has_certificate(&worker.shared.keeper.shelf);
-    if !has_certificate || !matches!(request.form, TargetForm::Origin | TargetForm::Absolute) {
+    // Without a certificate there is nothing to be sent to: better served in the clear than not at all. A site that demands
+    // something of its clients can demand it under TLS only.
+    let secure = site.secure.as_ref()?;
+    let is_sent = secure.trust.demands_client() || secure.has_certificate(&worker.shared.keeper.shelf);
+    if !is_sent || !matches!(request.form, TargetForm::Origin | TargetForm::Absolute) {
         return None;
     }
     // Only what is a host is repeated: nothing else of the field comes back.

@@ -1,6 +1,8 @@
 //! What a running server tells of itself: numbers for `status`, places for `sites`.
 
+use std::io;
 use std::net::IpAddr;
+use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use rocknet_config::model::{self, HostPattern, Listen};
@@ -8,8 +10,11 @@ use rocknet_control::{Cache, Mode, Responses, SiteKind, SiteSummary, Status};
 use rocknet_io::socket::Address;
 
 use crate::cache::CacheStatus;
+use crate::certificates::SecureSite;
 use crate::clock::uptime_ms;
 use crate::metrics::{Metrics, WorkerCounters};
+use crate::scope::Action;
+use crate::site::Site;
 use crate::snapshot::Snapshot;
 
 /// An address as it was asked for, as it is bound, and the workers that serve it.
@@ -66,21 +71,54 @@ pub fn status(snapshot: &Snapshot, bound: &[Bound], metrics: &Metrics, cache: &C
 
 /// Every site, in the order of their names.
 pub fn sites(snapshot: &Snapshot, bound: &[Bound]) -> Vec<SiteSummary> {
-    let summary = |site: &model::Site| SiteSummary {
+    let folders = snapshot.missing_folders(MAX_FOLDERS_TRIED);
+    let summary = |(site, ready): (&model::Site, &Site)| SiteSummary {
         name: site.name.clone(),
         urls: urls(site, bound),
         root: site.settings.root.clone(),
         routes: site.routes.len(),
-        kind: match &site.settings {
-            settings if settings.proxy.is_some() => SiteKind::Proxy,
-            settings if settings.application.is_some() => SiteKind::Application,
-            settings if settings.root.is_some() => SiteKind::Files,
-            settings if settings.redirects.is_empty() => SiteKind::Welcome,
-            _ => SiteKind::Redirect,
-        },
+        kind: kind(site, ready),
+        fault: fault(site, ready, &folders),
     };
-    snapshot.config.sites.iter().map(summary).collect()
+    let sites = snapshot.config.sites.iter().zip(&snapshot.sites);
+    sites.map(summary).collect()
 }
+
+/// What answers where no route says otherwise.
+fn kind(site: &model::Site, ready: &Site) -> SiteKind {
+    match &ready.places(true).scope.action {
+        Action::Proxy(_) => SiteKind::Proxy,
+        Action::Application(_) => SiteKind::Application,
+        Action::Controller(_) => SiteKind::Controller,
+        Action::Files(_) => SiteKind::Files,
+        Action::Welcome => SiteKind::Welcome,
+        Action::Custom(_) => SiteKind::Other,
+        Action::Nothing if !site.settings.redirects.is_empty() => SiteKind::Redirect,
+        Action::Nothing if ready.serves() => SiteKind::Routes,
+        Action::Nothing => SiteKind::Nothing,
+    }
+}
+
+/// What keeps a site from being served as it is configured.
+fn fault(site: &model::Site, ready: &Site, folders: &[(&str, &Path, io::Error)]) -> Option<String> {
+    if let Some(error) = ready.secure.as_ref().and_then(SecureSite::error) {
+        let is_dark = ready.secure.as_ref().is_some_and(SecureSite::is_dark);
+        let what = if is_dark {
+            "no TLS"
+        } else {
+            "the certificate in use cannot be renewed"
+        };
+        return Some(format!("{what}: {error}"));
+    }
+    if let Some((_, folder, error)) = folders.iter().find(|(name, ..)| *name == site.name) {
+        return Some(format!("its folder {} cannot be opened: {error}", folder.display()));
+    }
+    let is_idle = kind(site, ready) == SiteKind::Nothing;
+    is_idle.then(|| "it serves nothing: write root = \"FOLDER\" below it".to_owned())
+}
+
+/// Sites up to which every folder is tried: each takes a look at the disk and a descriptor, and start-up is to take a blink.
+pub const MAX_FOLDERS_TRIED: usize = 256;
 
 /// Where a browser finds a site: by each of its names at each of its ports, as they are written.
 fn urls(site: &model::Site, bound: &[Bound]) -> Vec<String> {

@@ -59,6 +59,8 @@ pub enum Action {
     Controller(Arc<Controller>),
     /// The page of a fresh install.
     Welcome,
+    /// Nothing: every answer is 404.
+    Nothing,
     /// Something brought in by the program that embeds the server.
     Custom(Arc<dyn Handler>),
 }
@@ -91,8 +93,10 @@ impl Scope {
             Action::Proxy(Proxy::new(proxy)?)
         } else if let Some(folder) = &settings.root {
             Action::Files(FileTree::new(folder, settings))
-        } else {
+        } else if settings.default_page {
             Action::Welcome
+        } else {
+            Action::Nothing
         };
         let pages = match (&action, &settings.root) {
             (Action::Proxy(_) | Action::Controller(_), Some(folder)) if !settings.errors.is_empty() => {
@@ -164,7 +168,9 @@ impl Scope {
     pub fn takes_tunnels(&self) -> bool {
         match self.action {
             Action::Custom(_) | Action::Proxy(_) => true,
-            Action::Files(_) | Action::Application(_) | Action::Controller(_) | Action::Welcome => false,
+            Action::Files(_) | Action::Application(_) | Action::Controller(_) | Action::Welcome | Action::Nothing => {
+                false
+            }
         }
     }
 

@@ -207,6 +207,15 @@ impl Server {
         let settled = self.php.settle(&mut config).map_err(setup)?;
         let snapshot =
             Arc::new(Snapshot::new(config, &self.mounts, &self.shared.logger, &self.shared.keeper).map_err(setup)?);
+        // What was served under TLS until now must not go dark: the configuration in use has a certificate that works.
+        let errors: Vec<_> = snapshot
+            .certificate_errors()
+            .take(MAX_ERRORS_TOLD)
+            .map(|(site, error)| format!("site {site}: {error}"))
+            .collect();
+        if !errors.is_empty() {
+            return Err(StartError::Setup(errors.join("; ")));
+        }
         let wanted: Vec<Address> = snapshot.listeners.keys().cloned().collect();
         let new: Vec<Address> = wanted
             .iter()
@@ -299,6 +308,9 @@ impl Server {
         }
     }
 }
+
+/// Most sites that the refusal of a configuration names.
+const MAX_ERRORS_TOLD: usize = 10;
 
 /// With no memory for content, redirects and missing files are still worth remembering.
 const NEGATIVE_CACHE: u64 = 4 << 20;

@@ -10,7 +10,7 @@ use crate::certificates::SecureSite;
 use crate::handler::Handler;
 use crate::log::SinkId;
 use crate::routing::{Kind, RouteTrie, Rules};
-use crate::scope::Scope;
+use crate::scope::{Action, Scope};
 
 pub struct Site {
     pub name: String,
@@ -80,6 +80,12 @@ impl Site {
                 .map_err(|error| told(&error))?;
         }
         Ok(())
+    }
+
+    /// Whether anything of the site answers requests with something other than 404.
+    pub fn serves(&self) -> bool {
+        let answers = |scope: &Arc<Scope>| !matches!(scope.action, Action::Nothing) || !scope.redirects.is_empty();
+        self.rules.is_some() || self.scopes().any(answers)
     }
 
     /// What applies to visitors under TLS, or to those in the clear.

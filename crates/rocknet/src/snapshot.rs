@@ -47,10 +47,7 @@ impl Snapshot {
             let access = logger
                 .sink(&site.access.target, site.access.format)
                 .map_err(|error| format!("site {}: cannot open its access log: {error}", site.name))?;
-            let secure = keeper
-                .secure(site)
-                .map_err(|error| format!("site {}: {error}", site.name))?;
-            let mut ready = Site::new(site, &config.cache, access, secure)?;
+            let mut ready = Site::new(site, &config.cache, access, keeper.secure(site))?;
             for mount in mounts.iter().filter(|mount| mount.site == site.name) {
                 ready.mount(site, &mount.pattern, &mount.handler)?;
             }
@@ -120,15 +117,19 @@ impl Snapshot {
         controllers.collect()
     }
 
-    /// What is wrong with files of certificates, to be told at start.
-    pub fn certificate_faults(&self) -> impl Iterator<Item = (&str, String)> {
+    /// Sites whose certificate files cannot be used as they are now, and why. A site that had a certificate before shows it
+    /// still.
+    pub fn certificate_errors(&self) -> impl Iterator<Item = (&str, String)> {
         self.sites
             .iter()
-            .filter_map(|site| Some((site.name.as_str(), site.secure.as_ref()?.fault()?)))
+            .filter_map(|site| Some((site.name.as_str(), site.secure.as_ref()?.error()?)))
     }
 
-    /// Folders of sites that cannot be opened now, to be told at start.
-    pub fn missing_folders(&self) -> Vec<(&str, &Path, io::Error)> {
+    /// Folders of sites that cannot be opened now; none is tried where there are more than `most` sites.
+    pub fn missing_folders(&self, most: usize) -> Vec<(&str, &Path, io::Error)> {
+        if self.sites.len() > most {
+            return Vec::new();
+        }
         let trees = self.sites.iter().flat_map(|site| {
             site.places(true).scopes().filter_map(|scope| match &scope.action {
                 crate::scope::Action::Files(tree) => Some((site.name.as_str(), tree)),

@@ -3,22 +3,18 @@
 use std::path::PathBuf;
 
 use crate::check::words::short;
-use crate::check::{Check, Purpose, nearest, value};
+use crate::check::{Check, nearest, value};
 use crate::environment::Kind;
 use crate::file::{Node, Value};
-use crate::finding::{Code, Severity};
+use crate::finding::Code;
 use crate::model::LogTarget;
 use crate::source::Span;
 
-/// A folder to serve. That it is not there stops only a check; see [`Purpose`].
+/// A folder to serve. A missing one keeps its site from being served; see [`Check::dark`].
 pub(super) fn root(check: &mut Check<'_>, node: &Node) -> Option<PathBuf> {
     let text = node.as_text()?;
     disk(check, "root", text, node.span)?;
     let path = check.resolve(node.span, text);
-    let severity = match check.purpose {
-        Purpose::Check => Severity::Error,
-        Purpose::Run => Severity::Warning,
-    };
     let shown = if matches!(&node.value, Value::Text(t) if t.template.is_some()) {
         value::shown(node).to_owned()
     } else {
@@ -27,30 +23,18 @@ pub(super) fn root(check: &mut Check<'_>, node: &Node) -> Option<PathBuf> {
     match check.env.kind(&path) {
         Some(Kind::Directory) => {}
         Some(_) => {
-            let help = "name the folder the file is in".to_owned();
-            check.tell(
-                severity,
-                Code::Missing,
-                node.span,
-                format!("the root {shown} is no folder"),
-                help,
-            );
+            let help = "name the folder the file is in";
+            check.dark(Code::Missing, node.span, format!("the root {shown} is no folder"), help);
         }
         None => {
             let help = "make the folder, or correct the path; a relative path begins at the file it is written in";
-            check.tell(
-                severity,
-                Code::Missing,
-                node.span,
-                format!("the root {shown} is not there"),
-                help.to_owned(),
-            );
+            check.dark(Code::Missing, node.span, format!("the root {shown} is not there"), help);
         }
     }
     Some(path)
 }
 
-/// A file to read when the server starts. That it is not there stops only a check; see [`Purpose`].
+/// A file to read when the server starts. A missing one keeps its site from being served; see [`Check::dark`].
 pub(super) fn file(check: &mut Check<'_>, key: &str, node: &Node) -> Option<PathBuf> {
     file_at(check, key, node.as_text()?, node.span)
 }
@@ -64,13 +48,9 @@ pub(super) fn file_at(check: &mut Check<'_>, key: &str, text: &str, span: Span) 
         Some(Kind::Directory) => "is a folder",
         None => "is not there",
     };
-    let severity = match check.purpose {
-        Purpose::Check => Severity::Error,
-        Purpose::Run => Severity::Warning,
-    };
     let message = format!("`{key}`: the file {} {fault}", path.display());
-    let help = "correct the path; a relative path begins at the file it is written in".to_owned();
-    check.tell(severity, Code::Missing, span, message, help);
+    let help = "correct the path; a relative path begins at the file it is written in";
+    check.dark(Code::Missing, span, message, help);
     Some(path)
 }
 

@@ -103,6 +103,10 @@ fn site(
     let has_tls = tls.is_some() || !tls_is_known;
     let (listen, listen_given) = listen::build(check, kind, entry.key, written, common.mode, has_tls);
     let names = names(check, kind, entry.key, table.node("aliases"));
+    if let Some(tls) = &tls {
+        let names: Vec<_> = names.iter().map(|(name, _)| name.clone()).collect();
+        tls::inspect(check, table.node("tls"), tls, name, &names);
+    }
     let mut settings = settings::build(check, table, base);
     settings.user = user(check, table, common);
     for key in ["listen", "aliases", "log", "user"] {
@@ -123,10 +127,10 @@ fn site(
     // Where something else is wrong, the root may be what was meant by it.
     if idle && check.report.errors() == 0 {
         let help = "write root = \"/var/www\" below it, or proxy = \"http://127.0.0.1:3000\"";
-        check.warning(
+        check.dark(
             Code::Useless,
             entry.key,
-            format!("site \"{name}\" has no root: every answer is 404"),
+            format!("site \"{name}\" serves nothing: it has no root, and no other key that answers requests"),
             help,
         );
     }

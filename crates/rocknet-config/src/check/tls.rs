@@ -4,10 +4,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::check::{Check, acme, path, value};
+use crate::environment::{CertificateFault, CertificatePart, Kind};
 use crate::file::{Node, Table, Value};
-use crate::finding::Code;
+use crate::finding::{Code, Severity};
 use crate::local_name::is_local_name;
-use crate::model::{CertificateFiles, CertificateSource, ClientAuth, Mode, SiteTls, Tls, TlsVersion};
+use crate::model::{CertificateFiles, CertificateSource, ClientAuth, HostPattern, Mode, SiteTls, Tls, TlsVersion};
+use crate::source::Span;
 
 /// Most certificates of one site: there are fewer kinds of keys.
 const MAX_CERTIFICATES: usize = 8;
@@ -134,6 +136,61 @@ fn client(check: &mut Check<'_>, table: Option<&Table>) -> Option<ClientAuth> {
         ca,
         required: value::text(table, "client") != Some("optional"),
     })
+}
+
+/// Reports what is wrong with the certificates of a site, which are loaded for that. Files that are missing have been
+/// reported already.
+pub(super) fn inspect(check: &mut Check<'_>, written: Option<&Node>, tls: &SiteTls, site: &str, names: &[HostPattern]) {
+    let Some(table) = written.and_then(Node::as_table) else {
+        return;
+    };
+    let is_file = |path: &PathBuf| matches!(check.env.kind(path), Some(Kind::File | Kind::Other));
+    if let (Some(client), Some(node)) = (&tls.client, table.node("client_ca"))
+        && client.ca.iter().all(is_file)
+        && let Some(fault) = check.env.authorities_fault(&client.ca)
+    {
+        let help = "name a PEM file that holds the certificates of the authorities";
+        let message = format!("site \"{site}\" cannot be served under TLS: {fault}");
+        check.dark(Code::Certificate, node.span, message, help);
+    }
+    let CertificateSource::Files(files) = &tls.source else {
+        return;
+    };
+    let mut all = files
+        .iter()
+        .flat_map(|files| [Some(&files.cert), Some(&files.key), files.ocsp.as_ref()])
+        .flatten();
+    if !all.all(is_file) {
+        return;
+    }
+    for fault in check.env.certificate_faults(files, names) {
+        let Some(span) = place(table, &fault) else { continue };
+        let CertificateFault {
+            severity,
+            message,
+            help,
+            ..
+        } = fault;
+        match severity {
+            Severity::Error => {
+                let message = format!("site \"{site}\" cannot be served under TLS: {message}");
+                check.dark(Code::Certificate, span, message, help);
+            }
+            Severity::Warning => check.warning(Code::Certificate, span, format!("site \"{site}\": {message}"), help),
+        }
+    }
+}
+
+/// The place where the file of a fault is named; the certificate's where `key` is not written.
+fn place(table: &Table, fault: &CertificateFault) -> Option<Span> {
+    let key = match fault.part {
+        CertificatePart::Certificate => "cert",
+        CertificatePart::Key => "key",
+        CertificatePart::Ocsp => "ocsp",
+    };
+    let node = table.node(key).or_else(|| table.node("cert"))?;
+    let item = value::several(node).get(fault.at);
+    Some(item.map_or(node.span, |item| item.span))
 }
 
 fn files(check: &mut Check<'_>, key: &str, node: &Node) -> Vec<PathBuf> {

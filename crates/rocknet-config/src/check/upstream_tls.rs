@@ -2,9 +2,10 @@
 
 use crate::check::words::short;
 use crate::check::{Check, path, value};
+use crate::environment::Kind;
 use crate::file::{Node, Table};
-use crate::finding::Code;
-use crate::model::{UpstreamTls, Weighted};
+use crate::finding::{Code, Severity};
+use crate::model::{CertificateFiles, UpstreamTls, Weighted};
 
 /// Longest name of the DNS.
 const MAX_NAME: usize = 253;
@@ -64,7 +65,19 @@ fn authorities(check: &mut Check<'_>, node: &Node) -> Vec<std::path::PathBuf> {
         );
         return Vec::new();
     }
-    items.iter().filter_map(|item| path::file(check, "ca", item)).collect()
+    let files: Vec<_> = items.iter().filter_map(|item| path::file(check, "ca", item)).collect();
+    if files.iter().all(|path| is_file(check, path))
+        && let Some(fault) = check.env.authorities_fault(&files)
+    {
+        let help = "name a PEM file that holds the certificates of the authorities";
+        check.dark(Code::Certificate, node.span, format!("`ca`: {fault}"), help);
+    }
+    files
+}
+
+/// Whether there is something to read: what is missing has been reported already.
+fn is_file(check: &Check<'_>, path: &std::path::Path) -> bool {
+    matches!(check.env.kind(path), Some(Kind::File | Kind::Other))
 }
 
 /// A name or an address, as a certificate may be for.
@@ -103,5 +116,23 @@ fn client(check: &mut Check<'_>, table: &Table) -> Option<(std::path::PathBuf, s
         Some(node) => path::file(check, "key", node)?,
         None => cert.clone(),
     };
+    if is_file(check, &cert) && is_file(check, &key) {
+        let files = CertificateFiles {
+            cert: cert.clone(),
+            key: key.clone(),
+            ocsp: None,
+        };
+        // How long it is valid, and who issued it, is for the upstream to judge.
+        let mut faults = check.env.certificate_faults(&[files], &[]);
+        faults.retain(|fault| fault.severity == Severity::Error);
+        for fault in faults {
+            check.dark(
+                Code::Certificate,
+                node.span,
+                format!("`cert`: {}", fault.message),
+                fault.help,
+            );
+        }
+    }
     Some((cert, key))
 }

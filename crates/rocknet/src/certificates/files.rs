@@ -9,11 +9,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use arc_swap::ArcSwapOption;
-use rocknet_config::model::CertificateFiles;
+use rocknet_config::Severity;
+use rocknet_config::environment::{CertificateFault, CertificatePart};
+use rocknet_config::model::{CertificateFiles, HostPattern};
 use rustls_pki_types::pem::{PemObject, SectionKind};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs1KeyDer, PrivatePkcs8KeyDer, PrivateSec1KeyDer};
 use zeroize::{Zeroize, Zeroizing};
 
+use super::inspection::{self, Inspected, inspect, is_error};
 use super::{Certified, KeyError, KeySet};
 
 /// Largest file read: a chain with its key has a few kilobytes, a bundle of all public roots about 250.
@@ -33,7 +36,15 @@ pub struct FileSet {
 struct LastRead {
     /// What tells one state of the files from another.
     stamps: Vec<Option<Stamp>>,
-    fault: Option<String>,
+    faults: Vec<CertificateFault>,
+}
+
+/// The result of reading files that have changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reread {
+    Replaced,
+    /// They cannot be used: the set that was read before stays, if there is one.
+    Kept,
 }
 
 /// A file that was replaced or written has another one of these.
@@ -49,6 +60,7 @@ struct Stamp {
 #[derive(Debug)]
 pub struct FileFault {
     path: PathBuf,
+    part: CertificatePart,
     kind: FaultKind,
 }
 
@@ -79,32 +91,62 @@ impl FileSet {
         self.set.load_full()
     }
 
-    /// What was wrong at the last reading.
-    pub fn fault(&self) -> Option<String> {
-        self.read().fault.clone()
+    /// The error of the last reading: with it the files cannot serve, and a set that was read before stays in use.
+    pub fn error(&self) -> Option<String> {
+        let read = self.read();
+        read.faults.iter().find(|fault| is_error(fault)).map(text)
     }
 
-    /// Reads the files again if one of them has changed; those that are broken leave the old set where it is. Tells what
-    /// is new: a fault, or that there is none any more.
-    pub fn look_again(&self, now: SystemTime) -> Option<Result<(), String>> {
+    /// All faults of the last reading, and the names of a site that the certificates are not for.
+    pub fn faults_for(&self, names: &[HostPattern]) -> Vec<CertificateFault> {
+        let mut faults = self.read().faults.clone();
+        if !faults.iter().any(is_error)
+            && let Some(loaded) = self.set()
+        {
+            faults.extend(loaded.certificates().iter().filter_map(|one| {
+                let at = self
+                    .files
+                    .iter()
+                    .position(|files| Some(files.cert.as_path()) == one.origin())?;
+                inspection::uncovered(at, &self.files[at].cert, one, names)
+            }));
+        }
+        faults
+    }
+
+    /// Reads the files again if one of them has changed; those that are broken leave the old set where it is. `None`:
+    /// there was no change.
+    pub fn look_again(&self, now: SystemTime) -> Option<Reread> {
         let mut read = self.read();
         let stamps: Vec<_> = self.paths().map(stamp).collect();
         if read.stamps == stamps {
             return None;
         }
         read.stamps = stamps;
-        let loaded: Result<Vec<_>, _> = self.files.iter().map(load).collect();
-        match loaded {
-            Ok(all) => {
-                read.fault = all
-                    .iter()
-                    .zip(&self.files)
-                    .find_map(|(one, files)| expired(one, files, now));
-                self.set.store(Some(Arc::new(KeySet::new(all))));
+        let Inspected {
+            loaded,
+            mut faults,
+            is_denied,
+        } = inspect(&self.files, now);
+        let reread = if loaded.is_some() {
+            Reread::Replaced
+        } else {
+            Reread::Kept
+        };
+        if let Some(all) = loaded {
+            self.set.store(Some(Arc::new(KeySet::new(all))));
+        } else if is_denied && self.set.load().is_some() {
+            // Read at start with rights that were given up since: nothing says that the files are broken.
+            for fault in &mut faults {
+                fault.severity = Severity::Warning;
+                fault.help =
+                    "the certificate that was read at start stays in use; after a renewal restart the server, or \
+                              let its user read the file"
+                        .to_owned();
             }
-            Err(fault) => read.fault = Some(fault.to_string()),
         }
-        Some(read.fault.clone().map_or(Ok(()), Err))
+        read.faults = faults;
+        Some(reread)
     }
 
     fn paths(&self) -> impl Iterator<Item = &Path> {
@@ -133,38 +175,42 @@ fn stamp(path: &Path) -> Option<Stamp> {
     })
 }
 
-fn expired(certified: &Certified, files: &CertificateFiles, now: SystemTime) -> Option<String> {
-    let path = files.cert.display();
-    if certified.not_after() < now {
-        return Some(format!("{path}: the certificate has expired; browsers will refuse it"));
-    }
-    (certified.not_before() > now).then(|| format!("{path}: the certificate is not valid yet; is the clock right?"))
+/// A fault in one line, for the log.
+pub(super) fn text(fault: &CertificateFault) -> String {
+    format!("{}; {}", fault.message, fault.help)
 }
 
 /// Reads a certificate and its key, and sees that they belong together.
 pub fn load(files: &CertificateFiles) -> Result<Certified, FileFault> {
-    let fault = |path: &Path, kind| FileFault {
-        path: path.to_owned(),
+    let fault = |part, kind| FileFault {
+        path: match (part, &files.ocsp) {
+            (CertificatePart::Key, _) => files.key.clone(),
+            (CertificatePart::Ocsp, Some(path)) => path.clone(),
+            _ => files.cert.clone(),
+        },
+        part,
         kind,
     };
+    let of_chain = |kind| fault(CertificatePart::Certificate, kind);
+    let of_key = |kind| fault(CertificatePart::Key, kind);
     let chain = read(&files.cert)
         .map_err(FaultKind::from)
         .and_then(|bytes| chain(&bytes))
-        .map_err(|kind| fault(&files.cert, kind))?;
-    let key_file = read_key(&files.key).map_err(|kind| fault(&files.key, kind))?;
-    let mut key = key(&key_file).map_err(|kind| fault(&files.key, kind))?;
+        .map_err(of_chain)?;
+    let key_file = read_key(&files.key).map_err(of_key)?;
+    let mut key = key(&key_file).map_err(of_key)?;
     let certified = Certified::new(chain, &key);
     // The library has made its own of it.
     key.zeroize();
     let certified = certified.map_err(|error| match error {
-        KeyError::Key(_) | KeyError::Mismatch => fault(&files.key, FaultKind::Key(error)),
-        error => fault(&files.cert, FaultKind::Key(error)),
+        KeyError::Key(_) | KeyError::Mismatch => of_key(FaultKind::Key(error)),
+        error => of_chain(FaultKind::Key(error)),
     })?;
     let ocsp = match &files.ocsp {
         None => None,
-        Some(path) => Some(read(path).map_err(|error| fault(path, error.into()))?),
+        Some(path) => Some(read(path).map_err(|error| fault(CertificatePart::Ocsp, error.into()))?),
     };
-    Ok(certified.with_ocsp(ocsp))
+    Ok(certified.from_file(&files.cert).with_ocsp(ocsp))
 }
 
 /// The certificates of a text, the leaf first: some tools write the chain the other way round.
@@ -199,7 +245,7 @@ fn key(pem: &[u8]) -> Result<PrivateKeyDer<'static>, FaultKind> {
     })
 }
 
-fn read(path: &Path) -> io::Result<Vec<u8>> {
+pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(path)?.take(MAX_FILE).read_to_end(&mut bytes)?;
     Ok(bytes)
@@ -235,14 +281,48 @@ impl From<io::Error> for FaultKind {
     }
 }
 
+impl FileFault {
+    pub fn part(&self) -> CertificatePart {
+        self.part
+    }
+
+    /// Whether this process lacks the right to read the file.
+    pub fn is_denied(&self) -> bool {
+        matches!(&self.kind, FaultKind::Io(error) if error.kind() == io::ErrorKind::PermissionDenied)
+    }
+
+    /// What to do about it.
+    pub fn help(&self) -> &'static str {
+        match &self.kind {
+            FaultKind::Io(error) => match error.kind() {
+                io::ErrorKind::PermissionDenied => {
+                    "give the user who starts the server the right to read it; run `rocknet check` as that user"
+                }
+                io::ErrorKind::NotFound => "put the file there, or correct the path",
+                _ => "name a regular file that can be read",
+            },
+            FaultKind::TooLarge | FaultKind::NoKey => {
+                "name the PEM file that holds -----BEGIN PRIVATE KEY----- with `key`"
+            }
+            FaultKind::Open => "chmod 600 the file, and replace the key if others could have read it",
+            FaultKind::Encrypted => "decrypt it: openssl pkey -in OLD -out NEW",
+            FaultKind::Key(KeyError::NoCertificate) => {
+                "name the PEM file that holds -----BEGIN CERTIFICATE----- with `cert`"
+            }
+            FaultKind::Key(KeyError::Mismatch) => "name the key that the certificate was ordered with",
+            FaultKind::Key(_) => "copy the file again, whole, from the first -----BEGIN to the last -----END",
+        }
+    }
+}
+
 impl fmt::Display for FileFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.path.display())?;
         match &self.kind {
             FaultKind::Io(error) => write!(f, "cannot be read: {error}"),
             FaultKind::TooLarge => f.write_str("is larger than any key"),
-            FaultKind::Open => f.write_str("holds a private key that every user may read, and is refused: chmod 600"),
-            FaultKind::NoKey => f.write_str("holds no private key; name the file that does with `key`"),
+            FaultKind::Open => f.write_str("holds a private key that every user may read, and is refused"),
+            FaultKind::NoKey => f.write_str("holds no private key"),
             FaultKind::Encrypted => f.write_str("holds an encrypted key; RockNet has nobody to ask for its password"),
             FaultKind::Key(error) => error.fmt(f),
         }

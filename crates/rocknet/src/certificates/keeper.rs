@@ -12,7 +12,8 @@ use rocknet_config::model::{CertificateFiles, CertificateSource, Config, HostPat
 use rustls::ServerConfig;
 
 use super::acme::AcmeIssuer;
-use super::files::FileSet;
+use super::files::{FileSet, Reread};
+use super::inspection::{is_error, listed};
 use super::local::LocalIssuer;
 use super::secure_site::{SecureSite, Source};
 use super::settings::SettingsMaker;
@@ -37,6 +38,8 @@ pub struct Keeper {
 struct Care {
     issuers: Vec<Box<dyn Issuer>>,
     files: HashMap<Vec<CertificateFiles>, Weak<FileSet>>,
+    /// The sites that show each set of files, and their names.
+    users: HashMap<Vec<CertificateFiles>, Vec<(String, Vec<HostPattern>)>>,
 }
 
 impl Keeper {
@@ -89,16 +92,21 @@ impl Keeper {
     }
 
     /// A site made ready; `None` if it is in the clear.
-    pub fn secure(&self, site: &Site) -> Result<Option<SecureSite>, String> {
-        let Some(tls) = &site.tls else { return Ok(None) };
+    pub fn secure(&self, site: &Site) -> Option<SecureSite> {
+        let tls = site.tls.as_ref()?;
         let source = match &tls.source {
             CertificateSource::Files(files) => Source::Files(self.files(files)),
             CertificateSource::Auto | CertificateSource::Local => Source::Shelf {
                 first: names(site).swap_remove(0),
             },
         };
-        let settings = self.settings.make(tls.min, tls.client.as_ref())?;
-        Ok(Some(SecureSite::new(site, tls, source, Arc::new(settings))))
+        let settings = self.settings.make(tls.min, tls.client.as_ref()).map(Arc::new);
+        Some(SecureSite::new(site, tls, source, settings))
+    }
+
+    /// The files of a configuration in use, as they were read last.
+    pub(super) fn held(&self, files: &[CertificateFiles]) -> Option<Arc<FileSet>> {
+        lock(&self.care).files.get(files).and_then(Weak::upgrade)
     }
 
     /// Tells the issuers what a configuration wants, and begins to look after it.
@@ -114,6 +122,13 @@ impl Keeper {
                 .cloned()
                 .collect();
             issuer.want(&own, &self.shelf);
+        }
+        care.users.clear();
+        for site in &config.sites {
+            if let Some(CertificateSource::Files(files)) = site.tls.as_ref().map(|tls| &tls.source) {
+                let users = care.users.entry(files.clone()).or_default();
+                users.push((site.name.clone(), site.names.clone()));
+            }
         }
         drop(care);
         if config.sites.iter().any(|site| site.tls.is_some()) {
@@ -150,17 +165,40 @@ impl Care {
         for issuer in &mut self.issuers {
             issuer.tick(now, shelf);
         }
-        self.files.retain(|_, set| match set.upgrade() {
-            None => false,
-            Some(set) => {
-                match set.look_again(now) {
-                    Some(Ok(())) => tracing::info!("a certificate was replaced, and is shown from now on"),
-                    Some(Err(fault)) => tracing::warn!("{fault}"),
-                    None => {}
-                }
-                true
+        let users = &self.users;
+        self.files.retain(|files, set| {
+            let Some(set) = set.upgrade() else { return false };
+            if let Some(reread) = set.look_again(now) {
+                let users = users.get(files).map(Vec::as_slice).unwrap_or_default();
+                report_change(&set, reread, users);
             }
+            true
         });
+    }
+}
+
+/// Logs what a change of certificate files has led to: once, until they change again.
+fn report_change(set: &FileSet, reread: Reread, users: &[(String, Vec<HostPattern>)]) {
+    let mut names: Vec<HostPattern> = users.iter().flat_map(|(_, names)| names).cloned().collect();
+    names.dedup();
+    let sites: Vec<String> = users.iter().map(|(site, _)| site.clone()).collect();
+    let sites = listed(&sites);
+    let faults = set.faults_for(&names);
+    if faults.iter().any(is_error) {
+        let kept = match set.set() {
+            Some(_) => "the certificate that was read before stays in use",
+            None => "there is no certificate, and handshakes are refused",
+        };
+        for fault in faults.iter().filter(|fault| is_error(fault)) {
+            tracing::error!(site = sites, help = fault.help, "{}: {kept}", fault.message);
+        }
+        return;
+    }
+    for fault in &faults {
+        tracing::warn!(site = sites, help = fault.help, "{}", fault.message);
+    }
+    if reread == Reread::Replaced {
+        tracing::info!(site = sites, "a certificate was replaced, and is shown from now on");
     }
 }
 

@@ -1,6 +1,7 @@
 //! A set of certificates for the same names, one for each kind of key: the client's signature schemes choose.
 
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -22,6 +23,8 @@ pub struct Certified {
     names: Vec<String>,
     not_before: SystemTime,
     not_after: SystemTime,
+    /// The file it was read from, if any.
+    origin: Option<Arc<Path>>,
 }
 
 /// Why a certificate and a key cannot serve.
@@ -62,7 +65,17 @@ impl Certified {
             names,
             not_before,
             not_after,
+            origin: None,
         })
+    }
+
+    pub(super) fn from_file(mut self, path: &Path) -> Certified {
+        self.origin = Some(path.into());
+        self
+    }
+
+    pub(super) fn origin(&self) -> Option<&Path> {
+        self.origin.as_deref()
     }
 
     /// With a stapled OCSP response, which goes out with the certificate as it is.

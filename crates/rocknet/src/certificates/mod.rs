@@ -8,6 +8,7 @@
 
 pub mod acme;
 pub mod files;
+mod inspection;
 mod issuer;
 mod keeper;
 mod keyset;
@@ -17,6 +18,7 @@ mod settings;
 mod shelf;
 pub mod store;
 
+pub use inspection::Disk;
 pub use issuer::{Authority, Issuer, Wanted};
 pub use keeper::{Keeper, state_folder};
 pub use keyset::{Answer, Certified, KeyError, KeySet, subject};

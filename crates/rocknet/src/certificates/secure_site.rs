@@ -11,8 +11,8 @@ use super::{KeySet, Shelf};
 
 pub struct SecureSite {
     source: Source,
-    /// Everything but the certificates.
-    settings: Arc<ServerConfig>,
+    /// Everything but the certificates, or why no connection can be secured: what clients must prove cannot be checked.
+    settings: Result<Arc<ServerConfig>, String>,
     /// The last set that was asked for, with the configuration made for it: mostly there is only one.
     ready: ArcSwapOption<(Arc<KeySet>, Arc<ServerConfig>)>,
     pub trust: Arc<Trust>,
@@ -41,6 +41,11 @@ impl Trust {
         self.shown == other.shown && self.client == other.client
     }
 
+    /// Whether clients have to show a certificate.
+    pub fn demands_client(&self) -> bool {
+        self.client.as_ref().is_some_and(|client| client.required)
+    }
+
     pub fn takes(&self, version: Option<ProtocolVersion>) -> bool {
         self.min == TlsVersion::V12 || version == Some(ProtocolVersion::TLSv1_3)
     }
@@ -54,7 +59,12 @@ enum Shown {
 }
 
 impl SecureSite {
-    pub fn new(site: &model::Site, tls: &model::SiteTls, source: Source, settings: Arc<ServerConfig>) -> SecureSite {
+    pub fn new(
+        site: &model::Site,
+        tls: &model::SiteTls,
+        source: Source,
+        settings: Result<Arc<ServerConfig>, String>,
+    ) -> SecureSite {
         let shown = match &tls.source {
             model::CertificateSource::Files(files) => Shown::Files(files.clone()),
             _ => Shown::Site(site.name.clone()),
@@ -74,13 +84,14 @@ impl SecureSite {
     /// The configuration for a handshake; `name`: the client's SNI in lower case, if it is a name of this site. `None`:
     /// there is no certificate.
     pub fn settings(&self, shelf: &Shelf, name: Option<&str>) -> Option<Arc<ServerConfig>> {
+        let settings = self.settings.as_ref().ok()?;
         let set = self.set(shelf, name)?;
         if let Some(ready) = &*self.ready.load()
             && Arc::ptr_eq(&ready.0, &set)
         {
             return Some(Arc::clone(&ready.1));
         }
-        let mut settings = ServerConfig::clone(&self.settings);
+        let mut settings = ServerConfig::clone(settings);
         settings.cert_resolver = Arc::<KeySet>::clone(&set);
         let settings = Arc::new(settings);
         self.ready.store(Some(Arc::new((set, Arc::clone(&settings)))));
@@ -89,18 +100,31 @@ impl SecureSite {
 
     /// Whether there is any certificate to show.
     pub fn has_certificate(&self, shelf: &Shelf) -> bool {
-        match &self.source {
+        let has_set = match &self.source {
             Source::Files(files) => files.set().is_some(),
             Source::Shelf { first } => shelf.find(first).is_some(),
+        };
+        has_set && self.settings.is_ok()
+    }
+
+    /// What keeps the site from being served under TLS with the files as they are now.
+    pub fn error(&self) -> Option<String> {
+        if let Err(error) = &self.settings {
+            return Some(error.clone());
+        }
+        match &self.source {
+            Source::Files(files) => files.error(),
+            Source::Shelf { .. } => None,
         }
     }
 
-    /// What is wrong with its files.
-    pub fn fault(&self) -> Option<String> {
-        match &self.source {
-            Source::Files(files) => files.fault(),
-            Source::Shelf { .. } => None,
-        }
+    /// Whether no handshake can succeed until its files are mended.
+    pub fn is_dark(&self) -> bool {
+        let has_set = match &self.source {
+            Source::Files(files) => files.set().is_some(),
+            Source::Shelf { .. } => true,
+        };
+        !has_set || self.settings.is_err()
     }
 
     fn set(&self, shelf: &Shelf, name: Option<&str>) -> Option<Arc<KeySet>> {

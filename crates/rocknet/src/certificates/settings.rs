@@ -1,7 +1,7 @@
 //! What sites ask of TLS, as configurations of rustls: few, shared by all sites that ask for the same.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rocknet_config::model::{ClientAuth, TlsVersion};
@@ -47,7 +47,9 @@ impl SettingsMaker {
         let builder = ServerConfig::builder_with_provider(Arc::clone(&self.provider))
             .with_protocol_versions(versions)
             .map_err(told)?;
-        let roots = client.map(roots).transpose()?;
+        let roots = client
+            .map(|client| Ok::<Roots, String>((client.required, roots(&client.ca)?)))
+            .transpose()?;
         let builder = match &roots {
             None => builder.with_no_client_auth(),
             Some(roots) => builder.with_client_cert_verifier(self.verifier(roots)?),
@@ -102,21 +104,32 @@ impl Default for SettingsMaker {
     }
 }
 
-fn roots(client: &ClientAuth) -> Result<Roots, String> {
+/// The certificates of authorities that clients are to be vouched for by.
+pub(super) fn roots(files: &[PathBuf]) -> Result<Vec<CertificateDer<'static>>, String> {
+    let mut store = RootCertStore::empty();
     let mut roots = Vec::new();
-    for path in &client.ca {
-        roots.extend(read_roots(path)?);
+    for path in files {
+        for root in read_roots(path)? {
+            store
+                .add(root.clone())
+                .map_err(|error| format!("{}: {error}", path.display()))?;
+            roots.push(root);
+        }
     }
     if roots.is_empty() {
-        return Err("`client_ca` names no certificate, so nobody could enter".to_owned());
+        let names = files.iter().map(|path| path.display().to_string());
+        return Err(format!(
+            "{}: there is no certificate in it",
+            names.collect::<Vec<_>>().join(", ")
+        ));
     }
-    Ok((client.required, roots))
+    Ok(roots)
 }
 
 /// The certificates of a file.
 pub fn read_roots(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let told = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
-    let bytes = std::fs::read(path).map_err(|error| told(&error))?;
+    let bytes = super::files::read(path).map_err(|error| told(&error))?;
     CertificateDer::pem_slice_iter(&bytes)
         .collect::<Result<_, _>>()
         .map_err(|error| told(&error))

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
+use rocknet::certificates::Disk;
 use rocknet::php;
-use rocknet_config::environment::System;
 use rocknet_config::{Code, Finding, Loaded, Report, Severity};
 
 use super::{Exit, Failure, say, search, tell_report};
@@ -21,7 +21,8 @@ pub struct Options {
 
 pub fn run(options: &Options) -> Result<(), Failure> {
     let checked = search::named_or_found(options.file.as_deref()).and_then(|file| {
-        let Loaded { config, mut warnings } = rocknet_config::check(&file, &System).map_err(Failure::Configuration)?;
+        let Loaded { config, mut warnings } =
+            rocknet_config::check(&file, &Disk::new()).map_err(Failure::Configuration)?;
         warnings.extend(php::missing(&config).into_iter().map(missing));
         Ok((
             file,

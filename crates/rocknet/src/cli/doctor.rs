@@ -5,13 +5,12 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use rocknet::backend::Choice;
-use rocknet::certificates::state_folder;
 use rocknet::certificates::store::Folder;
+use rocknet::certificates::{Disk, state_folder};
 use rocknet::php;
 use rocknet::trust::Found;
-use rocknet_config::environment::System;
 use rocknet_config::model::{Config, Listen};
-use rocknet_config::{Finding, Loaded};
+use rocknet_config::{Code, Finding, Loaded};
 use rocknet_io::descriptors;
 use rocknet_io::socket::{Address, BindErrorKind, Listener, Options as SocketOptions};
 use serde_json::json;
@@ -72,20 +71,19 @@ fn configuration(file: Option<&Path>, checks: &mut Vec<Check>) -> Option<Config>
         ));
         return Some(Config::default());
     };
-    match rocknet_config::check(file, &System) {
-        Ok(Loaded { config, warnings }) if warnings.is_empty() => {
-            checks.push(Check::good(
-                WHAT,
-                format!("{}, sites: {}", file.display(), config.sites.len()),
-            ));
-            Some(config)
-        }
+    match rocknet_config::load(file, &Disk::new()) {
         Ok(Loaded { config, warnings }) => {
-            let first = warnings
-                .first()
-                .map_or("", |finding: &Finding| finding.message.as_str());
-            let found = format!("{}: {first}; `rocknet check` tells all", file.display());
-            checks.push(Check::fair(WHAT, found));
+            let (of_sites, others): (Vec<_>, Vec<_>) = warnings
+                .iter()
+                .partition(|finding| finding.is_error() || finding.code == Code::Certificate);
+            checks.push(match others.first() {
+                None => Check::good(WHAT, format!("{}, sites: {}", file.display(), config.sites.len())),
+                Some(first) => {
+                    let found = format!("{}: {}; `rocknet check` tells all", file.display(), first.message);
+                    Check::fair(WHAT, found)
+                }
+            });
+            checks.extend(of_sites.into_iter().take(MAX_SITES).map(of_site));
             Some(config)
         }
         Err(report) => {
@@ -97,6 +95,17 @@ fn configuration(file: Option<&Path>, checks: &mut Vec<Check>) -> Option<Config>
             ));
             None
         }
+    }
+}
+
+/// What keeps one site from being served, or from being trusted.
+fn of_site(finding: &Finding) -> Check {
+    let help = finding.help.as_deref().unwrap_or_default();
+    let found = format!("{}; {help}", finding.message);
+    if finding.is_error() {
+        Check::bad("site", found)
+    } else {
+        Check::fair("site", found)
     }
 }
 
@@ -237,6 +246,9 @@ impl Check {
         }
     }
 }
+
+/// Findings about single sites that are shown: `rocknet check` shows all.
+const MAX_SITES: usize = 64;
 
 /// Ports that are tried: who has more sees them at start.
 const MAX_PORTS: usize = 64;

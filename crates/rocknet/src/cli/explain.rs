@@ -3,14 +3,15 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
+use rocknet::certificates::Disk;
 use rocknet::handler::files::look::Look;
 use rocknet::handler::files::resolve::{self, Target};
 use rocknet::routing::Asked;
 use rocknet::scope::{Action, Scope};
-use rocknet_config::environment::System;
+use rocknet_config::environment::Environment;
 use rocknet_config::explain::{self, Explanation};
-use rocknet_config::model::{Listen, Place, Settings};
-use rocknet_config::{Config, Loaded};
+use rocknet_config::model::{CertificateSource, Listen, Place, Settings, Site};
+use rocknet_config::{Config, Loaded, Severity};
 use rocknet_proto::semantics::authority::{Authority, HOST_BUFFER};
 use rocknet_proto::semantics::safe_path::{PathError, SafePath};
 use rocknet_proto::status::Status;
@@ -32,7 +33,7 @@ pub struct Options {
 pub fn run(options: &Options) -> Result<(), Failure> {
     let url = Url::parse(&options.url).map_err(|problem| Failure::Usage(format!("{}: {problem}", options.url)))?;
     let file = search::named_or_found(options.config.as_deref())?;
-    let Loaded { config, .. } = rocknet_config::load(&file, &System).map_err(Failure::Configuration)?;
+    let Loaded { config, .. } = rocknet_config::load(&file, &Disk::new()).map_err(Failure::Configuration)?;
     let decoded = match SafePath::parse(url.path.as_bytes()) {
         Ok(path) => Ok(path.as_str().to_owned()),
         // Such a path has no file, but it may have a route, a redirect and a fallback. Its colon, backslash or name of a
@@ -55,8 +56,31 @@ pub fn run(options: &Options) -> Result<(), Failure> {
             status(Status::new(error.status()).unwrap_or(Status::BAD_REQUEST))
         ),
     };
-    say(shown(&found, &leads_to));
+    say(shown(&found, &leads_to, &problems(found.site)));
     Ok(())
+}
+
+/// What is wrong with the certificates of a site.
+fn problems(site: &Site) -> Vec<String> {
+    let Some(tls) = &site.tls else { return Vec::new() };
+    let mut problems = Vec::new();
+    if let Some(fault) = tls
+        .client
+        .as_ref()
+        .and_then(|client| Disk::new().authorities_fault(&client.ca))
+    {
+        problems.push(format!("not served under TLS: {fault}"));
+    }
+    if let CertificateSource::Files(files) = &tls.source {
+        for fault in Disk::new().certificate_faults(files, &site.names) {
+            let what = match fault.severity {
+                Severity::Error => "not served under TLS: ",
+                Severity::Warning => "",
+            };
+            problems.push(format!("{what}{}; {}", fault.message, fault.help));
+        }
+    }
+    problems
 }
 
 /// A URL as a person types it, in parts.
@@ -169,11 +193,10 @@ fn leads_to(settings: &Settings, url: &Url<'_>, path: &str) -> Result<String, Fa
         return Ok(format!("passed on to {}", names.join(" or ")));
     }
     let Action::Files(tree) = &scope.action else {
-        return Ok(if path == "/" {
-            "the default page".to_owned()
-        } else {
+        return Ok(format!(
+            "{}: nothing is served here, as there is no `root`",
             status(Status::NOT_FOUND)
-        });
+        ));
     };
     let place = |relative: &[u8]| {
         let relative = String::from_utf8_lossy(relative);
@@ -211,7 +234,7 @@ fn status(status: Status) -> String {
 }
 
 /// Columns: what, how it is, and the line that says so.
-fn shown(found: &Explanation<'_>, leads_to: &str) -> String {
+fn shown(found: &Explanation<'_>, leads_to: &str, problems: &[String]) -> String {
     let here = std::env::current_dir().unwrap_or_default();
     let line = |place: &Place| match place.line {
         0 => String::new(),
@@ -236,7 +259,11 @@ fn shown(found: &Explanation<'_>, leads_to: &str) -> String {
             .min(MAX_COLUMN)
     };
     let (keys, values) = (longest(|row| &row.0).max(LEADS_TO.len()), longest(|row| &row.1));
-    let mut out = format!("{LEADS_TO:keys$}  {}\n\n", plain(leads_to));
+    let mut out = format!("{LEADS_TO:keys$}  {}\n", plain(leads_to));
+    for problem in problems {
+        let _ = writeln!(out, "{PROBLEM:keys$}  {}", plain(problem));
+    }
+    out.push('\n');
     for (key, value, place) in &rows {
         let _ = writeln!(out, "{:keys$}  {:values$}  {}", plain(key), plain(value), plain(place));
     }
@@ -251,6 +278,7 @@ fn plain(text: &str) -> String {
 }
 
 const LEADS_TO: &str = "leads to";
+const PROBLEM: &str = "problem";
 
 /// Widest column: one long value shall not push all lines off the screen.
 const MAX_COLUMN: usize = 60;

@@ -1,7 +1,7 @@
 //! Reading the configuration again: checked whole, then swapped, and told in the log and on the terminal.
 
+use rocknet::certificates::Disk;
 use rocknet::server::Server;
-use rocknet_config::environment::System;
 use rocknet_config::model::{self, LogTarget};
 use rocknet_config::{Config, Finding, Loaded, Report};
 use rocknet_io::rights;
@@ -61,7 +61,7 @@ pub fn reload(server: &Server, origin: &Origin, in_force: &InForce) -> Option<St
             return screen.refuse(&what);
         }
     };
-    let Loaded { config, warnings } = match rocknet_config::load(file, &System) {
+    let Loaded { config, warnings } = match rocknet_config::check(file, &Disk::of(server.keeper())) {
         Ok(loaded) => loaded,
         Err(report) => {
             server.reload_failed(report.to_string());

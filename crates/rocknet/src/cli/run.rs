@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use rocknet_config::environment::System;
+use rocknet::certificates::Disk;
 use rocknet_config::{Config, Loaded};
 
 use super::running::{self, Origin, Plan};
@@ -25,7 +25,8 @@ pub struct Options {
 pub fn run(options: &Options) -> Result<(), Failure> {
     match options.config.clone().or_else(search::find) {
         Some(file) => {
-            let Loaded { config, warnings } = rocknet_config::load(&file, &System).map_err(Failure::Configuration)?;
+            let Loaded { config, warnings } =
+                rocknet_config::load(&file, &Disk::new()).map_err(Failure::Configuration)?;
             let plan = Plan {
                 warnings,
                 origin: Origin::File(file),

@@ -9,6 +9,7 @@ use rocknet::certificates::state_folder;
 use rocknet::certificates::store::Folder;
 use rocknet::log::init_errors;
 use rocknet::php;
+use rocknet::report::MAX_FOLDERS_TRIED;
 use rocknet::server::{Server, StartError};
 use rocknet_config::model::LogTarget;
 use rocknet_config::{Code, Config, Finding, Report};
@@ -178,21 +179,16 @@ impl Running {
             _ => {}
         }
         warnings.extend(php::missing(&snapshot.config));
-        for (site, fault) in snapshot.certificate_faults() {
-            warnings.push(format!("site {site}: {fault}"));
-        }
-        if snapshot.sites.len() <= MAX_FOLDERS_TRIED {
-            let told_by_check = |error: &io::Error| {
-                error.kind() == io::ErrorKind::NotFound
-                    && self.plan.warnings.iter().any(|finding| finding.code == Code::Missing)
-            };
-            for (site, folder, error) in snapshot.missing_folders() {
-                if !told_by_check(&error) {
-                    warnings.push(format!(
-                        "site {site}: its folder {} cannot be opened: {error}",
-                        folder.display()
-                    ));
-                }
+        let told_by_check = |error: &io::Error| {
+            error.kind() == io::ErrorKind::NotFound
+                && self.plan.warnings.iter().any(|finding| finding.code == Code::Missing)
+        };
+        for (site, folder, error) in snapshot.missing_folders(MAX_FOLDERS_TRIED) {
+            if !told_by_check(&error) {
+                warnings.push(format!(
+                    "site {site}: its folder {} cannot be opened: {error}",
+                    folder.display()
+                ));
             }
         }
         warnings
@@ -359,10 +355,6 @@ impl From<NotStarted> for Failure {
 
 /// Wishes that may wait while one is granted; whoever sends more waits.
 const MAX_WISHES: usize = 16;
-
-/// Sites up to which every folder is tried at start: each takes a look at the disk and a descriptor, and start-up is
-/// to take a blink.
-const MAX_FOLDERS_TRIED: usize = 256;
 
 /// It splits lines and compares words.
 const CONSOLE_STACK: usize = 128 * 1024;

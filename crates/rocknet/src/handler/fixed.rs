@@ -41,7 +41,7 @@ pub fn options() -> Response {
     Response::new(Status::NO_CONTENT).with("Allow", FILE_METHODS)
 }
 
-/// The default page, at the root of a site that has no folder.
+/// The default page, at the root of a server that has no configuration.
 pub fn welcome(snapshot: &Snapshot, address: &Address, path: &str, method: Method) -> Response {
     match method {
         Method::Get | Method::Head if path == "/" => {}

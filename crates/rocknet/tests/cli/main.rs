@@ -1,5 +1,6 @@
 //! The program as people and scripts use it: arguments, exit codes, signals, typed commands.
 
+mod certificates;
 mod commands;
 mod isolated;
 mod php_versions;

@@ -1,7 +1,7 @@
 //! Certificates in files: their orders and kinds, what is wrong with them, and what happens when they change.
 
 use rocknet::certificates::Certified;
-use rocknet::certificates::files::FileSet;
+use rocknet::certificates::files::{FileSet, Reread};
 use rocknet_config::model::CertificateFiles;
 use std::time::SystemTime;
 
@@ -27,15 +27,15 @@ fn check(what: &str, cert: &str, key: &str, expected: Result<&[&str], &str>) {
         (Some(found), Ok(names)) => {
             let found = found.certificates().first().map(Certified::names).unwrap_or_default();
             assert_eq!(found, names, "{what}");
-            assert_eq!(set.fault(), None, "{what}");
+            assert_eq!(set.error(), None, "{what}");
         }
         (None, Err(part)) => {
-            let fault = set.fault().unwrap_or_default();
+            let fault = set.error().unwrap_or_default();
             assert!(fault.contains(part), "{what}: {fault}");
             let path = folder.path("x.").display().to_string();
             assert!(fault.contains(&path), "{what}: no file is named in {fault}");
         }
-        (found, _) => panic!("{what}: {found:?}, {:?}", set.fault()),
+        (found, _) => panic!("{what}: {found:?}, {:?}", set.error()),
     }
 }
 
@@ -117,14 +117,31 @@ fn keys_that_all_may_read_are_refused_until_they_may_not() {
         let set = set(&folder, "x.pem", "x.key");
         assert_eq!(set.set().is_some(), works, "{mode:o}");
         assert_eq!(
-            set.fault().is_none_or(|fault| !fault.contains("chmod 600")),
+            set.error().is_none_or(|fault| !fault.contains("chmod 600")),
             works,
             "{mode:o}"
         );
         set_mode(&folder, "x.key", 0o600);
         set.look_again(SystemTime::now());
-        assert!(set.set().is_some(), "{mode:o}: {:?}", set.fault());
+        assert!(set.set().is_some(), "{mode:o}: {:?}", set.error());
     }
+}
+
+#[test]
+fn each_change_is_judged_once_and_a_broken_one_keeps_what_was_read() {
+    let authority = Authority::new("root");
+    let folder = Folder::with(&[]);
+    authority.leaf(Kind::Ecdsa, &["a.test"]).write(&folder, "x");
+    let set = set(&folder, "x.pem", "x.key");
+    let now = SystemTime::now();
+    assert_eq!(set.look_again(now), None);
+    folder.write("x.pem", "nothing");
+    assert_eq!(set.look_again(now), Some(Reread::Kept));
+    assert_eq!(set.look_again(now), None);
+    assert!(set.set().is_some() && set.error().is_some());
+    authority.leaf(Kind::Rsa, &["a.test"]).write(&folder, "x");
+    assert_eq!(set.look_again(now), Some(Reread::Replaced));
+    assert_eq!((set.look_again(now), set.error()), (None, None));
 }
 
 #[test]
@@ -139,9 +156,9 @@ fn a_folder_a_fifo_and_nothing_are_no_certificates() {
             let set = set(&folder, cert, key);
             assert!(set.set().is_none(), "{cert} {key}");
             assert!(
-                set.fault().is_some_and(|fault| fault.contains(name)),
+                set.error().is_some_and(|fault| fault.contains(name)),
                 "{cert} {key}: {:?}",
-                set.fault()
+                set.error()
             );
         }
     }
@@ -183,8 +200,15 @@ fn a_changed_file_is_taken_up_and_a_broken_one_is_not() {
         server.folder.write("x.pem", broken);
         keeper.tick();
         assert_eq!(shown(), second.der, "{broken:?}");
+        let refused = server.server().reload(server.server().snapshot().config.clone());
+        let why = refused.expect_err("broken files").to_string();
+        assert!(
+            why.starts_with("site a.test: ") && why.contains("x."),
+            "{broken:?}: {why}"
+        );
+        assert_eq!(shown(), second.der, "{broken:?}");
         let snapshot = server.server().snapshot();
-        assert_eq!(snapshot.certificate_faults().count(), 1, "{broken:?}");
+        assert_eq!(snapshot.certificate_errors().count(), 1, "{broken:?}");
     }
     server.folder.remove("x.pem");
     keeper.tick();
@@ -192,7 +216,7 @@ fn a_changed_file_is_taken_up_and_a_broken_one_is_not() {
     first.write(&server.folder, "x");
     keeper.tick();
     assert_eq!(shown(), first.der);
-    assert_eq!(server.server().snapshot().certificate_faults().count(), 0);
+    assert_eq!(server.server().snapshot().certificate_errors().count(), 0);
 }
 
 #[test]
@@ -232,7 +256,7 @@ fn ocsp_responses_go_with_their_certificates_and_change_with_their_files() {
     server.server().keeper().tick();
     check(["then of ecdsa", "first of rsa"]);
     let snapshot = server.server().snapshot();
-    let faults: Vec<_> = snapshot.certificate_faults().map(|(_, fault)| fault).collect();
+    let faults: Vec<_> = snapshot.certificate_errors().map(|(_, fault)| fault).collect();
     assert!(matches!(&faults[..], [one] if one.contains("rsa.der")), "{faults:?}");
 }
 

@@ -1,0 +1,295 @@
+//! Inspection of certificate files: loads them as a site would and lists what is wrong.
+//!
+//! The one place that judges: `check`, start, reload, the watcher of the files and `doctor` all call it.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rocknet_config::Severity;
+use rocknet_config::environment::{CertificateFault, CertificatePart, Environment, Kind, System};
+use rocknet_config::model::{CertificateFiles, HostPattern};
+use rocknet_proto::semantics::date;
+use rustls_pki_types::CertificateDer;
+use x509_parser::prelude::{FromDer, GeneralName, ParsedExtension, X509Certificate};
+
+use super::files::{FileFault, FileSet, load};
+use super::settings::roots;
+use super::{Certified, Keeper};
+
+/// Most names that one message lists.
+const MAX_NAMES_SHOWN: usize = 5;
+/// Most roots of the system that are remembered, by name: the lists of browsers hold about 150.
+const MAX_ROOTS: usize = 4_096;
+
+/// Certificates that were loaded, unless one of them has an error, and all faults.
+pub(super) struct Inspected {
+    pub loaded: Option<Vec<Certified>>,
+    pub faults: Vec<CertificateFault>,
+    /// The first error is that this process may not read a file.
+    pub is_denied: bool,
+}
+
+/// Loads pairs of files and judges each: errors where it cannot be served, warnings where clients will refuse it.
+pub(super) fn inspect(files: &[CertificateFiles], now: SystemTime) -> Inspected {
+    let mut inspected = Inspected {
+        loaded: None,
+        faults: Vec::new(),
+        is_denied: false,
+    };
+    let mut loaded = Vec::with_capacity(files.len());
+    for (at, pair) in files.iter().enumerate() {
+        match load(pair) {
+            Ok(certified) => {
+                inspected.faults.extend(warnings(at, pair, &certified, now));
+                loaded.push(certified);
+            }
+            Err(fault) => {
+                inspected.is_denied |= inspected.faults.iter().all(|fault| !is_error(fault)) && fault.is_denied();
+                inspected.faults.push(error(at, &fault));
+            }
+        }
+    }
+    inspected.loaded = (loaded.len() == files.len()).then_some(loaded);
+    inspected
+}
+
+pub(super) fn is_error(fault: &CertificateFault) -> bool {
+    fault.severity == Severity::Error
+}
+
+fn error(at: usize, fault: &FileFault) -> CertificateFault {
+    CertificateFault {
+        at,
+        part: fault.part(),
+        severity: Severity::Error,
+        message: fault.to_string(),
+        help: fault.help().to_owned(),
+    }
+}
+
+fn warnings(at: usize, files: &CertificateFiles, certified: &Certified, now: SystemTime) -> Vec<CertificateFault> {
+    let path = files.cert.display();
+    let warning = |message: String, help: &str| CertificateFault {
+        at,
+        part: CertificatePart::Certificate,
+        severity: Severity::Warning,
+        message,
+        help: help.to_owned(),
+    };
+    let mut all = Vec::new();
+    if certified.not_after() < now {
+        all.push(warning(
+            format!("{path}: the certificate has expired on {}", day(certified.not_after())),
+            "browsers will refuse it: put a renewed one into the file",
+        ));
+    } else if certified.not_before() > now {
+        all.push(warning(
+            format!(
+                "{path}: the certificate is not valid yet, but from {}",
+                day(certified.not_before())
+            ),
+            "browsers will refuse it: is the clock right?",
+        ));
+    }
+    if let Some(gap) = chain_gap(&certified.key().cert) {
+        all.push(warning(
+            format!("{path}: the chain is incomplete: {gap}"),
+            "append the intermediate certificates of the authority (often named fullchain.pem): browsers refuse it without",
+        ));
+    }
+    all
+}
+
+/// Names of a site that a certificate is not for.
+pub(super) fn uncovered(
+    at: usize,
+    path: &std::path::Path,
+    certified: &Certified,
+    names: &[HostPattern],
+) -> Option<CertificateFault> {
+    let missing: Vec<String> = names
+        .iter()
+        .filter(|name| !covers(certified.names(), name))
+        .map(shown)
+        .collect();
+    if missing.is_empty() {
+        return None;
+    }
+    let has = match certified.names() {
+        [] => "it names no host at all (subjectAltName)".to_owned(),
+        names => format!("it is for {}", listed(names)),
+    };
+    Some(CertificateFault {
+        at,
+        part: CertificatePart::Certificate,
+        severity: Severity::Warning,
+        message: format!(
+            "{}: the certificate is not for {}; {has}",
+            path.display(),
+            listed(&missing)
+        ),
+        help: "browsers will refuse it under these names: order one for all of them, or correct the name or `aliases`"
+            .to_owned(),
+    })
+}
+
+/// Whether one of the names of a certificate is this name, or a wildcard for it (RFC 6125 §6.4.3).
+fn covers(certificate: &[String], name: &HostPattern) -> bool {
+    match name {
+        HostPattern::Exact(name) => {
+            let parent = name.split_once('.').map(|(_, parent)| parent);
+            certificate
+                .iter()
+                .any(|own| own == name || own.strip_prefix("*.").is_some_and(|own| Some(own) == parent))
+        }
+        HostPattern::Wildcard(name) => certificate
+            .iter()
+            .any(|own| own.strip_prefix("*.") == Some(name.as_str())),
+    }
+}
+
+fn shown(name: &HostPattern) -> String {
+    match name {
+        HostPattern::Exact(name) => name.clone(),
+        HostPattern::Wildcard(name) => format!("*.{name}"),
+    }
+}
+
+pub(super) fn listed(names: &[String]) -> String {
+    let first = names.iter().take(MAX_NAMES_SHOWN).map(String::as_str);
+    let text = first.collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(MAX_NAMES_SHOWN) {
+        0 => text,
+        more => format!("{text} and {more} more"),
+    }
+}
+
+/// The link that is missing between a certificate and a root, if one is. The root itself need not be in the file.
+fn chain_gap(chain: &[CertificateDer<'_>]) -> Option<String> {
+    let parsed: Vec<_> = chain
+        .iter()
+        .map(|der| X509Certificate::from_der(der).ok().map(|(_, one)| one))
+        .collect::<Option<_>>()?;
+    for (at, pair) in parsed.windows(2).enumerate() {
+        if pair[0].issuer().as_raw() != pair[1].subject().as_raw() {
+            return Some(format!(
+                "certificate {} was issued by \"{}\", and the next one in the file is \"{}\"",
+                at + 1,
+                pair[0].issuer(),
+                pair[1].subject()
+            ));
+        }
+    }
+    let last = parsed.last()?;
+    let issuer = last.issuer().as_raw();
+    if issuer == last.subject().as_raw() {
+        return None;
+    }
+    let is_known = match roots_of_system() {
+        // No list to compare with: public authorities say in a certificate where its issuer can be had, private ones rarely.
+        known if known.is_empty() => parsed.len() > 1 || !names_its_issuer(last),
+        known => known.contains(issuer),
+    };
+    (!is_known).then(|| {
+        format!(
+            "its issuer \"{}\" is neither in the file nor a root that this machine trusts",
+            last.issuer()
+        )
+    })
+}
+
+/// Whether a certificate has the URL of its issuer (RFC 5280 §4.2.2.1).
+fn names_its_issuer(certificate: &X509Certificate<'_>) -> bool {
+    certificate.extensions().iter().any(|extension| {
+        let ParsedExtension::AuthorityInfoAccess(access) = extension.parsed_extension() else {
+            return false;
+        };
+        access.accessdescs.iter().any(|one| {
+            one.access_method.to_id_string() == CA_ISSUERS && matches!(one.access_location, GeneralName::URI(_))
+        })
+    })
+}
+
+const CA_ISSUERS: &str = "1.3.6.1.5.5.7.48.2";
+
+/// The names of the roots that this machine trusts, read once: about 20 KB.
+fn roots_of_system() -> &'static HashSet<Vec<u8>> {
+    static ROOTS: OnceLock<HashSet<Vec<u8>>> = OnceLock::new();
+    ROOTS.get_or_init(|| {
+        let found = rustls_native_certs::load_native_certs().certs;
+        let subject = |der: &CertificateDer<'_>| {
+            let (_, root) = X509Certificate::from_der(der).ok()?;
+            Some(root.subject().as_raw().to_vec())
+        };
+        found.iter().take(MAX_ROOTS).filter_map(subject).collect()
+    })
+}
+
+fn day(time: SystemTime) -> String {
+    let seconds = time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    String::from_utf8_lossy(&date::format(seconds)).into_owned()
+}
+
+/// The machine, with certificates loaded as the server loads them.
+pub struct Disk<'k> {
+    keeper: Option<&'k Keeper>,
+}
+
+impl Disk<'static> {
+    /// To check files as a server that starts now would find them.
+    pub fn new() -> Disk<'static> {
+        Disk { keeper: None }
+    }
+}
+
+impl Default for Disk<'static> {
+    fn default() -> Self {
+        Disk::new()
+    }
+}
+
+impl<'k> Disk<'k> {
+    /// To check files as a running server finds them: it may have read some with rights that it has given up since.
+    pub fn of(keeper: &'k Keeper) -> Disk<'k> {
+        Disk { keeper: Some(keeper) }
+    }
+}
+
+impl Environment for Disk<'_> {
+    fn variable(&self, name: &str) -> Option<String> {
+        System.variable(name)
+    }
+
+    fn read(&self, path: &std::path::Path) -> std::io::Result<String> {
+        System.read(path)
+    }
+
+    fn matching(&self, pattern: &std::path::Path) -> std::io::Result<Vec<PathBuf>> {
+        System.matching(pattern)
+    }
+
+    fn kind(&self, path: &std::path::Path) -> Option<Kind> {
+        System.kind(path)
+    }
+
+    fn current_dir(&self) -> PathBuf {
+        System.current_dir()
+    }
+
+    fn certificate_faults(&self, files: &[CertificateFiles], names: &[HostPattern]) -> Vec<CertificateFault> {
+        let held = self.keeper.and_then(|keeper| keeper.held(files));
+        match held {
+            Some(set) => {
+                set.look_again(SystemTime::now());
+                set.faults_for(names)
+            }
+            None => FileSet::new(files.to_vec()).faults_for(names),
+        }
+    }
+
+    fn authorities_fault(&self, files: &[PathBuf]) -> Option<String> {
+        roots(files).err()
+    }
+}
