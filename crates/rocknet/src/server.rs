@@ -81,7 +81,9 @@ impl Server {
         descriptors::raise();
         let wanted = crate::snapshot::addresses(&config);
         let mut listeners = bind_all(&wanted, worker_count(&config, wanted.len()), &[])?;
-        let keeper = Keeper::start(&config).map_err(StartError::Setup)?;
+        // Decided once: after `before_threads` the default would be another folder.
+        let state_folder = state_folder(&config);
+        let keeper = Keeper::start(&config, &state_folder).map_err(StartError::Setup)?;
         // Keys are read while the rights for it are there.
         let _files = keeper.read_files(&config);
         before_threads().map_err(StartError::Setup)?;
@@ -91,7 +93,7 @@ impl Server {
         let logger =
             Logger::start(&config.log).map_err(|error| StartError::Setup(format!("cannot open the log: {error}")))?;
         // What runs PHP is started with the rights that the workers have.
-        let php = php::Keeper::new(state_folder(&config));
+        let php = php::Keeper::new(state_folder);
         let settled = php.settle(&mut config).map_err(StartError::Setup)?;
         let snapshot = Arc::new(Snapshot::new(config, &mounts, &logger, &keeper).map_err(StartError::Setup)?);
         let config = &snapshot.config;

@@ -1,7 +1,7 @@
 //! The keeper: owns the issuers and the files, and looks after both while the server runs.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
@@ -44,11 +44,10 @@ struct Care {
 
 impl Keeper {
     /// With the issuers there are: this machine's own CA, and public ones by ACME.
-    pub fn start(config: &Config) -> Result<Arc<Keeper>, String> {
-        let state = state_folder(config);
+    pub fn start(config: &Config, state: &Path) -> Result<Arc<Keeper>, String> {
         let told = |error: std::io::Error| format!("{}: {error}", state.display());
-        let local = LocalIssuer::open(&state).map_err(told)?;
-        let acme = AcmeIssuer::start(&state, &config.tls).map_err(told)?;
+        let local = LocalIssuer::open(state).map_err(told)?;
+        let acme = AcmeIssuer::start(state, &config.tls).map_err(told)?;
         Keeper::new(vec![Box::new(local), Box::new(acme)])
     }
 
@@ -202,7 +201,8 @@ fn report_change(set: &FileSet, reread: Reread, users: &[(String, Vec<HostPatter
     }
 }
 
-/// Where the server keeps what it makes.
+/// The state folder: `server.state`, or the default for the account of this process. Call it once, before root's rights are
+/// given up, and pass the result on: afterwards the account and the `HOME` of the process belong to different users.
 pub fn state_folder(config: &Config) -> PathBuf {
     let below = |variable: &str, path: &str| {
         let base = std::env::var_os(variable).filter(|value| !value.is_empty())?;

@@ -71,16 +71,25 @@ impl Folder {
         &self.path
     }
 
-    /// Makes our folders in it and gives them to a user: to be called as root, by whoever is about to become that user.
-    /// What else lies in the folder stays whose it is, for it may be one of the system's.
+    /// Makes our folders in it and gives them to an account, closed to all others. Call it as root, before the process
+    /// becomes that account.
+    ///
+    /// A folder that holds anything else keeps its owner and mode, because it may be one of the system's. If a third account
+    /// could replace what lies in it, this fails.
     pub fn hand_over(&self, uid: u32, gid: u32) -> io::Result<()> {
-        if !self.path.exists() {
-            make_folder(&self.path)?;
+        make_folder(&self.path)?;
+        if self.is_ours_alone()? {
             std::os::unix::fs::lchown(&self.path, Some(uid), Some(gid))?;
+            fs::set_permissions(&self.path, fs::Permissions::from_mode(PRIVATE))?;
+        } else {
+            self.refuse_third_writers(uid)?;
         }
         let mut left: Vec<_> = OWN_FOLDERS.iter().map(|own| self.path.join(own)).collect();
         for own in &left {
             make_folder(own)?;
+            if !own.symlink_metadata()?.is_symlink() {
+                fs::set_permissions(own, fs::Permissions::from_mode(PRIVATE))?;
+            }
         }
         while let Some(path) = left.pop() {
             let found = path.symlink_metadata()?;
@@ -98,6 +107,36 @@ impl Folder {
             }
         }
         Ok(())
+    }
+
+    fn is_ours_alone(&self) -> io::Result<bool> {
+        if self.path.symlink_metadata()?.is_symlink() {
+            return Ok(false);
+        }
+        for entry in fs::read_dir(&self.path)? {
+            let name = entry?.file_name();
+            let is_ours = OWN_FOLDERS.iter().any(|own| name == *own) || name.as_encoded_bytes().starts_with(b".probe.");
+            if !is_ours {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn refuse_third_writers(&self, uid: u32) -> io::Result<()> {
+        const STICKY: u32 = 0o1000;
+        let found = fs::metadata(&self.path)?;
+        let why = if found.uid() != 0 && found.uid() != uid {
+            format!("it belongs to another account (uid {})", found.uid())
+        } else if found.mode() & 0o022 != 0 && found.mode() & STICKY == 0 {
+            format!("other accounts may write to it (mode {:o})", found.mode() & 0o7777)
+        } else {
+            return Ok(());
+        };
+        let help = "write a folder of RockNet's own as `state` below [server]";
+        Err(io::Error::other(format!(
+            "{why}, and private keys in it could be replaced: {help}"
+        )))
     }
 
     /// Says whether this process could keep something here, and leaves nothing behind.
@@ -193,9 +232,9 @@ impl Store for Folder {
     }
 }
 
-/// Others may enter and look, so that anybody can be shown the CA's certificate; every secret is closed by itself.
+/// Creates a folder that is closed to all other accounts, and the folders above it.
 fn make_folder(path: &Path) -> io::Result<()> {
-    fs::DirBuilder::new().recursive(true).mode(0o755).create(path)
+    fs::DirBuilder::new().recursive(true).mode(PRIVATE).create(path)
 }
 
 fn write_whole(path: &Path, bytes: &[u8], access: Access) -> io::Result<()> {
@@ -233,8 +272,11 @@ fn remove_leftovers(folder: &Path) {
     }
 }
 
+/// Mode of the state folder and of the folders in it.
+const PRIVATE: u32 = 0o700;
+
 /// What we make in a state folder.
-const OWN_FOLDERS: [&str; 3] = ["acme", "local", "php"];
+pub const OWN_FOLDERS: [&str; 3] = ["acme", "local", "php"];
 
 /// A chain with its key takes a few KiB; more is no piece of ours.
 const MAX_PIECE: u64 = 1 << 20;
@@ -335,6 +377,34 @@ mod tests {
         }
         for name in [".", "other", "other/file", "local/hard", "local/soft"] {
             assert_eq!(owner(name), me, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_folder_of_ours_alone_is_closed_and_one_of_others_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let (me, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o7777;
+        let chmod = |path: &Path, mode: u32| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        let ours = folder.path().join("ours");
+        fs::create_dir_all(ours.join("local")).unwrap();
+        chmod(&ours, 0o777);
+        chmod(&ours.join("local"), 0o755);
+        Folder::new(&ours).hand_over(me, group).unwrap();
+        assert_eq!((mode(&ours), mode(&ours.join("local"))), (0o700, 0o700));
+        let shared = folder.path().join("shared");
+        fs::create_dir_all(shared.join("other")).unwrap();
+        for (bits, good) in [(0o755, true), (0o1777, true), (0o775, false), (0o757, false)] {
+            chmod(&shared, bits);
+            let handed = Folder::new(&shared).hand_over(me, group);
+            assert_eq!(handed.is_ok(), good, "{bits:o}: {handed:?}");
+            assert_eq!(mode(&shared), bits);
+        }
+        if me == 0 {
+            chmod(&shared, 0o755);
+            std::os::unix::fs::lchown(&shared, Some(4242), None).unwrap();
+            let refused = Folder::new(&shared).hand_over(33, 33).unwrap_err().to_string();
+            assert!(refused.contains("uid 4242") && refused.contains("`state`"), "{refused}");
         }
     }
 

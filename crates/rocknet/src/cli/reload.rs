@@ -36,6 +36,7 @@ impl InForce {
             ("server.blocking_threads", old.blocking_threads != now.blocking_threads),
             ("server.events", old.events != now.events),
             ("server.user", old.user != now.user),
+            ("server.state", old.state != now.state),
             ("server.backend", old.backend != now.backend),
         ]
         .into_iter()
@@ -185,6 +186,7 @@ mod tests {
         check(|new| new.server.blocking_threads += 1, &["server.blocking_threads"]);
         check(|new| new.server.events.batch += 1, &["server.events"]);
         check(|new| new.server.user = Some("x".into()), &["server.user"]);
+        check(|new| new.server.state = Some("/x".into()), &["server.state"]);
         check(|new| new.server.backend = model::Backend::Epoll, &["server.backend"]);
         check(|new| new.limits.connections = Some(7), &[]);
     }

@@ -1,7 +1,7 @@
 //! A server that runs in the foreground: started, told about, and led by signals and commands to its end.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::thread;
 
@@ -89,10 +89,11 @@ pub fn start(config: Config, plan: Plan) -> Result<Running, NotStarted> {
 
     let in_force = InForce::new(&config);
     let user = config.server.user.clone();
-    // What certificates and PHP need is kept by the user that the server becomes.
-    let keeps = config.sites.iter().any(|site| site.tls.is_some()) || php::is_wanted(&config);
-    let state = keeps.then(|| state_folder(&config));
-    let mut give_up_rights = || become_user(user.as_deref(), state.as_deref());
+    let state = State {
+        folder: state_folder(&config),
+        is_needed: config.sites.iter().any(|site| site.tls.is_some()) || php::is_wanted(&config),
+    };
+    let mut give_up_rights = || become_user(user.as_deref(), &state);
     let server = Server::start(config, Vec::new(), &mut give_up_rights).map_err(NotStarted::Start)?;
     let _ = init_errors(&server.snapshot().config.log, server.logger());
     tracing::info!("{}", server.backend());
@@ -274,14 +275,23 @@ impl Shop {
     }
 }
 
-fn become_user(user: Option<&str>, state: Option<&Path>) -> Result<(), String> {
+/// The state folder, which belongs to the account that the server becomes.
+struct State {
+    folder: PathBuf,
+    /// The configuration keeps certificates or PHP there. Without it a reload may, later.
+    is_needed: bool,
+}
+
+fn become_user(user: Option<&str>, state: &State) -> Result<(), String> {
     let Some(user) = user.filter(|_| rights::is_root()) else {
         return Ok(());
     };
     let user = User::find(user).map_err(|error| error.to_string())?;
-    if let Some(state) = state {
-        let handed = Folder::new(state).hand_over(user.uid, user.gid);
-        handed.map_err(|error| format!("the state folder {}: {error}", state.display()))?;
+    let handed = Folder::new(&state.folder).hand_over(user.uid, user.gid);
+    if let Err(error) = handed
+        && state.is_needed
+    {
+        return Err(format!("the state folder {}: {error}", state.folder.display()));
     }
     rights::drop_to(&user).map_err(|error| error.to_string())
 }

@@ -1,5 +1,6 @@
 //! The program as people and scripts use it: arguments, exit codes, signals, typed commands.
 
+mod accounts;
 mod certificates;
 mod commands;
 mod isolated;

@@ -243,7 +243,7 @@ fn root_becomes_the_user_and_others_are_told_that_they_cannot() {
     let place = home();
     place.write(
         "rocknet.toml",
-        &format!("[server]\nworkers = 3\nuser = \"nobody\"\n{ANY_PORT}"),
+        &format!("[server]\nworkers = 3\nuser = \"nobody\"\nstate = \"state\"\n{ANY_PORT}"),
     );
     let server = place.serve(&[]);
     let status = fs::read_to_string(format!("/proc/{}/status", server.id())).unwrap();
