@@ -1,7 +1,9 @@
 //! Programs that are started: each leads a group of its own, gives up root where it is told to, and ends with this process.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::Command;
 
 use rustix::io::Errno;
@@ -9,14 +11,39 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, test_kill_pr
 
 use crate::rights::User;
 
+/// What a program starts with beyond what [`Command`] says.
+#[derive(Default)]
+pub struct Setup<'a> {
+    /// The account that it becomes. Only root can become another.
+    pub user: Option<&'a User>,
+    /// Sent to it when the thread that started it ends, which it does at the latest with this process, however that ends. Start
+    /// it from a thread that stays. Systems without such a signal leave the program running.
+    pub last_word: Option<Signal>,
+    /// Its folder, entered as the account that it becomes.
+    pub folder: Option<&'a Path>,
+    /// Descriptors that it gets under the numbers that they have here. All others but the three that are common are closed.
+    pub kept: Vec<OwnedFd>,
+}
+
+/// Has `command` lead a process group of its own and start as `setup` says.
+pub fn prepare(command: &mut Command, setup: Setup<'_>) -> io::Result<()> {
+    command.process_group(0);
+    system::before_exec(command, setup)
+}
+
 /// Has `command` lead a process group of its own, become `user`, and get `last_word` when the thread that starts it ends,
 /// which it does at the latest with this process, however that ends. Start it from a thread that stays. No descriptor but
 /// the three that are common is passed on.
 ///
 /// Only root can become another user. Systems without such a signal leave the program running.
 pub fn bind(command: &mut Command, user: Option<&User>, last_word: Signal) {
-    command.process_group(0);
-    system::before_exec(command, user.cloned(), last_word);
+    let setup = Setup {
+        user,
+        last_word: Some(last_word),
+        ..Setup::default()
+    };
+    // Only a folder's name could be refused.
+    let _ = prepare(command, setup);
 }
 
 /// Sends a signal to all of a group that [`bind`] made; fails where there is none left of it.
@@ -38,36 +65,51 @@ pub fn is_group_left(leader: u32) -> bool {
 
 #[cfg(target_os = "linux")]
 mod system {
+    use std::ffi::CString;
     use std::io;
+    use std::os::unix::ffi::OsStrExt;
     use std::os::unix::process::CommandExt;
     use std::process::Command;
 
-    use rustix::process::{Gid, Pid, Signal, Uid, getpid, getppid, set_parent_process_death_signal};
+    use rustix::io::{FdFlags, fcntl_setfd};
+    use rustix::process::{Gid, Pid, Uid, chdir, getpid, getppid, set_parent_process_death_signal};
     use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
-    use crate::rights::User;
+    use super::Setup;
 
     #[allow(unsafe_code)]
-    pub(super) fn before_exec(command: &mut Command, user: Option<User>, last_word: Signal) {
+    pub(super) fn before_exec(command: &mut Command, setup: Setup<'_>) -> io::Result<()> {
         let us = getpid();
-        let user = user.map(|user| {
+        let user = setup.user.map(|user| {
             let groups: Vec<Gid> = user.groups.iter().map(|&group| Gid::from_raw(group)).collect();
             (Uid::from_raw(user.uid), Gid::from_raw(user.gid), groups)
         });
+        let folder = setup.folder.map(|folder| CString::new(folder.as_os_str().as_bytes()));
+        let (folder, last_word, kept) = (folder.transpose()?, setup.last_word, setup.kept);
         let prepare = move || {
             if let Some((uid, gid, groups)) = &user {
                 set_thread_groups(groups)?;
                 set_thread_res_gid(*gid, *gid, *gid)?;
                 set_thread_res_uid(*uid, *uid, *uid)?;
             }
+            if let Some(folder) = &folder {
+                chdir(folder.as_c_str())?;
+            }
             close_others();
-            // Behind the change of user, which takes it away.
-            set_parent_process_death_signal(Some(last_word))?;
-            end_if_orphaned(us)
+            for kept in &kept {
+                fcntl_setfd(kept, FdFlags::empty())?;
+            }
+            if last_word.is_some() {
+                // After the change of user, which takes it away.
+                set_parent_process_death_signal(last_word)?;
+                end_if_orphaned(us)?;
+            }
+            Ok(())
         };
         // SAFETY: between fork and exec only system calls are made, on values that were ready before: nothing is
         // allocated, locked or freed. The errors are numbers, whose conversion allocates nothing either.
         unsafe { command.pre_exec(prepare) };
+        Ok(())
     }
 
     /// What this process has open closes by itself when another takes its place, but for what it was started with and
@@ -90,17 +132,32 @@ mod system {
 
 #[cfg(not(target_os = "linux"))]
 mod system {
+    use std::io;
     use std::os::unix::process::CommandExt;
     use std::process::Command;
 
-    use rustix::process::Signal;
+    use rustix::io::{FdFlags, fcntl_setfd};
 
-    use crate::rights::User;
+    use super::Setup;
 
-    pub(super) fn before_exec(command: &mut Command, user: Option<User>, _last_word: Signal) {
-        if let Some(user) = user {
+    #[allow(unsafe_code)]
+    pub(super) fn before_exec(command: &mut Command, setup: Setup<'_>) -> io::Result<()> {
+        if let Some(user) = setup.user {
             command.uid(user.uid).gid(user.gid);
         }
+        if let Some(folder) = setup.folder {
+            command.current_dir(folder);
+        }
+        let kept = setup.kept;
+        let prepare = move || {
+            for kept in &kept {
+                fcntl_setfd(kept, FdFlags::empty())?;
+            }
+            Ok(())
+        };
+        // SAFETY: between fork and exec only system calls are made, on values that were ready before.
+        unsafe { command.pre_exec(prepare) };
+        Ok(())
     }
 }
 
@@ -158,6 +215,33 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
+    fn it_gets_what_is_kept_and_nothing_else() {
+        use std::os::fd::AsRawFd;
+        let folder = std::env::temp_dir().canonicalize().unwrap();
+        let (given, other) = (io::pipe().unwrap(), io::pipe().unwrap());
+        let (kept, hidden) = (given.1.as_raw_fd(), other.1.as_raw_fd());
+        let said =
+            format!("pwd; [ -e /proc/self/fd/{kept} ] && echo kept; [ -e /proc/self/fd/{hidden} ] || echo closed");
+        let mut command = Command::new("sh");
+        command.args(["-c", &said]);
+        let setup = Setup {
+            folder: Some(&folder),
+            kept: vec![given.1.into()],
+            ..Setup::default()
+        };
+        prepare(&mut command, setup).unwrap();
+        let said = String::from_utf8(command.output().unwrap().stdout).unwrap();
+        assert_eq!(said, format!("{}\nkept\nclosed\n", folder.display()));
+        let mut command = Command::new("sh");
+        let setup = Setup {
+            folder: Some(Path::new("a\0b")),
+            ..Setup::default()
+        };
+        assert!(prepare(&mut command, setup).is_err());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
     fn it_becomes_a_user() {
         if !crate::rights::is_root() {
             return;
@@ -167,6 +251,7 @@ mod tests {
             uid: 4321,
             gid: 1234,
             groups: vec![1234, 77],
+            home: None,
         };
         let mut child = family(Some(&user));
         let (said, _reader) = line(&mut child);

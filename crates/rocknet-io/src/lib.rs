@@ -45,4 +45,6 @@ pub mod ticker;
 pub mod tls;
 #[cfg(target_os = "linux")]
 pub mod udp;
+#[cfg(unix)]
+pub mod unnamed;
 pub mod wheel;

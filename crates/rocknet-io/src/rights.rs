@@ -104,6 +104,7 @@ mod tests {
                 uid,
                 gid,
                 groups: Vec::new(),
+                home: None,
             };
             assert!(matches!(drop_to(&user), Err(RightsError::StaysRoot)), "{uid}:{gid}");
         }
@@ -113,6 +114,7 @@ mod tests {
             uid: 65_534,
             gid: 65_534,
             groups: Vec::new(),
+            home: None,
         };
         #[cfg(target_os = "linux")]
         assert!(matches!(drop_to(&user), Err(RightsError::Threads(count)) if count > 1));

@@ -3,6 +3,7 @@
 //! It never speaks to the kernel itself; that is `rocknet-io`. It never parses a wire; that is `rocknet-proto`.
 #![forbid(unsafe_code)]
 
+pub mod accounts;
 pub mod address;
 pub mod backend;
 pub mod blocking;

@@ -11,6 +11,7 @@ use std::time::Duration;
 use rocknet_config::model::{Fallback, Priority, Settings, Symlinks};
 use rocknet_io::beneath::{self, Root};
 
+use crate::accounts::Account;
 use crate::handler::Handler;
 use crate::handler::application::Application;
 use crate::handler::cgi::Programs;
@@ -19,7 +20,6 @@ use crate::handler::gateway::backend::Backend;
 use crate::handler::php;
 use crate::handler::proxy::Proxy;
 use crate::open_folder::Folder;
-use crate::php::script_user;
 use crate::preload::Preloads;
 use crate::routing::{Redirects, RouteTrie};
 
@@ -83,7 +83,7 @@ impl Scope {
     pub fn new(settings: &Settings, max_cached_file: u64) -> Result<Scope, Box<dyn Error>> {
         if let Some(user) = &settings.user {
             // Told before it acts, and not by each script.
-            script_user(Some(user)).map_err(|error| format!("user = \"{user}\": {error}"))?;
+            Account::of_scripts(Some(user)).map_err(|error| format!("user = \"{user}\": {error}"))?;
         }
         let action = if let Some(wanted) = &settings.controller {
             Action::Controller(Arc::new(Controller::new(wanted, settings)?))

@@ -1,6 +1,7 @@
 //! A user of the system, looked up by name or number in the system's own tables.
 
 use std::fs;
+use std::path::PathBuf;
 
 use super::RightsError;
 
@@ -12,6 +13,8 @@ pub struct User {
     pub gid: u32,
     /// All groups it is in, the main one included.
     pub groups: Vec<u32>,
+    /// Home directory; `None` for a number that is in no table.
+    pub home: Option<PathBuf>,
 }
 
 impl User {
@@ -52,6 +55,7 @@ impl User {
             (None, Some(entry)) => entry.gid,
             (None, None) => return Err(RightsError::NoGroup(uid)),
         };
+        let home = entry.as_ref().and_then(|entry| entry.home).map(PathBuf::from);
         let name = entry.map_or_else(|| who.to_owned(), |entry| entry.name.to_owned());
         let mut groups = vec![gid];
         // Who names the group means that group alone.
@@ -67,7 +71,13 @@ impl User {
                 }
             }
         }
-        Ok(Self { name, uid, gid, groups })
+        Ok(Self {
+            name,
+            uid,
+            gid,
+            groups,
+            home,
+        })
     }
 }
 
@@ -76,6 +86,7 @@ struct Entry<'a> {
     name: &'a str,
     uid: u32,
     gid: u32,
+    home: Option<&'a str>,
 }
 
 impl<'a> Entry<'a> {
@@ -86,6 +97,7 @@ impl<'a> Entry<'a> {
             name,
             uid: number(fields.nth(1)?)?,
             gid: number(fields.next()?)?,
+            home: fields.nth(1).filter(|home| home.starts_with('/')),
         })
     }
 }
@@ -142,11 +154,17 @@ mod tests {
     #[test]
     fn finds_users_by_name_and_number() {
         let user = |name: &str, uid, gid, groups: &[u32]| {
+            let home = match name {
+                "www-data" => Some("/var/www".into()),
+                "root" => Some("/root".into()),
+                _ => None,
+            };
             Ok(User {
                 name: name.into(),
                 uid,
                 gid,
                 groups: groups.to_vec(),
+                home,
             })
         };
         for (written, expected) in [

@@ -73,6 +73,7 @@ fn somebody() -> User {
 fn becomes_the_user_for_good() {
     let user = User {
         groups: vec![64_124, 64_125],
+        home: None,
         ..somebody()
     };
     drop_to(&user).unwrap();

@@ -1,29 +1,33 @@
 //! One php-fpm: started, listened to, started again when it ends, and ended when nobody wants it.
 
 use std::collections::VecDeque;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, PipeReader, Read};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, ExitStatus};
+use std::process::ExitStatus;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rocknet_io::child::signal_group;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 
 use super::installed::{self, Installed, Kind};
 use super::overseer::Word;
 use super::pool::{self, Pool, Program};
-use super::{lock, set_trouble, told_missing};
+use super::{answered, forget, lock, set_trouble, told_missing};
+use crate::accounts::Process;
+use crate::handler::php::CONNECT;
 
-/// Before one that ended is started again: short at first, for a crash is mostly one, and longer each time.
+/// Before one that ended is started again: none the first time, because a crash is mostly one, then this, and twice as long each
+/// time.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// Between two looks for a version that is not installed.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
-/// One that has run so long is started again as if it were the first time.
-const STEADY: Duration = Duration::from_secs(60);
+/// One that has run so long, or has answered a request, has had a good run: it is started again as if it were the first time.
+const STEADY: Duration = Duration::from_secs(10);
 /// What its last words are: as many lines as explain an end, and no more of each than a log shows.
 const LAST_WORDS: usize = 6;
 const MAX_LINE: u64 = 1024;
@@ -33,9 +37,18 @@ pub struct Master {
     pub pool: Pool,
     folder: PathBuf,
     socket: PathBuf,
+    /// Stays open from one php-fpm to the next, so that requests wait in its queue meanwhile; closed while none is expected.
+    listener: Option<UnixListener>,
+    /// Set by the first answer of the one that runs.
+    answered: Arc<AtomicBool>,
+    /// Processes whose php-fpm was killed, and when they are killed too: they answer what they have begun.
+    orphans: Vec<(Process, Instant)>,
     words: Arc<Mutex<VecDeque<String>>>,
     sender: Sender<Word>,
     state: State,
+    /// Counts those that were started, so that what the last one said is not taken for this one's.
+    run: u32,
+    kind: Kind,
     failures: u32,
     /// Nobody wants it from here on.
     leaves: Option<Instant>,
@@ -45,13 +58,13 @@ enum State {
     /// Not running; started at this time.
     Waiting(Instant),
     Running {
-        child: Child,
+        process: Process,
         since: Instant,
         ready: bool,
     },
     /// Told to end; killed at this time.
     Ending {
-        child: Child,
+        process: Process,
         at: Instant,
     },
     Gone,
@@ -59,14 +72,20 @@ enum State {
 
 impl Master {
     pub fn new(number: u32, pool: Pool, folder: &Path, sender: Sender<Word>) -> Master {
+        let socket = pool::socket(folder, number);
         Master {
             number,
             pool,
             folder: folder.to_owned(),
-            socket: pool::socket(folder, number),
+            answered: answered(&socket),
+            socket,
+            listener: None,
+            orphans: Vec::new(),
             words: Arc::default(),
             sender,
             state: State::Waiting(Instant::now()),
+            run: 0,
+            kind: Kind::Fpm,
             failures: 0,
             leaves: None,
         }
@@ -80,10 +99,11 @@ impl Master {
     pub fn due(&self) -> Option<Instant> {
         let by_state = match self.state {
             State::Waiting(at) => Some(at),
-            State::Ending { .. } | State::Running { ready: false, .. } => Some(Instant::now() + PAUSE),
+            State::Ending { .. } => Some(Instant::now() + PAUSE),
             State::Running { .. } | State::Gone => None,
         };
-        by_state.into_iter().chain(self.leaves).min()
+        let orphans = (!self.orphans.is_empty()).then(|| Instant::now() + ORPHANS);
+        by_state.into_iter().chain(self.leaves).chain(orphans).min()
     }
 
     /// Has it end a moment later, with its requests answered: workers still hear of the configuration without it.
@@ -96,21 +116,25 @@ impl Master {
         if self.leaves.take_if(|at| *at <= Instant::now()).is_some() {
             self.end(self.pool.patience, true);
         }
+        self.orphans.retain(|(process, at)| {
+            let is_over = *at <= Instant::now();
+            if is_over {
+                let _ = process.signal_group(Signal::KILL);
+            }
+            !is_over && process.is_group_left()
+        });
         match &mut self.state {
             State::Waiting(at) if *at <= Instant::now() => self.start(),
-            State::Running { child, ready, .. } => {
-                if let Ok(Some(status)) = child.try_wait() {
+            State::Running { process, .. } => {
+                if let Ok(Some(status)) = process.try_wait() {
                     self.ended(status);
-                } else if !*ready && self.socket.exists() {
-                    self.is_ready();
                 }
             }
-            State::Ending { child, at } => {
-                let is_over = matches!(child.try_wait(), Ok(Some(_)));
+            State::Ending { process, at } => {
+                let is_over = matches!(process.try_wait(), Ok(Some(_)));
                 if is_over || *at <= Instant::now() {
                     // Its processes too, which live on when it is killed.
-                    let _ = signal_group(child.id(), Signal::KILL);
-                    let _ = child.wait();
+                    process.kill();
                     self.leave();
                 }
             }
@@ -136,22 +160,43 @@ impl Master {
             }
         };
         lock(&self.words).clear();
-        match pool::command(&self.pool, &installed, self.number, &self.folder).and_then(|mut command| command.spawn()) {
-            Ok(mut child) => {
-                if let Some(stderr) = child.stderr.take() {
-                    self.listen(stderr, &installed);
-                }
+        self.answered.store(false, Ordering::Relaxed);
+        self.run = self.run.wrapping_add(1);
+        self.kind = installed.kind;
+        match self.launch(&installed) {
+            Ok(process) => {
                 let since = Instant::now();
                 let ready = false;
-                self.state = State::Running { child, since, ready };
+                self.state = State::Running { process, since, ready };
+                if installed.kind == Kind::Cgi {
+                    // It says nothing, and takes requests at once.
+                    self.is_ready(self.run);
+                }
             }
-            Err(error) => self.failed(&format!("{} cannot be started: {error}", installed.program.display())),
+            Err(error) => {
+                let why = format!("{} cannot be started: {error}", installed.program.display());
+                self.failed(&why, false);
+            }
         }
     }
 
+    fn launch(&mut self, installed: &Installed) -> io::Result<Process> {
+        let listener = match self.listener.take() {
+            Some(listener) => listener,
+            None => pool::listen(&self.socket)?,
+        };
+        let passed = self.listener.insert(listener).try_clone()?;
+        let place = (self.number, self.folder.as_path());
+        let (launch, said) = pool::launch(&self.pool, installed, place, passed.into())?;
+        let process = launch.start()?;
+        self.listen(said, installed);
+        Ok(process)
+    }
+
     /// Reads what it says on a thread of its own, to the end.
-    fn listen(&self, stderr: ChildStderr, installed: &Installed) {
-        let (words, sender, number) = (Arc::clone(&self.words), self.sender.clone(), self.number);
+    fn listen(&self, stderr: PipeReader, installed: &Installed) {
+        let (words, sender) = (Arc::clone(&self.words), self.sender.clone());
+        let (number, run) = (self.number, self.run);
         let version = installed.version();
         let read = move || {
             let mut reader = BufReader::new(stderr);
@@ -164,20 +209,29 @@ impl Master {
                 }
                 let said = String::from_utf8_lossy(line.trim_ascii()).into_owned();
                 pass_on(&version, &said);
+                if said.contains(NOTICE) {
+                    if said.ends_with(READY) {
+                        let _ = sender.send(Word::Ready(number, run));
+                    }
+                    continue;
+                }
                 let mut words = lock(&words);
                 if words.len() == LAST_WORDS {
                     words.pop_front();
                 }
                 words.push_back(said);
             }
-            let _ = sender.send(Word::Silent(number));
+            let _ = sender.send(Word::Silent(number, run));
         };
         // Without it, nobody reads what is said, and the end is seen at the next look.
         let _ = thread::Builder::new().name(format!("rn-php-{number}")).spawn(read);
     }
 
-    /// It takes connections.
-    fn is_ready(&mut self) {
+    /// It takes requests.
+    pub fn is_ready(&mut self, run: u32) {
+        if run != self.run {
+            return;
+        }
         let version = self.pool.program.version();
         if let State::Running { ready, .. } = &mut self.state {
             *ready = true;
@@ -187,12 +241,15 @@ impl Master {
     }
 
     /// It says nothing more, so it most likely ends.
-    pub fn is_silent(&mut self) {
+    pub fn is_silent(&mut self, run: u32) {
+        if run != self.run {
+            return;
+        }
         let deadline = Instant::now() + LAST_MOMENT;
-        while let State::Running { child, .. } = &mut self.state
+        while let State::Running { process, .. } = &mut self.state
             && Instant::now() < deadline
         {
-            match child.try_wait() {
+            match process.try_wait() {
                 Ok(Some(status)) => return self.ended(status),
                 _ => thread::sleep(PAUSE),
             }
@@ -201,11 +258,13 @@ impl Master {
     }
 
     fn ended(&mut self, status: ExitStatus) {
-        if let State::Running { child, since, ready } = &self.state {
-            let _ = signal_group(child.id(), Signal::KILL);
-            if *ready && since.elapsed() >= STEADY {
+        let mut was_ready = false;
+        if let State::Running { process, since, ready } = std::mem::replace(&mut self.state, State::Gone) {
+            was_ready = ready;
+            if ready && (since.elapsed() >= STEADY || self.answered.load(Ordering::Relaxed)) {
                 self.failures = 0;
             }
+            self.let_finish(process);
         }
         let words: Vec<String> = lock(&self.words).iter().cloned().collect();
         let said = if words.is_empty() {
@@ -213,43 +272,68 @@ impl Master {
         } else {
             format!(": {}", words.join("; "))
         };
-        self.failed(&format!("it ended ({status}){said}"));
+        self.failed(&format!("it ended ({status}){said}"), was_ready);
     }
 
-    fn failed(&mut self, why: &str) {
+    /// Has the processes of a php-fpm that was killed answer what they have begun, and nothing else.
+    fn let_finish(&mut self, process: Process) {
+        let is_asked = self.is_fpm() && process.signal_group(Signal::QUIT).is_ok();
+        if is_asked && self.orphans.len() < MAX_ORPHANS {
+            self.orphans.push((process, Instant::now() + self.pool.patience));
+        } else {
+            let _ = process.signal_group(Signal::KILL);
+        }
+    }
+
+    /// `was_ready`: what ended had taken requests, so the next one most likely will.
+    fn failed(&mut self, why: &str, was_ready: bool) {
         let pause = pause(self.failures);
         self.failures = self.failures.saturating_add(1);
         let version = self.pool.program.version();
-        tracing::error!(
-            "PHP {version} does not run: {why}. It is started again in {} ms",
-            pause.as_millis()
-        );
-        set_trouble(&self.socket, Some(format!("PHP {version} does not run: {why}")));
+        let when = match pause.as_millis() {
+            0 => "at once".to_owned(),
+            ms => format!("in {ms} ms"),
+        };
+        tracing::error!("PHP {version} does not run: {why}. It is started again {when}");
+        // Requests wait for one that is there again in time; otherwise they are told at once.
+        if !pause.is_zero() && !(was_ready && pause <= CONNECT) {
+            set_trouble(&self.socket, Some(format!("PHP {version} does not run: {why}")));
+            self.close();
+        }
         self.state = State::Waiting(Instant::now() + pause);
+    }
+
+    /// Takes no more connections. Those that wait in the queue are cut.
+    fn close(&mut self) {
+        if self.listener.take().is_some() {
+            let _ = std::fs::remove_file(&self.socket);
+        }
+    }
+
+    /// Whether it ends its own processes. php-cgi knows no other word than to end, and may lose one of its own.
+    fn is_fpm(&self) -> bool {
+        self.kind == Kind::Fpm
     }
 
     /// Tells it to end: when its requests are answered, or at once.
     pub fn end(&mut self, within: Duration, gracefully: bool) {
         set_trouble(&self.socket, None);
-        // php-fpm tells its own processes. php-cgi knows no other word than to end, and may lose one of its own.
-        let is_fpm = matches!(&self.pool.program, Program::Found(installed) if installed.kind == Kind::Fpm);
+        let is_fpm = self.is_fpm();
         let at = Instant::now() + if is_fpm { within } else { within.min(CGI_END) };
+        for (_, until) in &mut self.orphans {
+            *until = at.min(*until);
+        }
         self.state = match std::mem::replace(&mut self.state, State::Gone) {
-            State::Running { child, .. } => {
-                let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-                match pid.filter(|_| is_fpm) {
-                    Some(pid) => {
-                        let word = if gracefully { Signal::QUIT } else { Signal::TERM };
-                        let _ = kill_process(pid, word);
-                    }
-                    None => {
-                        let _ = signal_group(child.id(), Signal::TERM);
-                    }
-                }
-                State::Ending { child, at }
+            State::Running { process, .. } => {
+                let _ = match (is_fpm, gracefully) {
+                    (true, true) => process.signal(Signal::QUIT),
+                    (true, false) => process.signal(Signal::TERM),
+                    (false, _) => process.signal_group(Signal::TERM),
+                };
+                State::Ending { process, at }
             }
-            State::Ending { child, at: before } => State::Ending {
-                child,
+            State::Ending { process, at: before } => State::Ending {
+                process,
                 at: before.min(at),
             },
             State::Waiting(_) | State::Gone => State::Gone,
@@ -262,19 +346,20 @@ impl Master {
     fn leave(&mut self) {
         self.state = State::Gone;
         self.leaves = None;
-        set_trouble(&self.socket, None);
-        let _ = std::fs::remove_file(&self.socket);
-        let _ = std::fs::remove_file(self.folder.join(format!("{}.conf", self.number)));
+        self.close();
+        forget(&self.socket);
+        for (process, _) in self.orphans.drain(..) {
+            let _ = process.signal_group(Signal::KILL);
+        }
     }
 }
 
 impl Drop for Master {
     fn drop(&mut self) {
-        if let State::Running { child, .. } | State::Ending { child, .. } = &mut self.state {
-            let _ = signal_group(child.id(), Signal::KILL);
-            let _ = child.wait();
+        if let State::Running { process, .. } | State::Ending { process, .. } = &mut self.state {
+            process.kill();
         }
-        set_trouble(&self.socket, None);
+        self.leave();
     }
 }
 
@@ -287,14 +372,27 @@ const LAST_MOMENT: Duration = Duration::from_secs(1);
 /// Between two looks whether a process has ended.
 const PAUSE: Duration = Duration::from_millis(10);
 
+/// Between two looks whether the processes of one that was killed have ended.
+const ORPHANS: Duration = Duration::from_millis(50);
+/// As many that were killed have their processes finish; beyond, something kills them for fun.
+const MAX_ORPHANS: usize = 16;
+/// What php-fpm writes for every start, and the last of it.
+const NOTICE: &str = "] NOTICE: ";
+const READY: &str = "ready to handle connections";
+
 fn pause(failures: u32) -> Duration {
-    FIRST_PAUSE.saturating_mul(1 << failures.min(16)).min(LONGEST_PAUSE)
+    match failures {
+        0 => Duration::ZERO,
+        failures => FIRST_PAUSE
+            .saturating_mul(1 << (failures - 1).min(16))
+            .min(LONGEST_PAUSE),
+    }
 }
 
 /// A line of php-fpm, in the log at the level it has itself.
 fn pass_on(version: &str, line: &str) {
     let is = |word: &str| line.contains(word);
-    if is("] NOTICE: ") || is("] DEBUG: ") || line.is_empty() {
+    if is(NOTICE) || is("] DEBUG: ") || line.is_empty() {
         tracing::debug!(php = version, "{line}");
     } else if is("] WARNING: ") {
         tracing::warn!(php = version, "{line}");
@@ -342,9 +440,15 @@ mod tests {
         std::fs::write(&program, script).unwrap();
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
         let (mut master, words) = master(folder.path(), Kind::Fpm, program);
-        master.tick();
-        assert!(matches!(words.recv_timeout(PATIENCE), Ok(Word::Silent(1))));
-        master.is_silent();
+        // The first failure may be an accident: nothing is told before the second.
+        for is_told in [false, true] {
+            master.tick();
+            assert!(matches!(words.recv_timeout(PATIENCE), Ok(Word::Silent(1, _))));
+            assert!(UnixStream::connect(&master.socket).is_ok());
+            master.is_silent(master.run);
+            assert_eq!(super::super::trouble(&master.socket).is_some(), is_told);
+        }
+        assert!(UnixStream::connect(&master.socket).is_err());
         let trouble = super::super::trouble(&master.socket).unwrap();
         let said = "unable to bind; [x] ERROR: FPM initialization failed";
         assert!(trouble.contains(said) && trouble.contains("78"), "{trouble}");
@@ -355,6 +459,7 @@ mod tests {
         assert_eq!(super::super::trouble(&master.socket), None);
         // Nothing that could be started at all.
         let (mut none, _words) = self::master(folder.path(), Kind::Fpm, folder.path().join("none"));
+        none.tick();
         none.tick();
         assert!(
             super::super::trouble(&none.socket)
@@ -424,13 +529,13 @@ mod tests {
             thread::sleep(PAUSE);
         }
         // All that held its error stream have ended.
-        assert!(matches!(words.recv_timeout(PATIENCE), Ok(Word::Silent(1))));
+        assert!(matches!(words.recv_timeout(PATIENCE), Ok(Word::Silent(1, _))));
         assert!(UnixStream::connect(&master.socket).is_err());
     }
 
     #[test]
     fn pauses_grow_to_a_bound() {
-        let seen: Vec<u128> = [0, 1, 2, 6, 7, 8, u32::MAX].map(|n| pause(n).as_millis()).into();
-        assert_eq!(seen, [250, 500, 1000, 16_000, 30_000, 30_000, 30_000]);
+        let seen: Vec<u128> = [0, 1, 2, 3, 7, 8, 9, u32::MAX].map(|n| pause(n).as_millis()).into();
+        assert_eq!(seen, [0, 250, 500, 1000, 16_000, 30_000, 30_000, 30_000]);
     }
 }

@@ -16,7 +16,10 @@ const STOP: Duration = Duration::from_secs(2);
 pub enum Word {
     /// The pools that run from now on, by number; all others end when their requests are answered.
     Want(Vec<(u32, Pool)>),
-    Silent(u32),
+    /// The pool with this number takes requests, in its run of the second number.
+    Ready(u32, u32),
+    /// It says nothing more.
+    Silent(u32, u32),
     Stop,
 }
 
@@ -41,7 +44,8 @@ impl Overseer {
             let patience = due.map_or(LOOK, |due| due.saturating_duration_since(Instant::now()).min(LOOK));
             match words.recv_timeout(patience) {
                 Ok(Word::Want(pools)) => self.want(pools),
-                Ok(Word::Silent(number)) => self.of(number).map_or((), Master::is_silent),
+                Ok(Word::Ready(number, run)) => self.of(number).map_or((), |master| master.is_ready(run)),
+                Ok(Word::Silent(number, run)) => self.of(number).map_or((), |master| master.is_silent(run)),
                 Ok(Word::Stop) | Err(RecvTimeoutError::Disconnected) => return self.stop(),
                 Err(RecvTimeoutError::Timeout) => {}
             }

@@ -1,22 +1,22 @@
-//! What a php-fpm is started with: a pool file that says little, and the command line that names it.
+//! What a php-fpm is started with: a pool file that says little, a socket that outlives it, and the command line.
 
+use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, PipeReader};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use rocknet_config::model::PhpVersion;
-use rocknet_io::child;
-use rocknet_io::rights::{self, User};
+use rocknet_io::rights::User;
+use rocknet_io::unnamed;
 use rustix::process::Signal;
 
 use super::installed::{Installed, Kind};
+use crate::accounts::{Account, Launch, pipe};
 
 /// What sites ask of PHP beyond a version. Pools that are equal are one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,8 +61,11 @@ const MOST_STAYING: u64 = 8;
 const IDLE: u32 = 10;
 /// Requests after which a process is replaced, for extensions that lose memory.
 const REQUESTS: u32 = 10_000;
-/// The users that systems have web applications run as, where RockNet is root and stays so.
-const USERS: [&str; 5] = ["www-data", "nginx", "apache", "http", "nobody"];
+/// Connections that wait for a process, as php-fpm has it itself.
+const QUEUE: i32 = 511;
+/// A folder that is not there. php-fpm gets its socket as a descriptor; the name in the pool file has to be the same there, and
+/// php-fpm removes the file of that name when it ends.
+const NOWHERE: &str = "/nonexistent/rocknet";
 /// What PHP gets of the environment: the pool file says what scripts see.
 const ENVIRONMENT: [&str; 8] = [
     "PATH",
@@ -75,81 +78,87 @@ const ENVIRONMENT: [&str; 8] = [
     "PHP_INI_SCAN_DIR",
 ];
 
-/// A command that is ready to be started, and what has to be there until it is.
-pub fn command(pool: &Pool, installed: &Installed, number: u32, folder: &Path) -> io::Result<Command> {
-    let user = user(pool.user.as_deref())?;
-    let mut command = Command::new(&installed.program);
+/// What starts a php-fpm that listens at `listener`, and the end of a pipe that takes what it says.
+pub fn launch(
+    pool: &Pool,
+    installed: &Installed,
+    (number, folder): (u32, &Path),
+    listener: OwnedFd,
+) -> io::Result<(Launch, PipeReader)> {
+    let account = Account::of_scripts(pool.user.as_deref())?;
+    let null = || File::options().read(true).write(true).open("/dev/null");
+    let (said, errors) = pipe()?;
     let kept = ENVIRONMENT
         .iter()
-        .filter_map(|name| Some((name, std::env::var_os(name)?)));
-    command.env_clear().envs(kept).current_dir("/");
-    command.stdout(Stdio::null()).stderr(Stdio::piped());
-    let socket = socket(folder, number);
-    // php-fpm takes a file that is left for one that is in use if anybody of a former one still lives.
-    let _ = fs::remove_file(&socket);
+        .filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?)));
+    let mut launch = Launch {
+        program: installed.program.clone(),
+        name: None,
+        arguments: Vec::new(),
+        environment: kept.collect(),
+        folder: "/".into(),
+        input: null()?.into(),
+        output: null()?.into(),
+        errors: errors.into(),
+        file: None,
+        listener: None,
+        last_word: Signal::TERM,
+        account,
+    };
+    if let Some(user) = launch.account.user() {
+        launch.environment.retain(|(name, _)| name != "HOME");
+        let home = user.home.as_ref().map(|home| ("HOME".into(), home.into()));
+        launch.environment.extend(home);
+    }
     match installed.kind {
         Kind::Fpm => {
             let name = folder.file_name().unwrap_or_default().to_string_lossy();
+            let listen = format!("{NOWHERE}/{number}.sock");
             let text = pool_file(
                 pool,
                 &super::run_folder::pool_name(&name),
-                &socket,
-                user.as_ref(),
+                &listen,
+                launch.account.user(),
                 processes(),
-            )?;
-            let file = folder.join(format!("{number}.conf"));
-            fs::write(&file, text)?;
-            command
-                .arg0("php-fpm")
-                .args(["--nodaemonize", "--fpm-config"])
-                .arg(&file);
-            command.stdin(Stdio::null());
-            child::bind(&mut command, None, Signal::TERM);
+            );
+            launch.name = Some("php-fpm");
+            launch.arguments = ["--nodaemonize", "--fpm-config"].map(OsString::from).into();
+            launch.file = Some(unnamed::file(text.as_bytes())?.into());
+            launch.listener = Some((listen.into(), listener));
         }
         Kind::Cgi => {
-            let listener = UnixListener::bind(&socket)?;
-            fs::set_permissions(&socket, fs::Permissions::from_mode(0o600))?;
-            command.arg0("php-cgi").stdin(Stdio::from(OwnedFd::from(listener)));
-            command.env("PHP_FCGI_CHILDREN", processes().min(MOST_STAYING).to_string());
-            command.env("PHP_FCGI_MAX_REQUESTS", REQUESTS.to_string());
-            // By the last of them a process tells which server it belongs to.
+            launch.name = Some("php-cgi");
+            launch.input = listener;
+            let mut tell = |name: &str, value: String| launch.environment.push((name.into(), value.into()));
+            tell("PHP_FCGI_CHILDREN", processes().min(MOST_STAYING).to_string());
+            tell("PHP_FCGI_MAX_REQUESTS", REQUESTS.to_string());
+            let mut set = |name: &str, value: &str| {
+                launch.arguments.push("-d".into());
+                launch.arguments.push(format!("{name}={value}").into());
+            };
             for (name, value) in settings(pool) {
-                command.arg("-d").arg(format!("{name}={value}"));
+                set(name, &value);
             }
-            command.arg("-d").arg(format!("rocknet.folder={}", folder.display()));
-            child::bind(&mut command, user.as_ref(), Signal::TERM);
+            // By this a process tells which server it belongs to.
+            set("rocknet.folder", &folder.display().to_string());
         }
     }
-    Ok(command)
+    Ok((launch, said))
+}
+
+/// A socket at `path` that this process alone may connect to.
+pub fn listen(path: &Path) -> io::Result<UnixListener> {
+    // One that is left over from a listener that was given up.
+    let _ = fs::remove_file(path);
+    let listener = UnixListener::bind(path)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+    rustix::net::listen(&listener, QUEUE)?;
+    Ok(listener)
 }
 
 /// Where the pool with this number listens.
 pub fn socket(folder: &Path, number: u32) -> PathBuf {
     folder.join(format!("{number}.sock"))
-}
-
-/// Whom scripts run as: `wanted`, where the site says so. `None`: the user that RockNet is.
-pub fn user(wanted: Option<&str>) -> io::Result<Option<User>> {
-    if let Some(name) = wanted {
-        let user = User::find(name).map_err(io::Error::other)?;
-        return match rights::is_root() {
-            _ if user.uid == 0 => Err(io::Error::other("scripts are not run as root: name another user")),
-            true => Ok(Some(user)),
-            false if user.uid == rights::own_uid() => Ok(None),
-            false => {
-                let help = "only root can run scripts as somebody else, and RockNet is not root";
-                Err(io::Error::other(help))
-            }
-        };
-    }
-    if !rights::is_root() {
-        return Ok(None);
-    }
-    let user = USERS.iter().find_map(|name| User::find(name).ok());
-    user.map(Some).ok_or_else(|| {
-        let help = "RockNet is root, and there is no user to run scripts as: write user = \"NAME\" below [server]";
-        io::Error::other(help)
-    })
 }
 
 /// Settings of PHP itself.
@@ -170,31 +179,21 @@ fn settings(pool: &Pool) -> Vec<(&'static str, String)> {
     all
 }
 
-fn pool_file(pool: &Pool, name: &str, socket: &Path, user: Option<&User>, processes: u64) -> io::Result<String> {
-    let listen = socket
-        .to_str()
-        .filter(|path| !path.contains(['"', '$', '\\', '\n', ';']));
-    let listen = listen.ok_or_else(|| {
-        io::Error::other("the name of the state folder holds a character that pool files cannot: write another one as `state` below [server]")
-    })?;
+fn pool_file(pool: &Pool, name: &str, listen: &str, user: Option<&User>, processes: u64) -> String {
     let mut text = String::from("; Written by RockNet at each start of this php-fpm.\n[global]\n");
     let mut line = |name: &str, value: &str| {
         let _ = writeln!(text, "{name} = {value}");
     };
     line("error_log", "/dev/stderr");
     line("daemonize", "no");
-    line("log_level", "warning");
+    // At this level it tells when it takes requests.
+    line("log_level", "notice");
     line("process_control_timeout", &pool.patience.as_secs().max(1).to_string());
     let _ = writeln!(text, "[{name}]");
     let mut line = |name: &str, value: &str| {
         let _ = writeln!(text, "{name} = {value}");
     };
     line("listen", &format!("\"{listen}\""));
-    line("listen.mode", "0600");
-    if let Some(user) = user {
-        line("user", &user.uid.to_string());
-        line("group", &user.gid.to_string());
-    }
     line("pm", "ondemand");
     line("pm.max_children", &processes.to_string());
     line("pm.process_idle_timeout", &format!("{IDLE}s"));
@@ -204,7 +203,16 @@ fn pool_file(pool: &Pool, name: &str, socket: &Path, user: Option<&User>, proces
     for (name, value) in settings(pool) {
         let _ = writeln!(text, "php_value[{name}] = \"{value}\"");
     }
-    Ok(text)
+    // What php-fpm would set itself if it were root.
+    if let Some(user) = user {
+        let home = user.home.iter().filter_map(|home| home.to_str());
+        for (name, value) in home.map(|home| ("HOME", home)).chain([("USER", user.name.as_str())]) {
+            if !value.contains(['"', '$', '\\', '\n', ';']) {
+                let _ = writeln!(text, "env[{name}] = \"{value}\"");
+            }
+        }
+    }
+    text
 }
 
 fn processes() -> u64 {
@@ -247,37 +255,32 @@ mod tests {
             uid: 33,
             gid: 34,
             groups: vec![34],
+            home: Some("/var/www".into()),
         };
-        let text = pool_file(
-            &pool(false),
-            "rocknet-1-2",
-            Path::new("/var/lib/a b/1.sock"),
-            Some(&user),
-            5,
-        )
-        .unwrap();
+        let text = pool_file(&pool(false), "rocknet-1-2", "/nonexistent/1.sock", Some(&user), 5);
         for line in [
             "[rocknet-1-2]",
-            "listen = \"/var/lib/a b/1.sock\"",
-            "listen.mode = 0600",
-            "user = 33",
-            "group = 34",
+            "listen = \"/nonexistent/1.sock\"",
             "pm = ondemand",
             "pm.max_children = 5",
             "process_control_timeout = 60",
             "php_value[post_max_size] = \"1048576\"",
             "php_value[log_errors] = \"on\"",
             "php_value[error_log] = \"\"",
+            "env[HOME] = \"/var/www\"",
+            "env[USER] = \"www-data\"",
         ] {
             assert!(text.lines().any(|found| found == line), "{line} in {text}");
         }
         assert!(!text.contains("display_errors"));
-        let plain = pool_file(&pool(true), "x", Path::new("/s"), None, 5).unwrap();
+        let plain = pool_file(&pool(true), "x", "/s", None, 5);
         assert!(plain.contains("php_value[display_errors] = \"on\""));
-        assert!(!plain.contains("user ="));
-        for bad in ["/a\"b", "/a${X}", "/a\nb", "/a;b"] {
-            assert!(pool_file(&pool(false), "x", Path::new(bad), None, 5).is_err(), "{bad}");
-        }
+        assert!(!plain.contains("env["));
+        let odd = User {
+            home: Some("/a\"\nuser = root".into()),
+            ..user
+        };
+        assert!(!pool_file(&pool(true), "x", "/s", Some(&odd), 5).contains("HOME"));
     }
 
     #[test]

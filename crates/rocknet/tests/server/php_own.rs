@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -23,6 +24,8 @@ fn folder() -> Folder {
             "www/sizes.php",
             "<?php echo ini_get('post_max_size'), ' ', ini_get('display_errors');",
         ),
+        ("www/echo.php", "<?php echo file_get_contents('php://input');"),
+        ("www/short.php", "<?php usleep(30000); echo 'slept';"),
         (
             "www/slow.php",
             "<?php echo 'begun '; flush(); ob_flush(); usleep(2500000); echo 'done';",
@@ -95,6 +98,45 @@ fn sites_share_one_and_it_is_started_again_when_it_is_killed() {
         assert!(gone(process));
         assert_ne!(pid(&server, "/master.php"), master);
     }
+}
+
+/// Requests of all kinds while php-fpm is killed again and again: those that have begun are answered, the others wait.
+#[test]
+fn no_request_is_lost_while_it_is_killed() {
+    let server = started("php = \"auto\"");
+    let mut last = pid(&server, "/master.php");
+    let is_over = AtomicBool::new(false);
+    let ask = |line: &str, content: &str| {
+        let mut asked = 0;
+        while !is_over.load(Ordering::Relaxed) {
+            let mut client = server.connect();
+            let length = format!("Content-Length: {}", content.len());
+            client.send(super::support::client::request(line, &[&length]));
+            client.send(content);
+            let answer = client.answer();
+            assert_eq!(answer.status, 200, "{line} after {asked}: {answer:?}");
+            asked += 1;
+        }
+        asked
+    };
+    thread::scope(|scope| {
+        let clients = [
+            scope.spawn(|| ask("GET /version.php", "")),
+            scope.spawn(|| ask("POST /echo.php", "content")),
+            scope.spawn(|| ask("GET /short.php", "")),
+        ];
+        for _ in 0..8 {
+            kill_process(last, Signal::KILL).expect("it to be there");
+            assert!(gone(last));
+            let next = pid(&server, "/master.php");
+            assert_ne!(next, last);
+            last = next;
+        }
+        is_over.store(true, Ordering::Relaxed);
+        for client in clients {
+            assert!(client.join().expect("answers") > 8);
+        }
+    });
 }
 
 #[test]

@@ -5,11 +5,9 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::pin::Pin;
-use std::process::{Child, Command, Stdio};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use rocknet_io::child;
 use rocknet_io::queue::SendQueue;
 use rustix::process::Signal;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -17,7 +15,7 @@ use tokio::net::unix::pipe::{Receiver, Sender};
 
 use super::Permit;
 use super::reaper::{self, Watched};
-use crate::php::script_user;
+use crate::accounts::{Account, Launch, pipe};
 
 /// What to start. No shell is involved: the kernel reads the first line of a script.
 pub struct Start {
@@ -42,36 +40,32 @@ pub struct Started {
 impl Start {
     /// Forks, which takes a while. The thread it is called on has to stay: the program is killed when it ends.
     pub fn start(self) -> io::Result<Started> {
-        let user = script_user(self.user.as_deref())?;
-        let mut command = Command::new(&self.file);
-        command.env_clear().envs(self.environment);
-        if let Some(folder) = self.file.parent() {
-            command.current_dir(folder);
-        }
-        command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        child::bind(&mut command, user.as_ref(), Signal::KILL);
-        let mut child = command.spawn()?;
-        let pipes = pipes(&mut child);
-        let process = reaper::watch(child, self.time, Box::new(self.place))?;
-        let (input, output, errors) = pipes.ok_or(io::ErrorKind::Other)?;
+        let account = Account::of_scripts(self.user.as_deref())?;
+        let (their_input, input) = pipe()?;
+        let (output, their_output) = pipe()?;
+        let (errors, their_errors) = pipe()?;
+        let launch = Launch {
+            account,
+            folder: self.file.parent().map_or_else(|| "/".into(), PathBuf::from),
+            program: self.file,
+            name: None,
+            arguments: Vec::new(),
+            environment: self.environment,
+            input: their_input.into(),
+            output: their_output.into(),
+            errors: their_errors.into(),
+            file: None,
+            listener: None,
+            last_word: Signal::KILL,
+        };
+        let process = reaper::watch(launch.start()?, self.time, Box::new(self.place))?;
         Ok(Started {
             process,
-            input,
-            output,
-            errors,
+            input: input.into(),
+            output: output.into(),
+            errors: errors.into(),
         })
     }
-}
-
-fn pipes(child: &mut Child) -> Option<(OwnedFd, OwnedFd, OwnedFd)> {
-    Some((
-        child.stdin.take()?.into(),
-        child.stdout.take()?.into(),
-        child.stderr.take()?.into(),
-    ))
 }
 
 /// The same on the loop of the worker that speaks with it. It is killed when this is dropped, unless it was left.

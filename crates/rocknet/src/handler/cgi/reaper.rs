@@ -1,15 +1,15 @@
 //! The thread that waits for programs to end, and kills those whose time is over: none is left behind, whoever leaves.
 
 use std::io;
-use std::process::Child;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rocknet_io::child::{is_group_left, signal_group};
 use rustix::process::Signal;
+
+use crate::accounts::Process;
 
 /// After its answer a program may tidy up for so long.
 const GRACE: Duration = Duration::from_secs(5);
@@ -71,7 +71,8 @@ pub fn end_all() {
 
 /// Has a child of ours waited for, and killed when its time is over. Its place among those that run is taken until it has
 /// gone, whoever has left it before.
-pub fn watch(child: Child, time: Duration, place: Box<dyn Send>) -> io::Result<Watched> {
+pub fn watch(process: impl Into<Process>, time: Duration, place: Box<dyn Send>) -> io::Result<Watched> {
+    let mut process = process.into();
     let mut known = WORDS.lock().unwrap_or_else(PoisonError::into_inner);
     let words = match &*known {
         Some(words) => words.clone(),
@@ -81,7 +82,7 @@ pub fn watch(child: Child, time: Duration, place: Box<dyn Send>) -> io::Result<W
                 .name("rn-cgi".to_owned())
                 .spawn(move || run(&heard));
             if let Err(error) = start {
-                end(child);
+                process.kill();
                 return Err(error);
             }
             known.insert(words).clone()
@@ -91,7 +92,7 @@ pub fn watch(child: Child, time: Duration, place: Box<dyn Send>) -> io::Result<W
     let killed = Arc::<AtomicBool>::default();
     let until = Instant::now() + time;
     let _ = words.send(Word::Watch(Entry {
-        child,
+        process,
         at: until,
         until,
         killed: Arc::clone(&killed),
@@ -106,13 +107,8 @@ pub fn watch(child: Child, time: Duration, place: Box<dyn Send>) -> io::Result<W
     })
 }
 
-fn end(mut child: Child) {
-    let _ = signal_group(child.id(), Signal::KILL);
-    let _ = child.wait();
-}
-
 struct Entry {
-    child: Child,
+    process: Process,
     /// When it is killed, with its group.
     at: Instant,
     /// When it is at the latest.
@@ -133,7 +129,7 @@ impl Entry {
         let is_over = self.at <= now;
         if is_over {
             self.killed.store(true, Ordering::Release);
-            let _ = signal_group(self.child.id(), Signal::KILL);
+            let _ = self.process.signal_group(Signal::KILL);
         }
         if !self.left && !is_over {
             return true;
@@ -141,14 +137,14 @@ impl Entry {
         if !self.has_ended {
             // One that no signal of ours ends, since it has become another user, or waits for a disk, is looked at again:
             // nobody else may wait for it.
-            if matches!(self.child.try_wait(), Ok(None)) {
+            if matches!(self.process.try_wait(), Ok(None)) {
                 return true;
             }
             self.has_ended = true;
             // What it has left behind with its answer complete was left on purpose, and has all of the time.
             self.at = self.until;
         }
-        !is_over && is_group_left(self.child.id())
+        !is_over && self.process.is_group_left()
     }
 }
 
@@ -171,7 +167,7 @@ fn run(words: &Receiver<Word>) {
             }
             Ok(Word::EndAll(done)) => {
                 all.iter()
-                    .for_each(|entry| drop(signal_group(entry.child.id(), Signal::KILL)));
+                    .for_each(|entry| drop(entry.process.signal_group(Signal::KILL)));
                 let _ = done.send(());
             }
             Err(RecvTimeoutError::Timeout) => {}

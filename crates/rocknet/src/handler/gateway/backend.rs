@@ -45,6 +45,8 @@ pub struct Backend {
     is_doubted: AtomicBool,
     breaker: Mutex<Breaker>,
     pub told: Told,
+    /// Set when it answers, for whoever restarts the PHP that RockNet runs itself.
+    answered: Option<Arc<AtomicBool>>,
     /// When it was reached the last time, in milliseconds of uptime, with one added so that 0 means never.
     reached_ms: AtomicU64,
 }
@@ -118,6 +120,15 @@ pub struct Unheard {
     number: u64,
 }
 
+impl Unheard {
+    /// The first of an answer has come.
+    pub fn heard(self) {
+        if let Some(answered) = &self.backend.answered {
+            answered.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
 impl Drop for Unheard {
     fn drop(&mut self) {
         lock(&self.backend.unheard).remove(&self.number);
@@ -148,7 +159,12 @@ impl Backend {
     }
 
     fn new(place: Place) -> Backend {
+        let answered = match (&place.host, place.own) {
+            (Host::Unix(socket), Some(_)) => Some(own::answered(socket)),
+            _ => None,
+        };
         Backend {
+            answered,
             place,
             idle: Mutex::default(),
             unheard: Mutex::default(),

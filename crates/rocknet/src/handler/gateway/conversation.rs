@@ -275,7 +275,9 @@ impl Conversation {
             Err(error) => return Poll::Ready(Err(Trouble::Broken(error))),
         };
         self.heard = true;
-        connected.unheard = None;
+        if let Some(unheard) = connected.unheard.take() {
+            unheard.heard();
+        }
         let before = self.answer.len();
         if let Err(trouble) = self.read(&received) {
             self.spoilt = true;

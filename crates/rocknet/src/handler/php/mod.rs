@@ -33,7 +33,7 @@ pub use self::script::Script;
 /// whoever wants a new connection, and is closed when nobody has used it for a second.
 const MAX_IDLE: usize = 32;
 /// Longest wait for a connection: a server that is full has a place in that time, or is too slow for those who ask.
-const CONNECT: Duration = Duration::from_secs(3);
+pub const CONNECT: Duration = Duration::from_secs(3);
 
 /// Who runs the scripts of a place.
 pub fn backend(php: &Php) -> Arc<Backend> {

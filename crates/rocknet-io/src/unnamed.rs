@@ -1,0 +1,48 @@
+//! Files without a name: what they hold is read by the programs that get their descriptors.
+
+use std::fs::File;
+use std::io::{self, Seek, Write};
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::path::PathBuf;
+
+#[cfg(target_os = "linux")]
+#[path = "unnamed/linux.rs"]
+mod system;
+#[cfg(not(target_os = "linux"))]
+#[path = "unnamed/portable.rs"]
+mod system;
+
+/// Creates a file that holds `content` and is read from its beginning.
+pub fn file(content: &[u8]) -> io::Result<File> {
+    let mut file = system::file()?;
+    file.write_all(content)?;
+    file.rewind()?;
+    Ok(file)
+}
+
+/// Path by which a process opens a descriptor that it has.
+pub fn path(file: BorrowedFd<'_>) -> PathBuf {
+    system::path(file.as_raw_fd())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::os::fd::AsFd;
+
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_by_its_descriptor_and_by_its_path() {
+        let mut file = file(b"content").unwrap();
+        let mut text = String::new();
+        File::open(path(file.as_fd()))
+            .unwrap()
+            .read_to_string(&mut text)
+            .unwrap();
+        assert_eq!(text, "content");
+        file.rewind().unwrap();
+        file.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "contentcontent");
+    }
+}

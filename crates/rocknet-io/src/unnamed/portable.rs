@@ -1,0 +1,26 @@
+//! Files in the folder for temporary ones, whose names are removed at once.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+pub(super) fn file() -> io::Result<File> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let name = std::env::temp_dir().join(format!(".rocknet-{}-{number}", std::process::id()));
+    let mut options = OpenOptions::new();
+    let file = options
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&name)?;
+    fs::remove_file(&name)?;
+    Ok(file)
+}
+
+pub(super) fn path(number: i32) -> PathBuf {
+    format!("/dev/fd/{number}").into()
+}

@@ -1,0 +1,78 @@
+//! A program that is about to be started: its command line, its descriptors and its account.
+
+use std::ffi::OsString;
+use std::io::{self, PipeReader, PipeWriter};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::Command;
+
+use rocknet_io::child::{self, Setup};
+use rocknet_io::unnamed;
+use rustix::fs::{Mode, fchmod};
+use rustix::process::Signal;
+
+use super::{Account, Process};
+
+/// Everything that a program gets. Its environment is `environment` and nothing else.
+pub struct Launch {
+    pub account: Account,
+    pub program: PathBuf,
+    /// Its name in lists of processes, where that differs.
+    pub name: Option<&'static str>,
+    pub arguments: Vec<OsString>,
+    pub environment: Vec<(OsString, OsString)>,
+    /// Its working directory.
+    pub folder: PathBuf,
+    pub input: OwnedFd,
+    pub output: OwnedFd,
+    pub errors: OwnedFd,
+    /// A file whose path is its last argument. It needs no right to any folder to read it.
+    pub file: Option<OwnedFd>,
+    /// A socket for php-fpm to listen on, and the name of it in its configuration.
+    pub listener: Option<(OsString, OwnedFd)>,
+    /// Sent to it when the process that started it ends.
+    pub last_word: Signal,
+}
+
+/// Variable by which php-fpm takes over sockets, as `NAME=DESCRIPTOR`: it uses it itself when it replaces its program.
+const SOCKETS: &str = "FPM_SOCKETS";
+
+impl Launch {
+    /// Starts the program, from a thread that has to outlive it.
+    pub fn start(self) -> io::Result<Process> {
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments).env_clear().envs(self.environment);
+        if let Some(name) = self.name {
+            command.arg0(name);
+        }
+        let mut kept = Vec::new();
+        if let Some(file) = self.file {
+            command.arg(unnamed::path(file.as_fd()));
+            kept.push(file);
+        }
+        if let Some((mut name, listener)) = self.listener {
+            name.push(format!("={}", listener.as_raw_fd()));
+            command.env(SOCKETS, name);
+            kept.push(listener);
+        }
+        let setup = Setup {
+            user: self.account.user(),
+            last_word: Some(self.last_word),
+            folder: Some(&self.folder),
+            kept,
+        };
+        child::prepare(&mut command, setup)?;
+        command.stdin(self.input).stdout(self.output).stderr(self.errors);
+        Ok(command.spawn()?.into())
+    }
+}
+
+/// Creates a pipe to or from a program. The program may open it by its path too, as in `>/dev/stderr`, although another
+/// account made it; others do not get as far as the path.
+pub fn pipe() -> io::Result<(PipeReader, PipeWriter)> {
+    let (reader, writer) = io::pipe()?;
+    // Nothing depends on it but programs that open the path.
+    let _ = fchmod(&writer, Mode::from_bits_truncate(0o666));
+    Ok((reader, writer))
+}
