@@ -39,6 +39,8 @@ pub mod socket;
 pub mod stream;
 #[cfg(unix)]
 pub mod tcp;
+#[cfg(unix)]
+pub mod temporary;
 pub mod terminal;
 pub mod ticker;
 #[cfg(unix)]

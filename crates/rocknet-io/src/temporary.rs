@@ -1,0 +1,69 @@
+//! Temporary files without a name: the system frees them with their last descriptor, also after `kill -9`.
+
+use std::fs::{File, OpenOptions};
+use std::hash::{BuildHasher, RandomState};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use rustix::io::Errno;
+
+#[cfg(target_os = "linux")]
+#[path = "temporary/linux.rs"]
+mod system;
+#[cfg(not(target_os = "linux"))]
+#[path = "temporary/portable.rs"]
+mod system;
+
+#[cfg(test)]
+mod tests;
+
+/// Names tried before giving up. Each is 64 random bits, so that a second one is needed only if somebody guesses.
+const TRIES: usize = 8;
+
+/// Creates an unnamed file in `folder`, for reading and writing. Blocks on the disk.
+///
+/// Where the file system has no such files, the file is created under a random name, exclusively and for its owner alone, and
+/// unlinked at once.
+pub fn unnamed(folder: &Path) -> io::Result<File> {
+    match system::unnamed(folder) {
+        Some(result) => result,
+        None => unlinked(folder),
+    }
+}
+
+/// Creates a file under a name that does not exist, and removes the name.
+fn unlinked(folder: &Path) -> io::Result<File> {
+    let mut last = ErrorKind::AlreadyExists.into();
+    for number in 0..TRIES {
+        let name = format!(".rocknet-{:016x}", RandomState::new().hash_one(number));
+        let path = folder.join(name);
+        // `create_new` is O_EXCL: it follows no symbolic link and takes over no file of somebody else.
+        let created = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path);
+        match created {
+            Ok(file) => {
+                std::fs::remove_file(&path)?;
+                return Ok(file);
+            }
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => last = error,
+            Err(error) => return Err(error),
+        }
+    }
+    Err(last)
+}
+
+/// Returns whether a write failed because the disk, or what the user may use of it, is full.
+pub fn is_full(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::NOSPC | Errno::DQUOT))
+}
+
+/// Returns whether a file could not be opened because descriptors or memory ran out.
+pub fn is_shortage(error: &io::Error) -> bool {
+    let errno = Errno::from_io_error(error);
+    matches!(errno, Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS))
+}

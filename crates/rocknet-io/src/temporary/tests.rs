@@ -1,0 +1,53 @@
+//! Both ways to a file without a name: nothing is left in the folder, and nobody else may open it.
+
+use std::fs;
+use std::os::unix::fs::{FileExt, MetadataExt};
+
+use super::*;
+
+type Make = fn(&Path) -> io::Result<File>;
+
+#[test]
+fn no_name_is_left() {
+    for make in [unnamed as Make, unlinked] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = make(folder.path()).expect("a file");
+        let meta = file.metadata().expect("its metadata");
+        assert_eq!((meta.nlink(), meta.mode() & 0o777), (0, 0o600));
+        assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 0);
+        file.write_all_at(b"hello", 3).expect("written");
+        let mut read = [0; 8];
+        file.read_exact_at(&mut read, 0).expect("read");
+        assert_eq!(&read, b"\0\0\0hello");
+    }
+}
+
+#[test]
+fn a_folder_that_cannot_be_used_is_an_error() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("file");
+    fs::write(&file, "").expect("a file");
+    for make in [unnamed as Make, unlinked] {
+        for (path, expected) in [
+            (folder.path().join("missing"), ErrorKind::NotFound),
+            (file.clone(), ErrorKind::NotADirectory),
+        ] {
+            assert_eq!(make(&path).expect_err("no file").kind(), expected, "{path:?}");
+        }
+    }
+}
+
+#[test]
+fn errors_are_told_apart() {
+    for (errno, full, shortage) in [
+        (Errno::NOSPC, true, false),
+        (Errno::DQUOT, true, false),
+        (Errno::MFILE, false, true),
+        (Errno::NFILE, false, true),
+        (Errno::IO, false, false),
+        (Errno::ACCESS, false, false),
+    ] {
+        let error = errno.into();
+        assert_eq!((is_full(&error), is_shortage(&error)), (full, shortage), "{errno}");
+    }
+}
