@@ -100,6 +100,15 @@ fn sites_share_one_and_it_is_started_again_when_it_is_killed() {
     }
 }
 
+/// Sets its flag when it is dropped.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Requests of all kinds while php-fpm is killed again and again: those that have begun are answered, the others wait.
 #[test]
 fn no_request_is_lost_while_it_is_killed() {
@@ -120,6 +129,8 @@ fn no_request_is_lost_while_it_is_killed() {
         asked
     };
     thread::scope(|scope| {
+        // Clients stop also when an assertion below fails: the scope waits for them.
+        let stop = Stop(&is_over);
         let clients = [
             scope.spawn(|| ask("GET /version.php", "")),
             scope.spawn(|| ask("POST /echo.php", "content")),
@@ -132,7 +143,7 @@ fn no_request_is_lost_while_it_is_killed() {
             assert_ne!(next, last);
             last = next;
         }
-        is_over.store(true, Ordering::Relaxed);
+        drop(stop);
         for client in clients {
             assert!(client.join().expect("answers") > 8);
         }
