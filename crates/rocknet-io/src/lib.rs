@@ -19,6 +19,7 @@ pub mod file;
 #[cfg(unix)]
 pub mod holder;
 pub mod link;
+pub mod machine;
 pub mod niceness;
 #[cfg(unix)]
 mod outgoing;

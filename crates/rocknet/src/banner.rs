@@ -1,7 +1,10 @@
 //! What start-up prints: which URL leads to what, and how to stop.
 
 use std::fmt::Write as _;
+use std::net::IpAddr;
 
+use rocknet_config::Config;
+use rocknet_config::model::Listen;
 use rocknet_control::{SiteKind, SiteSummary};
 
 /// The URLs and what they lead to, and the notes below them; plain text, or with colour.
@@ -33,6 +36,33 @@ pub fn places(sites: &[SiteSummary], notes: &[String], colour: bool) -> String {
     }
     out.push('\n');
     out
+}
+
+/// A note with the URLs by which other machines reach the sites that listen on all addresses.
+pub fn other_machines(sites: &[SiteSummary], config: &Config, addresses: &[IpAddr]) -> Option<String> {
+    let is_whole = |listen: &Listen| match listen {
+        Listen::Tcp { address, .. } => address.is_none_or(|address| address.is_unspecified()),
+        Listen::Unix(_) => false,
+    };
+    let whole = sites.iter().filter(|summary| {
+        let site = config.sites.iter().find(|site| site.name == summary.name);
+        site.is_some_and(|site| site.names.is_empty() && site.listen.iter().any(is_whole))
+    });
+    let local: Vec<&String> = whole
+        .flat_map(|site| &site.urls)
+        .filter(|url| url.contains(LOCALHOST))
+        .collect();
+    let mut urls = addresses.iter().take(MAX_ADDRESSES).flat_map(|address| {
+        let host = match address {
+            IpAddr::V4(address) => format!("//{address}"),
+            IpAddr::V6(address) => format!("//[{address}]"),
+        };
+        local.iter().map(move |url| url.replacen(LOCALHOST, &host, 1))
+    });
+    let first = urls.next()?;
+    let mut note = format!("Other machines reach it at:\n  {first}");
+    urls.for_each(|url| note.push_str(&format!("\n  {url}")));
+    Some(note)
 }
 
 /// How to lead the server, and to stop it.
@@ -81,6 +111,12 @@ const MAX_SITES: usize = 16;
 /// URLs shown for a site, for the same reason.
 const MAX_URLS: usize = 4;
 
+/// Addresses of the machine that are shown: more belong to bridges and containers.
+const MAX_ADDRESSES: usize = 8;
+
+/// How a site without a name is called where it listens on all addresses.
+const LOCALHOST: &str = "//localhost";
+
 const BOLD: &str = "\x1b[1m";
 const CYAN: &str = "\x1b[36m";
 const DIM: &str = "\x1b[2m";
@@ -123,6 +159,30 @@ mod tests {
              https://b.test/         →  ERROR: no certificate\n\nA note.\n\n"
         );
         assert!(places(&sites, &[], true).contains("\x1b[36mhttp://example.com/\x1b[0m"));
+    }
+
+    #[test]
+    fn other_machines_are_told_the_addresses_of_this_one() {
+        let addresses: Vec<IpAddr> = ["192.168.1.5", "2001:db8::5"]
+            .iter()
+            .map(|text| text.parse().unwrap())
+            .collect();
+        let listen = |address: Option<&str>| Listen::Tcp {
+            address: address.map(|text| text.parse().unwrap()),
+            port: 8000,
+        };
+        for (at, url, expected) in [
+            (None, "http://localhost:8000/", true),
+            (Some("0.0.0.0"), "http://localhost:8000/", true),
+            (Some("127.0.0.1"), "http://127.0.0.1:8000/", false),
+        ] {
+            let config = Config::for_directory(std::path::Path::new("/w"), listen(at));
+            let mut summary = site(&[url], Some("/w"), SiteKind::Files);
+            summary.name = config.sites[0].name.clone();
+            let note = other_machines(&[summary], &config, &addresses);
+            let both = "Other machines reach it at:\n  http://192.168.1.5:8000/\n  http://[2001:db8::5]:8000/";
+            assert_eq!(note.as_deref(), expected.then_some(both), "{at:?}");
+        }
     }
 
     #[test]

@@ -46,17 +46,18 @@ fn main() -> ExitCode {
             };
         }
     };
-    let done = match arguments.command.unwrap_or(Command::Run(arguments.run)) {
-        Command::Run(options) => cli::run::run(&options),
-        Command::Serve(options) => cli::serve::run(&options),
-        Command::Check(options) => cli::check::run(&options),
-        Command::Fmt(options) => cli::fmt::run(&options),
-        Command::Explain(options) => cli::explain::run(&options),
-        Command::Trust(options) => cli::trust::run(&options),
-        Command::Untrust(options) => cli::trust::run_untrust(&options),
-        Command::Doctor(options) => cli::doctor::run(&options),
-        Command::Completions(options) => cli::completions::run(&options),
-        Command::Man(options) => cli::man::run(&options),
+    let done = match arguments.command {
+        None => cli::run::run_bare(&arguments.run),
+        Some(Command::Run(options)) => cli::run::run(&options),
+        Some(Command::Serve(options)) => cli::serve::run(&options),
+        Some(Command::Check(options)) => cli::check::run(&options),
+        Some(Command::Fmt(options)) => cli::fmt::run(&options),
+        Some(Command::Explain(options)) => cli::explain::run(&options),
+        Some(Command::Trust(options)) => cli::trust::run(&options),
+        Some(Command::Untrust(options)) => cli::trust::run_untrust(&options),
+        Some(Command::Doctor(options)) => cli::doctor::run(&options),
+        Some(Command::Completions(options)) => cli::completions::run(&options),
+        Some(Command::Man(options)) => cli::man::run(&options),
     };
     // None of them is left behind, and what they have started neither.
     cgi::end_all();

@@ -1,7 +1,5 @@
 //! `rocknet check`: finds every mistake in a configuration, and acts on nothing.
 
-use std::path::PathBuf;
-
 use rocknet::certificates::Disk;
 use rocknet::php;
 use rocknet_config::{Code, Finding, Loaded, Report, Severity};
@@ -11,16 +9,15 @@ use super::{Exit, Failure, say, search, tell_report};
 /// Find every mistake in a configuration, without acting on it
 #[derive(Debug, clap::Args)]
 pub struct Options {
-    /// The configuration; by default the one that `rocknet run` would serve
-    #[arg(value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
-    pub file: Option<PathBuf>,
+    #[command(flatten)]
+    pub file: search::ConfigFile,
     /// Print the findings as JSON, for programs
     #[arg(long)]
     pub json: bool,
 }
 
 pub fn run(options: &Options) -> Result<(), Failure> {
-    let checked = search::named_or_found(options.file.as_deref()).and_then(|file| {
+    let checked = options.file.named_or_found().and_then(|file| {
         let Loaded { config, mut warnings } =
             rocknet_config::check(&file, &Disk::new()).map_err(Failure::Configuration)?;
         warnings.extend(php::missing(&config).into_iter().map(missing));
@@ -43,7 +40,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
                 1 => "1 site".to_owned(),
                 sites => format!("{sites} sites"),
             };
-            say(format_args!("{} is good: {sites}\n", file.display()));
+            say(format_args!("{} is good: {sites}\n", search::absolute(&file).display()));
         }
         Err(Failure::Configuration(report)) if options.json => {
             say(format_args!("{:#}\n", report.json()));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rocknet::backend::Choice;
 use rocknet::certificates::store::Folder;
@@ -20,9 +20,8 @@ use super::{Exit, Failure, say, search, trust};
 /// Look at what the server needs on this machine, and say what is missing
 #[derive(Debug, clap::Args)]
 pub struct Options {
-    /// The configuration; by default the one that `rocknet run` would serve
-    #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
-    pub config: Option<PathBuf>,
+    #[command(flatten)]
+    pub file: search::ConfigFile,
     /// Print what was found as JSON, for programs
     #[arg(long)]
     pub json: bool,
@@ -45,7 +44,8 @@ struct Check {
 
 pub fn run(options: &Options) -> Result<(), Failure> {
     let mut checks = Vec::new();
-    let file = options.config.clone().or_else(search::find);
+    let file = options.file.named().map(Path::to_path_buf).or_else(search::find);
+    let file = file.map(|file| search::absolute(&file));
     let config = configuration(file.as_deref(), &mut checks);
     if let Some(config) = &config {
         ports(config, &mut checks);

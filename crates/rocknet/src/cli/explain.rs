@@ -6,11 +6,12 @@ use std::path::PathBuf;
 use rocknet::certificates::Disk;
 use rocknet::handler::files::look::Look;
 use rocknet::handler::files::resolve::{self, Target};
+use rocknet::php;
 use rocknet::routing::Asked;
 use rocknet::scope::{Action, Scope};
 use rocknet_config::environment::Environment;
 use rocknet_config::explain::{self, Explanation};
-use rocknet_config::model::{CertificateSource, Listen, Place, Settings, Site};
+use rocknet_config::model::{CertificateSource, Listen, Php, PhpVersion, Place, Settings, Site};
 use rocknet_config::{Config, Loaded, Severity};
 use rocknet_proto::semantics::authority::{Authority, HOST_BUFFER};
 use rocknet_proto::semantics::safe_path::{PathError, SafePath};
@@ -25,14 +26,13 @@ pub struct Options {
     /// every name
     #[arg(value_name = "URL", value_hint = clap::ValueHint::Url)]
     pub url: String,
-    /// The configuration; by default the one that `rocknet run` would serve
-    #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
-    pub config: Option<PathBuf>,
+    #[command(flatten)]
+    pub file: search::ConfigFile,
 }
 
 pub fn run(options: &Options) -> Result<(), Failure> {
     let url = Url::parse(&options.url).map_err(|problem| Failure::Usage(format!("{}: {problem}", options.url)))?;
-    let file = search::named_or_found(options.config.as_deref())?;
+    let file = options.file.named_or_found()?;
     let Loaded { config, .. } = rocknet_config::load(&file, &Disk::new()).map_err(Failure::Configuration)?;
     let decoded = match SafePath::parse(url.path.as_bytes()) {
         Ok(path) => Ok(path.as_str().to_owned()),
@@ -44,7 +44,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let Some(found) = find(&config, &url, decoded.as_deref().unwrap_or("/")) else {
         return Err(Failure::Failed(format!(
             "no site of {} answers {}",
-            file.display(),
+            search::absolute(&file).display(),
             options.url
         )));
     };
@@ -200,7 +200,9 @@ fn leads_to(settings: &Settings, url: &Url<'_>, path: &str) -> Result<String, Fa
     };
     let place = |relative: &[u8]| {
         let relative = String::from_utf8_lossy(relative);
-        tree.folder()
+        // The way to the folder is resolved, and below it nothing: a link there has to be seen as it is.
+        let folder = search::resolved(tree.folder());
+        folder
             .join(&*relative)
             .components()
             .collect::<PathBuf>()
@@ -211,16 +213,19 @@ fn leads_to(settings: &Settings, url: &Url<'_>, path: &str) -> Result<String, Fa
         Target::File { relative, .. } => format!("the file {}", place(&relative)),
         Target::Script(script) => {
             let script_file = String::from_utf8_lossy(&script.file()).into_owned();
-            match (&settings.php, &*script.path_info) {
-                (Some(php), "") => format!("the script {script_file}, run at {php}"),
-                (Some(php), info) => format!("the script {script_file} with the path {info}, run at {php}"),
-                (None, _) => format!("the script {script_file}"),
+            let runner = settings.php.as_ref().map(runner).unwrap_or_default();
+            match &*script.path_info {
+                "" => format!("the script {script_file}{runner}"),
+                info => format!("the script {script_file} with the path {info}{runner}"),
             }
         }
         Target::Directory { relative } => format!("a list of the folder {}", place(&relative)),
         Target::WithoutSlash => "redirect 308 to the same with a slash: it is a folder".to_owned(),
         Target::Failed(_) if tree.root().is_err() => {
-            format!("nothing: the folder {} cannot be opened", tree.folder().display())
+            format!(
+                "nothing: the folder {} cannot be opened",
+                search::resolved(tree.folder()).display()
+            )
         }
         Target::Failed(failed) => match settings.errors.get(&failed.code()) {
             Some(page) => format!("{}, with the page {page}", status(failed)),
@@ -229,27 +234,46 @@ fn leads_to(settings: &Settings, url: &Url<'_>, path: &str) -> Result<String, Fa
     })
 }
 
+/// Who runs a script.
+fn runner(php: &Php) -> String {
+    let Php::Own { version, .. } = php else {
+        return format!(", run by the php-fpm at {php}");
+    };
+    let installed = php::installed();
+    match (php::choose(&installed, *version), version) {
+        (Some(found), PhpVersion::Newest) => format!(", run by PHP {}, the newest that is installed", found.version()),
+        (Some(found), _) => format!(", run by PHP {}", found.version()),
+        (None, PhpVersion::Newest) => ", which nothing runs: no PHP is installed".to_owned(),
+        (None, _) => format!(", which nothing runs: PHP {version} is not installed"),
+    }
+}
+
 fn status(status: Status) -> String {
     format!("{} {}", status.code(), status.reason())
 }
 
 /// Columns: what, how it is, and the line that says so.
 fn shown(found: &Explanation<'_>, leads_to: &str, problems: &[String]) -> String {
-    let here = std::env::current_dir().unwrap_or_default();
     let line = |place: &Place| match place.line {
         0 => String::new(),
-        line => format!(
-            "{}:{line}",
-            place.file.strip_prefix(&here).unwrap_or(&place.file).display()
-        ),
+        line => format!("{}:{line}", place.file.display()),
     };
     let mut rows = vec![("site".to_owned(), found.site.name.clone(), line(&found.site.place))];
     if let Some(route) = found.route {
         rows.push(("route".to_owned(), explain::pattern(&route.pattern), line(&route.place)));
     }
+    let root = found
+        .route
+        .map_or(&found.site.settings, |route| &route.settings)
+        .root
+        .as_ref();
     for setting in &found.settings {
         let place = setting.place.as_ref().map_or("default".to_owned(), line);
-        rows.push((setting.key.clone(), setting.value.clone(), place));
+        let value = match (setting.key.as_str(), &root) {
+            ("root", Some(root)) => format!("{:?}", search::resolved(root)),
+            _ => setting.value.clone(),
+        };
+        rows.push((setting.key.clone(), value, place));
     }
     let longest = |cell: fn(&(String, String, String)) -> &String| {
         rows.iter()

@@ -12,22 +12,22 @@ use super::{Exit, Failure, say, search};
 
 /// Tidy a configuration; comments and order stay
 ///
-/// The file is replaced in one step: a crash leaves the old one or the new one. Files it includes are left alone.
+/// The file is replaced in one step: a crash leaves the old one or the new one. Files it includes are left alone. With -
+/// as FILE, standard input is turned into standard output.
 #[derive(Debug, clap::Args)]
 pub struct Options {
-    /// The configuration, or - to turn standard input into standard output; by default the one that `rocknet run` would serve
-    #[arg(value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
-    pub file: Option<PathBuf>,
+    #[command(flatten)]
+    pub file: search::ConfigFile,
     /// Change nothing; fail if there were something to change
     #[arg(long)]
     pub check: bool,
 }
 
 pub fn run(options: &Options) -> Result<(), Failure> {
-    if options.file.as_deref() == Some(Path::new("-")) {
+    if options.file.named() == Some(Path::new("-")) {
         return stream(options.check);
     }
-    let file = search::named_or_found(options.file.as_deref())?;
+    let file = options.file.named_or_found()?;
     let cannot = |error: io::Error| Failure::Failed(format!("{}: {error}", file.display()));
     let text = System.read(&file).map_err(cannot)?;
     let tidy = tidy(&text, &file)?;
@@ -37,7 +37,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     if options.check {
         say(format_args!(
             "{} is not tidy; `rocknet fmt` makes it so\n",
-            file.display()
+            search::absolute(&file).display()
         ));
         return Err(Failure::Told(Exit::Failed));
     }

@@ -27,7 +27,7 @@ pub struct Arguments {
     #[command(subcommand)]
     pub command: Option<Command>,
     #[command(flatten)]
-    pub run: run::Options,
+    pub run: run::Bare,
 }
 
 #[derive(clap::Subcommand)]
@@ -129,6 +129,8 @@ fn note(word: &str, style: &str, message: impl Display) {
 
 #[cfg(test)]
 mod tests {
+    use std::path::{Path, PathBuf};
+
     use clap::CommandFactory;
 
     use super::*;
@@ -136,6 +138,42 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Arguments::command().debug_assert();
+    }
+
+    /// Every text below a folder that people read, or that the program prints.
+    fn texts(folder: &Path, all: &mut Vec<(PathBuf, String)>) {
+        for entry in folder.read_dir().unwrap() {
+            let path = entry.unwrap().path();
+            let is_text = |end: &std::ffi::OsStr| ["rs", "md", "html", "toml"].iter().any(|known| end == *known);
+            if path.is_dir() {
+                texts(&path, all);
+            } else if path.extension().is_some_and(is_text) {
+                all.push((path.clone(), std::fs::read_to_string(&path).unwrap()));
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_refers_to_a_command_that_does_not_exist() {
+        let command = Arguments::command();
+        let known: Vec<_> = command.get_subcommands().map(clap::Command::get_name).collect();
+        let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let mut all = Vec::new();
+        for folder in ["crates/rocknet/src", "crates/rocknet-config/src", "docs", "examples"] {
+            texts(&top.join(folder), &mut all);
+        }
+        let readme = top.join("README.md");
+        all.push((readme.clone(), std::fs::read_to_string(readme).unwrap()));
+        let mut named = 0;
+        for (path, text) in all {
+            for after in text.split("`rocknet ").skip(1) {
+                let word: String = after.chars().take_while(|c| c.is_ascii_lowercase()).collect();
+                let is_command = word.is_empty() || word == "help" || known.contains(&word.as_str());
+                assert!(is_command, "{}: there is no `rocknet {word}`", path.display());
+                named += 1;
+            }
+        }
+        assert!(named > 40, "{named}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `rocknet run`: serves a configuration, or the default page where there is none.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rocknet::certificates::Disk;
 use rocknet_config::{Config, Loaded};
@@ -14,29 +14,54 @@ use super::{Failure, search, serve};
 /// 127.0.0.1:8080, or on the next free port.
 #[derive(Debug, clap::Args)]
 pub struct Options {
+    #[command(flatten)]
+    pub file: search::ConfigFile,
+    #[command(flatten)]
+    pub console: Console,
+}
+
+/// What `rocknet` alone takes: as `rocknet run`, but without a bare FILE, which would take every mistyped command for one.
+#[derive(Debug, clap::Args)]
+pub struct Bare {
     /// The configuration to serve
     #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub config: Option<PathBuf>,
-    /// Take commands on standard input though it is no terminal
-    #[arg(long, hide = true)]
+    #[command(flatten)]
+    pub console: Console,
+}
+
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub struct Console {
+    /// Take the commands of the terminal (status, sites, reload, quit, help) from standard input even if it is none
+    #[arg(long)]
     pub console: bool,
 }
 
 pub fn run(options: &Options) -> Result<(), Failure> {
-    match options.config.clone().or_else(search::find) {
+    run_file(options.file.named(), options.console.console)
+}
+
+/// `rocknet` without a command.
+pub fn run_bare(options: &Bare) -> Result<(), Failure> {
+    run_file(options.config.as_deref(), options.console.console)
+}
+
+fn run_file(named: Option<&Path>, console: bool) -> Result<(), Failure> {
+    match named.map(Path::to_path_buf).or_else(search::find) {
         Some(file) => {
             let Loaded { config, warnings } =
                 rocknet_config::load(&file, &Disk::new()).map_err(Failure::Configuration)?;
             let plan = Plan {
                 warnings,
-                origin: Origin::File(file),
+                origin: Origin::File(search::absolute(&file)),
                 notes: Vec::new(),
-                console: options.console,
+                console,
                 open: false,
+                shows_addresses: false,
             };
             running::run(config, plan)
         }
-        None => welcome(options.console),
+        None => welcome(console),
     }
 }
 
@@ -52,6 +77,7 @@ fn welcome(console: bool) -> Result<(), Failure> {
             notes,
             console,
             open: false,
+            shows_addresses: false,
         };
         (Config::welcome(listen), plan)
     })

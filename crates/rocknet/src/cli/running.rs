@@ -11,9 +11,10 @@ use rocknet::log::init_errors;
 use rocknet::php;
 use rocknet::report::MAX_FOLDERS_TRIED;
 use rocknet::server::{Server, StartError};
-use rocknet_config::model::LogTarget;
-use rocknet_config::{Code, Config, Finding, Report};
+use rocknet_config::model::{CertificateSource, HostPattern, LogTarget, Mode, Site};
+use rocknet_config::{Code, Config, Finding, Report, is_local_name};
 use rocknet_control::{Command, SiteSummary};
+use rocknet_io::machine;
 use rocknet_io::rights::{self, User};
 use rocknet_io::terminal::{Stream, is_terminal, shows_colour};
 use tokio::runtime::{Builder, Runtime};
@@ -21,7 +22,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use super::reload::{self, InForce};
-use super::{Exit, Failure, complain, say, tell_report, warn};
+use super::{Exit, Failure, complain, say, tell_report, trust, warn};
 use crate::banner;
 use crate::console::{self, Typed};
 
@@ -35,6 +36,8 @@ pub struct Plan {
     pub console: bool,
     /// The browser is shown the first URL.
     pub open: bool,
+    /// Where a site listens on all addresses, the start-up block lists the addresses of this machine.
+    pub shows_addresses: bool,
 }
 
 /// Where the configuration came from, and so where it can be read again.
@@ -96,7 +99,7 @@ pub fn start(config: Config, plan: Plan) -> Result<Running, NotStarted> {
     let mut give_up_rights = || become_user(user.as_deref(), &state);
     let server = Server::start(config, Vec::new(), &mut give_up_rights).map_err(NotStarted::Start)?;
     let _ = init_errors(&server.snapshot().config.log, server.logger());
-    tracing::info!("{}", server.backend());
+    tracing::debug!("{}", server.backend());
     let has_console = plan.console || is_terminal(Stream::Input);
     Ok(Running {
         runtime,
@@ -141,7 +144,16 @@ impl Running {
     }
 
     fn tell_start(&self, sites: &[SiteSummary]) {
-        say(banner::places(sites, &self.plan.notes, shows_colour(Stream::Output)));
+        let mut notes = self.plan.notes.clone();
+        if self.plan.shows_addresses {
+            notes.extend(banner::other_machines(
+                sites,
+                &self.server.snapshot().config,
+                &machine::addresses(),
+            ));
+        }
+        notes.extend(self.untrusted());
+        say(banner::places(sites, &notes, shows_colour(Stream::Output)));
         // Where the error log is not this terminal, it must not be left without them.
         let to_log = self.server.snapshot().config.log.errors != LogTarget::Stderr;
         for warning in self.warnings() {
@@ -161,6 +173,38 @@ impl Running {
         }
         let has_file = matches!(self.plan.origin, Origin::File(_));
         say(banner::way_out(self.has_console, has_file));
+    }
+
+    /// A hint for who will be warned by browsers: sites have certificates of the local CA, and this system does not
+    /// trust it.
+    fn untrusted(&self) -> Option<String> {
+        let snapshot = self.server.snapshot();
+        let is_local = |site: &Site| matches!(&site.tls, Some(tls) if tls.source == CertificateSource::Local);
+        let is_dev = |site: &Site| {
+            let is_auto = matches!(&site.tls, Some(tls) if tls.source == CertificateSource::Auto);
+            let names = site
+                .names
+                .iter()
+                .map(|(HostPattern::Exact(name) | HostPattern::Wildcard(name))| name);
+            is_auto && (snapshot.config.server.mode == Mode::Dev || names.clone().all(|name| is_local_name(name)))
+        };
+        let site = snapshot
+            .config
+            .sites
+            .iter()
+            .find(|site| is_local(site) || is_dev(site))?;
+        let is_trusted = trust::is_trusted_by_system(&state_folder(&snapshot.config))?;
+        let config = match &self.plan.origin {
+            Origin::File(file) => format!(" -c {}", file.display()),
+            Origin::Folder | Origin::Nothing => String::new(),
+        };
+        (!is_trusted).then(|| {
+            format!(
+                "Browsers will warn of {}: its certificate is signed by this machine's own CA, which is not trusted here \
+                 yet.\nTo trust it, type: rocknet trust{config}",
+                site.name
+            )
+        })
     }
 
     /// What only starting has shown.

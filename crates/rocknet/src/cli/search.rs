@@ -6,6 +6,46 @@ use rocknet_config::{Code, Finding, Report, Severity};
 
 use super::Failure;
 
+/// The configuration that a command works with: FILE and `-c FILE` mean the same.
+#[derive(Debug, clap::Args)]
+pub struct ConfigFile {
+    /// The configuration; by default the one that `rocknet run` would serve
+    #[arg(value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    file: Option<PathBuf>,
+    /// The same as FILE
+    #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, conflicts_with = "file")]
+    config: Option<PathBuf>,
+}
+
+impl ConfigFile {
+    /// The file, if one is named.
+    pub fn named(&self) -> Option<&Path> {
+        self.file.as_deref().or(self.config.as_deref())
+    }
+
+    /// The file that is named, or the first there is.
+    pub fn named_or_found(&self) -> Result<PathBuf, Failure> {
+        named_or_found(self.named())
+    }
+}
+
+/// The name of a file as messages show it: absolute, in a folder without `..` and links. A link that is the file itself
+/// keeps its name, because it may lead elsewhere when the file is read again.
+pub fn absolute(file: &Path) -> PathBuf {
+    let whole = std::path::absolute(file).unwrap_or_else(|_| file.to_path_buf());
+    match (whole.parent(), whole.file_name()) {
+        (Some(folder), Some(name)) => resolved(folder).join(name),
+        _ => whole,
+    }
+}
+
+/// A folder as messages show it: absolute, and without `..` and links where it is there.
+pub fn resolved(path: &Path) -> PathBuf {
+    path.canonicalize()
+        .or_else(|_| std::path::absolute(path))
+        .unwrap_or_else(|_| path.to_path_buf())
+}
+
 /// Where a configuration is looked for, in this order: beside the person who types, then where packages put it.
 pub const PLACES: [&str; 2] = ["rocknet.toml", "/etc/rocknet/rocknet.toml"];
 

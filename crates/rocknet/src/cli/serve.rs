@@ -10,6 +10,7 @@ use rocknet_io::holder;
 use rocknet_io::socket::{self, BindErrorKind};
 
 use super::Failure;
+use super::run::Console;
 use super::running::{self, NotStarted, Origin, Plan};
 
 /// Serve a folder, without a configuration
@@ -27,9 +28,8 @@ pub struct Options {
     /// Open it in the browser
     #[arg(short, long)]
     pub open: bool,
-    /// Take commands on standard input though it is no terminal
-    #[arg(long, hide = true)]
-    pub console: bool,
+    #[command(flatten)]
+    pub console: Console,
 }
 
 pub fn run(options: &Options) -> Result<(), Failure> {
@@ -39,8 +39,9 @@ pub fn run(options: &Options) -> Result<(), Failure> {
             warnings: Vec::new(),
             origin: Origin::Folder,
             notes,
-            console: options.console,
+            console: options.console.console,
             open: options.open,
+            shows_addresses: true,
         };
         let mut config = Config::for_directory(&directory, listen);
         if holds_php(&directory) {

@@ -153,6 +153,17 @@ fn apply(store: &dyn TrustStore, root: &Root, deed: Deed) -> Row {
     }
 }
 
+/// Whether the store of this system trusts the local CA: not, where it has none that is known; `None` if there is no CA yet
+/// or the store cannot be read. Reads two files and runs no program, so that start-up may ask.
+pub fn is_trusted_by_system(state: &Path) -> Option<bool> {
+    let root = roots(state, &[Reach::Private], false).ok()?.pop()?;
+    match system_store(&Tools::of_process()).map(|store| store.look(&root)) {
+        Some(Found::Trusted) => Some(true),
+        Some(Found::NotTrusted) | None => Some(false),
+        Some(Found::Unknown(_)) => None,
+    }
+}
+
 /// Whether each store of this person trusts the local CA, without changing anything: for `rocknet doctor`.
 pub fn look(state: &Path) -> Result<Option<Vec<(String, Found)>>, Failure> {
     let roots = roots(state, &[Reach::Private], false)?;

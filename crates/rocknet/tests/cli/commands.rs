@@ -63,6 +63,107 @@ fn exit_codes_tell_what_happened() {
 }
 
 #[test]
+fn files_are_named_alike_by_every_command() {
+    let place = Place::new(&[
+        ("www/index.html", "home"),
+        ("rocknet.toml", "[site\n"),
+        ("sub/good.toml", "[site.\":0\"]\nroot = \"../www\"\n"),
+        ("bad.toml", "[site.\":8080\"]\nrot = \"www\"\n"),
+    ]);
+    for command in ["check", "fmt --check", "explain /", "doctor"] {
+        for named in ["sub/good.toml", "-c sub/good.toml", "--config sub/good.toml"] {
+            let line = format!("{command} {named}");
+            let ended = place.run(&line.split_whitespace().collect::<Vec<_>>());
+            assert!(!ended.err.contains("rocknet.toml"), "{line}: {ended:?}");
+            // Whether this machine has all that a server needs is not the question.
+            assert!(
+                ended.code == Some(0) || command == "doctor" && ended.code == Some(1),
+                "{line}: {ended:?}"
+            );
+        }
+        let line = format!("{command} sub/good.toml -c sub/good.toml");
+        let ended = place.run(&line.split_whitespace().collect::<Vec<_>>());
+        assert_eq!(ended.code, Some(2), "{line}: {ended:?}");
+    }
+    for line in ["run bad.toml", "run -c bad.toml", "-c bad.toml"] {
+        let ended = place.run(&line.split_whitespace().collect::<Vec<_>>());
+        assert!(
+            ended.code == Some(78) && ended.err.contains("bad.toml:2:1"),
+            "{line}: {ended:?}"
+        );
+    }
+}
+
+#[test]
+fn paths_are_shown_resolved() {
+    let place = Place::new(&[
+        ("www/index.html", "home"),
+        ("sub/r.toml", "[site.\":8080\"]\nroot = \"../www\"\n"),
+    ]);
+    let top = place.path().canonicalize().unwrap();
+    let (top, root) = (top.display(), top.join("www"));
+    for (line, part) in [
+        ("check sub/../sub/r.toml", format!("{top}/sub/r.toml is good")),
+        ("doctor sub/r.toml", format!("{top}/sub/r.toml, sites: 1")),
+        (
+            "explain / sub/r.toml",
+            format!("the file {}/index.html", root.display()),
+        ),
+        ("explain / sub/r.toml", format!("\"{}\"", root.display())),
+    ] {
+        let ended = place.run(&line.split_whitespace().collect::<Vec<_>>());
+        assert!(ended.out.contains(&part), "{line}: {part} not in {ended:?}");
+        assert!(!ended.out.contains("/../"), "{line}: {ended:?}");
+    }
+    let ended = place.run(&["check", "nowhere.toml"]);
+    let told = format!("cannot read {top}/nowhere.toml");
+    assert!(ended.err.contains(&told) && !ended.err.contains("-c"), "{ended:?}");
+}
+
+#[test]
+fn help_names_every_option_that_the_readme_does() {
+    let place = Place::new(&[]);
+    for line in ["--help", "run --help", "serve --help", "run -h"] {
+        let ended = place.run(&line.split_whitespace().collect::<Vec<_>>());
+        assert!(ended.out.contains("--console"), "{line}: {ended:?}");
+    }
+}
+
+#[test]
+fn explain_shows_who_runs_scripts() {
+    let place = Place::new(&[
+        ("www/index.php", "<?php"),
+        ("www/at/index.php", "<?php"),
+        (
+            "rocknet.toml",
+            "[site.\":8080\"]\nroot = \"www\"\nphp = \"auto\"\ncgi = \"/bin\"\n\
+             [[site.\":8080\".rule]]\npath = \"/gone/*\"\nrespond = 410\n\
+             [site.\":8080\".route.\"/at/*\"]\nphp = \"127.0.0.1:9000\"\n",
+        ),
+    ]);
+    for (url, parts) in [
+        (
+            "http://localhost:8080/",
+            &["the script", "index.php", "PHP", "\"auto\"", "cgi", "\"/bin\""][..],
+        ),
+        (
+            "http://localhost:8080/at/",
+            &["run by the php-fpm at 127.0.0.1:9000", "php", "rocknet.toml:9"],
+        ),
+        (
+            "http://localhost:8080/gone/x",
+            &["{ path = \"/gone/*\", respond = 410 }"],
+        ),
+    ] {
+        let ended = place.run(&["explain", url]);
+        for part in parts {
+            assert!(ended.out.contains(part), "{url}: {part} not in {}", ended.out);
+        }
+        assert!(!ended.out.contains("run at"), "{url}: {}", ended.out);
+    }
+}
+
+#[test]
 fn check_tells_programs_in_json() {
     let place = Place::new(&[
         ("www/index.html", ""),

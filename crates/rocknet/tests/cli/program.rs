@@ -211,6 +211,16 @@ impl Server {
         }
     }
 
+    /// Everything on standard error up to the line that holds `part`.
+    pub fn logged_until(&self, part: &str) -> String {
+        let mut all = String::new();
+        while !all.contains(part) {
+            all.push_str(&self.err.next(&self.out));
+            all.push('\n');
+        }
+        all
+    }
+
     pub fn connect(&self) -> TcpStream {
         // No resolver knows the names of sites in tests.
         let place = match self.authority().split_once(".test:") {

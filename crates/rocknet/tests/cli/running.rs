@@ -45,6 +45,19 @@ fn a_server_tells_its_url_answers_there_and_stops_politely() {
 }
 
 #[test]
+fn the_backend_is_told_for_debugging_only() {
+    let place = home();
+    for (level, is_told) in [("info", false), ("debug", true)] {
+        place.write("rocknet.toml", &format!("[log]\nlevel = \"{level}\"\n{ANY_PORT}"));
+        let server = place.serve(&["run"]);
+        server.signal(Signal::USR1);
+        // What was logged at start stands before this.
+        let before = server.logged_until("log files are opened anew");
+        assert_eq!(before.contains("sockets are driven by"), is_told, "{level}: {before}");
+    }
+}
+
+#[test]
 fn sighup_takes_a_good_file_and_refuses_a_bad_one() {
     let place = home();
     let server = place.serve(&["run", "-c", "rocknet.toml"]);

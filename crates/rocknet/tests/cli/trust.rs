@@ -52,6 +52,27 @@ fn a_home_trusts_and_forgets() {
     );
 }
 
+/// The CA in a folder of the test's own is in no store of the system.
+#[test]
+fn start_up_hints_at_the_command_where_the_ca_is_not_trusted() {
+    let clear = SITE
+        .replace("\ntls = \"local\"", "\ntls = \"off\"")
+        .replace("https://", "");
+    let place = Place::new(&[("www/index.html", ""), ("rocknet.toml", SITE), ("clear.toml", &clear)]);
+    let server = place.serve(&["run"]);
+    let hint = format!(
+        "rocknet trust -c {}/rocknet.toml",
+        place.path().canonicalize().unwrap().display()
+    );
+    assert!(
+        server.told.contains("Browsers will warn of localhost") && server.told.contains(&hint),
+        "{}",
+        server.told
+    );
+    let server = place.serve(&["run", "clear.toml"]);
+    assert!(!server.told.contains("trust"), "{}", server.told);
+}
+
 #[test]
 fn the_doctor_tells_what_is_missing() {
     let place = Place::new(&[
