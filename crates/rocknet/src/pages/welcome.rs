@@ -176,6 +176,16 @@ mod tests {
         assert_eq!(page.matches("<main>").count(), 1);
     }
 
+    /// On a phone nothing is wider than the screen: long paths break, and the drawing is cut off at the edge.
+    #[test]
+    fn the_page_fits_a_phone() {
+        let page = page(&FRESH);
+        for rule in ["html,body{overflow-x:clip}", "\ncode{overflow-wrap:anywhere}", "pre{"] {
+            assert!(page.contains(rule), "{rule}");
+        }
+        assert!(page.contains("width=device-width"));
+    }
+
     #[test]
     fn paths_are_shown_not_obeyed() {
         let evil = "/srv/<script>alert(1)</script>{{style}}";
