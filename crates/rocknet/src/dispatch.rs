@@ -100,7 +100,10 @@ pub fn slow<F: FnOnce() -> Rc<OwnedRequest>>(
 ) -> Dispatched {
     let view = worker.view();
     let Some(number) = site else {
-        return respond(worker, None, fixed::error(Status::MISDIRECTED_REQUEST));
+        // Under TLS the guard has answered such a request by 421 already.
+        let authority = arrival.request.authority;
+        let response = fixed::unknown_site(&view.snapshot, &worker.address, authority);
+        return respond(worker, None, response);
     };
     let (request, is_secure) = (arrival.request, arrival.secure.is_some());
     let places = view.snapshot.sites[number as usize].places(is_secure);

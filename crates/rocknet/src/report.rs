@@ -120,6 +120,21 @@ fn fault(site: &model::Site, ready: &Site, folders: &[(&str, &Path, io::Error)])
 /// Sites up to which every folder is tried: each takes a look at the disk and a descriptor, and start-up is to take a blink.
 pub const MAX_FOLDERS_TRIED: usize = 256;
 
+/// A URL for each of the first `limit` sites, for a client that has reached the listener `asked` by `port`.
+pub fn first_urls(snapshot: &Snapshot, asked: &Address, port: u16, limit: usize) -> Vec<String> {
+    // Where the kernel has chosen the port, the client knows it.
+    let bound: Vec<Bound> = match asked {
+        Address::Tcp { ip, .. } => vec![(asked.clone(), Address::Tcp { ip: *ip, port }, 0)],
+        Address::Unix(_) => Vec::new(),
+    };
+    let first = |site: &model::Site| {
+        let mut urls = urls(site, &bound);
+        urls.retain(|url| url.starts_with("http") && !url.ends_with(":0/"));
+        (!urls.is_empty()).then(|| urls.swap_remove(0))
+    };
+    snapshot.config.sites.iter().take(limit).filter_map(first).collect()
+}
+
 /// Where a browser finds a site: by each of its names at each of its ports, as they are written.
 fn urls(site: &model::Site, bound: &[Bound]) -> Vec<String> {
     let mut urls = Vec::new();

@@ -84,7 +84,7 @@ const ROWS: &[Row] = &[
     ("vhosts", "http://a.localhost:8080/", NO_FIELDS, 200, &[HTML], &["Alder Books"]),
     ("vhosts", "http://b.localhost:8080/", NO_FIELDS, 200, &[HTML], &["Birch Bicycles"]),
     ("vhosts", "http://bicycles.localhost:8080/", NO_FIELDS, 200, &[HTML], &["Birch Bicycles"]),
-    ("vhosts", "http://c.localhost:8080/", NO_FIELDS, 421, &[HTML], &[]),
+    ("vhosts", "http://c.localhost:8080/", NO_FIELDS, 404, &[HTML], &["No site here is called <code>c.localhost</code>"]),
 ];
 
 #[test]

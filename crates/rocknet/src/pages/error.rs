@@ -6,16 +6,39 @@ use super::text::{push_html, push_template};
 ///
 /// `hint` is a further sentence for the visitor; it may quote the request, for it is escaped and cut at [`HINT_CHARS`].
 pub fn render(status: u16, reason: &str, hint: Option<&str>, out: &mut Vec<u8>) {
+    let parts = Parts {
+        meaning: &|out| push_html(out, meaning(status)),
+        hint: &|out| {
+            if let Some(hint) = hint {
+                push_hint(out, hint);
+            }
+        },
+        style: "",
+    };
+    render_parts(status, reason, &parts, out);
+}
+
+/// Appends HTML that is safe to show.
+type Push<'a> = &'a dyn Fn(&mut Vec<u8>);
+
+/// The parts of a page that are not those of its status.
+pub(super) struct Parts<'a> {
+    /// The content of the first paragraph.
+    pub meaning: Push<'a>,
+    /// Elements that follow it.
+    pub hint: Push<'a>,
+    /// Further rules of the style sheet.
+    pub style: &'static str,
+}
+
+pub(super) fn render_parts(status: u16, reason: &str, parts: &Parts<'_>, out: &mut Vec<u8>) {
     out.reserve(PAGE.len() + RESERVE);
     push_template(out, PAGE, |key, out| match key {
         "status" => out.extend_from_slice(status.to_string().as_bytes()),
         "reason" => push_html(out, reason),
-        "meaning" => push_html(out, meaning(status)),
-        "hint" => {
-            if let Some(hint) = hint {
-                push_hint(out, hint);
-            }
-        }
+        "style" => out.extend_from_slice(parts.style.as_bytes()),
+        "meaning" => (parts.meaning)(out),
+        "hint" => (parts.hint)(out),
         _ => {}
     });
 }

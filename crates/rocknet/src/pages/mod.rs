@@ -6,6 +6,7 @@
 pub mod error;
 pub mod listing;
 mod text;
+pub mod unknown_site;
 pub mod welcome;
 
 /// `Content-Security-Policy` under which every page here works, and an injected script would not.

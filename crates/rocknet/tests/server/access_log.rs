@@ -185,7 +185,7 @@ fn who_asks_for_no_site_is_in_the_log_of_the_first() {
     let server = Running::start(folder, &(site("a.test") + &site("b.test")));
     server
         .ask("GET /x", &["Host: c.test"])
-        .expect("nobody's name", 421, &[]);
+        .expect("nobody's name", 404, &[]);
     let mut client = server.connect();
     client.send("nonsense\r\n\r\n");
     client.answer().expect("no request", 400, &[]);
@@ -197,7 +197,7 @@ fn who_asks_for_no_site_is_in_the_log_of_the_first() {
         .map(|line| line.split_once("] ").expect("a time").1)
         .collect();
     assert_eq!(told.len(), 2, "{told:?}");
-    assert!(told[0].starts_with("\"GET /x HTTP/1.1\" 421 "), "{told:?}");
+    assert!(told[0].starts_with("\"GET /x HTTP/1.1\" 404 "), "{told:?}");
     assert!(told[1].starts_with("\"-\" 400 "), "{told:?}");
 }
 

@@ -5,6 +5,7 @@ use std::net::TcpListener;
 use rocknet::server::StartError;
 
 use super::support::client::request;
+use super::support::http2::Http2;
 use super::support::{Client, DEADLINE, Folder, Running};
 
 /// A folder for each of these sites, whose index says its name.
@@ -50,7 +51,7 @@ const DEFAULT: &str = "[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"d\"\n"
 
 #[test]
 fn by_name() {
-    for (text, unknown) in [(NAMED.to_owned(), Err(421)), (format!("{NAMED}{DEFAULT}"), Ok("d"))] {
+    for (text, unknown) in [(NAMED.to_owned(), Err(404)), (format!("{NAMED}{DEFAULT}"), Ok("d"))] {
         let server = Running::start(folders(&["a", "b", "c", "d"]), &text);
         let mut client = server.connect();
         check(
@@ -103,7 +104,7 @@ fn by_absolute_form() {
         ("http://a.example/", "a.example", (200, "a")),
         ("http://A.example", "a.example", (200, "a")),
         ("HTTP://x.b.example:80/?q", "x.b.example", (200, "b")),
-        ("http://unknown/", "unknown", (421, "")),
+        ("http://unknown/", "unknown", (404, "")),
     ] {
         let answer = client.ask(&format!("GET {target}"), &[&format!("Host: {host}")]);
         let text = answer.text();
@@ -219,7 +220,60 @@ fn many_sites_are_told_apart() {
             ("s1.example", Ok("b")),
             ("s1998.example", Ok("a")),
             ("s1999.example", Ok("b")),
-            ("s2000.example", Err(421)),
+            ("s2000.example", Err(404)),
         ],
     );
+}
+
+const TWO: &str = "
+[site.\"a.example\"]
+listen = \"127.0.0.1:0\"
+tls = \"off\"
+root = \"a\"
+[site.\"*.b.example\"]
+listen = \"127.0.0.1:0\"
+tls = \"off\"
+root = \"b\"
+";
+
+/// In the clear no handshake has named a site, so a name that no site has is nothing but unknown.
+#[test]
+fn an_unknown_name_gets_a_page_that_says_so() {
+    for (mode, lists) in [("prod", false), ("dev", true)] {
+        let text = format!("[server]\nmode = \"{mode}\"\nh2c = true\n{TWO}");
+        let server = Running::start(folders(&["a", "b"]), &text);
+        let port = server.address().port();
+        let link = format!("<li><a href=\"http://a.example:{port}/\">http://a.example:{port}/</a></li>");
+        let wildcard = format!("<li>http://*.b.example:{port}/</li>");
+        let check = |what: &str, status: u16, page: &str, said: &str| {
+            assert_eq!(status, 404, "{mode} {what}");
+            assert!(page.contains(said), "{mode} {what}: {page}");
+            let (has_link, has_wildcard) = (page.contains(&link), page.contains(&wildcard));
+            assert_eq!((has_link, has_wildcard), (lists, lists), "{mode} {what}: {page}");
+            assert!(!page.contains("new window"), "{mode} {what}: {page}");
+        };
+        let named = "No site here is called <code>c.example</code>.";
+        let mut client = server.connect();
+        for host in ["C.example", "c.example."] {
+            let answer = client.ask("GET /x?y", &[&format!("Host: {host}:{port}")]);
+            check(host, answer.status, &answer.text(), named);
+        }
+        client.send("HEAD / HTTP/1.1\r\nHost: c.example\r\n\r\n");
+        assert_eq!(client.answer_to("HEAD").status, 404);
+        let mut client = Http2::to(server.address());
+        let request = client.request("GET", "/x").uri(format!("http://c.example:{port}/x"));
+        let (answer, _) = client.ask(request, true);
+        let answer = client.answer(answer).expect("an answer");
+        check(
+            "HTTP/2",
+            answer.status.as_u16(),
+            &String::from_utf8_lossy(&answer.content),
+            named,
+        );
+        let mut client = server.connect();
+        client.send("GET / HTTP/1.0\r\n\r\n");
+        let answer = client.answer();
+        assert_eq!(answer.status, 404);
+        assert!(answer.text().contains("does not say which site"), "{}", answer.text());
+    }
 }

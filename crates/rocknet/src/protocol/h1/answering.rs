@@ -318,7 +318,7 @@ impl<L: Link> Connection<L> {
         tracing::debug!(client = %self.client, "refused: {}", refusal.reason());
         let is_preface = view.h2c && refusal.may_be_preface();
         if refusal.may_answer() && !is_preface && self.engine.may_answer() {
-            let mut response = fixed::error_with_hint(refusal.status(), Some(refusal.reason()));
+            let mut response = fixed::refused(refusal);
             filter::headers::apply_server(&mut response.fields);
             self.respond(worker, view, response, true, facts, output);
         }

@@ -429,7 +429,7 @@ impl<L: Link> Connection<L> {
         output: &mut SendQueue,
     ) {
         tracing::debug!(client = %self.client, "refused: {}", refusal.reason());
-        let mut response = fixed::error_with_hint(refusal.status(), Some(refusal.reason()));
+        let mut response = fixed::refused(refusal);
         filter::headers::apply_server(&mut response.fields);
         self.respond(worker, response, asked, output);
     }
