@@ -23,6 +23,7 @@ mod settings;
 mod site;
 mod socket;
 mod tls;
+mod unknown;
 mod upstream_tls;
 mod value;
 mod words;

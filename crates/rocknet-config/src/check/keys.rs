@@ -1,10 +1,9 @@
 //! Every key against the table of keys: unknown, misplaced or not available yet, and every value against its kind.
 
-use crate::check::foreign::{self, Answer};
 use crate::check::words::{kind_words, quoted, short};
-use crate::check::{Check, nearest};
-use crate::file::{Entry, Node, Origin, Table, Value};
-use crate::finding::{Code, Severity};
+use crate::check::{Check, nearest, unknown};
+use crate::file::{Entry, Node, Table, Value};
+use crate::finding::Code;
 use crate::keys::{self, Availability, Key, Kind, Literal, Scope, Word};
 use crate::source::Span;
 use crate::units::{self, BadUnit};
@@ -20,7 +19,7 @@ fn table(check: &mut Check<'_>, scope: Scope, header: &str, written: &Table) {
             Some(key) => known(check, key, entry),
             // What has no value was told by the parser; most such lines are no keys at all.
             None if matches!(entry.node.value, Value::Broken) => {}
-            None => unknown(check, scope, header, name, entry),
+            None => unknown::tell(check, scope, header, name, entry),
         }
     }
 }
@@ -50,125 +49,6 @@ fn known(check: &mut Check<'_>, key: &Key, entry: &Entry) {
 pub(super) fn not_yet(check: &mut Check<'_>, what: &str, feature: &str, span: Span, help: &str) {
     let message = format!("`{what}` is not available yet: it comes with {feature} in a later version");
     check.error(Code::NotAvailable, span, message, help);
-}
-
-fn unknown(check: &mut Check<'_>, scope: Scope, header: &str, name: &str, entry: &Entry) {
-    // Looking for what was meant is the dear part of the whole check, and nobody would see it.
-    if check.report.omit(Severity::Error) {
-        return;
-    }
-    let span = entry.key;
-    let message = format!("unknown key `{}` in {header}", short(name));
-    if name.is_empty() {
-        return;
-    }
-    let is_name = |known: &&str| known.eq_ignore_ascii_case(name);
-    let here = keys::within(scope).find(|key| key.elsewhere.iter().any(|e| is_name(&e)));
-    if takes_foreign_words(scope)
-        && let Some(answer) = foreign::find(name)
-    {
-        return foreign_word(check, name, header, answer, span);
-    }
-    if let Some(meant) = nearest(name, names(scope)).filter(|_| here.is_none()) {
-        return check.error(Code::UnknownKey, span, message, format!("did you mean `{meant}`?"));
-    }
-    if let Some(key) = here {
-        let help = format!("RockNet calls it `{}`", key.name);
-        return check.error(Code::UnknownKey, span, message, help);
-    }
-    if scope == Scope::Site && is_rest_of_name(header, entry) {
-        let help = "a name with dots needs quotes: [site.\"example.com\"]";
-        return check.error(
-            Code::UnknownKey,
-            span,
-            format!("unknown table `{}` in a site", short(name)),
-            help,
-        );
-    }
-    let elsewhere = keys::all()
-        .find(|key| key.name == name)
-        .or_else(|| keys::all().find(|key| key.elsewhere.iter().any(|e| is_name(&e))));
-    if let Some(key) = elsewhere {
-        let place = key.scopes.first().map_or("", |scope| scope.header());
-        let message = format!("`{}` does not belong in {header}", short(name));
-        return check.error(
-            Code::MisplacedKey,
-            span,
-            message,
-            format!("write `{}` in {place}", key.name),
-        );
-    }
-    if takes_foreign_words(scope)
-        && let Some(answer) = foreign::find_family(name)
-    {
-        return foreign_word(check, name, header, answer, span);
-    }
-    if let Some(key) = nearest(name, keys::all().map(|key| key.name)).and_then(|n| keys::all().find(|k| k.name == n)) {
-        let place = key.scopes.first().map_or("", |scope| scope.header());
-        return check.error(
-            Code::UnknownKey,
-            span,
-            message,
-            format!("did you mean `{}` in {place}?", key.name),
-        );
-    }
-    check.error(
-        Code::UnknownKey,
-        span,
-        message,
-        format!("known here: {}", listed(scope)),
-    );
-}
-
-/// Tables that a person who knows another server writes its words into. Elsewhere they mean something else: `location`
-/// of a redirect is its target.
-fn takes_foreign_words(scope: Scope) -> bool {
-    matches!(
-        scope,
-        Scope::Top
-            | Scope::Server
-            | Scope::Limits
-            | Scope::Log
-            | Scope::Cache
-            | Scope::Site
-            | Scope::Route
-            | Scope::Tls
-            | Scope::SiteTls
-    )
-}
-
-fn foreign_word(check: &mut Check<'_>, name: &str, header: &str, answer: Answer, span: Span) {
-    let name = short(name);
-    match answer {
-        Answer::Way(help) => check.error(
-            Code::UnknownKey,
-            span,
-            format!("unknown key `{name}` in {header}"),
-            help,
-        ),
-        Answer::Later(feature) => not_yet(check, &name, feature, span, "remove it until then"),
-        Answer::Missing(help) => {
-            let message = format!("`{name}` is not available yet: RockNet has nothing like it");
-            check.error(Code::NotAvailable, span, message, help);
-        }
-    }
-}
-
-/// Whether a table below a site is most likely the rest of its name: `[site.example.com]` is a table `com` of a site
-/// `example`.
-fn is_rest_of_name(header: &str, entry: &Entry) -> bool {
-    let name = header.trim_start_matches("[site.");
-    let by_header = |table: &Table| matches!(table.origin, Origin::Header | Origin::Implied | Origin::Dotted);
-    entry.node.as_table().is_some_and(by_header) && !name.contains(['.', ':']) && name != "\"default\"]"
-}
-
-fn names(scope: Scope) -> impl Iterator<Item = &'static str> {
-    keys::within(scope).map(|key| key.name)
-}
-
-fn listed(scope: Scope) -> String {
-    let now = keys::within(scope).filter(|key| !matches!(key.availability, Availability::Later(_)));
-    now.map(|key| key.name).collect::<Vec<_>>().join(", ")
 }
 
 /// One value against its kind.

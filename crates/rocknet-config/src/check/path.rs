@@ -7,6 +7,7 @@ use crate::check::{Check, nearest, value};
 use crate::environment::Kind;
 use crate::file::{Node, Value};
 use crate::finding::Code;
+use crate::include::clean;
 use crate::model::LogTarget;
 use crate::source::Span;
 
@@ -18,7 +19,7 @@ pub(super) fn root(check: &mut Check<'_>, node: &Node) -> Option<PathBuf> {
     let shown = if matches!(&node.value, Value::Text(t) if t.template.is_some()) {
         value::shown(node).to_owned()
     } else {
-        path.display().to_string()
+        clean(&path).display().to_string()
     };
     match check.env.kind(&path) {
         Some(Kind::Directory) => {}
@@ -48,7 +49,7 @@ pub(super) fn file_at(check: &mut Check<'_>, key: &str, text: &str, span: Span) 
         Some(Kind::Directory) => "is a folder",
         None => "is not there",
     };
-    let message = format!("`{key}`: the file {} {fault}", path.display());
+    let message = format!("`{key}`: the file {} {fault}", clean(&path).display());
     let help = "correct the path; a relative path begins at the file it is written in";
     check.dark(Code::Missing, span, message, help);
     Some(path)

@@ -89,6 +89,13 @@ pub(super) fn target_form(from: &Pattern, text: &str) -> Result<(), Fault> {
             "begin a path with one `/`, another host with https://",
         );
     }
+    if let Some(name) = foreign_capture(text) {
+        let message = format!("\"{shown}\" holds `{name}`, which stands for nothing here");
+        return Err((
+            message,
+            "write {*} for what the first `*` of the path stood for".to_owned(),
+        ));
+    }
     let captures = text.matches("{*}").count();
     if captures > 1 {
         return fault("holds `{*}` more than once", "it may stand once");
@@ -134,6 +141,23 @@ pub(super) fn target_form(from: &Pattern, text: &str) -> Result<(), Fault> {
         None => {}
     }
     Ok(())
+}
+
+/// What other servers write for a part of the path or of the request: `$1`, `$uri`, `{uri}`, `{path}`.
+fn foreign_capture(text: &str) -> Option<&str> {
+    let end = |start: usize, taken: fn(&char) -> bool| {
+        let length: usize = text[start..].chars().take_while(taken).map(char::len_utf8).sum();
+        start + length
+    };
+    if let Some(at) = text.find('$') {
+        let end = end(at + 1, |c| c.is_ascii_alphanumeric() || *c == '_');
+        let name = &text[at..end];
+        let is_number = name.len() == 2 && name.ends_with(|c: char| c.is_ascii_digit());
+        return (is_number || ["$uri", "$request_uri", "$host", "$args", "$scheme"].contains(&name)).then_some(name);
+    }
+    ["{uri}", "{path}", "{http.request.uri}", "{host}", "{R:1}"]
+        .into_iter()
+        .find(|name| text.contains(name))
 }
 
 /// Whether a path target is caught by its own redirect again.
@@ -253,6 +277,11 @@ mod tests {
             ("/old/*", "{*}", Err("neither")),
             ("/old/*", "/{*}/{*}", Err("more than once")),
             ("/old/*", "/{x}", Err("brace")),
+            ("/old/*", "/new/$1", Err("`$1`, which stands for nothing")),
+            ("/old/*", "https://example.com$request_uri", Err("`$request_uri`")),
+            ("/old/*", "/new{uri}", Err("`{uri}`")),
+            ("/old/*", "/price$", Ok(())),
+            ("/old/*", "/a$b/$10", Ok(())),
             ("/old/*", "https://example.com{*}", Err("in its host")),
             ("/old/*", "https://a@example.com/", Err("user")),
             ("/old/*", "https:///x", Err("names no host")),

@@ -1,0 +1,130 @@
+//! Keys that a table does not have: mistyped, in the wrong table, or words of another server.
+
+use crate::check::foreign::{self, Answer};
+use crate::check::keys::not_yet;
+use crate::check::words::short;
+use crate::check::{Check, nearest};
+use crate::file::{Entry, Origin, Table};
+use crate::finding::{Code, Severity};
+use crate::keys::{self, Availability, Scope};
+use crate::source::Span;
+
+/// What is wrong with a key that its table does not have, and what was most likely meant.
+pub(super) fn tell(check: &mut Check<'_>, scope: Scope, header: &str, name: &str, entry: &Entry) {
+    // Looking for what was meant is the dear part of the whole check, and nobody would see it.
+    if check.report.omit(Severity::Error) {
+        return;
+    }
+    let span = entry.key;
+    let message = format!("unknown key `{}` in {header}", short(name));
+    if name.is_empty() {
+        return;
+    }
+    let is_name = |known: &&str| known.eq_ignore_ascii_case(name);
+    let here = keys::within(scope).find(|key| key.elsewhere.iter().any(is_name));
+    if takes_foreign_words(scope)
+        && let Some(answer) = foreign::find(name)
+    {
+        return foreign_word(check, name, header, answer, span);
+    }
+    if let Some(meant) = nearest(name, names(scope)).filter(|_| here.is_none()) {
+        return check.error(Code::UnknownKey, span, message, format!("did you mean `{meant}`?"));
+    }
+    if let Some(key) = here {
+        let help = format!("RockNet calls it `{}`", key.name);
+        return check.error(Code::UnknownKey, span, message, help);
+    }
+    if scope == Scope::Site && is_rest_of_name(header, entry) {
+        let help = "a name with dots needs quotes: [site.\"example.com\"]";
+        return check.error(
+            Code::UnknownKey,
+            span,
+            format!("unknown table `{}` in a site", short(name)),
+            help,
+        );
+    }
+    let elsewhere = keys::all()
+        .find(|key| key.name == name)
+        .or_else(|| keys::all().find(|key| key.elsewhere.iter().any(is_name)));
+    if let Some(key) = elsewhere {
+        let place = key.scopes.first().map_or("", |scope| scope.header());
+        let message = format!("`{}` does not belong in {header}", short(name));
+        return check.error(
+            Code::MisplacedKey,
+            span,
+            message,
+            format!("write `{}` in {place}", key.name),
+        );
+    }
+    if takes_foreign_words(scope)
+        && let Some(answer) = foreign::find_family(name)
+    {
+        return foreign_word(check, name, header, answer, span);
+    }
+    if let Some(key) = nearest(name, keys::all().map(|key| key.name)).and_then(|n| keys::all().find(|k| k.name == n)) {
+        let place = key.scopes.first().map_or("", |scope| scope.header());
+        return check.error(
+            Code::UnknownKey,
+            span,
+            message,
+            format!("did you mean `{}` in {place}?", key.name),
+        );
+    }
+    check.error(
+        Code::UnknownKey,
+        span,
+        message,
+        format!("known here: {}", listed(scope)),
+    );
+}
+
+/// Tables that a person who knows another server writes its words into. Elsewhere they mean something else: `location`
+/// of a redirect is its target.
+fn takes_foreign_words(scope: Scope) -> bool {
+    matches!(
+        scope,
+        Scope::Top
+            | Scope::Server
+            | Scope::Limits
+            | Scope::Log
+            | Scope::Cache
+            | Scope::Site
+            | Scope::Route
+            | Scope::Tls
+            | Scope::SiteTls
+    )
+}
+
+fn foreign_word(check: &mut Check<'_>, name: &str, header: &str, answer: Answer, span: Span) {
+    let name = short(name);
+    match answer {
+        Answer::Way(help) => check.error(
+            Code::UnknownKey,
+            span,
+            format!("unknown key `{name}` in {header}"),
+            help,
+        ),
+        Answer::Later(feature) => not_yet(check, &name, feature, span, "remove it until then"),
+        Answer::Missing(help) => {
+            let message = format!("`{name}` is not available yet: RockNet has nothing like it");
+            check.error(Code::NotAvailable, span, message, help);
+        }
+    }
+}
+
+/// Whether a table below a site is most likely the rest of its name: `[site.example.com]` is a table `com` of a site
+/// `example`.
+fn is_rest_of_name(header: &str, entry: &Entry) -> bool {
+    let name = header.trim_start_matches("[site.");
+    let by_header = |table: &Table| matches!(table.origin, Origin::Header | Origin::Implied | Origin::Dotted);
+    entry.node.as_table().is_some_and(by_header) && !name.contains(['.', ':']) && name != "\"default\"]"
+}
+
+fn names(scope: Scope) -> impl Iterator<Item = &'static str> {
+    keys::within(scope).map(|key| key.name)
+}
+
+fn listed(scope: Scope) -> String {
+    let now = keys::within(scope).filter(|key| !matches!(key.availability, Availability::Later(_)));
+    now.map(|key| key.name).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,138 @@
+//! Which site, route and line hold for a URL, by rows of example.
+
+use std::path::Path;
+
+use super::*;
+use crate::environment::Memory;
+
+const FILE: &str = r#"
+[log]
+access = "stdout"
+[site."a.test"]
+aliases = ["*.a.test"]
+root = "/w"
+headers = { A = "1" }
+[site."a.test".route."/x/*"]
+headers = { B = "2" }
+limits = { body_size = "1MiB" }
+[site."a.test".route."/x/y/*"]
+browse = true
+[site."a.test".route."/x/exact"]
+browse = true
+[site."a.test".route."*.zip"]
+compress = false
+[site."*.b.a.test"]
+root = "/w"
+[site.":8081"]
+root = "/w"
+[[site.":8081".rule]]
+path = "/x/*"
+header = { Cookie = "a*" }
+rewrite = "/y/{*}"
+[[site.":8081".rule]]
+path = "/z"
+respond = 410
+[site."127.0.0.1"]
+root = "/w"
+listen = 8081
+[site.default]
+root = "/w"
+[site."scripts.test"]
+root = "/w"
+php = "8.2"
+user = "alice"
+cgi = { folder = "/bin", time = "5s", params = { KEY = "secret" } }
+[[site."scripts.test".rule]]
+path = ["/a/*", "/b"]
+respond = 404
+[site."scripts.test".route."/short/*"]
+php = "auto"
+cgi = "/cgi-bin"
+"#;
+
+#[test]
+fn the_most_specific_site_and_route_answer() {
+    let world = Memory {
+        any_directory: true,
+        ..Memory::default()
+    };
+    let config = crate::parse(FILE, Path::new("/r.toml"), &world).unwrap().config;
+    // (host, port, path, site, route)
+    let rows = [
+        ("a.test", Some(80), "/", "a.test", None),
+        ("A.TEST.", None, "/x/1", "a.test", Some("/x/*")),
+        ("w.a.test", Some(80), "/x/y/1", "a.test", Some("/x/y/*")),
+        ("a.test", Some(80), "/x/exact", "a.test", Some("/x/exact")),
+        ("a.test", Some(80), "/x/z.zip", "a.test", Some("/x/*")),
+        ("a.test", Some(80), "/z.zip", "a.test", Some("*.zip")),
+        ("w.b.a.test", Some(80), "/", "*.b.a.test", None),
+        ("other", Some(80), "/", "default", None),
+        ("a.test", Some(8081), "/", ":8081", None),
+        ("127.0.0.1", Some(8081), "/", "127.0.0.1", None),
+    ];
+    for (host, port, path, site, route) in rows {
+        let got = explain(&config, host, port, path).unwrap();
+        assert_eq!(got.site.name, site, "{host}");
+        assert_eq!(
+            got.route.map(|r| pattern(&r.pattern)).as_deref(),
+            route,
+            "{host} {path}"
+        );
+    }
+    assert_eq!(explain(&config, "a.test", Some(9), "/"), None);
+}
+
+#[test]
+fn each_setting_names_its_line() {
+    let world = Memory {
+        any_directory: true,
+        ..Memory::default()
+    };
+    let config = crate::parse(FILE, Path::new("/r.toml"), &world).unwrap().config;
+    let got = explain(&config, "a.test", None, "/x/1").unwrap();
+    let find = |key: &str| {
+        let applied = got.settings.iter().find(|a| a.key == key).unwrap();
+        (applied.value.as_str(), applied.place.as_ref().map(|p| p.line))
+    };
+    let rows = [
+        ("root", "\"/w\"", Some(6)),
+        ("headers.A", "\"1\"", Some(7)),
+        ("headers.B", "\"2\"", Some(9)),
+        ("browse", "false", None),
+        ("listen", "[80, 443]", None),
+        ("aliases", "[\"*.a.test\"]", Some(5)),
+        ("log", "{ access = \"stdout\", format = \"combined\" }", Some(3)),
+        ("limits.body_size", "\"1MiB\"", Some(10)),
+        ("limits.answer_timeout", "\"1m\"", None),
+    ];
+    for (key, value, line) in rows {
+        assert_eq!(find(key), (value, line), "{key}");
+    }
+    let found = |host: &str, path: &str, key: &str| {
+        let got = explain(&config, host, None, path).unwrap();
+        let applied = got.settings.into_iter().find(|a| a.key == key).unwrap();
+        (applied.value, applied.place.map(|p| p.line))
+    };
+    let long = "{ folder = \"/bin\", programs = 64, queue = \"10s\", time = \"5s\", output = \"1GiB\", \
+                params = { \"KEY\" = … } }";
+    for (path, key, value, line) in [
+        ("/", "php", "\"8.2\"", 35),
+        ("/", "user", "\"alice\"", 36),
+        ("/", "cgi", long, 37),
+        ("/b", "rule 1", "{ path = [\"/a/*\", \"/b\"], respond = 404 }", 38),
+        ("/short/x", "php", "\"auto\"", 42),
+        ("/short/x", "cgi", "\"/cgi-bin\"", 43),
+    ] {
+        assert_eq!(
+            found("scripts.test", path, key),
+            (value.to_owned(), Some(line)),
+            "{path} {key}"
+        );
+    }
+    let got = explain(&config, "other", Some(8081), "/x/1").unwrap();
+    let rules: Vec<_> = got.settings.iter().filter(|a| a.key.starts_with("rule")).collect();
+    let [rule] = rules[..] else { panic!("{rules:?}") };
+    let value = "{ path = \"/x/*\", rewrite = \"/y/{*}\", header = { \"Cookie\" = \"a*\" } }";
+    assert_eq!((rule.key.as_str(), rule.value.as_str()), ("rule 1", value));
+    assert_eq!(rule.place.as_ref().map(|place| place.line), Some(21));
+}
