@@ -7,6 +7,8 @@ use rocknet_config::Config;
 use rocknet_config::model::Listen;
 use rocknet_control::{SiteKind, SiteSummary};
 
+use crate::cli::resolved;
+
 /// The URLs and what they lead to, and the notes below them; plain text, or with colour.
 pub fn places(sites: &[SiteSummary], notes: &[String], colour: bool) -> String {
     let paint = |style: &'static str| if colour { style } else { "" };
@@ -81,7 +83,7 @@ fn lines(site: &SiteSummary) -> Vec<(String, Option<String>)> {
         _ if site.fault.is_some() => format!("ERROR: {}", plain(site.fault.as_deref().unwrap_or_default())),
         (_, SiteKind::Proxy) => "other servers".to_owned(),
         (_, SiteKind::Application) => "an application".to_owned(),
-        (Some(root), _) => plain(&root.to_string_lossy()),
+        (Some(root), _) => plain(&resolved(root).to_string_lossy()),
         (None, SiteKind::Redirect) => "redirects".to_owned(),
         (None, SiteKind::Controller) => "a controller".to_owned(),
         (None, SiteKind::Routes) => "routes".to_owned(),

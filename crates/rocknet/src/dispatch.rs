@@ -147,9 +147,11 @@ pub fn slow<F: FnOnce() -> Rc<OwnedRequest>>(
     }
 }
 
-/// How much content a request may have.
+/// How much content a request may have. One for no site is told so, and not that its content is too large.
 pub fn content_limit(view: &View, site: Option<u32>, request: &Request<'_>, is_secure: bool) -> u64 {
-    let Some(number) = site else { return 0 };
+    let Some(number) = site else {
+        return view.snapshot.config.limits.body_size;
+    };
     let site = &view.snapshot.sites[number as usize];
     let places = site.places(is_secure);
     let at = |raw: &[u8]| match SafePath::parse(raw) {

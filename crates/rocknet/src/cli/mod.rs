@@ -19,6 +19,7 @@ use std::process::ExitCode;
 
 use rocknet_config::Report;
 use rocknet_io::terminal::{Stream, shows_colour};
+pub use search::resolved;
 
 /// A web server: one line of TOML to host a site, at the speed limit of the kernel.
 #[derive(clap::Parser)]

@@ -11,8 +11,8 @@ use rocknet::log::init_errors;
 use rocknet::php;
 use rocknet::report::MAX_FOLDERS_TRIED;
 use rocknet::server::{Server, StartError};
-use rocknet_config::model::{CertificateSource, HostPattern, LogTarget, Mode, Site};
-use rocknet_config::{Code, Config, Finding, Report, is_local_name};
+use rocknet_config::model::LogTarget;
+use rocknet_config::{Code, Config, Finding, Report};
 use rocknet_control::{Command, SiteSummary};
 use rocknet_io::machine;
 use rocknet_io::rights::{self, User};
@@ -22,7 +22,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use super::reload::{self, InForce};
-use super::{Exit, Failure, complain, say, tell_report, trust, warn};
+use super::{Exit, Failure, complain, resolved, say, tell_report, trust, warn};
 use crate::banner;
 use crate::console::{self, Typed};
 
@@ -152,7 +152,11 @@ impl Running {
                 &machine::addresses(),
             ));
         }
-        notes.extend(self.untrusted());
+        let file = match &self.plan.origin {
+            Origin::File(file) => Some(file.as_path()),
+            Origin::Folder | Origin::Nothing => None,
+        };
+        notes.extend(trust::hint(&self.server.snapshot().config, file));
         say(banner::places(sites, &notes, shows_colour(Stream::Output)));
         // Where the error log is not this terminal, it must not be left without them.
         let to_log = self.server.snapshot().config.log.errors != LogTarget::Stderr;
@@ -173,38 +177,6 @@ impl Running {
         }
         let has_file = matches!(self.plan.origin, Origin::File(_));
         say(banner::way_out(self.has_console, has_file));
-    }
-
-    /// A hint for who will be warned by browsers: sites have certificates of the local CA, and this system does not
-    /// trust it.
-    fn untrusted(&self) -> Option<String> {
-        let snapshot = self.server.snapshot();
-        let is_local = |site: &Site| matches!(&site.tls, Some(tls) if tls.source == CertificateSource::Local);
-        let is_dev = |site: &Site| {
-            let is_auto = matches!(&site.tls, Some(tls) if tls.source == CertificateSource::Auto);
-            let names = site
-                .names
-                .iter()
-                .map(|(HostPattern::Exact(name) | HostPattern::Wildcard(name))| name);
-            is_auto && (snapshot.config.server.mode == Mode::Dev || names.clone().all(|name| is_local_name(name)))
-        };
-        let site = snapshot
-            .config
-            .sites
-            .iter()
-            .find(|site| is_local(site) || is_dev(site))?;
-        let is_trusted = trust::is_trusted_by_system(&state_folder(&snapshot.config))?;
-        let config = match &self.plan.origin {
-            Origin::File(file) => format!(" -c {}", file.display()),
-            Origin::Folder | Origin::Nothing => String::new(),
-        };
-        (!is_trusted).then(|| {
-            format!(
-                "Browsers will warn of {}: its certificate is signed by this machine's own CA, which is not trusted here \
-                 yet.\nTo trust it, type: rocknet trust{config}",
-                site.name
-            )
-        })
     }
 
     /// What only starting has shown.
@@ -232,7 +204,7 @@ impl Running {
             if !told_by_check(&error) {
                 warnings.push(format!(
                     "site {site}: its folder {} cannot be opened: {error}",
-                    folder.display()
+                    resolved(folder).display()
                 ));
             }
         }

@@ -1,6 +1,6 @@
 //! Which configuration file is meant when none is named.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use rocknet_config::{Code, Finding, Report, Severity};
 
@@ -39,11 +39,14 @@ pub fn absolute(file: &Path) -> PathBuf {
     }
 }
 
-/// A folder as messages show it: absolute, and without `..` and links where it is there.
-pub fn resolved(path: &Path) -> PathBuf {
-    path.canonicalize()
-        .or_else(|_| std::path::absolute(path))
-        .unwrap_or_else(|_| path.to_path_buf())
+/// A folder as messages show it: absolute, and without `..` where it is there. Links keep their names otherwise.
+pub fn resolved(folder: &Path) -> PathBuf {
+    let whole = std::path::absolute(folder).unwrap_or_else(|_| folder.to_path_buf());
+    if whole.components().any(|part| part == Component::ParentDir) {
+        // `..` after a link leads to the folder above its target, which only the file system knows.
+        return whole.canonicalize().unwrap_or(whole);
+    }
+    whole.components().collect()
 }
 
 /// Where a configuration is looked for, in this order: beside the person who types, then where packages put it.

@@ -8,8 +8,9 @@ use std::time::SystemTime;
 use rocknet::certificates::local::{LocalCa, Reach, Root as LocalRoot};
 use rocknet::certificates::store::Folder;
 use rocknet::trust::{Found, Home, Root, Tools, TrustStore, browser_stores, system_store};
-use rocknet_config::Loaded;
 use rocknet_config::environment::System;
+use rocknet_config::model::{CertificateSource, HostPattern, Mode, Site};
+use rocknet_config::{Config, Loaded, is_local_name};
 use serde_json::json;
 
 use super::{Exit, Failure, say, search};
@@ -97,7 +98,7 @@ pub fn state_folder(config: Option<&Path>) -> Result<PathBuf, Failure> {
             let Loaded { config, .. } = rocknet_config::load(&file, &System).map_err(Failure::Configuration)?;
             Ok(rocknet::certificates::state_folder(&config))
         }
-        None => Ok(rocknet::certificates::state_folder(&rocknet_config::Config::default())),
+        None => Ok(rocknet::certificates::state_folder(&Config::default())),
     }
 }
 
@@ -153,9 +154,32 @@ fn apply(store: &dyn TrustStore, root: &Root, deed: Deed) -> Row {
     }
 }
 
+/// A hint for start-up where browsers will warn: a site has a certificate of the local CA, and this system does not trust
+/// it. `file` is the configuration, if there is one.
+pub fn hint(config: &Config, file: Option<&Path>) -> Option<String> {
+    let is_signed_here = |site: &&Site| match site.tls.as_ref().map(|tls| &tls.source) {
+        Some(CertificateSource::Local) => true,
+        Some(CertificateSource::Auto) => {
+            let is_local = |(HostPattern::Exact(name) | HostPattern::Wildcard(name)): &HostPattern| is_local_name(name);
+            config.server.mode == Mode::Dev || site.names.iter().all(is_local)
+        }
+        Some(CertificateSource::Files(_)) | None => false,
+    };
+    let site = config.sites.iter().find(is_signed_here)?;
+    let is_trusted = is_trusted_by_system(&rocknet::certificates::state_folder(config))?;
+    let named = file.map(|file| format!(" -c {}", file.display())).unwrap_or_default();
+    (!is_trusted).then(|| {
+        format!(
+            "Browsers will warn of {}: its certificate is signed by this machine's own CA, which is not trusted here \
+             yet.\nTo trust it, type: rocknet trust{named}",
+            site.name
+        )
+    })
+}
+
 /// Whether the store of this system trusts the local CA: not, where it has none that is known; `None` if there is no CA yet
 /// or the store cannot be read. Reads two files and runs no program, so that start-up may ask.
-pub fn is_trusted_by_system(state: &Path) -> Option<bool> {
+fn is_trusted_by_system(state: &Path) -> Option<bool> {
     let root = roots(state, &[Reach::Private], false).ok()?.pop()?;
     match system_store(&Tools::of_process()).map(|store| store.look(&root)) {
         Some(Found::Trusted) => Some(true),

@@ -115,6 +115,12 @@ fn paths_are_shown_resolved() {
         assert!(ended.out.contains(&part), "{line}: {part} not in {ended:?}");
         assert!(!ended.out.contains("/../"), "{line}: {ended:?}");
     }
+    place.write("sub/gone.toml", "[site.\":8080\"]\nroot = \"../gone\"\n");
+    let ended = place.run(&["check", "sub/gone.toml"]);
+    assert!(
+        ended.err.contains(&format!("the root {top}/gone is not there")),
+        "{ended:?}"
+    );
     let ended = place.run(&["check", "nowhere.toml"]);
     let told = format!("cannot read {top}/nowhere.toml");
     assert!(ended.err.contains(&told) && !ended.err.contains("-c"), "{ended:?}");

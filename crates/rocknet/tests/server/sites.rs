@@ -258,6 +258,12 @@ fn an_unknown_name_gets_a_page_that_says_so() {
             let answer = client.ask("GET /x?y", &[&format!("Host: {host}:{port}")]);
             check(host, answer.status, &answer.text(), named);
         }
+        // What is sent along is not what is wrong.
+        client.send(format!(
+            "POST / HTTP/1.1\r\nHost: c.example:{port}\r\nContent-Length: 5\r\n\r\nhello"
+        ));
+        let answer = client.answer();
+        check("POST", answer.status, &answer.text(), named);
         client.send("HEAD / HTTP/1.1\r\nHost: c.example\r\n\r\n");
         assert_eq!(client.answer_to("HEAD").status, 404);
         let mut client = Http2::to(server.address());
