@@ -16,6 +16,7 @@ use crate::handler::Handler;
 use crate::handler::application::Application;
 use crate::handler::cgi::Programs;
 use crate::handler::controller::Controller;
+use crate::handler::files::shared_pages::SharedPages;
 use crate::handler::gateway::backend::Backend;
 use crate::handler::php;
 use crate::handler::proxy::Proxy;
@@ -46,6 +47,8 @@ pub struct Scope {
     pub answer_timeout: Duration,
     /// Largest file whose content is kept in memory.
     pub max_cached_file: u64,
+    /// Content of files that answer for many paths.
+    pub shared_pages: SharedPages,
 }
 
 /// What answers here.
@@ -137,6 +140,7 @@ impl Scope {
             body_size: settings.body_size,
             answer_timeout: settings.answer_timeout,
             max_cached_file,
+            shared_pages: SharedPages::default(),
         }
     }
 }

@@ -207,11 +207,18 @@ fn closed_windows_pin_little_and_not_for_long() {
     server.get("/large.bin");
     let before = server.memory();
     let mut clients = Vec::new();
-    for path in ["/page.bin", "/large.bin"] {
-        for _ in 0..ATTACKERS {
+    // What is missing is another path for each stream.
+    for path in ["/page.bin", "/large.bin", "/missing/"] {
+        for attacker in 0..ATTACKERS {
             let mut stream = TcpStream::connect(address).expect("a connection");
             stream.set_read_timeout(Some(DEADLINE)).expect("an option");
-            let asked: Vec<u8> = (0..128).flat_map(|number| get(self::stream(number), path)).collect();
+            let path = |number| match path {
+                "/missing/" => format!("{path}{attacker}/{number}{}", "/xxxxxxx".repeat(100)),
+                _ => path.to_owned(),
+            };
+            let asked: Vec<u8> = (0..128)
+                .flat_map(|number| get(self::stream(number), &path(number)))
+                .collect();
             stream.write_all(&beginning(&[(INITIAL_WINDOW_SIZE, 0)])).expect("sent");
             stream.write_all(&asked).expect("sent");
             clients.push(stream);
@@ -233,7 +240,7 @@ fn closed_windows_pin_little_and_not_for_long() {
             );
         }
     });
-    // 5,120 streams, half of them of a file that is read piece by piece.
+    // 7,680 streams, a third of them of a file that is read piece by piece.
     let after = server.peak();
     assert!(
         after <= before + MEMORY_KIB,

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rocknet::blocking::Pool;
-use rocknet::cache::entry::Entry;
+use rocknet::cache::entry::{Content, Entry, Found};
 use rocknet::cache::{Cache, weight};
 use rocknet::scope::Scope;
-use rocknet_config::model::Settings;
+use rocknet_config::model::{Fallback, Settings};
 use tokio::runtime::{Builder, Runtime};
 
 use super::support::Folder;
@@ -23,9 +23,13 @@ struct Asked {
 
 impl Asked {
     fn new(root: &Path, memory: u64, max_file: u64) -> Asked {
+        Asked::with(root, memory, max_file, Settings::default())
+    }
+
+    fn with(root: &Path, memory: u64, max_file: u64, settings: Settings) -> Asked {
         let settings = Settings {
             root: Some(root.to_owned()),
-            ..Settings::default()
+            ..settings
         };
         let pool = Pool::new(2);
         Asked {
@@ -84,4 +88,54 @@ fn bytes_of_all_entries_together() {
         asked.settle();
         assert_eq!(first.is_gone(), gone, "{memory} bytes for two entries of {both}");
     }
+}
+
+/// Where the content of an entry lies in memory.
+fn content(entry: &Entry) -> (u16, *const u8) {
+    let Found::Asset(asset) = &entry.found else {
+        panic!("no content")
+    };
+    match &asset.plain.content {
+        Content::Memory(bytes) => (asset.status.code(), bytes.as_ptr()),
+        Content::File(_) => panic!("an open file"),
+    }
+}
+
+#[test]
+fn paths_that_clients_make_up_share_what_answers_them() {
+    let folder = Folder::with(&[("404.html", "not here"), ("index.html", "the page")]);
+    let plain = Settings::default();
+    let rows = [
+        (plain.clone(), 404),
+        (
+            Settings {
+                errors: [(404, "/404.html".to_owned())].into(),
+                ..plain.clone()
+            },
+            404,
+        ),
+        (
+            Settings {
+                fallback: Fallback::Path("/index.html".to_owned()),
+                ..plain
+            },
+            200,
+        ),
+    ];
+    for (settings, status) in rows {
+        let asked = Asked::with(&folder.path(""), 1 << 20, 1000, settings);
+        let (one, two) = (asked.look_up("/nowhere"), asked.look_up("/elsewhere"));
+        assert_eq!(content(&one).0, status);
+        assert_eq!(content(&one), content(&two), "one copy serves both, status {status}");
+    }
+    // A page that has changed is read again.
+    let settings = Settings {
+        errors: [(404, "/404.html".to_owned())].into(),
+        ..Settings::default()
+    };
+    let asked = Asked::with(&folder.path(""), 1 << 20, 1000, settings);
+    let old = asked.look_up("/nowhere");
+    folder.write("404.html", "not here either");
+    let new = asked.look_up("/elsewhere");
+    assert_ne!(content(&old), content(&new));
 }

@@ -1,6 +1,7 @@
 //! From a file on disk to an asset: content read, neighbours found, heads rendered. What may be waited for, the [`Look`] says.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
@@ -62,7 +63,7 @@ pub fn load(look: &Look, scope: &Scope, path: &str, previous: Option<&Entry>) ->
             if previous.is_some_and(|previous| previous.identity == identity && is_file(previous)) {
                 return None;
             }
-            match asset(look, scope, Status::OK, opened, &relative, neighbours) {
+            match asset(look, scope, Status::OK, opened, &relative, neighbours, stands_in) {
                 Ok(asset) => (Found::Asset(Box::new(asset)), identity),
                 Err(_) if look.lacks() => return None,
                 Err(error) => {
@@ -94,15 +95,11 @@ fn error_page(
         .and_then(|path| resolve::resolve_file(look, tree, path))
     {
         let identity = identity(&opened.meta, &[]);
-        return asset(look, scope, status, opened, &relative, Vec::new())
+        return asset(look, scope, status, opened, &relative, Vec::new(), true)
             .map(|asset| (asset, identity))
             .map_err(|_| status);
     }
-    let response = fixed::error(status);
-    let Body::Bytes(page) = response.body else {
-        return Err(status);
-    };
-    let mut fields = response.fields;
+    let (mut fields, page) = plain_page(status);
     filter::headers::apply(scope, status, &mut fields);
     let variant = Variant {
         coding: Coding::Identity,
@@ -117,21 +114,40 @@ fn error_page(
     ))
 }
 
+/// The plain page for a status. One copy serves all entries.
+fn plain_page(status: Status) -> (FieldList, Bytes) {
+    // As many as there are statuses below 500 that a look may end with.
+    static PAGES: Mutex<BTreeMap<u16, (FieldList, Bytes)>> = Mutex::new(BTreeMap::new());
+    let mut pages = PAGES.lock().unwrap_or_else(PoisonError::into_inner);
+    let page = pages.entry(status.code()).or_insert_with(|| {
+        let response = fixed::error(status);
+        let page = match response.body {
+            Body::Bytes(page) => page,
+            _ => Bytes::new(),
+        };
+        (response.fields, page)
+    });
+    page.clone()
+}
+
 fn media_type(relative: &[u8]) -> MediaType {
     let name = relative.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
     std::str::from_utf8(name).map_or(MediaType::DEFAULT, MediaType::of_name)
 }
 
 fn identity(meta: &Meta, neighbours: &[(Coding, Opened)]) -> Vec<FileIdentity> {
-    let of = |meta: &Meta| FileIdentity {
+    std::iter::once(identity_of(meta))
+        .chain(neighbours.iter().map(|(_, opened)| identity_of(&opened.meta)))
+        .collect()
+}
+
+fn identity_of(meta: &Meta) -> FileIdentity {
+    FileIdentity {
         device: meta.device,
         inode: meta.inode,
         size: meta.size,
         modified_ns: meta.modified_ns,
-    };
-    std::iter::once(of(meta))
-        .chain(neighbours.iter().map(|(_, opened)| of(&opened.meta)))
-        .collect()
+    }
 }
 
 /// The forms of a file that lie encoded beside it: `x.css.br`. One older than the file is left over and ignored.
@@ -160,6 +176,7 @@ fn asset(
     opened: Opened,
     relative: &[u8],
     neighbours: Vec<(Coding, Opened)>,
+    is_shared: bool,
 ) -> std::io::Result<Asset> {
     let media = media_type(relative);
     let modified_ns = u64::try_from(opened.meta.modified_ns).unwrap_or(0);
@@ -170,14 +187,14 @@ fn asset(
 
     let (length, validated) = (opened.meta.size, status == Status::OK);
     let tag = |coding| validated.then(|| FileTag::new(modified_ns, length, coding));
-    let content = content(look, scope, opened)?;
+    let content = content(look, scope, opened, is_shared)?;
     let plain = variant(scope, status, &fields, Coding::Identity, tag(Coding::Identity), content);
     let mut asset = Asset::new(status, fields, media.value, plain);
     asset.last_modified = (status == Status::OK).then_some(seconds);
     asset.negotiates = negotiates;
     asset.modified_ns = modified_ns;
     for (coding, opened) in neighbours {
-        let content = self::content(look, scope, opened)?;
+        let content = self::content(look, scope, opened, is_shared)?;
         let variant = variant(scope, status, &asset.fields, coding, tag(coding), content);
         asset.keep(coding, Some(Box::new(variant)));
         asset.neighbours = true;
@@ -245,10 +262,20 @@ pub fn coded(scope: &Scope, asset: &Asset, coding: Coding, encoded: Vec<u8>) -> 
     variant(scope, asset.status, &asset.fields, coding, asset.tag(coding), content)
 }
 
-fn content(look: &Look, scope: &Scope, opened: Opened) -> std::io::Result<Content> {
+/// `is_shared`: the file answers for many paths.
+fn content(look: &Look, scope: &Scope, opened: Opened, is_shared: bool) -> std::io::Result<Content> {
     let size = opened.meta.size;
     if size > scope.max_cached_file {
         return Ok(Content::File(Arc::new(OpenFile::new(opened.file, size))));
     }
-    Ok(Content::Memory(Bytes::from(look.read(opened)?)))
+    let identity = identity_of(&opened.meta);
+    if is_shared && let Some(content) = scope.shared_pages.find(&identity) {
+        return Ok(Content::Memory(content));
+    }
+    let content = Bytes::from(look.read(opened)?);
+    // What was cut short while it was read is not what the identity says.
+    if is_shared && content.len() as u64 == size {
+        scope.shared_pages.keep(identity, &content);
+    }
+    Ok(Content::Memory(content))
 }

@@ -7,3 +7,4 @@ pub mod load;
 pub mod look;
 pub mod named;
 pub mod resolve;
+pub mod shared_pages;
