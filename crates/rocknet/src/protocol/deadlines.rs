@@ -34,6 +34,9 @@ pub enum Phase {
     Between,
 }
 
+/// Unacknowledged bytes that stand for nothing that the client has not taken: the end of our side counts as one.
+pub const ONLY_THE_END: u64 = 1;
+
 /// As far away as a deadline can be: months, after which it is put as far away again.
 const NEVER: u32 = u32::MAX;
 

@@ -48,6 +48,8 @@ mod route_limits;
 mod routes;
 mod rules;
 mod sites;
+#[cfg(target_os = "linux")]
+mod stalled;
 mod stop;
 mod support;
 mod tunnels;

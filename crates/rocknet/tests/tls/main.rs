@@ -4,6 +4,10 @@
 #[allow(dead_code, reason = "shared with the tests of the server in the clear")]
 mod support;
 
+#[allow(dead_code, reason = "shared with tests that use more of it")]
+#[path = "../wire/mod.rs"]
+mod wire;
+
 mod certs;
 mod client;
 
@@ -14,5 +18,7 @@ mod handshakes;
 mod hellos;
 mod hosts;
 mod php;
+#[cfg(target_os = "linux")]
+mod stalled;
 mod transfer;
 mod upstreams;

@@ -12,12 +12,16 @@ use super::connection::{Connection, State};
 use crate::exchange::ContentError;
 use crate::filter;
 use crate::handler::fixed;
-use crate::protocol::deadlines::Phase;
+use crate::protocol::deadlines::{ONLY_THE_END, Phase};
 use crate::protocol::facts::Facts;
 use crate::told::Told;
 
 /// After our last answer this much is read, so that closing does not reset what is still on its way.
 const LINGER_BOUND: u32 = 1 << 20;
+
+/// Unacknowledged bytes that the kernel may go on sending after a connection was closed because its client asked for that:
+/// an answer that has just been sent is rarely acknowledged yet, and to wait for each of them would be a system call more.
+const LEFT_TO_KERNEL: u64 = 64 * 1024;
 
 /// A disk that hangs is met by every request for it.
 static OVERDUE: Told = Told::never();
@@ -37,17 +41,32 @@ impl<L: Link> Connection<L> {
         let meanwhile = self.deadlines.phase() == Phase::Send;
         let linger = linger || ours || meanwhile || !self.unread.is_empty();
         self.unread = Vec::new();
-        if !linger {
+        if !linger && self.link.in_flight() <= LEFT_TO_KERNEL {
             self.link.finish();
             self.state = State::Closed;
             return Poll::Ready(Ok(()));
         }
+        self.begin_linger(false)?;
+        Poll::Ready(Ok(()))
+    }
+
+    fn begin_linger(&mut self, ended: bool) -> io::Result<()> {
         self.link.shut_down()?;
         self.deadlines
             .begin(Phase::Linger, self.open.worker().view().ticks.linger);
         self.dropped = 0;
-        self.state = State::Lingering;
-        Poll::Ready(Ok(()))
+        self.state = State::Lingering { ended };
+        Ok(())
+    }
+
+    /// Closes a connection whose client has ended its side: at once if it has taken all that was sent, else once it has,
+    /// or takes too little. Otherwise the kernel would keep the rest for as long as such a client likes.
+    pub(super) fn let_go(&mut self) -> io::Result<()> {
+        if self.link.in_flight() <= ONLY_THE_END {
+            self.state = State::Closed;
+            return Ok(());
+        }
+        self.begin_linger(true)
     }
 
     pub(super) fn linger(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -55,10 +74,30 @@ impl<L: Link> Connection<L> {
         let input = &mut worker.buffers.borrow_mut().input;
         let received = ready!(self.link.poll_recv(context, input))?;
         self.dropped = self.dropped.saturating_add(received.len() as u32);
-        if received.is_empty() || self.dropped > LINGER_BOUND {
+        if received.is_empty() {
+            return Poll::Ready(self.let_go());
+        }
+        if self.dropped > LINGER_BOUND {
+            if self.link.in_flight() > ONLY_THE_END {
+                self.link.reset();
+            }
             self.state = State::Closed;
         }
         Poll::Ready(Ok(()))
+    }
+
+    /// The time for the client to close, or to take some of what was sent, is over.
+    fn expire_linger(&mut self, phase: Phase) {
+        let in_flight = self.link.in_flight();
+        if in_flight <= ONLY_THE_END {
+            self.state = State::Closed;
+        } else if phase == Phase::Linger {
+            let ticks = self.open.worker().view().ticks.send;
+            self.deadlines.begin_send(ticks, in_flight);
+        } else {
+            self.link.reset();
+            self.state = State::Closed;
+        }
     }
 
     /// The deadline has passed.
@@ -71,15 +110,26 @@ impl<L: Link> Connection<L> {
         if in_vain && OVERDUE.is_due() {
             tracing::warn!(address = %worker.address, "an answer was not made in time (limits.answer_timeout)");
         }
-        if let State::Tunnelling(_) = self.state {
-            return self.expire_tunnel(phase);
+        match self.state {
+            State::Tunnelling(_) => return self.expire_tunnel(phase),
+            State::Lingering { .. } => return self.expire_linger(phase),
+            _ => {}
         }
         let status = match phase {
             Phase::Header => Status::REQUEST_TIMEOUT,
             Phase::Content if self.engine.may_answer() => Status::REQUEST_TIMEOUT,
             Phase::Handler if self.engine.may_answer() => Status::SERVICE_UNAVAILABLE,
+            // What was sent may lie in the kernel, with a client that does not take it.
+            Phase::KeepAlive if self.link.in_flight() > ONLY_THE_END => {
+                self.state = State::Closing { linger: true };
+                return;
+            }
             _ => {
                 self.record_cut();
+                if phase == Phase::Send {
+                    // Closed in an orderly way, it would keep its send buffer for as long as the client likes.
+                    self.link.reset();
+                }
                 // Nothing acts before the backlog has left, and this one never will.
                 self.backlog = None;
                 self.state = State::Closed;

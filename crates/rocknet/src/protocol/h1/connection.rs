@@ -70,8 +70,13 @@ pub(super) enum State {
     Waiting(Box<Waiting>),
     Feeding(Box<Feeding>),
     Tunnelling(Box<Tunnelling>),
-    Closing { linger: bool },
-    Lingering,
+    Closing {
+        linger: bool,
+    },
+    /// Our side has ended. `ended`: the client's has, too, but it has not taken all that was sent.
+    Lingering {
+        ended: bool,
+    },
     Closed,
 }
 
@@ -191,7 +196,8 @@ impl<L: Link> Connection<L> {
                         let linger = *linger;
                         self.end(linger)
                     }
-                    State::Lingering => self.linger(context),
+                    State::Lingering { ended: true } => Poll::Pending,
+                    State::Lingering { ended: false } => self.linger(context),
                     State::Closed => return Poll::Ready(()),
                 },
             };
@@ -294,7 +300,8 @@ impl<L: Link> Connection<L> {
 
 impl<L: Link> Drop for Connection<L> {
     fn drop(&mut self) {
-        if self.open_ended {
+        // What was not sent is lost; the kernel shall not keep what was, for a client that may never take it.
+        if self.open_ended || self.backlog.is_some() {
             self.link.reset();
         }
     }

@@ -52,8 +52,7 @@ impl<L: Link> Connection<L> {
             };
             if received.is_empty() {
                 self.link.finish();
-                self.state = State::Closed;
-                return Poll::Ready(Ok(()));
+                return Poll::Ready(self.let_go());
             }
             if self.unread.is_empty() {
                 let used = self.answer_all(&worker, &view, &received, request, output);

@@ -130,7 +130,10 @@ impl<L: Link> Connection<L> {
     pub(super) fn expire_tunnel(&mut self, phase: Phase) {
         self.record_tunnel();
         self.state = match phase {
-            Phase::Send => State::Closed,
+            Phase::Send => {
+                self.link.reset();
+                State::Closed
+            }
             _ => State::Closing { linger: true },
         };
     }

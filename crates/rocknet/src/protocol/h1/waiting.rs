@@ -127,7 +127,7 @@ impl<L: Link> Connection<L> {
             Pulled::Left => {
                 // Half a request and nobody to answer.
                 pipe.end(Err(ContentError::Cut));
-                self.state = State::Closed;
+                self.let_go()?;
             }
             Pulled::Refused(refusal) => {
                 let too_large = refusal == Refusal::ContentTooLarge;

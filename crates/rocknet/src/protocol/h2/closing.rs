@@ -16,7 +16,7 @@ use super::tunnelling;
 use crate::exchange::ContentError;
 use crate::filter;
 use crate::handler::fixed;
-use crate::protocol::deadlines::Phase;
+use crate::protocol::deadlines::{ONLY_THE_END, Phase};
 use crate::worker::Worker;
 
 /// After GOAWAY this much is read, so that closing does not reset what is still on its way.
@@ -43,10 +43,35 @@ impl<L: Link> Connection<L> {
         let input = &mut worker.buffers.borrow_mut().input;
         let received = ready!(self.link.poll_recv(context, input))?;
         self.dropped = self.dropped.saturating_add(received.len() as u32);
-        if received.is_empty() || self.dropped > LINGER_BOUND {
+        if received.is_empty() {
+            if !self.let_go() {
+                self.state = State::Closed;
+            }
+        } else if self.dropped > LINGER_BOUND {
+            self.reset_if_untaken();
             self.state = State::Closed;
         }
         Poll::Ready(Ok(()))
+    }
+
+    /// The client has ended its side. True if it has not taken all that was sent: the connection then stays until it has, or
+    /// takes too little. Otherwise the kernel would keep the rest for as long as such a client likes.
+    pub(super) fn let_go(&mut self) -> bool {
+        if self.link.in_flight() <= ONLY_THE_END || self.link.shut_down().is_err() {
+            return false;
+        }
+        self.deadlines
+            .begin(Phase::Linger, self.open.worker().view().ticks.linger);
+        self.state = State::Ended;
+        true
+    }
+
+    /// Has the connection end in a reset if the client has not taken all that was sent: closed in an orderly way, it would
+    /// keep its send buffer for as long as the client likes.
+    fn reset_if_untaken(&mut self) {
+        if self.link.in_flight() > ONLY_THE_END {
+            self.link.reset();
+        }
     }
 
     /// Says until when this connection may stay as it is; true if something was done because that is past.
@@ -109,7 +134,16 @@ impl<L: Link> Connection<L> {
                 let age = self.open.worker().view().ticks.age;
                 self.deadlines.begin(Phase::Handler, age.max(1));
             }
+            Phase::Linger if self.link.in_flight() > ONLY_THE_END => {
+                let ticks = self.open.worker().view().ticks.send;
+                self.deadlines.begin_send(ticks, self.link.in_flight());
+            }
             _ => {
+                if matches!(self.state, State::Lingering | State::Ended) {
+                    self.reset_if_untaken();
+                } else {
+                    self.link.reset();
+                }
                 // Nothing acts before the backlog has left, and this one never will.
                 self.backlog = None;
                 self.state = State::Closed;

@@ -41,7 +41,7 @@ const CONFIG: Config = Config {
     connect_protocol: true,
 };
 
-pub struct Connection<L> {
+pub struct Connection<L: Link> {
     pub(super) link: L,
     pub(super) engine: ServerConnection,
     pub(super) open: OpenConnection,
@@ -103,6 +103,8 @@ pub(super) enum State {
     Serving,
     Closing,
     Lingering,
+    /// The client has ended its side, and may not have taken all that was sent.
+    Ended,
     Closed,
 }
 
@@ -202,6 +204,7 @@ impl<L: Link> Connection<L> {
                     }
                     State::Closing => self.end(),
                     State::Lingering => self.linger(context),
+                    State::Ended => Poll::Pending,
                     State::Closed => {
                         self.record_cuts();
                         return Poll::Ready(());
@@ -216,7 +219,9 @@ impl<L: Link> Connection<L> {
                         tracing::warn!("a connection was cut: {error}");
                     }
                     self.record_cuts();
-                    return Poll::Ready(());
+                    if self.state != State::Ended || !self.let_go() {
+                        return Poll::Ready(());
+                    }
                 }
                 Poll::Pending if !self.look_at_deadlines(context) => return Poll::Pending,
                 Poll::Pending => {}
@@ -289,6 +294,15 @@ impl<L: Link> Connection<L> {
                 self.backlog = Some(Box::new(output.take_rest()));
                 Ok(())
             }
+        }
+    }
+}
+
+impl<L: Link> Drop for Connection<L> {
+    fn drop(&mut self) {
+        // What was not sent is lost; the kernel shall not keep what was, for a client that may never take it.
+        if self.backlog.is_some() {
+            self.link.reset();
         }
     }
 }

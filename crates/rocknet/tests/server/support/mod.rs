@@ -2,6 +2,8 @@
 
 pub mod client;
 pub mod fastcgi;
+#[cfg(target_os = "linux")]
+pub mod fate;
 pub mod folder;
 pub mod gateway;
 pub mod handlers;

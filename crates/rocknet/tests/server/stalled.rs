@@ -1,0 +1,151 @@
+//! Clients that do not take what they were sent: their connections are reset, and the kernel keeps nothing for them.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::thread;
+
+use rocknet::exchange::Exchange;
+use rocknet::handler::{Answering, Handler};
+use rocknet::response::Response;
+use rocknet::tunnel::Splice;
+use rocknet_io::stream::Stream;
+
+use super::support::client::request;
+use super::support::fate::{assert_reset, wait_for_queue};
+use super::support::running::{mount, site};
+use super::support::{DEADLINE, Folder, Running};
+use crate::wire;
+
+const SERVER: &str =
+    "[server]\nworkers = 1\nblocking_threads = 2\nh2c = true\nevents = { wait = \"20ms\", connections = 16 }\n";
+const LIMITS: &str = "send_stall = \"400ms\"\nkeep_alive = \"400ms\"\nheader_timeout = \"5s\"";
+/// More than the kernel takes for a client that does not read.
+const LARGE: u64 = 64 << 20;
+/// More than such a client has room for, but no more than the kernel takes.
+const MEDIUM: u64 = 600 << 10;
+
+/// Joins each client with one that writes all it can.
+struct Talks;
+
+impl Handler for Talks {
+    fn answer(&self, _: Exchange) -> Answering {
+        let (ours, mut theirs) = UnixStream::pair().expect("a pair");
+        ours.set_nonblocking(true).expect("non-blocking");
+        theirs.set_write_timeout(Some(DEADLINE)).expect("a deadline");
+        thread::spawn(move || while theirs.write_all(&[b'x'; 64 * 1024]).is_ok() {});
+        Box::pin(async move {
+            let stream = Stream::new(ours.into()).expect("a link");
+            Response::tunnel("echo", Splice::new(stream, Vec::new()))
+        })
+    }
+}
+
+fn start() -> Running {
+    let folder = Folder::with(&[("www/index.html", "root")]);
+    folder.sparse("www/large.bin", LARGE);
+    folder.sparse("www/medium.bin", MEDIUM);
+    let text = format!("{SERVER}[limits]\n{LIMITS}\n{}", site(""));
+    Running::start_with(folder, &text, vec![mount("/talk/", Talks)])
+}
+
+#[test]
+fn a_client_that_takes_nothing_is_reset() {
+    let server = start();
+    let http2 = |path: &str| [wire::open_beginning(), wire::get(1, path)].concat();
+    let rows: &[(&str, Vec<u8>, bool)] = &[
+        ("HTTP/1.1", request("GET /large.bin", &[]).into(), false),
+        ("HTTP/1.1, its side ended", request("GET /large.bin", &[]).into(), true),
+        (
+            "HTTP/1.1, all in the kernel",
+            request("GET /medium.bin", &[]).into(),
+            false,
+        ),
+        (
+            "HTTP/1.1, all in the kernel, its side ended",
+            request("GET /medium.bin", &[]).into(),
+            true,
+        ),
+        (
+            "HTTP/1.1, all in the kernel, and the last",
+            request("GET /medium.bin", &["Connection: close"]).into(),
+            false,
+        ),
+        (
+            "HTTP/1.1, all in the kernel, the last, its side ended",
+            request("GET /medium.bin", &["Connection: close"]).into(),
+            true,
+        ),
+        ("HTTP/2", http2("/large.bin"), false),
+        ("HTTP/2, its side ended", http2("/large.bin"), true),
+        ("HTTP/2, all in the kernel", http2("/medium.bin"), false),
+        ("HTTP/2, all in the kernel, its side ended", http2("/medium.bin"), true),
+        (
+            "a tunnel",
+            request("GET /talk/x", &["Connection: upgrade", "Upgrade: echo"]).into(),
+            false,
+        ),
+        (
+            "a tunnel in HTTP/2",
+            [
+                wire::open_beginning(),
+                wire::frame(
+                    wire::HEADERS,
+                    wire::END_HEADERS,
+                    1,
+                    wire::block(&[
+                        (":method", "CONNECT"),
+                        (":protocol", "echo"),
+                        (":scheme", "http"),
+                        (":path", "/talk/x"),
+                        (":authority", "h"),
+                    ]),
+                ),
+            ]
+            .concat(),
+            false,
+        ),
+    ];
+    let address = server.address();
+    thread::scope(|scope| {
+        for (what, bytes, ends) in rows {
+            scope.spawn(move || {
+                let mut client = TcpStream::connect(address).expect("a connection");
+                client.write_all(bytes).expect("room");
+                if *ends {
+                    // Not before its answer is on its way: a client of HTTP/2 that has gone gets none.
+                    wait_for_queue(what, &client);
+                    client.shutdown(Shutdown::Write).expect("an open connection");
+                }
+                assert_reset(what, &mut client);
+            });
+        }
+    });
+}
+
+/// One that takes what it was sent a little later loses nothing of it.
+#[test]
+fn a_client_that_is_slow_gets_all_that_was_sent() {
+    let server = start();
+    for (what, fields, ends) in [
+        ("kept", &[][..], true),
+        ("the last", &["Connection: close"], false),
+        ("the last, its side ended", &["Connection: close"], true),
+    ] {
+        let mut client = TcpStream::connect(server.address()).expect("a connection");
+        client.set_read_timeout(Some(DEADLINE)).expect("an option");
+        client
+            .write_all(request("GET /medium.bin", fields).as_bytes())
+            .expect("room");
+        if ends {
+            client.shutdown(Shutdown::Write).expect("an open connection");
+        }
+        // The answer is there, and more of it than fits into one read.
+        let mut first = [0; 1000];
+        client.read_exact(&mut first).expect("the beginning");
+        let mut all = first.to_vec();
+        client.read_to_end(&mut all).expect(what);
+        let head = all.windows(4).position(|end| end == b"\r\n\r\n").expect("a head") + 4;
+        assert_eq!((all.len() - head) as u64, MEDIUM, "{what}");
+    }
+}

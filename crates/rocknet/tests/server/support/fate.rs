@@ -1,0 +1,68 @@
+//! What becomes of a connection that the server gives up, as it is seen from outside.
+
+use std::fs;
+use std::io::{ErrorKind, Read};
+use std::net::{SocketAddr, TcpStream};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::DEADLINE;
+
+/// Between two looks at the kernel's table.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Waits until the server's end of a connection is no more, without reading anything, and asserts that the client then
+/// finds a reset. A connection that was closed in an orderly way stays in FIN-WAIT-1, with all that the client did not take.
+#[track_caller]
+pub fn assert_reset(what: &str, client: &mut TcpStream) {
+    let (server, own) = (
+        client.peer_addr().expect("a peer"),
+        client.local_addr().expect("an address"),
+    );
+    let begun = Instant::now();
+    while let Some((state, queue)) = in_kernel(server, own) {
+        assert!(
+            begun.elapsed() < DEADLINE,
+            "{what}: still in state {state} with {queue} bytes to send"
+        );
+        thread::sleep(PAUSE);
+    }
+    client.set_read_timeout(Some(DEADLINE)).expect("an option");
+    let error = client.read_to_end(&mut Vec::new()).expect_err(what);
+    assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{what}");
+}
+
+/// Waits until the server's end of a connection has something to send that the client has no room for.
+#[track_caller]
+#[allow(dead_code, reason = "not every test has to wait for it")]
+pub fn wait_for_queue(what: &str, client: &TcpStream) {
+    let (server, own) = (
+        client.peer_addr().expect("a peer"),
+        client.local_addr().expect("an address"),
+    );
+    let begun = Instant::now();
+    while in_kernel(server, own).is_none_or(|(_, queue)| queue == 0) {
+        assert!(begun.elapsed() < DEADLINE, "{what}: nothing waits to be sent");
+        thread::sleep(PAUSE);
+    }
+}
+
+/// The state of the server's end of a connection, and what waits there to be sent.
+fn in_kernel(server: SocketAddr, client: SocketAddr) -> Option<(String, u64)> {
+    let table = fs::read_to_string("/proc/net/tcp").expect("the kernel's table of connections");
+    let (server, client) = (port(server), port(client));
+    table.lines().skip(1).find_map(|line| {
+        let mut columns = line.split_whitespace().skip(1);
+        let (local, remote, state, queues) = (columns.next()?, columns.next()?, columns.next()?, columns.next()?);
+        if !local.ends_with(&server) || !remote.ends_with(&client) {
+            return None;
+        }
+        let queue = u64::from_str_radix(queues.split(':').next()?, 16).ok()?;
+        Some((state.to_owned(), queue))
+    })
+}
+
+/// A port as the table has it.
+fn port(address: SocketAddr) -> String {
+    format!(":{:04X}", address.port())
+}

@@ -1,0 +1,65 @@
+//! Clients under TLS that do not take what they were sent: their connections are reset.
+
+use std::io::Write;
+use std::thread;
+
+use super::certs::{Authority, Kind};
+use super::client::Wish;
+use super::support::client::request;
+use super::support::fate::assert_reset;
+use super::support::{Folder, Running};
+use super::wire;
+
+const LIMITS: &str = "[limits]\nsend_stall = \"400ms\"\nkeep_alive = \"400ms\"\n";
+/// More than the kernel takes for a client that does not read; and more than such a client has room for, but no more than the
+/// kernel takes.
+const LARGE: u64 = 64 << 20;
+const MEDIUM: u64 = 600 << 10;
+
+#[test]
+fn a_client_that_takes_nothing_is_reset() {
+    let authority = Authority::new("root");
+    let folder = Folder::with(&[("www/index.html", "root")]);
+    folder.sparse("www/large.bin", LARGE);
+    folder.sparse("www/medium.bin", MEDIUM);
+    authority.leaf(Kind::Ecdsa, &["a.test"]).write(&folder, "a");
+    let server = Running::start(
+        folder,
+        &format!(
+            "{LIMITS}[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n\
+             tls = {{ cert = \"a.pem\", key = \"a.key\" }}"
+        ),
+    );
+    let http2 = |path: &str| [wire::open_beginning(), wire::get(1, path)].concat();
+    let http1: &[&[u8]] = &[b"http/1.1"];
+    let rows: &[(&str, &[&[u8]], Vec<u8>)] = &[
+        ("HTTP/1.1", http1, request("GET /large.bin", &[]).into()),
+        (
+            "HTTP/1.1, all in the kernel",
+            http1,
+            request("GET /medium.bin", &[]).into(),
+        ),
+        (
+            "HTTP/1.1, all in the kernel, and the last",
+            http1,
+            request("GET /medium.bin", &["Connection: close"]).into(),
+        ),
+        ("HTTP/2", &[b"h2"], http2("/large.bin")),
+        ("HTTP/2, all in the kernel", &[b"h2"], http2("/medium.bin")),
+    ];
+    let (address, authority) = (server.address(), &authority);
+    thread::scope(|scope| {
+        for (what, alpn, bytes) in rows {
+            scope.spawn(move || {
+                let wish = Wish {
+                    alpn,
+                    ..Wish::new(authority.roots(), "a.test")
+                };
+                let mut tls = wish.open(address).expect("a handshake");
+                tls.write_all(bytes).expect("room");
+                tls.flush().expect("room");
+                assert_reset(what, &mut tls.0.sock);
+            });
+        }
+    });
+}
