@@ -14,18 +14,45 @@ pub(crate) struct TooLarge;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Exceeded;
 
+/// Data that is worth a frame of its own, whatever the size of the window. Below it the nine bytes of the frame, the record
+/// around it and the system call cost more than the data is worth.
+pub(crate) const USEFUL: u64 = 512;
+
+/// The least that counts as worth a frame where windows are small.
+const USEFUL_AT_LEAST: u64 = 128;
+
 /// What the peer lets us send; below zero after it made its initial window smaller (RFC 9113 §6.9.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct SendWindow(i64);
+pub(crate) struct SendWindow {
+    size: i64,
+    /// The largest it has been.
+    largest: i64,
+}
 
 impl SendWindow {
     pub(crate) const fn new(size: u32) -> Self {
-        Self(size as i64)
+        Self {
+            size: size as i64,
+            largest: size as i64,
+        }
     }
 
     #[inline]
     pub(crate) fn available(self) -> u64 {
-        self.0.max(0) as u64
+        self.size.max(0) as u64
+    }
+
+    /// Whether the window admits a piece of `ready` bytes that is worth a frame: all of them, 512, or half of the largest
+    /// window there was, as TCP does against the silly window syndrome (RFC 1122 §4.2.3.4). Half, because peers with small
+    /// windows may wait until those are used up before they grant more.
+    #[inline]
+    pub(crate) fn admits(self, ready: u64) -> bool {
+        let available = self.available();
+        available > 0 && (available >= ready.min(USEFUL) || available >= self.least_useful())
+    }
+
+    fn least_useful(self) -> u64 {
+        (self.largest.max(0) as u64 / 2).clamp(USEFUL_AT_LEAST, USEFUL)
     }
 
     /// The peer grants more.
@@ -36,11 +63,13 @@ impl SendWindow {
 
     /// The peer changed the initial window by so much.
     pub(crate) fn change(&mut self, by: i64) -> Result<(), TooLarge> {
-        let size = self.0.saturating_add(by);
+        let size = self.size.saturating_add(by);
         if size > i64::from(WINDOW_MAX) {
             return Err(TooLarge);
         }
-        self.0 = size;
+        self.size = size;
+        // A smaller initial window makes all later ones smaller.
+        self.largest = self.largest.saturating_add(by.min(0)).max(size);
         Ok(())
     }
 
@@ -48,7 +77,7 @@ impl SendWindow {
     #[inline]
     pub(crate) fn take(&mut self, size: u64) {
         debug_assert!(size <= self.available());
-        self.0 -= size.min(self.available()) as i64;
+        self.size -= size.min(self.available()) as i64;
     }
 }
 
@@ -106,12 +135,41 @@ mod tests {
         assert_eq!(window.available(), 0);
         assert_eq!(window.grow(5), Ok(()));
         assert_eq!(window.change(-20), Ok(()));
-        assert_eq!((window.available(), window), (0, SendWindow(-15)));
+        assert_eq!((window.available(), window.size), (0, -15));
         assert_eq!(window.grow(15), Ok(()));
         assert_eq!(window.available(), 0);
         assert_eq!(window.grow(WINDOW_MAX), Ok(()));
         assert_eq!(window.grow(1), Err(TooLarge));
         assert_eq!(window.available(), u64::from(WINDOW_MAX));
+    }
+
+    #[test]
+    fn a_window_admits_what_is_worth_a_frame() {
+        // The first window, what was used of it, what was granted, what is ready, and whether that may leave.
+        for (size, used, granted, ready, expected) in [
+            (65_535, 65_535, 0, 1, false),
+            (65_535, 65_535, 1, 1, true),
+            (65_535, 65_535, 1, 2, false),
+            (65_535, 65_535, 511, 5_000, false),
+            (65_535, 65_535, 511, 511, true),
+            (65_535, 65_535, 512, 5_000, true),
+            // A client of small windows grants at most what it has room for.
+            (300, 300, 149, 5_000, false),
+            (300, 300, 150, 5_000, true),
+            (1, 1, 127, 5_000, false),
+            (1, 1, 128, 5_000, true),
+        ] {
+            let mut window = SendWindow::new(size);
+            window.take(used);
+            window.grow(granted).unwrap();
+            assert_eq!(window.admits(ready), expected, "{size} {used} {granted} {ready}");
+        }
+        let mut window = SendWindow::new(65_535);
+        window.take(400);
+        window.change(512 - 65_535).unwrap();
+        assert!(!window.admits(5_000));
+        window.grow(144).unwrap();
+        assert!(window.admits(5_000), "half of the new initial window");
     }
 
     #[test]

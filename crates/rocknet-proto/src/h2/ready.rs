@@ -35,7 +35,7 @@ impl Ready {
         }
     }
 
-    #[inline]
+    #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         self.filled == 0
     }

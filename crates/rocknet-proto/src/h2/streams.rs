@@ -2,7 +2,7 @@
 
 mod numbers;
 
-use super::flow::TooLarge;
+use super::flow::{SendWindow, TooLarge};
 use super::ready::Ready;
 use super::stream::{NO_PLACE, State, Stream};
 use numbers::Numbers;
@@ -34,6 +34,11 @@ impl StreamId {
 /// Streams of a connection at once, whatever the configuration says: places are kept in 16 bits, and nobody needs more.
 pub(crate) const STREAMS_CEILING: usize = 1 << 12;
 
+/// Frames of data that a connection may have cut to less than is worth a frame by its client's windows; each larger frame makes
+/// up for one. A client whose windows are used up to a rest now and then never gets there. Beyond it data waits until the
+/// windows admit a useful piece.
+const SMALL_FRAMES: u8 = 64;
+
 /// Places kept by a connection without streams; what more there was goes when it is trimmed.
 const SPARE_PLACES: usize = 4;
 
@@ -59,6 +64,8 @@ pub(crate) struct Streams {
     pub ready: Ready,
     /// Content offered on all streams together.
     pub offered: u64,
+    /// Small frames sent, less those that useful ones made up for.
+    small_frames: u8,
     reset: Vec<u32>,
     ended: [u32; ENDED_MEMORY],
     /// Where in the two memories the next number goes.
@@ -77,6 +84,7 @@ impl Streams {
             numbers: Numbers::new(),
             ready: Ready::new(),
             offered: 0,
+            small_frames: 0,
             reset: Vec::new(),
             ended: [0; ENDED_MEMORY],
             reset_next: 0,
@@ -148,24 +156,45 @@ impl Streams {
             .filter(|stream| stream.id == id.number)
     }
 
-    /// The stream that sends next.
+    /// The stream that sends next, its window, and what it has to send.
     #[inline]
-    pub(crate) fn front(&mut self) -> Option<(StreamId, &mut Stream)> {
+    pub(crate) fn first(&self) -> Option<(StreamId, SendWindow, u64)> {
         let place = self.ready.front()?;
-        let stream = self.places.get_mut(usize::from(place))?;
+        let stream = self.places.get(usize::from(place))?;
         let number = stream.id;
-        Some((StreamId { number, place }, stream))
+        Some((StreamId { number, place }, stream.send_window, stream.offered))
     }
 
     /// Puts the stream among those that may send, or takes it from among them, as its windows and its content have it.
     #[inline]
     pub(crate) fn settle(&mut self, id: StreamId) {
         let Some(stream) = self.get(id) else { return };
-        if stream.offered > 0 && stream.send_window.available() > 0 {
+        if stream.offered > 0 && self.admits(stream.send_window, stream.offered) {
             self.ready.insert(&mut self.places, id.place);
         } else if stream.is_ready {
             self.ready.remove(&mut self.places, id.place);
         }
+    }
+
+    /// Whether a window lets something of `ready` bytes leave: anything while small frames may be sent, else a piece that is
+    /// worth a frame.
+    #[inline]
+    pub(crate) fn admits(&self, window: SendWindow, ready: u64) -> bool {
+        if self.small_frames < SMALL_FRAMES {
+            window.available() > 0
+        } else {
+            window.admits(ready)
+        }
+    }
+
+    /// Books a frame of data that left; `small`: it was made as small as it is by a window.
+    #[inline]
+    pub(crate) fn book_frame(&mut self, small: bool) {
+        self.small_frames = if small {
+            (self.small_frames + 1).min(SMALL_FRAMES)
+        } else {
+            self.small_frames.saturating_sub(1)
+        };
     }
 
     /// The stream in front has sent a frame.

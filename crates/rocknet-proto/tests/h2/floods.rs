@@ -2,7 +2,7 @@
 
 use super::check::*;
 use rocknet_proto::Limits;
-use rocknet_proto::h2::{Config, ConnectionFault, ErrorCode, Event, Flood, Head, ServerConnection};
+use rocknet_proto::h2::{Config, ConnectionFault, ErrorCode, Event, Flood, Head, ServerConnection, StreamId};
 
 /// A client that has begun, with a clock.
 struct Attack {
@@ -195,6 +195,114 @@ fn windows_may_be_updated_as_content_flows() {
             "{round}"
         );
     }
+}
+
+/// An answer without end on a stream of a client whose windows are of that size.
+fn endless(attack: &mut Attack, initial_window: u32) -> StreamId {
+    assert_eq!(attack.send(&settings(&[(4, initial_window)])), None);
+    let bytes = get(1);
+    let (connection, out) = (&mut attack.connection, &mut attack.out);
+    let received = connection.receive(&Limits::default(), attack.now, &bytes, &mut attack.head, out);
+    let Event::Request { stream, .. } = received.event else {
+        panic!("{received:?}")
+    };
+    let ok = rocknet_proto::Status::OK;
+    assert_eq!(connection.respond(stream, ok, None, [], false, out), Ok(()));
+    assert_eq!(connection.offer(stream, u64::MAX / 2, false, out), Ok(()));
+    stream
+}
+
+/// Sends all that may be sent; gives the sizes of the frames.
+fn sent(attack: &mut Attack) -> Vec<u64> {
+    std::iter::from_fn(|| attack.connection.next_data(u64::MAX, &mut attack.out))
+        .map(|grant| grant.length)
+        .collect()
+}
+
+/// Windows that are opened by a byte or two at a time: the first are served as they are, then data waits for a useful piece,
+/// and the WINDOW_UPDATEs that nothing pays for end the connection.
+#[test]
+fn windows_of_a_few_bytes_cost_little_and_end_the_connection() {
+    // Small frames: 64 at once, and one for each larger frame, of which there are few.
+    for (what, initial, update, most) in [
+        ("the stream's", 1, window(1, 1), 80),
+        ("the stream's, which was large", 65_000, window(1, 1), 80),
+        ("the connection's", 1 << 20, window(0, 2), 80),
+        // Half of them are large enough where windows are small, but pay for no update either.
+        ("both", 1, [window(1, 100), window(0, 100)].concat(), 512),
+    ] {
+        let mut attack = Attack::new();
+        endless(&mut attack, initial);
+        let first = sent(&mut attack);
+        if initial == 1 {
+            assert_eq!(first, [1], "{what}: a window of a byte lets a byte go");
+        }
+        let mut small = 0;
+        let ended = (0..20_000).find_map(|_| {
+            let fault = attack.send(&update);
+            let sizes = sent(&mut attack);
+            small += sizes.iter().filter(|&&size| size < 512).count();
+            fault
+        });
+        assert_eq!(ended, Some(ConnectionFault::Flood(Flood::WindowUpdates)), "{what}");
+        assert!(small <= most, "{what}: {small} small frames");
+        assert!(attack.out.ends_with(&[0, 0, 0, ErrorCode::EnhanceYourCalm as u8]));
+    }
+}
+
+/// Clients with little memory have small windows, and may open them only once they are used up.
+#[test]
+fn small_windows_are_served_for_as_long_as_it_takes() {
+    for size in [256, 512, 1000, 1500, 5000] {
+        for part in [1, 2] {
+            let mut attack = Attack::new();
+            endless(&mut attack, size);
+            let mut total: u64 = sent(&mut attack).iter().sum();
+            assert_eq!(total, u64::from(size));
+            for round in 0..5_000 {
+                let grant = size / part;
+                assert_eq!(
+                    attack.send(&[window(1, grant), window(0, grant)].concat()),
+                    None,
+                    "{size} {round}"
+                );
+                let sizes = sent(&mut attack);
+                assert!(!sizes.is_empty() || part > 1, "{size} {round}");
+                total += sizes.iter().sum::<u64>();
+                // Below 512 bytes frames do not pay for updates, so that these may only be as many as are forgiven.
+                attack.now += if grant < 512 { 50 } else { 0 };
+            }
+            assert!(total >= u64::from(size) * 2_500 / 2, "{size}: {total}");
+        }
+    }
+}
+
+/// Where small frames are used up, the end of an answer leaves however small it is.
+#[test]
+fn the_end_of_an_answer_needs_no_useful_window() {
+    let mut attack = Attack::new();
+    let stream = endless(&mut attack, 1);
+    for _ in 0..150 {
+        sent(&mut attack);
+        assert_eq!(attack.send(&window(1, 1)), None);
+    }
+    assert_eq!(sent(&mut attack), [0; 0], "it waits");
+    assert_eq!(attack.connection.allowance(stream, 100_000), 0);
+    assert!(attack.connection.allowance(stream, 80) >= 80);
+    attack.connection.reset(stream, ErrorCode::Cancel, &mut attack.out);
+    let bytes = get(3);
+    let (connection, out) = (&mut attack.connection, &mut attack.out);
+    let received = connection.receive(&Limits::default(), attack.now, &bytes, &mut attack.head, out);
+    let Event::Request { stream, .. } = received.event else {
+        panic!("{received:?}")
+    };
+    let ok = rocknet_proto::Status::OK;
+    assert_eq!(connection.respond(stream, ok, None, [], false, out), Ok(()));
+    assert_eq!(connection.offer(stream, 5, true, out), Ok(()));
+    assert_eq!(sent(&mut attack), [0; 0]);
+    assert!(attack.connection.stalled() > 0);
+    assert_eq!(attack.send(&window(3, 4)), None);
+    assert_eq!(sent(&mut attack), [5]);
 }
 
 /// CONTINUATION: bounded in number and in bytes, whether it says anything or not.

@@ -76,6 +76,11 @@ const FLOODS: &[Flood] = &[
         frame(PRIORITY, 0, stream(n) + 2, [0, 0, 0, 1, 16])
     }),
     ("windows byte by byte", || beginning(&[]), |_| window(0, 1)),
+    (
+        "content byte by byte",
+        || [beginning(&[(INITIAL_WINDOW_SIZE, 1)]), get(1, "/large.bin")].concat(),
+        |_| window(1, 1),
+    ),
     ("unknown frames", open_beginning, |_| frame(0x77, 0, 0, "what")),
 ];
 

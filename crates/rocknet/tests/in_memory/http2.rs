@@ -143,6 +143,34 @@ fn one_that_never_reads_is_cut() {
 }
 
 #[test]
+fn a_window_opened_byte_by_byte_is_not_followed_and_has_an_end() {
+    let world = World::new("send_stall = \"1s\"").warm();
+    let mut client = world.connect_http2();
+    client
+        .peer
+        .say(&wire::beginning(&[(wire::INITIAL_WINDOW_SIZE, 1)]))
+        .say(&wire::get(1, "/large.bin"));
+    client.run_until(|client| !wire::content_of(&answered(client), 1).is_empty());
+    let pieces = |client: &Conversation| answered(client).iter().filter(|frame| frame.kind == DATA).count();
+    assert_eq!(pieces(&client), 1);
+    // No more than half of the least that is of use, when the first have left as they are.
+    for _ in 0..63 + 64 {
+        client.peer.say(&wire::window(1, 1));
+        client.settle();
+    }
+    assert_eq!(pieces(&client), 64);
+    // One that stays like this has the time of one that takes nothing.
+    world.pass(3);
+    assert!(answered(client.settle()).iter().all(|frame| frame.kind != RST_STREAM));
+    world.pass(3);
+    client.settle();
+    let frames = answered(&client);
+    let reset = frames.iter().find(|frame| frame.kind == RST_STREAM);
+    assert!(reset.is_some_and(|frame| frame.stream == 1), "{}", frames.len());
+    assert!(!client.is_over(), "other streams go on");
+}
+
+#[test]
 fn one_that_ends_its_side_gets_what_was_queued() {
     let world = World::new("").warm();
     let mut client = world.connect_http2();

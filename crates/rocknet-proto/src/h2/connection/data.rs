@@ -2,6 +2,7 @@
 
 use super::{DATA_MAX, SendError, ServerConnection};
 use crate::h2::budget::Flood;
+use crate::h2::flow::USEFUL;
 use crate::h2::frame;
 use crate::h2::streams::StreamId;
 
@@ -49,7 +50,18 @@ impl ServerConnection {
         if most == 0 {
             return None;
         }
-        let (id, stream) = self.streams.front()?;
+        let (id, offered) = loop {
+            let (id, window, offered) = self.streams.first()?;
+            if self.streams.admits(window, offered) {
+                break (id, offered);
+            }
+            // It came among those that may send while small frames might be sent.
+            self.streams.settle(id);
+        };
+        if !self.streams.admits(self.send_window, offered) {
+            return None;
+        }
+        let stream = self.streams.get_mut(id)?;
         let length = most.min(stream.send_window.available()).min(stream.offered);
         stream.offered -= length;
         let end = stream.ends && stream.offered == 0;
@@ -71,10 +83,16 @@ impl ServerConnection {
     #[inline]
     pub(super) fn write_data(&mut self, id: StreamId, length: u64, end: bool, out: &mut Vec<u8>) {
         frame::data_header(id.number, length as usize, end, out);
-        self.budget.earn(Flood::WindowUpdates, UPDATES_A_FRAME);
         self.send_window.take(length);
+        let mut is_used_up = self.send_window.available() == 0;
         if let Some(stream) = self.streams.get_mut(id) {
             stream.send_window.take(length);
+            is_used_up |= stream.send_window.available() == 0;
+        }
+        let small = is_used_up && !end && length < USEFUL;
+        self.streams.book_frame(small);
+        if !small {
+            self.budget.earn(Flood::WindowUpdates, UPDATES_A_FRAME);
         }
         if end {
             self.end_sent(id, out);
@@ -84,15 +102,20 @@ impl ServerConnection {
     /// Whether `next_data` has something to give.
     #[inline]
     pub fn may_send(&self) -> bool {
-        !self.streams.ready.is_empty() && self.send_window.available() > 0
+        self.streams.first().is_some_and(|(_, window, offered)| {
+            self.streams.admits(window, offered) && self.streams.admits(self.send_window, offered)
+        })
     }
 
-    /// What the client's windows let this stream send now.
-    pub fn allowance(&self, id: StreamId) -> u64 {
-        let stream = self.streams.get(id);
-        stream.map_or(0, |stream| {
+    /// What the client's windows let this stream send now, of which so much content is left: 0 where that is not worth a
+    /// frame and the client had its share of small ones.
+    pub fn allowance(&self, id: StreamId, left: u64) -> u64 {
+        let Some(stream) = self.streams.get(id) else { return 0 };
+        if self.streams.admits(stream.send_window, left) && self.streams.admits(self.send_window, left) {
             stream.send_window.available().min(self.send_window.available())
-        })
+        } else {
+            0
+        }
     }
 
     /// What the client's windows let all streams together send now.

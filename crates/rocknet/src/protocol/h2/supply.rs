@@ -136,6 +136,15 @@ impl Supply {
         matches!(self.source, Some(Source::File(_) | Source::Parts(..)))
     }
 
+    /// Bytes that a file has left; where more than one file, or anything else, makes the content, at least as many as any
+    /// window lets go.
+    pub fn left(&self) -> u64 {
+        match &self.source {
+            Some(Source::File(file)) => file.part.length,
+            _ => u64::MAX,
+        }
+    }
+
     /// Takes `length` of the ready bytes into the queue.
     pub fn put(&mut self, length: u64, out: &mut SendQueue) {
         match &mut self.ready {

@@ -202,7 +202,7 @@ impl Client<'_> {
         if self.supply.ready() > 0 {
             return Ok(Poll::Pending);
         }
-        let most = self.engine.allowance(self.id).min(*self.room).min(PIECE);
+        let most = self.engine.allowance(self.id, queue.len()).min(*self.room).min(PIECE);
         if most > 0 {
             let piece = queue.take(most as usize);
             let size = piece.len() as u64;

@@ -116,12 +116,14 @@ impl<L: Link> Connection<L> {
                 State::Feeding { supply, .. } if supply.ready() > 0 => {
                     answer.deadlines.enter(Phase::Send, view.ticks.send);
                 }
-                State::Feeding { supply, .. } if supply.is_file() && self.engine.allowance(answer.id) == 0 => {
+                State::Feeding { supply, .. }
+                    if supply.is_file() && self.engine.allowance(answer.id, supply.left()) == 0 =>
+                {
                     answer.deadlines.enter(Phase::Send, view.ticks.send);
                 }
                 State::Feeding { supply, .. } if supply.is_file() && *room == 0 => {}
                 State::Feeding { supply, status, sent } => {
-                    let most = self.engine.allowance(answer.id).min(*room);
+                    let most = self.engine.allowance(answer.id, supply.left()).min(*room);
                     match catch_unwind(AssertUnwindSafe(|| supply.poll(context, &worker.shared.pool, most))) {
                         Ok(Poll::Pending) if supply.is_file() => {
                             answer.deadlines.enter_handler(answer.ticks(view));
