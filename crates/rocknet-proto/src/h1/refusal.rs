@@ -151,6 +151,8 @@ pub enum Refusal {
     Version,
     /// A version that is not spelt `HTTP/` digit `.` digit.
     VersionSyntax,
+    /// Three words, of which the last is no version of HTTP and the second no request target.
+    UnknownProtocol,
     /// A byte in the target that is no visible ASCII character.
     TargetByte,
     /// A target in none of the four forms, or in a form its method may not use (RFC 9112 §3.2).
@@ -208,6 +210,7 @@ impl Refusal {
             Self::Http2Preface => "HTTP/2 where HTTP/1 is spoken",
             Self::Version => "a version that is not spoken here",
             Self::VersionSyntax => "a malformed version",
+            Self::UnknownProtocol => "a line of an unknown protocol",
             Self::TargetByte => "a forbidden byte in the request target",
             Self::TargetForm => "a request target of a form that does not suit the method",
             Self::TargetFragment => "a fragment in the request target",
@@ -230,10 +233,10 @@ impl Refusal {
         !matches!(self, Self::Http2Preface)
     }
 
-    /// The line may as well be a preface of HTTP/2 that is broken: it names no version of HTTP. Where both are spoken, such
-    /// a client is left without an answer in either (RFC 9113 §3.4).
+    /// The line may as well be a preface of HTTP/2 that is broken: it names neither a version of HTTP nor a request target.
+    /// Where both are spoken, such a client is left without an answer in either (RFC 9113 §3.4).
     pub const fn may_be_preface(self) -> bool {
-        matches!(self, Self::Http2Preface | Self::VersionSyntax)
+        matches!(self, Self::Http2Preface | Self::UnknownProtocol)
     }
 }
 

@@ -298,6 +298,13 @@ fn fault_in(line: &[u8], limits: &Limits) -> Refusal {
         [b'H', b'T', b'T', b'P', b'/', major, b'.', minor] if major.is_ascii_digit() && minor.is_ascii_digit() => {
             Refusal::Version
         }
-        _ => Refusal::VersionSyntax,
+        _ if is_target(target) && method != b"PRI" => Refusal::VersionSyntax,
+        _ => Refusal::UnknownProtocol,
     }
+}
+
+/// Whether this begins like a request target: a path, an asterisk, or a URI (RFC 9112 §3.2). An authority stands for itself
+/// only with CONNECT, which is not told from other words here.
+fn is_target(target: &[u8]) -> bool {
+    target.starts_with(b"/") || target == b"*" || memchr::memmem::find(target, b"://").is_some()
 }

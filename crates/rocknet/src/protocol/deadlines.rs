@@ -94,6 +94,11 @@ impl Deadlines {
         self.held = in_flight;
     }
 
+    /// Ticks until the deadline.
+    pub fn left(&self) -> u32 {
+        self.deadline.left()
+    }
+
     /// Begins a phase unless it is on already.
     #[inline]
     pub fn enter(&mut self, phase: Phase, ticks: u32) {

@@ -23,7 +23,8 @@ pub async fn serve<L: Link + Unpin>(worker: Rc<Worker>, mut link: L, client: Cli
     let mut deadlines = Deadlines::new(&worker.wheel);
     deadlines.begin(Phase::First, worker.view().ticks.header);
     let knows = worker.view().h2c;
-    while unread.is_empty() || knows && unread.len() < PREFACE.len() && PREFACE.starts_with(&unread) {
+    let mut is_late = false;
+    while !is_late && (unread.is_empty() || knows && unread.len() < PREFACE.len() && PREFACE.starts_with(&unread)) {
         let begun = poll_fn(|context| {
             let input = &mut worker.buffers.borrow_mut().input;
             if let Poll::Ready(received) = link.poll_recv(context, input) {
@@ -34,22 +35,32 @@ pub async fn serve<L: Link + Unpin>(worker: Rc<Worker>, mut link: L, client: Cli
                 return Poll::Ready(None);
             }
             let past = deadlines.poll_past(context.waker(), 1, 0, || 0);
-            if past { Poll::Ready(None) } else { Poll::Pending }
+            match past {
+                // What began like the preface of HTTP/2, and went no further, is told that its time is over in HTTP/1.
+                true if !unread.is_empty() => {
+                    is_late = true;
+                    Poll::Ready(Some(()))
+                }
+                true => Poll::Ready(None),
+                false => Poll::Pending,
+            }
         });
         if begun.await.is_none() {
             return;
         }
     }
+    // The time for the first head began with the connection, and does not begin anew with its protocol.
+    let left = if is_late { 0 } else { deadlines.left() };
     drop(deadlines);
     let local = local.map(Box::new);
     // Apart, so that this task is no larger than the connection it becomes.
     if knows && unread.starts_with(PREFACE) {
-        Box::pin(h2::Connection::take_over(open, link, client, local, unread)).await;
+        Box::pin(h2::Connection::take_over(open, link, client, local, unread).begun(left)).await;
     } else if let Some((agreed, used)) = upgrade(&worker, &unread) {
         unread.drain(..used);
         Box::pin(h2::Connection::upgraded(open, link, client, local, unread, agreed)).await;
     } else {
-        Box::pin(h1::Connection::take_over(open, link, client, local, unread)).await;
+        Box::pin(h1::Connection::take_over(open, link, client, local, unread).begun(left)).await;
     }
 }
 

@@ -239,6 +239,31 @@ fn http_1_is_spoken_beside_it() {
         client.send(preface);
         client.assert_closed("a preface that is none");
     }
+    // What is no preface, whatever it begins with, gets the answer of a server without HTTP/2, in one piece or bytewise.
+    for (line, status) in [
+        ("GET / ", 400),
+        ("GET / FOO", 400),
+        ("GET /", 400),
+        ("GET http://a/ FOO", 400),
+        ("OPTIONS * FOO", 400),
+        ("P / FOO", 400),
+        ("PR / FOO", 400),
+        ("PRI", 400),
+        ("PRI *", 400),
+        ("PRINT / FOO", 400),
+        ("PRI * HTTP/1.2", 505),
+        ("PRI * HTTP/2.1", 505),
+        ("PRI /x HTTP/1.1", 400),
+    ] {
+        for piece in [1, usize::MAX] {
+            let mut client = server.connect();
+            for bytes in format!("{line}\r\n\r\n").as_bytes().chunks(piece) {
+                client.send_anyway(bytes);
+            }
+            assert_eq!(client.answer().status, status, "{line:?} by {piece}");
+            client.assert_closed(line);
+        }
+    }
     let mut client = server.connect();
     client.send("GET / HTTP/7.0\r\n\r\n");
     assert_eq!(
@@ -246,6 +271,23 @@ fn http_1_is_spoken_beside_it() {
         505,
         "a version that is none of ours, of a client that may read HTTP/1"
     );
+}
+
+#[test]
+fn the_beginning_of_a_preface_has_the_time_of_a_head() {
+    let server = start("[limits]\nheader_timeout = \"600ms\"", Vec::new());
+    for line in ["P", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r", "PRIX", "GET / HTTP/1.1\r\n"] {
+        let began = std::time::Instant::now();
+        let mut client = server.connect();
+        client.send(line);
+        if line.starts_with("PRI *") {
+            client.assert_closed(line);
+        } else {
+            assert_eq!(client.answer().status, 408, "{line:?}");
+        }
+        let took = began.elapsed();
+        assert!(took >= std::time::Duration::from_millis(550), "{line:?} after {took:?}");
+    }
 }
 
 #[test]

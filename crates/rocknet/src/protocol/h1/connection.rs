@@ -134,6 +134,12 @@ impl<L: Link> Connection<L> {
         }
     }
 
+    /// Of the time for its first head, so many ticks are left.
+    pub fn begun(mut self, ticks: u32) -> Connection<L> {
+        self.deadlines.begin(Phase::First, ticks);
+        self
+    }
+
     /// Under TLS: what the handshake has settled.
     pub fn secured(mut self, secure: Rc<Secure>) -> Connection<L> {
         self.secure = Some(secure);
