@@ -165,6 +165,9 @@ pub struct ServerConnection {
     block: Option<Box<OpenBlock>>,
     /// Priorities that came before their streams.
     early_priorities: Vec<(u32, Priority)>,
+    /// Streams whose last frame of data has been begun, and whose content nobody wants: one for each stream at most, until the next
+    /// frame.
+    ended: Vec<StreamId>,
     /// The last stream the client opened.
     last_client: u32,
     /// The next stream we may promise.
@@ -205,6 +208,7 @@ impl ServerConnection {
             skip: 0,
             block: None,
             early_priorities: Vec::new(),
+            ended: Vec::new(),
             last_client: 0,
             next_push: 2,
             config,

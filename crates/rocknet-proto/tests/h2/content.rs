@@ -362,3 +362,56 @@ fn unwanted_content_has_an_end() {
     assert_eq!(upload.receive(&data(1, "late")).event, Event::More);
     assert!(upload.connection.is_idle() && !upload.connection.is_closed());
 }
+
+/// Kinds of the frames in these bytes, of which the last may be a header alone.
+fn kinds(mut bytes: &[u8]) -> Vec<u8> {
+    let mut all = Vec::new();
+    while let Some(header) = bytes.get(..9) {
+        all.push(header[3]);
+        let length = usize::from(header[1]) << 8 | usize::from(header[2]);
+        bytes = bytes.get(9 + length..).unwrap_or_default();
+    }
+    all
+}
+
+/// What its end gives back of the connection's window, and the end of a stream whose content nobody wants, do not come between the header
+/// of a frame and its content.
+#[test]
+fn nothing_comes_between_a_header_and_its_content() {
+    // whether the client has ended its side, how much it has sent of its window, and what stands around the last frame of the answer
+    for (ended, sent, before, behind) in [
+        (true, 1_000, &[DATA][..], &[][..]),
+        (true, 65_535, &[WINDOW_UPDATE, DATA], &[]),
+        (false, 65_534, &[WINDOW_UPDATE, DATA], &[]),
+        (false, 65_535, &[WINDOW_UPDATE, DATA], &[RST_STREAM]),
+    ] {
+        let what = format!("{sent} bytes, ended: {ended}");
+        let mut upload = Upload::new(&NARROW);
+        let mut left = sent;
+        while left > 0 {
+            let now = left.min(16_000);
+            left -= now;
+            let flags = u8::from(ended && left == 0);
+            let received = upload.receive(&frame(DATA, flags, 1, vec![b'x'; now]));
+            assert!(matches!(received.event, Event::Data { .. }), "{what}: {received:?}");
+        }
+        let Upload {
+            connection,
+            stream,
+            out,
+            ..
+        } = &mut upload;
+        assert_eq!(connection.respond(*stream, Status::OK, None, [], false, out), Ok(()));
+        assert_eq!(connection.offer(*stream, 5, true, out), Ok(()));
+        upload.sent();
+        let Upload { connection, out, .. } = &mut upload;
+        let grant = connection.next_data(1000, out).expect("room");
+        assert_eq!((grant.length, grant.end), (5, true), "{what}");
+        let written = upload.sent();
+        assert_eq!(kinds(&written), before, "{what}");
+        assert_eq!(written[written.len() - 9..], [0, 0, 5, DATA, 1, 0, 0, 0, 1], "{what}");
+        let Upload { connection, out, .. } = &mut upload;
+        assert_eq!(connection.next_data(1000, out), None);
+        assert_eq!(kinds(&upload.sent()), behind, "{what}");
+    }
+}

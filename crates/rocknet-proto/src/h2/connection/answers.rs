@@ -227,9 +227,35 @@ impl ServerConnection {
     /// The answer is ended; so is the stream if the client has ended its side.
     #[inline]
     pub(super) fn end_sent(&mut self, id: StreamId, out: &mut Vec<u8>) {
-        let Some(stream) = self.streams.get_mut(id) else { return };
+        if self.note_end(id, out) {
+            self.stop_ignored(id, out);
+        }
+    }
+
+    /// As `end_sent`, for the frame whose header is written next: window updates may go ahead of it, but the end of its stream
+    /// has to wait until its content is written as well.
+    #[inline]
+    pub(super) fn end_data(&mut self, id: StreamId, out: &mut Vec<u8>) {
+        if self.note_end(id, out) {
+            self.ended.push(id);
+        }
+    }
+
+    /// Ends streams of which the last frame has been written, and whose content nobody wants.
+    #[inline]
+    pub(super) fn stop_ended(&mut self, out: &mut Vec<u8>) {
+        while let Some(id) = self.ended.pop() {
+            self.stop_ignored(id, out);
+        }
+    }
+
+    /// True where content may still come that nobody wants.
+    fn note_end(&mut self, id: StreamId, out: &mut Vec<u8>) -> bool {
+        let Some(stream) = self.streams.get_mut(id) else {
+            return false;
+        };
         let Some(state) = stream.state.after(Step::EndSent) else {
-            return;
+            return false;
         };
         stream.state = state;
         let is_tunnel = stream.is_tunnel;
@@ -237,9 +263,12 @@ impl ServerConnection {
         if state == State::Closed {
             self.remove(id, out);
             self.streams.remember_end(id.number);
-        } else if !is_tunnel {
-            // What content is still to come is for nobody.
-            self.ignore_content(id, out);
+            return false;
         }
+        if !is_tunnel {
+            // What content is still to come is for nobody.
+            self.release_ignored(id, out);
+        }
+        !is_tunnel
     }
 }

@@ -223,7 +223,7 @@ impl ServerConnection {
     /// Content that nobody wants is taken as far as the window goes, which it is not granted again: most of it is under way
     /// already, and clients that are reset while they send may lose the answer. Then, if the answer is ended, the stream is
     /// too (RFC 9113 §8.1: NO_ERROR).
-    fn stop_ignored(&mut self, id: StreamId, out: &mut Vec<u8>) {
+    pub(super) fn stop_ignored(&mut self, id: StreamId, out: &mut Vec<u8>) {
         let Some(stream) = self.streams.get(id) else { return };
         if !stream.state.sends() && stream.receive_window.left() == 0 {
             frame::rst_stream(id.number, ErrorCode::NoError, out);
@@ -249,11 +249,15 @@ impl ServerConnection {
 
     /// Nobody wants what content is still to come; it is no longer told.
     pub fn ignore_content(&mut self, id: StreamId, out: &mut Vec<u8>) {
+        self.release_ignored(id, out);
+        self.stop_ignored(id, out);
+    }
+
+    pub(super) fn release_ignored(&mut self, id: StreamId, out: &mut Vec<u8>) {
         let Some(stream) = self.streams.get_mut(id) else { return };
         stream.ignores_content = true;
         let size = std::mem::take(&mut stream.unreleased);
         self.credit(size, out);
-        self.stop_ignored(id, out);
     }
 
     /// Sets how much content this request may bring, known once its site is. Content announced above it is refused here,

@@ -44,6 +44,7 @@ impl ServerConnection {
     /// Writes the header of the next frame of data, for not more than `most` bytes; `None` when nothing may be sent.
     #[inline]
     pub fn next_data(&mut self, most: u64, out: &mut Vec<u8>) -> Option<Grant> {
+        self.stop_ended(out);
         let most = most
             .min(self.send_window.available())
             .min(u64::from(self.client.max_frame_size.min(DATA_MAX)));
@@ -79,10 +80,10 @@ impl ServerConnection {
         })
     }
 
-    /// Writes the header of a frame and takes its content off the windows; it was taken off what is offered.
+    /// Writes the header of a frame and takes its content off the windows; it was taken off what is offered. The header is the
+    /// last that is written: its content has to follow it at once.
     #[inline]
     pub(super) fn write_data(&mut self, id: StreamId, length: u64, end: bool, out: &mut Vec<u8>) {
-        frame::data_header(id.number, length as usize, end, out);
         self.send_window.take(length);
         let mut is_used_up = self.send_window.available() == 0;
         if let Some(stream) = self.streams.get_mut(id) {
@@ -95,8 +96,9 @@ impl ServerConnection {
             self.budget.earn(Flood::WindowUpdates, UPDATES_A_FRAME);
         }
         if end {
-            self.end_sent(id, out);
+            self.end_data(id, out);
         }
+        frame::data_header(id.number, length as usize, end, out);
     }
 
     /// Whether `next_data` has something to give.
