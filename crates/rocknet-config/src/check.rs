@@ -92,6 +92,7 @@ pub(crate) fn check(root: &Table, check: &mut Check<'_>) -> Config {
     clash::check(check, &sites);
     config.sites = sites.into_iter().map(|built| built.site).collect();
     config.sites.sort_by(|a, b| a.name.cmp(&b.name));
+    server::spool_disk(check, root, &mut config);
     config
 }
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::model::{
     AccessLog, Acme, AcmeCa, Backend, Cache, Challenge, Config, Events, Fallback, Level, Limits, Listen, Log,
-    LogTarget, Mode, Place, Priority, Rotate, RunOn, Server, Settings, Site, Symlinks, Tls, TlsVersion, TrustedField,
-    Workers,
+    LogTarget, Mode, Place, Priority, Rotate, RunOn, Server, Settings, Site, Spool, Symlinks, Tls, TlsVersion,
+    TrustedField, Workers,
 };
 
 /// Ports of a site that says nothing else, in the clear and under TLS: the web's own in `prod`, those that a plain user
@@ -46,6 +46,7 @@ impl Default for Server {
             proxy_protocol: Vec::new(),
             blocking_threads: 4,
             events: Events::default(),
+            spool: Spool::default(),
         }
     }
 }
@@ -60,6 +61,16 @@ impl Default for Events {
     }
 }
 
+impl Default for Spool {
+    fn default() -> Spool {
+        Spool {
+            folder: None,
+            memory: 64 << 20,
+            disk: 10 << 30,
+        }
+    }
+}
+
 impl Default for Limits {
     fn default() -> Limits {
         Limits {
@@ -68,6 +79,7 @@ impl Default for Limits {
             header_fields: 100,
             target_size: 8 * 1024,
             body_size: 100 * 1024 * 1024,
+            body_memory: 64 * 1024,
             body_idle: Duration::from_secs(30),
             body_rate: 500,
             send_stall: Duration::from_secs(60),
@@ -164,6 +176,7 @@ impl Default for Settings {
             push: BTreeMap::new(),
             priority: Priority::Normal,
             body_size: Limits::default().body_size,
+            body_memory: Limits::default().body_memory,
             answer_timeout: Limits::default().answer_timeout,
             places: BTreeMap::new(),
         }

@@ -234,6 +234,7 @@ fn each_setting(settings: &Settings, add: &mut dyn FnMut(&str, String)) {
     };
     add("priority", quoted(priority));
     add("limits.body_size", quoted(&units::show_size(settings.body_size)));
+    add("limits.body_memory", quoted(&units::show_size(settings.body_memory)));
     add(
         "limits.answer_timeout",
         quoted(&units::show_duration(settings.answer_timeout)),

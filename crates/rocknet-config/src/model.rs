@@ -19,8 +19,8 @@ pub use cgi::{Cgi, MAX_PROGRAMS};
 pub use controller::{Controller, RunOn};
 pub use php::{Php, PhpVersion};
 pub use proxy::{
-    Balance, Duty, Forwarded, Health, Host, Mirror, Network, Proxy, ProxyProtocol, Resolve, TrustedField, Upstream,
-    UpstreamTls, Weighted,
+    Balance, Duty, Forwarded, Health, Host, Mirror, Network, Proxy, ProxyProtocol, RequestBuffering, Resolve,
+    TrustedField, Upstream, UpstreamTls, Weighted,
 };
 pub use rule::{Conditions, Rule, RuleAction};
 
@@ -66,6 +66,8 @@ pub struct Server {
     pub proxy_protocol: Vec<Network>,
     pub blocking_threads: usize,
     pub events: Events,
+    /// Where request bodies are kept until they are complete.
+    pub spool: Spool,
 }
 
 /// Kernel threads per listening port.
@@ -97,6 +99,17 @@ pub struct Events {
     pub connections: usize,
 }
 
+/// Room for request bodies that are received whole before somebody is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spool {
+    /// Folder for bodies that are too large for memory; `None`: the system's own for large temporary files.
+    pub folder: Option<PathBuf>,
+    /// Bodies of all requests in memory together, in bytes.
+    pub memory: u64,
+    /// Bodies of all requests on disk together, in bytes: 507. At least the largest `body_size`.
+    pub disk: u64,
+}
+
 /// Bounds on what one client may use; each has a status or a close of its own.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Limits {
@@ -110,6 +123,8 @@ pub struct Limits {
     pub target_size: usize,
     /// Request content, in bytes: 413. Sites and routes may have their own.
     pub body_size: u64,
+    /// Body of one request that is held in memory while it is received whole, in bytes. Sites and routes may have their own.
+    pub body_memory: u64,
     /// Longest silence while request content is awaited: 408.
     pub body_idle: Duration,
     /// Slowest average rate of request content, in bytes a second: 408.
@@ -351,6 +366,8 @@ pub struct Settings {
     pub priority: Priority,
     /// Largest request content, in bytes.
     pub body_size: u64,
+    /// Request body that is held in memory while it is received whole, in bytes.
+    pub body_memory: u64,
     /// Longest wait for an answer.
     pub answer_timeout: Duration,
     /// Where each of them was written, for `explain`: `root`, `headers.X-A`, `redirects./old`.

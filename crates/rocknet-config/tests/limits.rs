@@ -67,6 +67,8 @@ fn placed(scope: Scope, name: &str, value: &str) -> Option<String> {
     let text = match scope {
         Scope::Server => format!("[server]\n{line}\n{}", site("")),
         Scope::Events => format!("[server]\nevents = {{ {line} }}\n{}", site("")),
+        // The disk has room for the largest body.
+        Scope::Spool => format!("[server]\nspool = {{ {line} }}\n[limits]\nbody_size = 0\n{}", site("")),
         // A target lies within a head.
         Scope::Limits if name == "target_size" => format!("[limits]\nheader_size = \"1MiB\"\n{line}\n{}", site("")),
         Scope::Limits => format!("[limits]\n{line}\n{}", site("")),

@@ -14,6 +14,7 @@ fn placed(scope: Scope, line: &str) -> String {
         Scope::Top => format!("{line}\n{site}"),
         Scope::Server => format!("[server]\n{line}\n{site}"),
         Scope::Events => format!("[server]\nevents = {{ {line} }}\n{site}"),
+        Scope::Spool => format!("[server]\nspool = {{ {line} }}\n{site}"),
         Scope::Limits => format!("[limits]\n{line}\n{site}"),
         Scope::Log => format!("[log]\n{line}\n{site}"),
         Scope::Rotate => format!("[log]\nrotate = {{ {line} }}\n{site}"),
@@ -192,6 +193,7 @@ fn every_key_is_known_once_and_documented() {
         if key.availability == Availability::Now && !matches!(key.kind, Kind::Table(_) | Kind::Tables { .. }) {
             let small = [
                 Scope::Events,
+                Scope::Spool,
                 Scope::Rotate,
                 Scope::Redirect,
                 Scope::SiteTls,

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use rocknet::exchange::{ContentError, Exchange};
+use rocknet::exchange::Exchange;
 use rocknet::handler::{Answering, Handler};
 use rocknet::response::Response;
 use rocknet::server::Server;
@@ -37,8 +37,7 @@ impl Handler for Echo {
                     Ok(Some(chunk)) => content.extend_from_slice(&chunk),
                     Ok(None) if content.is_empty() => return Response::new(Status::OK).body(GREETING),
                     Ok(None) => return Response::new(Status::OK).body(content),
-                    Err(ContentError::TooLarge) => return Response::new(Status::CONTENT_TOO_LARGE),
-                    Err(ContentError::Cut | ContentError::TooSlow) => return Response::new(Status::BAD_REQUEST),
+                    Err(error) => return Response::new(error.status()),
                 }
             }
         })

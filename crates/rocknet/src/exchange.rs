@@ -10,6 +10,7 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use rocknet_config::model::Network;
 use rocknet_proto::request::OwnedRequest;
+use rocknet_proto::status::Status;
 
 use rocknet_io::tls::Agreed;
 use rustls::pki_types::CertificateDer;
@@ -19,6 +20,7 @@ use crate::certificates::{Trust, subject};
 use crate::interim::Interim;
 use crate::response::FieldList;
 use crate::scope::Scope;
+use crate::spool::{self, Spool, Spooled};
 
 /// What a handler is given.
 pub struct Exchange {
@@ -130,6 +132,28 @@ pub enum ContentError {
     TooLarge,
     /// Slower than the limits allow.
     TooSlow,
+    /// It could not be kept until it was complete. The log says why.
+    Spool(spool::Error),
+}
+
+impl ContentError {
+    /// Returns the status of the response.
+    pub fn status(self) -> Status {
+        match self {
+            ContentError::Cut => Status::BAD_REQUEST,
+            ContentError::TooLarge => Status::CONTENT_TOO_LARGE,
+            ContentError::TooSlow => Status::REQUEST_TIMEOUT,
+            ContentError::Spool(spool::Error::Full) => Status::INSUFFICIENT_STORAGE,
+            ContentError::Spool(spool::Error::Busy) => Status::SERVICE_UNAVAILABLE,
+            ContentError::Spool(spool::Error::Failed) => Status::INTERNAL_SERVER_ERROR,
+        }
+    }
+}
+
+impl From<spool::Error> for ContentError {
+    fn from(error: spool::Error) -> ContentError {
+        ContentError::Spool(error)
+    }
 }
 
 /// The content of a request, as it comes in. Asking for a chunk is what lets the next one be received.
@@ -146,6 +170,8 @@ struct Beside {
     /// What was taken before anybody asked for it.
     gathered: Option<Bytes>,
     witness: Option<Box<dyn Witness>>,
+    /// The complete body, which was received before; nothing more comes from the pipe.
+    spooled: Option<Spooled>,
 }
 
 /// Sees all content that passes by.
@@ -165,6 +191,8 @@ pub struct Pipe {
     end: Cell<Option<Result<(), ContentError>>>,
     wanted: Cell<bool>,
     may_pause: Cell<bool>,
+    /// The handler has taken content that was received before.
+    has_moved: Cell<bool>,
     waker: RefCell<Option<Waker>>,
     /// The protocol's own: a handler that answers already may ask in a task of its own.
     giver: RefCell<Option<Waker>>,
@@ -190,6 +218,9 @@ impl RequestContent {
 
     /// There is none, as is known from its beginning.
     pub fn is_empty(&self) -> bool {
+        if let Some(length) = self.spooled_length() {
+            return length == 0;
+        }
         let is_over = |pipe: &Rc<Pipe>| pipe.chunk.borrow().is_none() && pipe.end.get() == Some(Ok(()));
         let has_gathered = self.beside.as_ref().is_some_and(|beside| beside.gathered.is_some());
         !has_gathered && self.pipe.as_ref().is_none_or(is_over)
@@ -202,6 +233,9 @@ impl RequestContent {
 
     /// As [`RequestContent::chunk`], for those who do something else meanwhile.
     pub fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, ContentError>> {
+        if let Some(Beside { spooled: Some(_), .. }) = self.beside.as_deref() {
+            return self.poll_spooled(context);
+        }
         let gathered = self.beside.as_mut().and_then(|beside| beside.gathered.take());
         let polled = match gathered {
             Some(chunk) => Poll::Ready(Ok(Some(chunk))),
@@ -220,6 +254,47 @@ impl RequestContent {
             Some(pipe) => pipe.poll_chunk(context),
             None => Poll::Ready(Ok(None)),
         }
+    }
+
+    #[cold]
+    fn poll_spooled(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, ContentError>> {
+        let Some(spooled) = self.beside.as_mut().and_then(|beside| beside.spooled.as_mut()) else {
+            return Poll::Ready(Ok(None));
+        };
+        let polled = spooled.poll_piece(context);
+        if let (Poll::Ready(_), Some(pipe)) = (&polled, &self.pipe) {
+            pipe.has_moved.set(true);
+        }
+        polled.map_err(ContentError::from)
+    }
+
+    /// Receives the whole body into the spool and returns its length. From then on chunks come from the spool.
+    pub async fn spool(&mut self, mut spool: Spool) -> Result<u64, ContentError> {
+        while let Some(chunk) = self.chunk().await? {
+            spool.add(&chunk).await?;
+        }
+        let spooled = spool.finish().await?;
+        let length = spooled.length();
+        self.beside.get_or_insert_default().spooled = Some(spooled);
+        Ok(length)
+    }
+
+    /// Returns the length of a body that was received whole.
+    fn spooled_length(&self) -> Option<u64> {
+        let spooled = self.beside.as_ref()?.spooled.as_ref()?;
+        Some(spooled.length())
+    }
+
+    /// Returns the same body again, from its beginning; `None` if it was not received whole.
+    pub fn again(&self) -> Option<RequestContent> {
+        let spooled = self.beside.as_ref()?.spooled.as_ref()?.again();
+        Some(RequestContent {
+            pipe: self.pipe.clone(),
+            beside: Some(Box::new(Beside {
+                spooled: Some(spooled),
+                ..Beside::default()
+            })),
+        })
     }
 
     /// Shows all content from now on to somebody else as well.
@@ -249,9 +324,19 @@ impl RequestContent {
         }
     }
 
+    /// Returns whether there are trailers, once the body has ended.
+    pub fn has_trailers(&self) -> bool {
+        self.pipe.as_ref().is_some_and(|pipe| pipe.has_trailers())
+    }
+
     /// Fields that came behind the content, once that has ended.
     pub fn take_trailers(&mut self) -> Option<FieldList> {
-        let trailers = self.pipe.as_ref()?.trailers.borrow_mut().take();
+        let trailers = &self.pipe.as_ref()?.trailers;
+        let trailers = match self.spooled_length() {
+            // It may be sent once more.
+            Some(_) => trailers.borrow().clone(),
+            None => trailers.borrow_mut().take(),
+        };
         trailers.map(|trailers| *trailers)
     }
 }
@@ -297,6 +382,17 @@ impl Pipe {
     /// Whether the client may be silent for a while.
     pub fn may_pause(&self) -> bool {
         self.may_pause.get()
+    }
+
+    /// Returns whether the handler has taken content that was received before, since the last call: it may be slow, but does not
+    /// hang.
+    pub fn take_moved(&self) -> bool {
+        self.has_moved.take()
+    }
+
+    /// Returns whether there are trailers.
+    fn has_trailers(&self) -> bool {
+        self.trailers.borrow().is_some()
     }
 
     pub fn put(&self, chunk: Bytes) {

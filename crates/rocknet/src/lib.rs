@@ -36,6 +36,7 @@ pub mod scope;
 pub mod server;
 pub mod site;
 pub mod snapshot;
+pub mod spool;
 pub mod told;
 pub mod transport;
 pub mod trust;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use rocknet_config::model::{Fallback, Priority, Settings, Symlinks};
+use rocknet_config::model::{Fallback, Priority, RequestBuffering, Settings, Symlinks};
 use rocknet_io::beneath::{self, Root};
 
 use crate::accounts::Account;
@@ -43,6 +43,8 @@ pub struct Scope {
     pub internal: bool,
     /// Largest request content, in bytes.
     pub body_size: u64,
+    /// Request body that is held in memory while it is received whole.
+    pub body_memory: u64,
     /// Longest wait for an answer.
     pub answer_timeout: Duration,
     /// Largest file whose content is kept in memory.
@@ -115,6 +117,16 @@ impl Scope {
         })
     }
 
+    /// Returns whether request bodies are received whole here before an application or server is asked.
+    pub fn receives_bodies_whole(&self) -> bool {
+        match &self.action {
+            Action::Files(tree) => tree.php.is_some() || tree.programs.is_some(),
+            Action::Application(_) => true,
+            Action::Proxy(proxy) => proxy.request_buffering == RequestBuffering::Whole,
+            Action::Controller(_) | Action::Welcome | Action::Nothing | Action::Custom(_) => false,
+        }
+    }
+
     pub fn custom(settings: &Settings, handler: Arc<dyn Handler>, max_cached_file: u64) -> Scope {
         Scope::bare(settings, Action::Custom(handler), max_cached_file)
     }
@@ -138,6 +150,7 @@ impl Scope {
             internal: settings.internal,
             compress: settings.compress && !forbids_transforming(&settings.headers),
             body_size: settings.body_size,
+            body_memory: settings.body_memory,
             answer_timeout: settings.answer_timeout,
             max_cached_file,
             shared_pages: SharedPages::default(),

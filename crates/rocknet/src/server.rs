@@ -24,6 +24,7 @@ use crate::open_folder::most_open_folders;
 use crate::php;
 use crate::report;
 use crate::snapshot::{Mount, Snapshot};
+use crate::spool;
 use crate::worker::Shared;
 
 /// All worker threads together, when their number is left to us.
@@ -104,6 +105,7 @@ impl Server {
         php.want(settled).map_err(StartError::Io)?;
         let shared = Shared {
             backend: backend.backend,
+            spool: spool::Store::new(pool.clone()),
             pool,
             cache,
             logger,
@@ -381,7 +383,8 @@ fn automatic_workers(cores: usize, addresses: usize) -> usize {
 /// Connections that each of `threads` workers holds at most.
 fn connections_per_worker(snapshot: &Snapshot, threads: usize) -> usize {
     let folders = snapshot.folders().min(most_open_folders());
-    let most = most_connections(descriptors::limit(), threads, folders, most_open_files());
+    let files = most_open_files() + spool::most_files();
+    let most = most_connections(descriptors::limit(), threads, folders, files);
     snapshot
         .config
         .limits
@@ -393,7 +396,7 @@ fn connections_per_worker(snapshot: &Snapshot, threads: usize) -> usize {
 }
 
 /// As many connections as descriptors allow, with some left for everything else: workers, the folders of sites, files
-/// that the cache holds open. Half at least are for connections: a shortage is survived, a server that takes nobody is
+/// that the cache holds open or that hold request bodies. Half at least are for connections: a shortage is survived, a server that takes nobody is
 /// of no use.
 fn most_connections(limit: u64, workers: usize, folders: usize, files: u64) -> usize {
     let others = RESERVED_DESCRIPTORS + workers as u64 * WORKER_DESCRIPTORS + folders as u64 + files;

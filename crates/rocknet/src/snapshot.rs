@@ -16,6 +16,7 @@ use crate::log::Logger;
 use crate::routing::HostTable;
 use crate::scope::Scope;
 use crate::site::Site;
+use crate::spool;
 
 pub struct Snapshot {
     pub config: Config,
@@ -24,6 +25,8 @@ pub struct Snapshot {
     pub listeners: BTreeMap<Address, Names>,
     /// Grows with every snapshot of a process.
     pub generation: u64,
+    /// What request bodies that are received whole may take.
+    pub spool: spool::Bounds,
 }
 
 /// A handler that the embedding program puts at a route of a site.
@@ -83,6 +86,7 @@ impl Snapshot {
         }
         let generation = GENERATIONS.fetch_add(1, Ordering::Relaxed);
         Ok(Snapshot {
+            spool: spool::Bounds::new(&config.server.spool),
             config,
             sites,
             listeners,
@@ -115,6 +119,13 @@ impl Snapshot {
             _ => None,
         });
         controllers.collect()
+    }
+
+    /// Returns why large request bodies cannot be kept, if a site needs that: a warning at start-up. Blocks on the disk.
+    pub fn spool_trouble(&self) -> Option<String> {
+        let is_needed = self.scopes().any(|scope| scope.receives_bodies_whole());
+        let is_written = self.config.server.spool.folder.is_some();
+        (is_needed || is_written).then(|| self.spool.trouble()).flatten()
     }
 
     /// Sites whose certificate files cannot be used as they are now, and why. A site that had a certificate before shows it

@@ -31,6 +31,7 @@ use crate::log::{AccessWriter, Logger};
 use crate::metrics::WorkerCounters;
 use crate::routing::HostTable;
 use crate::snapshot::{Names, Snapshot};
+use crate::spool;
 use crate::transport::gate::{self, Gate};
 
 /// Bytes received at once. Larger than a send window on loopback fills, so that one read finds all that is there.
@@ -47,6 +48,8 @@ pub struct Shared {
     pub cache: Cache,
     pub logger: Logger,
     pub keeper: Arc<Keeper>,
+    /// Request bodies that are received whole.
+    pub spool: spool::Store,
 }
 
 /// What all connections of one worker have in common.

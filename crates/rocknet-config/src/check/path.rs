@@ -13,8 +13,13 @@ use crate::source::Span;
 
 /// A folder to serve. A missing one keeps its site from being served; see [`Check::dark`].
 pub(super) fn root(check: &mut Check<'_>, node: &Node) -> Option<PathBuf> {
+    existing_folder(check, "root", node)
+}
+
+/// A folder that has to be there, as a root has.
+pub(super) fn existing_folder(check: &mut Check<'_>, key: &str, node: &Node) -> Option<PathBuf> {
     let text = node.as_text()?;
-    disk(check, "root", text, node.span)?;
+    disk(check, key, text, node.span)?;
     let path = check.resolve(node.span, text);
     let shown = if matches!(&node.value, Value::Text(t) if t.template.is_some()) {
         value::shown(node).to_owned()
@@ -25,11 +30,21 @@ pub(super) fn root(check: &mut Check<'_>, node: &Node) -> Option<PathBuf> {
         Some(Kind::Directory) => {}
         Some(_) => {
             let help = "name the folder the file is in";
-            check.dark(Code::Missing, node.span, format!("the root {shown} is no folder"), help);
+            check.dark(
+                Code::Missing,
+                node.span,
+                format!("the {key} {shown} is no folder"),
+                help,
+            );
         }
         None => {
             let help = "make the folder, or correct the path; a relative path begins at the file it is written in";
-            check.dark(Code::Missing, node.span, format!("the root {shown} is not there"), help);
+            check.dark(
+                Code::Missing,
+                node.span,
+                format!("the {key} {shown} is not there"),
+                help,
+            );
         }
     }
     Some(path)

@@ -11,7 +11,7 @@ use crate::check::words::short;
 use crate::check::{Check, path, upstream_tls, value};
 use crate::file::{Node, Table, Value};
 use crate::finding::Code;
-use crate::model::{Balance, Forwarded, Proxy, ProxyProtocol, Resolve};
+use crate::model::{Balance, Forwarded, Proxy, ProxyProtocol, RequestBuffering, Resolve};
 
 /// `None`: requests are answered here, or what is written cannot be meant.
 pub(super) fn build(check: &mut Check<'_>, node: &Node) -> Option<Proxy> {
@@ -75,8 +75,8 @@ pub(super) fn build(check: &mut Check<'_>, node: &Node) -> Option<Proxy> {
             .unwrap_or(base.forwarded),
         send_files: value::boolean(table, "send_files").unwrap_or(base.send_files),
         intercept: value::boolean(table, "intercept").unwrap_or(base.intercept),
-        buffering: buffering(table, "buffering"),
-        request_buffering: buffering(table, "request_buffering"),
+        buffering: buffering(table),
+        request_buffering: request_buffering(table),
         mirror: table
             .and_then(|table| table.node("mirror"))
             .and_then(|node| mirror::build(check, node)),
@@ -144,14 +144,25 @@ fn forwarded(check: &mut Check<'_>, node: &Node) -> Option<Forwarded> {
 }
 
 /// Bytes that are held, where anything is.
-fn buffering(table: Option<&Table>, key: &str) -> usize {
+fn buffering(table: Option<&Table>) -> usize {
     const USUAL: usize = 64 * 1024;
-    match value::boolean(table, key) {
+    match value::boolean(table, "buffering") {
         Some(true) => USUAL,
         Some(false) => 0,
-        None => value::size(table, key)
+        None => value::size(table, "buffering")
             .and_then(|size| usize::try_from(size).ok())
             .unwrap_or(0),
+    }
+}
+
+fn request_buffering(table: Option<&Table>) -> RequestBuffering {
+    match value::boolean(table, "request_buffering") {
+        Some(true) => RequestBuffering::Whole,
+        Some(false) => RequestBuffering::None,
+        None => match value::size(table, "request_buffering").and_then(|size| usize::try_from(size).ok()) {
+            None | Some(0) => RequestBuffering::None,
+            Some(size) => RequestBuffering::First(size),
+        },
     }
 }
 

@@ -4,8 +4,8 @@ use crate::check::{Check, network, path, value};
 use crate::file::{Node, Table};
 use crate::finding::Code;
 use crate::model::{
-    AccessFormat, AccessLog, Backend, Cache, Events, Level, Limits, Log, LogTarget, Mode, Rotate, Server, TrustedField,
-    Workers,
+    AccessFormat, AccessLog, Backend, Cache, Config, Events, Level, Limits, Log, LogTarget, Mode, Rotate, Server,
+    Spool, TrustedField, Workers,
 };
 use crate::units;
 
@@ -73,6 +73,42 @@ fn server(check: &mut Check<'_>, table: Option<&Table>) -> Server {
             wait: value::duration(events, "wait").unwrap_or(base.events.wait),
             connections: value::integer(events, "connections").unwrap_or(base.events.connections),
         },
+        spool: spool(check, table.and_then(|table| table.table("spool"))),
+    }
+}
+
+fn spool(check: &mut Check<'_>, table: Option<&Table>) -> Spool {
+    let base = Spool::default();
+    let folder = table.and_then(|table| table.node("folder"));
+    Spool {
+        folder: folder.and_then(|node| path::existing_folder(check, "folder", node)),
+        memory: value::size(table, "memory").unwrap_or(base.memory),
+        disk: value::size(table, "disk").unwrap_or(base.disk),
+    }
+}
+
+/// The disk has room for the largest body that any place takes: as the default, and as a demand on what is written.
+pub(super) fn spool_disk(check: &mut Check<'_>, root: &Table, config: &mut Config) {
+    let largest = config.sites.iter().flat_map(|site| {
+        let routes = site.routes.iter().map(|route| &route.settings);
+        routes.chain([&site.settings]).map(|settings| settings.body_size)
+    });
+    let largest = largest.max().unwrap_or_default();
+    let disk = &mut config.server.spool.disk;
+    if *disk >= largest {
+        return;
+    }
+    let table = root.table("server").and_then(|server| server.table("spool"));
+    match table.and_then(|table| table.node("disk")) {
+        None => *disk = largest,
+        Some(node) => {
+            let message = format!(
+                "`disk` is less than the largest `body_size` ({}), so that no body of that size can be kept",
+                units::show_size(largest)
+            );
+            let help = "make it larger, or `body_size` smaller";
+            check.error(Code::Conflict, node.span, message, help);
+        }
     }
 }
 
@@ -107,6 +143,7 @@ fn limits(check: &mut Check<'_>, table: Option<&Table>) -> Limits {
         header_fields: value::integer(table, "header_fields").unwrap_or(base.header_fields),
         target_size,
         body_size: value::size(table, "body_size").unwrap_or(base.body_size),
+        body_memory: value::size(table, "body_memory").unwrap_or(base.body_memory),
         body_idle: time("body_idle", base.body_idle),
         body_rate: value::rate(table, "body_rate").unwrap_or(base.body_rate),
         send_stall: time("send_stall", base.send_stall),

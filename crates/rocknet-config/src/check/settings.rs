@@ -119,6 +119,9 @@ fn limits(check: &Check<'_>, table: &Table, settings: &mut Settings) {
     if let Some(size) = value::size(Some(limits), "body_size") {
         settings.body_size = size;
     }
+    if let Some(size) = value::size(Some(limits), "body_memory") {
+        settings.body_memory = size;
+    }
     if let Some(time) = value::duration(Some(limits), "answer_timeout") {
         settings.answer_timeout = time;
     }

@@ -54,12 +54,14 @@ pub(super) fn build(check: &mut Check<'_>, root: &Table, common: &Common<'_>) ->
 fn base(check: &Check<'_>, root: &Table, limits: &Limits) -> Settings {
     let mut base = Settings {
         body_size: limits.body_size,
+        body_memory: limits.body_memory,
         answer_timeout: limits.answer_timeout,
         ..Settings::default()
     };
     for (table, key, name) in [
         ("log", "access", "log"),
         ("limits", "body_size", "limits.body_size"),
+        ("limits", "body_memory", "limits.body_memory"),
         ("limits", "answer_timeout", "limits.answer_timeout"),
     ] {
         if let Some(entry) = root.table(table).and_then(|table| table.entries.get(key)) {

@@ -78,6 +78,20 @@ pub(super) const KEYS: &[Key] = &[
         "request_body",
     ]),
     Key::new(
+        "body_memory",
+        &[Scope::Limits, Scope::SiteLimits],
+        // A thousand uploads of 16 MiB are a bound of their own: `server.spool.memory`.
+        Kind::Size {
+            min: 0,
+            max: 16 * 1024 * 1024,
+        },
+        "Body of one request that is held in memory while it is received for PHP, CGI, an application, or a proxy with \
+         `request_buffering`. A longer one goes to a file in `server.spool.folder`. Sites and routes may have their own.",
+    )
+    .default("\"64KiB\"")
+    .example("body_memory = \"256KiB\"")
+    .elsewhere(&["client_body_buffer_size", "tune.bufsize"]),
+    Key::new(
         "body_idle",
         &[Scope::Limits],
         Kind::Duration {

@@ -315,8 +315,9 @@ pub(super) const KEYS: &[Key] = &[
         "request_buffering",
         &[Scope::Proxy],
         Kind::Either(&[Kind::Boolean, BUFFERED]),
-        "Bytes of a request's content that are received before a server is asked, in memory, so that no server waits for a \
-         slow client. More goes on as it comes. `true`: 64 KiB.",
+        "Receives request bodies before a server is asked, so that no server waits for a slow client, and a request can be sent \
+         to another server. `true`: the whole body, in memory or on disk (`limits.body_memory`, `server.spool`); gRPC is \
+         streamed all the same. A size: so many bytes, in memory; a longer body is then sent on as it comes.",
     )
     .default("false")
     .example("request_buffering = true")

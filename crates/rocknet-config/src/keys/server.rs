@@ -174,4 +174,36 @@ pub(super) const KEYS: &[Key] = &[
          are made when they come.",
     )
     .default("1024"),
+    Key::new(
+        "spool",
+        &[Scope::Server],
+        Kind::Table(Scope::Spool),
+        "Where request bodies are kept until they are complete: those for PHP, CGI and applications, and for proxies with \
+         `request_buffering`.",
+    )
+    .example("spool = { folder = \"/var/spool/rocknet\", memory = \"64MiB\", disk = \"50GiB\" }"),
+    Key::new(
+        "folder",
+        &[Scope::Spool],
+        Kind::Text("folder"),
+        "Folder for bodies above `limits.body_memory`. They are files without a name, which the system removes when they are \
+         closed. It must exist, and the server's user must be able to write to it. Without the key: $TMPDIR, else /var/tmp.",
+    )
+    .example("folder = \"/var/spool/rocknet\"")
+    .elsewhere(&["client_body_temp_path", "server.upload-dirs", "TempDir"]),
+    Key::new(
+        "memory",
+        &[Scope::Spool],
+        Kind::Size { min: 0, max: 1 << 44 },
+        "Bodies of all requests in memory together. Beyond it, bodies go to files from their first byte.",
+    )
+    .default("\"64MiB\""),
+    Key::new(
+        "disk",
+        &[Scope::Spool],
+        Kind::Size { min: 0, max: 1 << 50 },
+        "Bodies of all requests on disk together. More: 507. It cannot be less than the largest `body_size`, which it is without \
+         the key if that is more than 10 GiB.",
+    )
+    .default("\"10GiB\""),
 ];

@@ -28,8 +28,8 @@ pub struct Proxy {
     pub intercept: bool,
     /// Bytes of an answer that are received ahead of the client; 0: none.
     pub buffering: usize,
-    /// Bytes of a request's content that are received before a server is asked; 0: none.
-    pub request_buffering: usize,
+    /// How much of a request's body is received before a server is asked.
+    pub request_buffering: RequestBuffering,
     /// Where copies of requests go.
     pub mirror: Option<Mirror>,
     /// When names are looked up again.
@@ -67,7 +67,7 @@ impl Proxy {
             send_files: false,
             intercept: false,
             buffering: 0,
-            request_buffering: 0,
+            request_buffering: RequestBuffering::None,
             mirror: None,
             resolve: Resolve::Ttl,
             fails: 3,
@@ -360,4 +360,16 @@ mod tests {
         }
         assert!(!Network::Unix.contains("::1".parse().expect("an address")));
     }
+}
+
+/// How much of a request's body is received before a server is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum RequestBuffering {
+    /// Nothing: it is sent on as it comes.
+    #[default]
+    None,
+    /// So many bytes, in memory; what is longer is sent on as it comes.
+    First(usize),
+    /// All of it, in memory or on disk.
+    Whole,
 }

@@ -68,7 +68,7 @@ pub fn markdown() -> String {
         &mut page,
         "`[server]`: the process and its threads",
         "",
-        &[Scope::Server, Scope::Events],
+        &[Scope::Server, Scope::Events, Scope::Spool],
     );
     section(&mut page, "`[limits]`: what one client may use", "", &[Scope::Limits]);
     section(
@@ -145,6 +145,7 @@ fn qualified(scope: Scope, key: &Key) -> String {
     match scope {
         Scope::Server => format!("server.{}", key.name),
         Scope::Events => format!("server.events.{}", key.name),
+        Scope::Spool => format!("server.spool.{}", key.name),
         Scope::Limits => format!("limits.{}", key.name),
         Scope::Log => format!("log.{}", key.name),
         Scope::Rotate => format!("log.rotate.{}", key.name),

@@ -102,6 +102,7 @@ fn name(scope: Scope) -> &'static str {
         Scope::Top => "top",
         Scope::Server => "server",
         Scope::Events => "events",
+        Scope::Spool => "spool",
         Scope::Limits => "limits",
         Scope::Log => "log",
         Scope::Rotate => "rotate",

@@ -46,6 +46,11 @@ impl<R> Job<R> {
         matches!(self.state, State::Refused(_))
     }
 
+    /// Runs the job although nothing waits for its result.
+    pub fn detach(mut self) {
+        self.cancel = None;
+    }
+
     pub(super) fn refused(error: JobError) -> Job<R> {
         Job {
             state: State::Refused(error),

@@ -196,6 +196,7 @@ impl Running {
             _ => {}
         }
         warnings.extend(php::missing(&snapshot.config));
+        warnings.extend(snapshot.spool_trouble());
         let told_by_check = |error: &io::Error| {
             error.kind() == io::ErrorKind::NotFound
                 && self.plan.warnings.iter().any(|finding| finding.code == Code::Missing)

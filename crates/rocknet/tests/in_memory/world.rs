@@ -20,6 +20,7 @@ use rocknet::metrics::Metrics;
 use rocknet::protocol::{h1, h2};
 use rocknet::response::{Body, Response, Stream};
 use rocknet::snapshot::{Mount, Snapshot};
+use rocknet::spool;
 use rocknet::tunnel::{Scratch, Splice, Tunnel};
 use rocknet::worker::{Shared, Worker};
 use rocknet_config::System;
@@ -247,6 +248,7 @@ impl World {
         let address = snapshot.listeners.keys().next().expect("an address").clone();
         let shared = Shared {
             backend: Backend::Epoll,
+            spool: spool::Store::new(pool.clone()),
             pool,
             cache,
             logger,

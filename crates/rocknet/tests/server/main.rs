@@ -48,6 +48,7 @@ mod route_limits;
 mod routes;
 mod rules;
 mod sites;
+mod spool;
 #[cfg(target_os = "linux")]
 mod stalled;
 mod stop;

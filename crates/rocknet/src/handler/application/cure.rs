@@ -82,6 +82,6 @@ fn cure(trouble: &Trouble, protocol: Protocol, place: &Place) -> String {
             ),
             _ => format!("The application at {place} closed the connection before it had answered. Its log tells why."),
         },
-        Trouble::Request(_) | Trouble::Unmeasured | Trouble::Content(_) => String::new(),
+        Trouble::Request(_) | Trouble::Content(_) => String::new(),
     }
 }

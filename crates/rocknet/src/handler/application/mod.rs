@@ -19,11 +19,11 @@ use rocknet_proto::method::Method;
 
 pub use self::group::Application;
 use super::gateway::complaints::Complaints;
-use super::gateway::conversation::{Conversation, Source};
+use super::gateway::conversation::Conversation;
 use super::gateway::trouble::Trouble;
 use super::gateway::variables::Place;
-use super::gateway::{Around, answer as gateway_answer, source};
-use crate::exchange::Exchange;
+use super::gateway::{Around, answer as gateway_answer, receive};
+use crate::exchange::{Exchange, RequestContent};
 use crate::response::Response;
 use crate::worker::Worker;
 
@@ -58,7 +58,7 @@ async fn try_answer(
     } = exchange;
     let view = request.view();
     let has_length = view.fields.get(Known::ContentLength).is_some();
-    let (source, length) = source(&view, content).await?;
+    let (content, length) = receive(worker, &scope, content).await?;
     let place = Place {
         site,
         address: &worker.address,
@@ -84,7 +84,7 @@ async fn try_answer(
             deadline.set(ticks);
             let conversation = Conversation::by_records(worker, connected, std::mem::take(&mut written), complaints());
             let conversation = conversation.kept_by(backend, application.keep);
-            match conversation.hold(Source::Here(Vec::new()), &deadline, ticks).await {
+            match conversation.hold(RequestContent::none(), &deadline, ticks).await {
                 Err(Trouble::Unheard) => written = asked()?,
                 held => {
                     let answer = held.and_then(|held| gateway_answer::response(held, view.method, StatusLine::Refused));
@@ -119,7 +119,7 @@ async fn try_answer(
             StatusLine::Allowed,
         ),
     };
-    let held = conversation.hold(source, &deadline, ticks).await;
+    let held = conversation.hold(content, &deadline, ticks).await;
     let answer = held.and_then(|held| gateway_answer::response(held, view.method, line));
     application.heard(number, now_ms(), answer.as_ref().err());
     answer

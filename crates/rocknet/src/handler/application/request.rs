@@ -3,20 +3,19 @@
 use rocknet_config::model::Protocol;
 use rocknet_proto::cgi::VariableFault;
 use rocknet_proto::fastcgi::{self, Params};
-use rocknet_proto::fields::Known;
 use rocknet_proto::request::Request;
 use rocknet_proto::{scgi, uwsgi};
 
 use super::Application;
 use crate::handler::gateway::variables::{self, Answerer, Place, Sink};
 
-/// All that goes before the content. `length` is that of content whose field does not tell it.
+/// All that goes before the content. `length` is that of content that has been received.
 pub fn write(
     application: &Application,
     request: &Request<'_>,
     path: &str,
     place: &Place<'_>,
-    length: Option<usize>,
+    length: Option<u64>,
 ) -> Result<Vec<u8>, VariableFault> {
     let (name, path_info) = names(&application.mount, path);
     let root = application.root.as_deref();
@@ -46,11 +45,7 @@ pub fn write(
             Ok(records)
         }
         Protocol::Scgi => {
-            let told = request.fields.get(Known::ContentLength);
-            let told = told.and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
-            let mut head = Scgi(scgi::Request::new(
-                told.or(length.map(|length| length as u64)).unwrap_or(0),
-            ));
+            let mut head = Scgi(scgi::Request::new(length.unwrap_or(0)));
             all(&mut head)?;
             Ok(head.0.finish())
         }

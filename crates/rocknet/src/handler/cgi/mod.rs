@@ -25,7 +25,7 @@ use super::gateway::conversation::Conversation;
 use super::gateway::socket::Socket;
 use super::gateway::trouble::{Trouble, page};
 use super::gateway::variables::{self, Answerer, Place, Sink};
-use super::gateway::{Around, answer as gateway_answer, source};
+use super::gateway::{Around, answer as gateway_answer, receive};
 use crate::exchange::Exchange;
 use crate::response::Response;
 use crate::scope::{Action, FileTree};
@@ -112,7 +112,7 @@ async fn try_answer(worker: &Rc<Worker>, exchange: Exchange, site: &str) -> Resu
             .spawn(scope.priority, move || script::find(&scope, &path));
         job.await.map_err(|_| Failure::Status(Status::SERVICE_UNAVAILABLE))??
     };
-    let (source, length) = source(&view, content).await?;
+    let (content, length) = receive(worker, &scope, content).await?;
     let place = Place {
         site,
         address: &worker.address,
@@ -151,7 +151,7 @@ async fn try_answer(worker: &Rc<Worker>, exchange: Exchange, site: &str) -> Resu
         place: None,
     };
     let conversation = Conversation::plain(worker, connected, Vec::new(), programs.output, complaints);
-    let conversation = conversation.hold(source, &deadline, ticks).await?;
+    let conversation = conversation.hold(content, &deadline, ticks).await?;
     Ok(gateway_answer::response(
         conversation,
         view.method,
@@ -180,7 +180,7 @@ impl Failure {
             ),
             Failure::Trouble(trouble) => {
                 let cure = match trouble {
-                    Trouble::Content(_) | Trouble::Unmeasured | Trouble::Request(_) => {
+                    Trouble::Content(_) | Trouble::Request(_) => {
                         return Response::new(trouble.status());
                     }
                     Trouble::Full => {

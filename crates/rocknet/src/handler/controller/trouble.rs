@@ -40,9 +40,8 @@ pub enum Trouble {
 impl Trouble {
     fn status(&self) -> Status {
         match self {
-            Trouble::Content(ContentError::Cut) => Status::BAD_REQUEST,
-            Trouble::Content(ContentError::TooSlow) => Status::REQUEST_TIMEOUT,
-            Trouble::Content(ContentError::TooLarge) | Trouble::TooLarge => Status::CONTENT_TOO_LARGE,
+            Trouble::Content(error) => error.status(),
+            Trouble::TooLarge => Status::CONTENT_TOO_LARGE,
             Trouble::Pool(JobError::Rejected | JobError::Stopped) => Status::SERVICE_UNAVAILABLE,
             Trouble::Pool(JobError::Panicked) => Status::INTERNAL_SERVER_ERROR,
             Trouble::Full => Status::SERVICE_UNAVAILABLE,

@@ -1,4 +1,4 @@
-//! One request and its answer over one connection: content goes there as the client sends it, while what comes back is
+//! One request and its answer over one connection: its body, which has been received before, is sent while what comes back is
 //! read, up to the end of its head and from there on as it is asked for.
 
 use std::future::poll_fn;
@@ -25,14 +25,6 @@ const MAX_AHEAD: usize = 2 * HEAD_LIMIT;
 /// The protocol status of an application that takes no further request.
 const OVERLOADED: u8 = 2;
 
-/// Where content comes from.
-pub enum Source {
-    /// The client sends it, and has told its length.
-    Client(RequestContent),
-    /// All of it is here.
-    Here(Vec<u8>),
-}
-
 pub struct Conversation {
     worker: Rc<Worker>,
     /// Taken when it is kept for another.
@@ -41,7 +33,7 @@ pub struct Conversation {
     keeper: Option<(Arc<Backend>, usize)>,
     /// Of the request, what the socket has not taken.
     sending: SendQueue,
-    /// Client's content that is still to come.
+    /// Content that is still to be sent.
     content: Option<RequestContent>,
     framing: Framing,
     /// The answer as far as nobody has taken it, its head included until that is complete.
@@ -85,7 +77,8 @@ impl Framing {
 /// What sending the request waits for.
 #[derive(PartialEq, Eq)]
 enum Asking {
-    Client,
+    /// The disk.
+    Content,
     Server,
     Nothing,
 }
@@ -143,15 +136,17 @@ impl Conversation {
         }
     }
 
-    /// Goes on until the head of the answer is there, and the request has been sent. While the client is waited for, the
-    /// time is the client's.
-    pub async fn hold(mut self, source: Source, deadline: &Deadline, ticks: u32) -> Result<Conversation, Trouble> {
-        match source {
-            Source::Client(content) => self.content = Some(content),
-            Source::Here(content) => {
-                self.framing.content(self.sending.buffer(), &content);
-                self.framing.content_end(self.sending.buffer());
-            }
+    /// Goes on until the head of the answer is there, and the request has been sent. While the disk is waited for, the time of the
+    /// application stands still.
+    pub async fn hold(
+        mut self,
+        content: RequestContent,
+        deadline: &Deadline,
+        ticks: u32,
+    ) -> Result<Conversation, Trouble> {
+        match content.is_empty() {
+            true => self.framing.content_end(self.sending.buffer()),
+            false => self.content = Some(content),
         }
         poll_fn(|context| self.poll_head(context, deadline, ticks)).await?;
         Ok(self)
@@ -203,7 +198,7 @@ impl Conversation {
             match self.poll_more(context) {
                 Poll::Ready(Ok(())) => {}
                 Poll::Ready(Err(trouble)) => return Poll::Ready(Err(trouble)),
-                Poll::Pending if asking != Asking::Client && deadline.poll_past(context.waker()) => {
+                Poll::Pending if asking != Asking::Content && deadline.poll_past(context.waker()) => {
                     return Poll::Ready(Err(Trouble::Slow));
                 }
                 Poll::Pending => return Poll::Pending,
@@ -237,7 +232,7 @@ impl Conversation {
                 return Ok(Asking::Nothing);
             };
             match content.poll_chunk(context) {
-                Poll::Pending => return Ok(Asking::Client),
+                Poll::Pending => return Ok(Asking::Content),
                 Poll::Ready(Ok(Some(chunk))) => {
                     self.framing.content(self.sending.buffer(), &chunk);
                     deadline.set(ticks);

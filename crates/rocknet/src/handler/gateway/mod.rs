@@ -1,9 +1,9 @@
 //! What handlers share that have an application answer: PHP, FastCGI, SCGI, uwsgi, and programs of CGI.
 //!
 //! ```text
-//! Exchange ─▶ variables.rs ─▶ conversation.rs ⇄ socket.rs    one of backend.rs, kept open or new, or a program
-//!                                   │
-//!                 Response ◀─ answer.rs: status and fields, and the content as it comes
+//! Exchange ─▶ its body, received whole ─▶ variables.rs ─▶ conversation.rs ⇄ socket.rs    one of backend.rs, kept open or new,
+//!                                                              │                         or a program
+//!                                            Response ◀─ answer.rs: status and fields, and the content as it comes
 //! ```
 
 pub mod answer;
@@ -14,16 +14,11 @@ pub mod socket;
 pub mod trouble;
 pub mod variables;
 
-use rocknet_proto::fields::Known;
-use rocknet_proto::request::Request;
-
-use self::conversation::Source;
 use self::trouble::Trouble;
 use crate::exchange::RequestContent;
-
-/// Content that comes in chunks is collected before it is passed on: applications want to know its length first. So much of
-/// it is taken, a form but no upload, because all of it is held.
-const MAX_UNMEASURED: usize = 64 * 1024;
+use crate::scope::Scope;
+use crate::spool::Spool;
+use crate::worker::Worker;
 
 /// What of the site an application and its troubles have to do with.
 pub struct Around {
@@ -32,23 +27,19 @@ pub struct Around {
     pub dev: bool,
 }
 
-/// Where content comes from, and its length where no field tells that.
-pub async fn source(request: &Request<'_>, mut content: RequestContent) -> Result<(Source, Option<usize>), Trouble> {
-    if request.fields.get(Known::ContentLength).is_some() {
-        return Ok((Source::Client(content), None));
+/// Receives the whole request body and returns its length, `None` if there is no body. So a slow client never holds a process of an
+/// application, and every application knows the length before the first byte.
+pub async fn receive(
+    worker: &Worker,
+    scope: &Scope,
+    mut content: RequestContent,
+) -> Result<(RequestContent, Option<u64>), Trouble> {
+    if content.is_empty() {
+        return Ok((content, None));
     }
-    let content = collect(&mut content).await?;
-    let length = (!content.is_empty()).then_some(content.len());
-    Ok((Source::Here(content), length))
-}
-
-async fn collect(content: &mut RequestContent) -> Result<Vec<u8>, Trouble> {
-    let mut all = Vec::new();
-    while let Some(chunk) = content.chunk().await.map_err(Trouble::Content)? {
-        if all.len() + chunk.len() > MAX_UNMEASURED {
-            return Err(Trouble::Unmeasured);
-        }
-        all.extend_from_slice(&chunk);
-    }
-    Ok(all)
+    let bounds = worker.view().snapshot.spool.clone();
+    let spool = Spool::new(&worker.shared.spool, bounds, scope.body_memory, scope.priority);
+    // In a box: most requests have no content, and it would make the future of each larger.
+    let length = Box::pin(content.spool(spool)).await.map_err(Trouble::Content)?;
+    Ok((content, Some(length)))
 }

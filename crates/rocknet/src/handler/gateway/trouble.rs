@@ -39,8 +39,6 @@ pub enum Trouble {
     HeadTooLong,
     /// The request is too large to be told to an application.
     Request(VariableFault),
-    /// Content without a length, and more of it than is held for its sake.
-    Unmeasured,
     Content(ContentError),
 }
 
@@ -56,16 +54,13 @@ impl Trouble {
             Trouble::Full => Status::SERVICE_UNAVAILABLE,
             Trouble::Slow => Status::GATEWAY_TIMEOUT,
             Trouble::Request(_) => Status::REQUEST_HEADER_FIELDS_TOO_LARGE,
-            Trouble::Unmeasured => Status::LENGTH_REQUIRED,
-            Trouble::Content(ContentError::TooLarge) => Status::CONTENT_TOO_LARGE,
-            Trouble::Content(ContentError::TooSlow) => Status::REQUEST_TIMEOUT,
-            Trouble::Content(ContentError::Cut) => Status::BAD_REQUEST,
+            Trouble::Content(error) => error.status(),
         }
     }
 
     /// Whether it is the client's matter, so that nobody else has to be told.
     pub fn is_clients(&self) -> bool {
-        matches!(self, Trouble::Request(_) | Trouble::Unmeasured | Trouble::Content(_))
+        matches!(self, Trouble::Request(_) | Trouble::Content(_))
     }
 
     /// Whether it speaks against the application, and another one may do better.
@@ -112,7 +107,6 @@ impl fmt::Display for Trouble {
             Trouble::Head(fault) => fault.fmt(f),
             Trouble::HeadTooLong => f.write_str("its header fields are too long"),
             Trouble::Request(error) => error.fmt(f),
-            Trouble::Unmeasured => f.write_str("content without a length is too large to be collected"),
             Trouble::Content(error) => write!(f, "the request did not come whole: {error:?}"),
         }
     }

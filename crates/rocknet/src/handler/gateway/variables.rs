@@ -63,13 +63,13 @@ pub enum Answerer<'a> {
     },
 }
 
-/// Writes all variables. `length` is that of content whose field does not tell it.
+/// Writes all variables. `length` is that of content that has been received.
 pub fn write(
     params: &mut impl Sink,
     request: &Request<'_>,
     answerer: Answerer<'_>,
     place: &Place<'_>,
-    length: Option<usize>,
+    length: Option<u64>,
 ) -> Result<(), VariableFault> {
     let query = request.query.unwrap_or_default();
     let uri: Cow<'_, [u8]> = match (request.form, request.query) {
@@ -123,13 +123,14 @@ fn script_names(params: &mut impl Sink, script: &Script) -> Result<(), VariableF
     Ok(())
 }
 
-fn content(params: &mut impl Sink, request: &Request<'_>, length: Option<usize>) -> Result<(), VariableFault> {
+fn content(params: &mut impl Sink, request: &Request<'_>, length: Option<u64>) -> Result<(), VariableFault> {
     if let Some(media_type) = request.fields.get(Known::ContentType) {
         params.put(b"CONTENT_TYPE", media_type)?;
     }
-    match (request.fields.get(Known::ContentLength), length) {
-        (Some(told), _) => params.put(b"CONTENT_LENGTH", told),
-        (None, Some(length)) => params.put(b"CONTENT_LENGTH", length.to_string().as_bytes()),
+    match (length, request.fields.get(Known::ContentLength)) {
+        (Some(length), _) => params.put(b"CONTENT_LENGTH", length.to_string().as_bytes()),
+        // There is none, and the client has said so.
+        (None, Some(told)) => params.put(b"CONTENT_LENGTH", told),
         (None, None) => Ok(()),
     }
 }

@@ -56,6 +56,6 @@ fn cure(trouble: &Trouble, place: &Place) -> Option<String> {
         }
         Trouble::Head(_) | Trouble::HeadTooLong => "The script sends header fields that cannot be passed on.".to_owned(),
         Trouble::TooMuch => "The answer is longer than any may be.".to_owned(),
-        Trouble::Request(_) | Trouble::Unmeasured | Trouble::Content(_) => return None,
+        Trouble::Request(_) | Trouble::Content(_) => return None,
     })
 }

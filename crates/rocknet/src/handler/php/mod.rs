@@ -19,11 +19,11 @@ use rocknet_proto::method::Method;
 
 use super::gateway::backend::{self, Backend};
 use super::gateway::complaints::Complaints;
-use super::gateway::conversation::{Conversation, Source};
+use super::gateway::conversation::Conversation;
 use super::gateway::trouble::Trouble;
 use super::gateway::variables::{self, Answerer, Place};
-use super::gateway::{Around, answer, source};
-use crate::exchange::Exchange;
+use super::gateway::{Around, answer, receive};
+use crate::exchange::{Exchange, RequestContent};
 use crate::response::Response;
 use crate::worker::Worker;
 
@@ -80,7 +80,7 @@ async fn try_answer(
     } = exchange;
     let view = request.view();
     let has_length = view.fields.get(Known::ContentLength).is_some();
-    let (source, length) = source(&view, content).await?;
+    let (content, length) = receive(worker, &scope, content).await?;
     let place = Place {
         site,
         address: &worker.address,
@@ -98,7 +98,7 @@ async fn try_answer(
     };
     let mut written = records()?;
 
-    // The time of the client ends here. A tick less than the protocol waits for an answer: it would say 503.
+    // A tick less than the protocol waits for an answer: it would say 503.
     let ticks = worker.wheel.ticks(scope.answer_timeout).saturating_sub(1);
     let deadline = worker.wheel.deadline();
     deadline.set(ticks);
@@ -110,14 +110,14 @@ async fn try_answer(
     if let Some(connected) = repeatable.then(|| backend.kept()).flatten() {
         let conversation = Conversation::by_records(worker, connected, std::mem::take(&mut written), complaints());
         let conversation = conversation.kept_by(backend, MAX_IDLE);
-        match conversation.hold(Source::Here(Vec::new()), &deadline, ticks).await {
+        match conversation.hold(RequestContent::none(), &deadline, ticks).await {
             Err(Trouble::Unheard) => written = records()?,
             conversation => return answer::response(conversation?, view.method, StatusLine::Refused),
         }
     }
     let connected = backend.connect(worker, CONNECT, true).await?;
     let conversation = Conversation::by_records(worker, connected, written, complaints()).kept_by(backend, MAX_IDLE);
-    let conversation = conversation.hold(source, &deadline, ticks).await?;
+    let conversation = conversation.hold(content, &deadline, ticks).await?;
     answer::response(conversation, view.method, StatusLine::Refused)
 }
 

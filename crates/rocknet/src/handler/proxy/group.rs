@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use rocknet_config::model::{self, Balance, Duty, Host, Priority};
+use rocknet_config::model::{self, Balance, Duty, Host, Priority, RequestBuffering};
 use rocknet_io::wheel::{Deadline, Wheel};
 use rustls_pki_types::ServerName;
 
@@ -47,9 +47,10 @@ pub struct Proxy {
     pub sends_files: bool,
     /// Errors of servers get the pages of the site.
     pub intercepts: bool,
-    /// Bytes of an answer that are received ahead of the client, and of content before a server is asked.
+    /// Bytes of an answer that are received ahead of the client.
     pub(super) ahead: usize,
-    pub(super) gathered: usize,
+    /// How much of a request's body is received before a server is asked.
+    pub request_buffering: RequestBuffering,
     pub(super) mirror: Option<Mirror>,
     rules: Rules,
     slow_start_ms: u64,
@@ -111,7 +112,7 @@ impl Proxy {
             sends_files: model.send_files,
             intercepts: model.intercept,
             ahead: model.buffering,
-            gathered: model.request_buffering,
+            request_buffering: model.request_buffering,
             mirror: model.mirror.as_ref().map(|mirror| Mirror::new(mirror, model.resolve)),
             rules: Rules {
                 fails: model.fails,

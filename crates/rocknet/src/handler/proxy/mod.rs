@@ -53,7 +53,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use rocknet_config::model::{Balance, Mode};
+use rocknet_config::model::{Balance, Mode, RequestBuffering};
 use rocknet_proto::request::Request;
 
 use self::conversation::Conversation;
@@ -62,6 +62,7 @@ use self::trouble::Trouble;
 use self::upstream::Upstream;
 use crate::exchange::{Client, Exchange, RequestContent};
 use crate::response::Response;
+use crate::spool::Spool;
 use crate::worker::{View, Worker};
 
 pub use self::group::Proxy;
@@ -119,7 +120,7 @@ pub async fn answer(
     around: &Around,
 ) -> Result<Response, Failed> {
     let mut last: Option<Arc<Upstream>> = None;
-    let sent = request::Sent::new(proxy, request, exchange, &around.view.snapshot.config.server);
+    let mut sent = request::Sent::new(proxy, request, exchange, &around.view.snapshot.config.server);
     let mut buffer = [0; 16];
     let asked = Asked {
         key: key(proxy.balance(), request, exchange.client, &mut buffer),
@@ -134,20 +135,34 @@ pub async fn answer(
         content,
         interim,
         secure,
+        scope,
         ..
     } = exchange;
     if let Some(mirror) = &proxy.mirror {
         mirror.copy(&sent, content, worker.upstreams.draw());
     }
-    if proxy.gathered > 0 && sent.has_content() {
-        let gathered = Box::pin(content.gather(proxy.gathered)).await;
-        let failed = |error| Failed {
+    if sent.has_content() {
+        // In a box, as all that is rare: it would make every request's future larger.
+        let buffered = match proxy.request_buffering {
+            RequestBuffering::None => Ok(()),
+            RequestBuffering::First(most) => Box::pin(content.gather(most)).await,
+            // A streaming call takes turns, so its request never ends before its response begins.
+            RequestBuffering::Whole if grpc::is_call(request) => Ok(()),
+            RequestBuffering::Whole => {
+                let bounds = around.view.snapshot.spool.clone();
+                let spool = Spool::new(&worker.shared.spool, bounds, scope.body_memory, scope.priority);
+                let received = Box::pin(content.spool(spool)).await;
+                received.map(|length| sent.received(length, content.has_trailers()))
+            }
+        };
+        buffered.map_err(|error| Failed {
             trouble: Trouble::Content(error),
             last: None,
-        };
-        gathered.map_err(failed)?;
+        })?;
     }
     let mut content = Some(std::mem::replace(content, RequestContent::none()));
+    // A body that was received whole can be sent once more.
+    let spare = content.as_ref().and_then(RequestContent::again);
     let deadline = worker.wheel.deadline();
     let mut tries = 1u8;
     let times = Times::of(worker, proxy);
@@ -194,7 +209,7 @@ pub async fn answer(
                     break answer::response(conversation, sent.method(), proxy.ahead);
                 }
                 // Whatever is at rest there may be closed as well.
-                Err(Trouble::Unheard) if sent.is_repeatable() && content.is_some() => {
+                Err(Trouble::Unheard) if sent.is_repeatable() && restore(&mut content, &spare) => {
                     worker.upstreams.forget(&upstream);
                 }
                 Err(trouble) => break Err(trouble),
@@ -220,7 +235,7 @@ pub async fn answer(
         // something lies in them.
         let is_lost = matches!(trouble, Trouble::Silent | Trouble::Broken(_)) && sent.is_repeatable();
         let may_go_on = trouble.is_before_all() || is_lost;
-        let again = may_go_on && proxy.has_others(upstream.id) && tries < MAX_TRIES && content.is_some();
+        let again = may_go_on && proxy.has_others(upstream.id) && tries < MAX_TRIES && restore(&mut content, &spare);
         if !again {
             let last = Some(upstream);
             return Err(Failed { trouble, last });
@@ -229,6 +244,14 @@ pub async fn answer(
         trouble.log(Some(&upstream), around);
         last = Some(upstream);
     }
+}
+
+/// Returns whether the next server can be sent the request body: if nothing of it was taken, or if it was received whole.
+fn restore(content: &mut Option<RequestContent>, spare: &Option<RequestContent>) -> bool {
+    if content.is_none() {
+        *content = spare.as_ref().and_then(RequestContent::again);
+    }
+    content.is_some()
 }
 
 /// What a balance by key goes by.

@@ -133,6 +133,13 @@ impl<'p> Sent<'p> {
         self.length != Length::None
     }
 
+    /// Sets the length of a body that has been received whole, unless there are trailers, which need chunks.
+    pub fn received(&mut self, length: u64, has_trailers: bool) {
+        if !has_trailers {
+            self.length = Length::Exact(length);
+        }
+    }
+
     /// The client takes trailers (RFC 9110 §10.1.4).
     pub fn wants_trailers(&self) -> bool {
         let lines = self.request.fields.all(Known::Te);

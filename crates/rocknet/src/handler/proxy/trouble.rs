@@ -62,9 +62,7 @@ impl Trouble {
             Trouble::Full | Trouble::Sick | Trouble::Refused => Status::SERVICE_UNAVAILABLE,
             Trouble::Slow => Status::GATEWAY_TIMEOUT,
             Trouble::Request(_) => Status::BAD_REQUEST,
-            Trouble::Content(ContentError::TooLarge) => Status::CONTENT_TOO_LARGE,
-            Trouble::Content(ContentError::TooSlow) => Status::REQUEST_TIMEOUT,
-            Trouble::Content(ContentError::Cut) => Status::BAD_REQUEST,
+            Trouble::Content(error) => error.status(),
         }
     }
 

@@ -40,6 +40,9 @@ impl<L: Link> Connection<L> {
             }
         }
         if let Ok(Poll::Pending) = polled {
+            if waiting.pipe.as_ref().is_some_and(|pipe| pipe.take_moved()) {
+                self.deadlines.leave_handler();
+            }
             let Some(pipe) = waiting.pipe.as_ref().filter(|pipe| pipe.is_wanted()).map(Rc::clone) else {
                 self.deadlines.enter_handler(self.answer_ticks(&view));
                 self.watch(context, &view, &mut worker.buffers.borrow_mut().input)?;

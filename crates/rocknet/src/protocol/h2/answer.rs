@@ -137,6 +137,11 @@ impl Incoming {
         self.pipe.may_pause()
     }
 
+    /// Whether the handler has gone on with content that was received before.
+    pub fn take_moved(&self) -> bool {
+        self.pipe.take_moved()
+    }
+
     /// Ends it for the handler before its time.
     pub fn fail(&self, error: ContentError) {
         self.pipe.end(Err(error));

@@ -184,6 +184,9 @@ impl<L: Link> Connection<L> {
                 State::Waiting(_) => true,
                 State::Feeding { supply, .. } => supply.ready() == 0 && !supply.is_file(),
             };
+            if answer.content.as_ref().is_some_and(Incoming::take_moved) {
+                answer.deadlines.leave_handler();
+            }
             let may_pause = answer.content.as_ref().is_some_and(Incoming::may_pause)
                 || matches!(answer.state, State::Feeding { .. });
             match demand {

@@ -1,0 +1,228 @@
+//! Both sides of each bound, what is read back, and that nothing is left.
+
+use std::fs::{self, File};
+use std::future::poll_fn;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rocknet_config::model::Priority;
+use rocknet_io::runtime::Runtime;
+
+use super::store::Error;
+use super::*;
+use crate::blocking::Pool;
+
+/// Longest wait for the pool to close a file.
+const DEADLINE: Duration = Duration::from_secs(20);
+
+fn bounds(folder: &Path) -> Bounds {
+    Bounds {
+        folder: Arc::from(folder),
+        memory: 1 << 20,
+        disk: 1 << 30,
+    }
+}
+
+fn content(length: usize) -> Vec<u8> {
+    (0..length).map(|at| (at / 3 % 251) as u8).collect()
+}
+
+async fn fill(spool: &mut Spool, content: &[u8], piece: usize) -> Result<(), Error> {
+    for piece in content.chunks(piece) {
+        spool.add(piece).await?;
+    }
+    Ok(())
+}
+
+async fn read(spooled: &mut Spooled) -> Vec<u8> {
+    let mut all = Vec::new();
+    while let Some(piece) = poll_fn(|context| spooled.poll_piece(context)).await.expect("a piece") {
+        assert!(!piece.is_empty());
+        all.extend_from_slice(&piece);
+    }
+    all
+}
+
+fn run<F: Future>(future: F) -> F::Output {
+    Runtime::new(8).expect("a runtime").block_on(future)
+}
+
+/// Waits until the store holds nothing any more.
+#[track_caller]
+fn assert_nothing_is_left(store: &Store) {
+    let deadline = Instant::now() + DEADLINE;
+    while store.usage() != (0, 0, 0) {
+        assert!(Instant::now() < deadline, "{:?} is left", store.usage());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn bodies_come_back_as_they_came() {
+    const MOST: usize = 64 * 1024;
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Store::new(Pool::new(2));
+    // length, bytes added at once, whether it is on disk
+    for (length, piece, on_disk) in [
+        (0, 1, false),
+        (1, 1, false),
+        (MOST - 1, 1000, false),
+        (MOST, 7, false),
+        (MOST, MOST, false),
+        (MOST + 1, 7001, true),
+        (MOST + 1, MOST + 1, true),
+        (3_000_000, 65_536, true),
+        (3_000_000, 999, true),
+    ] {
+        let what = format!("{length} bytes by {piece}");
+        let written = content(length);
+        run(async {
+            let mut spool = Spool::new(&store, bounds(folder.path()), MOST as u64, Priority::Normal);
+            fill(&mut spool, &written, piece).await.expect("room");
+            let mut spooled = spool.finish().await.expect("room");
+            assert_eq!(spooled.length(), length as u64, "{what}");
+            let (_, disk, files) = store.usage();
+            let expected = if on_disk { (length as u64, 1) } else { (0, 0) };
+            assert_eq!((disk, files), expected, "{what}");
+            assert_eq!(fs::read_dir(folder.path()).expect("the folder").count(), 0, "{what}");
+            let mut again = spooled.again();
+            assert!(read(&mut spooled).await == written, "{what}");
+            drop(spooled);
+            assert!(read(&mut again).await == written, "{what}, a second time");
+        });
+        assert_nothing_is_left(&store);
+    }
+}
+
+#[test]
+fn memory_of_all_is_bounded() {
+    const MEMORY: u64 = 16 * 1024;
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Store::new(Pool::new(2));
+    let bounds = Bounds {
+        memory: MEMORY,
+        ..bounds(folder.path())
+    };
+    run(async {
+        let new = || Spool::new(&store, bounds.clone(), MEMORY, Priority::Normal);
+        let (mut first, mut second) = (new(), new());
+        let body = content(MEMORY as usize);
+        fill(&mut first, &body, 1000).await.expect("room");
+        assert_eq!(store.usage(), (MEMORY, 0, 0));
+        // None is left for this one: each of its pieces goes to the disk.
+        fill(&mut second, &body, 1000).await.expect("room");
+        assert_eq!(store.usage(), (MEMORY, MEMORY, 1));
+        let mut second = second.finish().await.expect("room");
+        assert!(read(&mut second).await == body);
+        let mut first = first.finish().await.expect("room");
+        assert!(read(&mut first).await == body);
+    });
+    assert_nothing_is_left(&store);
+}
+
+#[test]
+fn disk_space_of_all_is_bounded() {
+    const DISK: usize = 300_000;
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Store::new(Pool::new(2));
+    let bounds = Bounds {
+        disk: DISK as u64,
+        ..bounds(folder.path())
+    };
+    run(async {
+        for (length, expected) in [(DISK, Ok(())), (DISK + 1, Err(Error::Full))] {
+            let mut spool = Spool::new(&store, bounds.clone(), 0, Priority::Normal);
+            let filled = fill(&mut spool, &content(length), 10_000).await;
+            let finished = match filled {
+                Ok(()) => spool.finish().await.map(drop),
+                Err(error) => Err(error),
+            };
+            assert_eq!(finished, expected, "{length}");
+        }
+    });
+    assert_nothing_is_left(&store);
+}
+
+#[test]
+fn files_of_all_are_bounded() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Store::new(Pool::new(2));
+    let mut places: Vec<_> = (0..most_files()).map(|_| store.file().expect("a place")).collect();
+    run(async {
+        let mut spool = Spool::new(&store, bounds(folder.path()), 0, Priority::Normal);
+        let large = content(1 << 20);
+        assert_eq!(fill(&mut spool, &large, 1 << 16).await, Err(Error::Busy));
+        places.pop();
+        let mut spool = Spool::new(&store, bounds(folder.path()), 0, Priority::Normal);
+        assert_eq!(fill(&mut spool, &large, 1 << 16).await, Ok(()));
+    });
+    drop(places);
+    assert_nothing_is_left(&store);
+}
+
+#[test]
+fn folders_that_cannot_be_used_are_errors() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Store::new(Pool::new(1));
+    run(async {
+        let mut spool = Spool::new(&store, bounds(&folder.path().join("missing")), 10, Priority::Normal);
+        assert_eq!(spool.add(&[0; 10]).await, Ok(()), "as long as none is needed");
+        assert_eq!(spool.add(&[0]).await, Err(Error::Failed));
+    });
+    assert!(bounds(&folder.path().join("missing")).trouble().is_some());
+    assert!(bounds(folder.path()).trouble().is_none());
+    assert_nothing_is_left(&store);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_full_disk_is_told_apart() {
+    let store = Store::new(Pool::new(1));
+    let full = File::options()
+        .read(true)
+        .write(true)
+        .open("/dev/full")
+        .expect("a device that is full");
+    let written = body::Written::new(full, store.file().expect("a place"));
+    let folder = Path::new("/dev");
+    assert_eq!(written.write(b"hello", 0, &bounds(folder)), Err(Error::Full));
+    drop(written);
+    assert_nothing_is_left(&store);
+}
+
+#[test]
+fn a_body_that_is_given_up_leaves_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Store::new(Pool::new(1));
+    for length in [10, 100_000, 700_000] {
+        run(async {
+            let mut spool = Spool::new(&store, bounds(folder.path()), 1000, Priority::Normal);
+            fill(&mut spool, &content(length), 5000).await.expect("room");
+            drop(spool);
+        });
+        assert_nothing_is_left(&store);
+    }
+    assert_eq!(fs::read_dir(folder.path()).expect("the folder").count(), 0);
+}
+
+#[test]
+fn a_reader_gives_others_their_turn() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Store::new(Pool::new(1));
+    run(async {
+        let mut spool = Spool::new(&store, bounds(folder.path()), 1 << 20, Priority::Normal);
+        fill(&mut spool, &content(1 << 20), 1 << 16).await.expect("room");
+        let mut spooled = spool.finish().await.expect("room");
+        let mut pauses = 0;
+        loop {
+            let polled = poll_fn(|context| std::task::Poll::Ready(spooled.poll_piece(context))).await;
+            match polled {
+                std::task::Poll::Pending => pauses += 1,
+                std::task::Poll::Ready(Ok(Some(_))) => {}
+                std::task::Poll::Ready(other) => break assert_eq!(other, Ok(None)),
+            }
+        }
+        assert!(pauses > 0);
+    });
+}

@@ -1,0 +1,466 @@
+//! Request bodies that are received whole before an application is asked: of any length and without one, however slowly they come.
+
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use super::support::client::{Client, request};
+use super::support::fastcgi::{self, Next, Peer, say};
+use super::support::gateway::Speaks;
+use super::support::http2::Http2;
+use super::support::upstream::{self, Upstream, ok};
+use super::support::{DEADLINE, Folder, Running};
+
+const SERVER: &str = "[server]\nworkers = 1\nblocking_threads = 2\nh2c = true\nevents = { wait = \"20ms\" }\n\
+                      spool = { folder = \"spool\" }\n";
+/// Far more than is held in memory.
+const LARGE: usize = 1_000_000;
+
+/// Tells of each request how long it was told to be, how long it was, and whether it was the content of [`content`].
+const PROGRAM: &str = "#!/usr/bin/env python3
+import os, sys
+body = sys.stdin.buffer.read()
+same = body == bytes(at // 3 % 251 for at in range(len(body)))
+print('Content-Type: text/plain\\n')
+print(os.environ.get('CONTENT_LENGTH'), len(body), same, end='')
+";
+
+fn content(length: usize) -> Vec<u8> {
+    (0..length).map(|at| (at / 3 % 251) as u8).collect()
+}
+
+fn told(asked: &fastcgi::Asked) -> Vec<u8> {
+    let length = asked.variables.get("CONTENT_LENGTH").map_or("None", String::as_str);
+    let (got, same) = (asked.content.len(), asked.content == content(asked.content.len()));
+    let same = if same { "True" } else { "False" };
+    format!("Content-Type: text/plain\r\n\r\n{length} {got} {same}").into_bytes()
+}
+
+/// A server in front of each kind of application, and the path at which that is.
+struct World {
+    server: Running,
+    peers: Vec<Peer>,
+}
+
+const PATHS: [&str; 5] = ["/a.php", "/cgi-bin/count.py", "/fastcgi/x", "/scgi/x", "/uwsgi/x"];
+
+impl World {
+    fn new(limits: &str) -> World {
+        let folder = Folder::with(&[
+            ("www/a.php", "<?php secret"),
+            ("www/cgi-bin/count.py", PROGRAM),
+            ("spool/here", ""),
+        ]);
+        folder.remove("spool/here");
+        fs::set_permissions(folder.path("www/cgi-bin/count.py"), fs::Permissions::from_mode(0o755)).expect("a mode");
+        let by_records = |name: &str| {
+            Peer::start(&folder.path(name), |asked, stream| {
+                say(stream, fastcgi::answer(&told(asked)));
+                Next::Keep
+            })
+        };
+        let plain =
+            |speaks: Speaks, name: &str| speaks.start(&folder.path(name), |asked, stream| say(stream, told(asked)));
+        let peers = vec![
+            by_records("php.sock"),
+            by_records("fastcgi.sock"),
+            plain(Speaks::Scgi, "scgi.sock"),
+            plain(Speaks::Uwsgi, "uwsgi.sock"),
+        ];
+        let mut text = format!(
+            "{SERVER}[limits]\n{limits}\n[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\nphp = \"unix:php.sock\"\n\
+             cgi = \"/cgi-bin\"\n"
+        );
+        for key in ["fastcgi", "scgi", "uwsgi"] {
+            text += &format!("[site.default.route.\"/{key}/*\"]\n{key} = \"unix:{key}.sock\"\n");
+        }
+        World {
+            server: Running::start(folder, &text),
+            peers,
+        }
+    }
+
+    /// Files of the folder that this process holds open, by the kernel's word.
+    fn held(&self) -> usize {
+        let folder = self.server.folder.path("spool");
+        let descriptors = fs::read_dir("/proc/self/fd").expect("our descriptors");
+        let links = descriptors
+            .flatten()
+            .filter_map(|entry| fs::read_link(entry.path()).ok());
+        links.filter(|link| link.starts_with(&folder)).count()
+    }
+
+    /// They are closed by another thread, a moment later.
+    #[track_caller]
+    fn wait_until_held(&self, count: usize) {
+        let deadline = Instant::now() + DEADLINE;
+        while self.held() != count {
+            assert!(Instant::now() < deadline, "{} files, not {count}", self.held());
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    #[track_caller]
+    fn assert_no_file_is_left(&self) {
+        self.wait_until_held(0);
+        let folder = fs::read_dir(self.server.folder.path("spool")).expect("the folder");
+        assert_eq!(folder.count(), 0);
+    }
+}
+
+/// A request in chunks of 10,000 bytes.
+fn chunked(path: &str, content: &[u8]) -> Vec<u8> {
+    let mut bytes = request(&format!("POST {path}"), &["Transfer-Encoding: chunked"]).into_bytes();
+    for piece in content.chunks(10_000) {
+        bytes.extend(format!("{:x}\r\n", piece.len()).bytes());
+        bytes.extend_from_slice(piece);
+        bytes.extend_from_slice(b"\r\n");
+    }
+    bytes.extend_from_slice(b"0\r\n\r\n");
+    bytes
+}
+
+#[test]
+fn every_application_gets_bodies_of_any_length_with_their_length() {
+    let world = World::new("");
+    let mut http2 = Http2::to(world.server.address());
+    for path in PATHS {
+        let mut client = world.server.connect();
+        // Both sides of what is held in memory, and of one piece on the disk.
+        for length in [0, 5, 65_536, 65_537, 262_144, 262_145, LARGE] {
+            let (what, body) = (format!("{path}, {length} bytes"), content(length));
+            let expected = format!("{length} {length} True");
+            client.send(chunked(path, &body));
+            assert_eq!(client.answer().expect(&what, 200, &[]).text(), expected, "{what}");
+            client.send(request(
+                &format!("POST {path}"),
+                &[&format!("Content-Length: {length}")],
+            ));
+            client.send(&body);
+            assert_eq!(client.answer().expect(&what, 200, &[]).text(), expected, "{what}, told");
+            let answer = http2.send(http2.request("POST", path), &body).expect("an answer");
+            assert_eq!(answer.status, 200, "{what}");
+            assert_eq!(
+                String::from_utf8_lossy(&answer.content),
+                expected,
+                "{what}, over HTTP/2"
+            );
+        }
+        // SCGI has no request without a length.
+        let expected = if path == "/scgi/x" { "0 0 True" } else { "None 0 True" };
+        assert_eq!(client.get(path).text(), expected, "{path}: no body");
+    }
+    world.assert_no_file_is_left();
+}
+
+#[test]
+fn a_slow_upload_holds_no_application() {
+    let world = World::new("");
+    let paths = ["/a.php", "/fastcgi/x", "/scgi/x", "/uwsgi/x"];
+    for (path, peer) in paths.into_iter().zip(&world.peers) {
+        // PHP is asked for a page over a connection that was kept.
+        let new = usize::from(path != "/a.php");
+        let nothing = if path == "/scgi/x" { "0 0 True" } else { "None 0 True" };
+        let before = peer.connections();
+        let body = content(100_000);
+        let mut slow = world.server.connect();
+        slow.send(request(&format!("POST {path}"), &["Content-Length: 100000"]));
+        slow.send(&body[..99_999]);
+        // This one is answered on the only worker meanwhile, by the first connection there is.
+        assert_eq!(world.server.get(path).text(), nothing, "{path}");
+        assert_eq!(peer.connections(), before + 1, "{path}");
+        slow.send(&body[99_999..]);
+        assert_eq!(slow.answer().text(), "100000 100000 True", "{path}");
+        assert_eq!(peer.connections(), before + 2, "{path}");
+        // One that leaves before its end is nobody's matter.
+        let mut leaving = world.server.connect();
+        leaving.send(request(&format!("POST {path}"), &["Content-Length: 100000"]));
+        leaving.send(&body[..99_999]);
+        drop(leaving);
+        assert_eq!(world.server.get(path).text(), nothing, "{path}");
+        assert_eq!(peer.connections(), before + 2 + new, "{path}");
+    }
+    world.assert_no_file_is_left();
+}
+
+#[test]
+fn clients_that_wait_for_100_are_asked_to_go_on() {
+    let world = World::new("");
+    for path in PATHS {
+        let mut client = world.server.connect();
+        client.send(request(
+            &format!("POST {path}"),
+            &["Content-Length: 100000", "Expect: 100-continue"],
+        ));
+        assert_eq!(client.answer().status, 100, "{path}");
+        client.send(content(100_000));
+        assert_eq!(client.answer().text(), "100000 100000 True", "{path}");
+    }
+}
+
+#[test]
+fn bodies_above_the_limit_are_refused() {
+    const LIMIT: usize = 200_000;
+    let world = World::new("body_size = 200000");
+    let mut http2 = Http2::to(world.server.address());
+    for path in PATHS {
+        for (length, status) in [(LIMIT, 200), (LIMIT + 1, 413)] {
+            let mut client = world.server.connect();
+            client.send_anyway(chunked(path, &content(length)));
+            assert_eq!(client.answer().status, status, "{path}, {length} bytes in chunks");
+            let answer = http2.send(http2.request("POST", path), &content(length));
+            let answer = answer.expect("an answer");
+            assert_eq!(answer.status, status, "{path}, {length} bytes over HTTP/2");
+        }
+    }
+    world.assert_no_file_is_left();
+}
+
+#[test]
+fn a_client_that_falls_silent_is_cut_off() {
+    let world = World::new("body_idle = \"300ms\"\nbody_rate = 0");
+    for path in PATHS {
+        // In memory, and on disk.
+        for sent in [10, 99_999] {
+            let mut client = world.server.connect();
+            client.send(request(&format!("POST {path}"), &["Content-Length: 100000"]));
+            client.send(&content(100_000)[..sent]);
+            assert_eq!(client.answer().status, 408, "{path}, {sent} bytes");
+            client.assert_closed(path);
+        }
+    }
+    assert!(world.peers.iter().all(|peer| peer.connections() == 0));
+    world.assert_no_file_is_left();
+}
+
+#[test]
+fn a_stream_that_is_reset_leaves_no_file() {
+    let world = World::new("");
+    let mut http2 = Http2::to(world.server.address());
+    for path in PATHS {
+        let (answer, mut stream) = http2.ask(http2.request("POST", path), false);
+        stream.reserve_capacity(100_000);
+        stream
+            .send_data(content(100_000).into(), false)
+            .expect("an open stream");
+        world.wait_until_held(1);
+        stream.send_reset(h2::Reason::CANCEL);
+        assert!(http2.answer(answer).is_err(), "{path}");
+        world.wait_until_held(0);
+    }
+    assert!(world.peers.iter().all(|peer| peer.connections() == 0));
+    world.assert_no_file_is_left();
+}
+
+#[test]
+fn a_client_below_the_lowest_rate_is_cut_off() {
+    let world = World::new("body_idle = \"1s\"\nbody_rate = \"100KiB/s\"");
+    let mut client = world.server.connect();
+    client.send(request("POST /a.php", &["Content-Length: 90000"]));
+    // Never silent for a second, and far too slow.
+    let begun = Instant::now();
+    while !client.has_something_within(Duration::from_millis(100)) {
+        assert!(begun.elapsed() < DEADLINE, "it may go on for ever");
+        client.send_anyway([b'x'; 100]);
+    }
+    assert_eq!(client.answer().status, 408);
+}
+
+/// The time for an answer begins anew with each piece that the application takes.
+#[test]
+fn an_application_may_take_a_body_slowly() {
+    const TIMEOUT: Duration = Duration::from_millis(500);
+    const LENGTH: usize = 3_000_000;
+    let folder = Folder::with(&[("www/a.php", "<?php")]);
+    fs::create_dir(folder.path("spool")).expect("a folder");
+    let _peer = Peer::raw(&folder.path("php.sock"), |mut stream| {
+        let (mut got, begun) = (0, Instant::now());
+        while let Ok(Some((kind, content))) = fastcgi::record(&mut stream) {
+            got += if kind == 5 { content.len() } else { 0 };
+            if kind == 5 && content.is_empty() {
+                break;
+            }
+            // Twice the timeout for all of it, and far less for each piece.
+            let due =
+                TIMEOUT * 2 * u32::try_from(got / 1000).expect("few") / u32::try_from(LENGTH / 1000).expect("few");
+            std::thread::sleep(due.saturating_sub(begun.elapsed()));
+        }
+        let said = format!("X-A: b\r\n\r\n{got} {}", begun.elapsed() > TIMEOUT);
+        say(&mut stream, fastcgi::answer(said.as_bytes()));
+    });
+    let text = format!(
+        "{SERVER}[limits]\nanswer_timeout = \"500ms\"\n[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n\
+         php = \"unix:php.sock\"\n"
+    );
+    let server = Running::start(folder, &text);
+    assert_eq!(post(&mut server.connect(), "/a.php", LENGTH), format!("{LENGTH} true"));
+    let mut http2 = Http2::to(server.address());
+    let answer = http2
+        .send(http2.request("POST", "/a.php"), &content(LENGTH))
+        .expect("an answer");
+    assert_eq!(String::from_utf8_lossy(&answer.content), format!("{LENGTH} true"));
+}
+
+#[test]
+fn routes_and_folders_have_their_own_settings() {
+    let folder = Folder::with(&[("www/a.php", "<?php")]);
+    let _peer = Peer::start(&folder.path("php.sock"), |asked, stream| {
+        say(stream, fastcgi::answer(&told(asked)));
+        Next::Keep
+    });
+    fs::create_dir(folder.path("spool")).expect("a folder");
+    let text = format!(
+        "{SERVER}[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\nphp = \"unix:php.sock\"\n\
+         limits = {{ body_memory = \"1MiB\" }}\n\
+         [site.default.route.\"/low/*\"]\nroot = \"www\"\nlimits = {{ body_memory = 10 }}\n"
+    );
+    let server = Running::start(folder, &text);
+    server.folder.write("www/low/a.php", "<?php");
+    // Only bodies on disk need the folder.
+    fs::remove_dir(server.folder.path("spool")).expect("the folder to go");
+    for (path, length, status) in [
+        ("/a.php", 1 << 20, 200),
+        ("/a.php", (1 << 20) + 1, 500),
+        ("/low/a.php", 10, 200),
+        ("/low/a.php", 11, 500),
+    ] {
+        let mut client = server.connect();
+        client.send_anyway(chunked(path, &content(length)));
+        assert_eq!(client.answer().status, status, "{path}, {length} bytes");
+    }
+    fs::create_dir(server.folder.path("spool")).expect("a folder");
+    assert_eq!(post(&mut server.connect(), "/low/a.php", 11), "11 11 True");
+}
+
+fn post(client: &mut Client, path: &str, length: usize) -> String {
+    client.send(chunked(path, &content(length)));
+    client.answer().text()
+}
+
+fn proxied(upstreams: &str, keys: &str) -> Running {
+    let folder = Folder::with(&[("spool/here", "")]);
+    let text = format!(
+        "{SERVER}[site.default]\nlisten = \"127.0.0.1:0\"\nproxy = {{ to = {upstreams}, request_buffering = true, {keys} }}\n"
+    );
+    Running::start(folder, &text)
+}
+
+fn lengths(asked: &upstream::Asked) -> String {
+    let same = asked.content == content(asked.content.len());
+    let (length, coding) = (asked.field("Content-Length"), asked.field("Transfer-Encoding"));
+    format!("{} {same} {length:?} {coding:?}", asked.content.len())
+}
+
+#[test]
+fn a_proxy_receives_bodies_whole_where_it_is_told_to() {
+    let upstream = Upstream::start(|asked, stream| {
+        upstream::say(stream, ok(&lengths(asked)));
+        upstream::Next::Keep
+    });
+    let server = proxied(&format!("\"{}\"", upstream.url()), "connect = \"3s\"");
+    let mut client = server.connect();
+    let mut http2 = Http2::to(server.address());
+    for length in [0, 5, 65_536, 65_537, LARGE] {
+        let expected = format!("{length} true Some(\"{length}\") None");
+        assert_eq!(post(&mut client, "/", length), expected);
+        let answer = http2
+            .send(http2.request("PUT", "/"), &content(length))
+            .expect("an answer");
+        assert_eq!(String::from_utf8_lossy(&answer.content), expected, "over HTTP/2");
+    }
+    // A slow one takes no connection, until it is whole.
+    let before = upstream.connections();
+    let mut slow = server.connect();
+    slow.send(request("POST /", &["Content-Length: 100000"]));
+    slow.send(&content(100_000)[..99_999]);
+    assert_eq!(client.get("/").text(), "0 true None None");
+    assert_eq!(upstream.connections(), before);
+    slow.send(&content(100_000)[99_999..]);
+    assert_eq!(slow.answer().text(), "100000 true Some(\"100000\") None");
+}
+
+/// Trailers need chunks.
+#[test]
+fn a_body_with_trailers_that_was_received_whole_keeps_them() {
+    let (said, heard) = mpsc::channel();
+    let upstream = Upstream::raw(move |mut stream| {
+        let (mut all, mut piece) = (Vec::new(), [0; 4096]);
+        while !all.ends_with(b"X-Sum: 1\r\n\r\n") {
+            match stream.read(&mut piece) {
+                Ok(got @ 1..) => all.extend_from_slice(&piece[..got]),
+                _ => return,
+            }
+        }
+        let _ = said.send(String::from_utf8_lossy(&all).into_owned());
+        upstream::say(&mut stream, ok("done"));
+    });
+    let server = proxied(&format!("\"{}\"", upstream.url()), "connect = \"3s\"");
+    let mut client = server.connect();
+    client.send(request("POST /", &["Transfer-Encoding: chunked", "Trailer: X-Sum"]));
+    client.send("3\r\nabc\r\n2\r\nde\r\n");
+    client.send("0\r\nX-Sum: 1\r\n\r\n");
+    assert_eq!(client.answer().text(), "done");
+    let asked = heard.recv_timeout(DEADLINE).expect("a request");
+    assert!(asked.contains("Transfer-Encoding: chunked\r\n"), "{asked}");
+    assert!(
+        asked.ends_with("\r\n\r\n5\r\nabcde\r\n0\r\nX-Sum: 1\r\n\r\n"),
+        "{asked}"
+    );
+}
+
+/// A streaming call takes turns: its request does not end before its response begins.
+#[test]
+fn calls_of_grpc_are_streamed_all_the_same() {
+    let (said, heard) = mpsc::channel();
+    let upstream = Upstream::raw(move |mut stream| {
+        let (mut all, mut piece) = (Vec::new(), [0; 4096]);
+        while let Ok(got @ 1..) = stream.read(&mut piece) {
+            all.extend_from_slice(&piece[..got]);
+            if all.ends_with(b"first\r\n") {
+                let _ = said.send(());
+            }
+        }
+    });
+    let server = proxied(&format!("\"{}\"", upstream.url()), "connect = \"3s\"");
+    let mut client = server.connect();
+    client.send(request(
+        "POST /",
+        &["Content-Type: application/grpc+proto", "Transfer-Encoding: chunked"],
+    ));
+    client.send("5\r\nfirst\r\n");
+    assert_eq!(heard.recv_timeout(DEADLINE), Ok(()), "before the request has ended");
+}
+
+#[test]
+fn a_body_that_was_received_whole_is_sent_to_another_server() {
+    let (asked_first, first_was_asked) = mpsc::channel();
+    // It takes all of a request, and closes.
+    let failing = Upstream::start(move |asked, _| {
+        let _ = asked_first.send(asked.content.len());
+        upstream::Next::Close
+    });
+    let good = Upstream::start(|asked, stream| {
+        upstream::say(stream, ok(&lengths(asked)));
+        upstream::Next::Keep
+    });
+    let to = format!("[\"{}\", {{ url = \"{}\", backup = true }}]", failing.url(), good.url());
+    let server = proxied(&to, "fails = 0, balance = \"round_robin\"");
+    // What may have been done is not done twice, unless that is the same.
+    for (method, expected) in [("PUT", 200), ("DELETE", 200), ("POST", 502)] {
+        let mut client = server.connect();
+        client.send(request(&format!("{method} /"), &[&format!("Content-Length: {LARGE}")]));
+        client.send(content(LARGE));
+        let answer = client.answer();
+        assert_eq!(first_was_asked.recv_timeout(DEADLINE), Ok(LARGE), "{method}");
+        assert_eq!(answer.status, expected, "{method}: {answer:?}");
+        if expected == 200 {
+            assert_eq!(
+                answer.text(),
+                format!("{LARGE} true Some(\"{LARGE}\") None"),
+                "{method}"
+            );
+        }
+    }
+}
