@@ -19,7 +19,7 @@ pub(super) const KEYS: &[Key] = &[
         "memory",
         &[Scope::Cache],
         Kind::Size { min: 0, max: 1 << 44 },
-        "All kept content together; what was not asked for longest goes first. `0` keeps none.",
+        "Memory of all that is kept: content, rendered heads, paths, and tables. What was not asked for longest goes first. `0` keeps no content.",
     )
     .default("\"256MiB\"")
     .example("memory = \"1GiB\"")
