@@ -62,7 +62,8 @@ pub enum Answered {
         start: usize,
         end: usize,
     },
-    /// Content and trailers are complete; `ResponseIndex::trailers` points into these unread bytes.
+    /// Content and trailers are complete; `ResponseIndex::trailers` points into these unread bytes. Those that
+    /// [`may_trail`](super::may_trail) does not allow are among them, and are not to be passed on.
     End {
         consumed: usize,
     },
@@ -127,7 +128,7 @@ impl Default for ClientConnection {
 impl ClientConnection {
     pub const fn new() -> Self {
         Self {
-            content: ContentReader::new(),
+            content: ContentReader::of_responses(),
             request: ContentWriter::bare(),
             scanned: 0,
             sending: Sending::Idle,

@@ -52,6 +52,8 @@ pub(crate) struct ContentReader {
     /// Bytes of the trailer section known to hold no line beyond those already looked at.
     scanned: u32,
     place: Place,
+    /// Trailers that may not be merged into a head are left in the index, rather than refused.
+    keeps_forbidden: bool,
 }
 
 /// Most digits of a chunk size: sixteen fill 64 bits.
@@ -100,13 +102,23 @@ pub fn may_trail(name: &[u8]) -> bool {
 }
 
 impl ContentReader {
-    pub(crate) const fn new() -> Self {
+    /// For requests. A client that sends forbidden trailers wants something of whoever merges them, so they are refused.
+    pub(crate) const fn of_requests() -> Self {
         Self {
             left: 0,
             allowed: 0,
             extensions: 0,
             scanned: 0,
             place: Place::Done,
+            keeps_forbidden: false,
+        }
+    }
+
+    /// For responses: forbidden trailers are the caller's to leave out, and the response stays good (RFC 9110 §6.5.1).
+    pub(crate) const fn of_responses() -> Self {
+        Self {
+            keeps_forbidden: true,
+            ..Self::of_requests()
         }
     }
 
@@ -277,7 +289,7 @@ impl ContentReader {
         }
         trailers.clear();
         match read_fields(window, at, trailers, limits.fields) {
-            Ok(_) if trailers.any(FORBIDDEN_TRAILERS) => Err(ChunkFault::ForbiddenTrailer),
+            Ok(_) if !self.keeps_forbidden && trailers.any(FORBIDDEN_TRAILERS) => Err(ChunkFault::ForbiddenTrailer),
             Ok(end) => Ok(Some(end)),
             Err(Stop::Bad(fault)) => Err(ChunkFault::Trailer(fault)),
             Err(Stop::Incomplete) if is_full => Err(ChunkFault::Trailer(FieldFault::TooLarge)),

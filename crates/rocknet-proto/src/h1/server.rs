@@ -97,7 +97,7 @@ impl Default for ServerConnection {
 impl ServerConnection {
     pub const fn new() -> Self {
         Self {
-            content: ContentReader::new(),
+            content: ContentReader::of_requests(),
             answer: ContentWriter::bare(),
             scanned: 0,
             reading: Reading::Head,

@@ -112,17 +112,29 @@ fn trailers_are_read_and_handed_over() {
         (" A: b\r\n\r\n", trailer(FieldFault::Folded)),
         ("A\r\n\r\n", trailer(FieldFault::MissingColon)),
         ("A : b\r\n\r\n", trailer(FieldFault::SpaceBeforeColon)),
-        ("Content-Length: 5\r\n\r\n", ChunkFault::ForbiddenTrailer),
-        (
-            "X: y\r\ntransfer-encoding: chunked\r\n\r\n",
-            ChunkFault::ForbiddenTrailer,
-        ),
-        ("Host: b\r\n\r\n", ChunkFault::ForbiddenTrailer),
-        ("Authorization: x\r\n\r\n", ChunkFault::ForbiddenTrailer),
-        ("X-Forwarded-For: ::1\r\n\r\n", ChunkFault::ForbiddenTrailer),
         ("GET / HTTP/1.1\r\nHost: a\r\n\r\n", trailer(FieldFault::MissingColon)),
     ] {
         chunked_refused(&format!("0\r\n{lines}"), &[], fault);
+    }
+}
+
+/// Refused in requests alone: a response stays good, and whoever passes it on leaves them out.
+#[test]
+fn forbidden_trailers_of_requests_are_refused() {
+    let refused = format!("refused {:?}", Refusal::from(ChunkFault::ForbiddenTrailer));
+    for (lines, told) in [
+        ("Content-Length: 5", "Content-Length=5"),
+        ("X: y\r\ntransfer-encoding: chunked", "X=y transfer-encoding=chunked"),
+        ("Host: b", "Host=b"),
+        ("Authorization: x", "Authorization=x"),
+        ("X-Forwarded-For: ::1", "X-Forwarded-For=::1"),
+    ] {
+        let content = format!("0\r\n{lines}\r\n\r\n");
+        server(format!("{CHUNKED}{content}"), &["POST / @a Chunked", &refused]);
+        let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+        let end = format!("end {told}");
+        let events = ["200 Chunked Transfer-Encoding=chunked", &end, "reusable"];
+        client("GET", format!("{head}{content}"), &events);
     }
 }
 

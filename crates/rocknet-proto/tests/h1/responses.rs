@@ -34,6 +34,20 @@ fn responses_end_by_length_chunks_or_close() {
         ok(chunked, "2\r\nhi\r\n0\r\nX: y\r\n\r\n"),
         &[line, "data hi", "end X=y", "reusable"],
     );
+    // What may not stand there is the caller's to leave out: the response is good.
+    client(
+        "GET",
+        ok(
+            chunked,
+            "2\r\nhi\r\n0\r\nContent-Length: 9\r\nX: y\r\nTransfer-Encoding: gzip\r\n\r\n",
+        ),
+        &[
+            line,
+            "data hi",
+            "end Content-Length=9 X=y Transfer-Encoding=gzip",
+            "reusable",
+        ],
+    );
     client("GET", ok("", "hi"), &["200 UntilClose", "data hi", "end by close"]);
     client("GET", ok("", ""), &["200 UntilClose", "end by close"]);
     client(

@@ -139,6 +139,44 @@ fn trailers_of_answers_come_back() {
     assert!(all.ends_with(b"\r\n\r\n"), "{}", String::from_utf8_lossy(&all));
 }
 
+#[test]
+fn forbidden_trailers_of_answers_are_dropped_and_the_answer_stays() {
+    let upstream = with_trailers(
+        "Content-Length: 9\r\nX-Sum: 5\r\nContent-Type: a/b\r\nSet-Cookie: a=b\r\nVary: *\r\nCache-Control: no-store\r\n\
+         Location: /\r\nTransfer-Encoding: chunked\r\nConnection: close\r\nHost: h\r\nDate: now\r\nExpires: 0\r\nAge: 1\r\n\
+         Retry-After: 1\r\nWarning: x\r\nServer: x\r\nTrailer: x\r\nGrpc-Status: 0\r\n",
+    );
+    for buffering in ["", ", buffering = true"] {
+        let server = proxied(&upstream.url(), buffering);
+        let mut client = server.connect();
+        for round in 0..2 {
+            client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+            let head = client.head();
+            assert!(head.starts_with("HTTP/1.1 200 "), "{round}: {head}");
+            let expected = b"0\r\nX-Sum: 5\r\nGrpc-Status: 0\r\n\r\n";
+            let found = client.bytes(expected.len());
+            assert_eq!(
+                String::from_utf8_lossy(&found),
+                String::from_utf8_lossy(expected),
+                "{round}"
+            );
+        }
+        let mut client = Http2::to(server.address());
+        let (answer, _) = client.ask(client.request("GET", "/"), true);
+        let trailers = client.wait(async {
+            let mut body = answer.await.expect("an answer").into_body();
+            while let Some(data) = body.data().await {
+                data.expect("content");
+            }
+            body.trailers().await.expect("an end").expect("trailers")
+        });
+        let mut names: Vec<&str> = trailers.keys().map(|name| name.as_str()).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["grpc-status", "x-sum"]);
+    }
+    assert_eq!(upstream.connections(), 2, "connections go on");
+}
+
 /// Begins its answer at once, and sends back what comes, piece by piece.
 fn echo() -> Upstream {
     Upstream::raw(|mut stream: TcpStream| {

@@ -9,6 +9,12 @@ use crate::response::FieldList;
 /// What a proxy alone may say of a request, and what an upstream by CGI would take for more than a field.
 const NEVER: KnownSet = KnownSet::of(&[Known::Proxy, Known::XRealIp]);
 
+/// Response control data, which a cache in front would take for that of the head (RFC 9110 §6.5.1), and what this server says
+/// itself.
+const NEVER_IN_ANSWERS: KnownSet =
+    KnownSet::of(&[Known::Age, Known::Date, Known::Expires, Known::Pragma, Known::Server]);
+const NEVER_IN_ANSWERS_EITHER: [&str; 2] = ["Retry-After", "Warning"];
+
 /// Of a request; `set`: the fields that the proxy sets or removes, which nobody may bring in behind it.
 pub fn of_request(came: &FieldList, set: &[(String, String)]) -> FieldList {
     let is_set = |name: &[u8]| set.iter().any(|(other, _)| is_alike(other.as_bytes(), name));
@@ -22,9 +28,15 @@ pub fn of_request(came: &FieldList, set: &[(String, String)]) -> FieldList {
     )
 }
 
-/// Of an answer.
+/// Of an answer. A field that may not stand there is left out, and the answer stays good.
 pub fn of_answer(came: &FieldList) -> FieldList {
-    passed(came.iter())
+    let is_never = |name: &str| match Known::from_name(name.as_bytes()) {
+        Some(known) => NEVER_IN_ANSWERS.contains(known),
+        None => NEVER_IN_ANSWERS_EITHER
+            .iter()
+            .any(|never| never.eq_ignore_ascii_case(name)),
+    };
+    passed(came.iter().filter(|(name, _)| !is_never(name)))
 }
 
 fn passed<'f>(fields: impl Iterator<Item = (&'f str, &'f str)>) -> FieldList {
@@ -49,6 +61,12 @@ mod tests {
             "x-real-ip",
             "Content-Length",
             "Set-Cookie",
+            "Content-Type",
+            "Vary",
+            "Cache-Control",
+            "Location",
+            "Transfer-Encoding",
+            "Connection",
             "Proxy",
             "X-Sum",
             "X_Key",
