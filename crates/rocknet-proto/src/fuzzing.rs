@@ -64,14 +64,17 @@ pub fn h2_frames(data: &[u8]) {
     bytes.extend_from_slice(&[0, 0, 0, 4, 0, 0, 0, 0, 0]);
     bytes.extend_from_slice(data);
     h2_in_all_ways(&bytes);
+    same_in_all_splits(data, h2::judged);
 }
 
 /// Any bytes as a program of frames that mostly make sense.
 pub fn h2_connection(data: &[u8]) {
+    let program = h2::program(data);
     let mut bytes = PREFACE.to_vec();
     bytes.extend_from_slice(&[0, 0, 0, 4, 0, 0, 0, 0, 0]);
-    bytes.extend_from_slice(&h2::program(data));
+    bytes.extend_from_slice(&program);
     h2_in_all_ways(&bytes);
+    same_in_all_splits(&program, h2::judged);
 }
 
 fn h2_in_all_ways(bytes: &[u8]) {

@@ -3,7 +3,7 @@
 use crate::fields::Fields;
 use crate::h2::frame::{ACK, END_STREAM, FrameHeader, FrameType, HEADER_SIZE, wire_code};
 use crate::h2::hpack::{Decoder, Name, Sink};
-use crate::h2::{Config, ErrorCode, Event, Head, PreparedHead, Sending, ServerConnection, StreamId};
+use crate::h2::{Config, ErrorCode, Event, Head, PreparedHead, ResponseJudge, Sending, ServerConnection, StreamId};
 use crate::limits::Limits;
 use crate::status::Status;
 
@@ -22,6 +22,19 @@ pub enum H2Answering {
 const SMALL: u64 = 5;
 const BIG: u64 = 100_000;
 const DATE: &[u8; 29] = b"Sun, 06 Nov 1994 08:49:37 GMT";
+
+/// Which streams of a server's bytes are judged to be malformed, and whether the judge lost its way.
+pub(super) fn judged(pieces: &[&[u8]]) -> Vec<String> {
+    let (mut judge, mut lines) = (ResponseJudge::default(), Vec::new());
+    for piece in pieces {
+        let read = judge.read(piece, |stream| lines.push(format!("malformed {stream}")));
+        if read.is_err() {
+            lines.push("out of step".to_owned());
+            break;
+        }
+    }
+    lines
+}
 
 /// What a server makes of these pieces: one line an event, then one for each frame it sent, but for WINDOW_UPDATE, which
 /// depends on how content is cut. Content is granted at the end, so that the lines depend on the bytes alone.

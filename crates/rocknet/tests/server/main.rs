@@ -36,6 +36,7 @@ mod proxy_fanout;
 mod proxy_forwarded;
 mod proxy_hostile;
 mod proxy_http2;
+mod proxy_http2_hostile;
 mod proxy_mirror;
 mod proxy_pages;
 mod proxy_peers;

@@ -115,6 +115,9 @@ impl Call {
             }
         }
         while let Poll::Ready(Some(Ok(told))) = self.answer.poll_informational(context) {
+            if self.lease.is_malformed(self.answer.stream_id()) {
+                return Poll::Ready(Err(malformed()));
+            }
             self.interim += 1;
             if self.interim > INTERIM_MAX {
                 let why = "it gives too many interim answers".to_owned();
@@ -127,7 +130,12 @@ impl Call {
         match Pin::new(&mut self.answer).poll(context) {
             Poll::Ready(answer) => {
                 let may_repeat = !self.lease.is_first();
-                Poll::Ready(answer.map_err(|error| trouble::of_http2(error, may_repeat)))
+                let answer = answer.map_err(|error| trouble::of_http2(error, may_repeat));
+                let stream = self.answer.stream_id();
+                Poll::Ready(answer.and_then(|answer| match self.lease.is_malformed(stream) {
+                    true => Err(malformed()),
+                    false => Ok(answer),
+                }))
             }
             Poll::Pending if !waits_for_client && deadline.poll_past(context.waker()) => {
                 Poll::Ready(Err(Trouble::Slow))
@@ -167,7 +175,7 @@ impl Begun {
                 trailers: None,
                 beside: self.beside,
                 seen: 0,
-                _lease: self.lease,
+                lease: self.lease,
                 _place: place,
             }))
         };
@@ -187,7 +195,7 @@ struct Content {
     beside: Option<Beside>,
     /// How far the request beside it had come.
     seen: u64,
-    _lease: Lease,
+    lease: Lease,
     _place: Place,
 }
 
@@ -210,6 +218,8 @@ impl Content {
                 Some(Err(error)) => return Poll::Ready(Some(Err(trouble::of_http2(error, false)))),
                 None => {
                     return Poll::Ready(match ready!(self.body.poll_trailers(context)) {
+                        // The client is not told of an end, so that no part passes for the whole.
+                        Ok(_) if self.lease.is_malformed(self.body.stream_id()) => Some(Err(malformed())),
                         Ok(trailers) => {
                             self.trailers = trailers.as_ref().map(passed_trailers);
                             None
@@ -233,6 +243,10 @@ impl Content {
         }
         false
     }
+}
+
+fn malformed() -> Trouble {
+    Trouble::NoHttp2("its head or trailers are malformed".to_owned())
 }
 
 fn passed_trailers(map: &HeaderMap) -> FieldList {

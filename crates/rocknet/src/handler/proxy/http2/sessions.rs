@@ -9,12 +9,13 @@ use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
+use h2::StreamId;
 use h2::client::{Builder, SendRequest};
 use hashbrown::HashMap;
 use rocknet_io::runtime::spawn;
 use rocknet_io::wheel::Deadline;
 
-use super::socket::Socket;
+use super::socket::{Malformed, Socket};
 use crate::exchange::Client;
 use crate::handler::proxy::group::Proxy;
 use crate::handler::proxy::trouble::Trouble;
@@ -58,6 +59,7 @@ pub struct Session {
     begun: Cell<u64>,
     /// Nothing more is asked over it.
     is_over: Rc<Cell<bool>>,
+    malformed: Rc<Malformed>,
     rests_since_ms: Cell<u64>,
 }
 
@@ -93,6 +95,11 @@ impl Lease {
     /// Whether nothing was asked over this connection before.
     pub fn is_first(&self) -> bool {
         self.session.begun.get() == 1
+    }
+
+    /// Whether the answer on this stream breaks rules of HTTP/2 that the library does not look after.
+    pub fn is_malformed(&self, stream: StreamId) -> bool {
+        self.session.malformed.contains(stream)
     }
 
     /// Has nothing more asked over this connection; what is under way goes on.
@@ -247,6 +254,7 @@ impl Drop for Maker<'_> {
 }
 
 async fn open(wire: Wire, upstream: &Arc<Upstream>) -> Result<Rc<Session>, Trouble> {
+    let malformed = Rc::<Malformed>::default();
     let made = Builder::new()
         .enable_push(false)
         .initial_window_size(STREAM_WINDOW)
@@ -254,7 +262,7 @@ async fn open(wire: Wire, upstream: &Arc<Upstream>) -> Result<Rc<Session>, Troub
         .initial_max_send_streams(MAX_STREAMS)
         .max_send_buffer_size(SEND_BUFFER)
         .max_header_list_size(HEAD_SIZE)
-        .handshake::<_, Bytes>(Socket::new(wire))
+        .handshake::<_, Bytes>(Socket::new(wire, Rc::clone(&malformed)))
         .await;
     let (sender, connection) = made.map_err(|error| trouble::of_http2(error, false))?;
     let is_over = Rc::new(Cell::new(false));
@@ -270,6 +278,7 @@ async fn open(wire: Wire, upstream: &Arc<Upstream>) -> Result<Rc<Session>, Troub
         active: Cell::new(0),
         begun: Cell::new(0),
         is_over,
+        malformed,
         rests_since_ms: Cell::new(0),
     }))
 }

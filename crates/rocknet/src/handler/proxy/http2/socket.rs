@@ -1,12 +1,17 @@
 //! A wire as the HTTP/2 library wants it: something to read from and to write to.
 
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::io;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
+use h2::StreamId;
 use rocknet_io::link::{Link, Received};
 use rocknet_io::queue::SendQueue;
+use rocknet_proto::h2::{OutOfStep, ResponseJudge};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::handler::proxy::wire::Wire;
@@ -19,17 +24,55 @@ pub struct Socket {
     /// Received in a buffer of the wire's own, and not read yet.
     held: Bytes,
     out: SendQueue,
+    judge: ResponseJudge,
+    malformed: Rc<Malformed>,
     /// The wire has not taken all that it was given.
     is_full: bool,
 }
 
+/// Streams whose answers break the rules of HTTP/2 in what the library lets pass. They are known before the library tells of
+/// the answer, because its bytes are judged on their way to it.
+#[derive(Default)]
+pub struct Malformed {
+    streams: RefCell<BTreeSet<u32>>,
+    /// The connection could not be followed any more.
+    all: Cell<bool>,
+}
+
+/// Streams remembered: more than there are on a connection at once, and those that were given up take the rest.
+const MAX_MALFORMED: usize = 1024;
+
+impl Malformed {
+    pub fn contains(&self, stream: StreamId) -> bool {
+        self.all.get() || self.streams.borrow().contains(&stream.as_u32())
+    }
+
+    fn add(&self, stream: u32) {
+        let mut streams = self.streams.borrow_mut();
+        streams.insert(stream);
+        if streams.len() > MAX_MALFORMED {
+            streams.pop_first();
+        }
+    }
+}
+
 impl Socket {
-    pub fn new(wire: Wire) -> Socket {
+    pub fn new(wire: Wire, malformed: Rc<Malformed>) -> Socket {
         Socket {
+            judge: ResponseJudge::default(),
+            malformed,
             wire,
             held: Bytes::new(),
             out: SendQueue::default(),
             is_full: false,
+        }
+    }
+
+    /// Looks at bytes before the library gets them.
+    fn look_at(&mut self, bytes: &[u8]) {
+        let malformed = &self.malformed;
+        if let Err(OutOfStep) = self.judge.read(bytes, |stream| malformed.add(stream)) {
+            malformed.all.set(true);
         }
     }
 
@@ -55,13 +98,15 @@ impl AsyncRead for Socket {
                 }
             };
             if self.held.is_empty() {
+                self.look_at(&buffer.initialize_unfilled()[..got]);
                 buffer.advance(got);
                 return Poll::Ready(Ok(()));
             }
         }
-        let taken = self.held.len().min(buffer.remaining());
-        buffer.put_slice(&self.held[..taken]);
-        self.held.advance(taken);
+        let length = self.held.len().min(buffer.remaining());
+        let taken = self.held.split_to(length);
+        self.look_at(&taken);
+        buffer.put_slice(&taken);
         if self.held.is_empty() {
             // It goes back to the wire.
             self.held = Bytes::new();

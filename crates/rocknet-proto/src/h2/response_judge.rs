@@ -1,0 +1,417 @@
+//! Judges heads and trailers of HTTP/2 responses beside a client that reads them itself, for what that client lets pass:
+//! pseudo fields of requests, `:status` in trailers, 101, and values with white space around them (RFC 9113 §8).
+//!
+//! It is given every byte that the server sends, in whatever pieces, reads the field blocks with a table of its own, and
+//! names the streams whose response is malformed.
+
+use std::collections::BTreeSet;
+use std::mem;
+
+use super::frame::{self, FrameHeader, FrameType, HEADER_SIZE};
+use super::hpack::{Decoder, Name, Pseudo, Sink};
+
+/// Size of the dynamic table that servers may use where nobody tells them another (RFC 9113 §6.5.2).
+const TABLE: usize = 4096;
+
+/// Bytes of one field block: four heads of the largest size that is taken. The rest of a longer one cannot be read past,
+/// because the table would be another one from then on.
+const BLOCK: usize = 128 * 1024;
+
+/// Streams remembered whose response has begun and not ended. A client resets streams that the server then never ends, so the
+/// oldest are forgotten: all that is lost is that `:status` in their trailers goes unseen.
+const STREAMS: usize = 1024;
+
+/// What was found out of step with HPACK or with the order of frames: nothing can be judged any more, and the client ends such
+/// a connection too.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OutOfStep;
+
+/// A judge of one connection.
+#[derive(Debug)]
+pub struct ResponseJudge {
+    decoder: Decoder,
+    /// The front of a frame header, or the payload of a frame with fields, up to what has come.
+    partial: Vec<u8>,
+    place: Place,
+    /// The block that goes on in the next frame.
+    block: Option<Block>,
+    /// Streams whose final head has come.
+    begun: BTreeSet<u32>,
+    /// Fields are written out here, one at a time.
+    field: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    Header,
+    /// In a payload with fields.
+    Fields(FrameHeader),
+    /// In a payload of which so many bytes are passed over.
+    Other(u32),
+    OutOfStep,
+}
+
+#[derive(Debug)]
+struct Block {
+    stream: u32,
+    ends_stream: bool,
+    bytes: Vec<u8>,
+}
+
+impl Default for ResponseJudge {
+    fn default() -> Self {
+        Self {
+            decoder: Decoder::new(TABLE),
+            partial: Vec::new(),
+            place: Place::Header,
+            block: None,
+            begun: BTreeSet::new(),
+            field: Vec::new(),
+        }
+    }
+}
+
+impl ResponseJudge {
+    /// Takes the next bytes of the server, and names each stream whose response they make malformed.
+    pub fn read(&mut self, mut bytes: &[u8], mut malformed: impl FnMut(u32)) -> Result<(), OutOfStep> {
+        while !bytes.is_empty() {
+            match self.place {
+                Place::OutOfStep => return Err(OutOfStep),
+                Place::Other(left) => {
+                    let passed = bytes.len().min(left as usize);
+                    bytes = &bytes[passed..];
+                    let left = left - passed as u32;
+                    self.place = if left > 0 { Place::Other(left) } else { Place::Header };
+                }
+                Place::Header => {
+                    let Some(header) = whole(&mut self.partial, &mut bytes, HEADER_SIZE, |header| {
+                        FrameHeader::parse(header)
+                    }) else {
+                        return Ok(());
+                    };
+                    if let Some(header) = header {
+                        self.begin(header, &mut malformed)?;
+                    }
+                }
+                Place::Fields(header) => {
+                    let mut partial = mem::take(&mut self.partial);
+                    let read = whole(&mut partial, &mut bytes, header.length as usize, |payload| {
+                        self.read_fields(&header, payload, &mut malformed)
+                    });
+                    self.partial = partial;
+                    match read {
+                        None => return Ok(()),
+                        Some(Err(OutOfStep)) => return self.give_up(),
+                        Some(Ok(())) => self.place = Place::Header,
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn give_up(&mut self) -> Result<(), OutOfStep> {
+        *self = Self {
+            place: Place::OutOfStep,
+            ..Self::default()
+        };
+        Err(OutOfStep)
+    }
+
+    /// A frame begins.
+    fn begin(&mut self, header: FrameHeader, malformed: &mut impl FnMut(u32)) -> Result<(), OutOfStep> {
+        let goes_on = self.block.as_ref().map(|block| block.stream);
+        let is_continuation = header.kind == FrameType::Continuation;
+        if is_continuation != goes_on.is_some() || goes_on.is_some_and(|stream| stream != header.stream) {
+            return self.give_up();
+        }
+        match header.kind {
+            // Pushes are switched off, and their blocks would belong to the table.
+            FrameType::PushPromise => return self.give_up(),
+            FrameType::Headers | FrameType::Continuation if header.length as usize > BLOCK => return self.give_up(),
+            FrameType::Headers | FrameType::Continuation if header.length > 0 => self.place = Place::Fields(header),
+            // The library takes it at once, so it is not left until more bytes come.
+            FrameType::Headers | FrameType::Continuation => {
+                return self
+                    .read_fields(&header, &[], malformed)
+                    .or_else(|OutOfStep| self.give_up());
+            }
+            _ => {
+                let ends = header.kind == FrameType::Data && header.has(frame::END_STREAM);
+                if ends || header.kind == FrameType::RstStream {
+                    self.begun.remove(&header.stream);
+                }
+                if header.length > 0 {
+                    self.place = Place::Other(header.length);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn read_fields(
+        &mut self,
+        header: &FrameHeader,
+        payload: &[u8],
+        malformed: &mut impl FnMut(u32),
+    ) -> Result<(), OutOfStep> {
+        let is_last = header.has(frame::END_HEADERS);
+        if header.kind == FrameType::Headers {
+            let fragment = frame::fragment(header, payload).map_err(|_| OutOfStep)?;
+            let ends_stream = header.has(frame::END_STREAM);
+            if is_last {
+                return self.judge(header.stream, ends_stream, fragment.block, malformed);
+            }
+            self.block = Some(Block {
+                stream: header.stream,
+                ends_stream,
+                bytes: fragment.block.to_vec(),
+            });
+            return Ok(());
+        }
+        let block = self.block.as_mut().ok_or(OutOfStep)?;
+        if block.bytes.len() + payload.len() > BLOCK {
+            return Err(OutOfStep);
+        }
+        block.bytes.extend_from_slice(payload);
+        match self.block.take_if(|_| is_last) {
+            Some(block) => self.judge(block.stream, block.ends_stream, &block.bytes, malformed),
+            None => Ok(()),
+        }
+    }
+
+    fn judge(
+        &mut self,
+        stream: u32,
+        ends_stream: bool,
+        block: &[u8],
+        malformed: &mut impl FnMut(u32),
+    ) -> Result<(), OutOfStep> {
+        let is_trailers = self.begun.contains(&stream);
+        let mut fields = Fields {
+            buffer: mem::take(&mut self.field),
+            status: None,
+            regular: false,
+            is_malformed: false,
+        };
+        let decoded = self.decoder.decode(block, &mut fields);
+        let Fields { buffer, status, .. } = fields;
+        self.field = buffer;
+        decoded.map_err(|_| OutOfStep)?;
+        let is_misplaced = match status {
+            Some(_) => is_trailers,
+            None => !is_trailers,
+        };
+        if fields.is_malformed || is_misplaced || status == Some(*b"101") {
+            malformed(stream);
+        }
+        if ends_stream {
+            self.begun.remove(&stream);
+        } else if status.is_some_and(|status| status[0] != b'1') {
+            self.begun.insert(stream);
+            if self.begun.len() > STREAMS {
+                self.begun.pop_first();
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Calls `read` with `size` bytes when they have all come; what has come of them before waits in `partial`.
+fn whole<T>(partial: &mut Vec<u8>, bytes: &mut &[u8], size: usize, read: impl FnOnce(&[u8]) -> T) -> Option<T> {
+    let (taken, rest) = bytes.split_at(bytes.len().min(size - partial.len()));
+    *bytes = rest;
+    if partial.is_empty() && taken.len() == size {
+        return Some(read(taken));
+    }
+    partial.extend_from_slice(taken);
+    if partial.len() < size {
+        return None;
+    }
+    let read = read(partial);
+    // A connection at rest keeps nothing.
+    *partial = Vec::new();
+    Some(read)
+}
+
+/// The fields of one block.
+struct Fields {
+    buffer: Vec<u8>,
+    status: Option<[u8; 3]>,
+    /// A field that is no pseudo field was seen.
+    regular: bool,
+    is_malformed: bool,
+}
+
+/// Bytes of the field buffer that are kept for the next block.
+const SPARE: usize = 4096;
+
+impl Sink for Fields {
+    fn buffer(&mut self) -> &mut Vec<u8> {
+        &mut self.buffer
+    }
+
+    fn field(&mut self, class: Name, clean: bool, start: usize, value: usize) {
+        let is_good = match class {
+            Name::Pseudo(Pseudo::Status) => {
+                let is_first = self.status.is_none();
+                let status = self.buffer.get(value..).and_then(|value| value.try_into().ok());
+                self.status = status.or(self.status);
+                is_first && status.is_some() && !self.regular
+            }
+            Name::Pseudo(_) | Name::Invalid => false,
+            Name::Known(_) | Name::Stranger => {
+                self.regular = true;
+                clean
+            }
+        };
+        self.is_malformed |= !is_good;
+        self.buffer.truncate(start);
+        self.buffer.shrink_to(SPARE);
+    }
+
+    fn is_full(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A block of literals that enter the table.
+    fn block(fields: &[(&str, &str)]) -> Vec<u8> {
+        let mut block = Vec::new();
+        for (name, value) in fields {
+            block.push(0x40);
+            for text in [name, value] {
+                block.push(text.len() as u8);
+                block.extend_from_slice(text.as_bytes());
+            }
+        }
+        block
+    }
+
+    fn frame(kind: FrameType, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+        let mut bytes = (payload.len() as u32).to_be_bytes()[1..].to_vec();
+        bytes.extend_from_slice(&[kind.number(), flags]);
+        bytes.extend_from_slice(&stream.to_be_bytes());
+        bytes.extend_from_slice(payload);
+        bytes
+    }
+
+    fn head(flags: u8, fields: &[(&str, &str)]) -> Vec<u8> {
+        frame(FrameType::Headers, frame::END_HEADERS | flags, 1, &block(fields))
+    }
+
+    /// What is said of a connection, read in pieces of each size.
+    fn check(frames: &[Vec<u8>], expected: Result<&[u32], OutOfStep>) {
+        let bytes = frames.concat();
+        for size in (1..=bytes.len()).rev() {
+            let (mut judge, mut found) = (ResponseJudge::default(), Vec::new());
+            let read = bytes
+                .chunks(size)
+                .try_for_each(|piece| judge.read(piece, |stream| found.push(stream)));
+            assert_eq!(read.map(|()| &found[..]), expected, "in pieces of {size}: {bytes:?}");
+            assert!(read.is_err() || judge.partial.capacity() == 0, "something is kept");
+        }
+    }
+
+    const OK: (&str, &str) = (":status", "200");
+    const END: u8 = frame::END_STREAM;
+
+    #[test]
+    fn responses_are_good_or_malformed() {
+        let trailers = |fields: &[(&str, &str)]| vec![head(0, &[OK]), head(END, fields)];
+        for (frames, is_good) in [
+            (vec![head(END, &[OK])], true),
+            (vec![head(END, &[OK, ("a", "b")])], true),
+            (vec![head(0, &[(":status", "103")]), head(END, &[OK])], true),
+            (trailers(&[("grpc-status", "0")]), true),
+            (vec![head(END, &[OK, (":path", "/")])], false),
+            (vec![head(END, &[(":path", "/"), OK])], false),
+            (vec![head(END, &[OK, (":method", "GET")])], false),
+            (vec![head(END, &[OK, (":scheme", "http")])], false),
+            (vec![head(END, &[OK, (":authority", "a")])], false),
+            (vec![head(END, &[OK, (":protocol", "a")])], false),
+            (vec![head(END, &[OK, (":else", "a")])], false),
+            (vec![head(END, &[OK, OK])], false),
+            (vec![head(END, &[("a", "b"), OK])], false),
+            (vec![head(END, &[("a", "b")])], false),
+            (vec![head(END, &[(":status", "20")])], false),
+            (vec![head(0, &[(":status", "101")])], false),
+            (vec![head(0, &[(":status", "103"), (":path", "/")])], false),
+            (vec![head(END, &[OK, ("A", "b")])], false),
+            (vec![head(END, &[OK, ("a", " b")])], false),
+            (vec![head(END, &[OK, ("a", "b\r\nc: d")])], false),
+            (trailers(&[]), true),
+            (trailers(&[OK]), false),
+            (trailers(&[("a", "b"), (":status", "200")]), false),
+            (trailers(&[(":path", "/")]), false),
+        ] {
+            check(&frames, Ok(if is_good { &[] } else { &[1] }));
+        }
+    }
+
+    #[test]
+    fn blocks_are_found_among_other_frames() {
+        let fields = block(&[OK, (":path", "/")]);
+        let (first, second) = fields.split_at(5);
+        let begun = |flags, payload: &[u8]| frame(FrameType::Headers, flags, 3, payload);
+        let goes_on = |flags, stream, payload: &[u8]| frame(FrameType::Continuation, flags, stream, payload);
+        let data = frame(FrameType::Data, 0, 1, b"\0\0\x01\x01\x04\0\0\0\x03\x85");
+        let padded = [&[2, 0, 0, 0, 0, 7][..], &fields, &[0, 0]].concat();
+        let in_table = [0xbf, 0xbe];
+        for frames in [
+            vec![data.clone(), begun(frame::END_HEADERS, &fields), data.clone()],
+            vec![
+                begun(0, first),
+                goes_on(0, 3, &[]),
+                goes_on(frame::END_HEADERS, 3, second),
+            ],
+            vec![begun(0, &fields), goes_on(frame::END_HEADERS, 3, &[])],
+            vec![begun(0, &[]), goes_on(frame::END_HEADERS, 3, &fields)],
+            vec![begun(frame::END_HEADERS, &[])],
+            vec![
+                begun(frame::END_HEADERS | frame::PADDED | frame::PRIORITY, &padded),
+                data.clone(),
+            ],
+        ] {
+            check(&frames, Ok(&[3]));
+        }
+        // Fields come out of the table as well.
+        let twice = [
+            begun(frame::END_HEADERS, &fields),
+            frame(FrameType::Headers, frame::END_HEADERS | END, 5, &in_table),
+        ];
+        check(&twice, Ok(&[3, 5]));
+        for frames in [
+            vec![begun(0, first), data.clone()],
+            vec![begun(0, first), goes_on(frame::END_HEADERS, 5, second)],
+            vec![goes_on(frame::END_HEADERS, 3, second)],
+            vec![begun(frame::END_HEADERS, &[0xff])],
+            vec![frame(FrameType::PushPromise, frame::END_HEADERS, 1, &fields)],
+        ] {
+            check(&frames, Err(OutOfStep));
+        }
+    }
+
+    #[test]
+    fn what_is_remembered_has_a_bound() {
+        let mut judge = ResponseJudge::default();
+        for number in 0..2 * STREAMS as u32 {
+            let begun = frame(FrameType::Headers, frame::END_HEADERS, 2 * number + 1, &[0x88]);
+            judge
+                .read(&begun, |stream| panic!("{stream}"))
+                .expect("frames in order");
+        }
+        assert_eq!(judge.begun.len(), STREAMS);
+        let piece = vec![0; 16 * 1024];
+        let mut read = judge.read(&frame(FrameType::Headers, 0, 5001, &piece), |_| {});
+        for _ in 0..BLOCK / piece.len() {
+            assert_eq!(read, Ok(()));
+            read = judge.read(&frame(FrameType::Continuation, 0, 5001, &piece), |_| {});
+        }
+        assert_eq!(read, Err(OutOfStep));
+    }
+}

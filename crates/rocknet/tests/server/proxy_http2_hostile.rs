@@ -1,0 +1,228 @@
+//! Servers of HTTP/2 that break the rules in heads and trailers: the client gets 502 or sees a cut, and what merely may not
+//! stand in trailers is left out.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Mutex};
+
+use super::proxy_streams::proxied;
+use super::support::Running;
+use super::support::http2::Http2;
+use super::support::upstream::Upstream;
+use super::wire::{self, CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADERS, frame};
+
+/// What a server sends on the stream of a request: heads and trailers, and data between them.
+#[derive(Clone, Copy)]
+enum Said {
+    /// Fields, and whether they end the stream.
+    Fields(&'static [(&'static str, &'static str)], bool),
+    Data,
+}
+
+use Said::{Data, Fields};
+
+const OK: (&str, &str) = (":status", "200");
+const HEAD: Said = Fields(&[OK], false);
+
+impl Said {
+    fn frames(self, stream: u32) -> Vec<u8> {
+        match self {
+            Data => frame(DATA, 0, stream, "begun"),
+            Fields(fields, ends) => {
+                let block = wire::block(fields);
+                let end = if ends { END_STREAM } else { 0 };
+                // In two frames, as large heads come.
+                let (first, second) = block.split_at(block.len() / 2);
+                [
+                    frame(HEADERS, end, stream, first),
+                    frame(CONTINUATION, END_HEADERS, stream, second),
+                ]
+                .concat()
+            }
+        }
+    }
+}
+
+/// Answers the only request of each connection with `first`, and goes on with `then` when it is told to.
+fn saying(first: &'static [Said], then: &'static [Said], go: Option<Receiver<()>>) -> Upstream {
+    let go = Arc::new(Mutex::new(go));
+    Upstream::raw(move |mut stream: TcpStream| {
+        let _ = stream.write_all(&wire::settings(&[]));
+        let (mut unread, mut buffer) = (vec![], [0; 4096]);
+        let mut asked = None;
+        while asked.is_none() {
+            match stream.read(&mut buffer) {
+                Ok(got @ 1..) => unread.extend_from_slice(&buffer[..got]),
+                _ => return,
+            }
+            let frames = unread.get(wire::PREFACE.len()..).map(wire::frames);
+            asked = frames.and_then(|(frames, _)| frames.iter().find(|frame| frame.kind == HEADERS).map(|f| f.stream));
+        }
+        let stream_id = asked.expect("a request");
+        let say = |stream: &mut TcpStream, all: &[Said]| {
+            let bytes: Vec<u8> = all.iter().flat_map(|said| said.frames(stream_id)).collect();
+            let _ = stream.write_all(&bytes);
+        };
+        say(&mut stream, first);
+        if let Some(go) = &*go.lock().expect("a word from the test") {
+            let _ = go.recv();
+            say(&mut stream, then);
+        }
+        let _ = stream.read_to_end(&mut Vec::new());
+    })
+}
+
+fn server(upstream: &Upstream) -> Running {
+    proxied(&upstream.url().replace("http://", "h2c://"), "")
+}
+
+#[test]
+fn malformed_heads_are_502_and_forbidden_trailers_are_dropped() {
+    const WHOLE: &str = "5\r\nbegun\r\n0\r\n";
+    const RESET: Option<&str> = None;
+    let rows: &[(&'static [Said], Option<&str>)] = &[
+        (
+            &[HEAD, Data, Fields(&[("grpc-status", "0")], true)],
+            Some("grpc-status: 0\r\n"),
+        ),
+        (
+            &[
+                HEAD,
+                Data,
+                Fields(
+                    &[
+                        ("content-length", "9"),
+                        ("x-sum", "5"),
+                        ("set-cookie", "a=b"),
+                        ("content-type", "a/b"),
+                        ("vary", "*"),
+                        ("cache-control", "no-store"),
+                        ("location", "/"),
+                        ("host", "h"),
+                        ("trailer", "x"),
+                        ("expires", "0"),
+                    ],
+                    true,
+                ),
+            ],
+            Some("x-sum: 5\r\n"),
+        ),
+        (
+            &[
+                Fields(&[(":status", "103"), ("link", "</a>")], false),
+                HEAD,
+                Data,
+                Fields(&[], true),
+            ],
+            Some(""),
+        ),
+        (&[Fields(&[OK, (":path", "/")], true)], RESET),
+        (&[Fields(&[(":path", "/"), OK], true)], RESET),
+        (&[Fields(&[OK, (":method", "GET")], true)], RESET),
+        (&[Fields(&[OK, (":authority", "h")], true)], RESET),
+        (&[Fields(&[OK, (":scheme", "http")], true)], RESET),
+        (&[Fields(&[OK, (":protocol", "x")], true)], RESET),
+        (&[Fields(&[OK, (":x", "x")], true)], RESET),
+        (&[Fields(&[OK, OK], true)], RESET),
+        (&[Fields(&[("a", "b"), OK], true)], RESET),
+        (&[Fields(&[("a", "b")], true)], RESET),
+        (&[Fields(&[(":status", "20")], true)], RESET),
+        (&[Fields(&[(":status", "099")], true)], RESET),
+        (&[Fields(&[(":status", "101")], false), HEAD, Data], RESET),
+        (
+            &[Fields(&[(":status", "103"), (":path", "/")], false), HEAD, Data],
+            RESET,
+        ),
+        (&[Fields(&[(":status", "103")], true)], RESET),
+        (&[Fields(&[OK, ("connection", "close")], true)], RESET),
+        (&[Fields(&[OK, ("transfer-encoding", "chunked")], true)], RESET),
+        (&[Fields(&[OK, ("upgrade", "x")], true)], RESET),
+        (&[Fields(&[OK, ("te", "gzip")], true)], RESET),
+        (&[Fields(&[OK, ("X-Upper", "b")], true)], RESET),
+        (&[Fields(&[OK, ("a b", "c")], true)], RESET),
+        (&[Fields(&[OK, ("", "c")], true)], RESET),
+        (&[Fields(&[OK, ("a", " b")], true)], RESET),
+        (&[Fields(&[OK, ("a", "b\r\nc: d")], true)], RESET),
+        (&[Fields(&[OK, ("a", "b\0c")], true)], RESET),
+        (&[Fields(&[OK, ("content-length", "5")], true)], RESET),
+        (&[Fields(&[OK, ("content-length", "1, 1")], false), Data], RESET),
+        (
+            &[
+                Fields(&[OK, ("content-length", "1"), ("content-length", "2")], false),
+                Data,
+            ],
+            RESET,
+        ),
+        (&[Data], RESET),
+    ];
+    for (number, (said, expected)) in rows.iter().enumerate() {
+        let upstream = saying(said, &[], None);
+        let server = server(&upstream);
+        let mut client = server.connect();
+        client.send("GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+        let rest = client.rest();
+        let text = String::from_utf8_lossy(&rest);
+        let (head, content) = text
+            .split_once("\r\n\r\n")
+            .unwrap_or_else(|| panic!("row {number}: {text}"));
+        match expected {
+            None => assert!(head.starts_with("HTTP/1.1 502 "), "row {number}: {text}"),
+            Some(trailers) => {
+                let content = content.rsplit_once("HTTP/1.1 200 ").map_or(content, |(_, last)| {
+                    last.split_once("\r\n\r\n").map_or("", |(_, content)| content)
+                });
+                assert!(
+                    head.starts_with("HTTP/1.1 200 ") || head.starts_with("HTTP/1.1 103 "),
+                    "row {number}: {text}"
+                );
+                assert_eq!(content, format!("{WHOLE}{trailers}\r\n"), "row {number}");
+            }
+        }
+    }
+}
+
+#[test]
+fn malformed_trailers_are_a_cut() {
+    const BEGUN: &[Said] = &[HEAD, Data];
+    let rows: &[&'static [Said]] = &[
+        &[Fields(&[OK], true)],
+        &[Fields(&[("a", "b"), OK], true)],
+        &[Fields(&[(":path", "/")], true)],
+        &[Fields(&[("connection", "close")], true)],
+        &[Fields(&[("a", "b\0")], true)],
+        // Trailers that do not end the stream.
+        &[Fields(&[("a", "b")], false)],
+    ];
+    for (number, then) in rows.iter().enumerate() {
+        let (go, told) = mpsc::channel();
+        let upstream = saying(BEGUN, then, Some(told));
+        let server1 = server(&upstream);
+        let mut client = server1.connect();
+        client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+        assert!(client.head().starts_with("HTTP/1.1 200 "), "row {number}");
+        assert_eq!(client.bytes(10), b"5\r\nbegun\r\n", "row {number}");
+        go.send(()).expect("a server that waits");
+        assert_eq!(
+            String::from_utf8_lossy(&client.rest()),
+            "",
+            "row {number}: a cut, and nothing of the trailers"
+        );
+
+        let (go, told) = mpsc::channel();
+        let upstream = saying(BEGUN, then, Some(told));
+        let server2 = server(&upstream);
+        let mut client = Http2::to(server2.address());
+        let (answer, _) = client.ask(client.request("GET", "/"), true);
+        let is_reset = client.wait(async {
+            let mut body = answer.await.expect("a head").into_body();
+            assert_eq!(body.data().await.expect("content").expect("content"), "begun");
+            go.send(()).expect("a server that waits");
+            match body.data().await {
+                Some(end) => end.is_err(),
+                None => body.trailers().await.is_err(),
+            }
+        });
+        assert!(is_reset, "row {number}");
+    }
+}
