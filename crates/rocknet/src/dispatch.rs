@@ -18,12 +18,15 @@ use rocknet_proto::method::Method;
 use rocknet_proto::request::{OwnedRequest, Request, TargetForm, split_target};
 use rocknet_proto::semantics::safe_path::{PathError, SafePath};
 use rocknet_proto::status::Status;
+use tracing::Level;
 
 use crate::cache::entry::Variant;
 use crate::cache::front::{BEHIND_RULES, Known};
+use crate::exchange::Client;
 use crate::filter;
 use crate::handler::{fixed, proxy};
 use crate::interim::Making;
+use crate::log::throttle::Cause;
 use crate::preload::Preloads;
 use crate::prepared::Prepared;
 use crate::response::Response;
@@ -185,6 +188,7 @@ fn find<F: FnOnce() -> Rc<OwnedRequest>>(
         ),
         Err(error) => {
             let status = Status::new(error.status()).unwrap_or(Status::BAD_REQUEST);
+            log_bad_path(&view, number, &arrival.peer, request.path, status, &error);
             return respond(worker, Some(&places.scope), fixed::error(status));
         }
     };
@@ -267,6 +271,23 @@ fn find<F: FnOnce() -> Rc<OwnedRequest>>(
                 Outcome::Response(Box::new(response))
             }
         })),
+    }
+}
+
+/// Logs a path that no request may have, once a second and site.
+#[cold]
+fn log_bad_path(view: &View, number: u32, client: &Client, path: &[u8], status: Status, error: &PathError) {
+    let site = view.snapshot.sites.get((number & !BEHIND_RULES) as usize);
+    let site = site.map_or("", |site| site.name.as_str());
+    let cause = Cause {
+        level: Level::INFO,
+        what: status.reason(),
+        site,
+        subject: "path",
+    };
+    if cause.may_be_logged() {
+        let path = String::from_utf8_lossy(path);
+        tracing::info!(site, %path, %client, "{} {}: {error}", status.code(), status.reason());
     }
 }
 

@@ -37,7 +37,6 @@ pub mod server;
 pub mod site;
 pub mod snapshot;
 pub mod spool;
-pub mod told;
 pub mod transport;
 pub mod trust;
 pub mod tunnel;

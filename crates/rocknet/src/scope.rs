@@ -70,8 +70,17 @@ pub enum Action {
     Custom(Arc<dyn Handler>),
 }
 
+/// The site of a scope, for the log.
+#[derive(Debug, Clone, Default)]
+pub struct Label {
+    pub site: Arc<str>,
+    /// Whether the site is being worked on, so that its writer wants to know what is missing.
+    pub is_dev: bool,
+}
+
 /// A folder and how its files are served.
 pub struct FileTree {
+    pub label: Label,
     folder: Folder,
     pub index: Vec<String>,
     pub browse: bool,
@@ -181,6 +190,16 @@ fn forbids_transforming(headers: &BTreeMap<String, String>) -> bool {
 }
 
 impl Scope {
+    /// Names the site for the log. Called before the scope is shared.
+    pub fn set_label(&mut self, label: &Label) {
+        if let Action::Files(tree) = &mut self.action {
+            tree.label = label.clone();
+        }
+        if let Some(pages) = self.pages.as_mut().and_then(Arc::get_mut) {
+            pages.set_label(label);
+        }
+    }
+
     /// Whether what answers here may agree to another protocol.
     pub fn takes_tunnels(&self) -> bool {
         match self.action {
@@ -200,6 +219,7 @@ impl Scope {
 impl FileTree {
     fn new(folder: &Path, settings: &Settings) -> FileTree {
         FileTree {
+            label: Label::default(),
             folder: Folder::new(folder),
             index: settings.index.clone(),
             browse: settings.browse,

@@ -10,7 +10,7 @@ use crate::certificates::SecureSite;
 use crate::handler::Handler;
 use crate::log::SinkId;
 use crate::routing::{Kind, RouteTrie, Rules};
-use crate::scope::{Action, Scope};
+use crate::scope::{Action, Label, Scope};
 
 pub struct Site {
     pub name: String,
@@ -36,13 +36,18 @@ pub struct Places {
 impl Site {
     pub fn new(
         site: &model::Site,
-        cache: &model::Cache,
+        config: &model::Config,
         access: Option<SinkId>,
         secure: Option<SecureSite>,
     ) -> Result<Site, String> {
+        let cache = &config.cache;
         let max_file = if cache.memory == 0 { 0 } else { cache.max_file };
+        let label = Label {
+            site: site.name.as_str().into(),
+            is_dev: config.server.mode == model::Mode::Dev,
+        };
         let places = |tls: Option<&model::SiteTls>| {
-            Places::new(site, max_file, tls).map_err(|error| format!("site {}: {error}", site.name))
+            Places::new(site, &label, max_file, tls).map_err(|error| format!("site {}: {error}", site.name))
         };
         let strict = site.tls.as_ref().filter(|tls| !tls.hsts.is_zero());
         let is_in_clear = site.listen.iter().any(|listen| !site.secure.contains(listen));
@@ -99,9 +104,15 @@ impl Site {
 }
 
 impl Places {
-    fn new(site: &model::Site, max_file: u64, tls: Option<&model::SiteTls>) -> Result<Places, Box<dyn Error>> {
+    fn new(
+        site: &model::Site,
+        label: &Label,
+        max_file: u64,
+        tls: Option<&model::SiteTls>,
+    ) -> Result<Places, Box<dyn Error>> {
         let ready = |settings: &model::Settings| -> Result<Arc<Scope>, Box<dyn Error>> {
             let mut scope = Scope::new(settings, max_file)?;
+            scope.set_label(label);
             strict_transport(tls, &mut scope.headers);
             Ok(Arc::new(scope))
         };

@@ -50,7 +50,7 @@ impl Snapshot {
             let access = logger
                 .sink(&site.access.target, site.access.format)
                 .map_err(|error| format!("site {}: cannot open its access log: {error}", site.name))?;
-            let mut ready = Site::new(site, &config.cache, access, keeper.secure(site))?;
+            let mut ready = Site::new(site, &config, access, keeper.secure(site))?;
             for mount in mounts.iter().filter(|mount| mount.site == site.name) {
                 ready.mount(site, &mount.pattern, &mount.handler)?;
             }

@@ -16,6 +16,7 @@ mod rotation;
 mod shared;
 mod stamp;
 mod thread;
+pub mod throttle;
 mod writer;
 
 #[cfg(test)]
@@ -129,6 +130,7 @@ impl Logger {
         if self.shared.stopped.load(Ordering::Acquire) {
             return true;
         }
+        throttle::report_all();
         let (done, answer) = sync_channel(1);
         let Some(deadline) = Instant::now().checked_add(limit) else {
             return false;

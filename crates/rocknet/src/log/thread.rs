@@ -14,6 +14,7 @@ use super::line;
 use super::output;
 use super::shared::{Command, Inbox, Shared, unix_ms};
 use super::stamp;
+use super::throttle;
 use super::writer::{Chunk, RECYCLED_MAX};
 
 /// Bytes that may wait for all logs together: ten thousand of them on one full disk must not eat the memory.
@@ -88,6 +89,7 @@ impl LogThread {
                 return;
             }
             self.upkeep(now());
+            throttle::report();
         }
     }
 
@@ -108,11 +110,11 @@ impl LogThread {
             self.wait_for_readers(READER_WAIT_MAX);
             return Ok(Message::Wake);
         }
-        match self.due {
+        let upkeep = self.due.map(|due| due.saturating_duration_since(Instant::now()));
+        let report = throttle::due_in_ms().map(Duration::from_millis);
+        match upkeep.into_iter().chain(report).min() {
             None => self.messages.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            Some(due) => self
-                .messages
-                .recv_timeout(due.saturating_duration_since(Instant::now())),
+            Some(wait) => self.messages.recv_timeout(wait),
         }
     }
 

@@ -13,6 +13,8 @@ use crate::worker::View;
 pub struct Facts {
     /// The log of the site that was asked, which a reload in between does not change.
     pub access: Option<SinkId>,
+    /// The site, by its number in the configuration that was current then.
+    pub site: Option<u32>,
     /// Kept only where there is a log; nothing where what came was no request.
     pub request: Option<Rc<OwnedRequest>>,
 }
@@ -22,6 +24,7 @@ impl Facts {
     pub fn of_nothing(view: &View, local: Option<IpAddr>) -> Facts {
         Facts {
             access: access(view, view.stand_in(local)),
+            site: None,
             request: None,
         }
     }
@@ -30,6 +33,7 @@ impl Facts {
         let access = access(view, site);
         Facts {
             access,
+            site,
             request: access.map(|_| owned()),
         }
     }

@@ -5,3 +5,4 @@ mod facts;
 pub mod h1;
 pub mod h2;
 mod record;
+mod refused;

@@ -10,9 +10,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rocknet_config::model;
 use rocknet_io::descriptors;
 use rocknet_io::temporary::{self, is_full, is_shortage};
+use tracing::Level;
 
 use crate::blocking::{JobError, Pool};
-use crate::told::Told;
+use crate::log::throttle::Cause;
 
 /// Share of the process's descriptors that spooled bodies may take, and what it is at least and at most: connections come first, and
 /// thousands of large uploads at once are bounded by the disk rather than by their number.
@@ -113,8 +114,7 @@ impl Store {
         let mut place = self.share(|held| &held.files);
         let most = most_files();
         if !place.grow_to(1, most) {
-            static TOLD: Told = Told::never();
-            if TOLD.is_due() {
+            if may_be_logged("too many request bodies on disk") {
                 tracing::error!(
                     "a request body was refused with 503: {most} bodies are on disk already. The bound is a {FILE_SHARE}th of the limit \
                      of open files"
@@ -154,8 +154,7 @@ impl Places {
         if self.bytes.grow_to(bytes, bounds.disk) {
             return Ok(());
         }
-        static TOLD: Told = Told::never();
-        if TOLD.is_due() {
+        if may_be_logged("too many bytes of request bodies on disk") {
             tracing::error!(
                 folder = %bounds.folder.display(),
                 "a request body was refused with 507: all bodies on disk together would be more than server.spool.disk ({} bytes). Raise \
@@ -208,9 +207,19 @@ pub(super) fn create(folder: &Path) -> Result<File, Error> {
     temporary::unnamed(folder).map_err(|error| failed(&error, folder, "written"))
 }
 
+/// Returns whether a line about `what` may be logged now; one that may not is counted.
+fn may_be_logged(what: &'static str) -> bool {
+    let cause = Cause {
+        level: Level::ERROR,
+        what,
+        site: "",
+        subject: "",
+    };
+    cause.may_be_logged()
+}
+
 /// Classifies a failed call on a file of the folder, and logs it, once a second at most.
 pub(super) fn failed(error: &io::Error, folder: &Path, doing: &str) -> Error {
-    static TOLD: Told = Told::never();
     let (kind, status, cure) = if is_full(error) {
         (
             Error::Full,
@@ -226,7 +235,7 @@ pub(super) fn failed(error: &io::Error, folder: &Path, doing: &str) -> Error {
             "See that the folder exists and is writable, or set server.spool.folder",
         )
     };
-    if TOLD.is_due() {
+    if may_be_logged("a request body cannot be kept on disk") {
         tracing::error!(
             folder = %folder.display(),
             "a request body was refused with {status}: it cannot be {doing} there: {error}. {cure}"

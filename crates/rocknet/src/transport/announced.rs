@@ -9,14 +9,12 @@ use std::task::Poll;
 use rocknet_io::link::Link;
 use rocknet_io::stream::Stream;
 use rocknet_proto::proxy_protocol::{Announced, Progress, read};
+use tracing::Level;
 
 use super::go_on;
 use crate::exchange::Client;
-use crate::told::Told;
+use crate::log::throttle::Cause;
 use crate::worker::{OpenConnection, Worker};
-
-/// A balancer that does not say whose its connections are says so with each of them.
-static UNTOLD: Told = Told::never();
 
 /// Reads the header, and goes on.
 pub async fn serve(worker: Rc<Worker>, mut link: Stream, sender: Client, local: Option<IpAddr>) {
@@ -24,7 +22,15 @@ pub async fn serve(worker: Rc<Worker>, mut link: Stream, sender: Client, local: 
     let announced = match hear(&worker, &mut link).await {
         Ok(announced) => announced,
         Err(error) => {
-            if error.kind() == io::ErrorKind::InvalidData && UNTOLD.is_due() {
+            // A balancer that does not say whose its connections are says so with each of them.
+            let address = worker.address.to_string();
+            let cause = Cause {
+                level: Level::WARN,
+                what: "a connection was refused (server.proxy_protocol)",
+                site: "",
+                subject: &address,
+            };
+            if error.kind() == io::ErrorKind::InvalidData && cause.may_be_logged() {
                 tracing::warn!(%sender, "a connection was refused: {error} (server.proxy_protocol)");
             }
             return;

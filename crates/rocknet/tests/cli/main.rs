@@ -6,5 +6,6 @@ mod commands;
 mod isolated;
 mod php_versions;
 mod program;
+mod reasons;
 mod running;
 mod trust;

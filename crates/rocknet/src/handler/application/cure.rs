@@ -3,17 +3,22 @@
 use std::io::ErrorKind;
 
 use rocknet_config::model::Protocol;
+use tracing::Level;
 
 use super::Application;
 use crate::handler::exhausted::{self, is_exhausted};
 use crate::handler::gateway::Around;
 use crate::handler::gateway::backend::Place;
 use crate::handler::gateway::trouble::{Trouble, is_shortage, page};
+use crate::log::throttle::Cause;
 use crate::response::Response;
 
 /// The answer, and a line in the log where it is the operator's matter. `asked`: who was asked last.
 pub fn tell(trouble: &Trouble, application: &Application, asked: Option<usize>, around: &Around) -> Response {
     let status = trouble.status();
+    if trouble.is_clients() {
+        trouble.log_of_client(&around.site, application.protocol.key());
+    }
     if let Trouble::Request(_) = trouble {
         return page(status, too_long(application.protocol), around);
     }
@@ -28,9 +33,16 @@ pub fn tell(trouble: &Trouble, application: &Application, asked: Option<usize>, 
 /// A line in the log, once in a while.
 pub fn log(trouble: &Trouble, application: &Application, number: usize, site: &str) {
     let member = application.member(number);
-    if member.told.is_due() {
+    let cause = Cause {
+        level: Level::ERROR,
+        what: "no answer from an application",
+        site,
+        subject: &member.place().to_string(),
+    };
+    if cause.may_be_logged() {
         let protocol = application.protocol;
-        tracing::error!(site, application = %member.place(), "no answer by {protocol}: {trouble}");
+        let help = cure(trouble, protocol, member.place());
+        tracing::error!(site, application = %member.place(), help, "no answer by {protocol}: {trouble}");
     }
 }
 

@@ -17,6 +17,7 @@ use std::rc::Rc;
 
 use rocknet_proto::cgi::{StatusLine, VariableFault};
 use rocknet_proto::status::Status;
+use tracing::Level;
 
 use self::process::Start;
 use super::gateway::backend::Connected;
@@ -27,9 +28,9 @@ use super::gateway::trouble::{Trouble, page};
 use super::gateway::variables::{self, Answerer, Place, Sink};
 use super::gateway::{Around, answer as gateway_answer, receive};
 use crate::exchange::Exchange;
+use crate::log::throttle::Cause;
 use crate::response::Response;
 use crate::scope::{Action, FileTree};
-use crate::told::Told;
 use crate::worker::Worker;
 
 pub use self::places::{Permit, Programs};
@@ -42,7 +43,8 @@ enum Failure {
     Trouble(Trouble),
     /// No program is there, or it may not be run.
     Status(Status),
-    NotExecutable,
+    /// Its name below the root.
+    NotExecutable(String),
     Start(std::io::Error),
 }
 
@@ -80,13 +82,20 @@ impl Sink for Environment {
 /// Runs the program that the path leads to.
 pub async fn answer(worker: &Rc<Worker>, exchange: Exchange, around: &Around) -> Response {
     let path = exchange.path.clone();
-    match try_answer(worker, exchange, &around.site).await {
+    let mut script = None;
+    match try_answer(worker, exchange, &around.site, &mut script).await {
         Ok(response) => response,
-        Err(failure) => failure.tell(&path, around),
+        Err(failure) => failure.tell(script.as_deref(), &path, around),
     }
 }
 
-async fn try_answer(worker: &Rc<Worker>, exchange: Exchange, site: &str) -> Result<Response, Failure> {
+/// `script`: the name of the program, once it is known.
+async fn try_answer(
+    worker: &Rc<Worker>,
+    exchange: Exchange,
+    site: &str,
+    script: &mut Option<String>,
+) -> Result<Response, Failure> {
     let Exchange {
         request,
         content,
@@ -112,6 +121,7 @@ async fn try_answer(worker: &Rc<Worker>, exchange: Exchange, site: &str) -> Resu
             .spawn(scope.priority, move || script::find(&scope, &path));
         job.await.map_err(|_| Failure::Status(Status::SERVICE_UNAVAILABLE))??
     };
+    *script = Some(found.name.to_string());
     let (content, length) = receive(worker, &scope, content).await?;
     let place = Place {
         site,
@@ -163,11 +173,14 @@ async fn try_answer(worker: &Rc<Worker>, exchange: Exchange, site: &str) -> Resu
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 impl Failure {
-    fn tell(&self, path: &str, around: &Around) -> Response {
-        static TOLD: Told = Told::never();
+    fn tell(&self, script: Option<&str>, path: &str, around: &Around) -> Response {
+        let script = match self {
+            Failure::NotExecutable(name) => name,
+            _ => script.unwrap_or_default(),
+        };
         let (status, what, cure) = match self {
             Failure::Status(status) => return Response::new(*status),
-            Failure::NotExecutable => (
+            Failure::NotExecutable(_) => (
                 Status::FORBIDDEN,
                 "it is not executable".to_owned(),
                 "Make the program executable for the user that RockNet runs as: chmod +x.",
@@ -181,6 +194,7 @@ impl Failure {
             Failure::Trouble(trouble) => {
                 let cure = match trouble {
                     Trouble::Content(_) | Trouble::Request(_) => {
+                        trouble.log_of_client(&around.site, script);
                         return Response::new(trouble.status());
                     }
                     Trouble::Full => {
@@ -198,8 +212,14 @@ impl Failure {
                 (trouble.status(), trouble.to_string(), cure)
             }
         };
-        if TOLD.is_due() {
-            tracing::error!(site = %around.site, path, "no answer from the program: {what}");
+        let cause = Cause {
+            level: Level::ERROR,
+            what: "no answer from a program",
+            site: &around.site,
+            subject: script,
+        };
+        if cause.may_be_logged() {
+            tracing::error!(site = %around.site, script, path, help = cure, "no answer from the program: {what}");
         }
         page(status, cure, around)
     }

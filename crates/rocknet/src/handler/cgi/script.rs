@@ -37,7 +37,9 @@ pub fn find(scope: &Scope, path: &str) -> Result<Script, Failure> {
         let opened = resolve::open(&look, &root, tree, &name.as_bytes()[1..]).map_err(Failure::Status)?;
         match opened.meta.kind {
             Kind::Directory => {}
-            Kind::File if opened.meta.mode & EXECUTABLE == 0 => return Err(Failure::NotExecutable),
+            Kind::File if opened.meta.mode & EXECUTABLE == 0 => {
+                return Err(Failure::NotExecutable(name.to_owned()));
+            }
             Kind::File => {
                 let root = resolve::whole(&look, tree).map_err(Failure::Status)?;
                 return Ok(Script::new(&root, name, path_info));

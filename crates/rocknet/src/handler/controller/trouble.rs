@@ -7,11 +7,12 @@ use std::sync::Arc;
 use rocknet_controller::Refused;
 use rocknet_controller::host::Failed;
 use rocknet_proto::status::Status;
+use tracing::Level;
 
 use crate::blocking::JobError;
 use crate::exchange::ContentError;
+use crate::log::throttle::Cause;
 use crate::response::Response;
-use crate::told::Told;
 
 #[derive(Debug)]
 pub enum Trouble {
@@ -54,14 +55,18 @@ impl Trouble {
     pub fn tell(&self, controller: &str) -> Response {
         let status = self.status();
         let is_ours = matches!(status, Status::INTERNAL_SERVER_ERROR | Status::BAD_GATEWAY);
-        if is_ours && TOLD.is_due() {
+        let cause = Cause {
+            level: Level::ERROR,
+            what: "no answer from a controller",
+            site: "",
+            subject: controller,
+        };
+        if is_ours && cause.may_be_logged() {
             tracing::error!(%controller, "no answer from a controller: {self}");
         }
         Response::new(status)
     }
 }
-
-static TOLD: Told = Told::never();
 
 impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -13,6 +13,7 @@ use rocknet_proto::semantics::negotiation::Coding;
 use rocknet_proto::status::Status;
 
 use super::look::Look;
+use super::missed;
 use super::resolve::{self, Target};
 use crate::cache;
 use crate::cache::entry::{Asset, Content, ENCODED, Entry, FileIdentity, Found, Variant};
@@ -51,7 +52,12 @@ pub fn load(look: &Look, scope: &Scope, path: &str, previous: Option<&Entry>) ->
         }
         // A shortage says nothing of the file: what was known of it holds until somebody can look again.
         Target::Failed(Status::SERVICE_UNAVAILABLE) if previous.is_some() => return None,
-        Target::Failed(status) => match error_page(look, scope, tree, status) {
+        Target::Failed(status) => match {
+            if status == Status::NOT_FOUND && previous.is_none() && !look.lacks() {
+                missed::not_found(tree, path);
+            }
+            error_page(look, scope, tree, status)
+        } {
             Ok((asset, identity)) => (Found::Asset(Box::new(asset)), identity),
             Err(status) => (Found::Failed(status), Vec::new()),
         },
@@ -67,8 +73,7 @@ pub fn load(look: &Look, scope: &Scope, path: &str, previous: Option<&Entry>) ->
                 Ok(asset) => (Found::Asset(Box::new(asset)), identity),
                 Err(_) if look.lacks() => return None,
                 Err(error) => {
-                    let file = String::from_utf8_lossy(&relative).into_owned();
-                    tracing::error!(folder = %tree.folder().display(), %file, "cannot read: {error}");
+                    missed::unreadable(tree, &relative, &error);
                     (Found::Failed(Status::INTERNAL_SERVER_ERROR), Vec::new())
                 }
             }

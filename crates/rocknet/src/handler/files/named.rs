@@ -8,14 +8,15 @@ use rocknet_proto::method::Method;
 use rocknet_proto::request::OwnedRequest;
 use rocknet_proto::semantics::safe_path::SafePath;
 use rocknet_proto::status::Status;
+use tracing::Level;
 
 use super::answer;
 use crate::cache::entry::Found;
 use crate::handler::fixed;
+use crate::log::throttle::Cause;
 use crate::response::{Body, FieldList, Response};
 use crate::scope::{Action, Scope};
 use crate::site::Places;
-use crate::told::Told;
 use crate::worker::Worker;
 
 /// By a path of the site, as in an URL.
@@ -88,8 +89,13 @@ pub async fn follow(
 }
 
 fn missing(site: &str, name: &Name) -> Response {
-    static TOLD: Told = Told::never();
-    if TOLD.is_due() {
+    let cause = Cause {
+        level: Level::WARN,
+        what: "an application names what is no file of the site",
+        site,
+        subject: "",
+    };
+    if cause.may_be_logged() {
         let name = match name {
             Name::Path(path) => format!("{BY_PATH}: {path}"),
             Name::File(path) => format!("X-Sendfile: {}", path.display()),

@@ -9,10 +9,10 @@ use rocknet_proto::semantics::safe_path::SafePath;
 use rocknet_proto::status::Status;
 
 use super::look::Look;
+use super::missed;
 use crate::handler::php::Script;
 use crate::handler::php::script;
 use crate::scope::FileTree;
-use crate::told::Told;
 
 /// What a path leads to.
 pub enum Target {
@@ -123,6 +123,7 @@ fn look_up(look: &Look, root: &Arc<Root>, tree: &FileTree, path: &str) -> Result
 /// What is to be done with a file: where scripts are run, they are never sent.
 fn file(look: &Look, tree: &FileTree, opened: Opened, relative: Vec<u8>) -> Result<Target, Status> {
     if tree.holds_program(&relative) {
+        missed::not_sent(tree, &relative, "it is in the folder of programs (`cgi`)");
         return Err(Status::FORBIDDEN);
     }
     if tree.php.is_none() {
@@ -130,7 +131,14 @@ fn file(look: &Look, tree: &FileTree, opened: Opened, relative: Vec<u8>) -> Resu
     }
     match script::Kind::of(&relative) {
         script::Kind::File => Ok(Target::File { opened, relative }),
-        script::Kind::Refused => Err(Status::FORBIDDEN),
+        script::Kind::Refused => {
+            missed::not_sent(
+                tree,
+                &relative,
+                "its name is that of a script which PHP is not asked to run",
+            );
+            Err(Status::FORBIDDEN)
+        }
         script::Kind::Script => {
             let name = [b"/", &relative[..]].concat();
             // Paths and names in the configuration are text.
@@ -143,8 +151,8 @@ fn file(look: &Look, tree: &FileTree, opened: Opened, relative: Vec<u8>) -> Resu
 /// The folder without links in its path.
 pub fn whole(look: &Look, tree: &FileTree) -> Result<PathBuf, Status> {
     look.whole(tree).map_err(|error| {
-        if !look.lacks() && FAILED_ROOT.is_due() {
-            tracing::error!(folder = %tree.folder().display(), "cannot tell where the folder lies: {error}");
+        if !look.lacks() {
+            missed::root(tree, &error, "cannot tell where the folder lies");
         }
         Status::SERVICE_UNAVAILABLE
     })
@@ -188,40 +196,31 @@ pub fn open(look: &Look, root: &Arc<Root>, tree: &FileTree, relative: &[u8]) -> 
 pub fn status_of(error: &OpenError, tree: &FileTree, relative: &[u8]) -> Status {
     match error {
         OpenError::NotFound | OpenError::Escapes => Status::NOT_FOUND,
-        OpenError::Forbidden => Status::FORBIDDEN,
+        OpenError::Forbidden => {
+            missed::forbidden(tree, relative);
+            Status::FORBIDDEN
+        }
         OpenError::Resources => {
-            if SHORTAGE.is_due() {
-                tracing::warn!(folder = %tree.folder().display(), "cannot open a file: {error}");
-            }
+            missed::shortage(tree, error);
             Status::SERVICE_UNAVAILABLE
         }
         // Told to nobody: the look lacks something, and what it gives does not count.
         OpenError::WouldBlock => Status::INTERNAL_SERVER_ERROR,
         OpenError::Io(cause) => {
-            if FAILED_FILE.is_due() {
-                let file = String::from_utf8_lossy(relative);
-                tracing::error!(folder = %tree.folder().display(), %file, "cannot read: {cause}");
-            }
+            missed::unreadable(tree, relative, cause);
             Status::INTERNAL_SERVER_ERROR
         }
     }
 }
 
 fn failed_root(tree: &FileTree, error: &std::io::Error) -> Target {
-    let folder = tree.folder().display();
-    if FAILED_ROOT.is_due() {
-        tracing::error!(%folder, "cannot open the folder of a site: {error}");
-    }
+    missed::root(tree, error, "cannot open the folder of a site");
     Target::Failed(match error.kind() {
         std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => Status::NOT_FOUND,
         std::io::ErrorKind::PermissionDenied => Status::FORBIDDEN,
         _ => Status::SERVICE_UNAVAILABLE,
     })
 }
-
-static SHORTAGE: Told = Told::never();
-static FAILED_FILE: Told = Told::never();
-static FAILED_ROOT: Told = Told::never();
 
 #[cfg(test)]
 mod tests {

@@ -20,7 +20,6 @@ use super::trouble::Trouble;
 use crate::clock::uptime_ms;
 use crate::handler::proxy::breaker::{Breaker, Rules};
 use crate::php as own;
-use crate::told::Told;
 use crate::worker::Worker;
 
 /// A connection that rests longer gives its process back. Under load none rests so long.
@@ -44,7 +43,6 @@ pub struct Backend {
     /// `breaker` remembers something: nobody needs its lock before.
     is_doubted: AtomicBool,
     breaker: Mutex<Breaker>,
-    pub told: Told,
     /// Set when it answers, for whoever restarts the PHP that RockNet runs itself.
     answered: Option<Arc<AtomicBool>>,
     /// When it was reached the last time, in milliseconds of uptime, with one added so that 0 means never.
@@ -171,7 +169,6 @@ impl Backend {
             next: AtomicU64::new(0),
             is_doubted: AtomicBool::new(false),
             breaker: Mutex::default(),
-            told: Told::never(),
             requests: AtomicUsize::new(0),
             reached_ms: AtomicU64::new(0),
         }

@@ -7,11 +7,13 @@ use std::io::{self, ErrorKind};
 use rocknet_proto::cgi::{HeadFault, VariableFault};
 use rocknet_proto::fastcgi::Fault;
 use rocknet_proto::status::Status;
+use tracing::Level;
 
 use super::Around;
 use crate::exchange::ContentError;
 use crate::handler::exhausted::{self, is_exhausted};
 use crate::handler::fixed;
+use crate::log::throttle::Cause;
 use crate::response::Response;
 
 #[derive(Debug)]
@@ -67,6 +69,31 @@ impl Trouble {
     pub fn is_applications(&self) -> bool {
         let is_shortage = matches!(self, Trouble::Unreachable(error) if is_shortage(error));
         !self.is_clients() && !is_shortage
+    }
+
+    /// Logs why a request was not passed on, where that is the client's matter. `subject`: the script or the kind of
+    /// application.
+    pub fn log_of_client(&self, site: &str, subject: &str) {
+        let (what, help) = match self {
+            Trouble::Content(ContentError::TooLarge) => (
+                "413 Content Too Large",
+                "raise `body_size` of the site or of [limits], if such requests are wanted",
+            ),
+            Trouble::Request(_) => (
+                "431 Request Header Fields Too Large",
+                "the fields are longer than the protocol of the application allows",
+            ),
+            _ => return,
+        };
+        let cause = Cause {
+            level: Level::INFO,
+            what,
+            site,
+            subject,
+        };
+        if cause.may_be_logged() {
+            tracing::info!(site, of = subject, help, "{what}: {self}");
+        }
     }
 
     /// Nothing of the request was told to anybody.

@@ -1,29 +1,41 @@
 //! What the operator can do where PHP gave no answer: told by the log, and in `dev` mode by the page.
 
 use std::io::ErrorKind;
+use tracing::Level;
 
 use crate::handler::exhausted::{self, is_exhausted};
 use crate::handler::gateway::Around;
 use crate::handler::gateway::backend::{Backend, Place};
 use crate::handler::gateway::trouble::{Trouble, is_shortage, page};
+use crate::log::throttle::Cause;
 use crate::response::Response;
-use crate::told::Told;
 
 /// The answer, and a line in the log where it is the operator's matter.
-pub fn tell(trouble: &Trouble, backend: &Backend, around: &Around) -> Response {
+pub fn tell(trouble: &Trouble, backend: &Backend, script: &str, around: &Around) -> Response {
     let (status, place) = (trouble.status(), backend.place());
     let Some(cure) = cure(trouble, place) else {
+        trouble.log_of_client(&around.site, script);
         return Response::new(status);
     };
-    if TOLD.is_due() {
+    // Where PHP is not reached, that is so for all scripts.
+    let subject = if trouble.is_before_all() {
+        place.to_string()
+    } else {
+        script.to_owned()
+    };
+    let cause = Cause {
+        level: Level::ERROR,
+        what: "no answer from PHP",
+        site: &around.site,
+        subject: &subject,
+    };
+    if cause.may_be_logged() {
         let own = place.own_trouble().map(|trouble| format!(". {trouble}"));
         let own = own.unwrap_or_default();
-        tracing::error!(site = %around.site, php = %place, "no answer from PHP: {trouble}{own}");
+        tracing::error!(site = %around.site, php = %place, script, help = cure, "no answer from PHP: {trouble}{own}");
     }
     page(status, &cure, around)
 }
-
-static TOLD: Told = Told::never();
 
 /// Nothing where the client has to do it.
 fn cure(trouble: &Trouble, place: &Place) -> Option<String> {

@@ -59,7 +59,7 @@ pub async fn answer(
 ) -> Response {
     match try_answer(&worker, &backend, &script, exchange, &around.site).await {
         Ok(response) => response,
-        Err(trouble) => cure::tell(&trouble, &backend, &around),
+        Err(trouble) => cure::tell(&trouble, &backend, &script.name, &around),
     }
 }
 

@@ -4,7 +4,7 @@
 //! Nobody waits for anything of this: where the other server is slow, or gone, copies are left out.
 
 use std::io;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -19,13 +19,14 @@ use tokio::runtime::Builder;
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::timeout;
+use tracing::Level;
 
 use super::race::{self, HEAD_START};
 use super::request::Sent;
 use super::upstream::{Upstream, Way};
 use crate::exchange::{RequestContent, Witness};
 use crate::handler::exhausted::{self, is_exhausted};
-use crate::told::Told;
+use crate::log::throttle::Cause;
 
 /// Copies that are on their way or wait, of all places. More say that the other server does not keep up.
 const MAX_COPIES: usize = 1024;
@@ -189,13 +190,15 @@ impl Drop for Load {
 }
 
 fn left_out() {
-    static LEFT_OUT: AtomicU64 = AtomicU64::new(0);
-    static TOLD: Told = Told::never();
-    LEFT_OUT.fetch_add(1, Ordering::Relaxed);
-    if TOLD.is_due() {
-        let count = LEFT_OUT.swap(0, Ordering::Relaxed);
+    let cause = Cause {
+        level: Level::WARN,
+        what: "a copy of a request was left out",
+        site: "",
+        subject: "",
+    };
+    if cause.may_be_logged() {
         tracing::warn!(
-            "{count} copies of requests were left out: the server that gets them does not keep up, or too much content is on its way at once"
+            "a copy of a request was left out: the server that gets them does not keep up, or too much content is on its way"
         );
     }
 }
@@ -226,12 +229,17 @@ async fn send_all(mut loads: UnboundedReceiver<Load>) {
 }
 
 async fn send(mut load: Load) {
-    static TOLD: Told = Told::never();
     let copy = &mut load.copy;
     let result = timeout(PATIENCE, try_send(copy)).await;
     let result = result.unwrap_or_else(|_| Err("it did not answer in time".to_owned()));
     if let Err(error) = result
-        && TOLD.is_due()
+        && (Cause {
+            level: Level::WARN,
+            what: "a copy of a request was not taken",
+            site: "",
+            subject: &copy.upstream.name,
+        })
+        .may_be_logged()
     {
         tracing::warn!(upstream = %copy.upstream.name, "a copy of a request was not taken: {error}");
     }

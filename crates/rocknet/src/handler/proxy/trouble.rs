@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use rocknet_proto::h1::{EncodeError, Fault};
 use rocknet_proto::status::Status;
+use tracing::Level;
 
 use super::Around;
 use super::mistrust;
@@ -14,8 +15,8 @@ use super::upstream::Upstream;
 use crate::exchange::ContentError;
 use crate::handler::exhausted::{self, is_exhausted};
 use crate::handler::fixed;
+use crate::log::throttle::Cause;
 use crate::response::Response;
-use crate::told::Told;
 
 #[derive(Debug)]
 pub enum Trouble {
@@ -140,12 +141,21 @@ impl Trouble {
     }
 
     pub fn log(&self, upstream: Option<&Upstream>, around: &Around) {
+        let cause = Cause {
+            level: Level::ERROR,
+            what: "no answer from an upstream",
+            site: around.site(),
+            subject: upstream.map_or("", |upstream| &upstream.name),
+        };
+        if !cause.may_be_logged() {
+            return;
+        }
         match upstream {
-            Some(upstream) if upstream.told.is_due() => {
-                tracing::error!(site = %around.site(), upstream = %upstream.name, "no answer: {self}");
+            Some(upstream) => {
+                let help = self.cure(&upstream.name).unwrap_or_default();
+                tracing::error!(site = %around.site(), upstream = %upstream.name, help, "no answer: {self}");
             }
-            None if TOLD.is_due() => tracing::error!(site = %around.site(), "no answer of any upstream: {self}"),
-            _ => {}
+            None => tracing::error!(site = %around.site(), "no answer of any upstream: {self}"),
         }
     }
 }
@@ -179,9 +189,6 @@ pub fn kind(trouble: &Trouble) -> ErrorKind {
         _ => ErrorKind::Other,
     }
 }
-
-/// Of what concerns all servers of a place.
-static TOLD: Told = Told::never();
 
 /// Descriptors, memory or local ports: nothing that the server could help.
 fn is_shortage(error: &io::Error) -> bool {

@@ -15,7 +15,6 @@ use super::secure::Secure;
 use super::slots::Slots;
 use super::watcher;
 use crate::clock::uptime_ms;
-use crate::told::Told;
 
 pub struct Upstream {
     /// Never used twice in a process.
@@ -36,7 +35,6 @@ pub struct Upstream {
     pub hash: u64,
     /// Which of its addresses comes next.
     next: AtomicUsize,
-    pub told: Told,
     /// Requests that are with it, and those that wait.
     pub(super) slots: Slots,
     /// Checks in the background found it so.
@@ -127,7 +125,6 @@ impl Upstream {
             place,
             announce: model.announce,
             next: AtomicUsize::new(0),
-            told: Told::never(),
             slots: Slots::default(),
             is_sick: AtomicBool::new(false),
             is_doubted: AtomicBool::new(false),

@@ -7,12 +7,14 @@ use rocknet_config::model::{Health, Host, Resolve};
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::time::{sleep, timeout};
+use tracing::Level;
 
 use super::check::{self, Failure};
 use super::ttl;
 use super::upstream::{Looked, Upstream};
 use super::vitals::{Patience, Vitals};
 use crate::handler::exhausted;
+use crate::log::throttle::Cause;
 
 /// Between two looks at a name of which nobody tells how long its addresses hold.
 const AGAIN: Duration = Duration::from_secs(10);
@@ -130,7 +132,13 @@ async fn check(upstream: Weak<Upstream>, health: Health) {
             Ok(Err(Failure::Server(fault))) => Some(fault),
             // The verdict stays, or every server would be sick when this machine is short of ports.
             Ok(Err(Failure::NoLocalPort)) => {
-                if checked.told.is_due() {
+                let cause = Cause {
+                    level: Level::WARN,
+                    what: "a health check found no local port",
+                    site: "",
+                    subject: &checked.name,
+                };
+                if cause.may_be_logged() {
                     tracing::warn!(upstream = %checked.name, "cannot be checked: {}", exhausted::CURE);
                 }
                 drop(checked);

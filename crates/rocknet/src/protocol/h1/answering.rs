@@ -20,6 +20,7 @@ use crate::handler::fixed;
 use crate::protocol::deadlines::Phase;
 use crate::protocol::facts::{Facts, access};
 use crate::protocol::record;
+use crate::protocol::refused;
 use crate::response::{Body, Response};
 use crate::worker::{View, Worker};
 
@@ -95,7 +96,7 @@ impl<L: Link> Connection<L> {
         output: &mut SendQueue,
     ) {
         if let Err(refusal) = self.limit_content(view, content, site, request) {
-            return self.refuse(worker, view, refusal, facts, output);
+            return self.refuse(worker, view, refusal, request.path, facts, output);
         }
         let dispatched = Dispatched::Respond(Box::new(response));
         self.dispatched(worker, view, dispatched, Written::default(), facts, None, output);
@@ -129,7 +130,7 @@ impl<L: Link> Connection<L> {
     ) {
         let request = index.view(head);
         if let Err(refusal) = self.limit_content(view, content, site, &request) {
-            return self.refuse(worker, view, refusal, facts, output);
+            return self.refuse(worker, view, refusal, request.path, facts, output);
         }
         let (request_content, pipe) = match content {
             Content::None => (RequestContent::none(), None),
@@ -312,10 +313,11 @@ impl<L: Link> Connection<L> {
         worker: &Rc<Worker>,
         view: &View,
         refusal: Refusal,
+        path: &[u8],
         facts: Facts,
         output: &mut SendQueue,
     ) {
-        tracing::debug!(client = %self.client, "refused: {}", refusal.reason());
+        refused::log(view, &self.client, &facts, path, refusal.status(), refusal.reason());
         let is_preface = view.h2c && refusal.may_be_preface();
         if refusal.may_answer() && !is_preface && self.engine.may_answer() {
             let mut response = fixed::refused(refusal);

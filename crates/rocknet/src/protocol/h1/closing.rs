@@ -14,7 +14,7 @@ use crate::filter;
 use crate::handler::fixed;
 use crate::protocol::deadlines::{ONLY_THE_END, Phase};
 use crate::protocol::facts::Facts;
-use crate::told::Told;
+use crate::protocol::refused;
 
 /// After our last answer this much is read, so that closing does not reset what is still on its way.
 const LINGER_BOUND: u32 = 1 << 20;
@@ -22,9 +22,6 @@ const LINGER_BOUND: u32 = 1 << 20;
 /// Unacknowledged bytes that the kernel may go on sending after a connection was closed because its client asked for that:
 /// an answer that has just been sent is rarely acknowledged yet, and to wait for each of them would be a system call more.
 const LEFT_TO_KERNEL: u64 = 64 * 1024;
-
-/// A disk that hangs is met by every request for it.
-static OVERDUE: Told = Told::never();
 
 impl<L: Link> Connection<L> {
     /// All has been sent.
@@ -107,8 +104,12 @@ impl<L: Link> Connection<L> {
         let phase = self.deadlines.phase();
         tracing::debug!(client = %self.client, ?phase, "a deadline passed");
         let in_vain = phase == Phase::Handler && !self.ended;
-        if in_vain && OVERDUE.is_due() {
-            tracing::warn!(address = %worker.address, "an answer was not made in time (limits.answer_timeout)");
+        if in_vain {
+            let facts = match &self.state {
+                State::Waiting(waiting) => Some(&waiting.facts),
+                _ => None,
+            };
+            refused::log_overdue(&worker, &worker.view(), facts);
         }
         match self.state {
             State::Tunnelling(_) => return self.expire_tunnel(phase),

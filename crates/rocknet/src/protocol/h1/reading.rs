@@ -149,7 +149,7 @@ impl<L: Link> Connection<L> {
                 Ok(Received::Blocked) => return at,
                 Err(refusal) => {
                     let facts = Facts::of_nothing(view, self.local.as_deref().copied());
-                    self.refuse(worker, view, refusal, facts, output);
+                    self.refuse(worker, view, refusal, b"", facts, output);
                     return at;
                 }
             }

@@ -143,7 +143,7 @@ impl<L: Link> Connection<L> {
                     State::Waiting(waiting) => waiting.facts,
                     _ => Facts::of_nothing(view, self.local.as_deref().copied()),
                 };
-                self.refuse(worker, view, refusal, facts, output);
+                self.refuse(worker, view, refusal, b"", facts, output);
                 self.send(context, output, view)?;
             }
         }

@@ -25,6 +25,7 @@ use crate::preload;
 use crate::protocol::deadlines::Deadlines;
 use crate::protocol::facts::{Facts, access};
 use crate::protocol::record;
+use crate::protocol::refused;
 use crate::response::{Body, Response};
 use crate::worker::{View, Worker};
 
@@ -148,7 +149,7 @@ impl<L: Link> Connection<L> {
         output: &mut SendQueue,
     ) {
         if let Err(refusal) = self.limit_content(view, asked.id, site, request, end) {
-            return self.respond_refusal(worker, refusal, asked, output);
+            return self.respond_refusal(worker, refusal, request.path, asked, output);
         }
         let dispatched = Dispatched::Respond(Box::new(response));
         self.dispatched(worker, dispatched, Written::default(), asked, output);
@@ -184,7 +185,7 @@ impl<L: Link> Connection<L> {
         let request = head.request();
         let is_connect = request.upgrade.is_some();
         if !is_connect && let Err(refusal) = self.limit_content(view, asked.id, site, &request, end) {
-            return self.respond_refusal(worker, refusal, asked, output);
+            return self.respond_refusal(worker, refusal, request.path, asked, output);
         }
         let content = match end {
             true => RequestContent::none(),
@@ -418,17 +419,19 @@ impl<L: Link> Connection<L> {
             None => Facts::of_nothing(view, self.local.as_deref().copied()),
         };
         let asked = Asked::new(id, false, facts);
-        self.respond_refusal(worker, refusal, asked, output);
+        self.respond_refusal(worker, refusal, b"", asked, output);
     }
 
     pub(super) fn respond_refusal(
         &mut self,
         worker: &Rc<Worker>,
         refusal: Refusal,
+        path: &[u8],
         asked: Asked,
         output: &mut SendQueue,
     ) {
-        tracing::debug!(client = %self.client, "refused: {}", refusal.reason());
+        let (status, reason) = (refusal.status(), refusal.reason());
+        refused::log(&worker.view(), &self.client, &asked.facts, path, status, reason);
         let mut response = fixed::refused(refusal);
         filter::headers::apply_server(&mut response.fields);
         self.respond(worker, response, asked, output);

@@ -17,6 +17,7 @@ use crate::exchange::ContentError;
 use crate::filter;
 use crate::handler::fixed;
 use crate::protocol::deadlines::{ONLY_THE_END, Phase};
+use crate::protocol::refused;
 use crate::worker::Worker;
 
 /// After GOAWAY this much is read, so that closing does not reset what is still on its way.
@@ -166,6 +167,9 @@ impl<L: Link> Connection<L> {
     fn expire_answer(&mut self, worker: &Rc<Worker>, answer: Answer) {
         let phase = answer.deadlines.phase();
         tracing::debug!(client = %self.client, ?phase, "a deadline of an answer passed");
+        if phase == Phase::Handler && matches!(answer.state, Stage::Waiting(_)) {
+            refused::log_overdue(worker, &worker.view(), Some(&answer.facts));
+        }
         let is_first = self.backlog.is_none();
         let mut queue = self.backlog.take().unwrap_or_default();
         let status = match phase {

@@ -168,7 +168,7 @@ impl<L: Link> Connection<L> {
     pub(super) fn release(&mut self, worker: &Rc<Worker>, view: &View, held: Held, mut asked: Asked) {
         let output = &mut worker.buffers.borrow_mut().output;
         match held {
-            Held::Refusal(refusal) => self.respond_refusal(worker, refusal, asked, output),
+            Held::Refusal(refusal) => self.respond_refusal(worker, refusal, b"", asked, output),
             Held::Request { request, content } => {
                 let asked_for = request.view();
                 let site = view.site(self.local.as_deref().copied(), asked_for.authority);

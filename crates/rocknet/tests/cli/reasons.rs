@@ -1,0 +1,181 @@
+//! Reasons in the error log: one line for each cause, with site, script or path, and a count of what was left out.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
+
+use crate::program::{Place, Server};
+
+fn set_mode(place: &Place, name: &str, mode: u32) {
+    fs::set_permissions(place.path().join(name), fs::Permissions::from_mode(mode)).unwrap();
+}
+
+fn site(more: &str) -> String {
+    format!("[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n{more}")
+}
+
+/// Sends these bytes and waits for the end of the connection.
+fn send(server: &Server, request: &str) -> String {
+    let mut stream = server.connect();
+    // It may be answered, and closed, before all was sent.
+    let _ = stream.write_all(request.as_bytes());
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+#[track_caller]
+fn check(line: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(line.contains(part), "{part}: {line}");
+    }
+}
+
+#[test]
+fn scripts_that_fail_differently_have_a_line_each() {
+    let place = Place::new(&[
+        ("www/cgi-bin/silent.sh", "#!/bin/sh\nexit 1\n"),
+        ("www/cgi-bin/headless.sh", "#!/bin/sh\necho no fields at all\n"),
+        ("www/cgi-bin/lost.sh", "#!/no/such/interpreter\n"),
+        ("www/cgi-bin/plain.sh", "#!/bin/sh\n"),
+        ("rocknet.toml", &site("cgi = \"/cgi-bin\"\n")),
+    ]);
+    for name in ["silent.sh", "headless.sh", "lost.sh"] {
+        set_mode(&place, &format!("www/cgi-bin/{name}"), 0o755);
+    }
+    let server = place.serve(&["run"]);
+    for (name, status, what) in [
+        ("silent.sh", "502", "ended without an answer"),
+        ("headless.sh", "502", "no answer from the program: "),
+        ("lost.sh", "502", "cannot be started"),
+        ("plain.sh", "403", "not executable"),
+    ] {
+        let path = format!("/cgi-bin/{name}");
+        assert!(server.get(&path).contains(status), "{name}");
+        let line = server.logged("no answer from the program");
+        check(
+            &line,
+            &["ERROR", "site=default", &format!("script={path}"), what, "help="],
+        );
+    }
+    // More of one cause within the second are counted, whoever asks and with whatever path behind.
+    for number in 0..5 {
+        server.get(&format!("/cgi-bin/lost.sh/{number}"));
+    }
+    let line = server.logged("more like this in the last second");
+    check(
+        &line,
+        &[
+            "ERROR",
+            "no answer from a program: ",
+            "of=/cgi-bin/lost.sh",
+            "site=default",
+        ],
+    );
+}
+
+#[test]
+fn a_file_that_may_not_be_read_is_named_with_what_to_do() {
+    if rustix::process::getuid().is_root() {
+        // Root may read everything: the server has to be somebody else.
+        let place = Place::new(&[("www/secret.txt", "x"), ("rocknet.toml", "")]);
+        place.write("rocknet.toml", &format!("[server]\nuser = \"nobody\"\n{}", site("")));
+        set_mode(&place, "", 0o755);
+        secret(&place);
+    } else {
+        secret(&Place::new(&[("www/secret.txt", "x"), ("rocknet.toml", &site(""))]));
+    }
+}
+
+fn secret(place: &Place) {
+    set_mode(place, "www/secret.txt", 0o000);
+    let server = place.serve(&["run"]);
+    assert!(server.get("/secret.txt").starts_with("HTTP/1.1 403 "));
+    let line = server.logged("403 Forbidden");
+    check(&line, &["WARN", "site=default", "www/secret.txt", "uid ", "chmod o+r"]);
+}
+
+#[test]
+fn missing_files_are_logged_for_whoever_works_on_the_site() {
+    let place = Place::new(&[("www/index.html", "home")]);
+    for (server, level) in [("mode = \"dev\"\n", "INFO"), ("", "DEBUG")] {
+        let log = if level == "DEBUG" {
+            "[log]\nlevel = \"debug\"\n"
+        } else {
+            ""
+        };
+        place.write("rocknet.toml", &format!("[server]\n{server}{log}{}", site("")));
+        let server = place.serve(&["run"]);
+        assert!(server.get("/gone.png").starts_with("HTTP/1.1 404 "));
+        let line = server.logged("404 Not Found");
+        check(&line, &[level, "site=default", "path=/gone.png", "root="]);
+    }
+}
+
+#[test]
+fn refused_requests_say_which_limit_and_which_site() {
+    let place = Place::new(&[("www/index.html", "home")]);
+    let limits = "[limits]\nheader_fields = 8\ntarget_size = \"128B\"\nheader_size = \"1KiB\"\nbody_size = \"1KiB\"\n";
+    place.write("rocknet.toml", &format!("{limits}{}", site("")));
+    let server = place.serve(&["run"]);
+    let fields = "X-A: b\r\n".repeat(9);
+    let long = "x".repeat(200);
+    for (request, status, parts) in [
+        (
+            "POST /up HTTP/1.1\r\nHost: a\r\nContent-Length: 9999\r\n\r\n".to_owned(),
+            "413",
+            &["site=default", "path=/up", "`body_size`"][..],
+        ),
+        (
+            format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n"),
+            "431",
+            &["too many fields", "`header_fields`"],
+        ),
+        (
+            format!("GET /{long} HTTP/1.1\r\nHost: a\r\n\r\n"),
+            "414",
+            &["`target_size`"],
+        ),
+        (
+            "GET / HTTP/1.1\r\nHost a\r\n\r\n".to_owned(),
+            "400",
+            &["without a colon"],
+        ),
+        (
+            "GET /%00 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n".to_owned(),
+            "400",
+            &["site=default", "path=/%00"],
+        ),
+    ] {
+        let answer = send(&server, &request);
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{request:?}: {answer}"
+        );
+        let line = server.logged(&format!("{status} "));
+        check(&line, &["INFO", "client=127.0.0.1"]);
+        check(&line, parts);
+    }
+    for _ in 0..3 {
+        send(&server, "GET / HTTP/1.1\r\nHost a\r\n\r\n");
+    }
+    let line = server.logged("more like this in the last second");
+    check(&line, &["INFO", "Bad Request: ", "of=\"a field line without a colon\""]);
+}
+
+#[test]
+fn content_without_a_length_that_is_not_taken_is_logged() {
+    let place = Place::new(&[("www/cgi-bin/a.sh", "#!/bin/sh\ncat\n")]);
+    set_mode(&place, "www/cgi-bin/a.sh", 0o755);
+    place.write(
+        "rocknet.toml",
+        &format!("[limits]\nbody_size = \"32KiB\"\n{}", site("cgi = \"/cgi-bin\"\n")),
+    );
+    let server = place.serve(&["run"]);
+    let chunk = "x".repeat(64 * 1024);
+    let head = "POST /cgi-bin/a.sh HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let answer = send(&server, &format!("{head}10000\r\n{chunk}\r\n0\r\n\r\n"));
+    assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+    let line = server.logged("413 ");
+    check(&line, &["INFO", "site=default", "`body_size`"]);
+}
