@@ -210,7 +210,7 @@ pub fn load(files: &CertificateFiles) -> Result<Certified, FileFault> {
         None => None,
         Some(path) => Some(read(path).map_err(|error| fault(CertificatePart::Ocsp, error.into()))?),
     };
-    Ok(certified.from_file(&files.cert).with_ocsp(ocsp))
+    Ok(certified.with_origin(&files.cert).with_ocsp(ocsp))
 }
 
 /// The certificates of a text, the leaf first: some tools write the chain the other way round.

@@ -69,7 +69,7 @@ impl Certified {
         })
     }
 
-    pub(super) fn from_file(mut self, path: &Path) -> Certified {
+    pub(super) fn with_origin(mut self, path: &Path) -> Certified {
         self.origin = Some(path.into());
         self
     }

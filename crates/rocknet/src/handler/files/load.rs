@@ -40,6 +40,9 @@ pub fn load(look: &Look, scope: &Scope, path: &str, previous: Option<&Entry>) ->
         Target::Script(script) => cache::script_stands_in(script, path),
         Target::WithoutSlash | Target::Directory { .. } | Target::Failed(_) => false,
     };
+    if matches!(target, Target::Failed(Status::NOT_FOUND)) && previous.is_none() && !look.lacks() {
+        missed::not_found(tree, path);
+    }
     let (found, identity) = match target {
         Target::WithoutSlash => (Found::WithoutSlash, Vec::new()),
         Target::Directory { relative } => (Found::Directory { relative }, Vec::new()),
@@ -52,12 +55,7 @@ pub fn load(look: &Look, scope: &Scope, path: &str, previous: Option<&Entry>) ->
         }
         // A shortage says nothing of the file: what was known of it holds until somebody can look again.
         Target::Failed(Status::SERVICE_UNAVAILABLE) if previous.is_some() => return None,
-        Target::Failed(status) => match {
-            if status == Status::NOT_FOUND && previous.is_none() && !look.lacks() {
-                missed::not_found(tree, path);
-            }
-            error_page(look, scope, tree, status)
-        } {
+        Target::Failed(status) => match error_page(look, scope, tree, status) {
             Ok((asset, identity)) => (Found::Asset(Box::new(asset)), identity),
             Err(status) => (Found::Failed(status), Vec::new()),
         },
