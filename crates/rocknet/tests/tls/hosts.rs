@@ -233,3 +233,18 @@ fn the_certificate_is_that_of_the_name() {
         answer.expect(name, 200, &["Content-Length"]);
     }
 }
+
+/// A body is not what is wrong with a request for a site that the handshake was not for.
+#[test]
+fn a_request_with_a_body_is_misdirected_as_well() {
+    let authority = Authority::new("root");
+    let server = start(&authority, false);
+    let mut client = Wish::new(authority.roots(), "a.test").client(server.address());
+    client.send("POST /x HTTP/1.1\r\nHost: nobody.test\r\nContent-Length: 5\r\n\r\nhello");
+    let answer = client.answer();
+    assert!(
+        answer.status == 421 && answer.text().contains("new window"),
+        "{}",
+        answer.text()
+    );
+}
