@@ -26,7 +26,7 @@ pub struct Entry {
     pub found: Found,
     /// Tells whether a later look found the same.
     pub identity: Vec<FileIdentity>,
-    /// Found in place of what the path names: a fallback, or a script with more path behind it.
+    /// The path names something else: a fallback answers it, or a script that the path continues after.
     pub stands_in: bool,
     /// When somebody last looked at the disk, in milliseconds of uptime: all 64 bits, because a page may lie here for
     /// months before it is asked for again.

@@ -304,7 +304,7 @@ impl Front {
             keep
         });
         (self.bytes, self.missing_bytes) = (bytes, missing_bytes);
-        // Twice the size that is needed is left, so that this is seldom done.
+        // Shrinks the table after a flood. Twice the needed size is left, so that this happens seldom.
         let needed = self.paths.len().max(MIN_TABLE);
         if self.paths.capacity() > 8 * needed {
             let hasher = &self.hasher;
@@ -345,7 +345,7 @@ mod tests {
         )))
     }
 
-    /// What is counted is what is there.
+    /// Compares the counted bytes with the slots.
     fn check_sums(front: &Front) {
         let sum: usize = front.paths.iter().map(|slot| slot.lead.bytes(&slot.path)).sum();
         let missing = front.paths.iter().filter(|slot| slot.lead.is_missing());

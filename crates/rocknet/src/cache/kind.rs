@@ -1,14 +1,14 @@
-//! What an entry is worth to the cache: how much memory its kind may take, and how long its path may be.
+//! Kinds of entries by who chooses their paths, with the memory that each kind may take and the longest path it is kept under.
 
 use super::entry::{Entry, Found};
 use crate::handler::php::Script;
 
-/// What a path has to do with what was found for it.
+/// Relation of a path to the file or error that was found for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// The file or folder that the path names.
     Named,
-    /// Something that answers any path: a `fallback`, or a script with more path behind it.
+    /// A file that answers any path: a `fallback`, or a script that the path continues after.
     StandIn,
     /// An error: the path leads nowhere, or may not be shown.
     Missing,
@@ -17,12 +17,12 @@ pub enum Kind {
 /// Clients choose the paths of stand-ins and of what is missing, so these have bounds of their own, and cannot evict files.
 /// Stand-ins get a part of `cache.memory`, because the pages of many applications are such.
 const SHARE: u64 = 4;
-/// What is missing gets the same at most, and no more than this: only what is asked for again and again is worth it
-/// (`/favicon.ico`), about 1,000 paths.
+/// Upper bound for missing paths, about 1,000 of them: only those that are requested again and again (`/favicon.ico`) are
+/// worth it.
 const MAX_MISSING_BYTES: u64 = 4 << 20;
 /// Longest path of a stand-in that is kept: as long as workers remember.
 const MAX_STAND_IN_PATH: usize = 512;
-/// Longest missing path that is kept. What browsers and robots ask for everywhere is shorter.
+/// Longest missing path that is kept. Those that browsers and robots request on every site are shorter.
 const MAX_MISSING_PATH: usize = 256;
 
 impl Kind {
@@ -35,7 +35,7 @@ impl Kind {
         }
     }
 
-    /// Whether an entry of this kind is kept under a path of `length` bytes. Others are looked up each time.
+    /// Returns true if an entry of this kind is kept under a path of `length` bytes. Others are looked up each time.
     pub fn keeps(self, length: usize) -> bool {
         match self {
             Kind::Named => true,
@@ -56,13 +56,13 @@ impl Entry {
     }
 }
 
-/// Whether the file `relative` to the root stands in for what `path` names: it is neither that, nor an index of it, nor it
-/// with an ending.
+/// Returns true if the file `relative` to the root is neither the one that `path` names, nor an index of it, nor that name with
+/// an ending.
 pub fn stands_in(relative: &[u8], path: &str) -> bool {
     !relative.starts_with(path.trim_matches('/').as_bytes())
 }
 
-/// The same of a script.
+/// As [`stands_in`], for a script.
 pub fn script_stands_in(script: &Script, path: &str) -> bool {
     stands_in(script.name.trim_start_matches('/').as_bytes(), path)
 }

@@ -505,7 +505,7 @@ impl Owner {
             kept.entry.retire();
             self.orders.remove(&kept.places);
         }
-        // What a flood has made large is given back. Twice the size that is needed is left, so that this is seldom done.
+        // Shrinks the table after a flood. Twice the needed size is left, so that this happens seldom.
         let needed = self.entries.len().max(MIN_TABLE);
         if self.entries.capacity() > 8 * needed {
             self.entries.shrink_to(2 * needed);

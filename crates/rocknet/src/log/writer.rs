@@ -304,7 +304,7 @@ mod tests {
             })
             .sum();
         assert!((24 << 20..=32 << 20).contains(&waiting), "{waiting} bytes");
-        // There is room again, and what was lost is told with the next.
+        // There is room again, and the next buffer reports the lost lines.
         writer.record(sink(0), &record);
         writer.flush();
         assert!(chunk(&receiver).lost > 0);

@@ -265,7 +265,7 @@ pub fn coded(scope: &Scope, asset: &Asset, coding: Coding, encoded: Vec<u8>) -> 
     variant(scope, asset.status, &asset.fields, coding, asset.tag(coding), content)
 }
 
-/// `is_shared`: the file answers for many paths.
+/// Reads or opens the content of a file. `is_shared`: the file answers for many paths.
 fn content(look: &Look, scope: &Scope, opened: Opened, is_shared: bool) -> std::io::Result<Content> {
     let size = opened.meta.size;
     if size > scope.max_cached_file {
@@ -276,7 +276,7 @@ fn content(look: &Look, scope: &Scope, opened: Opened, is_shared: bool) -> std::
         return Ok(Content::Memory(content));
     }
     let content = Bytes::from(look.read(opened)?);
-    // What was cut short while it was read is not what the identity says.
+    // A file that shrank while it was read is not the file that the identity describes.
     if is_shared && content.len() as u64 == size {
         scope.shared_pages.keep(identity, &content);
     }

@@ -1,7 +1,7 @@
 //! Content of files that answer for many paths (error pages, fallbacks): one copy for all of them.
 //!
-//! Without it, each path that a client makes up has a copy of its own for as long as somebody is sent it, however little the
-//! cache keeps: a client that opens many streams and takes nothing would hold as many copies.
+//! Without it, each path that a client makes up has a copy of its own until the response has been sent, whatever the cache
+//! evicts: a client that opens many streams and reads nothing would hold as many copies.
 
 use std::sync::{Mutex, PoisonError};
 
