@@ -1,11 +1,11 @@
 //! Bounds what a connection commits ahead of the link: frames that were rendered or handed to the kernel and have not been
-//! sent. A response that becomes ready waits for all of it, whatever its priority ([decision 16]).
+//! sent. A response that becomes ready waits for all of it, whatever its priority ([decision 18]).
 //!
 //! The bound follows the measured rate of the link. Bytes and time are counted only while the link is full, because at other
 //! times the rate is that of the handlers. No clock is read and no option is set before a connection has sent more than
 //! [`INITIAL`], and none on a link that is never full.
 //!
-//! [decision 16]: ../../../../../docs/decisions/0016-late-scheduling.md
+//! [decision 18]: ../../../../../docs/decisions/0018-late-scheduling.md
 
 use std::time::{Duration, Instant};
 
