@@ -210,7 +210,6 @@ impl World {
         std::fs::write(folder.path().join("small.txt"), "Hello, world!").expect("written");
         let large: Vec<u8> = (0..LARGE).map(|at| b'a' + (at % 23) as u8).collect();
         std::fs::write(folder.path().join("large.bin"), large).expect("written");
-        std::fs::write(folder.path().join("medium.bin"), vec![b'm'; 30_000]).expect("written");
         let text = format!(
             "[server]\nworkers = 1\n{before}{site}root = \"{}\"\n",
             folder.path().display()
@@ -285,7 +284,7 @@ impl World {
 
     /// Everything this world has is asked for once, so that no answer has to wait for the disk.
     pub fn warm(self) -> World {
-        for path in ["small.txt", "medium.bin", "large.bin", "missing"] {
+        for path in ["small.txt", "large.bin", "missing"] {
             let mut client = self.connect();
             client
                 .peer

@@ -18,6 +18,7 @@ mod framing;
 mod h2c_upgrade;
 mod http2;
 mod interim;
+mod late;
 mod limits;
 mod named_files;
 mod paths;

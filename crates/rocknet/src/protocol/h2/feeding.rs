@@ -11,7 +11,8 @@ use super::answer::State;
 use super::connection::{self, Connection};
 use crate::worker::Worker;
 
-/// Answers rendered before they are sent, so that a client that asks without reading cannot fill memory.
+/// Most that is rendered before it is sent, so that a client that requests without reading cannot fill memory. On slow links
+/// `send_ahead` allows less.
 pub(super) const OUTPUT_BOUND: u64 = 256 * 1024;
 
 /// Under TLS a frame fills a record together with its header: else each record holds the end of a frame and the beginning

@@ -21,8 +21,12 @@ const LEAST: u64 = 16 * 1024;
 /// The bound before anything was measured: four times the first flight of a new connection, 50 ms at 10 Mbit/s.
 const INITIAL: u64 = 64 * 1024;
 
-/// From here on (420 Mbit/s) the kernel decides, as it does for every other connection.
-const UNLIMITED: u64 = 1024 * 1024;
+/// From here on (105 Mbit/s) the kernel decides, as it does for every other connection. Fast links lose by a limit: what lies
+/// in the socket when the client has read leaves on the client's core, and what does not has to wait for the server.
+const UNLIMITED: u64 = OUTPUT_BOUND;
+
+/// A connection that has no limit gets one again below this, so that small differences change nothing.
+const LIMITED_AGAIN: u64 = UNLIMITED / 2;
 
 /// A sample ends after this much time on a full link.
 const SAMPLE_TIME: Duration = Duration::from_millis(50);
@@ -32,7 +36,7 @@ const SAMPLE_TIME: Duration = Duration::from_millis(50);
 const SAMPLE_LIMITS: u64 = 8;
 
 /// Most that one sample raises the bound, for the same reason.
-const GROWTH: u64 = 4;
+const GROWTH: u64 = 2;
 
 /// Full rounds that the link must take whole, one after another, before more is rendered in one round.
 const WHOLE_ROUNDS: u8 = 4;
@@ -151,7 +155,10 @@ impl SendAhead {
         let nanoseconds = self.full.as_nanos().max(1);
         let ahead = u128::from(self.bytes) * AHEAD.as_nanos() / nanoseconds;
         let most = (self.limit * GROWTH).min(UNLIMITED);
-        self.limit = u64::try_from(ahead).unwrap_or(u64::MAX).clamp(LEAST, most);
+        let limit = u64::try_from(ahead).unwrap_or(u64::MAX).clamp(LEAST, most);
+        if self.is_limited() || limit < LIMITED_AGAIN {
+            self.limit = limit;
+        }
         self.round = self.limit.min(OUTPUT_BOUND);
         (self.bytes, self.full) = (0, Duration::ZERO);
     }
@@ -180,6 +187,7 @@ mod tests {
         for (bytes, time, steps, expected) in [
             (12_500, 10 * MILLISECOND, 100, 25_000),
             (125_000, 10 * MILLISECOND, 100, 250_000),
+            (132_000, 10 * MILLISECOND, 100, UNLIMITED),
             (1_000, 10 * MILLISECOND, 100, LEAST),
             (100_000, MILLISECOND / 20, 1000, UNLIMITED),
             (0, 1000 * MILLISECOND, 1, LEAST),
@@ -201,6 +209,19 @@ mod tests {
         assert_eq!(ahead.limit, INITIAL * GROWTH, "one sample raises it this far");
         drain(&mut ahead, 1, 62_500, 50 * MILLISECOND);
         assert_eq!(ahead.limit, 25_000, "and the next one corrects it");
+    }
+
+    #[test]
+    fn a_fast_link_has_to_become_much_slower() {
+        let mut ahead = SendAhead::default();
+        drain(&mut ahead, 100, 200_000, 10 * MILLISECOND);
+        assert!(!ahead.is_limited());
+        drain(&mut ahead, 100, 70_000, 10 * MILLISECOND);
+        assert!(!ahead.is_limited());
+        drain(&mut ahead, 100, 60_000, 10 * MILLISECOND);
+        assert_eq!(ahead.limit, 120_000);
+        drain(&mut ahead, 100, 70_000, 10 * MILLISECOND);
+        assert_eq!(ahead.limit, 140_000);
     }
 
     #[test]
@@ -246,6 +267,7 @@ mod tests {
         assert_eq!(ahead.change(1, false), None);
         ahead.limit = INITIAL * 2;
         assert_eq!(ahead.change(1, false), Some(Some(2 * INITIAL as u32)));
+        assert_eq!(ahead.change(1, false), None);
         ahead.limit = UNLIMITED;
         assert_eq!(ahead.change(1, true), Some(None));
         assert_eq!(ahead.change(1, true), None);

@@ -1,0 +1,89 @@
+//! HTTP/2 over a slow socket: a response of high priority that is requested late waits for little of the others.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::thread::sleep;
+use std::time::Duration;
+
+use rustix::net::{AddressFamily, SocketType, sockopt};
+
+use super::support::running::site;
+use super::support::{DEADLINE, Folder, Running};
+use super::wire::{self, Frame};
+
+const SERVER: &str = "[server]\nworkers = 1\nblocking_threads = 2\nh2c = true\n";
+const BULK: u32 = 20;
+const LENGTH: usize = 1 << 20;
+/// Receive buffer of the client; Linux doubles it.
+const RECEIVE: usize = 16 << 10;
+/// The client takes so much at a time, and then waits: about 10 Mbit/s.
+const STEP: usize = 16 << 10;
+const PAUSE: Duration = Duration::from_millis(12);
+/// Bytes after which the link is known to be slow.
+const BEFORE: usize = 600_000;
+/// What may come before the late response: the two buffers, the bound of a link that was not measured, and as much for the
+/// packet that the kernel begins below it.
+const MOST: usize = 2 * RECEIVE + 3 * (64 << 10);
+
+/// A client that reads slowly.
+struct Slow {
+    socket: TcpStream,
+    received: Vec<u8>,
+}
+
+impl Slow {
+    fn to(address: SocketAddr) -> Slow {
+        let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
+        sockopt::set_socket_recv_buffer_size(&socket, RECEIVE).expect("an option");
+        rustix::net::connect(&socket, &address).expect("connected");
+        let socket = TcpStream::from(socket);
+        socket.set_read_timeout(Some(DEADLINE)).expect("an option");
+        Slow {
+            socket,
+            received: Vec::new(),
+        }
+    }
+
+    fn send(&mut self, bytes: &[u8]) {
+        self.socket.write_all(bytes).expect("sent");
+    }
+
+    fn step(&mut self) {
+        let mut buffer = [0; STEP];
+        let got = self.socket.read(&mut buffer).expect("received");
+        assert!(got > 0, "the server closed");
+        self.received.extend_from_slice(&buffer[..got]);
+        // This is the link, not a wait for anything.
+        sleep(PAUSE);
+    }
+
+    fn frames(&self) -> Vec<Frame> {
+        wire::frames(&self.received).0
+    }
+}
+
+#[test]
+fn a_late_response_of_high_priority_waits_for_little() {
+    let folder = Folder::with(&[("www/small.txt", "small")]);
+    folder.write("www/bulk.bin", vec![b'x'; LENGTH]);
+    let server = Running::start(folder, &format!("{SERVER}{}", site("")));
+    let mut client = Slow::to(server.address());
+    client.send(&wire::open_beginning());
+    for number in 0..BULK {
+        let request = wire::request(1 + 2 * number, "GET", "/bulk.bin", &[("priority", "u=5, i")], true);
+        client.send(&request);
+    }
+    while client.received.len() < BEFORE {
+        client.step();
+    }
+    let before = client.received.len();
+    let late = 1 + 2 * BULK;
+    client.send(&wire::request(late, "GET", "/small.txt", &[("priority", "u=0")], true));
+    let has_ended = |frame: &Frame| frame.stream == late && frame.ends_stream();
+    while !client.frames().iter().any(has_ended) {
+        client.step();
+        let waited = client.received.len() - before;
+        assert!(waited <= MOST, "{waited} bytes came before it");
+    }
+    assert_eq!(wire::content_of(&client.frames(), late), b"small");
+}
