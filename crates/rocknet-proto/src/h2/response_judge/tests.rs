@@ -1,0 +1,139 @@
+//! Heads, trailers and frames, in every split: what is judged to be malformed.
+
+use super::*;
+
+/// A block of literals that enter the table.
+fn block(fields: &[(&str, &str)]) -> Vec<u8> {
+    let mut block = Vec::new();
+    for (name, value) in fields {
+        block.push(0x40);
+        for text in [name, value] {
+            block.push(text.len() as u8);
+            block.extend_from_slice(text.as_bytes());
+        }
+    }
+    block
+}
+
+fn frame(kind: FrameType, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = (payload.len() as u32).to_be_bytes()[1..].to_vec();
+    bytes.extend_from_slice(&[kind.number(), flags]);
+    bytes.extend_from_slice(&stream.to_be_bytes());
+    bytes.extend_from_slice(payload);
+    bytes
+}
+
+fn head(flags: u8, fields: &[(&str, &str)]) -> Vec<u8> {
+    frame(FrameType::Headers, frame::END_HEADERS | flags, 1, &block(fields))
+}
+
+/// What is said of a connection, read in pieces of each size.
+fn check(frames: &[Vec<u8>], expected: Result<&[u32], OutOfStep>) {
+    let bytes = frames.concat();
+    for size in (1..=bytes.len()).rev() {
+        let (mut judge, mut found) = (ResponseJudge::default(), Vec::new());
+        let read = bytes
+            .chunks(size)
+            .try_for_each(|piece| judge.read(piece, |stream| found.push(stream)));
+        assert_eq!(read.map(|()| &found[..]), expected, "in pieces of {size}: {bytes:?}");
+        assert!(read.is_err() || judge.partial.capacity() == 0, "something is kept");
+    }
+}
+
+const OK: (&str, &str) = (":status", "200");
+const END: u8 = frame::END_STREAM;
+
+#[test]
+fn responses_are_good_or_malformed() {
+    let trailers = |fields: &[(&str, &str)]| vec![head(0, &[OK]), head(END, fields)];
+    for (frames, is_good) in [
+        (vec![head(END, &[OK])], true),
+        (vec![head(END, &[OK, ("a", "b")])], true),
+        (vec![head(0, &[(":status", "103")]), head(END, &[OK])], true),
+        (trailers(&[("grpc-status", "0")]), true),
+        (vec![head(END, &[OK, (":path", "/")])], false),
+        (vec![head(END, &[(":path", "/"), OK])], false),
+        (vec![head(END, &[OK, (":method", "GET")])], false),
+        (vec![head(END, &[OK, (":scheme", "http")])], false),
+        (vec![head(END, &[OK, (":authority", "a")])], false),
+        (vec![head(END, &[OK, (":protocol", "a")])], false),
+        (vec![head(END, &[OK, (":else", "a")])], false),
+        (vec![head(END, &[OK, OK])], false),
+        (vec![head(END, &[("a", "b"), OK])], false),
+        (vec![head(END, &[("a", "b")])], false),
+        (vec![head(END, &[(":status", "20")])], false),
+        (vec![head(0, &[(":status", "101")])], false),
+        (vec![head(0, &[(":status", "103"), (":path", "/")])], false),
+        (vec![head(END, &[OK, ("A", "b")])], false),
+        (vec![head(END, &[OK, ("a", " b")])], false),
+        (vec![head(END, &[OK, ("a", "b\r\nc: d")])], false),
+        (trailers(&[]), true),
+        (trailers(&[OK]), false),
+        (trailers(&[("a", "b"), (":status", "200")]), false),
+        (trailers(&[(":path", "/")]), false),
+    ] {
+        check(&frames, Ok(if is_good { &[] } else { &[1] }));
+    }
+}
+
+#[test]
+fn blocks_are_found_among_other_frames() {
+    let fields = block(&[OK, (":path", "/")]);
+    let (first, second) = fields.split_at(5);
+    let begun = |flags, payload: &[u8]| frame(FrameType::Headers, flags, 3, payload);
+    let goes_on = |flags, stream, payload: &[u8]| frame(FrameType::Continuation, flags, stream, payload);
+    let data = frame(FrameType::Data, 0, 1, b"\0\0\x01\x01\x04\0\0\0\x03\x85");
+    let padded = [&[2, 0, 0, 0, 0, 7][..], &fields, &[0, 0]].concat();
+    let in_table = [0xbf, 0xbe];
+    for frames in [
+        vec![data.clone(), begun(frame::END_HEADERS, &fields), data.clone()],
+        vec![
+            begun(0, first),
+            goes_on(0, 3, &[]),
+            goes_on(frame::END_HEADERS, 3, second),
+        ],
+        vec![begun(0, &fields), goes_on(frame::END_HEADERS, 3, &[])],
+        vec![begun(0, &[]), goes_on(frame::END_HEADERS, 3, &fields)],
+        vec![begun(frame::END_HEADERS, &[])],
+        vec![
+            begun(frame::END_HEADERS | frame::PADDED | frame::PRIORITY, &padded),
+            data.clone(),
+        ],
+    ] {
+        check(&frames, Ok(&[3]));
+    }
+    // Fields come out of the table as well.
+    let twice = [
+        begun(frame::END_HEADERS, &fields),
+        frame(FrameType::Headers, frame::END_HEADERS | END, 5, &in_table),
+    ];
+    check(&twice, Ok(&[3, 5]));
+    for frames in [
+        vec![begun(0, first), data],
+        vec![begun(0, first), goes_on(frame::END_HEADERS, 5, second)],
+        vec![goes_on(frame::END_HEADERS, 3, second)],
+        vec![begun(frame::END_HEADERS, &[0xff])],
+        vec![frame(FrameType::PushPromise, frame::END_HEADERS, 1, &fields)],
+    ] {
+        check(&frames, Err(OutOfStep));
+    }
+}
+
+#[test]
+fn what_is_remembered_has_a_bound() {
+    let mut judge = ResponseJudge::default();
+    for number in 0..2 * STREAMS as u32 {
+        let begun = frame(FrameType::Headers, frame::END_HEADERS, 2 * number + 1, &[0x88]);
+        judge
+            .read(&begun, |stream| panic!("{stream}"))
+            .expect("frames in order");
+    }
+    assert_eq!(judge.begun.len(), STREAMS);
+    let piece = vec![0; 16 * 1024];
+    let mut read = judge.read(&frame(FrameType::Headers, 0, 5001, &piece), |_| {});
+    for _ in 0..BLOCK / piece.len() {
+        assert_eq!(read, Ok(()));
+        read = judge.read(&frame(FrameType::Continuation, 0, 5001, &piece), |_| {});
+    }
+    assert_eq!(read, Err(OutOfStep));
+}
