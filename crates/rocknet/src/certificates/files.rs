@@ -24,6 +24,10 @@ const MAX_FILE: u64 = 1 << 20;
 /// Rights of others than the owner and the group: a key with any of these is everybody's.
 const OTHERS: u32 = 0o007;
 
+/// What to do about files that may not be read any more.
+const KEPT: &str = "the certificate that was read at start stays in use; after a renewal restart the server, or let its user \
+                    read the file";
+
 /// The certificates of one site, as they stand in its files.
 #[derive(Debug)]
 pub struct FileSet {
@@ -36,6 +40,8 @@ pub struct FileSet {
 struct LastRead {
     /// What tells one state of the files from another.
     stamps: Vec<Option<Stamp>>,
+    /// When the first of the certificates expires, while that lies ahead.
+    expiry: Option<SystemTime>,
     faults: Vec<CertificateFault>,
 }
 
@@ -43,6 +49,8 @@ struct LastRead {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reread {
     Replaced,
+    /// The files are the same, and a certificate in them has expired meanwhile.
+    Expired,
     /// They cannot be used: the set that was read before stays, if there is one.
     Kept,
 }
@@ -114,12 +122,13 @@ impl FileSet {
         faults
     }
 
-    /// Reads the files again if one of them has changed; those that are broken leave the old set where it is. `None`:
-    /// there was no change.
+    /// Reads the files again if one of them has changed or a certificate has expired; those that are broken leave the old
+    /// set where it is. `None`: there was no change.
     pub fn look_again(&self, now: SystemTime) -> Option<Reread> {
         let mut read = self.read();
         let stamps: Vec<_> = self.paths().map(stamp).collect();
-        if read.stamps == stamps {
+        let is_unchanged = read.stamps == stamps;
+        if is_unchanged && read.expiry.is_none_or(|expiry| now <= expiry) {
             return None;
         }
         read.stamps = stamps;
@@ -128,10 +137,12 @@ impl FileSet {
             mut faults,
             is_denied,
         } = inspect(&self.files, now);
-        let reread = if loaded.is_some() {
-            Reread::Replaced
-        } else {
-            Reread::Kept
+        let ends = loaded.iter().flatten().map(Certified::not_after);
+        read.expiry = ends.filter(|end| now <= *end).min();
+        let reread = match &loaded {
+            Some(_) if is_unchanged => Reread::Expired,
+            Some(_) => Reread::Replaced,
+            None => Reread::Kept,
         };
         if let Some(all) = loaded {
             self.set.store(Some(Arc::new(KeySet::new(all))));
@@ -139,10 +150,7 @@ impl FileSet {
             // Read at start with rights that were given up since: nothing says that the files are broken.
             for fault in &mut faults {
                 fault.severity = Severity::Warning;
-                fault.help =
-                    "the certificate that was read at start stays in use; after a renewal restart the server, or \
-                              let its user read the file"
-                        .to_owned();
+                fault.help = KEPT.to_owned();
             }
         }
         read.faults = faults;

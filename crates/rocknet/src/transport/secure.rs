@@ -14,11 +14,14 @@ use rocknet_io::tls::{Greeted, Greeting, Tls};
 use rocknet_io::wheel::Deadline;
 use rocknet_proto::status::Status;
 use rustls::ServerConfig;
+use tracing::Level;
 
-use crate::certificates::{ACME_PROTOCOL, Answer, HTTP_2, Trust};
+use crate::certificates::{ACME_PROTOCOL, Answer, HTTP_2, SecureSite, Trust};
 use crate::exchange::{Client, Secure};
+use crate::log::throttle::Cause;
 use crate::pages;
 use crate::protocol::{h1, h2};
+use crate::site::Site;
 use crate::worker::{OpenConnection, Worker};
 
 /// RFC 8446 §6.2: the server does not know that name, or has nothing to show for it.
@@ -164,9 +167,14 @@ impl<L: Link + Unpin + 'static> Opening<L> {
         }
         let view = worker.view();
         let (site, is_own) = view.site_of_name(self.local, name.as_deref())?;
-        let secure = view.snapshot.sites.get(site as usize)?.secure.as_ref()?;
+        let site = view.snapshot.sites.get(site as usize)?;
+        let secure = site.secure.as_ref()?;
+        let Some(settings) = secure.settings(&keeper.shelf, name.as_deref().filter(|_| is_own)) else {
+            log_dark(site, secure);
+            return None;
+        };
         Some(Chosen {
-            settings: secure.settings(&keeper.shelf, name.as_deref().filter(|_| is_own))?,
+            settings,
             trust: Some(Arc::clone(&secure.trust)),
             name: name.map(Into::into),
         })
@@ -223,6 +231,24 @@ fn serve<L: Link + Unpin + 'static>(
         spawn(h2::Connection::take_over(open, tls, client, local, Vec::new()).secured(secure));
     } else {
         spawn(h1::Connection::take_over(open, tls, client, local, Vec::new()).secured(secure));
+    }
+}
+
+/// Logs that a site has no certificate, once a second while clients come for it.
+#[cold]
+fn log_dark(site: &Site, secure: &SecureSite) {
+    let cause = Cause {
+        level: Level::WARN,
+        what: "a handshake was refused, as the site has no certificate",
+        site: &site.name,
+        subject: "",
+    };
+    if cause.may_be_logged() {
+        let why = secure.error();
+        let why = why
+            .as_deref()
+            .unwrap_or("none was issued yet, or none for the name that was asked for");
+        tracing::warn!(site = %site.name, "a handshake was refused, as the site has no certificate: {why}");
     }
 }
 

@@ -61,8 +61,11 @@ fn home() -> Place {
     place
 }
 
-/// What can be wrong so that the site cannot be served, and a part of what is said about it.
-fn broken() -> Vec<(&'static str, fn(&Place), &'static str)> {
+/// A name, what is done to the files, and a part of what is said about it.
+type Broken = (&'static str, fn(&Place), &'static str);
+
+/// What can be wrong so that the site cannot be served.
+fn broken() -> Vec<Broken> {
     vec![
         (
             "the key of another certificate",

@@ -142,6 +142,16 @@ fn each_change_is_judged_once_and_a_broken_one_keeps_what_was_read() {
     authority.leaf(Kind::Rsa, &["a.test"]).write(&folder, "x");
     assert_eq!(set.look_again(now), Some(Reread::Replaced));
     assert_eq!((set.look_again(now), set.error()), (None, None));
+    // In the year 4096 it is over, which is noticed once, and it is shown all the same.
+    let later = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(100 * 366 * 24 * 3600 * 25);
+    assert_eq!(set.look_again(later), Some(Reread::Expired));
+    let faults = set.faults_for(&[]);
+    assert!(
+        faults.iter().any(|fault| fault.message.contains("has expired")),
+        "{faults:?}"
+    );
+    assert_eq!((set.look_again(later), set.error()), (None, None));
+    assert!(set.set().is_some());
 }
 
 #[test]
