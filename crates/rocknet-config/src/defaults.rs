@@ -41,6 +41,7 @@ impl Default for Server {
             h2c: false,
             h2c_upgrade: false,
             user: None,
+            script_user: None,
             trusted_proxies: Vec::new(),
             trusted_field: TrustedField::XForwardedFor,
             proxy_protocol: Vec::new(),

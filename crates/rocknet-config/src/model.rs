@@ -58,6 +58,8 @@ pub struct Server {
     pub h2c_upgrade: bool,
     /// The user whose rights the server keeps after binding, when started as root.
     pub user: Option<String>,
+    /// The account of scripts whose site names none, where the server can start programs as others.
+    pub script_user: Option<String>,
     /// Whose word on a request's origin is taken.
     pub trusted_proxies: Vec<Network>,
     /// Where they tell it.

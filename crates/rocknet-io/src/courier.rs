@@ -5,7 +5,9 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
@@ -87,6 +89,53 @@ impl Courier {
         Ok((size > 0).then_some(Message { size, brings }))
     }
 
+    /// Sends a message that is not empty, with up to [`MOST`] descriptors.
+    pub fn send_all(&self, message: &[u8], with: &[BorrowedFd<'_>]) -> io::Result<()> {
+        if with.len() > MOST {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        if !with.is_empty() {
+            ancillary.push(SendAncillaryMessage::ScmRights(with));
+        }
+        let flags = SendFlags::NOSIGNAL;
+        rustix::io::retry_on_intr(|| sendmsg(&self.0, &[IoSlice::new(message)], &mut ancillary, flags))?;
+        Ok(())
+    }
+
+    /// Waits for the next message, and returns its size and its descriptors, in their order. `None`: the other side has ended.
+    pub fn recv_all(&self, buffer: &mut [u8]) -> io::Result<Option<(usize, Vec<OwnedFd>)>> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST))];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let received = loop {
+            match recvmsg(
+                &self.0,
+                &mut [IoSliceMut::new(buffer)],
+                &mut ancillary,
+                RecvFlags::CMSG_CLOEXEC,
+            ) {
+                Err(Errno::INTR) => {}
+                Err(Errno::CONNRESET) => return Ok(None),
+                received => break received?,
+            }
+        };
+        let mut brought = Vec::new();
+        for message in ancillary.drain() {
+            if let RecvAncillaryMessage::ScmRights(descriptors) = message {
+                brought.extend(descriptors);
+            }
+        }
+        Ok((received.bytes > 0).then_some((received.bytes, brought)))
+    }
+
+    /// Waits until there is something to receive, up to `patience`.
+    pub fn is_readable_within(&self, patience: Duration) -> bool {
+        let patience = Timespec::try_from(patience).unwrap_or_default();
+        let mut look = [PollFd::new(&self.0, PollFlags::IN)];
+        matches!(rustix::io::retry_on_intr(|| poll(&mut look, Some(&patience))), Ok(ready) if ready > 0)
+    }
+
     /// Nothing more is said or heard, by either side.
     pub fn end(&self) {
         let _ = shutdown(&self.0, Shutdown::Both);
@@ -118,6 +167,9 @@ fn replace_input(by: &File) -> io::Result<()> {
 pub fn stream() -> io::Result<(UnixStream, UnixStream)> {
     UnixStream::pair()
 }
+
+/// Most descriptors of one message.
+pub const MOST: usize = 6;
 
 /// The three that are common stay what they are.
 const FIRST_FREE: i32 = 3;
@@ -154,6 +206,29 @@ mod tests {
         ours.end();
         assert!(theirs.recv(&mut buffer, Patience::Wait).unwrap().is_none());
         assert!(theirs.send(b"x", None, Patience::Wait).is_err());
+    }
+
+    #[test]
+    fn descriptors_come_in_their_order_and_no_more_than_fit() {
+        let (ours, theirs) = Courier::pair().unwrap();
+        let theirs = Courier(theirs);
+        assert!(!theirs.is_readable_within(Duration::ZERO));
+        let pipes: Vec<_> = (0..=MOST).map(|_| io::pipe().unwrap()).collect();
+        let all: Vec<BorrowedFd<'_>> = pipes.iter().map(|(_, writer)| writer.as_fd()).collect();
+        ours.send_all(b"x", &all[..MOST]).unwrap();
+        assert!(ours.send_all(b"x", &all).is_err());
+        assert!(theirs.is_readable_within(Duration::from_secs(10)));
+        let (size, brought) = theirs.recv_all(&mut [0; 4]).unwrap().unwrap();
+        assert_eq!((size, brought.len()), (1, MOST));
+        for (number, end) in brought.into_iter().enumerate() {
+            let byte = [u8::try_from(number).unwrap()];
+            File::from(end).write_all(&byte).unwrap();
+            let mut read = [0];
+            (&pipes[number].0).read_exact(&mut read).unwrap();
+            assert_eq!(read, byte);
+        }
+        drop(ours);
+        assert!(theirs.recv_all(&mut [0; 4]).unwrap().is_none());
     }
 
     #[test]

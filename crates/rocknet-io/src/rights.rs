@@ -92,6 +92,12 @@ pub fn drop_to(user: &User) -> Result<(), RightsError> {
     system::drop_to(user)
 }
 
+/// Gives up all of root's capabilities but those to start programs as other accounts and to end them, and has signals that end
+/// programs wait: whoever asks for them to be started ends this process by going away. To be called before any thread starts.
+pub fn keep_starting_programs() -> Result<(), RightsError> {
+    system::keep_starting_programs()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -10,6 +10,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use cli::{Arguments, Command, Exit};
+use rocknet::accounts;
 use rocknet::handler::cgi;
 use rocknet::handler::controller::isolated;
 
@@ -31,7 +32,11 @@ fn main() -> ExitCode {
     if let Some(exit) = isolated::entered() {
         return exit;
     }
+    if let Some(exit) = accounts::entered() {
+        return exit;
+    }
     if let Some(program) = own_program() {
+        accounts::run_by(program.clone());
         isolated::run_by(program);
     }
     let arguments = match Arguments::try_parse() {

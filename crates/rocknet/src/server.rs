@@ -12,6 +12,7 @@ use rocknet_control::{SiteSummary, Status};
 use rocknet_io::descriptors;
 use rocknet_io::socket::{Address, BindError, BindErrorKind, Listener, Options};
 
+use crate::accounts;
 use crate::backend::Choice;
 use crate::blocking::Pool;
 use crate::cache::{Cache, most_open_files};
@@ -94,6 +95,7 @@ impl Server {
         let logger =
             Logger::start(&config.log).map_err(|error| StartError::Setup(format!("cannot open the log: {error}")))?;
         // What runs PHP is started with the rights that the workers have.
+        accounts::apply_default(&mut config);
         let php = php::Keeper::new(state_folder);
         let settled = php.settle(&mut config).map_err(StartError::Setup)?;
         let snapshot = Arc::new(Snapshot::new(config, &mounts, &logger, &keeper).map_err(StartError::Setup)?);
@@ -208,6 +210,7 @@ impl Server {
 
     fn swap(&self, state: &mut State, mut config: Config) -> Result<(), StartError> {
         let setup = |error| StartError::Setup(error);
+        accounts::apply_default(&mut config);
         let settled = self.php.settle(&mut config).map_err(setup)?;
         let snapshot =
             Arc::new(Snapshot::new(config, &self.mounts, &self.shared.logger, &self.shared.keeper).map_err(setup)?);

@@ -19,18 +19,37 @@ pub(super) fn build(check: &mut Check<'_>, root: &Table) -> (Server, Limits, Log
 }
 
 /// The name of a user of the system.
-pub(super) fn user(check: &mut Check<'_>, node: &Node) -> Option<String> {
+pub(super) fn user(check: &mut Check<'_>, key: &str, node: &Node) -> Option<String> {
     let user = node.as_text()?;
     if user.is_empty() || user.contains([':', '/', ' ', '\0']) {
         check.error(
             Code::BadValue,
             node.span,
-            "`user` takes the name of a user",
-            "write user = \"www-data\"",
+            format!("`{key}` takes the name of a user"),
+            format!("write {key} = \"www-data\""),
         );
         return None;
     }
     Some(user.to_owned())
+}
+
+/// Scripts that run as the account of the server could read its keys.
+pub(super) fn refuse_server_account(check: &mut Check<'_>, node: &Node, name: &str) {
+    check.error(
+        Code::Conflict,
+        node.span,
+        format!("RockNet itself runs as \"{name}\": its scripts could read the private keys"),
+        "name another account here, or give RockNet one of its own: `useradd --system rocknet`, and user = \"rocknet\" below [server]",
+    );
+}
+
+fn script_user(check: &mut Check<'_>, table: Option<&Table>, server: Option<&str>) -> Option<String> {
+    let node = table?.node("script_user")?;
+    let name = user(check, "script_user", node)?;
+    if server == Some(name.as_str()) {
+        refuse_server_account(check, node, &name);
+    }
+    Some(name)
 }
 
 fn server(check: &mut Check<'_>, table: Option<&Table>) -> Server {
@@ -38,7 +57,8 @@ fn server(check: &mut Check<'_>, table: Option<&Table>) -> Server {
     let events = table.and_then(|t| t.table("events"));
     let user = table
         .and_then(|table| table.node("user"))
-        .and_then(|node| user(check, node));
+        .and_then(|node| user(check, "user", node));
+    let script_user = script_user(check, table, user.as_deref());
     let state = table.and_then(|t| t.node("state"));
     Server {
         state: state.and_then(|node| path::folder(check, "state", node)),
@@ -55,6 +75,7 @@ fn server(check: &mut Check<'_>, table: Option<&Table>) -> Server {
         h2c: value::boolean(table, "h2c").unwrap_or(base.h2c),
         h2c_upgrade: value::boolean(table, "h2c_upgrade").unwrap_or(base.h2c_upgrade),
         user,
+        script_user,
         trusted_proxies: table
             .and_then(|t| t.node("trusted_proxies"))
             .map(|node| network::build(check, node))

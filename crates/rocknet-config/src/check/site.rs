@@ -2,7 +2,6 @@
 
 use crate::check::host::{self, SiteName};
 use crate::check::listen::Place;
-use crate::check::words::short;
 use crate::check::{Check, application, listen, path, pattern, rule, server, settings, tls, value};
 use crate::file::{Entry, Node, Table, Value};
 use crate::finding::Code;
@@ -24,7 +23,7 @@ pub(super) struct Built {
 
 /// What is said for all sites.
 pub(super) struct Common<'c> {
-    /// Whose rights the server keeps, where it gives up those of root.
+    /// The account of the server, where it gives up root's rights.
     pub user: Option<&'c str>,
     pub mode: Mode,
     pub limits: &'c Limits,
@@ -74,14 +73,9 @@ fn base(check: &Check<'_>, root: &Table, limits: &Limits) -> Settings {
 /// Whom the site's scripts run as.
 fn user(check: &mut Check<'_>, table: &Table, common: &Common<'_>) -> Option<String> {
     let node = table.node("user")?;
-    let user = server::user(check, node)?;
-    if let Some(server) = common.user {
-        let message = format!(
-            "RockNet becomes \"{server}\", who cannot run scripts as \"{}\"",
-            short(&user)
-        );
-        let help = "remove `user` here, or below [server]: only root can run scripts as somebody else";
-        check.error(Code::Conflict, node.span, message, help);
+    let user = server::user(check, "user", node)?;
+    if common.user == Some(user.as_str()) {
+        server::refuse_server_account(check, node, &user);
     }
     Some(user)
 }

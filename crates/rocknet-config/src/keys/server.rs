@@ -73,10 +73,20 @@ pub(super) const KEYS: &[Key] = &[
         "user",
         &[Scope::Server],
         Kind::Text("user name"),
-        "The user whose rights the server keeps once its ports are open, when it is started as root.",
+        "The account that the server becomes once its ports are open, when it is started as root. It owns the private keys, so \
+         give it to nothing else. Without the key: `rocknet`, where the system has that account; else RockNet stays root.",
     )
-    .example("user = \"www-data\"")
+    .example("user = \"rocknet\"")
     .elsewhere(&["User", "server.username", "run-as"]),
+    Key::new(
+        "script_user",
+        &[Scope::Server],
+        Kind::Text("user name"),
+        "The account that scripts run as where their site names no `user`: PHP that RockNet runs itself, and CGI programs. It \
+         acts when RockNet is started as root. Without the key: the first of `www-data`, `nginx`, `apache`, `http` and \
+         `nobody` that the system has and that is not the server's own.",
+    )
+    .example("script_user = \"www-data\""),
     Key::new(
         "h2c",
         &[Scope::Server],

@@ -36,8 +36,8 @@ pub(super) const KEYS: &[Key] = &[
         "user",
         &[Scope::Site],
         Kind::Text("user name"),
-        "The user whose rights the site's scripts have: PHP that RockNet runs itself, and CGI programs. Needs a RockNet that \
-         is root and stays so, without `user` below `[server]`.",
+        "The account that the site's scripts run as: PHP that RockNet runs itself, and CGI programs. It needs a RockNet that is \
+         started as root, and may not be root or the server's own. Without the key: `script_user` of `[server]`.",
     )
     .example("user = \"alice\"")
     .elsewhere(&["SuexecUserGroup", "AssignUserID"]),

@@ -51,6 +51,40 @@ pub(super) fn drop_to(user: &User) -> Result<(), RightsError> {
     if closed { Ok(()) } else { Err(RightsError::WayBack) }
 }
 
+pub(super) fn keep_starting_programs() -> Result<(), RightsError> {
+    if let Some(count) = threads().filter(|&count| count != 1) {
+        return Err(RightsError::Threads(count));
+    }
+    let kept = named("capget", thread::capabilities(None))?.permitted & FOR_PROGRAMS;
+    let sets = CapabilitySets {
+        effective: kept,
+        permitted: kept,
+        inheritable: CapabilitySet::empty(),
+    };
+    match thread::clear_ambient_capability_set() {
+        Ok(()) | Err(Errno::INVAL) => {}
+        Err(errno) => return Err(RightsError::System("prctl(PR_CAP_AMBIENT)", errno.into())),
+    }
+    named("capset", thread::set_capabilities(None, sets))?;
+    block_signals();
+    Ok(())
+}
+
+/// A service manager that stops the server tells all of its processes. This one ends after the programs that it started.
+#[allow(unsafe_code)]
+fn block_signals() {
+    // SAFETY: the set is initialised by the first call, and the calls touch nothing else. Programs that are started begin with an
+    // empty mask again.
+    unsafe {
+        let mut set = std::mem::zeroed::<libc::sigset_t>();
+        libc::sigemptyset(&raw mut set);
+        for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT, libc::SIGUSR1] {
+            libc::sigaddset(&raw mut set, signal);
+        }
+        libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
+    }
+}
+
 /// How many threads run; unknown where `/proc` is not mounted.
 fn threads() -> Option<usize> {
     Some(fs::read_dir("/proc/self/task").ok()?.count())
@@ -59,6 +93,11 @@ fn threads() -> Option<usize> {
 fn named<T>(call: &'static str, result: Result<T, Errno>) -> Result<T, RightsError> {
     result.map_err(|errno| RightsError::System(call, errno.into()))
 }
+
+/// To start a program as another account, and to end it.
+const FOR_PROGRAMS: CapabilitySet = CapabilitySet::SETUID
+    .union(CapabilitySet::SETGID)
+    .union(CapabilitySet::KILL);
 
 /// A reload may add a site on port 80 long after the start.
 const KEPT: CapabilitySet = CapabilitySet::NET_BIND_SERVICE;

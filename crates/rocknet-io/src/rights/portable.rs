@@ -11,3 +11,7 @@ pub(super) fn drop_to(user: &User) -> Result<(), RightsError> {
         io::Error::new(io::ErrorKind::Unsupported, advice),
     ))
 }
+
+pub(super) fn keep_starting_programs() -> Result<(), RightsError> {
+    Err(RightsError::System("capset", io::ErrorKind::Unsupported.into()))
+}

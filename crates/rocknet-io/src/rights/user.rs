@@ -157,6 +157,7 @@ mod tests {
             let home = match name {
                 "www-data" => Some("/var/www".into()),
                 "root" => Some("/root".into()),
+                "2000" => Some("/".into()),
                 _ => None,
             };
             Ok(User {

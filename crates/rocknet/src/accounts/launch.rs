@@ -18,8 +18,8 @@ use super::{Account, Process};
 pub struct Launch {
     pub account: Account,
     pub program: PathBuf,
-    /// Its name in lists of processes, where that differs.
-    pub name: Option<&'static str>,
+    /// Its name in lists of processes; empty: the program.
+    pub name: OsString,
     pub arguments: Vec<OsString>,
     pub environment: Vec<(OsString, OsString)>,
     /// Its working directory.
@@ -41,10 +41,14 @@ const SOCKETS: &str = "FPM_SOCKETS";
 impl Launch {
     /// Starts the program, from a thread that has to outlive it.
     pub fn start(self) -> io::Result<Process> {
+        if let Account::Helped { number, .. } = self.account {
+            let helper = super::helper().ok_or(io::ErrorKind::NotConnected)?;
+            return Ok(helper.launch(number, self)?.into());
+        }
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).env_clear().envs(self.environment);
-        if let Some(name) = self.name {
-            command.arg0(name);
+        if !self.name.is_empty() {
+            command.arg0(&self.name);
         }
         let mut kept = Vec::new();
         if let Some(file) = self.file {

@@ -1,4 +1,4 @@
-//! A program that was started: waited for, and sent signals with its group.
+//! A program that was started, by this process or by the helper: waited for, and sent signals with its group.
 
 use std::io;
 use std::process::{Child, ExitStatus};
@@ -8,8 +8,15 @@ use std::time::{Duration, Instant};
 use rocknet_io::child;
 use rustix::process::{Pid, Signal, kill_process};
 
+use super::helper::Started;
+
 /// Leads a process group of its own. Dropping it leaves the program running.
-pub struct Process(Child);
+pub struct Process(Kind);
+
+enum Kind {
+    Child(Child),
+    Helped(Started),
+}
 
 /// Longest wait for a program that was killed: one that waits for a disk ends later, and nobody waits for that.
 const END: Duration = Duration::from_secs(2);
@@ -19,23 +26,37 @@ const PAUSE: Duration = Duration::from_millis(2);
 impl Process {
     /// How the program ended, if it has. It is not a zombie any more then.
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
-        self.0.try_wait()
+        match &mut self.0 {
+            Kind::Child(child) => child.try_wait(),
+            Kind::Helped(started) => started.try_wait(),
+        }
     }
 
     /// Sends a signal to the program alone.
     pub fn signal(&self, signal: Signal) -> io::Result<()> {
-        let pid = i32::try_from(self.0.id()).ok().and_then(Pid::from_raw);
-        Ok(kill_process(pid.ok_or(io::ErrorKind::InvalidInput)?, signal)?)
+        match &self.0 {
+            Kind::Child(child) => {
+                let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+                Ok(kill_process(pid.ok_or(io::ErrorKind::InvalidInput)?, signal)?)
+            }
+            Kind::Helped(started) => started.signal(signal, false),
+        }
     }
 
     /// Sends a signal to all of its group. Fails where nothing is left of it.
     pub fn signal_group(&self, signal: Signal) -> io::Result<()> {
-        child::signal_group(self.0.id(), signal)
+        match &self.0 {
+            Kind::Child(child) => child::signal_group(child.id(), signal),
+            Kind::Helped(started) => started.signal(signal, true),
+        }
     }
 
     /// Whether anything is left of its group, after the program has been waited for.
     pub fn is_group_left(&self) -> bool {
-        child::is_group_left(self.0.id())
+        match &self.0 {
+            Kind::Child(child) => child::is_group_left(child.id()),
+            Kind::Helped(started) => started.is_group_left(),
+        }
     }
 
     /// Kills its group and waits for the program.
@@ -50,6 +71,12 @@ impl Process {
 
 impl From<Child> for Process {
     fn from(child: Child) -> Process {
-        Process(child)
+        Process(Kind::Child(child))
+    }
+}
+
+impl From<Started> for Process {
+    fn from(started: Started) -> Process {
+        Process(Kind::Helped(started))
     }
 }

@@ -15,6 +15,8 @@ pub struct InForce {
     server: model::Server,
     /// `user` was set, and the rights to become it were not there.
     pub user_ignored: bool,
+    /// The same of `script_user`.
+    pub script_user_ignored: bool,
     pub at_terminal: bool,
 }
 
@@ -24,6 +26,7 @@ impl InForce {
         InForce {
             server: config.server.clone(),
             user_ignored: config.server.user.is_some() && !rights::is_root(),
+            script_user_ignored: config.server.script_user.is_some() && !rights::is_root(),
             at_terminal: is_terminal(Stream::Input),
         }
     }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::thread;
 
+use rocknet::accounts;
 use rocknet::certificates::state_folder;
 use rocknet::certificates::store::Folder;
 use rocknet::log::init_errors;
@@ -91,12 +92,17 @@ pub fn start(config: Config, plan: Plan) -> Result<Running, NotStarted> {
     catch_signals(&runtime, &wish).map_err(NotStarted::Io)?;
 
     let in_force = InForce::new(&config);
-    let user = config.server.user.clone();
+    // `rocknet serve` shows a folder of whoever types it, which another account may not be able to read.
+    let user = match plan.origin {
+        Origin::File(_) => accounts::server_account(&config),
+        Origin::Folder | Origin::Nothing => config.server.user.clone(),
+    };
+    let scripts = accounts::Plan::of(&config);
     let state = State {
         folder: state_folder(&config),
         is_needed: config.sites.iter().any(|site| site.tls.is_some()) || php::is_wanted(&config),
     };
-    let mut give_up_rights = || become_user(user.as_deref(), &state);
+    let mut give_up_rights = || become_user(user.as_deref(), &state, &scripts);
     let server = Server::start(config, Vec::new(), &mut give_up_rights).map_err(NotStarted::Start)?;
     let _ = init_errors(&server.snapshot().config.log, server.logger());
     tracing::debug!("{}", server.backend());
@@ -189,12 +195,17 @@ impl Running {
                 warnings.push(format!("`user` is ignored: only root can become {user}"));
             }
             (None, true) if from_file => warnings.push(
-                "running as root: write user = \"www-data\" below [server], and rights are given up after binding"
+                "running as root: `useradd --system rocknet` creates an account that RockNet becomes once its ports are open \
+                 (or name one as `user` below [server])"
                     .to_owned(),
             ),
             (None, true) => warnings.push("running as root: a plain user will do for this".to_owned()),
             _ => {}
         }
+        if self.in_force.script_user_ignored {
+            warnings.push("`script_user` is ignored: only root can run scripts as somebody else".to_owned());
+        }
+        warnings.extend(accounts::warning(accounts::runs_scripts(&snapshot.config)));
         warnings.extend(php::missing(&snapshot.config));
         warnings.extend(snapshot.spool_trouble());
         let told_by_check = |error: &io::Error| {
@@ -299,7 +310,7 @@ struct State {
     is_needed: bool,
 }
 
-fn become_user(user: Option<&str>, state: &State) -> Result<(), String> {
+fn become_user(user: Option<&str>, state: &State, scripts: &accounts::Plan) -> Result<(), String> {
     let Some(user) = user.filter(|_| rights::is_root()) else {
         return Ok(());
     };
@@ -310,6 +321,8 @@ fn become_user(user: Option<&str>, state: &State) -> Result<(), String> {
     {
         return Err(format!("the state folder {}: {error}", state.folder.display()));
     }
+    // Also a helper that waits for scripts needs root's rights to begin with.
+    accounts::prepare(scripts, &user).map_err(|error| format!("scripts cannot run: {error}"))?;
     rights::drop_to(&user).map_err(|error| error.to_string())
 }
 

@@ -296,7 +296,8 @@ impl Master {
         };
         tracing::error!("PHP {version} does not run: {why}. It is started again {when}");
         // Requests wait for one that is there again in time; otherwise they are told at once.
-        if !pause.is_zero() && !(was_ready && pause <= CONNECT) {
+        let is_held = pause.is_zero() || was_ready && pause <= CONNECT;
+        if !is_held {
             set_trouble(&self.socket, Some(format!("PHP {version} does not run: {why}")));
             self.close();
         }

@@ -93,7 +93,7 @@ pub fn launch(
         .filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?)));
     let mut launch = Launch {
         program: installed.program.clone(),
-        name: None,
+        name: OsString::new(),
         arguments: Vec::new(),
         environment: kept.collect(),
         folder: "/".into(),
@@ -121,13 +121,13 @@ pub fn launch(
                 launch.account.user(),
                 processes(),
             );
-            launch.name = Some("php-fpm");
+            launch.name = "php-fpm".into();
             launch.arguments = ["--nodaemonize", "--fpm-config"].map(OsString::from).into();
             launch.file = Some(unnamed::file(text.as_bytes())?.into());
             launch.listener = Some((listen.into(), listener));
         }
         Kind::Cgi => {
-            launch.name = Some("php-cgi");
+            launch.name = "php-cgi".into();
             launch.input = listener;
             let mut tell = |name: &str, value: String| launch.environment.push((name.into(), value.into()));
             tell("PHP_FCGI_CHILDREN", processes().min(MOST_STAYING).to_string());

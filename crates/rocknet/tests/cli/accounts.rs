@@ -2,9 +2,13 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
-use crate::program::Place;
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+
+use crate::program::{Place, Server};
 
 /// An empty `/var/lib` that only this server sees, and then the server itself.
 const OWN_VAR_LIB: [&str; 5] = [
@@ -48,4 +52,348 @@ fn the_state_folder_is_decided_before_rights_are_given_up() {
     let found = fs::metadata(&state).expect("a state folder");
     assert_eq!((found.uid(), found.mode() & 0o777), (65_534, 0o700));
     assert!(!place.path().join(".local").exists(), "HOME belongs to root");
+}
+
+/// Tries everything on each path that it is given, and tells what worked.
+const TRY: &str = r#"<?php
+echo 'uid=', posix_getuid(), ' ';
+$tried = 0;
+foreach (file(__DIR__ . '/targets', FILE_IGNORE_NEW_LINES) as $path) {
+    $tried++;
+    if (@file_get_contents($path, false, null, 0, 1) !== false) echo "READ $path ";
+    if (@fopen($path, 'r+') !== false) echo "WROTE $path ";
+    if (@fopen("$path.new", 'x') !== false) echo "CREATED $path.new ";
+    if (@scandir($path) !== false) echo "LISTED $path ";
+    if (@rename($path, "$path.old")) echo "RENAMED $path ";
+    if (@unlink($path)) echo "REMOVED $path ";
+    if (@chmod($path, 0777)) echo "OPENED $path ";
+    if (@stream_socket_client("unix://$path") !== false) echo "CONNECTED $path ";
+}
+foreach (explode(',', $_GET['pids']) as $pid) {
+    $tried++;
+    if (@posix_kill((int) $pid, 0)) echo "SIGNALLED $pid ";
+    foreach (['environ', 'mem', 'maps', 'fd/0', 'fd/3', 'root/'] as $name)
+        if (@fopen("/proc/$pid/$name", 'r') !== false) echo "READ /proc/$pid/$name ";
+}
+echo "tried=$tried ";
+"#;
+
+/// The same by a shell.
+const TRY_CGI: &str = r#"#!/bin/sh
+printf 'Content-Type: text/plain\n\nuid=%s ' "$(id -u)"
+tried=0
+while read -r path; do
+    tried=$((tried + 1))
+    head -c 1 "$path" >/dev/null 2>&1 && printf 'READ %s ' "$path"
+    (: >>"$path") 2>/dev/null && printf 'WROTE %s ' "$path"
+    ls "$path/" >/dev/null 2>&1 && printf 'LISTED %s ' "$path"
+    mv "$path" "$path.old" 2>/dev/null && printf 'RENAMED %s ' "$path"
+    rm -f "$path" 2>/dev/null && printf 'REMOVED %s ' "$path"
+done <"$(dirname "$SCRIPT_FILENAME")/../targets"
+echo "tried=$tried "
+echo complaint >/dev/stderr
+"#;
+
+const SITES: &str = "[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\nphp = \"auto\"\ncgi = \"/cgi-bin\"\n\
+     [site.\"a.localhost\"]\nlisten = \"https://127.0.0.2:0\"\nroot = \"www\"\ntls = \"local\"\n";
+
+fn with_scripts(server: &str, sites: &str) -> Place {
+    let place = Place::new(&[
+        ("www/try.php", TRY),
+        (
+            "www/uid.php",
+            "<?php echo 'uid=', posix_getuid(), ' ppid=', posix_getppid(), ' ';",
+        ),
+        ("www/cgi-bin/try", TRY_CGI),
+        (
+            "www/cgi-bin/sleep",
+            "#!/bin/sh\nsleep 1000 &\nprintf 'Content-Type: text/plain\\n\\npid=%s \\n' $!\nwait\n",
+        ),
+        (
+            "rocknet.toml",
+            &format!("[server]\nworkers = 1\nstate = \"state\"\n{server}\n{SITES}{sites}"),
+        ),
+    ]);
+    for name in ["", "www", "www/cgi-bin", "www/cgi-bin/try", "www/cgi-bin/sleep"] {
+        open(&place.path().join(name));
+    }
+    place
+}
+
+fn uid(name: &str) -> u32 {
+    rocknet_io::rights::User::find(name).expect("a user").uid
+}
+
+/// What a script said after `name=`.
+fn told(answer: &str, name: &str) -> u32 {
+    let (_, rest) = answer
+        .split_once(&format!("{name}="))
+        .unwrap_or_else(|| panic!("{name}: {answer}"));
+    let number = rest.split(' ').next().and_then(|number| number.parse().ok());
+    number.unwrap_or_else(|| panic!("{name}: {answer}"))
+}
+
+fn all_below(folder: &Path) -> Vec<PathBuf> {
+    let mut all = vec![folder.to_owned()];
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        all.extend(match entry.file_type().expect("a type").is_dir() {
+            true => all_below(&entry.path()),
+            false => vec![entry.path()],
+        });
+    }
+    all
+}
+
+fn by(deadline: Instant, what: &str, is_so: impl Fn() -> bool) {
+    while !is_so() {
+        assert!(Instant::now() < deadline, "{what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn deadline() -> Instant {
+    Instant::now() + Duration::from_secs(30)
+}
+
+fn field(pid: u32, name: &str) -> String {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix(name));
+    line.map(|line| line.trim_start_matches(':').trim().to_owned())
+        .unwrap_or_default()
+}
+
+/// The process that starts programs for a server.
+fn helper(server: &Server) -> u32 {
+    let mut all = fs::read_dir("/proc").expect("processes").flatten().filter_map(|entry| {
+        let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
+        let line = fs::read(entry.path().join("cmdline")).ok()?;
+        let is_it = field(pid, "PPid") == server.id().to_string() && line.ends_with(b"start-programs-as-accounts\0");
+        is_it.then_some(pid)
+    });
+    all.next().expect("a helper")
+}
+
+fn is_gone(pid: u32) -> bool {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).expect("a process");
+    test_kill_process(pid).is_err()
+}
+
+#[test]
+fn scripts_reach_nothing_of_the_server() {
+    if !is_root() {
+        return;
+    }
+    // Where the server has the account that scripts have otherwise, they get the next.
+    for (server_user, scripts) in [("daemon", "www-data"), ("www-data", "nobody")] {
+        let place = with_scripts(&format!("user = \"{server_user}\""), "");
+        let server = place.serve(&["run", "-c", "rocknet.toml"]);
+        let state = place.path().join("state");
+        by(deadline(), "a key", || state.join("local/ca.key").exists());
+        assert_eq!(told(&server.get("/uid.php"), "uid"), uid(scripts));
+        let helper = helper(&server);
+
+        let targets = all_below(&state);
+        let is_there = |end: &str| targets.iter().any(|path| path.to_string_lossy().ends_with(end));
+        assert!(is_there("local/ca.key") && is_there(".sock"), "{targets:?}");
+        let modes: Vec<_> = targets
+            .iter()
+            .map(|path| (path, path.metadata().expect("it")))
+            .collect();
+        for (path, found) in &modes {
+            assert_eq!(found.uid(), uid(server_user), "{}", path.display());
+            let is_closed = found.mode() & 0o077 == 0;
+            assert!(
+                is_closed || path.ends_with("local/ca.pem"),
+                "{}: {:o}",
+                path.display(),
+                found.mode()
+            );
+        }
+        let lines: Vec<_> = targets.iter().map(|path| path.display().to_string()).collect();
+        place.write("www/targets", &format!("{}\n", lines.join("\n")));
+        let count = u32::try_from(targets.len()).expect("a few");
+
+        let answer = server.get(&format!("/try.php?pids={},{helper}", server.id()));
+        assert_eq!(
+            (told(&answer, "uid"), told(&answer, "tried")),
+            (uid(scripts), count + 2)
+        );
+        let answer_cgi = server.get("/cgi-bin/try");
+        assert_eq!(
+            (told(&answer_cgi, "uid"), told(&answer_cgi, "tried")),
+            (uid(scripts), count)
+        );
+        for answer in [&answer, &answer_cgi] {
+            for word in "READ WROTE CREATED LISTED RENAMED REMOVED OPENED CONNECTED SIGNALLED".split(' ') {
+                assert!(!answer.contains(word), "{scripts}: {answer}");
+            }
+        }
+        server.logged("complaint");
+        for (path, before) in modes {
+            let after = path.metadata().expect("nothing is removed");
+            assert_eq!(
+                (after.ino(), after.len()),
+                (before.ino(), before.len()),
+                "{}",
+                path.display()
+            );
+        }
+
+        // The server has no rights but for low ports; the helper those to start and end programs.
+        assert_eq!(field(server.id(), "CapPrm"), "0000000000000400");
+        assert!(
+            field(server.id(), "Uid")
+                .split_whitespace()
+                .all(|id| id == uid(server_user).to_string())
+        );
+        assert_eq!(
+            (field(helper, "CapPrm"), field(helper, "CapEff")),
+            ("00000000000000e0".into(), "00000000000000e0".into())
+        );
+    }
+}
+
+#[test]
+fn what_was_started_as_others_is_restarted_and_ends_with_the_server() {
+    if !is_root() {
+        return;
+    }
+    for is_killed in [false, true] {
+        let other =
+            "[site.\"z.test\"]\nlisten = \"http://127.0.0.1:0\"\nroot = \"www\"\nphp = \"auto\"\nuser = \"nobody\"\n";
+        let place = with_scripts("user = \"daemon\"\nscript_user = \"www-data\"", other);
+        let server = place.serve(&["run", "-c", "rocknet.toml"]);
+        let answer = server.get("/uid.php");
+        assert_eq!(told(&answer, "uid"), uid("www-data"));
+        let master = told(&answer, "ppid");
+        let pid = Pid::from_raw(i32::try_from(master).expect("small")).expect("one");
+        kill_process(pid, Signal::KILL).expect("it runs");
+        by(deadline(), "its end", || is_gone(master));
+        let next = told(&server.get("/uid.php"), "ppid");
+        assert_ne!(next, master);
+        let program = {
+            use std::io::{Read, Write};
+            let mut stream = server.connect();
+            write!(stream, "GET /cgi-bin/sleep HTTP/1.1\r\nHost: a\r\n\r\n").expect("sent");
+            let mut said = String::new();
+            let until = deadline();
+            while !said.contains("pid=") || !said.ends_with("\n") {
+                assert!(Instant::now() < until, "{said}");
+                let mut bytes = [0; 512];
+                let read = stream.read(&mut bytes).expect("an answer");
+                said.push_str(&String::from_utf8_lossy(&bytes[..read]));
+            }
+            let program = told(&said, "pid");
+            assert!(!is_gone(program));
+            // The client leaves, and it is killed with what it started, by the helper.
+            drop(stream);
+            program
+        };
+        by(deadline(), "the end of a program whose client left", || {
+            is_gone(program)
+        });
+        let helper = helper(&server);
+        if is_killed {
+            server.signal(Signal::KILL);
+            drop(server);
+        } else {
+            server.signal(Signal::TERM);
+            assert_eq!(server.ended(), Some(0));
+        }
+        by(deadline(), "the end of the helper", || is_gone(helper));
+        by(deadline(), "the end of php-fpm", || is_gone(next));
+    }
+}
+
+#[test]
+fn the_end_of_the_helper_is_told_and_seen() {
+    if !is_root() {
+        return;
+    }
+    let place = with_scripts("user = \"daemon\"", "");
+    let server = place.serve(&["run", "-c", "rocknet.toml"]);
+    let master = told(&server.get("/uid.php"), "ppid");
+    let helper = helper(&server);
+    let pid = Pid::from_raw(i32::try_from(helper).expect("small")).expect("one");
+    kill_process(pid, Signal::KILL).expect("it runs");
+    by(deadline(), "the end of php-fpm", || is_gone(master));
+    server.logged("restart RockNet");
+    server.logged("does not answer");
+    for path in ["/uid.php", "/cgi-bin/try"] {
+        let until = deadline();
+        while !server.get(path).starts_with("HTTP/1.1 502 ") {
+            assert!(Instant::now() < until, "{path}");
+        }
+    }
+    // Files are served as ever, and nothing is run as the server instead.
+    place.write("www/a.txt", "file");
+    assert!(server.get("/a.txt").ends_with("file"));
+}
+
+#[test]
+fn an_account_that_is_new_at_a_reload_waits_for_a_restart() {
+    if !is_root() {
+        return;
+    }
+    let place = with_scripts("user = \"daemon\"", "");
+    let server = place.serve(&["run", "-c", "rocknet.toml"]);
+    assert_eq!(told(&server.get("/uid.php"), "uid"), uid("www-data"));
+    let text = place.read("rocknet.toml");
+    for (user, why) in [
+        ("nobody", "restart RockNet"),
+        ("root", "scripts are not run as root"),
+        ("daemon", "RockNet itself runs as"),
+    ] {
+        place.write(
+            "rocknet.toml",
+            &text.replace("php =", &format!("user = \"{user}\"\nphp =")),
+        );
+        server.signal(Signal::HUP);
+        server.logged(why);
+        assert_eq!(told(&server.get("/uid.php"), "uid"), uid("www-data"));
+    }
+    // Known accounts can be named anew.
+    place.write("rocknet.toml", &text.replace("php =", "user = \"www-data\"\nphp ="));
+    server.signal(Signal::HUP);
+    server.logged("is reloaded");
+    assert_eq!(told(&server.get("/uid.php"), "uid"), uid("www-data"));
+    // A server that had no scripts keeps nobody to start them.
+    let plain = Place::new(&[
+        ("www/index.html", "x"),
+        (
+            "rocknet.toml",
+            "[server]\nworkers = 1\nstate = \"state\"\nuser = \"daemon\"\n[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n",
+        ),
+    ]);
+    open(plain.path());
+    let server = plain.serve(&["run", "-c", "rocknet.toml"]);
+    plain.write(
+        "rocknet.toml",
+        &format!("{}php = \"auto\"\n", plain.read("rocknet.toml")),
+    );
+    server.signal(Signal::HUP);
+    server.logged("when it had no scripts");
+}
+
+#[test]
+fn the_doctor_tells_who_gets_at_the_keys() {
+    if !is_root() {
+        return;
+    }
+    let place = with_scripts("user = \"daemon\"", "");
+    let state = place.path().join("state");
+    fs::create_dir_all(state.join("local")).expect("a folder");
+    fs::write(state.join("local/ca.key"), "key").expect("a key");
+    open(&state);
+    open(&state.join("local"));
+    for (mode, good) in [(0o644, false), (0o600, true)] {
+        fs::set_permissions(state.join("local/ca.key"), fs::Permissions::from_mode(mode)).expect("a mode");
+        let told = place.run(&["doctor", "-c", "rocknet.toml"]);
+        assert!(
+            told.out.contains("the server runs as daemon, scripts as www-data"),
+            "{told:?}"
+        );
+        let is_told = told.out.contains("scripts of www-data can read or replace") && told.out.contains("local/ca.key");
+        assert_eq!(!is_told, good, "{told:?}");
+    }
 }

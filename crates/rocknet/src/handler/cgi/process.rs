@@ -48,7 +48,7 @@ impl Start {
             account,
             folder: self.file.parent().map_or_else(|| "/".into(), PathBuf::from),
             program: self.file,
-            name: None,
+            name: OsString::new(),
             arguments: Vec::new(),
             environment: self.environment,
             input: their_input.into(),

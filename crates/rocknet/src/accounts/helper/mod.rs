@@ -1,0 +1,27 @@
+//! The helper: a process that keeps root's right to start programs as other accounts when the server gives it up.
+//!
+//! ```text
+//!   server, an account without rights                      helper, root with three capabilities
+//!   client.rs ── requests and descriptors, one at a time ──▶ serve.rs ─▶ php-fpm, CGI programs
+//!                              protocol.rs: what both sides say
+//! ```
+//! It knows a list of accounts, sent to it before the server gives up its rights, and starts programs as those alone: never as
+//! root, and never as the server. It opens no file, reads no configuration, and ends with the server.
+
+mod client;
+mod protocol;
+mod serve;
+
+use std::ffi::OsStr;
+use std::process::ExitCode;
+
+pub use self::client::{Helper, Started};
+
+/// How this program is told that it is the helper. Nobody types it.
+const WORD: &str = "start-programs-as-accounts";
+
+/// Whether this process was started to be the helper, and how it ended then. To be called before anything else.
+pub fn entered() -> Option<ExitCode> {
+    let is_meant = std::env::args_os().nth(1).as_deref() == Some(OsStr::new(WORD));
+    is_meant.then(serve::run)
+}

@@ -1,0 +1,359 @@
+//! What the server and its helper say: messages of fixed size, and files in memory for what has none.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::FileExt;
+
+use rocknet_io::rights::User;
+use rustix::process::Signal;
+
+/// Longest of both kinds of messages.
+pub const MAX_MESSAGE: usize = 32;
+/// Longest content of a file: the system starts no program with more than 2 MiB of arguments and environment.
+const MAX_CONTENT: u64 = 2 << 20;
+/// Accounts of one server. More sites than that have a machine of their own.
+pub const MAX_ACCOUNTS: usize = 255;
+/// Arguments and variables of one program: RockNet writes a dozen, and one for each field of a request.
+const MAX_TEXTS: usize = 8192;
+
+/// A request of the server. Descriptors come with [`Request::Start`] alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Request {
+    /// The accounts, in the file that comes with it; the first request, once.
+    Accounts,
+    /// Start what the file says. Descriptors: the file, three streams, then what the flags name.
+    Start {
+        account: u8,
+        has_file: bool,
+        has_listener: bool,
+        last_word: Signal,
+    },
+    /// How the program ended, if it has.
+    TryWait(u64),
+    Signal {
+        number: u64,
+        signal: Signal,
+        to_group: bool,
+    },
+    IsGroupLeft(u64),
+    /// The server asks nothing more about it.
+    Forget(u64),
+}
+
+/// What comes back: a number, whose meaning depends on the request, or the error of the system.
+pub type Reply = Result<u64, i32>;
+
+/// "Not yet", of [`Request::TryWait`]: no status is that large.
+pub const RUNNING: u64 = u64::MAX;
+
+/// Signals that may be asked for.
+const SIGNALS: [Signal; 3] = [Signal::TERM, Signal::QUIT, Signal::KILL];
+
+impl Request {
+    pub fn write(self, sequence: u32) -> [u8; MAX_MESSAGE] {
+        let mut out = [0; MAX_MESSAGE];
+        out[..4].copy_from_slice(&sequence.to_le_bytes());
+        let (kind, number, rest) = match self {
+            Request::Accounts => (0, 0, [0; 4]),
+            Request::Start {
+                account,
+                has_file,
+                has_listener,
+                last_word,
+            } => (
+                1,
+                0,
+                [account, has_file.into(), has_listener.into(), signal_number(last_word)],
+            ),
+            Request::TryWait(number) => (2, number, [0; 4]),
+            Request::Signal {
+                number,
+                signal,
+                to_group,
+            } => (3, number, [signal_number(signal), to_group.into(), 0, 0]),
+            Request::IsGroupLeft(number) => (4, number, [0; 4]),
+            Request::Forget(number) => (5, number, [0; 4]),
+        };
+        out[4] = kind;
+        out[8..16].copy_from_slice(&number.to_le_bytes());
+        out[16..20].copy_from_slice(&rest);
+        out
+    }
+
+    /// Reads what [`Request::write`] writes, and nothing else.
+    pub fn read(message: &[u8]) -> Option<(u32, Request)> {
+        let message: &[u8; MAX_MESSAGE] = message.try_into().ok()?;
+        let sequence = u32::from_le_bytes(message[..4].try_into().ok()?);
+        let number = u64::from_le_bytes(message[8..16].try_into().ok()?);
+        let [a, b, c, d] = message[16..20].try_into().ok()?;
+        let request = match message[4] {
+            0 => Request::Accounts,
+            1 => Request::Start {
+                account: a,
+                has_file: b != 0,
+                has_listener: c != 0,
+                last_word: signal(d)?,
+            },
+            2 => Request::TryWait(number),
+            3 => Request::Signal {
+                number,
+                signal: signal(a)?,
+                to_group: b != 0,
+            },
+            4 => Request::IsGroupLeft(number),
+            5 => Request::Forget(number),
+            _ => return None,
+        };
+        // Every byte that means nothing is 0.
+        (request.write(sequence) == *message).then_some((sequence, request))
+    }
+}
+
+pub fn write_reply(sequence: u32, reply: Reply) -> [u8; MAX_MESSAGE] {
+    let mut out = [0; MAX_MESSAGE];
+    out[..4].copy_from_slice(&sequence.to_le_bytes());
+    let (is_error, number) = match reply {
+        Ok(number) => (0, number),
+        Err(errno) => (1, u64::from(errno.unsigned_abs())),
+    };
+    out[4] = is_error;
+    out[8..16].copy_from_slice(&number.to_le_bytes());
+    out
+}
+
+pub fn read_reply(message: &[u8]) -> Option<(u32, Reply)> {
+    let message: &[u8; MAX_MESSAGE] = message.try_into().ok()?;
+    let sequence = u32::from_le_bytes(message[..4].try_into().ok()?);
+    let number = u64::from_le_bytes(message[8..16].try_into().ok()?);
+    let reply = match message[4] {
+        0 => Ok(number),
+        _ => Err(i32::try_from(number).ok()?),
+    };
+    Some((sequence, reply))
+}
+
+fn signal_number(signal: Signal) -> u8 {
+    SIGNALS
+        .iter()
+        .position(|known| *known == signal)
+        .map_or(u8::MAX, |at| at as u8)
+}
+
+fn signal(number: u8) -> Option<Signal> {
+    SIGNALS.get(usize::from(number)).copied()
+}
+
+/// What a program is started with, as it lies in a file.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Program {
+    pub path: OsString,
+    /// Empty: the path.
+    pub name: OsString,
+    pub folder: OsString,
+    /// Name of the listening socket, where there is one.
+    pub listener: OsString,
+    pub arguments: Vec<OsString>,
+    pub environment: Vec<(OsString, OsString)>,
+}
+
+impl Program {
+    pub fn write(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        for text in [&self.path, &self.name, &self.folder, &self.listener] {
+            write_text(&mut out, text);
+        }
+        write_number(&mut out, self.arguments.len());
+        self.arguments.iter().for_each(|text| write_text(&mut out, text));
+        write_number(&mut out, self.environment.len());
+        for (name, value) in &self.environment {
+            write_text(&mut out, name);
+            write_text(&mut out, value);
+        }
+        out
+    }
+
+    pub fn read(mut from: &[u8]) -> Option<Program> {
+        let from = &mut from;
+        let program = Program {
+            path: read_text(from)?,
+            name: read_text(from)?,
+            folder: read_text(from)?,
+            listener: read_text(from)?,
+            arguments: read_several(from, read_text)?,
+            environment: read_several(from, |from| Some((read_text(from)?, read_text(from)?)))?,
+        };
+        let is_absolute = |text: &OsString| text.as_bytes().starts_with(b"/");
+        let is_good = is_absolute(&program.path) && is_absolute(&program.folder) && from.is_empty();
+        is_good.then_some(program)
+    }
+}
+
+/// The accounts, and the account of the server, which must not be among them.
+pub fn write_accounts(server: u32, accounts: &[User]) -> Vec<u8> {
+    let mut out = server.to_le_bytes().to_vec();
+    write_number(&mut out, accounts.len());
+    for user in accounts {
+        out.extend_from_slice(&user.uid.to_le_bytes());
+        out.extend_from_slice(&user.gid.to_le_bytes());
+        write_number(&mut out, user.groups.len());
+        user.groups
+            .iter()
+            .for_each(|group| out.extend_from_slice(&group.to_le_bytes()));
+    }
+    out
+}
+
+/// Nothing if one of them is root, has root's group as its own, or is the server.
+pub fn read_accounts(mut from: &[u8]) -> Option<Vec<User>> {
+    let from = &mut from;
+    let server = read_number(from)?;
+    let accounts: Vec<User> = read_several(from, |from| {
+        Some(User {
+            name: String::new(),
+            uid: read_number(from)?,
+            gid: read_number(from)?,
+            groups: read_several(from, read_number)?,
+            home: None,
+        })
+    })?;
+    let is_free = |user: &User| user.uid != 0 && user.gid != 0 && user.uid != server && user.uid != u32::MAX;
+    let is_good = accounts.len() <= MAX_ACCOUNTS && accounts.iter().all(is_free) && from.is_empty();
+    is_good.then_some(accounts)
+}
+
+/// The content of a file that somebody else made: a regular one, which nobody waits for, up to a bound.
+pub fn content(file: &File) -> io::Result<Vec<u8>> {
+    let found = file.metadata()?;
+    if !found.is_file() || found.len() > MAX_CONTENT {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let mut content = vec![0; usize::try_from(found.len()).map_err(io::Error::other)?];
+    file.read_exact_at(&mut content, 0)?;
+    Ok(content)
+}
+
+fn write_number(out: &mut Vec<u8>, number: usize) {
+    // Beyond, the file is larger than any that is read.
+    out.extend_from_slice(&u32::try_from(number).unwrap_or(u32::MAX).to_le_bytes());
+}
+
+fn write_text(out: &mut Vec<u8>, text: &OsStr) {
+    write_number(out, text.len());
+    out.extend_from_slice(text.as_bytes());
+}
+
+fn read_number(from: &mut &[u8]) -> Option<u32> {
+    let (number, rest) = from.split_first_chunk()?;
+    *from = rest;
+    Some(u32::from_le_bytes(*number))
+}
+
+fn read_text(from: &mut &[u8]) -> Option<OsString> {
+    let length = usize::try_from(read_number(from)?).ok()?;
+    let (text, rest) = from.split_at_checked(length)?;
+    *from = rest;
+    Some(OsString::from_vec(text.to_vec()))
+}
+
+fn read_several<T>(from: &mut &[u8], read: impl Fn(&mut &[u8]) -> Option<T>) -> Option<Vec<T>> {
+    let count = usize::try_from(read_number(from)?).ok()?;
+    if count > MAX_TEXTS {
+        return None;
+    }
+    (0..count).map(|_| read(from)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_read_as_they_were_written_and_nothing_else_is() {
+        let start = Request::Start {
+            account: 7,
+            has_file: true,
+            has_listener: false,
+            last_word: Signal::KILL,
+        };
+        let signal = Request::Signal {
+            number: u64::MAX - 1,
+            signal: Signal::QUIT,
+            to_group: true,
+        };
+        for request in [
+            Request::Accounts,
+            start,
+            Request::TryWait(1),
+            signal,
+            Request::IsGroupLeft(2),
+            Request::Forget(3),
+        ] {
+            let written = request.write(9);
+            assert_eq!(Request::read(&written), Some((9, request)));
+            for length in [0, 1, MAX_MESSAGE - 1] {
+                assert_eq!(Request::read(&written[..length]), None);
+            }
+            // Nothing hides in bytes that mean nothing.
+            for at in 20..MAX_MESSAGE {
+                let mut other = written;
+                other[at] = 1;
+                assert_eq!(Request::read(&other), None, "{request:?} at {at}");
+            }
+        }
+        let mut unknown = start.write(9);
+        unknown[19] = 3;
+        assert_eq!(Request::read(&unknown), None, "a signal that is not on the list");
+        unknown[4] = 6;
+        assert_eq!(Request::read(&unknown), None, "a request that is none");
+        for reply in [Ok(0), Ok(RUNNING), Err(2)] {
+            assert_eq!(read_reply(&write_reply(3, reply)), Some((3, reply)));
+        }
+    }
+
+    #[test]
+    fn programs_are_read_whole_or_not_at_all() {
+        let program = Program {
+            path: "/bin/sh".into(),
+            folder: "/".into(),
+            arguments: vec!["-c".into(), "".into()],
+            environment: vec![("A".into(), "b".into())],
+            ..Program::default()
+        };
+        let written = program.write();
+        assert_eq!(Program::read(&written), Some(program.clone()));
+        for length in 0..written.len() {
+            assert_eq!(Program::read(&written[..length]), None, "{length}");
+        }
+        let relative = Program {
+            path: "sh".into(),
+            ..program
+        };
+        assert_eq!(Program::read(&relative.write()), None);
+    }
+
+    #[test]
+    fn root_and_the_server_are_no_accounts_of_scripts() {
+        let user = |uid, gid| User {
+            name: String::new(),
+            uid,
+            gid,
+            groups: vec![gid, 7],
+            home: None,
+        };
+        for (accounts, good) in [
+            (vec![], true),
+            (vec![user(33, 33), user(34, 33)], true),
+            (vec![user(33, 33), user(0, 33)], false),
+            (vec![user(33, 0)], false),
+            (vec![user(99, 33)], false),
+            (vec![user(u32::MAX, 33)], false),
+            (vec![user(33, 33); MAX_ACCOUNTS], true),
+            (vec![user(33, 33); MAX_ACCOUNTS + 1], false),
+        ] {
+            let read = read_accounts(&write_accounts(99, &accounts));
+            assert_eq!(read, good.then_some(accounts));
+        }
+    }
+}

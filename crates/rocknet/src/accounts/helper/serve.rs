@@ -1,0 +1,277 @@
+//! The helper's side: checks each request, does it, and replies. It ends when the server does, and takes what it started along.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use rocknet_io::courier::{Courier, Patience};
+use rocknet_io::rights::{self, User};
+use rustix::process::Signal;
+
+use super::protocol::{self, MAX_MESSAGE, Program, RUNNING, Reply, Request};
+use crate::accounts::{Account, Launch, Process};
+
+/// Programs that are known at once: those of CGI, those they leave behind, and a few of PHP.
+const MAX_PROCESSES: usize = 1024;
+/// After the server has gone, time for php-fpm to end.
+const END: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Errors that a request can have, by their numbers in the system.
+const INVALID: i32 = rustix::io::Errno::INVAL.raw_os_error();
+const REFUSED: i32 = rustix::io::Errno::ACCESS.raw_os_error();
+const FULL: i32 = rustix::io::Errno::AGAIN.raw_os_error();
+const UNKNOWN: i32 = rustix::io::Errno::SRCH.raw_os_error();
+
+struct Entry {
+    process: Process,
+    last_word: Signal,
+    /// Not asked about any more: forgotten when it ends.
+    is_left: bool,
+}
+
+#[derive(Default)]
+struct Server {
+    accounts: Option<Vec<User>>,
+    processes: BTreeMap<u64, Entry>,
+    next: u64,
+}
+
+pub fn run() -> ExitCode {
+    let Ok(courier) = Courier::from_input() else {
+        return ExitCode::FAILURE;
+    };
+    if rights::keep_starting_programs().is_err() {
+        return ExitCode::FAILURE;
+    }
+    let mut server = Server::default();
+    let mut buffer = [0; MAX_MESSAGE + 1];
+    while let Ok(Some((size, descriptors))) = courier.recv_all(&mut buffer) {
+        // What cannot be read comes from nobody who keeps to the protocol.
+        let Some((sequence, request)) = Request::read(&buffer[..size]) else {
+            break;
+        };
+        let reply = server.handle(request, descriptors);
+        if courier
+            .send(&protocol::write_reply(sequence, reply), None, Patience::Wait)
+            .is_err()
+        {
+            break;
+        }
+        server.forget_ended();
+    }
+    server.end();
+    ExitCode::SUCCESS
+}
+
+impl Server {
+    fn handle(&mut self, request: Request, descriptors: Vec<OwnedFd>) -> Reply {
+        match request {
+            Request::Accounts => {
+                let [file] = <[OwnedFd; 1]>::try_from(descriptors).map_err(|_| INVALID)?;
+                if self.accounts.is_some() {
+                    return Err(REFUSED);
+                }
+                let content = protocol::content(&File::from(file)).map_err(|error| errno(&error))?;
+                self.accounts = Some(protocol::read_accounts(&content).ok_or(INVALID)?);
+                Ok(0)
+            }
+            Request::Start { .. } => self.start(request, descriptors),
+            Request::TryWait(number) => {
+                let status = self.of(number)?.process.try_wait().map_err(|error| errno(&error))?;
+                Ok(status.map_or(RUNNING, |status| status.into_raw().unsigned_abs().into()))
+            }
+            Request::Signal {
+                number,
+                signal,
+                to_group,
+            } => {
+                let process = &self.of(number)?.process;
+                let sent = match to_group {
+                    true => process.signal_group(signal),
+                    false => process.signal(signal),
+                };
+                sent.map(|()| 0).map_err(|error| errno(&error))
+            }
+            Request::IsGroupLeft(number) => Ok(self.of(number)?.process.is_group_left().into()),
+            Request::Forget(number) => {
+                self.of(number)?.is_left = true;
+                Ok(0)
+            }
+        }
+    }
+
+    fn of(&mut self, number: u64) -> Result<&mut Entry, i32> {
+        self.processes.get_mut(&number).ok_or(UNKNOWN)
+    }
+
+    fn start(&mut self, request: Request, descriptors: Vec<OwnedFd>) -> Reply {
+        let Request::Start {
+            account,
+            has_file,
+            has_listener,
+            last_word,
+        } = request
+        else {
+            return Err(INVALID);
+        };
+        let account = self.accounts.as_ref().and_then(|all| all.get(usize::from(account)));
+        let account = account.cloned().ok_or(REFUSED)?;
+        if self.processes.len() >= MAX_PROCESSES {
+            return Err(FULL);
+        }
+        let mut descriptors = descriptors.into_iter();
+        let mut next = || descriptors.next().ok_or(INVALID);
+        let (content, input, output, errors) = (File::from(next()?), next()?, next()?, next()?);
+        let file = has_file.then(&mut next).transpose()?;
+        let listener = has_listener.then(&mut next).transpose()?;
+        if descriptors.next().is_some() {
+            return Err(INVALID);
+        }
+        let content = protocol::content(&content).map_err(|error| errno(&error))?;
+        let program = Program::read(&content).ok_or(INVALID)?;
+        let launch = Launch {
+            account: Account::Other(account),
+            program: program.path.into(),
+            name: program.name,
+            arguments: program.arguments,
+            environment: program.environment,
+            folder: program.folder.into(),
+            input,
+            output,
+            errors,
+            file,
+            listener: listener.map(|listener| (program.listener, listener)),
+            last_word,
+        };
+        let process = launch.start().map_err(|error| errno(&error))?;
+        self.next += 1;
+        let entry = Entry {
+            process,
+            last_word,
+            is_left: false,
+        };
+        self.processes.insert(self.next, entry);
+        Ok(self.next)
+    }
+
+    fn forget_ended(&mut self) {
+        self.processes
+            .retain(|_, entry| !entry.is_left || matches!(entry.process.try_wait(), Ok(None)));
+    }
+
+    /// The server has gone.
+    fn end(mut self) {
+        for entry in self.processes.values() {
+            let _ = match entry.last_word {
+                Signal::KILL => entry.process.signal_group(Signal::KILL),
+                word => entry.process.signal(word),
+            };
+        }
+        let until = Instant::now() + END;
+        let is_running = |entry: &mut Entry| matches!(entry.process.try_wait(), Ok(None));
+        while self.processes.values_mut().any(is_running) && Instant::now() < until {
+            std::thread::sleep(PAUSE);
+        }
+        for entry in self.processes.values() {
+            let _ = entry.process.signal_group(Signal::KILL);
+        }
+    }
+}
+
+fn errno(error: &io::Error) -> i32 {
+    error.raw_os_error().unwrap_or(INVALID)
+}
+
+#[cfg(test)]
+mod tests {
+    use rocknet_io::unnamed;
+
+    use super::*;
+
+    fn start(account: u8) -> Request {
+        Request::Start {
+            account,
+            has_file: false,
+            has_listener: false,
+            last_word: Signal::KILL,
+        }
+    }
+
+    fn null() -> OwnedFd {
+        File::options().read(true).write(true).open("/dev/null").unwrap().into()
+    }
+
+    fn given(content: &[u8]) -> Vec<OwnedFd> {
+        vec![unnamed::file(content).unwrap().into(), null(), null(), null()]
+    }
+
+    fn told(user: &User) -> Vec<OwnedFd> {
+        let accounts = protocol::write_accounts(4321, std::slice::from_ref(user));
+        vec![unnamed::file(&accounts).unwrap().into()]
+    }
+
+    /// What a server that was taken over could try.
+    #[test]
+    fn nothing_is_started_but_as_an_account_of_the_list() {
+        let user = User {
+            name: String::new(),
+            uid: 4242,
+            gid: 4242,
+            groups: vec![4242],
+            home: None,
+        };
+        let program = Program {
+            path: "/bin/true".into(),
+            folder: "/".into(),
+            ..Program::default()
+        };
+        let program = program.write();
+        let mut server = Server::default();
+        assert_eq!(
+            server.handle(start(0), given(&program)),
+            Err(REFUSED),
+            "before the list"
+        );
+        assert_eq!(server.handle(Request::Accounts, told(&user)), Ok(0));
+        assert_eq!(
+            server.handle(Request::Accounts, told(&user)),
+            Err(REFUSED),
+            "a second list"
+        );
+        assert_eq!(
+            server.handle(start(1), given(&program)),
+            Err(REFUSED),
+            "not on the list"
+        );
+        assert_eq!(server.handle(start(0), given(b"torn")), Err(INVALID));
+        let mut less = given(&program);
+        less.pop();
+        assert_eq!(server.handle(start(0), less), Err(INVALID));
+        let mut more = given(&program);
+        more.push(null());
+        assert_eq!(server.handle(start(0), more), Err(INVALID));
+        let mut pipe = given(&program);
+        pipe[0] = io::pipe().unwrap().0.into();
+        assert_eq!(server.handle(start(0), pipe), Err(INVALID), "a file that is none");
+        for request in [
+            Request::TryWait(1),
+            Request::IsGroupLeft(1),
+            Request::Forget(0),
+            Request::Signal {
+                number: 1,
+                signal: Signal::KILL,
+                to_group: true,
+            },
+        ] {
+            assert_eq!(server.handle(request, Vec::new()), Err(UNKNOWN), "{request:?}");
+        }
+        assert!(server.processes.is_empty());
+        let root = User { uid: 0, ..user };
+        assert_eq!(Server::default().handle(Request::Accounts, told(&root)), Err(INVALID));
+    }
+}

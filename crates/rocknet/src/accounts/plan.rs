@@ -1,0 +1,183 @@
+//! Which accounts a configuration needs: that of the server, and those of its scripts.
+
+use std::io;
+
+use rocknet_config::Config;
+use rocknet_config::model::{Php, Settings};
+use rocknet_io::rights::{self, User};
+
+use super::{FOR_SCRIPTS, is_root, is_servers};
+
+/// The account that packages create for RockNet.
+const SERVER: &str = "rocknet";
+
+/// What is needed of a configuration to prepare the accounts of its scripts.
+#[derive(Debug, Clone, Default)]
+pub struct Plan {
+    /// `server.script_user`.
+    default: Option<String>,
+    /// Those that sites name.
+    named: Vec<String>,
+    has_scripts: bool,
+}
+
+impl Plan {
+    pub fn of(config: &Config) -> Plan {
+        let mut named: Vec<String> = settings(config).filter_map(|settings| settings.user.clone()).collect();
+        named.sort_unstable();
+        named.dedup();
+        Plan {
+            default: config.server.script_user.clone(),
+            named,
+            has_scripts: runs_scripts(config),
+        }
+    }
+
+    /// Whether something is to be started as another account, now or after a reload that the configuration announces.
+    pub fn needs_helper(&self) -> bool {
+        self.has_scripts || self.default.is_some() || !self.named.is_empty()
+    }
+
+    /// The accounts of scripts beside a server that runs as `server`; the default one first. None: the system has no other.
+    pub fn accounts(&self, server: &User) -> io::Result<Vec<User>> {
+        let find = |name: &str| {
+            let user = User::find(name).map_err(|error| io::Error::other(format!("user = \"{name}\": {error}")))?;
+            if user.uid == 0 {
+                return Err(is_root());
+            }
+            if user.uid == server.uid {
+                return Err(is_servers(name));
+            }
+            Ok(user)
+        };
+        let mut all = Vec::new();
+        match &self.default {
+            Some(name) => all.push(find(name)?),
+            None => {
+                let is_free = |user: &User| user.uid != server.uid && user.uid != 0 && user.gid != 0;
+                let mut known = FOR_SCRIPTS.iter().filter_map(|name| User::find(name).ok());
+                all.extend(known.find(is_free));
+            }
+        }
+        for name in &self.named {
+            let user = find(name)?;
+            if !all.contains(&user) {
+                all.push(user);
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// The account that a server started as root becomes: the one that is named, or the one that a package has created. None: it
+/// stays root.
+pub fn server_account(config: &Config) -> Option<String> {
+    let found = || User::find(SERVER).ok().filter(|user| user.uid != 0 && user.gid != 0);
+    chosen(config.server.user.as_deref(), rights::is_root(), || found().is_some())
+}
+
+fn chosen(written: Option<&str>, is_root: bool, has_package: impl Fn() -> bool) -> Option<String> {
+    match written {
+        Some(name) => Some(name.to_owned()),
+        None => (is_root && has_package()).then(|| SERVER.to_owned()),
+    }
+}
+
+/// Why the default is not the first of those that systems have.
+pub fn unusual_default(user: &User) -> Option<String> {
+    (user.name == "nobody").then(|| {
+        "scripts run as `nobody`, because the account that systems have for them is RockNet's own or is missing: give RockNet one \
+         of its own (useradd --system rocknet, user = \"rocknet\" below [server]), or write script_user = \"NAME\""
+            .to_owned()
+    })
+}
+
+/// Whether RockNet starts programs that answer requests.
+pub fn runs_scripts(config: &Config) -> bool {
+    settings(config).any(|settings| settings.cgi.is_some() || matches!(settings.php, Some(Php::Own { .. })))
+}
+
+/// Gives `server.script_user` to all who name nobody else, where this process can start programs as others.
+pub fn apply_default(config: &mut Config) {
+    let Some(default) = config.server.script_user.clone().filter(|_| super::can_choose()) else {
+        return;
+    };
+    for site in &mut config.sites {
+        let routes = site.routes.iter_mut().map(|route| &mut route.settings);
+        for settings in std::iter::once(&mut site.settings).chain(routes) {
+            settings.user.get_or_insert_with(|| default.clone());
+        }
+    }
+}
+
+fn settings(config: &Config) -> impl Iterator<Item = &Settings> {
+    config.sites.iter().flat_map(|site| {
+        let routes = site.routes.iter().map(|route| &route.settings);
+        std::iter::once(&site.settings).chain(routes)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn user(uid: u32) -> User {
+        User {
+            name: "server".into(),
+            uid,
+            gid: uid,
+            groups: vec![uid],
+            home: None,
+        }
+    }
+
+    #[test]
+    fn the_account_of_the_server_is_none_of_scripts() {
+        let uid = |name: &str| User::find(name).map(|user| user.uid).unwrap_or_default();
+        let plan = |default: Option<&str>, named: &[&str]| Plan {
+            default: default.map(str::to_owned),
+            named: named.iter().map(|name| (*name).to_owned()).collect(),
+            has_scripts: true,
+        };
+        let told = |plan: &Plan, server: u32| match plan.accounts(&user(server)) {
+            Ok(all) => Ok(all.iter().map(|user| user.uid).collect::<Vec<_>>()),
+            Err(error) => Err(error.to_string()),
+        };
+        let (daemon, nobody) = (uid("daemon"), uid("nobody"));
+        let first = told(&plan(None, &[]), 4242).unwrap();
+        assert_eq!(first.len(), 1);
+        // Whatever it is: where the server has it, scripts have another.
+        assert!(
+            told(&plan(None, &[]), first[0])
+                .unwrap()
+                .iter()
+                .all(|other| *other != first[0])
+        );
+        assert_eq!(
+            told(&plan(Some("daemon"), &["nobody", "daemon"]), 4242),
+            Ok(vec![daemon, nobody])
+        );
+        for (default, named, server, why) in [
+            (Some("daemon"), &[][..], daemon, "RockNet itself runs as daemon"),
+            (None, &["daemon"], daemon, "RockNet itself runs as daemon"),
+            (None, &["root"], 4242, "not run as root"),
+            (Some("no-such-user"), &[], 4242, "no user `no-such-user`"),
+        ] {
+            let refused = told(&plan(default, named), server).expect_err(why);
+            assert!(refused.contains(why), "{refused}");
+        }
+    }
+
+    #[test]
+    fn the_server_becomes_whom_it_is_told_or_whom_a_package_made() {
+        for (written, is_root, has_package, expected) in [
+            (Some("www-data"), true, true, Some("www-data")),
+            (Some("www-data"), false, false, Some("www-data")),
+            (None, true, true, Some("rocknet")),
+            (None, true, false, None),
+            (None, false, true, None),
+        ] {
+            assert_eq!(chosen(written, is_root, || has_package).as_deref(), expected);
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! What an account can reach in a folder, by owners and modes alone: for `rocknet doctor`.
+
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rocknet_io::rights::User;
+
+/// Files and folders that are looked at: a state folder has a few for each site.
+const MAX_LOOKED: usize = 10_000;
+
+const READ: u32 = 0o4;
+const WRITE: u32 = 0o2;
+const ENTER: u32 = 0o1;
+
+/// The first file below `folder` that the account could read or write, or folder whose entries it could replace.
+pub fn reachable(folder: &Path, user: &User) -> io::Result<Option<PathBuf>> {
+    let folder = fs::canonicalize(folder)?;
+    let mut above: Vec<&Path> = folder.ancestors().skip(1).collect();
+    above.reverse();
+    for path in above {
+        let found = fs::metadata(path)?;
+        // Entries of a sticky folder are replaced by their owners alone.
+        if may(user, &found, WRITE) && found.mode() & 0o1000 == 0 {
+            return Ok(Some(path.to_owned()));
+        }
+        if !may(user, &found, ENTER) {
+            return Ok(None);
+        }
+    }
+    let mut left = vec![folder];
+    let mut looked = 0;
+    while let Some(path) = left.pop() {
+        looked += 1;
+        if looked > MAX_LOOKED {
+            break;
+        }
+        let found = path.symlink_metadata()?;
+        if found.is_symlink() {
+            continue;
+        }
+        if may(user, &found, WRITE) || found.is_file() && may(user, &found, READ) {
+            return Ok(Some(path));
+        }
+        if found.is_dir() && may(user, &found, ENTER) {
+            for entry in fs::read_dir(&path)? {
+                left.push(entry?.path());
+            }
+        }
+    }
+    Ok(None)
+}
+
+fn may(user: &User, found: &Metadata, what: u32) -> bool {
+    let shift = if found.uid() == user.uid {
+        6
+    } else if user.gid == found.gid() || user.groups.contains(&found.gid()) {
+        3
+    } else {
+        0
+    };
+    found.mode() >> shift & what != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn owners_and_modes_say_what_is_reached() {
+        let place = tempfile::tempdir().unwrap();
+        let chmod = |path: &Path, mode: u32| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        chmod(place.path(), 0o755);
+        let (state, local) = (place.path().join("state"), place.path().join("state/local"));
+        fs::create_dir_all(&local).unwrap();
+        let key = local.join("ca.key");
+        fs::write(&key, "key").unwrap();
+        let stranger = User {
+            name: "x".into(),
+            uid: 4242,
+            gid: 4242,
+            groups: vec![4242],
+            home: None,
+        };
+        let group = fs::metadata(&key).unwrap().gid();
+        let friend = User {
+            groups: vec![group],
+            ..stranger.clone()
+        };
+        for (folder, inner, file, by_stranger, by_friend) in [
+            (0o700, 0o755, 0o644, None, None),
+            (0o755, 0o755, 0o600, None, None),
+            (0o755, 0o755, 0o644, Some(&key), Some(&key)),
+            (0o755, 0o755, 0o640, None, Some(&key)),
+            (0o711, 0o733, 0o600, Some(&local), Some(&local)),
+            (0o777, 0o700, 0o600, Some(&state), Some(&state)),
+            (0o701, 0o700, 0o666, None, None),
+        ] {
+            chmod(&state, folder);
+            chmod(&local, inner);
+            chmod(&key, file);
+            for (user, expected) in [(&stranger, by_stranger), (&friend, by_friend)] {
+                let found = reachable(&state, user).unwrap();
+                let real = expected.map(|path| fs::canonicalize(path).unwrap());
+                assert_eq!(found, real, "{folder:o} {inner:o} {file:o}");
+            }
+        }
+        chmod(&state, 0o700);
+        chmod(place.path(), 0o777);
+        let above = reachable(&state, &stranger).unwrap();
+        assert_eq!(above, Some(fs::canonicalize(place.path()).unwrap()));
+    }
+}
