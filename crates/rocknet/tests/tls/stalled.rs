@@ -16,6 +16,9 @@ const LIMITS: &str = "[limits]\nsend_stall = \"400ms\"\nkeep_alive = \"400ms\"\n
 const LARGE: u64 = 64 << 20;
 const MEDIUM: u64 = 600 << 10;
 
+/// What it is, the protocols that are offered, and what is sent.
+type Row<'r> = (&'r str, &'r [&'r [u8]], Vec<u8>);
+
 #[test]
 fn a_client_that_takes_nothing_is_reset() {
     let authority = Authority::new("root");
@@ -32,7 +35,7 @@ fn a_client_that_takes_nothing_is_reset() {
     );
     let http2 = |path: &str| [wire::open_beginning(), wire::get(1, path)].concat();
     let http1: &[&[u8]] = &[b"http/1.1"];
-    let rows: &[(&str, &[&[u8]], Vec<u8>)] = &[
+    let rows: &[Row<'_>] = &[
         ("HTTP/1.1", http1, request("GET /large.bin", &[]).into()),
         (
             "HTTP/1.1, all in the kernel",

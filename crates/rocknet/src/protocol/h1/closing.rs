@@ -85,11 +85,12 @@ impl<L: Link> Connection<L> {
 
     /// The time for the client to close, or to take some of what was sent, is over.
     fn expire_linger(&mut self, phase: Phase) {
-        let in_flight = self.link.in_flight();
-        if in_flight <= ONLY_THE_END {
+        let (in_flight, worker) = (self.link.in_flight(), self.open.worker());
+        // A server that stops leaves the rest to the kernel: what was answered is not cut, and nobody waits for it.
+        if in_flight <= ONLY_THE_END || phase == Phase::Linger && worker.is_stopping() {
             self.state = State::Closed;
         } else if phase == Phase::Linger {
-            let ticks = self.open.worker().view().ticks.send;
+            let ticks = worker.view().ticks.send;
             self.deadlines.begin_send(ticks, in_flight);
         } else {
             self.link.reset();

@@ -135,6 +135,8 @@ impl<L: Link> Connection<L> {
                 let age = self.open.worker().view().ticks.age;
                 self.deadlines.begin(Phase::Handler, age.max(1));
             }
+            // A server that stops leaves the rest to the kernel: what was answered is not cut, and nobody waits for it.
+            Phase::Linger if self.open.worker().is_stopping() => self.state = State::Closed,
             Phase::Linger if self.link.in_flight() > ONLY_THE_END => {
                 let ticks = self.open.worker().view().ticks.send;
                 self.deadlines.begin_send(ticks, self.link.in_flight());
