@@ -58,13 +58,24 @@ fn challenge(worker: &Worker, request: &Request<'_>) -> Option<Response> {
 
 fn to_https(worker: &Worker, site: &Site, request: &Request<'_>) -> Option<Response> {
     let port = site.redirect?;
-    // Without a certificate there is nothing to be sent to: better served in the clear than not at all. A site that demands
-    // something of its clients can demand it under TLS only.
     let secure = site.secure.as_ref()?;
-    let is_sent = secure.trust.demands_client() || secure.has_certificate(&worker.shared.keeper.shelf);
-    if !is_sent || !matches!(request.form, TargetForm::Origin | TargetForm::Absolute) {
+    if !matches!(request.form, TargetForm::Origin | TargetForm::Absolute) {
         return None;
     }
+    // A site that demands something of its clients can demand it under TLS only. Any other without a certificate is better
+    // served in the clear than not at all.
+    let demands_client = secure.trust.demands_client();
+    if !demands_client && !secure.has_certificate(&worker.shared.keeper.shelf) {
+        return None;
+    }
+    match location(port, request) {
+        Some(location) => Some(fixed::redirect(Status::PERMANENT_REDIRECT, location)),
+        None => demands_client.then(|| fixed::error(Status::FORBIDDEN)),
+    }
+}
+
+/// The same place under https://, if the request names a host.
+fn location(port: u16, request: &Request<'_>) -> Option<String> {
     // Only what is a host is repeated: nothing else of the field comes back.
     let mut lower = [0; HOST_BUFFER];
     let host = Authority::parse(request.authority)?.lower_host(&mut lower).to_owned();
@@ -80,5 +91,5 @@ fn to_https(worker: &Worker, site: &Site, request: &Request<'_>) -> Option<Respo
         location.push('?');
         location.push_str(&String::from_utf8_lossy(query));
     }
-    Some(fixed::redirect(Status::PERMANENT_REDIRECT, location))
+    Some(location)
 }

@@ -255,13 +255,46 @@ fn a_broken_replacement_on_disk_is_logged_with_its_site() {
     let server = place.serve(&["run"]);
     place.write("x.pem", "");
     let line = server.logged("there is no certificate");
-    for part in ["ERROR", "stays in use", "site=a.test", "help="] {
-        assert!(line.contains(part), "{part}: {line}");
-    }
+    check_parts(&line, &["ERROR", "stays in use", "site=a.test", "help="]);
     write_pair(&place, &pair(&["c.test"], (2020, 4000), true));
     let line = server.logged("is not for a.test");
     assert!(line.contains("WARN") && line.contains("site=a.test"), "{line}");
     server.logged("a certificate was replaced");
+}
+
+/// The server reads keys as root and then becomes somebody who may not.
+#[test]
+fn a_key_that_may_not_be_read_any_more_does_not_stop_reloads() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let place = home();
+    set_mode(place.path(), 0o755);
+    let text = format!(
+        "[server]\nuser = \"nobody\"\nstate = \"{}/state\"\n{SITES}",
+        place.path().display()
+    );
+    place.write("rocknet.toml", &text);
+    let server = place.serve(&["run"]);
+    server.signal(Signal::HUP);
+    server.logged("is reloaded, sites: 2");
+    // Renewed: it is another file, which this user may not read either.
+    write_pair(&place, &good());
+    server.signal(Signal::HUP);
+    let line = server.logged("Permission denied");
+    check_parts(&line, &["WARN", "x.key", "stays in use"]);
+    // What is known to be broken is refused all the same.
+    place.write("x.pem", "");
+    server.signal(Signal::HUP);
+    server.logged("there is no certificate");
+    server.logged("is not reloaded, nothing has changed: 1 error");
+}
+
+#[track_caller]
+fn check_parts(line: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(line.contains(part), "{part}: {line}");
+    }
 }
 
 #[test]

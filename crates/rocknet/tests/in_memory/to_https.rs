@@ -132,3 +132,44 @@ fn who_waits_for_his_turn_is_sent_on_too() {
         assert!(head.payload.windows(3).any(|part| part == b"308"), "{stream}: {head:?}");
     }
 }
+
+#[test]
+fn a_site_that_demands_client_certificates_is_never_served_in_the_clear() {
+    for with_certificate in [true, false] {
+        let made = rcgen::generate_simple_self_signed(["ca.test".to_owned()]).expect("a certificate");
+        let world = demanding(with_certificate, &made.cert.pem());
+        for (request, expected) in [
+            (
+                "GET /small.txt HTTP/1.1\r\nHost: a.test\r\n\r\n",
+                "308 https://a.test:8443/small.txt",
+            ),
+            // There is no host to be sent to.
+            ("GET /small.txt HTTP/1.0\r\n\r\n", "403"),
+        ] {
+            check(&world, request, expected);
+        }
+    }
+    // Without an authority that could be checked, too.
+    check(
+        &demanding(true, "nothing"),
+        "GET /small.txt HTTP/1.1\r\nHost: a.test\r\n\r\n",
+        "308 https://a.test:8443/small.txt",
+    );
+}
+
+fn demanding(with_certificate: bool, authority: &str) -> World {
+    let made = rcgen::generate_simple_self_signed(["a.test".to_owned()]).expect("a certificate");
+    let cert = if with_certificate {
+        made.cert.pem()
+    } else {
+        String::new()
+    };
+    let site = "[site.\"a.test\"]\nlisten = [\"http://127.0.0.1:81\", \"127.0.0.1:8443\"]\n\
+                tls = { cert = \"a.pem\", key = \"a.key\", client_ca = \"ca.pem\" }\n";
+    let files = [
+        ("a.pem", cert.as_str()),
+        ("a.key", &made.signing_key.serialize_pem()),
+        ("ca.pem", authority),
+    ];
+    World::of("", site, &files)
+}
