@@ -54,6 +54,8 @@ pub(crate) struct Check<'a> {
     pub report: &'a mut Report,
     /// Errors that keep one site from being served and the others not; filled for [`Purpose::Start`] only.
     pub dark: Report,
+    /// Errors of that kind that were reported with the others; counted for [`Purpose::Check`] only.
+    pub dark_errors: usize,
     pub purpose: Purpose,
 }
 
@@ -120,6 +122,7 @@ impl Check<'_> {
     /// Reports what keeps one site, or a part of it, from being served.
     pub fn dark(&mut self, code: Code, span: Span, message: impl Into<String>, help: impl Into<String>) {
         if self.purpose == Purpose::Check {
+            self.dark_errors += 1;
             return self.error(code, span, message, help);
         }
         self.dark.push(Finding {
@@ -130,6 +133,11 @@ impl Check<'_> {
             location: Some(self.sources.locate(span)),
             related: Vec::new(),
         });
+    }
+
+    /// Whether there are errors beside those that keep one site from being served.
+    pub fn has_other_errors(&self) -> bool {
+        self.report.errors() > self.dark_errors
     }
 
     pub fn warning(&mut self, code: Code, span: Span, message: impl Into<String>, help: impl Into<String>) {

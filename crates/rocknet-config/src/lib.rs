@@ -91,6 +91,7 @@ fn whole(
         env,
         report: &mut report,
         dark: Report::default(),
+        dark_errors: 0,
         purpose,
     };
     let unreadable = check.sources.paths().is_empty();

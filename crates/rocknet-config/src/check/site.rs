@@ -121,7 +121,7 @@ fn site(
     };
     let idle = rules.is_empty() && !serves(&settings) && !routes.iter().any(|route| serves(&route.settings));
     // Where something else is wrong, the root may be what was meant by it.
-    if idle && check.report.errors() == 0 {
+    if idle && !check.has_other_errors() {
         let help = "write root = \"/var/www\" below it, or proxy = \"http://127.0.0.1:3000\"";
         check.dark(
             Code::Useless,
