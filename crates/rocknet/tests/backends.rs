@@ -31,6 +31,8 @@ fn with_fault(backend: &str, fault: &str) -> (Setup, Vec<String>) {
 fn start(backend: &str, fault: &str) -> Server {
     let (mut setup, command) = with_fault(backend, fault);
     setup.under = command;
+    // Which backend was taken, and why, is logged at this level.
+    setup.tables.push_str("[log]\nlevel = \"debug\"\n");
     setup.start()
 }
 
