@@ -18,8 +18,9 @@ pub(crate) struct Exceeded;
 /// around it and the system call cost more than the data is worth.
 pub(crate) const USEFUL: u64 = 512;
 
-/// The least that counts as worth a frame where windows are small.
-const USEFUL_AT_LEAST: u64 = 128;
+/// The least that counts as worth a frame where windows are small. No client has use for windows below twice this size; one
+/// that opens such windows is reset at `limits.send_stall`.
+const USEFUL_AT_LEAST: u64 = 16;
 
 /// What the peer lets us send; below zero after it made its initial window smaller (RFC 9113 §6.9.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -156,8 +157,10 @@ mod tests {
             // A client of small windows grants at most what it has room for.
             (300, 300, 149, 5_000, false),
             (300, 300, 150, 5_000, true),
-            (1, 1, 127, 5_000, false),
-            (1, 1, 128, 5_000, true),
+            (100, 100, 49, 5_000, false),
+            (100, 100, 50, 5_000, true),
+            (1, 1, 15, 5_000, false),
+            (1, 1, 16, 5_000, true),
         ] {
             let mut window = SendWindow::new(size);
             window.take(used);
