@@ -289,7 +289,11 @@ fn the_end_of_an_answer_needs_no_useful_window() {
     }
     assert_eq!(sent(&mut attack), [0; 0], "it waits");
     assert_eq!(attack.connection.allowance(stream, 100_000), 0);
-    assert_eq!(attack.connection.allowance(stream, 7), 7, "what is left of 87 in pieces of 16");
+    assert_eq!(
+        attack.connection.allowance(stream, 7),
+        7,
+        "what is left of 87 in pieces of 16"
+    );
     attack.connection.reset(stream, ErrorCode::Cancel, &mut attack.out);
     let bytes = get(3);
     let (connection, out) = (&mut attack.connection, &mut attack.out);

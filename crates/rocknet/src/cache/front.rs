@@ -207,6 +207,11 @@ impl Front {
         slot.used = true;
         if slot.lead.is_gone() {
             slot.lead.follow();
+            let (bytes, missing) = (slot.bytes as usize, slot.missing_bytes());
+            slot.bytes = u32::try_from(slot.lead.bytes(&slot.path)).unwrap_or(u32::MAX);
+            slot.is_missing = slot.lead.is_missing();
+            self.bytes = self.bytes - bytes + slot.bytes as usize;
+            self.missing_bytes = self.missing_bytes - missing + slot.missing_bytes();
         }
         Some(&slot.lead)
     }

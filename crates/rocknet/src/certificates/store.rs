@@ -1,5 +1,7 @@
 //! What certificates must outlive a process: named pieces of bytes, each written whole or not at all.
 
+mod hand_over;
+
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -7,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::{FlockOperation, flock};
+
+use self::hand_over::Owner;
 
 /// Who may read a piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,35 +82,13 @@ impl Folder {
     /// could replace what lies in it, this fails.
     pub fn hand_over(&self, uid: u32, gid: u32) -> io::Result<()> {
         make_folder(&self.path)?;
+        let owner = Owner::new(uid, gid);
         if self.is_ours_alone()? {
-            std::os::unix::fs::lchown(&self.path, Some(uid), Some(gid))?;
-            fs::set_permissions(&self.path, fs::Permissions::from_mode(PRIVATE))?;
+            owner.give_folder(&self.path)?;
         } else {
             self.refuse_third_writers(uid)?;
         }
-        let mut left: Vec<_> = OWN_FOLDERS.iter().map(|own| self.path.join(own)).collect();
-        for own in &left {
-            make_folder(own)?;
-            if !own.symlink_metadata()?.is_symlink() {
-                fs::set_permissions(own, fs::Permissions::from_mode(PRIVATE))?;
-            }
-        }
-        while let Some(path) = left.pop() {
-            let found = path.symlink_metadata()?;
-            // Links, soft and hard, would give away what they lead to.
-            if found.is_symlink() || found.is_file() && found.nlink() > 1 {
-                continue;
-            }
-            if (found.uid(), found.gid()) != (uid, gid) {
-                std::os::unix::fs::lchown(&path, Some(uid), Some(gid))?;
-            }
-            if found.is_dir() {
-                for entry in fs::read_dir(&path)? {
-                    left.push(entry?.path());
-                }
-            }
-        }
-        Ok(())
+        OWN_FOLDERS.iter().try_for_each(|own| owner.give_tree(&self.path, own))
     }
 
     fn is_ours_alone(&self) -> io::Result<bool> {

@@ -107,15 +107,18 @@ impl Spool {
         };
         let end = length + bytes.len() as u64;
         let bounds = self.bounds.clone();
+        // What is counted for the buffer stays with it: a job that waits for its turn may outlive its request.
+        let room = std::mem::replace(&mut self.room, self.store.memory());
         let job = self.store.pool().spawn(self.priority, move || {
             let written = match written {
                 Ok(written) => written,
                 Err(places) => Written::new(store::create(&bounds.folder)?, places),
             };
             written.write(&bytes, length, &bounds)?;
-            Ok::<_, Error>((written, bytes))
+            Ok::<_, Error>((written, bytes, room))
         });
-        let (written, mut buffer) = job.await??;
+        let (written, mut buffer, room) = job.await??;
+        self.room = room;
         match &mut self.file {
             Some(begun) => begun.length = end,
             None => {

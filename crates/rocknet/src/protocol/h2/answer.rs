@@ -54,6 +54,16 @@ pub enum State {
     Tunnelling(Box<Tunnelling>),
 }
 
+impl State {
+    fn is_awaited(&self) -> bool {
+        match self {
+            State::Held(_) | State::Waiting(_) => true,
+            State::Feeding { supply, .. } => supply.is_file(),
+            State::Tunnelling(_) => false,
+        }
+    }
+}
+
 /// What waits to be answered.
 pub enum Held {
     Request {
@@ -219,9 +229,13 @@ impl Answers {
         place.take()
     }
 
-    /// The streams of all answers under way.
-    pub fn streams(&self) -> impl Iterator<Item = StreamId> + '_ {
-        self.places.iter().flatten().map(|answer| answer.id)
+    /// The streams whose content may be ready at any moment: a handler or a disk is waited for. Tunnels and streams that have
+    /// begun are not among them, because they may be silent for as long as they like.
+    pub fn awaited(&self) -> impl Iterator<Item = StreamId> + '_ {
+        let answers = self.places.iter().flatten();
+        answers
+            .filter(|answer| answer.state.is_awaited())
+            .map(|answer| answer.id)
     }
 
     /// What stands at a place, out of the table.

@@ -66,7 +66,7 @@ impl<L: Link> Connection<L> {
         self.engine.may_send()
             && self
                 .answers
-                .streams()
+                .awaited()
                 .any(|stream| self.engine.offered(stream) == 0 && self.engine.goes_ahead(stream))
     }
 
