@@ -248,7 +248,31 @@ pub(crate) fn in_flight(socket: BorrowedFd<'_>) -> u64 {
         let getter = rustix::ioctl::Getter::<SEND_QUEUE, core::ffi::c_int>::new();
         rustix::ioctl::ioctl(socket, getter)
     };
-    u64::try_from(bytes.unwrap_or(0)).unwrap_or(0)
+    let bytes = u64::try_from(bytes.unwrap_or(0)).unwrap_or(0);
+    // The kernel goes on counting what a peer that has reset its connection will never acknowledge.
+    if bytes > 0 && is_closed(socket) { 0 } else { bytes }
+}
+
+/// Whether the connection has ended for the kernel, by a reset in most cases. False for sockets other than TCP's.
+#[cfg(target_os = "linux")]
+fn is_closed(socket: BorrowedFd<'_>) -> bool {
+    /// `TCP_CLOSE` of `<netinet/tcp.h>`.
+    const CLOSED: u8 = 7;
+    let mut state = 0_u8;
+    let mut length: libc::socklen_t = 1;
+    #[allow(unsafe_code)]
+    // SAFETY: the kernel writes at most `length` bytes, one, to `state`, and the length that it wrote to `length`. The first byte of
+    // `struct tcp_info` is the state.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            (&raw mut state).cast(),
+            &raw mut length,
+        )
+    };
+    result == 0 && length == 1 && state == CLOSED
 }
 
 #[cfg(not(target_os = "linux"))]

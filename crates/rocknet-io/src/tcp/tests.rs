@@ -106,3 +106,20 @@ fn files_between_frames_leave_in_order_whatever_the_socket_takes() {
     peer.read_to_end(&mut received).unwrap();
     assert!(received == expected, "{} of {} bytes", received.len(), expected.len());
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_a_peer_that_is_gone_never_takes_is_not_in_flight() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (mut socket, _) = listener.accept().unwrap();
+    socket.set_nonblocking(true).unwrap();
+    let bytes = vec![0; 1 << 20];
+    while std::io::Write::write(&mut socket, &bytes).is_ok() {}
+    assert!(in_flight(socket.as_fd()) > 0, "it takes nothing");
+    // Unread bytes make this a reset.
+    drop(peer);
+    socket.set_nonblocking(false).unwrap();
+    socket.read(&mut [0]).unwrap_err();
+    assert_eq!(in_flight(socket.as_fd()), 0);
+}
