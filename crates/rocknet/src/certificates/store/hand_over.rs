@@ -1,0 +1,107 @@
+//! Gives the folders of a store to another account, as root and before the process becomes that account.
+//!
+//! From the second start on the account owns these folders already, and a process of it may rename what lies in them at any
+//! moment. So every step works on an open descriptor, and no link is followed.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{
+    AtFlags, Dir, FileType, Gid, Mode, OFlags, Uid, chownat, fchmod, fchown, fstat, mkdirat, open, openat,
+};
+use rustix::io::Errno;
+
+/// Folders within each other. RockNet makes three levels.
+const MAX_DEPTH: u32 = 16;
+
+/// No link, no terminal that becomes ours, and no wait for the other end of a FIFO.
+const FLAGS: OFlags = OFlags::RDONLY
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::NONBLOCK)
+    .union(OFlags::NOCTTY)
+    .union(OFlags::CLOEXEC);
+
+/// The account that gets the folders.
+#[derive(Clone, Copy)]
+pub(super) struct Owner {
+    uid: Uid,
+    gid: Gid,
+}
+
+impl Owner {
+    pub(super) fn new(uid: u32, gid: u32) -> Owner {
+        Owner {
+            uid: Uid::from_raw(uid),
+            gid: Gid::from_raw(gid),
+        }
+    }
+
+    /// Gives the folder at `path` itself, which must be no link, closed to all others.
+    pub(super) fn give_folder(self, path: &Path) -> io::Result<()> {
+        let folder = open(path, FLAGS | OFlags::DIRECTORY, Mode::empty())?;
+        self.own(&folder)?;
+        Ok(fchmod(&folder, Mode::RWXU)?)
+    }
+
+    /// Makes the folder `name` below `path` where there is none, and gives it with all that lies in it. A link of that name
+    /// is left alone: it is the operator's, and leads elsewhere.
+    pub(super) fn give_tree(self, path: &Path, name: &str) -> io::Result<()> {
+        let top = open(
+            path,
+            OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
+            Mode::empty(),
+        )?;
+        match mkdirat(&top, name, Mode::RWXU) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let folder = match openat(&top, name, FLAGS | OFlags::DIRECTORY, Mode::empty()) {
+            Ok(folder) => folder,
+            // What opening a link as a folder without following it fails with.
+            Err(Errno::LOOP | Errno::NOTDIR) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        fchmod(&folder, Mode::RWXU)?;
+        self.give_content(folder, MAX_DEPTH)
+    }
+
+    fn give_content(self, folder: OwnedFd, depth: u32) -> io::Result<()> {
+        self.own(&folder)?;
+        for entry in Dir::read_from(&folder)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            if name == c"." || name == c".." {
+                continue;
+            }
+            match openat(&folder, name, FLAGS, Mode::empty()) {
+                Ok(found) => self.give_found(found, depth)?,
+                // A link, or gone meanwhile.
+                Err(Errno::LOOP | Errno::NOENT) => {}
+                // A socket cannot be opened, and has no second name that would matter.
+                Err(Errno::NXIO) => chownat(&folder, name, Some(self.uid), Some(self.gid), AtFlags::SYMLINK_NOFOLLOW)?,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn give_found(self, found: OwnedFd, depth: u32) -> io::Result<()> {
+        let about = fstat(&found)?;
+        match FileType::from_raw_mode(about.st_mode) {
+            FileType::Directory if depth == 0 => Err(io::Error::other("folders are too deep within each other")),
+            FileType::Directory => self.give_content(found, depth - 1),
+            // A second name would give away a file that lies elsewhere.
+            FileType::RegularFile if about.st_nlink == 1 => self.own(&found),
+            _ => Ok(()),
+        }
+    }
+
+    fn own(self, found: impl AsFd) -> io::Result<()> {
+        let about = fstat(found.as_fd())?;
+        if (about.st_uid, about.st_gid) == (self.uid.as_raw(), self.gid.as_raw()) {
+            return Ok(());
+        }
+        Ok(fchown(found, Some(self.uid), Some(self.gid))?)
+    }
+}
