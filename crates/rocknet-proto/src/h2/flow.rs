@@ -18,6 +18,10 @@ pub(crate) struct Exceeded;
 /// around it and the system call cost more than the data is worth.
 pub(crate) const USEFUL: u64 = 512;
 
+/// Data in a frame that a window cut short, from which on the frame pays for the updates that answer it. A client that grants
+/// less at a time is no client of small windows: it makes work.
+pub(crate) const PAYS: u64 = 32;
+
 /// The least that counts as worth a frame where windows are small. No client has use for windows below twice this size; one
 /// that opens such windows is reset at `limits.send_stall`.
 const USEFUL_AT_LEAST: u64 = 16;

@@ -230,7 +230,7 @@ fn windows_of_a_few_bytes_cost_little_and_end_the_connection() {
         ("the stream's, which was large", 65_000, window(1, 1), 80),
         ("the connection's", 1 << 20, window(0, 2), 80),
         // They are large enough where windows are small, but pay for no update.
-        ("both", 1, [window(1, 100), window(0, 100)].concat(), 1_024),
+        ("both", 1, [window(1, 20), window(0, 20)].concat(), 1_024),
     ] {
         let mut attack = Attack::new();
         endless(&mut attack, initial);
@@ -270,8 +270,8 @@ fn small_windows_are_served_for_as_long_as_it_takes() {
                 let sizes = sent(&mut attack);
                 assert!(!sizes.is_empty() || part > 1, "{size} {round}");
                 total += sizes.iter().sum::<u64>();
-                // Below 512 bytes frames do not pay for updates, so that these may only be as many as are forgiven.
-                attack.now += if grant < 512 { 50 } else { 0 };
+                // Below 32 bytes frames do not pay for updates, so that these may only be as many as are forgiven.
+                attack.now += if grant < 32 { 50 } else { 0 };
             }
             assert!(total >= u64::from(size) * 2_500 / 2, "{size}: {total}");
         }

@@ -2,7 +2,7 @@
 
 use super::{DATA_MAX, SendError, ServerConnection};
 use crate::h2::budget::Flood;
-use crate::h2::flow::USEFUL;
+use crate::h2::flow::{PAYS, USEFUL};
 use crate::h2::frame;
 use crate::h2::streams::StreamId;
 
@@ -90,9 +90,9 @@ impl ServerConnection {
             stream.send_window.take(length);
             is_used_up |= stream.send_window.available() == 0;
         }
-        let small = is_used_up && !end && length < USEFUL;
-        self.streams.book_frame(small);
-        if !small {
+        let is_cut = is_used_up && !end;
+        self.streams.book_frame(is_cut && length < USEFUL);
+        if !is_cut || length >= PAYS {
             self.budget.earn(Flood::WindowUpdates, UPDATES_A_FRAME);
         }
         if end {
