@@ -48,7 +48,7 @@ pub type Opened = UnbufferedClientConnection;
 /// the processor's cache when the kernel copies them.
 const FLIGHT: usize = 64 * 1024;
 /// Most plain text of a file sent before other connections get their turn.
-const FILE_TURN: u64 = 1 << 20;
+const FILE_TURN: u64 = 512 << 10;
 /// What a peer may leave incomplete after the handshake: a record (18 KiB under TLS 1.2), or a handshake message over several.
 const HELD_BOUND: usize = 40 * 1024;
 /// The same during the handshake: the longest message that rustls takes (64 KiB), such as a second ClientHello or a client's

@@ -15,9 +15,9 @@ use crate::blocking::{Job, JobError, Pool};
 use crate::open_file::OpenFile;
 use crate::response::{Body, FieldList, FilePart, Part, Stream};
 
-/// A file goes out in pieces of this size, each checked to be in memory first: reading a megabyte from a disk is
-/// work for the pool, and others get their turn in between.
-const FILE_PIECE: u64 = 1 << 20;
+/// A file goes out in pieces of this size, each checked to be in memory first: reading half a megabyte from a disk is work for
+/// the pool, and others get their turn in between. As much as a link sends of files in one turn.
+const FILE_PIECE: u64 = 512 << 10;
 
 /// What is still to be sent of an answer.
 pub enum Feed {
