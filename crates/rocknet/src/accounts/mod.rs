@@ -23,7 +23,7 @@ use self::helper::Helper;
 
 pub use self::helper::entered;
 pub use self::launch::{Launch, pipe};
-pub use self::plan::{Plan, apply_default, runs_scripts, server_account};
+pub use self::plan::{Accounts, Plan, apply_default, runs_scripts, server_account};
 pub use self::process::Process;
 pub use self::reach::reachable;
 
@@ -64,9 +64,12 @@ pub fn run_by(program: impl Into<PathBuf>) {
 /// account that this process becomes.
 pub fn prepare(plan: &Plan, server: &User) -> io::Result<()> {
     let accounts = plan.accounts(server)?;
-    let rights = if accounts.is_empty() {
+    let rights = if accounts.all.is_empty() {
         Rights::Shared
     } else if plan.needs_helper() {
+        if plan.needs_default {
+            accounts.of_unnamed()?;
+        }
         let program = PROGRAM.get().map(PathBuf::as_path);
         Rights::Helped(Helper::start(
             program.unwrap_or(Path::new("/proc/self/exe")),
@@ -104,7 +107,7 @@ pub fn warning(scripts: bool) -> Option<String> {
              them: create one (useradd --system www-data) and restart"
                 .to_owned(),
         ),
-        Rights::Helped(helper) => plan::unusual_default(helper.accounts().first()?),
+        Rights::Helped(helper) => plan::unusual_default(helper.accounts().of_unnamed().ok()?.1),
         Rights::Given => None,
     }
 }
@@ -129,9 +132,15 @@ impl Account {
     }
 
     fn of_helper(helper: &Helper, wanted: Option<&str>) -> io::Result<Account> {
-        let all = helper.accounts();
+        let accounts = helper.accounts();
         let at = match wanted {
-            None => Some(0),
+            None => {
+                let (number, user) = accounts.of_unnamed()?;
+                return Ok(Account::Helped {
+                    number,
+                    user: user.clone(),
+                });
+            }
             Some(name) => {
                 let user = User::find(name).map_err(io::Error::other)?;
                 if user.uid == 0 {
@@ -140,11 +149,13 @@ impl Account {
                 if user.uid == rights::own_uid() {
                     return Err(is_servers(name));
                 }
-                all.iter()
+                accounts
+                    .all
+                    .iter()
                     .position(|known| (known.uid, known.gid) == (user.uid, user.gid))
             }
         };
-        let found = at.and_then(|at| Some((u8::try_from(at).ok()?, all.get(at)?)));
+        let found = at.and_then(|at| Some((u8::try_from(at).ok()?, accounts.all.get(at)?)));
         found.map(|(number, user)| Account::Helped { number, user: user.clone() }).ok_or_else(|| {
             io::Error::other(
                 "the accounts of scripts are fixed when RockNet starts as root, and this one was not in the configuration then: \

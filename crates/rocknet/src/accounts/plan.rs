@@ -8,6 +8,14 @@ use rocknet_io::rights::{self, User};
 
 use super::{FOR_SCRIPTS, is_root, is_servers};
 
+/// The accounts of scripts, each with its number: its place in `all`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Accounts {
+    pub all: Vec<User>,
+    /// That of scripts whose site names none. None: such scripts do not run, rather than as the account of another site.
+    pub default: Option<u8>,
+}
+
 /// The account that packages create for RockNet.
 const SERVER: &str = "rocknet";
 
@@ -19,6 +27,8 @@ pub struct Plan {
     /// Those that sites name.
     named: Vec<String>,
     has_scripts: bool,
+    /// A site with scripts names no account for them.
+    pub needs_default: bool,
 }
 
 impl Plan {
@@ -30,6 +40,7 @@ impl Plan {
             default: config.server.script_user.clone(),
             named,
             has_scripts: runs_scripts(config),
+            needs_default: settings(config).any(|settings| runs_programs(settings) && settings.user.is_none()),
         }
     }
 
@@ -38,8 +49,13 @@ impl Plan {
         self.has_scripts || self.default.is_some() || !self.named.is_empty()
     }
 
-    /// The accounts of scripts beside a server that runs as `server`; the default one first. None: the system has no other.
-    pub fn accounts(&self, server: &User) -> io::Result<Vec<User>> {
+    /// The accounts of scripts beside a server that runs as `server`; the default one first. Empty: the system has no other.
+    pub fn accounts(&self, server: &User) -> io::Result<Accounts> {
+        self.accounts_with(server, &FOR_SCRIPTS)
+    }
+
+    /// The same, where systems have `usual` for scripts.
+    fn accounts_with(&self, server: &User, usual: &[&str]) -> io::Result<Accounts> {
         let find = |name: &str| {
             let user = User::find(name).map_err(|error| io::Error::other(format!("user = \"{name}\": {error}")))?;
             if user.uid == 0 {
@@ -55,17 +71,31 @@ impl Plan {
             Some(name) => all.push(find(name)?),
             None => {
                 let is_free = |user: &User| user.uid != server.uid && user.uid != 0 && user.gid != 0;
-                let mut known = FOR_SCRIPTS.iter().filter_map(|name| User::find(name).ok());
+                let mut known = usual.iter().filter_map(|name| User::find(name).ok());
                 all.extend(known.find(is_free));
             }
         }
+        let default = (!all.is_empty()).then_some(0);
         for name in &self.named {
             let user = find(name)?;
             if !all.contains(&user) {
                 all.push(user);
             }
         }
-        Ok(all)
+        Ok(Accounts { all, default })
+    }
+}
+
+impl Accounts {
+    /// The default account and its number; an error that tells what to write where there is none.
+    pub fn of_unnamed(&self) -> io::Result<(u8, &User)> {
+        let found = self.default.and_then(|at| Some((at, self.all.get(usize::from(at))?)));
+        found.ok_or_else(|| {
+            io::Error::other(
+                "this system has no account for scripts whose site names none: write script_user = \"NAME\" below [server], or \
+                 `user` for each site with scripts, and restart RockNet",
+            )
+        })
     }
 }
 
@@ -94,7 +124,12 @@ pub fn unusual_default(user: &User) -> Option<String> {
 
 /// Whether RockNet starts programs that answer requests.
 pub fn runs_scripts(config: &Config) -> bool {
-    settings(config).any(|settings| settings.cgi.is_some() || matches!(settings.php, Some(Php::Own { .. })))
+    settings(config).any(runs_programs)
+}
+
+/// Whether these start programs.
+fn runs_programs(settings: &Settings) -> bool {
+    settings.cgi.is_some() || matches!(settings.php, Some(Php::Own { .. }))
 }
 
 /// Gives `server.script_user` to all who name nobody else, where this process can start programs as others.
@@ -138,9 +173,10 @@ mod tests {
             default: default.map(str::to_owned),
             named: named.iter().map(|name| (*name).to_owned()).collect(),
             has_scripts: true,
+            needs_default: false,
         };
         let told = |plan: &Plan, server: u32| match plan.accounts(&user(server)) {
-            Ok(all) => Ok(all.iter().map(|user| user.uid).collect::<Vec<_>>()),
+            Ok(found) => Ok(found.all.iter().map(|user| user.uid).collect::<Vec<_>>()),
             Err(error) => Err(error.to_string()),
         };
         let (daemon, nobody) = (uid("daemon"), uid("nobody"));
@@ -166,6 +202,25 @@ mod tests {
             let refused = told(&plan(default, named), server).expect_err(why);
             assert!(refused.contains(why), "{refused}");
         }
+    }
+
+    #[test]
+    fn an_account_that_a_site_names_is_never_the_default() {
+        let Ok(daemon) = User::find("daemon") else { return };
+        let plan = Plan {
+            default: None,
+            named: vec!["daemon".to_owned()],
+            has_scripts: true,
+            needs_default: true,
+        };
+        // No system account is free.
+        let none = plan.accounts_with(&user(4242), &[]).unwrap();
+        assert_eq!(none.all, vec![daemon.clone()]);
+        let refused = none.of_unnamed().expect_err("another site's account").to_string();
+        assert!(refused.contains("script_user"), "{refused}");
+        let some = plan.accounts_with(&user(4242), &["nobody"]).unwrap();
+        assert_eq!(some.of_unnamed().unwrap().0, 0);
+        assert_ne!(some.of_unnamed().unwrap().1, &daemon);
     }
 
     #[test]

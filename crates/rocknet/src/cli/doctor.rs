@@ -165,11 +165,12 @@ fn accounts(config: &Config) -> Vec<Check> {
         Ok(user) => user,
         Err(error) => return vec![Check::bad(WHAT, error.to_string())],
     };
-    let scripts = match accounts::Plan::of(config).accounts(&server) {
+    let plan = accounts::Plan::of(config);
+    let scripts = match plan.accounts(&server) {
         Ok(scripts) => scripts,
         Err(error) => return vec![Check::bad(WHAT, error.to_string())],
     };
-    let names: Vec<_> = scripts.iter().map(|user| user.name.as_str()).collect();
+    let names: Vec<_> = scripts.all.iter().map(|user| user.name.as_str()).collect();
     let mut checks = vec![match names.as_slice() {
         [] if has_scripts => Check::bad(
             WHAT,
@@ -185,7 +186,13 @@ fn accounts(config: &Config) -> Vec<Check> {
         ),
     }];
     let state = state_folder(config);
-    for user in scripts {
+    if plan.needs_default
+        && !scripts.all.is_empty()
+        && let Err(error) = scripts.of_unnamed()
+    {
+        checks.push(Check::bad(WHAT, error.to_string()));
+    }
+    for user in scripts.all {
         // Before the first start there is no such folder.
         if let Ok(Some(path)) = accounts::reachable(&state, &user) {
             let (name, path) = (&user.name, path.display());

@@ -11,13 +11,12 @@ use std::time::Duration;
 
 use rocknet_io::child::{self, Setup};
 use rocknet_io::courier::Courier;
-use rocknet_io::rights::User;
 use rocknet_io::unnamed;
 use rustix::process::Signal;
 
 use super::WORD;
 use super::protocol::{self, MAX_ACCOUNTS, MAX_MESSAGE, Program, RUNNING, Request};
-use crate::accounts::Launch;
+use crate::accounts::{Accounts, Launch};
 
 /// Longest wait for a reply. Starting a program takes a millisecond; a program on a network drive that hangs takes for ever.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -28,8 +27,7 @@ pub struct Helper {
     has_failed: AtomicBool,
     /// It has ended, and with it all that it started.
     is_gone: AtomicBool,
-    /// The default of scripts first.
-    accounts: Vec<User>,
+    accounts: Accounts,
     _child: Child,
 }
 
@@ -52,9 +50,9 @@ pub struct Started {
 impl Helper {
     /// Starts it, as root, and tells it the accounts: from then on they are fixed. `server` is the account that this process is
     /// about to become.
-    pub fn start(program: &Path, server: u32, accounts: Vec<User>) -> io::Result<Helper> {
-        if accounts.len() > MAX_ACCOUNTS {
-            let why = format!("scripts run as {} accounts: {MAX_ACCOUNTS} at most", accounts.len());
+    pub fn start(program: &Path, server: u32, accounts: Accounts) -> io::Result<Helper> {
+        if accounts.all.len() > MAX_ACCOUNTS {
+            let why = format!("scripts run as {} accounts: {MAX_ACCOUNTS} at most", accounts.all.len());
             return Err(io::Error::other(why));
         }
         let (courier, input) = Courier::pair()?;
@@ -77,13 +75,13 @@ impl Helper {
             accounts,
             _child: child,
         };
-        let told = unnamed::file(&protocol::write_accounts(server, &helper.accounts))?;
+        let told = unnamed::file(&protocol::write_accounts(server, &helper.accounts.all))?;
         helper.ask(Request::Accounts, &[told.as_fd()])?;
         Ok(helper)
     }
 
-    /// The accounts that it starts programs as; the default one first.
-    pub fn accounts(&self) -> &[User] {
+    /// The accounts that it starts programs as.
+    pub fn accounts(&self) -> &Accounts {
         &self.accounts
     }
 
