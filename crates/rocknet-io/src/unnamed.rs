@@ -12,11 +12,12 @@ mod system;
 #[path = "unnamed/portable.rs"]
 mod system;
 
-/// Creates a file that holds `content` and is read from its beginning.
+/// Creates a file that holds `content` and is read from its beginning. Nobody can change it, where the system can seal files.
 pub fn file(content: &[u8]) -> io::Result<File> {
     let mut file = system::file()?;
     file.write_all(content)?;
     file.rewind()?;
+    system::seal(&file)?;
     Ok(file)
 }
 
@@ -44,5 +45,21 @@ mod tests {
         file.rewind().unwrap();
         file.read_to_string(&mut text).unwrap();
         assert_eq!(text, "contentcontent");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn nobody_who_gets_a_file_can_change_it() {
+        let mut file = file(b"content").unwrap();
+        assert!(file.write_all(b"other").is_err());
+        assert!(file.set_len(0).is_err());
+        assert!(file.set_len(100).is_err());
+        // By its path the same file, opened anew.
+        if let Ok(mut again) = File::options().write(true).open(path(file.as_fd())) {
+            assert!(again.write_all(b"other").is_err());
+        }
+        let mut text = String::new();
+        file.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "content");
     }
 }

@@ -4,10 +4,17 @@ use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 
-use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 
 pub(super) fn file() -> io::Result<File> {
-    Ok(memfd_create("rocknet", MemfdFlags::CLOEXEC)?.into())
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    Ok(memfd_create("rocknet", flags)?.into())
+}
+
+/// Makes its content final. The programs that get it open it again by its path, for writing too where they may.
+pub(super) fn seal(file: &File) -> io::Result<()> {
+    let all = SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL;
+    Ok(fcntl_add_seals(file, all)?)
 }
 
 pub(super) fn path(number: i32) -> PathBuf {
