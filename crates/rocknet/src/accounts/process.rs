@@ -2,11 +2,13 @@
 
 use std::io;
 use std::process::{Child, ExitStatus};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rocknet_io::child;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 use super::helper::Started;
 
@@ -14,8 +16,60 @@ use super::helper::Started;
 pub struct Process(Kind);
 
 enum Kind {
-    Child(Child),
+    Child(Own),
     Helped(Started),
+}
+
+struct Own {
+    child: Child,
+    /// It has been waited for: its number may be another process's.
+    is_reaped: bool,
+    /// Its group's number may be another group's.
+    has_lost_group: AtomicBool,
+}
+
+impl Own {
+    fn pid(&self) -> io::Result<Pid> {
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        pid.ok_or_else(|| io::ErrorKind::InvalidInput.into())
+    }
+
+    fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
+        let ended = self.child.try_wait()?;
+        self.is_reaped |= ended.is_some();
+        Ok(ended)
+    }
+
+    fn signal(&self, signal: Signal) -> io::Result<()> {
+        if self.is_reaped {
+            return Err(Errno::SRCH.into());
+        }
+        Ok(kill_process(self.pid()?, signal)?)
+    }
+
+    fn signal_group(&self, signal: Signal) -> io::Result<()> {
+        if !self.is_group_left() {
+            return Err(Errno::SRCH.into());
+        }
+        child::signal_group(self.child.id(), signal)
+    }
+
+    /// A program that has not been waited for holds its number, and its group. Later what is left of the group holds the
+    /// number, which the system gives to no process meanwhile: where one has it, the group has gone.
+    fn is_group_left(&self) -> bool {
+        if !self.is_reaped {
+            return true;
+        }
+        if self.has_lost_group.load(Ordering::Relaxed) {
+            return false;
+        }
+        let is_free = |pid| matches!(test_kill_process(pid), Err(Errno::SRCH));
+        let is_left = self.pid().is_ok_and(is_free) && child::is_group_left(self.child.id());
+        if !is_left {
+            self.has_lost_group.store(true, Ordering::Relaxed);
+        }
+        is_left
+    }
 }
 
 /// Longest wait for a program that was killed: one that waits for a disk ends later, and nobody waits for that.
@@ -27,18 +81,15 @@ impl Process {
     /// How the program ended, if it has. It is not a zombie any more then.
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         match &mut self.0 {
-            Kind::Child(child) => child.try_wait(),
+            Kind::Child(own) => own.try_wait(),
             Kind::Helped(started) => started.try_wait(),
         }
     }
 
-    /// Sends a signal to the program alone.
+    /// Sends a signal to the program alone. Fails once it has been waited for.
     pub fn signal(&self, signal: Signal) -> io::Result<()> {
         match &self.0 {
-            Kind::Child(child) => {
-                let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-                Ok(kill_process(pid.ok_or(io::ErrorKind::InvalidInput)?, signal)?)
-            }
+            Kind::Child(own) => own.signal(signal),
             Kind::Helped(started) => started.signal(signal, false),
         }
     }
@@ -46,15 +97,15 @@ impl Process {
     /// Sends a signal to all of its group. Fails where nothing is left of it.
     pub fn signal_group(&self, signal: Signal) -> io::Result<()> {
         match &self.0 {
-            Kind::Child(child) => child::signal_group(child.id(), signal),
+            Kind::Child(own) => own.signal_group(signal),
             Kind::Helped(started) => started.signal(signal, true),
         }
     }
 
-    /// Whether anything is left of its group, after the program has been waited for.
+    /// Whether anything is left of its group; the program itself is until it has been waited for.
     pub fn is_group_left(&self) -> bool {
         match &self.0 {
-            Kind::Child(child) => child::is_group_left(child.id()),
+            Kind::Child(own) => own.is_group_left(),
             Kind::Helped(started) => started.is_group_left(),
         }
     }
@@ -71,12 +122,61 @@ impl Process {
 
 impl From<Child> for Process {
     fn from(child: Child) -> Process {
-        Process(Kind::Child(child))
+        Process(Kind::Child(Own {
+            child,
+            is_reaped: false,
+            has_lost_group: AtomicBool::new(false),
+        }))
     }
 }
 
 impl From<Started> for Process {
     fn from(started: Started) -> Process {
         Process(Kind::Helped(started))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::CommandExt;
+    use std::process::Command;
+
+    use rustix::process::{WaitId, WaitIdOptions, waitid};
+
+    use super::*;
+
+    #[test]
+    fn a_number_that_another_process_has_by_now_is_sent_nothing() {
+        let mut other = Command::new("sleep").arg("1000").process_group(0).spawn().unwrap();
+        let pid = Pid::from_child(&other);
+        // As if it had got the number of a program of ours that was waited for.
+        let child = std::mem::replace(&mut other, Command::new("true").spawn().unwrap());
+        let _ = other.wait();
+        let mut process = Process(Kind::Child(Own {
+            child,
+            is_reaped: true,
+            has_lost_group: AtomicBool::new(false),
+        }));
+        assert!(process.signal(Signal::KILL).is_err());
+        assert!(process.signal_group(Signal::KILL).is_err());
+        assert!(!process.is_group_left());
+        let left = process.try_wait();
+        let killed = kill_process(pid, Signal::KILL);
+        assert!(matches!(left, Ok(None)), "{left:?}");
+        killed.unwrap();
+        let _ = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED);
+    }
+
+    #[test]
+    fn a_look_at_its_group_does_not_take_the_end_of_a_program() {
+        let child = Command::new("true").process_group(0).spawn().unwrap();
+        let pid = Pid::from_child(&child);
+        let mut process = Process::from(child);
+        waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).unwrap();
+        assert!(process.is_group_left());
+        let ended = process.try_wait();
+        assert!(matches!(ended, Ok(Some(_))), "{ended:?}");
+        assert!(!process.is_group_left());
+        assert!(process.signal_group(Signal::KILL).is_err());
     }
 }
