@@ -90,7 +90,7 @@ impl Courier {
     }
 
     /// Sends a message that is not empty, with up to [`MOST`] descriptors.
-    pub fn send_all(&self, message: &[u8], with: &[BorrowedFd<'_>]) -> io::Result<()> {
+    pub fn send_all(&self, message: &[u8], with: &[BorrowedFd<'_>], patience: Patience) -> io::Result<()> {
         if with.len() > MOST {
             return Err(io::ErrorKind::InvalidInput.into());
         }
@@ -99,7 +99,10 @@ impl Courier {
         if !with.is_empty() {
             ancillary.push(SendAncillaryMessage::ScmRights(with));
         }
-        let flags = SendFlags::NOSIGNAL;
+        let mut flags = SendFlags::NOSIGNAL;
+        if patience == Patience::Now {
+            flags |= SendFlags::DONTWAIT;
+        }
         rustix::io::retry_on_intr(|| sendmsg(&self.0, &[IoSlice::new(message)], &mut ancillary, flags))?;
         Ok(())
     }
@@ -215,8 +218,8 @@ mod tests {
         assert!(!theirs.is_readable_within(Duration::ZERO));
         let pipes: Vec<_> = (0..=MOST).map(|_| io::pipe().unwrap()).collect();
         let all: Vec<BorrowedFd<'_>> = pipes.iter().map(|(_, writer)| writer.as_fd()).collect();
-        ours.send_all(b"x", &all[..MOST]).unwrap();
-        assert!(ours.send_all(b"x", &all).is_err());
+        ours.send_all(b"x", &all[..MOST], Patience::Now).unwrap();
+        assert!(ours.send_all(b"x", &all, Patience::Now).is_err());
         assert!(theirs.is_readable_within(Duration::from_secs(10)));
         let (size, brought) = theirs.recv_all(&mut [0; 4]).unwrap().unwrap();
         assert_eq!((size, brought.len()), (1, MOST));

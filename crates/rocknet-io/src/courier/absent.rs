@@ -36,7 +36,7 @@ impl Courier {
         match self.0 {}
     }
 
-    pub fn send_all(&self, _: &[u8], _: &[BorrowedFd<'_>]) -> io::Result<()> {
+    pub fn send_all(&self, _: &[u8], _: &[BorrowedFd<'_>], _: Patience) -> io::Result<()> {
         match self.0 {}
     }
 

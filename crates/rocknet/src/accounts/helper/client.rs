@@ -1,4 +1,6 @@
 //! The server's side: one request at a time, each with its reply.
+//!
+//! A reply that does not come in time is waited for by nobody: until it comes, all requests fail at once.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -6,16 +8,16 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rocknet_io::child::{self, Setup};
-use rocknet_io::courier::Courier;
+use rocknet_io::courier::{Courier, Patience};
 use rocknet_io::unnamed;
 use rustix::process::Signal;
 
 use super::WORD;
-use super::protocol::{self, MAX_ACCOUNTS, MAX_MESSAGE, Program, RUNNING, Request};
+use super::protocol::{self, MAX_ACCOUNTS, MAX_MESSAGE, Program, RUNNING, Reply, Request};
 use crate::accounts::{Accounts, Launch};
 
 /// Longest wait for a reply. Starting a program takes a millisecond; a program on a network drive that hangs takes for ever.
@@ -23,7 +25,13 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The helper of this process.
 pub struct Helper {
-    state: Mutex<State>,
+    /// None: somebody asks.
+    state: Mutex<Option<State>>,
+    free: Condvar,
+    /// Programs that nobody asks about any more, which it has not been told of: as many as it knows at most.
+    unwanted: Mutex<Vec<u64>>,
+    /// Longest wait for a reply, and for one's turn.
+    patience: Duration,
     has_failed: AtomicBool,
     /// It has ended, and with it all that it started.
     is_gone: AtomicBool,
@@ -34,10 +42,15 @@ pub struct Helper {
 struct State {
     courier: Courier,
     sequence: u32,
-    /// Requests to start a program whose replies did not come in time. What they started is ended when they come.
-    late: Vec<u32>,
-    /// Programs that nobody waits for any more.
+    late: Option<Late>,
+    /// Programs that were started too late. They are ended.
     strays: Vec<u64>,
+}
+
+/// A request whose reply did not come in time.
+struct Late {
+    sequence: u32,
+    is_start: bool,
 }
 
 /// A program that the helper started, by its number there.
@@ -63,21 +76,28 @@ impl Helper {
         let child = command.spawn()?;
         // With it goes the end that is the helper's, so that its death is seen.
         drop(command);
-        let helper = Helper {
-            state: Mutex::new(State {
+        let helper = Helper::new(courier, child, accounts, PATIENCE);
+        let told = unnamed::file(&protocol::write_accounts(server, &helper.accounts.all))?;
+        helper.ask(Request::Accounts, &[told.as_fd()])?;
+        Ok(helper)
+    }
+
+    fn new(courier: Courier, child: Child, accounts: Accounts, patience: Duration) -> Helper {
+        Helper {
+            state: Mutex::new(Some(State {
                 courier,
                 sequence: 0,
-                late: Vec::new(),
+                late: None,
                 strays: Vec::new(),
-            }),
+            })),
+            free: Condvar::new(),
+            unwanted: Mutex::default(),
+            patience,
             has_failed: AtomicBool::new(false),
             is_gone: AtomicBool::new(false),
             accounts,
             _child: child,
-        };
-        let told = unnamed::file(&protocol::write_accounts(server, &helper.accounts.all))?;
-        helper.ask(Request::Accounts, &[told.as_fd()])?;
-        Ok(helper)
+        }
     }
 
     /// The accounts that it starts programs as.
@@ -120,23 +140,22 @@ impl Helper {
     }
 
     fn ask(&self, request: Request, with: &[BorrowedFd<'_>]) -> io::Result<u64> {
-        let mut state = lock(&self.state);
-        let asked = state.ask(request, with);
-        let strays: Vec<u64> = state.strays.drain(..).collect();
-        for number in strays {
-            let kill = Request::Signal {
-                number,
-                signal: Signal::KILL,
-                to_group: true,
-            };
-            let _ = state.ask(kill, &[]);
-            let _ = state.ask(Request::Forget(number), &[]);
-        }
-        drop(state);
+        let asked = match self.turn() {
+            Some(mut turn) => {
+                let asked = turn.state().ask(request, with, self.patience);
+                if !matches!(asked, Err(Failure::Silent(_))) {
+                    turn.state().tidy(&self.unwanted, self.patience);
+                }
+                asked
+            }
+            None => Err(Failure::Silent(io::ErrorKind::TimedOut.into())),
+        };
         asked.map_err(|error| match error {
             Failure::Refused(errno) => io::Error::from_raw_os_error(errno),
             Failure::Silent(error) => {
-                if error.kind() == io::ErrorKind::BrokenPipe {
+                // Reset: it ended with requests unread.
+                let is_gone = matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset);
+                if is_gone {
                     self.is_gone.store(true, Ordering::Relaxed);
                 }
                 if !self.has_failed.swap(true, Ordering::Relaxed) {
@@ -145,9 +164,43 @@ impl Helper {
                          CGI stay away"
                     );
                 }
-                io::Error::other(format!("the helper that starts programs does not answer: {error}"))
+                let kind = if is_gone { io::ErrorKind::BrokenPipe } else { io::ErrorKind::TimedOut };
+                io::Error::new(kind, format!("the helper that starts programs does not answer: {error}"))
             }
         })
+    }
+
+    /// Waits until nobody else asks, but not longer than for a reply.
+    fn turn(&self) -> Option<Turn<'_>> {
+        let state = lock(&self.state);
+        let waited = self
+            .free
+            .wait_timeout_while(state, self.patience, |state| state.is_none());
+        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let state = state.take()?;
+        Some(Turn {
+            helper: self,
+            state: Some(state),
+        })
+    }
+}
+
+/// The right to ask, which one caller has at a time. Dropping it passes it on.
+struct Turn<'a> {
+    helper: &'a Helper,
+    state: Option<State>,
+}
+
+impl Turn<'_> {
+    fn state(&mut self) -> &mut State {
+        self.state.as_mut().expect("it is given back at the end alone")
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        *lock(&self.helper.state) = self.state.take();
+        self.helper.free.notify_one();
     }
 }
 
@@ -157,35 +210,78 @@ enum Failure {
 }
 
 impl State {
-    fn ask(&mut self, request: Request, with: &[BorrowedFd<'_>]) -> Result<u64, Failure> {
+    fn ask(&mut self, request: Request, with: &[BorrowedFd<'_>], patience: Duration) -> Result<u64, Failure> {
+        // Until it has replied to what it was asked last, nobody waits for it again.
+        self.hear_late(Duration::ZERO)?;
         self.sequence = self.sequence.wrapping_add(1);
-        let sequence = self.sequence;
         self.courier
-            .send_all(&request.write(sequence), with)
+            .send_all(&request.write(self.sequence), with, Patience::Now)
             .map_err(Failure::Silent)?;
+        let reply = self.hear(patience);
+        if matches!(&reply, Err(Failure::Silent(error)) if error.kind() == io::ErrorKind::TimedOut) {
+            self.late = Some(Late {
+                sequence: self.sequence,
+                is_start: matches!(request, Request::Start { .. }),
+            });
+        }
+        let (replied, reply) = reply?;
+        if replied != self.sequence {
+            return Err(Failure::Silent(io::ErrorKind::InvalidData.into()));
+        }
+        reply.map_err(Failure::Refused)
+    }
+
+    /// Takes the reply that did not come in time, if it has come by now.
+    fn hear_late(&mut self, patience: Duration) -> Result<(), Failure> {
+        let Some(late) = &self.late else {
+            return Ok(());
+        };
+        let (sequence, is_start) = (late.sequence, late.is_start);
+        let (replied, reply) = self.hear(patience)?;
+        if replied != sequence {
+            return Err(Failure::Silent(io::ErrorKind::InvalidData.into()));
+        }
+        self.late = None;
+        if is_start {
+            self.strays.extend(reply);
+        }
+        Ok(())
+    }
+
+    fn hear(&self, patience: Duration) -> Result<(u32, Reply), Failure> {
+        if !self.courier.is_readable_within(patience) {
+            return Err(Failure::Silent(io::ErrorKind::TimedOut.into()));
+        }
         let mut buffer = [0; MAX_MESSAGE + 1];
-        loop {
-            if !self.courier.is_readable_within(PATIENCE) {
-                if matches!(request, Request::Start { .. }) && self.late.len() < MAX_LATE {
-                    self.late.push(sequence);
-                }
-                return Err(Failure::Silent(io::ErrorKind::TimedOut.into()));
-            }
-            let received = self.courier.recv_all(&mut buffer).map_err(Failure::Silent)?;
-            let Some((size, _)) = received else {
-                return Err(Failure::Silent(io::ErrorKind::BrokenPipe.into()));
+        let received = self.courier.recv_all(&mut buffer).map_err(Failure::Silent)?;
+        let Some((size, _)) = received else {
+            return Err(Failure::Silent(io::ErrorKind::BrokenPipe.into()));
+        };
+        let read = protocol::read_reply(&buffer[..size]);
+        read.ok_or_else(|| Failure::Silent(io::ErrorKind::InvalidData.into()))
+    }
+
+    /// Ends strays, and says what nobody asks about any more. What fails is left for the next time.
+    fn tidy(&mut self, unwanted: &Mutex<Vec<u64>>, patience: Duration) {
+        while let Some(&number) = self.strays.last() {
+            let kill = Request::Signal {
+                number,
+                signal: Signal::KILL,
+                to_group: true,
             };
-            match protocol::read_reply(&buffer[..size]) {
-                Some((replied, reply)) if replied == sequence => return reply.map_err(Failure::Refused),
-                // One that was not waited for so long.
-                Some((replied, reply)) => {
-                    let is_start = self.late.iter().position(|late| *late == replied);
-                    if let (Some(at), Ok(number)) = (is_start, reply) {
-                        self.late.swap_remove(at);
-                        self.strays.push(number);
-                    }
-                }
-                None => return Err(Failure::Silent(io::ErrorKind::InvalidData.into())),
+            if let Err(Failure::Silent(_)) = self.ask(kill, &[], patience) {
+                return;
+            }
+            self.strays.pop();
+            lock(unwanted).push(number);
+        }
+        loop {
+            let Some(number) = lock(unwanted).pop() else {
+                return;
+            };
+            if let Err(Failure::Silent(_)) = self.ask(Request::Forget(number), &[], patience) {
+                lock(unwanted).push(number);
+                return;
             }
         }
     }
@@ -216,25 +312,161 @@ impl Started {
     }
 
     pub fn is_group_left(&self) -> bool {
-        // Where nobody can tell, nobody can end it either.
-        self.helper
-            .ask(Request::IsGroupLeft(self.number), &[])
-            .is_ok_and(|left| left != 0)
+        match self.helper.ask(Request::IsGroupLeft(self.number), &[]) {
+            Ok(left) => left != 0,
+            // Nobody knows yet.
+            Err(error) => error.kind() == io::ErrorKind::TimedOut,
+        }
     }
 }
 
 impl Drop for Started {
     fn drop(&mut self) {
-        let _ = self.helper.ask(Request::Forget(self.number), &[]);
+        let told = self.helper.ask(Request::Forget(self.number), &[]);
+        if told.is_err_and(|error| error.kind() == io::ErrorKind::TimedOut) {
+            lock(&self.helper.unwanted).push(self.number);
+        }
     }
 }
 
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// How programs end whose helper has ended: the system sends them the signal of their last word, which php-fpm obeys.
 const WITH_HELPER: i32 = 15;
 
-/// Replies that are still awaited; beyond, the helper is not going to answer at all.
-const MAX_LATE: usize = 64;
+#[cfg(test)]
+mod tests {
+    use std::thread;
+    use std::time::Instant;
+
+    use super::*;
+
+    const SHORT: Duration = Duration::from_millis(50);
+    const LONG: Duration = Duration::from_secs(20);
+
+    /// A helper whose side is the test's.
+    fn helper(patience: Duration) -> (Helper, Courier) {
+        let (ours, theirs) = Courier::pair().unwrap();
+        let child = Command::new("true").spawn().unwrap();
+        (Helper::new(ours, child, Accounts::default(), patience), theirs.into())
+    }
+
+    /// A program that another test is starting has a copy of every socket for a moment, so that none has gone yet.
+    fn until(is_so: impl Fn() -> bool) {
+        let deadline = Instant::now() + LONG;
+        while !is_so() {
+            assert!(Instant::now() < deadline, "the helper is not seen to have gone");
+            thread::yield_now();
+        }
+    }
+
+    fn start() -> Request {
+        Request::Start {
+            account: 0,
+            has_file: false,
+            has_listener: false,
+            last_word: Signal::KILL,
+        }
+    }
+
+    fn hear(theirs: &Courier) -> (u32, Request) {
+        let mut buffer = [0; MAX_MESSAGE + 1];
+        assert!(theirs.is_readable_within(LONG), "no request");
+        let (size, _) = theirs.recv_all(&mut buffer).unwrap().unwrap();
+        Request::read(&buffer[..size]).unwrap()
+    }
+
+    fn reply(theirs: &Courier, sequence: u32, reply: Reply) {
+        theirs
+            .send(&protocol::write_reply(sequence, reply), None, Patience::Now)
+            .unwrap();
+    }
+
+    #[test]
+    fn after_one_late_reply_all_fail_at_once_until_it_comes() {
+        for late in [Ok(7), Err(2)] {
+            let (mut helper, theirs) = helper(SHORT);
+            assert!(helper.ask(start(), &[]).is_err());
+            // From here on nothing may be waited for.
+            helper.patience = LONG;
+            let before = Instant::now();
+            for _ in 0..10_000 {
+                let failed = helper.ask(Request::TryWait(1), &[]).expect_err("no reply");
+                assert_eq!(failed.kind(), io::ErrorKind::TimedOut);
+            }
+            assert!(before.elapsed() < LONG, "{:?}", before.elapsed());
+            let (sequence, request) = hear(&theirs);
+            assert_eq!(request, start());
+            assert!(!theirs.is_readable_within(Duration::ZERO), "it was asked again");
+            reply(&theirs, sequence, late);
+            let answers = thread::spawn(move || {
+                let mut asked = Vec::new();
+                for _ in 0..if late.is_ok() { 3 } else { 1 } {
+                    let (sequence, request) = hear(&theirs);
+                    asked.push(request);
+                    reply(&theirs, sequence, Ok(0));
+                }
+                (asked, theirs)
+            });
+            assert_eq!(helper.ask(Request::TryWait(1), &[]).unwrap(), 0);
+            let (asked, theirs) = answers.join().unwrap();
+            let kill = Request::Signal {
+                number: 7,
+                signal: Signal::KILL,
+                to_group: true,
+            };
+            let all = [Request::TryWait(1), kill, Request::Forget(7)];
+            assert_eq!(asked, all[..asked.len()]);
+            assert!(!theirs.is_readable_within(Duration::ZERO));
+        }
+    }
+
+    #[test]
+    fn a_turn_is_waited_for_no_longer_than_a_reply() {
+        let (helper, _theirs) = helper(SHORT);
+        let turn = helper.turn().unwrap();
+        let failed = helper.ask(Request::TryWait(1), &[]).expect_err("somebody asks");
+        assert_eq!(failed.kind(), io::ErrorKind::TimedOut);
+        drop(turn);
+        assert!(helper.turn().is_some());
+    }
+
+    #[test]
+    fn a_full_socket_is_not_waited_for() {
+        let (helper, theirs) = helper(SHORT);
+        let mut turn = helper.turn().unwrap();
+        while turn.state().courier.send_all(&[1], &[], Patience::Now).is_ok() {}
+        drop(turn);
+        let failed = helper.ask(Request::TryWait(1), &[]).expect_err("it is full");
+        assert_eq!(failed.kind(), io::ErrorKind::TimedOut);
+        drop(theirs);
+        until(|| {
+            let failed = helper.ask(Request::TryWait(1), &[]).expect_err("it has gone");
+            failed.kind() == io::ErrorKind::BrokenPipe
+        });
+    }
+
+    #[test]
+    fn what_it_could_not_be_told_is_told_later() {
+        let (helper, theirs) = helper(SHORT);
+        let helper: &'static Helper = Box::leak(Box::new(helper));
+        drop(Started {
+            helper,
+            number: 9,
+            status: None,
+        });
+        assert_eq!(*lock(&helper.unwanted), [9]);
+        let (sequence, _) = hear(&theirs);
+        reply(&theirs, sequence, Ok(0));
+        let left = Started {
+            helper,
+            number: 8,
+            status: None,
+        };
+        assert!(left.is_group_left(), "nobody has said that it is not");
+        drop(theirs);
+        until(|| !left.is_group_left());
+    }
+}
