@@ -18,6 +18,9 @@ pub struct Process(Kind);
 enum Kind {
     Child(Own),
     Helped(Started),
+    /// Every call fails, and nothing is left of its group.
+    #[cfg(test)]
+    Failing(fn() -> io::Error),
 }
 
 struct Own {
@@ -83,6 +86,8 @@ impl Process {
         match &mut self.0 {
             Kind::Child(own) => own.try_wait(),
             Kind::Helped(started) => started.try_wait(),
+            #[cfg(test)]
+            Kind::Failing(error) => Err(error()),
         }
     }
 
@@ -91,6 +96,8 @@ impl Process {
         match &self.0 {
             Kind::Child(own) => own.signal(signal),
             Kind::Helped(started) => started.signal(signal, false),
+            #[cfg(test)]
+            Kind::Failing(error) => Err(error()),
         }
     }
 
@@ -99,6 +106,8 @@ impl Process {
         match &self.0 {
             Kind::Child(own) => own.signal_group(signal),
             Kind::Helped(started) => started.signal(signal, true),
+            #[cfg(test)]
+            Kind::Failing(error) => Err(error()),
         }
     }
 
@@ -107,7 +116,14 @@ impl Process {
         match &self.0 {
             Kind::Child(own) => own.is_group_left(),
             Kind::Helped(started) => started.is_group_left(),
+            #[cfg(test)]
+            Kind::Failing(_) => false,
         }
+    }
+
+    #[cfg(test)]
+    pub fn failing(error: fn() -> io::Error) -> Process {
+        Process(Kind::Failing(error))
     }
 
     /// Kills its group and waits for the program.

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::io::Errno;
 use rustix::process::Signal;
 
 use crate::accounts::Process;
@@ -129,7 +130,10 @@ impl Entry {
         let is_over = self.at <= now;
         if is_over {
             self.killed.store(true, Ordering::Release);
-            let _ = self.process.signal_group(Signal::KILL);
+            let killed = self.process.signal_group(Signal::KILL);
+            if killed.is_err_and(|error| is_unclear(&error)) {
+                return true;
+            }
         }
         if !self.left && !is_over {
             return true;
@@ -137,8 +141,10 @@ impl Entry {
         if !self.has_ended {
             // One that no signal of ours ends, since it has become another user, or waits for a disk, is looked at again:
             // nobody else may wait for it.
-            if matches!(self.process.try_wait(), Ok(None)) {
-                return true;
+            match self.process.try_wait() {
+                Ok(None) => return true,
+                Err(error) if is_unclear(&error) => return true,
+                Ok(Some(_)) | Err(_) => {}
             }
             self.has_ended = true;
             // What it has left behind with its answer complete was left on purpose, and has all of the time.
@@ -146,6 +152,12 @@ impl Entry {
         }
         !is_over && self.process.is_group_left()
     }
+}
+
+/// Whether a program may go on although a call about it failed: neither the system nor the helper has said that there is none.
+fn is_unclear(error: &io::Error) -> bool {
+    let is_none = [Errno::CHILD, Errno::SRCH, Errno::PERM].map(Errno::raw_os_error);
+    error.kind() != io::ErrorKind::BrokenPipe && !error.raw_os_error().is_some_and(|number| is_none.contains(&number))
 }
 
 fn run(words: &Receiver<Word>) {
@@ -221,6 +233,30 @@ mod tests {
         output.read_exact(&mut [0]).expect("a line");
         watched.leave();
         output
+    }
+
+    #[test]
+    fn a_place_is_kept_while_nobody_knows_whether_its_program_has_ended() {
+        for (process, goes_on) in [
+            (Process::failing(|| io::ErrorKind::TimedOut.into()), true),
+            (Process::failing(|| Errno::IO.into()), true),
+            (Process::failing(|| Errno::CHILD.into()), false),
+            (Process::failing(|| Errno::SRCH.into()), false),
+            (Process::failing(|| io::ErrorKind::BrokenPipe.into()), false),
+        ] {
+            let now = Instant::now();
+            let mut entry = Entry {
+                process,
+                at: now + LONG,
+                until: now + LONG,
+                killed: Arc::default(),
+                left: true,
+                has_ended: false,
+                _place: Box::new(()),
+            };
+            assert_eq!(entry.goes_on(now), goes_on);
+            assert_eq!(entry.goes_on(now + LONG), goes_on, "its time is over");
+        }
     }
 
     #[test]
