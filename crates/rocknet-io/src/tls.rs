@@ -72,6 +72,8 @@ pub struct Tls<L, S = Accepted> {
     flight: usize,
     /// Nothing more may be sent: the end was told, or something went wrong.
     ended: bool,
+    /// The inner link takes nothing more.
+    is_shut_down: bool,
 }
 
 impl<L: Link> Tls<L> {
@@ -113,6 +115,7 @@ impl<L: Link, S: Side> Tls<L, S> {
             record_size: RecordSize::default(),
             flight: FLIGHT,
             ended: false,
+            is_shut_down: false,
         }
     }
 
@@ -254,6 +257,10 @@ impl<L: Link, S: Side> Tls<L, S> {
 
     /// Sends records that have been made, behind those that wait already. True if all have left.
     fn send_records(&mut self, context: &mut Context<'_>, records: &mut SendQueue) -> io::Result<bool> {
+        if self.is_shut_down {
+            // Such as the answer to a change of keys, while the peer's last bytes are read.
+            records.clear();
+        }
         if records.is_empty() {
             return Ok(self.backlog.is_none());
         }
@@ -369,7 +376,11 @@ impl<L: Link, S: Side> Link for Tls<L, S> {
 
     fn shut_down(&mut self) -> io::Result<()> {
         self.send_end()?;
-        self.link.shut_down()
+        self.link.shut_down()?;
+        // What has not left now never will: kept, it would fail every later receive and count as in flight for ever.
+        self.is_shut_down = true;
+        self.backlog = None;
+        Ok(())
     }
 
     fn reset(&mut self) {

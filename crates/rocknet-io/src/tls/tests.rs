@@ -267,6 +267,25 @@ fn an_idle_connection_keeps_nothing_but_its_keys() {
     assert!(tls.backlog.is_none());
 }
 
+/// The end of the session finds no room: it is not kept for a link that takes nothing more.
+#[test]
+fn what_did_not_leave_before_the_end_is_dropped() {
+    let parties = parties(&TLS13);
+    let (mut talk, greeting) = Talk::new(&parties, usize::MAX);
+    let mut tls = shake(&mut talk, greeting, &parties.server);
+    talk.carry().unwrap();
+    talk.peer.take(0);
+    tls.shut_down().unwrap();
+    talk.peer.refuse(io::ErrorKind::BrokenPipe);
+    assert_eq!(tls.in_flight(), 0);
+    assert!(tls.poll_recv(&mut context(), &mut [0; 10]).is_pending());
+    talk.client.writer().write_all(b"late").unwrap();
+    // The answer to this has no way to leave either.
+    talk.client.refresh_traffic_keys().unwrap();
+    talk.client.writer().write_all(b"r").unwrap();
+    assert_eq!(hear(&mut talk, &mut tls, 5, 100), b"later");
+}
+
 #[test]
 fn what_is_not_tls_is_given_back_and_what_is_broken_ends() {
     let parties = parties(&TLS13);

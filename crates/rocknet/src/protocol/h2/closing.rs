@@ -31,12 +31,20 @@ impl<L: Link> Connection<L> {
         }
         self.record_cuts();
         self.unread = Vec::new();
-        self.link.shut_down()?;
+        self.shut_down()?;
         self.deadlines
             .begin(Phase::Linger, self.open.worker().view().ticks.linger);
         self.dropped = 0;
         self.state = State::Lingering;
         Poll::Ready(Ok(()))
+    }
+
+    /// Ends our side. The limit of unsent bytes is lifted first, or it would keep back the `close_notify` of TLS.
+    fn shut_down(&mut self) -> io::Result<()> {
+        if self.ahead.lift() {
+            self.link.limit_unsent(None);
+        }
+        self.link.shut_down()
     }
 
     pub(super) fn linger(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -58,7 +66,7 @@ impl<L: Link> Connection<L> {
     /// The client has ended its side. True if it has not taken all that was sent: the connection then stays until it has, or
     /// takes too little. Otherwise the kernel would keep the rest for as long as such a client likes.
     pub(super) fn let_go(&mut self) -> bool {
-        if self.link.in_flight() <= ONLY_THE_END || self.link.shut_down().is_err() {
+        if self.link.in_flight() <= ONLY_THE_END || self.shut_down().is_err() {
             return false;
         }
         self.deadlines

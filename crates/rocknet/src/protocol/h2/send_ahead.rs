@@ -108,6 +108,12 @@ impl SendAhead {
         Some(u32::try_from(wanted).ok().filter(|_| wanted < UNLIMITED))
     }
 
+    /// Returns true if the kernel has to be told that there is no limit any more: the end of a TLS session is sent once and
+    /// does not wait for room.
+    pub fn lift(&mut self) -> bool {
+        std::mem::replace(&mut self.told, UNLIMITED) < UNLIMITED
+    }
+
     /// The link took `bytes`.
     pub fn moved(&mut self, bytes: u64) {
         if self.is_sampling {
@@ -273,5 +279,7 @@ mod tests {
         assert_eq!(ahead.change(1, true), None);
         ahead.limit = UNLIMITED / 6 * 5;
         assert!(ahead.change(1, false).is_some());
+        assert!(ahead.lift(), "the last bytes go in whatever the limit was");
+        assert!(!ahead.lift());
     }
 }
