@@ -288,4 +288,8 @@ fn the_kernel_is_told_of_the_limit_only_by_connections_that_send_much() {
     client.peer.say(&wire::get(201, "/large.bin"));
     client.run_until(|client| has_end(client, 201));
     assert_eq!(client.peer.unsent_limit(), (Some(64 * 1024), 1));
+    // A fault: the end of a TLS session must not wait behind the limit.
+    client.peer.say(&wire::frame(wire::DATA, 0, 0, b"x"));
+    client.run_until(|client| client.peer.is_shut_down());
+    assert_eq!(client.peer.unsent_limit(), (None, 2));
 }
