@@ -42,6 +42,8 @@ struct State {
     limits: usize,
     /// Nothing more comes from the connection: it was told to shut down, or is gone.
     shut_down: bool,
+    /// Bytes that the peer has not acknowledged, as the test says.
+    unacknowledged: u64,
     reset: bool,
     gone: bool,
     receiving: Option<Waker>,
@@ -107,6 +109,12 @@ impl Peer {
     pub fn take_all(&self) -> &Peer {
         self.0.borrow_mut().window = None;
         self.wake_sender()
+    }
+
+    /// From now on so many bytes that were sent count as not acknowledged.
+    pub fn leave_unacknowledged(&self, bytes: u64) -> &Peer {
+        self.0.borrow_mut().unacknowledged = bytes;
+        self
     }
 
     /// At most so many bytes leave in one step: every write is a short one.
@@ -268,7 +276,7 @@ impl Link for Sim {
     }
 
     fn in_flight(&self) -> u64 {
-        0
+        self.0.borrow().unacknowledged
     }
 
     fn sends_files(&self) -> bool {

@@ -37,6 +37,10 @@ pub enum Phase {
 /// Unacknowledged bytes that stand for nothing that the client has not taken: the end of our side counts as one.
 pub const ONLY_THE_END: u64 = 1;
 
+/// Unacknowledged bytes that the kernel may go on sending after a connection was closed because its client asked for that:
+/// an answer that has just been sent is rarely acknowledged yet, and to wait for each of them would be a system call more.
+pub const LEFT_TO_KERNEL: u64 = 64 * 1024;
+
 /// As far away as a deadline can be: months, after which it is put as far away again.
 const NEVER: u32 = u32::MAX;
 
@@ -86,6 +90,24 @@ impl Deadlines {
         self.moved = 0;
         self.rest = 0;
         self.deadline.set(ticks);
+    }
+
+    /// Begins to wait for a client that has ended its side to acknowledge what was sent, which mostly takes one round trip:
+    /// the first look comes with the next tick. Returns the ticks until that look, to be given to [`Deadlines::look_again`].
+    pub fn begin_ended(&mut self) -> u32 {
+        self.begin(Phase::Linger, 1);
+        1
+    }
+
+    /// Waits for the next look as long as was waited before, `waited` ticks, up to `most` in all. Returns the ticks until that
+    /// look, counted from the beginning; `None`: the time is over.
+    pub fn look_again(&mut self, waited: u32, most: u32) -> Option<u32> {
+        let ticks = waited.min(most.saturating_sub(waited));
+        if ticks == 0 {
+            return None;
+        }
+        self.begin(Phase::Linger, ticks);
+        Some(waited + ticks)
     }
 
     /// Begins a window in which the client has to take its answer; the kernel holds `in_flight` bytes of it already.

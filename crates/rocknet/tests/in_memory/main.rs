@@ -1,6 +1,7 @@
 //! Connections without a socket: in every split of the bytes they answer the same, and time passes when told to.
 
 mod deadlines;
+mod ended;
 #[allow(dead_code)] // shared with tests that use more of it
 #[path = "../server/support/folder.rs"]
 mod folder;

@@ -6,7 +6,7 @@ use std::thread;
 use super::certs::{Authority, Kind};
 use super::client::Wish;
 use super::support::client::request;
-use super::support::fate::assert_reset;
+use super::support::fate::{assert_reset, wait_for_queue};
 use super::support::{Folder, Running};
 use super::wire;
 
@@ -16,8 +16,8 @@ const LIMITS: &str = "[limits]\nsend_stall = \"400ms\"\nkeep_alive = \"400ms\"\n
 const LARGE: u64 = 64 << 20;
 const MEDIUM: u64 = 600 << 10;
 
-/// What it is, the protocols that are offered, and what is sent.
-type Row<'r> = (&'r str, &'r [&'r [u8]], Vec<u8>);
+/// What it is, the protocols that are offered, what is sent, and whether bytes follow that are no record.
+type Row<'r> = (&'r str, &'r [&'r [u8]], Vec<u8>, bool);
 
 #[test]
 fn a_client_that_takes_nothing_is_reset() {
@@ -36,23 +36,37 @@ fn a_client_that_takes_nothing_is_reset() {
     let http2 = |path: &str| [wire::open_beginning(), wire::get(1, path)].concat();
     let http1: &[&[u8]] = &[b"http/1.1"];
     let rows: &[Row<'_>] = &[
-        ("HTTP/1.1", http1, request("GET /large.bin", &[]).into()),
+        ("HTTP/1.1", http1, request("GET /large.bin", &[]).into(), false),
         (
             "HTTP/1.1, all in the kernel",
             http1,
             request("GET /medium.bin", &[]).into(),
+            false,
+        ),
+        (
+            "HTTP/1.1, all in the kernel, and a record that cannot be opened",
+            http1,
+            request("GET /medium.bin", &[]).into(),
+            true,
         ),
         (
             "HTTP/1.1, all in the kernel, and the last",
             http1,
             request("GET /medium.bin", &["Connection: close"]).into(),
+            false,
         ),
-        ("HTTP/2", &[b"h2"], http2("/large.bin")),
-        ("HTTP/2, all in the kernel", &[b"h2"], http2("/medium.bin")),
+        ("HTTP/2", &[b"h2"], http2("/large.bin"), false),
+        ("HTTP/2, all in the kernel", &[b"h2"], http2("/medium.bin"), false),
+        (
+            "HTTP/2, all in the kernel, and a record that cannot be opened",
+            &[b"h2"],
+            http2("/medium.bin"),
+            true,
+        ),
     ];
     let (address, authority) = (server.address(), &authority);
     thread::scope(|scope| {
-        for (what, alpn, bytes) in rows {
+        for (what, alpn, bytes, broken) in rows {
             scope.spawn(move || {
                 let wish = Wish {
                     alpn,
@@ -61,6 +75,10 @@ fn a_client_that_takes_nothing_is_reset() {
                 let mut tls = wish.open(address).expect("a handshake");
                 tls.write_all(bytes).expect("room");
                 tls.flush().expect("room");
+                if *broken {
+                    wait_for_queue(what, &tls.0.sock);
+                    tls.0.sock.write_all(&[0xff; 100]).expect("room");
+                }
                 assert_reset(what, &mut tls.0.sock);
             });
         }

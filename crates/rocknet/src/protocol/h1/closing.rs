@@ -12,16 +12,12 @@ use super::connection::{Connection, State};
 use crate::exchange::ContentError;
 use crate::filter;
 use crate::handler::fixed;
-use crate::protocol::deadlines::{ONLY_THE_END, Phase};
+use crate::protocol::deadlines::{LEFT_TO_KERNEL, ONLY_THE_END, Phase};
 use crate::protocol::facts::Facts;
 use crate::protocol::refused;
 
 /// After our last answer this much is read, so that closing does not reset what is still on its way.
 const LINGER_BOUND: u32 = 1 << 20;
-
-/// Unacknowledged bytes that the kernel may go on sending after a connection was closed because its client asked for that:
-/// an answer that has just been sent is rarely acknowledged yet, and to wait for each of them would be a system call more.
-const LEFT_TO_KERNEL: u64 = 64 * 1024;
 
 impl<L: Link> Connection<L> {
     /// All has been sent.
@@ -43,27 +39,30 @@ impl<L: Link> Connection<L> {
             self.state = State::Closed;
             return Poll::Ready(Ok(()));
         }
-        self.begin_linger(false)?;
-        Poll::Ready(Ok(()))
-    }
-
-    fn begin_linger(&mut self, ended: bool) -> io::Result<()> {
         self.link.shut_down()?;
         self.deadlines
             .begin(Phase::Linger, self.open.worker().view().ticks.linger);
         self.dropped = 0;
-        self.state = State::Lingering { ended };
-        Ok(())
+        self.state = State::Lingering;
+        Poll::Ready(Ok(()))
     }
 
-    /// Closes a connection whose client has ended its side: at once if it has taken all that was sent, else once it has,
-    /// or takes too little. Otherwise the kernel would keep the rest for as long as such a client likes.
+    /// Closes a connection whose client has ended its side: at once if it has taken nearly all that was sent, else once it
+    /// has taken all, or takes too little. Otherwise the kernel would keep the rest for as long as such a client likes.
     pub(super) fn let_go(&mut self) -> io::Result<()> {
-        if self.link.in_flight() <= ONLY_THE_END {
+        self.let_go_of(LEFT_TO_KERNEL)
+    }
+
+    /// The same; at most `left` unacknowledged bytes are left to the kernel.
+    pub(super) fn let_go_of(&mut self, left: u64) -> io::Result<()> {
+        if self.link.in_flight() <= left {
             self.state = State::Closed;
             return Ok(());
         }
-        self.begin_linger(true)
+        self.link.shut_down()?;
+        let waited = self.deadlines.begin_ended();
+        self.state = State::Ended { waited };
+        Ok(())
     }
 
     pub(super) fn linger(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -90,8 +89,14 @@ impl<L: Link> Connection<L> {
         if in_flight <= ONLY_THE_END || phase == Phase::Linger && worker.is_stopping() {
             self.state = State::Closed;
         } else if phase == Phase::Linger {
-            let ticks = worker.view().ticks.send;
-            self.deadlines.begin_send(ticks, in_flight);
+            let view = worker.view();
+            if let State::Ended { waited } = &mut self.state
+                && let Some(next) = self.deadlines.look_again(*waited, view.ticks.linger)
+            {
+                *waited = next;
+            } else {
+                self.deadlines.begin_send(view.ticks.send, in_flight);
+            }
         } else {
             self.link.reset();
             self.state = State::Closed;
@@ -114,7 +119,7 @@ impl<L: Link> Connection<L> {
         }
         match self.state {
             State::Tunnelling(_) => return self.expire_tunnel(phase),
-            State::Lingering { .. } => return self.expire_linger(phase),
+            State::Lingering | State::Ended { .. } => return self.expire_linger(phase),
             _ => {}
         }
         let status = match phase {

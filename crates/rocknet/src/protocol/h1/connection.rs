@@ -25,7 +25,7 @@ use super::feed::Feed;
 use super::tunnelling::Tunnelling;
 use crate::exchange::{Client, Pipe, Secure};
 use crate::interim::Making;
-use crate::protocol::deadlines::{Deadlines, Phase};
+use crate::protocol::deadlines::{Deadlines, ONLY_THE_END, Phase};
 use crate::protocol::facts::Facts;
 use crate::protocol::record;
 use crate::worker::{OpenConnection, View, Worker};
@@ -73,9 +73,12 @@ pub(super) enum State {
     Closing {
         linger: bool,
     },
-    /// Our side has ended. `ended`: the client's has, too, but it has not taken all that was sent.
-    Lingering {
-        ended: bool,
+    /// Our side has ended.
+    Lingering,
+    /// So has the client's, or the link is of no more use, but not all that was sent was taken. `waited`: ticks from then to
+    /// the next look.
+    Ended {
+        waited: u32,
     },
     Closed,
 }
@@ -185,7 +188,7 @@ impl<L: Link> Connection<L> {
         loop {
             let progress = match self.send_backlog(context) {
                 Poll::Pending => Poll::Pending,
-                Poll::Ready(Err(error)) => return self.broken(&error),
+                Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
                 Poll::Ready(Ok(())) => match &self.state {
                     State::Reading => self.read(context),
                     State::Waiting(_) => self.wait(context),
@@ -202,14 +205,18 @@ impl<L: Link> Connection<L> {
                         let linger = *linger;
                         self.end(linger)
                     }
-                    State::Lingering { ended: true } => Poll::Pending,
-                    State::Lingering { ended: false } => self.linger(context),
+                    State::Lingering => self.linger(context),
+                    State::Ended { .. } => Poll::Pending,
                     State::Closed => return Poll::Ready(()),
                 },
             };
             match progress {
                 Poll::Ready(Ok(())) => {}
-                Poll::Ready(Err(error)) => return self.broken(&error),
+                Poll::Ready(Err(error)) => {
+                    if self.broken(&error) {
+                        return Poll::Ready(());
+                    }
+                }
                 Poll::Pending => {
                     let view = self.open.worker().view();
                     let (window, ticks) = match self.deadlines.phase() {
@@ -228,14 +235,23 @@ impl<L: Link> Connection<L> {
         }
     }
 
-    /// A link that failed is mostly a client that has gone: nobody is left to tell.
+    /// A link that failed is mostly a client that has gone: nobody is left to tell. True if that is the end; false if the
+    /// client is there, broke its TLS session for instance, and has not taken all that was sent.
     #[cold]
-    pub(super) fn broken(&self, error: &io::Error) -> Poll<()> {
+    fn broken(&mut self, error: &io::Error) -> bool {
         // But a file that ended before its time is the operator's matter.
         if error.kind() == io::ErrorKind::UnexpectedEof {
             tracing::warn!(client = %self.client, "an answer was cut off: {error}");
         }
-        Poll::Ready(())
+        match self.state {
+            State::Feeding(_) => self.record_cut(),
+            State::Tunnelling(_) => self.record_tunnel(),
+            _ => {}
+        }
+        // What was not sent ends in a reset anyway, and so does an answer that only the end of the connection ends. After the
+        // client's own reset our side cannot be ended.
+        let is_over = self.open_ended || self.backlog.is_some() || matches!(self.state, State::Ended { .. });
+        is_over || self.let_go_of(ONLY_THE_END).is_err() || matches!(self.state, State::Closed)
     }
 
     pub(super) fn send_backlog(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -16,7 +16,7 @@ use super::tunnelling;
 use crate::exchange::ContentError;
 use crate::filter;
 use crate::handler::fixed;
-use crate::protocol::deadlines::{ONLY_THE_END, Phase};
+use crate::protocol::deadlines::{LEFT_TO_KERNEL, ONLY_THE_END, Phase};
 use crate::protocol::refused;
 use crate::worker::Worker;
 
@@ -53,7 +53,7 @@ impl<L: Link> Connection<L> {
         let received = ready!(self.link.poll_recv(context, input))?;
         self.dropped = self.dropped.saturating_add(received.len() as u32);
         if received.is_empty() {
-            if !self.let_go() {
+            if !self.let_go(LEFT_TO_KERNEL) {
                 self.state = State::Closed;
             }
         } else if self.dropped > LINGER_BOUND {
@@ -63,15 +63,15 @@ impl<L: Link> Connection<L> {
         Poll::Ready(Ok(()))
     }
 
-    /// The client has ended its side. True if it has not taken all that was sent: the connection then stays until it has, or
-    /// takes too little. Otherwise the kernel would keep the rest for as long as such a client likes.
-    pub(super) fn let_go(&mut self) -> bool {
-        if self.link.in_flight() <= ONLY_THE_END || self.shut_down().is_err() {
+    /// The client has ended its side. True if it has not taken all that was sent but `left` bytes: the connection then stays
+    /// until it has taken all, or takes too little. Otherwise the kernel would keep the rest for as long as such a client likes.
+    /// False after the client's own reset, as our side cannot be ended then.
+    pub(super) fn let_go(&mut self, left: u64) -> bool {
+        if self.link.in_flight() <= left || self.shut_down().is_err() {
             return false;
         }
-        self.deadlines
-            .begin(Phase::Linger, self.open.worker().view().ticks.linger);
-        self.state = State::Ended;
+        let waited = self.deadlines.begin_ended();
+        self.state = State::Ended { waited };
         true
     }
 
@@ -146,11 +146,17 @@ impl<L: Link> Connection<L> {
             // A server that stops leaves the rest to the kernel: what was answered is not cut, and nobody waits for it.
             Phase::Linger if self.open.worker().is_stopping() => self.state = State::Closed,
             Phase::Linger if self.link.in_flight() > ONLY_THE_END => {
-                let ticks = self.open.worker().view().ticks.send;
-                self.deadlines.begin_send(ticks, self.link.in_flight());
+                let view = self.open.worker().view();
+                if let State::Ended { waited } = &mut self.state
+                    && let Some(next) = self.deadlines.look_again(*waited, view.ticks.linger)
+                {
+                    *waited = next;
+                } else {
+                    self.deadlines.begin_send(view.ticks.send, self.link.in_flight());
+                }
             }
             _ => {
-                if matches!(self.state, State::Lingering | State::Ended) {
+                if matches!(self.state, State::Lingering | State::Ended { .. }) {
                     self.reset_if_untaken();
                 } else {
                     self.link.reset();

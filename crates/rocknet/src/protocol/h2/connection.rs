@@ -25,7 +25,7 @@ use super::answer::Answers;
 use super::pushing::Pushes;
 use super::send_ahead::SendAhead;
 use crate::exchange::{Client, Secure};
-use crate::protocol::deadlines::{Deadlines, Phase};
+use crate::protocol::deadlines::{Deadlines, LEFT_TO_KERNEL, ONLY_THE_END, Phase};
 use crate::worker::{OpenConnection, View, Worker};
 
 /// Rounds before others get their turn: a client that takes large answers as fast as they come would else have the
@@ -103,8 +103,11 @@ pub(super) enum State {
     Serving,
     Closing,
     Lingering,
-    /// The client has ended its side, and may not have taken all that was sent.
-    Ended,
+    /// The client has ended its side, or the link is of no more use, but not all that was sent was taken. `waited`: ticks
+    /// from then to the next look.
+    Ended {
+        waited: u32,
+    },
     Closed,
 }
 
@@ -210,7 +213,7 @@ impl<L: Link> Connection<L> {
                     }
                     State::Closing => self.end(),
                     State::Lingering => self.linger(context),
-                    State::Ended => Poll::Pending,
+                    State::Ended { .. } => Poll::Pending,
                     State::Closed => {
                         self.record_cuts();
                         return Poll::Ready(());
@@ -225,7 +228,14 @@ impl<L: Link> Connection<L> {
                         tracing::warn!("a connection was cut: {error}");
                     }
                     self.record_cuts();
-                    if self.state != State::Ended || !self.let_go() {
+                    // What was not sent ends in a reset anyway.
+                    let is_over = self.backlog.is_some() || matches!(self.state, State::Ended { .. });
+                    // A client that broke its TLS session is still there, and is not one that asked for the end.
+                    let left = match error.kind() {
+                        io::ErrorKind::ConnectionReset => LEFT_TO_KERNEL,
+                        _ => ONLY_THE_END,
+                    };
+                    if is_over || !self.let_go(left) {
                         return Poll::Ready(());
                     }
                 }

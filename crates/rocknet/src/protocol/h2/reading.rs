@@ -78,7 +78,6 @@ impl<L: Link> Connection<L> {
         let received = received?;
         if received.is_empty() {
             // The client has gone; nothing that is being made has a reader.
-            self.state = State::Ended;
             return Err(io::ErrorKind::ConnectionReset.into());
         }
         if self.unread.is_empty() {

@@ -11,16 +11,19 @@ use super::DEADLINE;
 /// Between two looks at the kernel's table.
 const PAUSE: Duration = Duration::from_millis(20);
 
+/// This much that stays unacknowledged from one look to the next is more than an acknowledgement that the client delays.
+const QUEUE: u64 = 16 * 1024;
+
 /// Waits until the server's end of a connection is no more, without reading anything, and asserts that the client then
 /// finds a reset. A connection that was closed in an orderly way stays in FIN-WAIT-1, with all that the client did not take.
 #[track_caller]
 pub fn assert_reset(what: &str, client: &mut TcpStream) {
-    let (server, own) = (
-        client.peer_addr().expect("a peer"),
-        client.local_addr().expect("an address"),
-    );
     let begun = Instant::now();
-    while let Some((state, queue)) = in_kernel(server, own) {
+    let own = client.local_addr().expect("an address");
+    // Where the reset has come, there is no peer any more.
+    while let Ok(server) = client.peer_addr()
+        && let Some((state, queue)) = in_kernel(server, own)
+    {
         assert!(
             begun.elapsed() < DEADLINE,
             "{what}: still in state {state} with {queue} bytes to send"
@@ -41,8 +44,14 @@ pub fn wait_for_queue(what: &str, client: &TcpStream) {
         client.local_addr().expect("an address"),
     );
     let begun = Instant::now();
-    while in_kernel(server, own).is_none_or(|(_, queue)| queue == 0) {
+    let mut last = 0;
+    loop {
+        let queue = in_kernel(server, own).map_or(0, |(_, queue)| queue);
+        if queue >= QUEUE && queue == last {
+            return;
+        }
         assert!(begun.elapsed() < DEADLINE, "{what}: nothing waits to be sent");
+        last = queue;
         thread::sleep(PAUSE);
     }
 }

@@ -1,0 +1,95 @@
+//! Clients that have ended their side, or broke the link, before they had acknowledged what was sent.
+
+use std::io::ErrorKind;
+
+use crate::GET;
+use crate::wire;
+use crate::world::{Conversation, World};
+
+const LIMITS: &str = "send_stall = \"20s\"";
+/// More than is left to the kernel.
+const MUCH: u64 = 100_000;
+const LITTLE: u64 = 60_000;
+/// Longer than a connection may stay for a client that takes nothing.
+const TICKS: u32 = 120;
+
+#[derive(Debug, Clone, Copy)]
+enum End {
+    /// The client ends its side.
+    Orderly,
+    /// The link fails, as TLS does when a record cannot be opened.
+    Fault,
+}
+
+/// Has a client ask once, acknowledge all but `bytes`, and end.
+fn end_with(world: &World, http2: bool, end: End, bytes: u64) -> Conversation {
+    let mut client;
+    if http2 {
+        client = world.connect_http2();
+        client
+            .peer
+            .say(&wire::open_beginning())
+            .say(&wire::get(1, "/small.txt"));
+    } else {
+        client = world.connect();
+        client.peer.say(GET.as_bytes());
+    }
+    client.settle();
+    assert!(!client.peer.heard().is_empty());
+    client.peer.leave_unacknowledged(bytes);
+    match end {
+        End::Orderly => client.peer.end(),
+        End::Fault => client.peer.fail(ErrorKind::InvalidData),
+    };
+    client.settle();
+    client
+}
+
+/// Ticks until the connection is over.
+fn ticks_left(world: &World, client: &mut Conversation) -> u32 {
+    (0..TICKS)
+        .find(|_| {
+            let is_over = client.is_over();
+            if !is_over {
+                world.pass(1);
+                client.settle();
+            }
+            is_over
+        })
+        .expect("an end")
+}
+
+#[test]
+fn a_connection_ends_soon_after_its_client_has_taken_all() {
+    let world = World::new(LIMITS).warm();
+    for http2 in [false, true] {
+        for (end, bytes, is_over) in [
+            (End::Orderly, 0, true),
+            (End::Orderly, LITTLE, true),
+            (End::Orderly, MUCH, false),
+            (End::Fault, 0, true),
+            (End::Fault, LITTLE, false),
+            (End::Fault, MUCH, false),
+        ] {
+            let what = format!("HTTP/2 {http2}, {end:?}, {bytes}");
+            let mut client = end_with(&world, http2, end, bytes);
+            assert_eq!(client.is_over(), is_over, "{what}");
+            client.peer.leave_unacknowledged(0);
+            let ticks = ticks_left(&world, &mut client);
+            assert!(ticks <= 1, "{what}: {ticks} ticks");
+            assert!(!client.peer.is_reset(), "{what}");
+        }
+    }
+}
+
+#[test]
+fn a_client_that_takes_none_of_it_is_reset() {
+    let world = World::new(LIMITS).warm();
+    for http2 in [false, true] {
+        for end in [End::Orderly, End::Fault] {
+            let mut client = end_with(&world, http2, end, MUCH);
+            let ticks = ticks_left(&world, &mut client);
+            assert!(client.peer.is_reset(), "HTTP/2 {http2}, {end:?}: after {ticks} ticks");
+        }
+    }
+}
