@@ -78,9 +78,12 @@ impl<L: Link + Unpin + 'static> Opening<L> {
             Ok(Some(chosen)) => chosen,
             Ok(None) => return self.answer_in_the_clear().await,
             Err(error) => {
-                // The alert has been sent.
-                let (mut link, _) = self.greeting.into_plain();
-                linger(&worker, &mut link, &self.deadline).await;
+                // The alert has been sent. Nobody waits for a client that has sent nothing: nothing of it is unread, so that
+                // closing does not reset the connection.
+                if !self.greeting.is_silent() {
+                    let (mut link, _) = self.greeting.into_plain();
+                    linger(&worker, &mut link, &self.deadline).await;
+                }
                 return Err(error);
             }
         };

@@ -127,6 +127,24 @@ fn a_handshake_that_never_ends_has_an_end_and_keeps_nobody_waiting() {
     }
 }
 
+/// Nobody waits for the end of a client that has said nothing: lingering would take longer than the server has.
+#[test]
+fn a_silent_client_does_not_delay_a_stop() {
+    let authority = Authority::new("root");
+    let server = start(&authority, "[limits]\nshutdown = \"1s\"\n");
+    let mut silent = TcpStream::connect(server.address()).unwrap();
+    Stream::set_deadline(&silent, DEADLINE).unwrap();
+    // Whoever comes behind it was served: it was taken, too.
+    Wish::new(authority.roots(), "a.test")
+        .client(server.address())
+        .get("/")
+        .expect("behind", 200, &[]);
+    assert!(server.stop(), "it was waited for");
+    let mut rest = Vec::new();
+    silent.read_to_end(&mut rest).unwrap();
+    assert_eq!(rest, [21, 3, 3, 0, 2, 1, 90, 21, 3, 3, 0, 2, 1, 0]);
+}
+
 #[test]
 fn a_client_that_stops_in_its_handshake_is_told_that_it_is_over() {
     let authority = Authority::new("root");
