@@ -63,36 +63,36 @@ impl Owner {
             Err(error) => return Err(error.into()),
         };
         fchmod(&folder, Mode::RWXU)?;
-        self.give_content(folder, MAX_DEPTH)
+        self.give_content(&folder, MAX_DEPTH)
     }
 
-    fn give_content(self, folder: OwnedFd, depth: u32) -> io::Result<()> {
-        self.own(&folder)?;
-        for entry in Dir::read_from(&folder)? {
+    fn give_content(self, folder: &OwnedFd, depth: u32) -> io::Result<()> {
+        self.own(folder)?;
+        for entry in Dir::read_from(folder)? {
             let entry = entry?;
             let name = entry.file_name();
             if name == c"." || name == c".." {
                 continue;
             }
-            match openat(&folder, name, FLAGS, Mode::empty()) {
-                Ok(found) => self.give_found(found, depth)?,
+            match openat(folder, name, FLAGS, Mode::empty()) {
+                Ok(found) => self.give_found(&found, depth)?,
                 // A link, or gone meanwhile.
                 Err(Errno::LOOP | Errno::NOENT) => {}
                 // A socket cannot be opened, and has no second name that would matter.
-                Err(Errno::NXIO) => chownat(&folder, name, Some(self.uid), Some(self.gid), AtFlags::SYMLINK_NOFOLLOW)?,
+                Err(Errno::NXIO) => chownat(folder, name, Some(self.uid), Some(self.gid), AtFlags::SYMLINK_NOFOLLOW)?,
                 Err(error) => return Err(error.into()),
             }
         }
         Ok(())
     }
 
-    fn give_found(self, found: OwnedFd, depth: u32) -> io::Result<()> {
-        let about = fstat(&found)?;
+    fn give_found(self, found: &OwnedFd, depth: u32) -> io::Result<()> {
+        let about = fstat(found)?;
         match FileType::from_raw_mode(about.st_mode) {
             FileType::Directory if depth == 0 => Err(io::Error::other("folders are too deep within each other")),
             FileType::Directory => self.give_content(found, depth - 1),
             // A second name would give away a file that lies elsewhere.
-            FileType::RegularFile if about.st_nlink == 1 => self.own(&found),
+            FileType::RegularFile if about.st_nlink == 1 => self.own(found),
             _ => Ok(()),
         }
     }
