@@ -34,7 +34,9 @@ impl<L: Link> Connection<L> {
         let meanwhile = self.deadlines.phase() == Phase::Send;
         let linger = linger || ours || meanwhile || !self.unread.is_empty();
         self.unread = Vec::new();
-        if !linger && self.link.in_flight() <= LEFT_TO_KERNEL {
+        // Whoever was sent little has not left more than that: the kernel need not be asked.
+        let is_little = u64::from(self.sent) <= LEFT_TO_KERNEL;
+        if !linger && (is_little || self.link.in_flight() <= LEFT_TO_KERNEL) {
             self.link.finish();
             self.state = State::Closed;
             return Poll::Ready(Ok(()));

@@ -63,6 +63,8 @@ pub struct Connection<L: Link> {
     pub(super) backlog: Option<Box<SendQueue>>,
     /// Bytes thrown away, of content or while lingering.
     pub(super) dropped: u32,
+    /// Bytes handed to the link since the beginning, or `u32::MAX` if that many or not known.
+    pub(super) sent: u32,
 }
 
 pub(super) enum State {
@@ -134,6 +136,7 @@ impl<L: Link> Connection<L> {
             open_ended: false,
             backlog: None,
             dropped: 0,
+            sent: 0,
         }
     }
 
@@ -264,9 +267,15 @@ impl<L: Link> Connection<L> {
         let moved = before - backlog.len();
         self.open.worker().counters.bytes_sent.add(moved);
         self.deadlines.moved(moved);
+        self.note_sent(moved);
         ready!(sent)?;
         self.backlog = None;
         Poll::Ready(Ok(()))
+    }
+
+    #[inline]
+    fn note_sent(&mut self, bytes: u64) {
+        self.sent = self.sent.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
     }
 
     /// What the link took and could not send is backlog after all; true if there was any.
@@ -301,7 +310,9 @@ impl<L: Link> Connection<L> {
         } else {
             self.link.poll_send(context, output)
         };
-        self.open.worker().counters.bytes_sent.add(before - output.len());
+        let moved = before - output.len();
+        self.open.worker().counters.bytes_sent.add(moved);
+        self.note_sent(moved);
         match sent {
             Poll::Ready(Ok(())) => {
                 output.clear();

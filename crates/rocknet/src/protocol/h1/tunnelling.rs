@@ -113,6 +113,8 @@ impl<L: Link> Connection<L> {
             Ok(Poll::Ready(Ok(()))) => {
                 let linger = !ends.received;
                 self.record_tunnel();
+                // The tunnel sent by itself.
+                self.sent = u32::MAX;
                 self.state = State::Closing { linger };
                 Poll::Ready(Ok(()))
             }
