@@ -1,6 +1,6 @@
 //! Clients that do not take what they were sent: their connections are reset, and the kernel keeps nothing for them.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::thread;
@@ -19,7 +19,7 @@ use crate::wire;
 
 const SERVER: &str =
     "[server]\nworkers = 1\nblocking_threads = 2\nh2c = true\nevents = { wait = \"20ms\", connections = 16 }\n";
-const LIMITS: &str = "send_stall = \"400ms\"\nkeep_alive = \"400ms\"\nheader_timeout = \"5s\"";
+const LIMITS: &str = "send_stall = \"1500ms\"\nkeep_alive = \"1500ms\"\nheader_timeout = \"5s\"";
 /// More than the kernel takes for a client that does not read.
 const LARGE: u64 = 64 << 20;
 /// More than such a client has room for, but no more than the kernel takes.
@@ -115,7 +115,11 @@ fn a_client_that_takes_nothing_is_reset() {
                 if *ends {
                     // Not before its answer is on its way: a client of HTTP/2 that has gone gets none.
                     wait_for_queue(what, &client);
-                    client.shutdown(Shutdown::Write).expect("an open connection");
+                    // A machine that was busy elsewhere for the time of the deadline finds the reset there already.
+                    match client.shutdown(Shutdown::Write) {
+                        Ok(()) => {}
+                        Err(error) => assert_eq!(error.kind(), ErrorKind::NotConnected, "{what}"),
+                    }
                 }
                 assert_reset(what, &mut client);
             });

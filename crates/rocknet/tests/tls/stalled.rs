@@ -10,7 +10,7 @@ use super::support::fate::{assert_reset, wait_for_queue};
 use super::support::{Folder, Running};
 use super::wire;
 
-const LIMITS: &str = "[limits]\nsend_stall = \"400ms\"\nkeep_alive = \"400ms\"\n";
+const LIMITS: &str = "[limits]\nsend_stall = \"1500ms\"\nkeep_alive = \"1500ms\"\n";
 /// More than the kernel takes for a client that does not read; and more than such a client has room for, but no more than the
 /// kernel takes.
 const LARGE: u64 = 64 << 20;
