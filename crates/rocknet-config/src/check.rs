@@ -135,7 +135,7 @@ impl Check<'_> {
         });
     }
 
-    /// Whether there are errors beside those that keep one site from being served.
+    /// Returns true if there are errors other than those that only keep one site from being served.
     pub fn has_other_errors(&self) -> bool {
         self.report.errors() > self.dark_errors
     }

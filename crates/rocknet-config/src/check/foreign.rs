@@ -3,10 +3,10 @@
 //! Words that have one key of the same meaning are listed with that key (`Key::elsewhere`). Here are those that need a
 //! sentence.
 
-/// What is answered to a word of another server.
+/// Reply to a key that belongs to another server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// What to write instead.
+    /// Names the RockNet equivalent.
     Way(&'static str),
     /// A feature of a later version, and its name.
     Later(&'static str),

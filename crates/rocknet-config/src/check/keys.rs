@@ -256,7 +256,7 @@ fn out_of_range(check: &mut Check<'_>, key: &Key, node: &Node, got: &str, min: &
     );
 }
 
-/// What a switch of another spelling was meant to say, as it is written: `1` for true, `"on"` for `"auto"`.
+/// Returns the value that a misspelled switch most likely means, as TOML: `true` for `1`, `"auto"` for `"on"`.
 fn meant(kind: &Kind, node: &Node) -> Option<String> {
     let is_on = match &node.value {
         Value::Boolean(value) => *value,

@@ -143,7 +143,7 @@ pub(super) fn target_form(from: &Pattern, text: &str) -> Result<(), Fault> {
     Ok(())
 }
 
-/// What other servers write for a part of the path or of the request: `$1`, `$uri`, `{uri}`, `{path}`.
+/// Finds a variable of another server, such as `$1`, `$uri`, `{uri}` or `{path}`.
 fn foreign_capture(text: &str) -> Option<&str> {
     let end = |start: usize, taken: fn(&char) -> bool| {
         let length: usize = text[start..].chars().take_while(taken).map(char::len_utf8).sum();

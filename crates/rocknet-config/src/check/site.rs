@@ -92,7 +92,7 @@ fn site(
         _ => None,
     };
     let tls = tls::site(check, table.node("tls"), host, common.mode, common.tls);
-    // Where `tls` is wrong, nobody knows what the site's ports speak: no further mistake is made of it.
+    // With an invalid `tls` the scheme of the ports is unknown, so no error about them is reported.
     let is_clear = |node: &Node| matches!(node.as_text(), Some("off"));
     let tls_is_known = tls.is_some() || table.node("tls").is_none_or(is_clear);
     let written = table.node("listen");

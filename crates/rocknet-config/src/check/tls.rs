@@ -94,7 +94,7 @@ fn source(check: &mut Check<'_>, table: &Table) -> Option<CertificateSource> {
     }
     let certs = files(check, "cert", cert);
     if certs.is_empty() {
-        // What is no path at all was told already.
+        // A value that is no path has its own error already.
         if value::several(cert).is_empty() {
             let help = "write cert = \"example.pem\"";
             check.error(Code::BadValue, cert.span, "`cert` names no file", help);

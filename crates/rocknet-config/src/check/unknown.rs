@@ -9,7 +9,7 @@ use crate::finding::{Code, Severity};
 use crate::keys::{self, Availability, Scope};
 use crate::source::Span;
 
-/// What is wrong with a key that its table does not have, and what was most likely meant.
+/// Error for an unknown key, with the most likely correction.
 pub(super) fn tell(check: &mut Check<'_>, scope: Scope, header: &str, name: &str, entry: &Entry) {
     // Looking for what was meant is the dear part of the whole check, and nobody would see it.
     if check.report.omit(Severity::Error) {
