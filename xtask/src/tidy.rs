@@ -11,6 +11,14 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("rocknet-config", &[]),
     ("rocknet-controller", &[]),
     ("rocknet-control", &["rocknet-config"]),
+    ("rocknet-blocking", &["rocknet-config", "rocknet-io"]),
+    ("rocknet-log", &["rocknet-config", "rocknet-io"]),
+    ("rocknet-pages", &[]),
+    ("rocknet-routing", &["rocknet-config", "rocknet-proto"]),
+    (
+        "rocknet-certificates",
+        &["rocknet-config", "rocknet-io", "rocknet-proto"],
+    ),
     (
         "rocknet",
         &[
@@ -19,6 +27,11 @@ const ARROWS: &[(&str, &[&str])] = &[
             "rocknet-config",
             "rocknet-control",
             "rocknet-controller",
+            "rocknet-blocking",
+            "rocknet-certificates",
+            "rocknet-log",
+            "rocknet-pages",
+            "rocknet-routing",
         ],
     ),
     ("rocknet-gui", &["rocknet-config", "rocknet-control"]),

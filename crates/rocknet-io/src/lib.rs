@@ -5,6 +5,7 @@ pub mod ahead;
 mod alone;
 #[cfg(unix)]
 pub mod beneath;
+pub mod byte_budget;
 #[cfg(unix)]
 pub mod child;
 #[cfg(all(unix, not(target_vendor = "apple")))]
@@ -27,6 +28,7 @@ mod outgoing;
 #[path = "outgoing/portable.rs"]
 mod outgoing;
 pub mod pipe;
+pub mod program;
 pub mod queue;
 #[cfg(unix)]
 pub mod rights;
@@ -50,4 +52,5 @@ pub mod tls;
 pub mod udp;
 #[cfg(unix)]
 pub mod unnamed;
+pub mod uptime;
 pub mod wheel;

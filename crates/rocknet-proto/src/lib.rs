@@ -6,6 +6,7 @@
 mod bytes;
 pub mod cgi;
 mod decimal;
+pub mod dns;
 pub mod fastcgi;
 pub mod fields;
 #[doc(hidden)]

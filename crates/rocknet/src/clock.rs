@@ -1,10 +1,11 @@
 //! The time as one worker sees it: read once a tick, so that no request asks the system for it.
 
 use std::cell::Cell;
-use std::sync::OnceLock;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rocknet_proto::semantics::date;
+
+pub use rocknet_io::uptime::uptime_ms;
 
 /// Longest time between two readings while there are connections. The `Date` field and the age of cached
 /// entries are late by this at most.
@@ -57,10 +58,4 @@ impl Clock {
     pub fn date(&self) -> [u8; 29] {
         self.date.get()
     }
-}
-
-/// Milliseconds since the process first asked, on a clock that never jumps.
-pub fn uptime_ms() -> u64 {
-    static START: OnceLock<Instant> = OnceLock::new();
-    START.get_or_init(Instant::now).elapsed().as_millis() as u64
 }

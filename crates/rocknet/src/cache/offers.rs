@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
 use super::entry::Entry;
 use super::owner::{Key, weight};
-use crate::byte_budget::ByteBudget;
+use rocknet_io::byte_budget::ByteBudget;
 
 /// Offers that may wait for the owner. Who finds no room asks it.
 const MAX_OFFERS: usize = 1024;

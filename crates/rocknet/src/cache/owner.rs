@@ -26,11 +26,11 @@ use super::orders::{Orders, Places, Which};
 use super::report::{Outcome, Report};
 use super::sight::{is_passing, see};
 use crate::blocking::{Job, Pool};
-use crate::byte_budget::ByteBudget;
 use crate::clock::uptime_ms;
 use crate::handler::files::load::load;
 use crate::handler::files::look::Look;
 use crate::scope::Scope;
+use rocknet_io::byte_budget::ByteBudget;
 
 /// Questions that may wait for the owner. It answers one in about a microsecond; a worker that finds the channel full
 /// answers 503 instead of waiting.

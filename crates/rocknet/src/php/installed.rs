@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rocknet_config::model::PhpVersion;
 
-use crate::program;
+use rocknet_io::program;
 
 /// How a program serves FastCGI. php-fpm comes first: it starts processes as they are needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

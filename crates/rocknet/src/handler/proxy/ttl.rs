@@ -11,7 +11,7 @@ use aws_lc_rs::rand;
 use tokio::net::UdpSocket;
 use tokio::time::timeout;
 
-use crate::certificates::acme::dns::message::{MAX_ANSWER, question};
+use rocknet_proto::dns::{MAX_ANSWER, question};
 
 /// Where the system keeps the servers that it asks.
 const RESOLV_CONF: &str = "/etc/resolv.conf";

@@ -1,0 +1,145 @@
+//! Accounts at CAs: made when first needed, one for each CA, and kept.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use instant_acme::{Account, AccountCredentials, Error, ExternalAccountKey, NewAccount, Problem};
+use rocknet_config::model::{Acme, AcmeCa};
+use tokio::sync::Mutex;
+
+use super::http::Http;
+use crate::store::{Access, Store};
+
+/// A CA that is ready to be asked.
+#[derive(Clone)]
+pub struct Ca {
+    pub account: Account,
+    pub http: Http,
+}
+
+/// All accounts of this server.
+pub struct Accounts {
+    store: Arc<dyn Store>,
+    root: Option<PathBuf>,
+    email: Option<String>,
+    open: Mutex<HashMap<String, Ca>>,
+}
+
+/// Why a CA cannot be asked, and how long it wants to be left alone.
+#[derive(Debug)]
+pub struct Refused {
+    pub why: String,
+    pub said: Option<std::time::Duration>,
+}
+
+impl Accounts {
+    pub fn new(store: Arc<dyn Store>, settings: &Acme) -> Accounts {
+        Accounts {
+            store,
+            root: settings.ca_root.clone(),
+            email: settings.email.clone(),
+            open: Mutex::default(),
+        }
+    }
+
+    /// The account at a CA; many who ask at once wait for the one that opens it.
+    pub async fn at(&self, ca: &AcmeCa) -> Result<Ca, Refused> {
+        let mut open = self.open.lock().await;
+        if let Some(known) = open.get(&ca.url) {
+            return Ok(known.clone());
+        }
+        let http = Http::new(self.root.as_deref()).map_err(|why| Refused { why, said: None })?;
+        let account = match self.account(ca, &http).await {
+            Ok(account) => account,
+            Err(error) => {
+                return Err(Refused {
+                    why: told(&error),
+                    said: http.take_said(),
+                });
+            }
+        };
+        let ready = Ca { account, http };
+        open.insert(ca.url.clone(), ready.clone());
+        Ok(ready)
+    }
+
+    /// To be called when a CA says that it does not know the account: the next one asks makes another.
+    pub async fn forget(&self, ca: &AcmeCa) {
+        self.open.lock().await.remove(&ca.url);
+        let _ = self.store.remove(&piece(&ca.url));
+    }
+
+    async fn account(&self, ca: &AcmeCa, http: &Http) -> Result<Account, Error> {
+        let piece = piece(&ca.url);
+        let kept = self.store.read(&piece).map_err(|error| Error::Other(error.into()))?;
+        if let Some(credentials) = kept.and_then(|bytes| serde_json::from_slice::<AccountCredentials>(&bytes).ok()) {
+            return Account::builder_with_http(Box::new(http.clone()))
+                .from_credentials(credentials)
+                .await;
+        }
+        let contact = self.email.as_ref().map(|email| format!("mailto:{email}"));
+        let contact: Vec<&str> = contact.as_deref().into_iter().collect();
+        let new = NewAccount {
+            contact: &contact,
+            terms_of_service_agreed: true,
+            only_return_existing: false,
+        };
+        let binding = ca
+            .binding
+            .as_ref()
+            .map(|key| ExternalAccountKey::new(key.name.clone(), key.secret.bytes()));
+        let builder = Account::builder_with_http(Box::new(http.clone()));
+        let (account, credentials) = builder.create(&new, ca.url.clone(), binding.as_ref()).await?;
+        let bytes = serde_json::to_vec(&credentials)?;
+        self.store
+            .write(&piece, &bytes, Access::Owner)
+            .map_err(|error| Error::Other(error.into()))?;
+        tracing::info!("a new account at {}", ca.url);
+        Ok(account)
+    }
+}
+
+/// Whether a CA says that it has no such account.
+pub fn is_unknown_account(error: &Error) -> bool {
+    is_problem(error, "accountDoesNotExist")
+}
+
+/// Whether a CA has had enough of us.
+pub fn is_rate_limited(error: &Error) -> bool {
+    is_problem(error, "rateLimited")
+}
+
+/// RFC 8555 §6.7.
+fn is_problem(error: &Error, name: &str) -> bool {
+    matches!(error, Error::Api(Problem { r#type: Some(kind), .. }) if kind.rsplit(':').next() == Some(name))
+}
+
+/// An error of a CA in one line.
+pub fn told(error: &Error) -> String {
+    match error {
+        Error::Api(problem) => {
+            let kind = problem.r#type.as_deref().unwrap_or_default();
+            let kind = kind.rsplit(':').next().unwrap_or_default();
+            let mut text = problem.detail.clone().unwrap_or_else(|| "no reason given".to_owned());
+            for sub in problem.subproblems.iter().filter_map(|sub| sub.detail.as_deref()) {
+                text = format!("{text}; {sub}");
+            }
+            format!("{text} ({kind})")
+        }
+        other => other.to_string(),
+    }
+}
+
+/// The directory's URL as the name of a folder.
+fn piece(url: &str) -> String {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' };
+    format!(
+        "acme/accounts/{}.json",
+        rest.chars().take(MAX_PIECE_NAME).map(plain).collect::<String>()
+    )
+}
+
+/// Names of files may have 255 bytes.
+const MAX_PIECE_NAME: usize = 200;

@@ -1,0 +1,110 @@
+//! Proofs that a name is ours: shown where the CA looks, taken away when it has.
+
+use std::sync::Arc;
+
+use instant_acme::{ChallengeHandle, ChallengeType, KeyAuthorization};
+use rcgen::{CertificateParams, CustomExtension, DistinguishedName, KeyPair, PKCS_ECDSA_P256_SHA256};
+use rocknet_config::model::{Acme, Challenge};
+use rustls::crypto::aws_lc_rs::sign::any_supported_type;
+use rustls::sign::CertifiedKey;
+use rustls_pki_types::PrivatePkcs8KeyDer;
+
+use super::dns::{self, Deed};
+use crate::Shelf;
+
+/// What is up, to be taken down again.
+pub enum Proof {
+    Token(String),
+    Answer(String),
+    Record { name: String, value: String },
+}
+
+/// The kinds to be tried for a name, the first one first: with each failure the next one has its turn.
+pub fn kinds(settings: &Acme, name: &str, failures: u32) -> Vec<Challenge> {
+    let is_wildcard = name.starts_with("*.");
+    let possible = |kind: &Challenge| match kind {
+        Challenge::Dns => settings.dns.is_some() && name.parse::<std::net::IpAddr>().is_err(),
+        // Nobody can show anything at all names below one.
+        Challenge::Http | Challenge::TlsAlpn => !is_wildcard,
+    };
+    let mut kinds: Vec<Challenge> = settings.challenges.iter().copied().filter(possible).collect();
+    if !kinds.is_empty() {
+        let turn = failures as usize % kinds.len();
+        kinds.rotate_left(turn);
+    }
+    kinds
+}
+
+pub fn acme_kind(kind: Challenge) -> ChallengeType {
+    match kind {
+        Challenge::Http => ChallengeType::Http01,
+        Challenge::TlsAlpn => ChallengeType::TlsAlpn01,
+        Challenge::Dns => ChallengeType::Dns01,
+    }
+}
+
+/// Shows the proof for a challenge of this kind. `name` is without `*.`.
+pub async fn show(
+    kind: Challenge,
+    challenge: &ChallengeHandle<'_>,
+    name: &str,
+    settings: &Acme,
+    shelf: &Shelf,
+) -> Result<Proof, String> {
+    let proof = challenge.key_authorization();
+    match kind {
+        Challenge::Http => {
+            shelf.put_token(&challenge.token, proof.as_str());
+            Ok(Proof::Token(challenge.token.clone()))
+        }
+        Challenge::TlsAlpn => {
+            shelf.put_answer(name, Arc::new(answer(name, &proof)?));
+            Ok(Proof::Answer(name.to_owned()))
+        }
+        Challenge::Dns => {
+            let value = proof.dns_value();
+            let settings = settings.dns.as_ref().ok_or("no way to change the DNS is configured")?;
+            dns::apply(settings, Deed::Present, name, &value).await?;
+            Ok(Proof::Record {
+                name: name.to_owned(),
+                value,
+            })
+        }
+    }
+}
+
+/// Takes a proof away. A record that stays harms nobody, and is told.
+pub async fn hide(proof: Proof, settings: &Acme, shelf: &Shelf) {
+    match proof {
+        Proof::Token(token) => shelf.remove_token(&token),
+        Proof::Answer(name) => shelf.remove_answer(&name),
+        Proof::Record { name, value } => {
+            if let Some(dns) = &settings.dns
+                && let Err(why) = dns::apply(dns, Deed::Cleanup, &name, &value).await
+            {
+                tracing::warn!("the record _acme-challenge.{name} stays: {why}");
+            }
+        }
+    }
+}
+
+/// The certificate that says no more than the proof (RFC 8737 §3).
+fn answer(name: &str, proof: &KeyAuthorization) -> Result<CertifiedKey, String> {
+    let digest = proof.digest();
+    // The extension's maker takes 32 bytes and nothing else.
+    if digest.as_ref().len() != 32 {
+        return Err("the digest of the proof has an odd length".to_owned());
+    }
+    let make = || {
+        let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
+        let mut params = CertificateParams::new([name.to_owned()])?;
+        params.distinguished_name = DistinguishedName::new();
+        params.custom_extensions = vec![CustomExtension::new_acme_identifier(digest.as_ref())];
+        let certificate = params.self_signed(&key)?;
+        Ok::<_, rcgen::Error>((certificate.der().clone(), PrivatePkcs8KeyDer::from(key.serialize_der())))
+    };
+    let (der, key) = make().map_err(|error| error.to_string())?;
+    // Not looked at as certificates of sites are: the proof stands in an extension that clients have to refuse.
+    let key = any_supported_type(&key.into()).map_err(|error| error.to_string())?;
+    Ok(CertifiedKey::new(vec![der], key))
+}

@@ -1,0 +1,206 @@
+//! Messages of the DNS as far as updates need them (RFC 1035 §4, RFC 2136), signed by TSIG (RFC 8945).
+
+use aws_lc_rs::hmac;
+use rocknet_proto::dns::{IN, header, put_name, put_u16s};
+
+/// The kinds of records that are spoken of.
+pub const TXT: u16 = 16;
+pub const SOA: u16 = 6;
+const TSIG: u16 = 250;
+const NONE: u16 = 254;
+const ANY: u16 = 255;
+
+/// A shared secret and its name.
+#[derive(Clone)]
+pub struct Key {
+    pub name: String,
+    pub secret: Vec<u8>,
+}
+
+/// What becomes of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    Add { ttl: u32 },
+    Delete,
+}
+
+/// An update of one TXT record of a zone.
+pub fn update(id: u16, zone: &str, change: Change, name: &str, text: &str) -> Option<Vec<u8>> {
+    let text_length = u8::try_from(text.len()).ok()?;
+    let mut message = header(id, UPDATE, [1, 0, 1, 0]);
+    put_name(&mut message, zone)?;
+    put_u16s(&mut message, [SOA, IN]);
+    put_name(&mut message, name)?;
+    let (class, ttl) = match change {
+        Change::Add { ttl } => (IN, ttl),
+        // RFC 2136 §2.5.4: this very record, and none that others put beside it.
+        Change::Delete => (NONE, 0),
+    };
+    put_u16s(&mut message, [TXT, class]);
+    message.extend(ttl.to_be_bytes());
+    put_u16s(&mut message, [u16::from(text_length) + 1]);
+    message.push(text_length);
+    message.extend(text.as_bytes());
+    Some(message)
+}
+
+/// Signs a message that has no additional record yet (RFC 8945 §4.3.3).
+pub fn sign(message: &mut Vec<u8>, key: &Key, unix: u64) -> Option<()> {
+    let id = *message.first_chunk::<2>()?;
+    let mut signed = message.clone();
+    let mut variables = Vec::new();
+    put_name(&mut variables, &key.name)?;
+    put_u16s(&mut variables, [ANY]);
+    variables.extend(0u32.to_be_bytes());
+    put_name(&mut variables, ALGORITHM)?;
+    put_time(&mut variables, unix);
+    put_u16s(&mut variables, [FUDGE, 0, 0]);
+    signed.extend(&variables);
+    let mac = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &key.secret), &signed);
+
+    put_name(message, &key.name)?;
+    put_u16s(message, [TSIG, ANY]);
+    message.extend(0u32.to_be_bytes());
+    let mut data = Vec::new();
+    put_name(&mut data, ALGORITHM)?;
+    put_time(&mut data, unix);
+    put_u16s(&mut data, [FUDGE, u16::try_from(mac.as_ref().len()).ok()?]);
+    data.extend(mac.as_ref());
+    data.extend(id);
+    put_u16s(&mut data, [0, 0]);
+    put_u16s(message, [u16::try_from(data.len()).ok()?]);
+    message.extend(data);
+    let additional = u16::from_be_bytes([*message.get(10)?, *message.get(11)?]).checked_add(1)?;
+    message.get_mut(10..12)?.copy_from_slice(&additional.to_be_bytes());
+    Some(())
+}
+
+/// What an answer says, if it is one to the message of this number: its code, and whether it holds an answer record.
+pub fn outcome(answer: &[u8], id: u16) -> Option<(u8, bool)> {
+    let head = answer.first_chunk::<12>()?;
+    let is_answer = head[2] & 0x80 != 0;
+    let own = u16::from_be_bytes([head[0], head[1]]) == id;
+    (is_answer && own).then(|| (head[3] & 0x0f, head[6] != 0 || head[7] != 0))
+}
+
+/// What a code means, for people (RFC 1035 §4.1.1, RFC 2136 §2.2, RFC 8945 §5.2).
+pub fn code(code: u8) -> &'static str {
+    match code {
+        1 => "it could not read the update (FORMERR)",
+        2 => "it failed (SERVFAIL)",
+        3 => "it knows no such name (NXDOMAIN)",
+        4 => "it takes no updates (NOTIMP)",
+        5 => "it refused the update: the key may not change this zone (REFUSED)",
+        9 => "it is no authority for the zone, or does not accept the key (NOTAUTH)",
+        10 => "the name is outside of the zone (NOTZONE)",
+        _ => "it refused",
+    }
+}
+
+/// 48 bits of seconds.
+fn put_time(out: &mut Vec<u8>, unix: u64) {
+    out.extend(&unix.to_be_bytes()[2..]);
+}
+
+/// RFC 2136 §1.3.
+const UPDATE: u8 = 5;
+
+/// The one algorithm of TSIG that every server has and nobody has doubts about (RFC 8945 §6).
+const ALGORITHM: &str = "hmac-sha256";
+
+/// Seconds that clocks may differ (RFC 8945 §10 recommends this).
+const FUDGE: u16 = 300;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hex(bytes: &[u8]) -> String {
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    #[test]
+    fn an_update_is_laid_out_as_the_standard_says() {
+        let add = update(
+            0x1234,
+            "Example.com.",
+            Change::Add { ttl: 60 },
+            "_acme-challenge.example.com",
+            "ab",
+        )
+        .unwrap();
+        let zone = "076578616d706c6503636f6d00";
+        let name = format!("0f5f61636d652d6368616c6c656e6765{zone}");
+        let head = "123428000001000000010000";
+        assert_eq!(
+            hex(&add),
+            format!("{head}{zone}00060001{name}001000010000003c0003026162")
+        );
+        let delete = update(
+            0x1234,
+            "example.com",
+            Change::Delete,
+            "_acme-challenge.example.com",
+            "ab",
+        )
+        .unwrap();
+        assert_eq!(
+            hex(&delete),
+            format!("{head}{zone}00060001{name}001000fe000000000003026162")
+        );
+        let asked = rocknet_proto::dns::question(1, "example.com", SOA).unwrap();
+        assert_eq!(hex(&asked), format!("000100000001000000000000{zone}00060001"));
+    }
+
+    #[test]
+    fn names_and_texts_that_no_message_holds_are_refused() {
+        let long = "a".repeat(64);
+        let whole = vec!["a".repeat(63); 4].join(".");
+        for name in ["a..b", ".a", long.as_str(), whole.as_str()] {
+            assert!(rocknet_proto::dns::question(1, name, SOA).is_none(), "{name}");
+        }
+        assert!(rocknet_proto::dns::question(1, &"a".repeat(63), SOA).is_some());
+        assert!(rocknet_proto::dns::question(1, "", SOA).is_some(), "the root");
+        for (length, good) in [(255, true), (256, false)] {
+            let text = "x".repeat(length);
+            assert_eq!(update(1, "a", Change::Delete, "b.a", &text).is_some(), good);
+        }
+    }
+
+    #[test]
+    fn a_signature_covers_message_key_and_time() {
+        let key = |secret: &[u8]| Key {
+            name: "k".to_owned(),
+            secret: secret.to_vec(),
+        };
+        let signed = |text: &str, secret: &[u8], unix| {
+            let mut message = update(7, "a", Change::Delete, "b.a", text).unwrap();
+            let plain = message.len();
+            sign(&mut message, &key(secret), unix).unwrap();
+            assert_eq!(message[10..12], [0, 1]);
+            // Name, type, class, ttl, length; algorithm, time, fudge, size; then the signature itself.
+            let at = plain + 3 + 10 + 13 + 6 + 4;
+            (message[at..at + 32].to_vec(), message.len() - at)
+        };
+        let (first, rest) = signed("x", b"s", 5);
+        assert_eq!(rest, 32 + 6);
+        assert_eq!(signed("x", b"s", 5).0, first);
+        for other in [signed("y", b"s", 5), signed("x", b"t", 5), signed("x", b"s", 6)] {
+            assert_ne!(other.0, first);
+        }
+    }
+
+    #[test]
+    fn answers_count_when_they_are_ours() {
+        for (answer, expected) in [
+            (&[0, 7, 0x80, 0, 0, 0, 0, 1, 0, 0, 0, 0][..], Some((0, true))),
+            (&[0, 7, 0xa8, 9, 0, 0, 0, 0, 0, 0, 0, 0], Some((9, false))),
+            (&[0, 8, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0], None),
+            (&[0, 7, 0x00, 0, 0, 0, 0, 0, 0, 0, 0, 0], None),
+            (&[0, 7, 0x80], None),
+            (&[], None),
+        ] {
+            assert_eq!(outcome(answer, 7), expected, "{answer:?}");
+        }
+    }
+}

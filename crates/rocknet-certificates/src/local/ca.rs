@@ -1,0 +1,249 @@
+//! A CA of this machine: made once, kept ten years, its key never leaves the state folder.
+
+use std::fmt;
+use std::io;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose, PKCS_ECDSA_P256_SHA256,
+};
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+use super::names;
+use crate::KeyError;
+use crate::store::{Access, Store};
+
+/// How far the word of a CA goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// Names of this machine and its network alone: clients hold it to that, so whoever stole its key could not pose as
+    /// a public site. This one `rocknet trust` installs.
+    Private,
+    /// Any name, for public sites tried out on a developer's machine. Trusted only where that is asked for.
+    AnyName,
+}
+
+/// What everybody may know of a CA.
+#[derive(Debug, Clone)]
+pub struct Root {
+    pub der: CertificateDer<'static>,
+    pub pem: String,
+    pub not_after: SystemTime,
+}
+
+/// A CA that can sign.
+pub struct LocalCa {
+    root: Root,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+/// A certificate for a site, with its key.
+pub struct Leaf {
+    /// The leaf alone: clients that trust the root have it.
+    pub chain: Vec<CertificateDer<'static>>,
+    pub key: PrivateKeyDer<'static>,
+}
+
+/// Why there is no local CA, or no certificate of it.
+#[derive(Debug)]
+pub enum CaError {
+    /// The state folder does not take or give what belongs there.
+    Store(io::Error),
+    /// Another process has been making the CA for all the time we waited.
+    Busy,
+    Make(rcgen::Error),
+    /// What was signed does not serve.
+    Unusable(KeyError),
+}
+
+impl Reach {
+    pub const ALL: [Reach; 2] = [Reach::Private, Reach::AnyName];
+
+    /// The piece of the store that holds the certificate.
+    pub fn certificate(self) -> &'static str {
+        match self {
+            Reach::Private => "local/ca.pem",
+            Reach::AnyName => "local/ca-any-name.pem",
+        }
+    }
+
+    fn key(self) -> &'static str {
+        match self {
+            Reach::Private => "local/ca.key",
+            Reach::AnyName => "local/ca-any-name.key",
+        }
+    }
+
+    /// What people see in the lists of their systems and browsers.
+    pub fn title(self) -> &'static str {
+        match self {
+            Reach::Private => "RockNet local CA",
+            Reach::AnyName => "RockNet local CA for any name",
+        }
+    }
+}
+
+impl Root {
+    /// The certificate in the store, if there is one that can be read.
+    pub fn find(store: &dyn Store, reach: Reach) -> Result<Option<Root>, CaError> {
+        let bytes = store.read(reach.certificate()).map_err(CaError::Store)?;
+        Ok(bytes.and_then(|bytes| Root::parse(String::from_utf8(bytes).ok()?)))
+    }
+
+    fn parse(pem: String) -> Option<Root> {
+        let der = CertificateDer::from_pem_slice(pem.as_bytes()).ok()?;
+        let (_, parsed) = X509Certificate::from_der(&der).ok()?;
+        let not_after = u64::try_from(parsed.validity().not_after.timestamp()).ok()?;
+        Some(Root {
+            der,
+            pem,
+            not_after: UNIX_EPOCH + Duration::from_secs(not_after),
+        })
+    }
+}
+
+impl LocalCa {
+    /// The CA of the store; a new one where there is none, or none that will outlive what it would sign.
+    pub fn open_or_make(store: &dyn Store, reach: Reach, now: SystemTime) -> Result<LocalCa, CaError> {
+        if let Some(ca) = LocalCa::open(store, reach, now)? {
+            return Ok(ca);
+        }
+        // A server and `rocknet trust` may come here at once, and both are to know the same CA.
+        let mut tries = 0;
+        let _alone = loop {
+            match store.lock("local/ca").map_err(CaError::Store)? {
+                Some(lock) => break lock,
+                None if tries == LOCK_TRIES => return Err(CaError::Busy),
+                None => std::thread::sleep(LOCK_PAUSE),
+            }
+            tries += 1;
+        };
+        match LocalCa::open(store, reach, now)? {
+            Some(ca) => Ok(ca),
+            None => LocalCa::make(store, reach, now),
+        }
+    }
+
+    fn open(store: &dyn Store, reach: Reach, now: SystemTime) -> Result<Option<LocalCa>, CaError> {
+        let Some(root) = Root::find(store, reach)?.filter(|root| now + LEAF_LIFE < root.not_after) else {
+            return Ok(None);
+        };
+        let key = store.read(reach.key()).map_err(CaError::Store)?;
+        let key = key.and_then(|bytes| KeyPair::from_pem(std::str::from_utf8(&bytes).ok()?).ok());
+        let Some(key) = key.filter(|key| belongs(key, &root)) else {
+            return Ok(None);
+        };
+        let issuer = Issuer::from_ca_cert_der(&root.der, key).map_err(CaError::Make)?;
+        Ok(Some(LocalCa { root, issuer }))
+    }
+
+    fn make(store: &dyn Store, reach: Reach, now: SystemTime) -> Result<LocalCa, CaError> {
+        let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(CaError::Make)?;
+        let mut params = CertificateParams::default();
+        set_validity(&mut params, now - CLOCK_SLACK, now + CA_LIFE);
+        let mut name = DistinguishedName::new();
+        name.push(DnType::OrganizationName, "RockNet");
+        // Two machines of one person have two CAs: clients that tell them by name must not mix them up.
+        let short: String = key
+            .public_key_raw()
+            .iter()
+            .rev()
+            .take(4)
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        name.push(DnType::CommonName, format!("{} {short}", reach.title()));
+        params.distinguished_name = name;
+        // It signs leaves and no further CA.
+        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        if reach == Reach::Private {
+            params.name_constraints = Some(names::constraints());
+        }
+        let certificate = params.self_signed(&key).map_err(CaError::Make)?;
+        let root = Root {
+            der: certificate.der().clone(),
+            pem: certificate.pem(),
+            not_after: now + CA_LIFE,
+        };
+        // The key first: a certificate without its key would be taken for a CA that somebody has broken.
+        store
+            .write(reach.key(), key.serialize_pem().as_bytes(), Access::Owner)
+            .and_then(|()| store.write(reach.certificate(), root.pem.as_bytes(), Access::Everyone))
+            .map_err(CaError::Store)?;
+        Ok(LocalCa {
+            root,
+            issuer: Issuer::new(params, key),
+        })
+    }
+
+    pub fn root(&self) -> &Root {
+        &self.root
+    }
+
+    /// A certificate for host names, wildcards and addresses.
+    pub fn sign(&self, names: &[String], now: SystemTime) -> Result<Leaf, CaError> {
+        let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(CaError::Make)?;
+        let mut params = CertificateParams::new(names).map_err(CaError::Make)?;
+        set_validity(&mut params, now - CLOCK_SLACK, now + LEAF_LIFE);
+        // No name stands in the subject: some clients would hold it to be one of the site's.
+        params.distinguished_name = DistinguishedName::new();
+        params
+            .distinguished_name
+            .push(DnType::OrganizationName, "RockNet local site");
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        params.use_authority_key_identifier_extension = true;
+        let certificate = params.signed_by(&key, &self.issuer).map_err(CaError::Make)?;
+        Ok(Leaf {
+            chain: vec![certificate.der().clone()],
+            key: PrivatePkcs8KeyDer::from(key.serialize_der()).into(),
+        })
+    }
+}
+
+/// Whether a key is the one its certificate was made for: a crash between the two writes leaves a pair that is none.
+fn belongs(key: &KeyPair, root: &Root) -> bool {
+    X509Certificate::from_der(&root.der)
+        .is_ok_and(|(_, parsed)| parsed.public_key().subject_public_key.data.as_ref() == key.public_key_raw())
+}
+
+/// To the second, as certificates have it.
+fn set_validity(params: &mut CertificateParams, from: SystemTime, to: SystemTime) {
+    let since_epoch = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let epoch = rcgen::date_time_ymd(1970, 1, 1);
+    params.not_before = epoch + Duration::from_secs(since_epoch(from));
+    params.not_after = epoch + Duration::from_secs(since_epoch(to));
+}
+
+/// Clients whose clock is a little behind are to believe what was just signed.
+const CLOCK_SLACK: Duration = Duration::from_secs(3600);
+
+/// Ten years: nobody wants to install a root again on every machine, and nobody keeps one longer than a computer.
+const CA_LIFE: Duration = Duration::from_secs(3650 * 86_400);
+
+/// Apple's clients take at most 397 days; browsers move toward 47. Signing anew costs nothing.
+pub const LEAF_LIFE: Duration = Duration::from_secs(90 * 86_400);
+
+/// Making a CA takes a few milliseconds; two seconds are waited for who does.
+const LOCK_TRIES: u32 = 40;
+const LOCK_PAUSE: Duration = Duration::from_millis(50);
+
+impl fmt::Display for CaError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CaError::Store(error) => write!(f, "the local CA cannot be kept in the state folder: {error}"),
+            CaError::Busy => f.write_str("another process is making the local CA; try again"),
+            CaError::Make(error) => write!(f, "the local CA cannot sign: {error}"),
+            CaError::Unusable(error) => write!(f, "the local CA signed what does not serve: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for CaError {}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,145 @@
+//! A local CA as clients see it, and what becomes of one that is broken, old or made by two at once.
+
+use std::sync::Arc;
+
+use rustls::RootCertStore;
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::ServerCertVerifier;
+use rustls_pki_types::{ServerName, UnixTime};
+
+use super::*;
+use crate::store::Folder;
+use crate::store::memory::Memory;
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// Whether a client that trusts `root` believes that `leaf` is `name`.
+fn believes(root: &Root, leaf: &Leaf, name: &str, now: SystemTime) -> Result<(), String> {
+    let mut roots = RootCertStore::empty();
+    roots.add(root.der.clone()).unwrap();
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider)
+        .build()
+        .unwrap();
+    let now = UnixTime::since_unix_epoch(now.duration_since(UNIX_EPOCH).unwrap());
+    let name = ServerName::try_from(name.to_owned()).unwrap();
+    let checked = verifier.verify_server_cert(&leaf.chain[0], &leaf.chain[1..], &name, &[], now);
+    checked.map(drop).map_err(|error| error.to_string())
+}
+
+fn list(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+#[test]
+fn clients_that_trust_it_believe_its_sites_and_hold_it_to_private_names() {
+    let store = Memory::default();
+    let now = SystemTime::now();
+    for (reach, names, asked, good) in [
+        (
+            Reach::Private,
+            &["localhost", "127.0.0.1", "::1"][..],
+            "localhost",
+            true,
+        ),
+        (Reach::Private, &["localhost", "127.0.0.1", "::1"], "127.0.0.1", true),
+        (Reach::Private, &["localhost", "127.0.0.1", "::1"], "::1", true),
+        (Reach::Private, &["shop.test", "*.shop.test"], "a.shop.test", true),
+        (Reach::Private, &["shop.test"], "other.test", false),
+        (Reach::Private, &["192.168.1.9"], "192.168.1.9", true),
+        (Reach::Private, &["example.com"], "example.com", false),
+        (Reach::Private, &["shop.test", "example.com"], "shop.test", false),
+        (Reach::Private, &["8.8.8.8"], "8.8.8.8", false),
+        (Reach::AnyName, &["example.com"], "example.com", true),
+        (Reach::AnyName, &["8.8.8.8"], "8.8.8.8", true),
+    ] {
+        let ca = LocalCa::open_or_make(&store, reach, now).unwrap();
+        let leaf = ca.sign(&list(names), now).unwrap();
+        let found = believes(ca.root(), &leaf, asked, now);
+        assert_eq!(found.is_ok(), good, "{reach:?} {names:?} as {asked}: {found:?}");
+    }
+}
+
+#[test]
+fn leaves_hold_from_a_little_before_now_for_less_than_browsers_allow() {
+    let store = Memory::default();
+    let now = SystemTime::now();
+    let ca = LocalCa::open_or_make(&store, Reach::Private, now).unwrap();
+    let leaf = ca.sign(&list(&["localhost"]), now).unwrap();
+    for (when, good) in [
+        (now - CLOCK_SLACK + Duration::from_secs(1), true),
+        (now - CLOCK_SLACK - Duration::from_secs(2), false),
+        (now + LEAF_LIFE - Duration::from_secs(1), true),
+        (now + LEAF_LIFE + Duration::from_secs(2), false),
+    ] {
+        assert_eq!(believes(ca.root(), &leaf, "localhost", when).is_ok(), good);
+    }
+    assert!(LEAF_LIFE + CLOCK_SLACK <= 397 * DAY);
+}
+
+#[test]
+fn the_same_ca_is_found_again_until_it_is_too_old_to_sign() {
+    let store = Memory::default();
+    let now = SystemTime::now();
+    let first = LocalCa::open_or_make(&store, Reach::Private, now).unwrap();
+    let young = now + CA_LIFE - LEAF_LIFE - DAY;
+    let again = LocalCa::open_or_make(&store, Reach::Private, young).unwrap();
+    assert_eq!(first.root().der, again.root().der);
+    // What one signs, clients of the other believe.
+    let leaf = again.sign(&list(&["localhost"]), young).unwrap();
+    assert_eq!(believes(first.root(), &leaf, "localhost", young), Ok(()));
+    let old = now + CA_LIFE - LEAF_LIFE + DAY;
+    let new = LocalCa::open_or_make(&store, Reach::Private, old).unwrap();
+    assert_ne!(first.root().der, new.root().der);
+    let other = LocalCa::open_or_make(&store, Reach::AnyName, now).unwrap();
+    assert_ne!(new.root().der, other.root().der);
+}
+
+#[test]
+fn what_is_broken_is_made_anew_and_what_cannot_be_kept_is_told() {
+    let now = SystemTime::now();
+    for broken in [Reach::Private.key(), Reach::Private.certificate()] {
+        for content in [&b""[..], b"-----BEGIN", &[0xff; 9]] {
+            let store = Memory::default();
+            let first = LocalCa::open_or_make(&store, Reach::Private, now).unwrap();
+            store.write(broken, content, Access::Owner).unwrap();
+            let second = LocalCa::open_or_make(&store, Reach::Private, now).unwrap();
+            assert_ne!(first.root().der, second.root().der, "{broken}");
+            let leaf = second.sign(&list(&["localhost"]), now).unwrap();
+            assert_eq!(believes(second.root(), &leaf, "localhost", now), Ok(()));
+        }
+    }
+    // The key of one, the certificate of another: a crash between two writes.
+    let (store, other) = (Memory::default(), Memory::default());
+    LocalCa::open_or_make(&store, Reach::Private, now).unwrap();
+    LocalCa::open_or_make(&other, Reach::Private, now).unwrap();
+    let key = other.read(Reach::Private.key()).unwrap().unwrap();
+    store.write(Reach::Private.key(), &key, Access::Owner).unwrap();
+    let mended = LocalCa::open_or_make(&store, Reach::Private, now).unwrap();
+    let leaf = mended.sign(&list(&["localhost"]), now).unwrap();
+    assert_eq!(believes(mended.root(), &leaf, "localhost", now), Ok(()));
+
+    let full = Memory::default();
+    full.full.store(true, std::sync::atomic::Ordering::Relaxed);
+    let failed = LocalCa::open_or_make(&full, Reach::Private, now);
+    assert!(matches!(failed, Err(CaError::Store(_))));
+}
+
+#[test]
+fn many_who_come_at_once_get_one_ca() {
+    let folder = tempfile::tempdir().unwrap();
+    let now = SystemTime::now();
+    let roots: Vec<_> = std::thread::scope(|scope| {
+        let open = || {
+            let store = Folder::new(folder.path());
+            LocalCa::open_or_make(&store, Reach::Private, now)
+                .unwrap()
+                .root()
+                .der
+                .clone()
+        };
+        let threads: Vec<_> = (0..8).map(|_| scope.spawn(open)).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert!(roots.iter().all(|root| *root == roots[0]));
+}

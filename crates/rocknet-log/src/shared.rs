@@ -1,0 +1,148 @@
+//! What the logger's handles and its thread have in common: the mailbox, the counters, the level.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::mpsc::SyncSender;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use jiff::tz::TimeZone;
+use rocknet_config::model::{Level, Rotate};
+
+use super::output::{Output, Place};
+use rocknet_io::byte_budget::ByteBudget;
+
+/// Access log bytes that may wait in the channel: a second and more of a disk that pauses at a hundred thousand requests a
+/// second. Counted beside the buffers, because a client can make the lines of one buffer long.
+const LINES_MAX: u64 = 32 << 20;
+
+/// Error log bytes that may wait for the thread; past it lines are counted instead. A debug level on a busy server
+/// reaches it, nothing else does.
+const ERRORS_MAX: usize = 512 * 1024;
+
+pub(super) struct Shared {
+    pub(super) zone: TimeZone,
+    /// Set after something was put in the inbox: the thread looks at one word per message instead of at a lock.
+    attention: AtomicBool,
+    inbox: Mutex<Inbox>,
+    /// Every log by its name, to its index in the thread's table. Only configuration changes come here.
+    pub(super) places: Mutex<HashMap<Place, u32>>,
+    /// Of lines in the channel.
+    pub(super) lines_budget: ByteBudget,
+    drops: AtomicU64,
+    level: AtomicU8,
+    /// Set by ROCKNET_LOG: a reload then leaves the level alone.
+    pub(super) level_is_fixed: AtomicBool,
+    /// Set once `tracing` reports to this logger: what it remembers of our answers then has to be renewed with them.
+    pub(super) is_heard: AtomicBool,
+    pub(super) errors_are_kept: AtomicBool,
+    pub(super) errors_have_colour: AtomicBool,
+    pub(super) stopped: AtomicBool,
+}
+
+/// What waits for the thread beside the channel: rare things that must not be lost because the channel is full, and
+/// error lines, which are so gathered into one write.
+#[derive(Default)]
+pub(super) struct Inbox {
+    pub(super) commands: Vec<Command>,
+    pub(super) errors: Vec<u8>,
+    pub(super) error_lines: u64,
+    pub(super) errors_lost: u64,
+}
+
+pub(super) enum Command {
+    Add(Place, Option<Output>),
+    /// The present configuration names this one.
+    Use(u32),
+    /// A new configuration begins, which names none yet.
+    Begin,
+    Errors(Option<u32>),
+    Rotate(Rotate),
+    Reopen,
+    /// Answered when all that was handed over before is written, held or counted.
+    Settle(SyncSender<()>),
+    /// Answered with whether every line was written.
+    Stop(Instant, SyncSender<bool>),
+}
+
+impl Shared {
+    pub(super) fn new(zone: TimeZone, level: Level) -> Shared {
+        Shared {
+            zone,
+            attention: AtomicBool::new(false),
+            inbox: Mutex::default(),
+            places: Mutex::default(),
+            lines_budget: ByteBudget::new(LINES_MAX),
+            drops: AtomicU64::new(0),
+            level: AtomicU8::new(level as u8),
+            level_is_fixed: AtomicBool::new(false),
+            is_heard: AtomicBool::new(false),
+            errors_are_kept: AtomicBool::new(false),
+            errors_have_colour: AtomicBool::new(false),
+            stopped: AtomicBool::new(false),
+        }
+    }
+
+    pub(super) fn put(&self, command: Command) {
+        lock(&self.inbox).commands.push(command);
+        self.attention.store(true, Ordering::Release);
+    }
+
+    /// Whether the thread must be woken: somebody before may have done so already.
+    pub(super) fn put_error(&self, line: &[u8]) -> bool {
+        let mut inbox = lock(&self.inbox);
+        if inbox.errors.len() + line.len() > ERRORS_MAX {
+            inbox.errors_lost += 1;
+            self.count_drops(1);
+        } else {
+            inbox.errors.extend_from_slice(line);
+            inbox.error_lines += 1;
+        }
+        drop(inbox);
+        !self.attention.swap(true, Ordering::AcqRel)
+    }
+
+    pub(super) fn wants_attention(&self) -> bool {
+        self.attention.load(Ordering::Acquire)
+    }
+
+    pub(super) fn take_inbox(&self) -> Inbox {
+        self.attention.store(false, Ordering::Release);
+        std::mem::take(&mut *lock(&self.inbox))
+    }
+
+    pub(super) fn count_drops(&self, lines: u64) {
+        self.drops.fetch_add(lines, Ordering::Relaxed);
+    }
+
+    pub(super) fn drops(&self) -> u64 {
+        self.drops.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn level(&self) -> Level {
+        const BY_RANK: [Level; 5] = [Level::Error, Level::Warn, Level::Info, Level::Debug, Level::Trace];
+        BY_RANK
+            .get(usize::from(self.level.load(Ordering::Relaxed)))
+            .copied()
+            .unwrap_or_default()
+    }
+
+    pub(super) fn set_level(&self, level: Level) {
+        self.level.store(level as u8, Ordering::Relaxed);
+    }
+
+    pub(super) fn takes(&self, level: Level) -> bool {
+        level as u8 <= self.level.load(Ordering::Relaxed) && self.errors_are_kept.load(Ordering::Relaxed)
+    }
+}
+
+/// A panic elsewhere leaves these tables whole: each change to them is one step.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Milliseconds since 1970; a clock before that counts as 1970.
+pub(super) fn unix_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,267 @@
+//! Log throttle: one line a second for each cause, and a count of the lines that were left out.
+//!
+//! A cause is a kind of failure at a site, with the script, upstream or limit it concerns. None of these is chosen by a
+//! client, so a client can neither fill the table nor push others out of it. The log thread reports what was left out when
+//! the second is over.
+
+use std::collections::HashMap;
+use std::hash::BuildHasher;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use foldhash::fast::RandomState;
+use tracing::Level;
+use tracing::level_filters::LevelFilter;
+
+use rocknet_io::uptime::uptime_ms;
+
+/// Time within which further lines of a cause are only counted.
+const WINDOW_MS: u64 = 1_000;
+/// Most causes at once. Beyond that all others share one entry, so that the table stays below 640 KiB.
+const MAX_CAUSES: usize = 1_024;
+/// Longest site and longest subject that are kept for the report, in bytes.
+const MAX_LABEL: usize = 256;
+
+/// What failed: the same values give the same cause.
+#[derive(Debug, Clone, Copy)]
+pub struct Cause<'c> {
+    pub level: Level,
+    /// The kind of failure, as the report names it.
+    pub what: &'static str,
+    pub site: &'c str,
+    /// The script, upstream or limit; never anything that a client sends.
+    pub subject: &'c str,
+}
+
+impl Cause<'_> {
+    /// Whether a line may be logged now. One that may not is counted.
+    pub fn may_be_logged(&self) -> bool {
+        self.level <= LevelFilter::current() && lock().admit(self, 1, uptime_ms())
+    }
+
+    /// The same for causes of which `burst` lines a second are wanted.
+    pub fn may_be_logged_in_burst(&self, burst: u32) -> bool {
+        self.level <= LevelFilter::current() && lock().admit(self, burst, uptime_ms())
+    }
+}
+
+/// Time of the next report, in milliseconds of uptime; [`NEVER`] if nothing waits for one.
+static NEXT: AtomicU64 = AtomicU64::new(NEVER);
+const NEVER: u64 = u64::MAX;
+
+/// Milliseconds until [`report`] has something to do, if anything was logged of late.
+pub(super) fn due_in_ms() -> Option<u64> {
+    let next = NEXT.load(Ordering::Relaxed);
+    (next != NEVER).then(|| next.saturating_sub(uptime_ms()))
+}
+
+/// Logs what was left out in windows that are over.
+pub(super) fn report() {
+    if due_in_ms() == Some(0) {
+        report_at(uptime_ms());
+    }
+}
+
+/// Logs what was left out, whether its window is over or not: the log ends.
+pub(super) fn report_all() {
+    report_at(NEVER);
+}
+
+fn report_at(now_ms: u64) {
+    let over = lock().take_over(now_ms);
+    for (level, text, site, subject) in over {
+        match level {
+            Level::ERROR => tracing::error!(site = %site, of = %subject, "{text}"),
+            Level::WARN => tracing::warn!(site = %site, of = %subject, "{text}"),
+            Level::INFO => tracing::info!(site = %site, of = %subject, "{text}"),
+            _ => tracing::debug!(site = %site, of = %subject, "{text}"),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Table {
+    hasher: RandomState,
+    entries: HashMap<u64, Entry, RandomState>,
+}
+
+struct Entry {
+    level: Level,
+    what: &'static str,
+    site: Box<str>,
+    subject: Box<str>,
+    since_ms: u64,
+    logged: u32,
+    left_out: u64,
+}
+
+/// A line of the report: its level and text, the site and the subject.
+type Line = (Level, String, Box<str>, Box<str>);
+
+static TABLE: Mutex<Option<Table>> = Mutex::new(None);
+
+struct Locked(MutexGuard<'static, Option<Table>>);
+
+fn lock() -> Locked {
+    Locked(TABLE.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+impl Locked {
+    fn admit(&mut self, cause: &Cause<'_>, burst: u32, now_ms: u64) -> bool {
+        let table = self.0.get_or_insert_with(Table::default);
+        let admitted = table.admit(cause, burst, now_ms);
+        NEXT.fetch_min(now_ms.saturating_add(WINDOW_MS), Ordering::Relaxed);
+        admitted
+    }
+
+    fn take_over(&mut self, now_ms: u64) -> Vec<Line> {
+        let Some(table) = &mut *self.0 else { return Vec::new() };
+        let over = table.take_over(now_ms);
+        let next = table.entries.values().map(|entry| entry.since_ms).min();
+        NEXT.store(
+            next.map_or(NEVER, |since| since.saturating_add(WINDOW_MS)),
+            Ordering::Relaxed,
+        );
+        over
+    }
+}
+
+impl Table {
+    fn admit(&mut self, cause: &Cause<'_>, burst: u32, now_ms: u64) -> bool {
+        let mut key = self.hasher.hash_one((cause.what, cause.site, cause.subject));
+        let mut labels = (cut(cause.site), cut(cause.subject));
+        let mut what = cause.what;
+        if self.entries.len() >= MAX_CAUSES && !self.entries.contains_key(&key) {
+            (key, what, labels) = (OTHERS, "other failures", ("", ""));
+        }
+        let entry = self.entries.entry(key).or_insert_with(|| Entry {
+            level: cause.level,
+            what,
+            site: labels.0.into(),
+            subject: labels.1.into(),
+            since_ms: now_ms,
+            logged: 0,
+            left_out: 0,
+        });
+        // A window that is over and that nobody has reported yet is taken with the next: nothing is lost.
+        if now_ms.saturating_sub(entry.since_ms) >= WINDOW_MS && entry.left_out == 0 {
+            (entry.since_ms, entry.logged) = (now_ms, 0);
+        }
+        if entry.logged < burst {
+            entry.logged += 1;
+            return true;
+        }
+        entry.left_out += 1;
+        false
+    }
+
+    /// Removes the entries whose window is over, and gives back what they have to report.
+    fn take_over(&mut self, now_ms: u64) -> Vec<Line> {
+        let is_over = |entry: &Entry| now_ms.saturating_sub(entry.since_ms) >= WINDOW_MS;
+        let over = self.entries.extract_if(|_, entry| is_over(entry));
+        over.filter(|(_, entry)| entry.left_out > 0)
+            .map(|(_, entry)| {
+                let text = format!("{}: {} more like this in the last second", entry.what, entry.left_out);
+                (entry.level, text, entry.site, entry.subject)
+            })
+            .collect()
+    }
+}
+
+/// The key of all causes for which the table has no room.
+const OTHERS: u64 = 0;
+
+fn cut(label: &str) -> &str {
+    let mut end = label.len().min(MAX_LABEL);
+    while !label.is_char_boundary(end) {
+        end -= 1;
+    }
+    &label[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cause<'c>(site: &'c str, subject: &'c str) -> Cause<'c> {
+        Cause {
+            level: Level::ERROR,
+            what: "no answer",
+            site,
+            subject,
+        }
+    }
+
+    #[test]
+    fn each_cause_has_a_line_a_second_and_what_is_left_out_is_counted() {
+        let mut table = Table::default();
+        for (at, site, subject, admitted) in [
+            (0, "a", "/x", true),
+            (0, "a", "/y", true),
+            (0, "b", "/x", true),
+            (1, "a", "/x", false),
+            (999, "a", "/x", false),
+            (999, "b", "/x", false),
+        ] {
+            assert_eq!(
+                table.admit(&cause(site, subject), 1, at),
+                admitted,
+                "{at} {site} {subject}"
+            );
+        }
+        assert_eq!(table.take_over(999).len(), 0);
+        let mut lines = table.take_over(1_000);
+        lines.sort_by(|a, b| a.2.cmp(&b.2));
+        let shown: Vec<_> = lines
+            .iter()
+            .map(|(_, text, site, _)| (&**site, text.as_str()))
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                ("a", "no answer: 2 more like this in the last second"),
+                ("b", "no answer: 1 more like this in the last second"),
+            ]
+        );
+        assert!(table.entries.is_empty() && table.admit(&cause("a", "/x"), 1, 1_000));
+    }
+
+    #[test]
+    fn a_window_that_nobody_has_reported_loses_nothing() {
+        let mut table = Table::default();
+        assert!(table.admit(&cause("a", ""), 1, 0));
+        assert!(!table.admit(&cause("a", ""), 1, 10));
+        assert!(!table.admit(&cause("a", ""), 1, 5_000));
+        assert!(table.take_over(5_000)[0].1.contains(": 2 more"));
+        assert!(table.admit(&cause("a", ""), 1, 5_001));
+        assert!(table.admit(&cause("a", ""), 1, 6_001), "nothing was left out meanwhile");
+    }
+
+    #[test]
+    fn bursts_are_counted_by_line() {
+        let mut table = Table::default();
+        let admitted = (0..5).filter(|_| table.admit(&cause("a", ""), 3, 0)).count();
+        assert_eq!((admitted, table.entries.len()), (3, 1));
+    }
+
+    #[test]
+    fn the_table_is_bounded_in_entries_and_bytes() {
+        let mut table = Table::default();
+        let long = "ü".repeat(MAX_LABEL);
+        for number in 0..10 * MAX_CAUSES {
+            table.admit(&cause(&long, &format!("{number}{long}")), 1, 0);
+        }
+        assert_eq!(table.entries.len(), MAX_CAUSES + 1);
+        let labels = table
+            .entries
+            .values()
+            .map(|entry| entry.site.len() + entry.subject.len());
+        let entry = size_of::<(u64, Entry)>() * 2;
+        assert!(labels.sum::<usize>() + (MAX_CAUSES + 1) * entry < 1024 * 1024);
+        let others = table.take_over(1_000);
+        assert!(
+            others.len() == 1 && others[0].1.starts_with("other failures: 9215 more"),
+            "{others:?}"
+        );
+    }
+}

@@ -1,0 +1,253 @@
+//! The listing as a page: breadcrumbs, a table whose headers sort by plain links, a sum.
+
+use super::figures::{Civil, counted, grouped, size};
+use super::{Entry, Kind, Listing, Order, Sort};
+use crate::text::push_html;
+
+/// The whole page, at most [`super::MAX_ENTRIES`] rows.
+pub fn html(listing: &Listing<'_>) -> Vec<u8> {
+    let entries = listing.sorted();
+    let mut out = Vec::with_capacity(PAGE_RESERVE + entries.len() * ROW_RESERVE);
+    let keep = kept_query(listing);
+
+    push(&mut out, HEAD);
+    push_html(&mut out, listing.path);
+    push(&mut out, "</title>\n<style>");
+    push(&mut out, STYLE);
+    push(&mut out, "</style>\n<main>\n");
+    push_breadcrumbs(&mut out, listing.path, &keep);
+    push_sum(&mut out, &entries);
+    let has_parent = listing.path != "/";
+    if entries.is_empty() && !listing.is_cut() {
+        push_empty(&mut out, has_parent, &keep);
+    } else {
+        push_table(&mut out, listing, &entries, has_parent, &keep);
+    }
+    if listing.is_cut() {
+        push(
+            &mut out,
+            "<p class=\"note\">The list stops here. This folder holds more than the ",
+        );
+        push(&mut out, &grouped(entries.len() as u64));
+        push(&mut out, " entries shown.</p>\n");
+    }
+    push(&mut out, "<footer>RockNet</footer>\n</main>\n</html>\n");
+    out
+}
+
+/// The way from the top folder to this one, each step a link but the last; relative, so that it also holds where another
+/// server adds a prefix in front.
+fn push_breadcrumbs(out: &mut Vec<u8>, path: &str, keep: &str) {
+    let steps: Vec<&str> = path.split('/').filter(|step| !step.is_empty()).collect();
+    push(out, "<nav aria-label=\"Folder path\"><h1>");
+    let Some((here, above)) = steps.split_last() else {
+        push(out, "<span aria-current=\"page\">Index of /</span></h1></nav>\n");
+        return;
+    };
+    push(out, "<a href=\"");
+    push_up(out, steps.len());
+    push(out, keep);
+    push(out, "\" aria-label=\"Top folder\">/</a>");
+    let skipped = above.len().saturating_sub(MAX_CRUMBS);
+    if skipped > 0 {
+        push(out, "…<i>/</i>");
+    }
+    for (index, step) in above.iter().enumerate().skip(skipped) {
+        push(out, "<a href=\"");
+        push_up(out, above.len() - index);
+        push(out, keep);
+        push(out, "\"><bdi>");
+        push_html(out, step);
+        push(out, "</bdi></a><i>/</i>");
+    }
+    push(out, "<span aria-current=\"page\"><bdi>");
+    push_html(out, here);
+    push(out, "</bdi></span></h1></nav>\n");
+}
+
+fn push_up(out: &mut Vec<u8>, levels: usize) {
+    for _ in 0..levels {
+        push(out, "../");
+    }
+}
+
+/// `3 folders, 12 files, 4.2 MiB`
+fn push_sum(out: &mut Vec<u8>, entries: &[&Entry]) {
+    let count = |kind| entries.iter().filter(|entry| entry.kind == kind).count() as u64;
+    let files = count(Kind::File);
+    let mut parts = Vec::new();
+    for (number, one, many) in [
+        (count(Kind::Directory), "folder", "folders"),
+        (files, "file", "files"),
+        (count(Kind::Other), "special file", "special files"),
+    ] {
+        if number > 0 {
+            parts.push(counted(number, one, many));
+        }
+    }
+    if files > 0 {
+        parts.push(size(
+            entries
+                .iter()
+                .fold(0, |sum, entry| sum.saturating_add(entry.counted_size())),
+        ));
+    }
+    if !parts.is_empty() {
+        push(out, "<p class=\"sum\">");
+        push(out, &parts.join(", "));
+        push(out, "</p>\n");
+    }
+}
+
+fn push_empty(out: &mut Vec<u8>, has_parent: bool, keep: &str) {
+    push(out, "<p class=\"empty\"><b>This folder is empty.</b>");
+    if has_parent {
+        push(out, "<a href=\"../");
+        push(out, keep);
+        push(out, "\">Back to the folder above</a>");
+    } else {
+        push(out, "Files put here show up on the next visit.");
+    }
+    push(out, "</p>\n");
+}
+
+fn push_table(out: &mut Vec<u8>, listing: &Listing<'_>, entries: &[&Entry], has_parent: bool, keep: &str) {
+    push(
+        out,
+        "<table>\n<caption class=\"vh\">Files and folders; the column headers sort them</caption>\n<thead><tr>",
+    );
+    for (sort, title) in [
+        (Sort::Name, "Name"),
+        (Sort::Size, "Size"),
+        (Sort::Time, "Modified<i> (UTC)</i>"),
+    ] {
+        push_header(out, listing, sort, title);
+    }
+    push(out, "</tr></thead>\n<tbody>\n");
+    if has_parent {
+        push(out, "<tr><td><a class=\"u\" href=\"../");
+        push(out, keep);
+        push(out, "\">Folder above</a></td><td></td><td></td></tr>\n");
+    }
+    for entry in entries {
+        push_row(out, entry, keep);
+    }
+    push(out, "</tbody>\n</table>\n");
+}
+
+/// A header that sorts: the column in force turns round; a new one starts where its answer is, names at A, sizes and
+/// times at the largest and latest.
+fn push_header(out: &mut Vec<u8>, listing: &Listing<'_>, sort: Sort, title: &str) {
+    let (state, next) = match (listing.sort == sort, listing.order) {
+        (true, Order::Asc) => (" aria-sort=\"ascending\"", Order::Desc),
+        (true, Order::Desc) => (" aria-sort=\"descending\"", Order::Asc),
+        (false, _) if sort == Sort::Name => ("", Order::Asc),
+        (false, _) => ("", Order::Desc),
+    };
+    push(out, "<th scope=\"col\"");
+    push(out, state);
+    push(out, "><a href=\"");
+    push(out, &query(sort, next));
+    push(out, "\">");
+    push(out, title);
+    push(out, "</a></th>");
+}
+
+fn push_row(out: &mut Vec<u8>, entry: &Entry, keep: &str) {
+    push(out, "<tr><td>");
+    if entry.kind == Kind::Other {
+        push(out, "<span class=\"o\"><bdi>");
+    } else {
+        push(out, "<a class=\"");
+        push(out, icon(entry));
+        push(out, "\" href=\"");
+        entry.push_href(out);
+        if entry.kind == Kind::Directory {
+            push(out, keep);
+        }
+        push(out, "\"><bdi>");
+    }
+    push_html(out, &entry.name);
+    push(
+        out,
+        match entry.kind {
+            Kind::Directory => "</bdi>/</a></td><td>",
+            Kind::File => "</bdi></a></td><td>",
+            Kind::Other => "</bdi></span></td><td>",
+        },
+    );
+    if entry.kind == Kind::File {
+        push(out, &size(entry.size));
+    }
+    push(out, "</td><td>");
+    if let Some(seconds) = entry.modified_unix {
+        let civil = Civil::from_unix(seconds);
+        push(out, "<time datetime=\"");
+        push(out, &civil.rfc3339());
+        push(out, "\">");
+        push(out, &civil.date());
+        push(out, "<i> ");
+        push(out, &civil.clock());
+        push(out, "</i></time>");
+    }
+    push(out, "</td></tr>\n");
+}
+
+/// The class of the entry's icon in `assets/listing.css`.
+fn icon(entry: &Entry) -> &'static str {
+    if entry.kind == Kind::Directory {
+        return "d";
+    }
+    let extension = entry.name.rsplit_once('.').map_or("", |(_, extension)| extension);
+    let is = |known: &[&str]| known.iter().any(|word| word.eq_ignore_ascii_case(extension));
+    if is(&[
+        "avif", "bmp", "gif", "ico", "jpeg", "jpg", "jxl", "png", "svg", "tiff", "webp",
+    ]) {
+        "i"
+    } else if is(&[
+        "7z", "br", "bz2", "deb", "gz", "iso", "jar", "rar", "rpm", "tar", "tgz", "xz", "zip", "zst",
+    ]) {
+        "z"
+    } else if is(&[
+        "aac", "avi", "flac", "m4a", "m4v", "mkv", "mov", "mp3", "mp4", "ogg", "opus", "wav", "webm",
+    ]) {
+        "m"
+    } else {
+        "f"
+    }
+}
+
+/// What links to other folders carry, so that a chosen order stays; nothing for the default one.
+fn kept_query(listing: &Listing<'_>) -> String {
+    match (listing.sort, listing.order) {
+        (Sort::Name, Order::Asc) => String::new(),
+        (sort, order) => query(sort, order),
+    }
+}
+
+fn query(sort: Sort, order: Order) -> String {
+    format!("?sort={}&amp;order={}", sort.word(), order.word())
+}
+
+fn push(out: &mut Vec<u8>, text: &str) {
+    out.extend_from_slice(text.as_bytes());
+}
+
+/// Steps shown of a deep path. Links to far ancestors are long (`../` a level), so without a bound the page would grow
+/// with the square of the depth: 6 MB for the deepest path Linux can name.
+const MAX_CRUMBS: usize = 32;
+
+/// The head, the style and the table's frame.
+const PAGE_RESERVE: usize = 8 * 1024;
+
+/// A row with a name of ordinary length.
+const ROW_RESERVE: usize = 192;
+
+const HEAD: &str = "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
+    <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<link rel=\"icon\" href=\"data:,\">\n\
+    <title>Index of ";
+
+const STYLE: &str = concat!(
+    include_str!("../assets/base.css"),
+    include_str!("../assets/listing.css")
+);
