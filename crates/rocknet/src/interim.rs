@@ -1,15 +1,13 @@
 //! Interim answers: what a handler tells the client before it has its answer, mostly as 103 (Early Hints, RFC 8297).
 
 use std::cell::{Cell, RefCell};
-use std::future::{Future, poll_fn};
-use std::pin::Pin;
+use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use rocknet_proto::fields::is_framing;
 use rocknet_proto::status::Status;
 
-use crate::dispatch::Outcome;
 use crate::response::FieldList;
 
 /// Interim answers to one request: servers send one or two, and each costs the client a look.
@@ -96,37 +94,12 @@ fn size(fields: &FieldList) -> usize {
     fields.iter().map(|(name, value)| name.len() + value.len()).sum()
 }
 
-/// The protocol's side: an answer in the making.
-pub struct Making {
-    answer: Pin<Box<dyn Future<Output = Outcome>>>,
-    /// `None`: nobody who makes it has anything to tell before.
-    door: Option<Rc<Door>>,
-}
-
-impl Making {
-    pub fn new(answer: impl Future<Output = Outcome> + 'static) -> Making {
-        Making {
-            answer: Box::pin(answer),
-            door: None,
-        }
-    }
-
-    /// By a handler that has the other side of this door.
-    pub fn telling(mut self, door: Rc<Door>) -> Making {
-        self.door = Some(door);
-        self
-    }
-
-    pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<Outcome> {
-        self.answer.as_mut().poll(context)
-    }
-
-    /// What is to be told now, to be asked for after each poll. Who takes it polls again.
+impl Door {
+    /// Takes the interim response that waits to be sent, and lets the handler go on.
     #[inline]
-    pub fn early(&self) -> Option<Box<Early>> {
-        let door = self.door.as_ref()?;
-        let early = door.early.borrow_mut().take()?;
-        if let Some(waker) = door.waker.borrow_mut().take() {
+    pub fn take(&self) -> Option<Box<Early>> {
+        let early = self.early.borrow_mut().take()?;
+        if let Some(waker) = self.waker.borrow_mut().take() {
             waker.wake();
         }
         Some(early)
@@ -147,21 +120,21 @@ mod tests {
     #[test]
     fn each_waits_for_the_one_before_and_there_are_not_many() {
         let mut interim = Interim::default();
-        let making = Making::new(std::future::pending()).telling(interim.door());
+        let door = interim.door();
         let mut context = Context::from_waker(Waker::noop());
         for number in 0..HINTS_MAX {
             let mut first = Some(early("link", number.to_string()));
             assert!(interim.poll_tell(&mut context, &mut first).is_pending() && first.is_none());
             let mut second = Some(early("link", "too soon"));
             assert!(interim.poll_tell(&mut context, &mut second).is_pending() && second.is_some());
-            let told = making.early().expect("hints");
+            let told = door.take().expect("hints");
             assert_eq!(told.fields.value("link"), Some(&*number.to_string()));
-            assert!(making.early().is_none());
+            assert!(door.take().is_none());
             assert!(interim.poll_tell(&mut context, &mut first).is_ready());
         }
         let mut more = Some(early("link", "one more"));
         assert!(interim.poll_tell(&mut context, &mut more).is_ready());
-        assert!(making.early().is_none(), "and it is told to nobody");
+        assert!(door.take().is_none(), "and it is told to nobody");
     }
 
     #[test]
@@ -172,10 +145,10 @@ mod tests {
             ("Content-Length", "5".to_owned(), true),
         ] {
             let mut interim = Interim::default();
-            let making = Making::new(std::future::pending()).telling(interim.door());
+            let door = interim.door();
             let mut all = Some(early(name, value));
             let polled = interim.poll_tell(&mut Context::from_waker(Waker::noop()), &mut all);
-            let hints = making.early();
+            let hints = door.take();
             assert_eq!((polled.is_pending(), hints.is_some()), (told, told), "{name}");
             assert!(hints.is_none_or(|hints| hints.fields.value("content-length").is_none()));
         }

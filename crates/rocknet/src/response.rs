@@ -21,6 +21,19 @@ pub struct Response {
     pub status: Status,
     pub fields: FieldList,
     pub body: Body,
+    pub error_page: ErrorPage,
+}
+
+/// Whether the page that a route has for an error takes the place of a response's content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ErrorPage {
+    /// If the response has no content.
+    #[default]
+    IfEmpty,
+    /// Whatever the content is: it only stands in for such a page.
+    Always,
+    /// Never: an error of another server is passed on as it is, also without content.
+    Never,
 }
 
 impl Response {
@@ -29,6 +42,7 @@ impl Response {
             status,
             fields: FieldList::default(),
             body: Body::Empty,
+            error_page: ErrorPage::default(),
         }
     }
 
@@ -42,6 +56,7 @@ impl Response {
                 protocol: protocol.into(),
                 tunnel: Box::new(tunnel),
             }),
+            error_page: ErrorPage::default(),
         }
     }
 

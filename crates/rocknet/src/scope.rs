@@ -115,13 +115,7 @@ impl Scope {
         } else {
             Action::Nothing
         };
-        let pages = match (&action, &settings.root) {
-            (Action::Proxy(_) | Action::Controller(_), Some(folder)) if !settings.errors.is_empty() => {
-                let files = Action::Files(FileTree::of_pages(folder, settings));
-                Some(Arc::new(Scope::bare(settings, files, max_cached_file)))
-            }
-            _ => None,
-        };
+        let pages = Scope::pages_beside(&action, settings, max_cached_file);
         Ok(Scope {
             pages,
             redirects: Redirects::new(&settings.redirects)?,
@@ -140,7 +134,21 @@ impl Scope {
     }
 
     pub fn custom(settings: &Settings, handler: Arc<dyn Handler>, max_cached_file: u64) -> Scope {
-        Scope::bare(settings, Action::Custom(handler), max_cached_file)
+        let action = Action::Custom(handler);
+        Scope {
+            pages: Scope::pages_beside(&action, settings, max_cached_file),
+            ..Scope::bare(settings, action, max_cached_file)
+        }
+    }
+
+    /// The files that error pages come from, where something other than files answers.
+    fn pages_beside(action: &Action, settings: &Settings, max_cached_file: u64) -> Option<Arc<Scope>> {
+        let folder = settings.root.as_ref().filter(|_| !settings.errors.is_empty())?;
+        if matches!(action, Action::Files(_)) {
+            return None;
+        }
+        let files = Action::Files(FileTree::of_pages(folder, settings));
+        Some(Arc::new(Scope::bare(settings, files, max_cached_file)))
     }
 
     #[cfg(test)]

@@ -10,12 +10,18 @@ use rocknet_proto::status::Status;
 use crate::pages::unknown_site::{Link, UnknownSite};
 use crate::pages::{self, welcome::Welcome};
 use crate::report;
-use crate::response::Response;
+use crate::response::{ErrorPage, Response};
 use crate::snapshot::Snapshot;
 
 /// The plain error page for `status`.
 pub fn error(status: Status) -> Response {
-    error_with_hint(status, None)
+    replaceable(error_with_hint(status, None))
+}
+
+/// Lets the page of the route take the place of an error page.
+fn replaceable(mut response: Response) -> Response {
+    response.error_page = ErrorPage::Always;
+    response
 }
 
 /// The error page with a line on what to do about it. The hint must not repeat bytes of the request.
@@ -34,7 +40,7 @@ pub fn refused(refusal: Refusal) -> Response {
         Refusal::ContentTooLarge | Refusal::TargetTooLong | Refusal::Field(FieldFault::TooLarge) => None,
         _ => Some(refusal.reason()),
     };
-    error_with_hint(refusal.status(), hint)
+    replaceable(error_with_hint(refusal.status(), hint))
 }
 
 /// The answer to a request in the clear whose host no site has. In `dev` mode it lists the sites.

@@ -1,4 +1,4 @@
-//! The access log's line for an answer over HTTP/1.
+//! The access log's line for a response.
 
 use rocknet_proto::fields::Known;
 use rocknet_proto::request::Request;

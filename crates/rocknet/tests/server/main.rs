@@ -22,6 +22,7 @@ mod late;
 mod limits;
 mod named_files;
 mod paths;
+mod phases;
 mod php;
 mod php_ends;
 mod php_fpm;

@@ -18,7 +18,7 @@ use crate::cache::entry::{Asset, Content, ENCODED, Variant};
 use crate::handler::files::named;
 use crate::handler::fixed;
 use crate::prepared::Prepared;
-use crate::response::{Body, FieldList, FilePart, Part, Response};
+use crate::response::{Body, ErrorPage, FieldList, FilePart, Part, Response};
 
 /// What to do with a request for an asset.
 pub enum Choice<'a> {
@@ -158,6 +158,7 @@ fn unchanged(asset: &Asset, etag: &[u8]) -> Response {
         status: Status::NOT_MODIFIED,
         fields,
         body: Body::Empty,
+        error_page: ErrorPage::IfEmpty,
     }
 }
 
@@ -245,6 +246,7 @@ fn partial(asset: &Asset, variant: &Variant, part: ByteRange) -> Response {
         status: Status::PARTIAL_CONTENT,
         fields,
         body,
+        error_page: ErrorPage::IfEmpty,
     }
 }
 
@@ -269,6 +271,7 @@ fn multipart(asset: &Asset, variant: &Variant, ranges: &[ByteRange]) -> Response
         status: Status::PARTIAL_CONTENT,
         fields,
         body: Body::Parts(parts),
+        error_page: ErrorPage::IfEmpty,
     }
 }
 
@@ -286,6 +289,7 @@ pub fn plain(asset: &Asset) -> Response {
         status: asset.status,
         fields: with_etag(asset, &asset.plain),
         body,
+        error_page: ErrorPage::IfEmpty,
     }
 }
 

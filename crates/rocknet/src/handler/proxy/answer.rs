@@ -17,7 +17,7 @@ use super::ahead::Ahead;
 use super::conversation::Conversation;
 use super::switch::{Joined, Wish};
 use super::trouble::Trouble;
-use crate::response::{Body, FieldList, Response, Stream};
+use crate::response::{Body, ErrorPage, FieldList, Response, Stream};
 
 /// Fields that frame a message or rule its connection, and those that this server says of itself.
 const NOT_PASSED: KnownSet = KnownSet::of(&[
@@ -105,7 +105,12 @@ pub fn response(mut conversation: Conversation, method: Method, ahead: usize) ->
             length,
         }))
     };
-    Ok(Response { status, fields, body })
+    Ok(Response {
+        status,
+        fields,
+        body,
+        error_page: ErrorPage::Never,
+    })
 }
 
 /// The rest of an answer: read when there is room for it.

@@ -9,12 +9,10 @@ use rocknet_io::queue::SendQueue;
 use rocknet_proto::status::Status;
 
 use super::connection::{Connection, State};
+use super::reply::Written;
 use crate::exchange::ContentError;
-use crate::filter;
-use crate::handler::fixed;
+use crate::pipeline::{self, RequestContext, Step, refusals};
 use crate::protocol::deadlines::{LEFT_TO_KERNEL, ONLY_THE_END, Phase};
-use crate::protocol::facts::Facts;
-use crate::protocol::refused;
 
 /// After our last answer this much is read, so that closing does not reset what is still on its way.
 const LINGER_BOUND: u32 = 1 << 20;
@@ -113,11 +111,12 @@ impl<L: Link> Connection<L> {
         tracing::debug!(client = %self.client, ?phase, "a deadline passed");
         let in_vain = phase == Phase::Handler && !self.ended;
         if in_vain {
-            let facts = match &self.state {
-                State::Waiting(waiting) => Some(&waiting.facts),
+            let request_context = match &self.state {
+                State::Waiting(waiting) => Some(&*waiting.request_context),
+                State::Feeding(feeding) => Some(&*feeding.request_context),
                 _ => None,
             };
-            refused::log_overdue(&worker, &worker.view(), facts);
+            refusals::log_overdue(&worker, request_context);
         }
         match self.state {
             State::Tunnelling(_) => return self.expire_tunnel(phase),
@@ -146,20 +145,32 @@ impl<L: Link> Connection<L> {
             }
         };
         let view = worker.view();
-        let facts = match std::mem::replace(&mut self.state, State::Reading) {
+        let (request_context, instead) = match std::mem::replace(&mut self.state, State::Reading) {
             State::Waiting(waiting) => {
                 if let Some(pipe) = waiting.pipe {
                     pipe.end(Err(ContentError::TooSlow));
                 }
-                waiting.facts
+                (waiting.request_context, waiting.pending.instead)
             }
-            _ => Facts::of_nothing(&view, self.local.as_deref().copied()),
+            _ => (RequestContext::unparsed(&view, self.local.as_deref().copied()), None),
         };
-        let mut response = fixed::error(status);
-        filter::headers::apply_server(&mut response.fields);
+        let step = match instead {
+            Some(status) => Step::Respond(pipeline::plain_error(&request_context, status)),
+            None => pipeline::error(&worker, &request_context, status),
+        };
         let mut output = SendQueue::default();
-        self.respond(&worker, &view, response, true, facts, &mut output);
-        self.state = State::Closing { linger: true };
+        self.step(
+            &worker,
+            &view,
+            request_context,
+            step,
+            true,
+            Written::default(),
+            &mut output,
+        );
+        if let State::Waiting(_) = self.state {
+            return;
+        }
         self.deadlines.begin_send(view.ticks.send, self.link.in_flight());
         self.backlog = Some(Box::new(output));
     }

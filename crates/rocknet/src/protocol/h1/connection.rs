@@ -24,9 +24,8 @@ use rocknet_proto::status::Status;
 use super::feed::Feed;
 use super::tunnelling::Tunnelling;
 use crate::exchange::{Client, Pipe, Secure};
-use crate::interim::Making;
+use crate::pipeline::{Pending, RequestContext};
 use crate::protocol::deadlines::{Deadlines, ONLY_THE_END, Phase};
-use crate::protocol::facts::Facts;
 use crate::protocol::record;
 use crate::worker::{OpenConnection, View, Worker};
 
@@ -87,9 +86,11 @@ pub(super) enum State {
 
 /// A request whose answer is still being made.
 pub(super) struct Waiting {
-    pub(super) answer: Making,
+    pub(super) pending: Pending,
     pub(super) pipe: Option<Rc<Pipe>>,
-    pub(super) facts: Facts,
+    pub(super) request_context: Rc<RequestContext>,
+    /// The connection ends with the response.
+    pub(super) close: bool,
 }
 
 /// An answer that is being sent.
@@ -97,7 +98,7 @@ pub(super) struct Feeding {
     pub(super) feed: Feed,
     pub(super) status: Status,
     pub(super) sent: u64,
-    pub(super) facts: Facts,
+    pub(super) request_context: Rc<RequestContext>,
     /// Content of the request, of which the handler may want more while it answers.
     pub(super) pipe: Option<Rc<Pipe>>,
 }
@@ -174,16 +175,24 @@ impl<L: Link> Connection<L> {
             feed,
             status,
             sent,
-            facts,
+            request_context,
             ..
         } = *feeding;
         let left = feed.announced() + self.backlog.as_ref().map_or(0, |backlog| backlog.len());
         let worker = self.open.worker();
         worker.counters.answered(status);
-        let request = facts.request.as_ref().map(|request| request.view());
+        let request = request_context.request.as_ref().map(|request| request.view());
         let text = &mut self.client_text;
         let sent = sent.saturating_sub(left);
-        record::write(worker, facts.access, self.client, text, request.as_ref(), status, sent);
+        record::write(
+            worker,
+            request_context.access,
+            self.client,
+            text,
+            request.as_ref(),
+            status,
+            sent,
+        );
     }
 
     fn drive_on(&mut self, context: &mut Context<'_>) -> Poll<()> {

@@ -10,8 +10,8 @@ use rocknet_proto::h1::{Content, Received};
 use rocknet_proto::request::RequestIndex;
 
 use super::connection::{Connection, State};
+use crate::pipeline::RequestContext;
 use crate::protocol::deadlines::Phase;
-use crate::protocol::facts::Facts;
 use crate::worker::{Buffers, View, Worker};
 
 /// Answers rendered before they are sent, so that a client that pipelines without reading cannot fill memory.
@@ -74,7 +74,7 @@ impl<L: Link> Connection<L> {
     pub(super) fn work_off(
         &mut self,
         worker: &Rc<Worker>,
-        view: &View,
+        view: &Rc<View>,
         request: &mut RequestIndex,
         output: &mut SendQueue,
     ) {
@@ -108,7 +108,7 @@ impl<L: Link> Connection<L> {
     pub(super) fn answer_all(
         &mut self,
         worker: &Rc<Worker>,
-        view: &View,
+        view: &Rc<View>,
         bytes: &[u8],
         request: &mut RequestIndex,
         output: &mut SendQueue,
@@ -148,8 +148,8 @@ impl<L: Link> Connection<L> {
                 }
                 Ok(Received::Blocked) => return at,
                 Err(refusal) => {
-                    let facts = Facts::of_nothing(view, self.local.as_deref().copied());
-                    self.refuse(worker, view, refusal, b"", facts, output);
+                    let request_context = RequestContext::unparsed(view, self.local.as_deref().copied());
+                    self.refuse(worker, view, refusal, request_context, output);
                     return at;
                 }
             }

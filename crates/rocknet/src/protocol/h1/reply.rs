@@ -1,12 +1,15 @@
 //! Prepared answers on their way into the send queue.
 
+use std::rc::Rc;
+
 use rocknet_io::queue::SendQueue;
-use rocknet_proto::h1::{Length, Next, ServerConnection};
+use rocknet_proto::h1::{Length, Next, Refusal, ServerConnection};
 
 use super::feed::Feed;
 use crate::cache::entry::{Content, Variant};
 use crate::cache::front::Known;
-use crate::dispatch::Reply;
+use crate::exchange::{Pipe, RequestContent};
+use crate::pipeline::Reply;
 use crate::prepared::Prepared;
 use crate::worker::Worker;
 
@@ -29,6 +32,8 @@ pub struct Written {
     /// Content that has to be waited for.
     pub feed: Option<Feed>,
     pub content_bytes: u64,
+    /// The protocol's end of the request body, if it is received.
+    pub pipe: Option<Rc<Pipe>>,
 }
 
 impl<'a> H1Reply<'a> {
@@ -85,5 +90,15 @@ impl Reply for H1Reply<'_> {
             }
             (Content::Memory(_), None) => {}
         }
+    }
+
+    fn limit_body(&mut self, limit: u64) -> Result<(), Refusal> {
+        self.engine.set_content_limit(limit)
+    }
+
+    fn open_body(&mut self) -> RequestContent {
+        let (content, pipe) = RequestContent::piped();
+        self.written.pipe = Some(pipe);
+        content
     }
 }

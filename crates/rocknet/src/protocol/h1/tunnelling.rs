@@ -13,9 +13,8 @@ use rocknet_proto::status::Status;
 
 use super::answering::BROKEN_ANSWER;
 use super::connection::{Connection, State};
-use crate::handler::fixed;
+use crate::pipeline::{self, RequestContext};
 use crate::protocol::deadlines::{Deadlines, Phase};
-use crate::protocol::facts::Facts;
 use crate::protocol::record;
 use crate::response::{FieldList, Switch};
 use crate::tunnel::{Ends, Scratch, Tunnel};
@@ -24,7 +23,7 @@ use crate::worker::{Buffers, OpenTunnel, View, Worker};
 /// A tunnel on its connection.
 pub(super) struct Tunnelling {
     tunnel: Box<dyn Tunnel>,
-    facts: Facts,
+    request_context: Rc<RequestContext>,
     ends: Ends,
     sent: u64,
     /// The head that agreed to it has left.
@@ -37,16 +36,16 @@ impl<L: Link> Connection<L> {
     pub(super) fn begin_tunnel(
         &mut self,
         worker: &Rc<Worker>,
-        view: &View,
+        view: &Rc<View>,
         mut fields: FieldList,
         switch: Switch,
-        facts: Facts,
+        request_context: Rc<RequestContext>,
         output: &mut SendQueue,
     ) {
         if !self.engine.may_upgrade() {
             tracing::error!("a handler has switched protocols where that cannot be done");
-            let response = fixed::error(Status::INTERNAL_SERVER_ERROR);
-            return self.respond(worker, view, response, false, facts, output);
+            let response = pipeline::plain_error(&request_context, Status::INTERNAL_SERVER_ERROR);
+            return self.respond(worker, view, *response, false, request_context, output);
         }
         let Switch { protocol, tunnel } = switch;
         fields.set("Upgrade", protocol);
@@ -57,13 +56,19 @@ impl<L: Link> Connection<L> {
             tracing::error!("an answer could not be written: {error}");
             output.buffer().extend_from_slice(BROKEN_ANSWER);
             self.engine.abort();
-            self.answered(worker, Status::INTERNAL_SERVER_ERROR, 0, &facts, h1::Next::Linger);
+            self.answered(
+                worker,
+                Status::INTERNAL_SERVER_ERROR,
+                0,
+                &request_context,
+                h1::Next::Linger,
+            );
             return;
         }
         self.engine.finish(output.buffer());
         self.state = State::Tunnelling(Box::new(Tunnelling {
             tunnel,
-            facts,
+            request_context,
             ends: Ends::default(),
             sent: 0,
             has_begun: false,
@@ -145,12 +150,22 @@ impl<L: Link> Connection<L> {
         let State::Tunnelling(tunnelling) = std::mem::replace(&mut self.state, State::Closed) else {
             return;
         };
-        let Tunnelling { facts, sent, .. } = *tunnelling;
+        let Tunnelling {
+            request_context, sent, ..
+        } = *tunnelling;
         let (worker, status) = (self.open.worker(), Status::SWITCHING_PROTOCOLS);
         worker.counters.answered(status);
-        let request = facts.request.as_ref().map(|request| request.view());
+        let request = request_context.request.as_ref().map(|request| request.view());
         let text = &mut self.client_text;
-        record::write(worker, facts.access, self.client, text, request.as_ref(), status, sent);
+        record::write(
+            worker,
+            request_context.access,
+            self.client,
+            text,
+            request.as_ref(),
+            status,
+            sent,
+        );
     }
 }
 

@@ -14,12 +14,11 @@ use rocknet_proto::request::RequestIndex;
 use super::connection::{Connection, State, Waiting};
 use super::content::{Pulled, pull};
 use super::feed::Fed;
-use super::reply::H1Reply;
-use crate::dispatch::{self, Outcome};
+use super::reply::{H1Reply, Written};
 use crate::exchange::{ContentError, Pipe};
 use crate::interim::Early;
+use crate::pipeline::{self, Answer, RequestContext, refusals};
 use crate::protocol::deadlines::Phase;
-use crate::protocol::facts::Facts;
 use crate::response::FieldList;
 use crate::worker::{Buffers, View, Worker};
 
@@ -31,8 +30,8 @@ impl<L: Link> Connection<L> {
         let State::Waiting(waiting) = &mut self.state else {
             return Poll::Ready(Ok(()));
         };
-        let polled = catch_unwind(AssertUnwindSafe(|| waiting.answer.poll(context)));
-        if let Some(early) = waiting.answer.early() {
+        let polled = catch_unwind(AssertUnwindSafe(|| waiting.pending.poll(context)));
+        if let Some(early) = waiting.pending.interim() {
             let output = &mut worker.buffers.borrow_mut().output;
             inform(&mut self.engine, &early, output);
             if let Ok(Poll::Pending) = polled {
@@ -61,29 +60,38 @@ impl<L: Link> Connection<L> {
             ..
         } = &mut *worker.buffers.borrow_mut();
         match polled {
-            Ok(Poll::Ready(Outcome::Response(response))) => {
-                self.respond(&worker, &view, *response, false, waiting.facts, output);
+            Ok(Poll::Ready(Answer::Response(response))) => {
+                self.respond(
+                    &worker,
+                    &view,
+                    *response,
+                    waiting.close,
+                    waiting.request_context,
+                    output,
+                );
                 if let State::Feeding(feeding) = &mut self.state {
                     feeding.pipe = waiting.pipe;
+                } else if waiting.close {
+                    self.state = State::Closing { linger: true };
                 }
             }
-            Ok(Poll::Ready(Outcome::Known(known, request))) => {
+            Ok(Poll::Ready(Answer::Cached(known, request))) => {
                 let close = worker.is_stopping() || worker.wheel.now().since(self.born) >= view.ticks.age;
                 let mut reply = H1Reply::new(&mut self.engine, output, &worker, close);
-                let view_of = Rc::clone(&request);
-                let dispatched = catch_unwind(AssertUnwindSafe(|| {
-                    dispatch::from_known(&worker, &known, &view_of.view(), || request, &mut reply)
+                let Waiting {
+                    request_context, pipe, ..
+                } = *waiting;
+                let proceeding = catch_unwind(AssertUnwindSafe(|| {
+                    let request_context = Rc::clone(&request_context);
+                    pipeline::from_known(&worker, request_context, &known, &request.view(), &mut reply)
                 }));
-                let written = reply.written;
-                match dispatched {
-                    Ok(dispatched) => {
-                        let Waiting { facts, pipe, .. } = *waiting;
-                        self.dispatched(&worker, &view, dispatched, written, facts, pipe, output);
-                    }
-                    Err(_) => self.panicked(&worker, &view, waiting.facts, output),
+                let written = Written { pipe, ..reply.written };
+                match proceeding {
+                    Ok(going) => self.proceed(&worker, &view, going, written, output),
+                    Err(_) => self.panicked(&worker, &view, request_context, output),
                 }
             }
-            _ => self.panicked(&worker, &view, waiting.facts, output),
+            _ => self.panicked(&worker, &view, waiting.request_context, output),
         }
         // The head waits for the first of the content, if that is there: one call sends both.
         if let State::Feeding(_) = self.state {
@@ -96,7 +104,7 @@ impl<L: Link> Connection<L> {
         &mut self,
         context: &mut Context<'_>,
         worker: &Rc<Worker>,
-        view: &View,
+        view: &Rc<View>,
         pipe: &Pipe,
     ) -> Poll<io::Result<()>> {
         let Buffers {
@@ -139,11 +147,11 @@ impl<L: Link> Connection<L> {
                 } else {
                     ContentError::Cut
                 }));
-                let facts = match std::mem::replace(&mut self.state, State::Reading) {
-                    State::Waiting(waiting) => waiting.facts,
-                    _ => Facts::of_nothing(view, self.local.as_deref().copied()),
+                let request_context = match std::mem::replace(&mut self.state, State::Reading) {
+                    State::Waiting(waiting) => waiting.request_context,
+                    _ => RequestContext::unparsed(view, self.local.as_deref().copied()),
                 };
-                self.refuse(worker, view, refusal, b"", facts, output);
+                self.refuse(worker, view, refusal, request_context, output);
                 self.send(context, output, view)?;
             }
         }
@@ -164,7 +172,7 @@ impl<L: Link> Connection<L> {
         &mut self,
         context: &mut Context<'_>,
         worker: &Rc<Worker>,
-        view: &View,
+        view: &Rc<View>,
         input: &mut [u8],
         request: &mut RequestIndex,
         output: &mut SendQueue,
@@ -194,6 +202,7 @@ impl<L: Link> Connection<L> {
             Ok(Poll::Ready(polled)) => polled,
             Err(_) => {
                 worker.counters.panics.add(1);
+                refusals::log_panic(&feeding.request_context);
                 Err(io::ErrorKind::Other.into())
             }
         };
@@ -216,7 +225,7 @@ impl<L: Link> Connection<L> {
                     Fed::Trailers(trailers) => finish_with(&mut self.engine, &trailers, output),
                     _ => self.engine.finish(output.buffer()),
                 };
-                self.answered(worker, feeding.status, feeding.sent, &feeding.facts, next);
+                self.answered(worker, feeding.status, feeding.sent, &feeding.request_context, next);
             }
             Err(error) => {
                 // The head promises more, and leaves now if it has waited for its content: only a cut tells the client.

@@ -15,10 +15,9 @@ use rocknet_proto::status::Status;
 use super::supply::Supply;
 use super::tunnelling::Tunnelling;
 use crate::exchange::{ContentError, Pipe, RequestContent};
-use crate::interim::Making;
+use crate::pipeline::{Pending, RequestContext};
 use crate::preload::Preloads;
 use crate::protocol::deadlines::Deadlines;
-use crate::protocol::facts::Facts;
 use crate::response::FieldList;
 use crate::worker::View;
 
@@ -30,7 +29,7 @@ pub struct Answer {
     pub id: StreamId,
     pub state: State,
     pub deadlines: Deadlines,
-    pub facts: Facts,
+    pub request_context: Rc<RequestContext>,
     /// The request was HEAD: its answer has no content.
     pub head_only: bool,
     pub content: Option<Incoming>,
@@ -47,7 +46,7 @@ pub enum State {
     /// It came while nothing could be sent, and is answered when that is over.
     Held(Held),
     /// A handler makes it.
-    Waiting(Making),
+    Waiting(Pending),
     /// Its head has been written.
     Feeding { supply: Supply, status: Status, sent: u64 },
     /// Its handler has taken the stream over.

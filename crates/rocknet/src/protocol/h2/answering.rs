@@ -1,6 +1,5 @@
 //! Answering: from one request to its answer in the send queue, or to its place among those under way.
 
-use std::cell::OnceCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
@@ -14,18 +13,13 @@ use rocknet_proto::status::Status;
 
 use super::answer::{Answer, Incoming, Page, State};
 use super::connection::Connection;
-use super::reply::{H2Reply, Written};
+use super::reply::{H2Reply, RequestBody, Written};
 use super::supply::Supply;
-use crate::dispatch::{self, Arrival, Asker, Dispatched, Later};
-use crate::exchange::{ContentError, RequestContent};
-use crate::filter;
-use crate::guard;
-use crate::handler::fixed;
+use crate::exchange::ContentError;
+use crate::pipeline::{self, Begun, Incoming as IncomingRequest, Pending, RequestContext, Step, access, refusals};
 use crate::preload;
 use crate::protocol::deadlines::Deadlines;
-use crate::protocol::facts::{Facts, access};
 use crate::protocol::record;
-use crate::protocol::refused;
 use crate::response::{Body, Response};
 use crate::worker::{View, Worker};
 
@@ -33,7 +27,7 @@ use crate::worker::{View, Worker};
 pub(super) struct Asked {
     pub id: StreamId,
     pub head_only: bool,
-    pub facts: Facts,
+    pub request_context: Rc<RequestContext>,
     pub content: Option<Incoming>,
     pub page: Option<Box<Page>>,
     /// Ticks that its handler may take; `None`: as long as all others.
@@ -41,11 +35,11 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    pub(super) fn new(id: StreamId, head_only: bool, facts: Facts) -> Asked {
+    pub(super) fn new(id: StreamId, head_only: bool, request_context: Rc<RequestContext>) -> Asked {
         Asked {
             id,
             head_only,
-            facts,
+            request_context,
             content: None,
             page: None,
             patience: None,
@@ -58,7 +52,7 @@ impl<L: Link> Connection<L> {
     pub(super) fn answer(
         &mut self,
         worker: &Rc<Worker>,
-        view: &View,
+        view: &Rc<View>,
         head: &Head,
         id: StreamId,
         end: bool,
@@ -66,42 +60,44 @@ impl<L: Link> Connection<L> {
         output: &mut SendQueue,
     ) {
         let request = head.request();
-        let site = view.site(self.local.as_deref().copied(), request.authority);
-        let owned = || Rc::new(OwnedRequest::copy(head.bytes(), head.index()));
-        if view.is_guarded
-            && let Some(response) = guard::stop(worker, view, self.secure.as_deref(), site, &request)
-        {
-            let asked = Asked::new(id, request.method == Method::Head, Facts::new(view, site, owned));
-            return self.answer_stopped(worker, view, &request, site, end, response, asked, output);
-        }
+        let body = match (end, request.upgrade.is_some()) {
+            (true, _) => RequestBody::None,
+            (false, true) => RequestBody::Tunnel,
+            (false, false) => RequestBody::Stream { expects_continue },
+        };
         self.pushes.note(&request);
-        if end && self.answer_ready(worker, view, &request, owned, id, site, output) {
-            return;
-        }
-        let asked = Asked::new(id, request.method == Method::Head, Facts::new(view, site, owned));
-        self.answer_slowly(worker, view, head, asked, site, end, expects_continue, output);
+        let owned = || Rc::new(OwnedRequest::copy(head.bytes(), head.index()));
+        self.answer_request(worker, view, &request, owned, id, body, None, output);
     }
 
-    /// Answers a request without content from what is known of its path; false if that is nothing, or not enough.
+    /// Answers a request. `incoming`: its body, if that is received already.
     #[inline]
-    pub(super) fn answer_ready(
+    pub(super) fn answer_request(
         &mut self,
         worker: &Rc<Worker>,
-        view: &View,
+        view: &Rc<View>,
         request: &Request<'_>,
         owned: impl Fn() -> Rc<OwnedRequest>,
         id: StreamId,
-        site: Option<u32>,
+        body: RequestBody,
+        incoming: Option<Incoming>,
         output: &mut SendQueue,
-    ) -> bool {
-        let Some(number) = site else { return false };
+    ) {
         let head_only = request.method == Method::Head;
         let scheme = self.scheme();
-        let asker = Asker {
-            peer: self.client,
-            secure: self.secure.as_deref(),
-        };
         let bound = self.ahead.round(false);
+        let request_of = IncomingRequest {
+            request,
+            owned,
+            has_body: match &body {
+                RequestBody::None => false,
+                RequestBody::Stream { .. } | RequestBody::Tunnel => true,
+                RequestBody::Held(content) => content.is_some(),
+            },
+            peer: self.client,
+            secure: self.secure.as_ref(),
+            local: self.local.as_deref().copied(),
+        };
         let mut reply = H2Reply::new(
             &mut self.engine,
             &mut self.pushes,
@@ -111,152 +107,66 @@ impl<L: Link> Connection<L> {
             id,
             head_only,
             bound,
+            body,
         );
-        let dispatched = catch_unwind(AssertUnwindSafe(|| {
-            dispatch::ready(worker, number, request, asker, &owned, &mut reply)
+        let begun = catch_unwind(AssertUnwindSafe(|| {
+            pipeline::begin(worker, view, &request_of, &mut reply)
         }));
-        let written = reply.written;
-        match dispatched {
-            Ok(Some(Dispatched::Sent(status))) if written.supply.is_none() && written.promised.is_empty() => {
+        let mut written = reply.written;
+        match begun {
+            Ok(Begun::Sent { status, site }) if written.supply.is_none() && written.promised.is_empty() => {
                 let sent = written.content_bytes;
-                self.answered(worker, access(view, site), Some(request), status, sent);
+                self.answered(worker, access(view, Some(site)), Some(request), status, sent);
             }
-            Ok(None) => return false,
-            Ok(Some(dispatched)) => {
-                let asked = Asked::new(id, head_only, Facts::new(view, site, owned));
-                self.dispatched(worker, dispatched, written, asked, output);
+            Ok(Begun::Sent { status, site }) => {
+                let IncomingRequest { local, owned, .. } = request_of;
+                let request_context = Rc::new(RequestContext::new(view, Some(site), None, local, owned));
+                let asked = Asked::new(id, head_only, request_context);
+                self.step(worker, Step::Sent(status), written, asked, output);
+            }
+            Ok(Begun::Going(going)) => {
+                let mut asked = Asked::new(id, head_only, going.context);
+                asked.content = written.incoming.take().or(incoming);
+                if let Step::Wait(pending) = &going.step {
+                    self.prepare_page(pending, request, &mut asked, output);
+                }
+                self.step(worker, going.step, written, asked, output);
             }
             Err(_) => {
+                let request_context = pipeline::context_of(view, &request_of);
                 self.give_up_promised(written.promised, output);
-                let asked = Asked::new(id, head_only, Facts::new(view, site, owned));
-                self.panicked(worker, asked, output);
+                self.panicked(worker, Asked::new(id, head_only, request_context), output);
             }
         }
-        true
     }
 
-    /// Answers a request that came the wrong way.
-    #[inline(never)]
-    fn answer_stopped(
-        &mut self,
-        worker: &Rc<Worker>,
-        view: &View,
-        request: &Request<'_>,
-        site: Option<u32>,
-        end: bool,
-        response: Response,
-        asked: Asked,
-        output: &mut SendQueue,
-    ) {
-        if let Err(refusal) = self.limit_content(view, asked.id, site, request, end) {
-            return self.respond_refusal(worker, refusal, request.path, asked, output);
-        }
-        let dispatched = Dispatched::Respond(Box::new(response));
-        self.dispatched(worker, dispatched, Written::default(), asked, output);
-    }
-
-    fn limit_content(
-        &mut self,
-        view: &View,
-        id: StreamId,
-        site: Option<u32>,
-        request: &Request<'_>,
-        end: bool,
-    ) -> Result<(), Refusal> {
-        if end {
-            return Ok(());
-        }
-        let limit = dispatch::content_limit(view, site, request, self.secure.is_some());
-        self.engine.set_content_limit(id, limit)
-    }
-
-    #[inline(never)]
-    fn answer_slowly(
-        &mut self,
-        worker: &Rc<Worker>,
-        view: &View,
-        head: &Head,
-        mut asked: Asked,
-        site: Option<u32>,
-        end: bool,
-        expects_continue: bool,
-        output: &mut SendQueue,
-    ) {
-        let request = head.request();
-        let is_connect = request.upgrade.is_some();
-        if !is_connect && let Err(refusal) = self.limit_content(view, asked.id, site, &request, end) {
-            return self.respond_refusal(worker, refusal, request.path, asked, output);
-        }
-        let content = match end {
-            true => RequestContent::none(),
-            false => {
-                let (content, pipe) = RequestContent::piped();
-                if is_connect {
-                    pipe.end(Ok(()));
-                }
-                asked.content = Some(Incoming::new(pipe, expects_continue && !is_connect));
-                content
-            }
-        };
-        let kept = asked.facts.request.clone();
-        let owned = || kept.unwrap_or_else(|| Rc::new(OwnedRequest::copy(head.bytes(), head.index())));
-        self.answer_by_handler(worker, &head.request(), owned, content, asked, site, output);
-    }
-
-    /// Answers what nobody knows the answer of.
-    pub(super) fn answer_by_handler(
-        &mut self,
-        worker: &Rc<Worker>,
-        request: &Request<'_>,
-        owned: impl FnOnce() -> Rc<OwnedRequest>,
-        content: RequestContent,
-        mut asked: Asked,
-        site: Option<u32>,
-        output: &mut SendQueue,
-    ) {
-        let kept = OnceCell::new();
-        let owned = || Rc::clone(kept.get_or_init(owned));
-        let dispatched = catch_unwind(AssertUnwindSafe(|| {
-            let arrival = Arrival {
-                request,
-                owned,
-                content,
-                peer: self.client,
-                secure: self.secure.as_ref(),
-            };
-            dispatch::slow(worker, site, arrival)
-        }));
-        match dispatched {
-            Ok(Dispatched::Later(Later {
-                answer,
-                preloads,
-                patience,
-            })) => {
-                asked.patience = patience;
-                if self.engine.may_push(asked.id) && preload::is_first_look(request) {
-                    asked.page = kept.into_inner().map(|request| Box::new(Page { request, preloads }));
-                } else if let Some(preloads) = preloads.filter(|_| !asked.id.is_promised()) {
-                    // The handler takes its time, in which the client can ask for what it will need.
-                    self.pushes
-                        .hint(&mut self.engine, asked.id, request, &preloads, output.buffer());
-                }
-                self.keep(worker, asked, State::Waiting(answer));
-            }
-            Ok(dispatched) => self.dispatched(worker, dispatched, Written::default(), asked, output),
-            Err(_) => self.panicked(worker, asked, output),
+    /// Keeps what is to be pushed with a page that is waited for, or announces it now to a client that takes no pushes.
+    fn prepare_page(&mut self, pending: &Pending, request: &Request<'_>, asked: &mut Asked, output: &mut SendQueue) {
+        let preloads = &pending.preloads;
+        if self.engine.may_push(asked.id) && preload::is_first_look(request) {
+            let request = asked.request_context.request.clone();
+            asked.page = request.map(|request| {
+                let preloads = preloads.clone();
+                Box::new(Page { request, preloads })
+            });
+        } else if let Some(preloads) = preloads.as_ref().filter(|_| !asked.id.is_promised()) {
+            // The handler takes its time, in which the client can ask for what it will need.
+            self.pushes
+                .hint(&mut self.engine, asked.id, request, preloads, output.buffer());
         }
     }
 
-    pub(super) fn dispatched(
+    /// Goes on with a response that was sent, is here, or is waited for.
+    pub(super) fn step(
         &mut self,
         worker: &Rc<Worker>,
-        dispatched: Dispatched,
+        step: Step,
         written: Written,
         mut asked: Asked,
         output: &mut SendQueue,
     ) {
-        match dispatched {
-            Dispatched::Sent(status) => match written.supply {
+        match step {
+            Step::Sent(status) => match written.supply {
                 Some(supply) => self.keep(
                     worker,
                     asked,
@@ -268,10 +178,10 @@ impl<L: Link> Connection<L> {
                 ),
                 None => self.answered_asked(worker, &asked, status, written.content_bytes),
             },
-            Dispatched::Respond(response) => self.respond(worker, *response, asked, output),
-            Dispatched::Later(Later { answer, patience, .. }) => {
-                asked.patience = patience;
-                self.keep(worker, asked, State::Waiting(answer));
+            Step::Respond(response) => self.respond(worker, *response, asked, output),
+            Step::Wait(pending) => {
+                asked.patience = pending.patience;
+                self.keep(worker, asked, State::Waiting(pending));
             }
         }
         if !written.promised.is_empty() {
@@ -283,7 +193,7 @@ impl<L: Link> Connection<L> {
         let Asked {
             id,
             head_only,
-            facts,
+            request_context,
             content,
             page,
             patience,
@@ -294,7 +204,7 @@ impl<L: Link> Connection<L> {
             id,
             state,
             deadlines,
-            facts,
+            request_context,
             head_only,
             content,
             page,
@@ -320,7 +230,9 @@ impl<L: Link> Connection<L> {
     }
 
     fn respond_alone(&mut self, worker: &Rc<Worker>, response: Response, asked: Asked, output: &mut SendQueue) {
-        let Response { status, fields, body } = response;
+        let Response {
+            status, fields, body, ..
+        } = response;
         if let Body::Tunnel(switch) = body {
             return self.begin_tunnel(worker, &fields, switch, asked, output);
         }
@@ -373,9 +285,9 @@ impl<L: Link> Connection<L> {
     }
 
     fn answered_asked(&mut self, worker: &Worker, asked: &Asked, status: Status, sent: u64) {
-        let request = asked.facts.request.clone();
+        let request = asked.request_context.request.clone();
         let view = request.as_ref().map(|request| request.view());
-        self.answered(worker, asked.facts.access, view.as_ref(), status, sent);
+        self.answered(worker, asked.request_context.access, view.as_ref(), status, sent);
     }
 
     #[inline]
@@ -399,55 +311,50 @@ impl<L: Link> Connection<L> {
         );
     }
 
-    /// A request that is not taken, or content that is not.
+    /// A request that is not accepted, or a body that is not.
     #[cold]
     pub(super) fn refuse(
         &mut self,
         worker: &Rc<Worker>,
-        view: &View,
+        view: &Rc<View>,
         id: StreamId,
         refusal: Refusal,
         output: &mut SendQueue,
     ) {
-        let facts = match self.answers.take(id) {
+        let request_context = match self.answers.take(id) {
             Some(answer) => {
                 if let Some(content) = &answer.content {
                     content.fail(ContentError::TooLarge);
                 }
-                answer.facts
+                answer.request_context
             }
-            None => Facts::of_nothing(view, self.local.as_deref().copied()),
+            None => RequestContext::unparsed(view, self.local.as_deref().copied()),
         };
-        let asked = Asked::new(id, false, facts);
-        self.respond_refusal(worker, refusal, b"", asked, output);
+        let asked = Asked::new(id, false, request_context);
+        self.respond_refusal(worker, refusal, asked, output);
     }
 
     pub(super) fn respond_refusal(
         &mut self,
         worker: &Rc<Worker>,
         refusal: Refusal,
-        path: &[u8],
         asked: Asked,
         output: &mut SendQueue,
     ) {
-        let (status, reason) = (refusal.status(), refusal.reason());
-        refused::log(&worker.view(), &self.client, &asked.facts, path, status, reason);
-        let mut response = fixed::refused(refusal);
-        filter::headers::apply_server(&mut response.fields);
-        self.respond(worker, response, asked, output);
+        let step = pipeline::refused(worker, &asked.request_context, self.client, b"", refusal);
+        self.step(worker, step, Written::default(), asked, output);
     }
 
     #[cold]
     pub(super) fn panicked(&mut self, worker: &Rc<Worker>, asked: Asked, output: &mut SendQueue) {
         worker.counters.panics.add(1);
-        tracing::error!("a request was ended by a panic");
+        refusals::log_panic(&asked.request_context);
         if !self.engine.owes_answer(asked.id) {
             return;
         }
         let id = asked.id;
-        let mut response = fixed::error(Status::INTERNAL_SERVER_ERROR);
-        filter::headers::apply_server(&mut response.fields);
-        self.respond(worker, response, asked, output);
+        let step = pipeline::error(worker, &asked.request_context, Status::INTERNAL_SERVER_ERROR);
+        self.step(worker, step, Written::default(), asked, output);
         if self.engine.owes_answer(id) && self.answers.get_mut(id).is_none() {
             // Its head had been written.
             self.engine.reset(id, ErrorCode::InternalError, output.buffer());

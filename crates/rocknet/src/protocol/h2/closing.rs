@@ -12,12 +12,11 @@ use rocknet_proto::status::Status;
 use super::answer::{Answer, State as Stage};
 use super::answering::Asked;
 use super::connection::{Connection, State};
+use super::reply::Written;
 use super::tunnelling;
 use crate::exchange::ContentError;
-use crate::filter;
-use crate::handler::fixed;
+use crate::pipeline::{self, Step, refusals};
 use crate::protocol::deadlines::{LEFT_TO_KERNEL, ONLY_THE_END, Phase};
-use crate::protocol::refused;
 use crate::worker::Worker;
 
 /// After GOAWAY this much is read, so that closing does not reset what is still on its way.
@@ -183,8 +182,8 @@ impl<L: Link> Connection<L> {
     fn expire_answer(&mut self, worker: &Rc<Worker>, answer: Answer) {
         let phase = answer.deadlines.phase();
         tracing::debug!(client = %self.client, ?phase, "a deadline of an answer passed");
-        if phase == Phase::Handler && matches!(answer.state, Stage::Waiting(_)) {
-            refused::log_overdue(worker, &worker.view(), Some(&answer.facts));
+        if phase == Phase::Handler {
+            refusals::log_overdue(worker, Some(&answer.request_context));
         }
         let is_first = self.backlog.is_none();
         let mut queue = self.backlog.take().unwrap_or_default();
@@ -195,11 +194,13 @@ impl<L: Link> Connection<L> {
         if let (Phase::Content, Some(content)) = (phase, &answer.content) {
             content.fail(ContentError::TooSlow);
         }
-        if matches!(answer.state, Stage::Waiting(_)) {
-            let mut response = fixed::error(status);
-            filter::headers::apply_server(&mut response.fields);
-            let asked = Asked::new(answer.id, answer.head_only, answer.facts);
-            self.respond(worker, response, asked, &mut queue);
+        if let Stage::Waiting(pending) = &answer.state {
+            let step = match pending.instead {
+                Some(status) => Step::Respond(pipeline::plain_error(&answer.request_context, status)),
+                None => pipeline::error(worker, &answer.request_context, status),
+            };
+            let asked = Asked::new(answer.id, answer.head_only, answer.request_context);
+            self.step(worker, step, Written::default(), asked, &mut queue);
         } else if answer.is_quiet_tunnel() {
             self.close_tunnel(worker, &answer, &mut queue);
         } else {
@@ -216,23 +217,34 @@ impl<L: Link> Connection<L> {
     /// The client left, or was left, before it had all of an answer: the log tells how much of it went out.
     #[cold]
     pub(super) fn record_cut(&mut self, worker: &Worker, answer: &Answer) {
-        let (status, sent) = match &answer.state {
-            Stage::Feeding { status, sent, .. } => (*status, *sent),
-            Stage::Tunnelling(tunnel) => (tunnelling::STATUS, tunnel.sent),
-            Stage::Held(_) | Stage::Waiting(_) => return,
-        };
-        let request = answer.facts.request.as_ref().map(|request| request.view());
-        self.answered(worker, answer.facts.access, request.as_ref(), status, sent);
+        self.record_cut_at(worker, answer, 0);
     }
 
+    /// The same, if up to `unsent` bytes of its body have been framed and not sent. Returns how many of them were others'.
+    fn record_cut_at(&mut self, worker: &Worker, answer: &Answer, unsent: u64) -> u64 {
+        let (status, framed) = match &answer.state {
+            Stage::Feeding { status, sent, .. } => (*status, *sent),
+            Stage::Tunnelling(tunnel) => (tunnelling::STATUS, tunnel.sent),
+            Stage::Held(_) | Stage::Waiting(_) => return unsent,
+        };
+        let sent = framed.saturating_sub(unsent);
+        let request_context = &answer.request_context;
+        let request = request_context.request.as_ref().map(|request| request.view());
+        self.answered(worker, request_context.access, request.as_ref(), status, sent);
+        unsent.saturating_sub(framed)
+    }
+
+    /// Records all responses under way as cut. What lies in the backlog was not sent; of which of them it is, is not known
+    /// when there are several, and each is charged with it in turn.
     pub(super) fn record_cuts(&mut self) {
         let worker = Rc::clone(self.open.worker());
+        let mut unsent = self.backlog.as_ref().map_or(0, |backlog| backlog.len());
         for place in 0..self.answers.places() {
             if let Some(answer) = self.answers.take_at(place) {
                 if let Some(content) = &answer.content {
                     content.fail(ContentError::Cut);
                 }
-                self.record_cut(&worker, &answer);
+                unsent = self.record_cut_at(&worker, &answer, unsent);
             }
         }
     }

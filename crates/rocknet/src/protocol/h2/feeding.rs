@@ -51,8 +51,8 @@ impl<L: Link> Connection<L> {
             if let (true, Some(status)) = (grant.end, status) {
                 let sent = *sent;
                 if let Some(answer) = self.answers.take(grant.stream) {
-                    let request = answer.facts.request.as_ref().map(|request| request.view());
-                    self.answered(worker, answer.facts.access, request.as_ref(), status, sent);
+                    let request = answer.request_context.request.as_ref().map(|request| request.view());
+                    self.answered(worker, answer.request_context.access, request.as_ref(), status, sent);
                 }
             } else if supply.ready() == 0 {
                 drained = true;

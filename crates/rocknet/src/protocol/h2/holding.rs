@@ -19,11 +19,10 @@ use rocknet_proto::request::OwnedRequest;
 use super::answer::{Answer, Held, Incoming, State};
 use super::answering::Asked;
 use super::connection::{Connection, State as Stage};
-use crate::dispatch;
+use super::reply::RequestBody;
 use crate::exchange::{ContentError, RequestContent};
-use crate::guard;
+use crate::pipeline::{RequestContext, body_limit};
 use crate::protocol::deadlines::Deadlines;
-use crate::protocol::facts::Facts;
 use crate::worker::{Buffers, View, Worker};
 
 /// Heads kept for requests that wait: as many streams as a client may open, each with 2 KiB, which is more than browsers
@@ -81,7 +80,7 @@ impl<L: Link> Connection<L> {
     pub(super) fn hold_request(
         &mut self,
         worker: &Worker,
-        view: &View,
+        view: &Rc<View>,
         head: &Head,
         id: StreamId,
         end: bool,
@@ -101,7 +100,7 @@ impl<L: Link> Connection<L> {
             incoming = Some(Incoming::new(pipe, false));
             None
         } else {
-            let limit = dispatch::content_limit(view, site, &request, self.secure.is_some());
+            let limit = body_limit(view, site, &request, self.secure.is_some());
             let refused = self.engine.set_content_limit(id, limit).err();
             if refused.is_none() {
                 incoming = Some(Incoming::new(pipe, expects_continue));
@@ -114,8 +113,8 @@ impl<L: Link> Connection<L> {
             id,
             state: State::Held(held.unwrap_or(Held::Request { request, content })),
             deadlines: Deadlines::new(&worker.wheel),
-            // Made when it is answered, by the configuration of that time.
-            facts: Facts::default(),
+            // Made anew when it is answered, by the configuration of that time.
+            request_context: RequestContext::unparsed(view, None),
             head_only,
             content: incoming,
             page: None,
@@ -132,7 +131,7 @@ impl<L: Link> Connection<L> {
             id,
             state: State::Held(Held::Request { request, content }),
             deadlines: Deadlines::new(&self.open.worker().wheel),
-            facts: Facts::default(),
+            request_context: RequestContext::unparsed(&self.open.worker().view(), None),
             head_only,
             content: None,
             page: None,
@@ -141,14 +140,14 @@ impl<L: Link> Connection<L> {
 
     /// Keeps the answer to what is not taken, as `refuse` would give it.
     #[cold]
-    pub(super) fn hold_refusal(&mut self, worker: &Worker, view: &View, id: StreamId, refusal: Refusal) {
-        let mut facts = Facts::of_nothing(view, self.local.as_deref().copied());
+    pub(super) fn hold_refusal(&mut self, worker: &Worker, view: &Rc<View>, id: StreamId, refusal: Refusal) {
+        let mut request_context = RequestContext::unparsed(view, self.local.as_deref().copied());
         if let Some(answer) = self.answers.take(id) {
             if let Some(content) = &answer.content {
                 content.fail(ContentError::TooLarge);
             }
             if !matches!(answer.state, State::Held(_)) {
-                facts = answer.facts;
+                request_context = answer.request_context;
             }
         }
         self.held += size_of::<Answer>();
@@ -156,7 +155,7 @@ impl<L: Link> Connection<L> {
             id,
             state: State::Held(Held::Refusal(refusal)),
             deadlines: Deadlines::new(&worker.wheel),
-            facts,
+            request_context,
             head_only: false,
             content: None,
             page: None,
@@ -165,26 +164,16 @@ impl<L: Link> Connection<L> {
 
     /// Answers what was held.
     #[cold]
-    pub(super) fn release(&mut self, worker: &Rc<Worker>, view: &View, held: Held, mut asked: Asked) {
+    pub(super) fn release(&mut self, worker: &Rc<Worker>, view: &Rc<View>, held: Held, asked: Asked) {
         let output = &mut worker.buffers.borrow_mut().output;
         match held {
-            Held::Refusal(refusal) => self.respond_refusal(worker, refusal, b"", asked, output),
+            Held::Refusal(refusal) => self.respond_refusal(worker, refusal, asked, output),
             Held::Request { request, content } => {
                 let asked_for = request.view();
-                let site = view.site(self.local.as_deref().copied(), asked_for.authority);
-                asked.facts = Facts::new(view, site, || Rc::clone(&request));
-                if view.is_guarded
-                    && let Some(response) = guard::stop(worker, view, self.secure.as_deref(), site, &asked_for)
-                {
-                    return self.respond(worker, response, asked, output);
-                }
                 self.pushes.note(&asked_for);
                 let owned = || Rc::clone(&request);
-                if asked.content.is_none() && self.answer_ready(worker, view, &asked_for, owned, asked.id, site, output)
-                {
-                    return;
-                }
-                self.answer_by_handler(worker, &asked_for, owned, content, asked, site, output);
+                let body = RequestBody::Held(asked.content.is_some().then_some(content));
+                self.answer_request(worker, view, &asked_for, owned, asked.id, body, asked.content, output);
             }
         }
     }

@@ -13,11 +13,9 @@ use rocknet_proto::request::{OwnedRequest, Request, Version};
 use rocknet_proto::status::Status;
 
 use super::answer::Page;
-use super::answering::Asked;
 use super::connection::Connection;
-use crate::exchange::RequestContent;
+use super::reply::RequestBody;
 use crate::preload::{self, Preloads};
-use crate::protocol::facts::Facts;
 use crate::response::Response;
 use crate::worker::Worker;
 
@@ -165,16 +163,17 @@ impl<L: Link> Connection<L> {
     pub(super) fn answer_promised(&mut self, worker: &Rc<Worker>, promised: Vec<Promised>, output: &mut SendQueue) {
         let view = worker.view();
         for Promised { id, request } in promised {
-            let asked_for = request.view();
-            let site = view.site(self.local.as_deref().copied(), asked_for.authority);
             let owned = || Rc::clone(&request);
-            if self.answer_ready(worker, &view, &asked_for, owned, id, site, output) {
-                continue;
-            }
-            let (content, pipe) = RequestContent::piped();
-            pipe.end(Ok(()));
-            let asked = Asked::new(id, false, Facts::new(&view, site, owned));
-            self.answer_by_handler(worker, &asked_for, owned, content, asked, site, output);
+            self.answer_request(
+                worker,
+                &view,
+                &request.view(),
+                owned,
+                id,
+                RequestBody::None,
+                None,
+                output,
+            );
         }
     }
 

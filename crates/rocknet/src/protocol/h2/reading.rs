@@ -38,7 +38,7 @@ impl<L: Link> Connection<L> {
         if moved { Poll::Ready(Ok(())) } else { Poll::Pending }
     }
 
-    fn begin_round(&mut self, worker: &Worker, view: &View) {
+    fn begin_round(&mut self, worker: &Worker, view: &Rc<View>) {
         let output = &mut worker.buffers.borrow_mut().output;
         // Empty, unless a panic somewhere unforeseen left another connection's answer behind.
         output.clear();
@@ -61,7 +61,7 @@ impl<L: Link> Connection<L> {
         &mut self,
         context: &mut Context<'_>,
         worker: &Rc<Worker>,
-        view: &View,
+        view: &Rc<View>,
         buffers: &mut Buffers,
     ) -> io::Result<bool> {
         let Buffers {
@@ -90,7 +90,7 @@ impl<L: Link> Connection<L> {
         Ok(true)
     }
 
-    pub(super) fn work_off(&mut self, worker: &Rc<Worker>, view: &View, head: &mut Head, output: &mut SendQueue) {
+    pub(super) fn work_off(&mut self, worker: &Rc<Worker>, view: &Rc<View>, head: &mut Head, output: &mut SendQueue) {
         let mut unread = std::mem::take(&mut self.unread);
         let used = self.take_in(worker, view, &unread, head, output);
         if used < unread.len() {
@@ -104,7 +104,7 @@ impl<L: Link> Connection<L> {
     fn take_in(
         &mut self,
         worker: &Rc<Worker>,
-        view: &View,
+        view: &Rc<View>,
         bytes: &[u8],
         head: &mut Head,
         output: &mut SendQueue,

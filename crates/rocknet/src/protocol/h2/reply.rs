@@ -1,14 +1,17 @@
 //! Prepared answers on their way into the send queue, as frames.
 
 use rocknet_io::queue::SendQueue;
+use rocknet_proto::h1::Refusal;
 use rocknet_proto::h2::{ErrorCode, SendError, Sending, ServerConnection, StreamId};
 use rocknet_proto::request::Request;
 
+use super::answer::Incoming;
 use super::pushing::{Promised, Pushes};
 use super::supply::Supply;
 use crate::cache::entry::{Content, Variant};
 use crate::cache::front::Known;
-use crate::dispatch::Reply;
+use crate::exchange::RequestContent;
+use crate::pipeline::Reply;
 use crate::preload::Preloads;
 use crate::prepared::Prepared;
 use crate::response::{Body, FilePart};
@@ -26,7 +29,21 @@ pub struct H2Reply<'a> {
     pub head_only: bool,
     /// Queued bytes from which on content waits for its turn by priority.
     bound: u64,
+    pub body: RequestBody,
     pub written: Written,
+}
+
+/// How the body of a request is received.
+pub enum RequestBody {
+    None,
+    /// On its stream.
+    Stream {
+        expects_continue: bool,
+    },
+    /// What follows an extended CONNECT is no body, but data for the tunnel.
+    Tunnel,
+    /// The request was held, and its body has been received since.
+    Held(Option<RequestContent>),
 }
 
 /// What became of it.
@@ -37,6 +54,8 @@ pub struct Written {
     pub content_bytes: u64,
     /// What was promised with it.
     pub promised: Vec<Promised>,
+    /// The body of the request on its way to the handler.
+    pub incoming: Option<Incoming>,
 }
 
 impl<'a> H2Reply<'a> {
@@ -49,6 +68,7 @@ impl<'a> H2Reply<'a> {
         id: StreamId,
         head_only: bool,
         bound: u64,
+        body: RequestBody,
     ) -> H2Reply<'a> {
         H2Reply {
             engine,
@@ -59,6 +79,7 @@ impl<'a> H2Reply<'a> {
             date: worker.clock.date(),
             head_only,
             bound,
+            body,
             written: Written::default(),
         }
     }
@@ -136,5 +157,28 @@ impl Reply for H2Reply<'_> {
         } else if !self.id.is_promised() {
             self.pushes.hint(self.engine, self.id, request, preloads, out);
         }
+    }
+
+    fn limit_body(&mut self, limit: u64) -> Result<(), Refusal> {
+        match self.body {
+            RequestBody::Stream { .. } => self.engine.set_content_limit(self.id, limit),
+            // Of a request that was held, the body was bounded when it came.
+            RequestBody::None | RequestBody::Tunnel | RequestBody::Held(_) => Ok(()),
+        }
+    }
+
+    fn open_body(&mut self) -> RequestContent {
+        let expects_continue = match &mut self.body {
+            RequestBody::None => return RequestContent::none(),
+            RequestBody::Held(content) => return content.take().unwrap_or(RequestContent::none()),
+            RequestBody::Stream { expects_continue } => Some(*expects_continue),
+            RequestBody::Tunnel => None,
+        };
+        let (content, pipe) = RequestContent::piped();
+        if expects_continue.is_none() {
+            pipe.end(Ok(()));
+        }
+        self.written.incoming = Some(Incoming::new(pipe, expects_continue.unwrap_or(false)));
+        content
     }
 }

@@ -12,9 +12,9 @@ use super::answer::{Answer, Demand, Incoming, State};
 use super::answering::Asked;
 use super::connection::Connection;
 use super::feeding::OUTPUT_BOUND;
-use super::reply::H2Reply;
-use crate::dispatch::{self, Outcome};
+use super::reply::{H2Reply, RequestBody};
 use crate::interim::Early;
+use crate::pipeline::{self, Answer as Outcome, refusals};
 use crate::protocol::deadlines::Phase;
 use crate::response::FieldList;
 use crate::worker::{View, Worker};
@@ -30,7 +30,7 @@ pub(super) enum Look {
 impl<L: Link> Connection<L> {
     /// Looks at all answers under way; true if one has come further.
     #[inline]
-    pub(super) fn look_after(&mut self, context: &mut Context<'_>, worker: &Rc<Worker>, view: &View) -> bool {
+    pub(super) fn look_after(&mut self, context: &mut Context<'_>, worker: &Rc<Worker>, view: &Rc<View>) -> bool {
         if self.answers.is_empty() {
             return false;
         }
@@ -60,7 +60,7 @@ impl<L: Link> Connection<L> {
         &mut self,
         context: &mut Context<'_>,
         worker: &Rc<Worker>,
-        view: &View,
+        view: &Rc<View>,
         mut answer: Box<Answer>,
         room: &mut u64,
     ) -> Look {
@@ -69,7 +69,7 @@ impl<L: Link> Connection<L> {
                 id,
                 state,
                 head_only,
-                facts,
+                request_context,
                 content,
                 page,
                 ..
@@ -77,7 +77,7 @@ impl<L: Link> Connection<L> {
             let asked = Asked {
                 id,
                 head_only,
-                facts,
+                request_context,
                 content,
                 page,
                 patience: None,
@@ -95,7 +95,7 @@ impl<L: Link> Connection<L> {
                 State::Held(_) | State::Tunnelling(_) => {}
                 State::Waiting(making) => {
                     let polled = catch_unwind(AssertUnwindSafe(|| making.poll(context)));
-                    let early = making.early();
+                    let early = making.interim();
                     if let Some(early) = &early {
                         self.inform(worker, answer.id, early);
                     }
@@ -146,8 +146,8 @@ impl<L: Link> Connection<L> {
                                 None => drop(self.engine.offer(answer.id, 0, true, output.buffer())),
                             }
                             let (status, sent) = (*status, *sent);
-                            let request = answer.facts.request.as_ref().map(|request| request.view());
-                            self.answered(worker, answer.facts.access, request.as_ref(), status, sent);
+                            let request = answer.request_context.request.as_ref().map(|request| request.view());
+                            self.answered(worker, answer.request_context.access, request.as_ref(), status, sent);
                             return Look::Moved;
                         }
                         failed => {
@@ -155,7 +155,10 @@ impl<L: Link> Connection<L> {
                                 Ok(Poll::Ready(Some(Err(error)))) => {
                                     tracing::warn!("an answer was cut short: {error}");
                                 }
-                                _ => worker.counters.panics.add(1),
+                                _ => {
+                                    worker.counters.panics.add(1);
+                                    refusals::log_panic(&answer.request_context);
+                                }
                             }
                             let output = &mut worker.buffers.borrow_mut().output;
                             self.engine.reset(answer.id, ErrorCode::InternalError, output.buffer());
@@ -223,7 +226,7 @@ impl<L: Link> Connection<L> {
         let output = &mut worker.buffers.borrow_mut().output;
         match outcome {
             Outcome::Response(response) => self.respond(worker, *response, asked, output),
-            Outcome::Known(known, request) => {
+            Outcome::Cached(known, request) => {
                 let scheme = self.scheme();
                 let bound = self.ahead.round(false);
                 let mut reply = H2Reply::new(
@@ -235,14 +238,15 @@ impl<L: Link> Connection<L> {
                     asked.id,
                     asked.head_only,
                     bound,
+                    RequestBody::None,
                 );
-                let view_of = Rc::clone(&request);
-                let dispatched = catch_unwind(AssertUnwindSafe(|| {
-                    dispatch::from_known(worker, &known, &view_of.view(), || request, &mut reply)
+                let going = catch_unwind(AssertUnwindSafe(|| {
+                    let request_context = Rc::clone(&asked.request_context);
+                    pipeline::from_known(worker, request_context, &known, &request.view(), &mut reply)
                 }));
                 let written = reply.written;
-                match dispatched {
-                    Ok(dispatched) => self.dispatched(worker, dispatched, written, asked, output),
+                match going {
+                    Ok(going) => self.step(worker, going.step, written, asked, output),
                     Err(_) => {
                         self.give_up_promised(written.promised, output);
                         self.panicked(worker, asked, output);
@@ -266,7 +270,7 @@ fn asked(answer: Answer) -> Asked {
     let Answer {
         id,
         head_only,
-        facts,
+        request_context,
         content,
         page,
         deadlines,
@@ -275,7 +279,7 @@ fn asked(answer: Answer) -> Asked {
     Asked {
         id,
         head_only,
-        facts,
+        request_context,
         content,
         page,
         patience: deadlines.patience(),

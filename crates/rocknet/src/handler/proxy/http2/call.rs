@@ -23,7 +23,7 @@ use crate::handler::proxy::slots::Place;
 use crate::handler::proxy::trouble::{self, Trouble};
 use crate::handler::proxy::{Times, trailers};
 use crate::interim::{Early, Interim};
-use crate::response::{Body, FieldList, Response, Stream};
+use crate::response::{Body, ErrorPage, FieldList, Response, Stream};
 use crate::worker::Worker;
 
 /// A request that has been sent, or is being sent.
@@ -179,7 +179,12 @@ impl Begun {
                 _place: place,
             }))
         };
-        Ok(Response { status, fields, body })
+        Ok(Response {
+            status,
+            fields,
+            body,
+            error_page: ErrorPage::Never,
+        })
     }
 }
 

@@ -7,13 +7,12 @@ use rocknet_config::model::Mode;
 use rocknet_proto::method::Method;
 use rocknet_proto::status::Status;
 
-use super::Outcome;
+use super::Answer;
 use super::files::look_up;
-use super::known::refresh;
+use super::ready::refresh;
 use crate::cache::entry::{Found, REFRESH_AFTER_MS, STALE_AFTER_MS};
 use crate::cache::front::{BEHIND_RULES, Lead};
 use crate::exchange::Exchange;
-use crate::filter;
 use crate::handler::files::named;
 use crate::handler::gateway::Around;
 use crate::handler::php::Script;
@@ -24,7 +23,7 @@ use crate::worker::Worker;
 
 /// Answers by a script, or by what else the path leads to. Sites have their numbers from the snapshot of now, so what is
 /// asked by a number is asked before anybody waits.
-pub(super) fn answer(worker: Rc<Worker>, site: u32, exchange: Exchange) -> impl Future<Output = Outcome> + use<> {
+pub(super) fn answer(worker: Rc<Worker>, site: u32, exchange: Exchange) -> impl Future<Output = Answer> + use<> {
     let snapshot = Arc::clone(&worker.view().snapshot);
     let remembered = remembered(&worker, site, exchange.request.view().path);
     let around = Around {
@@ -38,16 +37,15 @@ pub(super) fn answer(worker: Rc<Worker>, site: u32, exchange: Exchange) -> impl 
             None => {
                 let (scope, path) = (Arc::clone(&scope), Arc::from(&*exchange.path));
                 match look_up(Rc::clone(&worker), site, snapshot.generation, scope, path, request).await {
-                    Outcome::Known(known, request) => match &known.entry.found {
+                    Answer::Cached(known, request) => match &known.entry.found {
                         Found::Script(script) => Ok(Arc::clone(script)),
-                        _ => Err(Outcome::Known(known, request)),
+                        _ => Err(Answer::Cached(known, request)),
                     },
                     outcome => Err(outcome),
                 }
             }
         };
-        let cache = worker.shared.cache.clone();
-        let mut response = match (found, &scope.action) {
+        let response = match (found, &scope.action) {
             (Ok(script), Action::Files(FileTree { php: Some(php), .. })) => {
                 let site = &snapshot.sites[(site & !BEHIND_RULES) as usize];
                 let places = site.places(exchange.secure.is_some());
@@ -56,16 +54,15 @@ pub(super) fn answer(worker: Rc<Worker>, site: u32, exchange: Exchange) -> impl 
                 named::follow(&worker, &site.name, places, &request, response).await
             }
             (Ok(_), _) => fixed::error(Status::NOT_FOUND),
-            (Err(Outcome::Known(known, request)), _) => match request.view().method {
-                Method::Get | Method::Head => return Outcome::Known(known, request),
+            (Err(Answer::Cached(known, request)), _) => match request.view().method {
+                Method::Get | Method::Head => return Answer::Cached(known, request),
                 Method::Options => fixed::options(),
                 // Empty, for the site's own page.
                 _ => Response::new(Status::METHOD_NOT_ALLOWED).with("Allow", fixed::FILE_METHODS),
             },
             (Err(outcome), _) => return outcome,
         };
-        filter::finish(&cache, &scope, &mut response).await;
-        Outcome::Response(Box::new(response))
+        response.into()
     }
 }
 

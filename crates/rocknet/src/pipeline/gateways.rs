@@ -6,9 +6,8 @@ use std::sync::Arc;
 use rocknet_config::model::Mode;
 use rocknet_proto::status::Status;
 
-use super::Outcome;
+use super::Answer;
 use crate::exchange::Exchange;
-use crate::filter;
 use crate::handler::files::named;
 use crate::handler::gateway::Around;
 use crate::handler::{application, cgi, fixed};
@@ -16,7 +15,7 @@ use crate::scope::Action;
 use crate::worker::Worker;
 
 /// Answers by whoever answers in the scope. The site has its number from the snapshot of now.
-pub(super) fn answer(worker: Rc<Worker>, site: u32, exchange: Exchange) -> impl Future<Output = Outcome> + use<> {
+pub(super) fn answer(worker: Rc<Worker>, site: u32, exchange: Exchange) -> impl Future<Output = Answer> + use<> {
     let snapshot = Arc::clone(&worker.view().snapshot);
     async move {
         let site = &snapshot.sites[site as usize];
@@ -26,14 +25,13 @@ pub(super) fn answer(worker: Rc<Worker>, site: u32, exchange: Exchange) -> impl 
             dev: snapshot.config.server.mode == Mode::Dev,
         };
         let (scope, request) = (Arc::clone(&exchange.scope), Rc::clone(&exchange.request));
-        let cache = worker.shared.cache.clone();
         let response = match &scope.action {
             Action::Application(application) => application::answer(&worker, application, exchange, &around).await,
             Action::Files(_) => cgi::answer(&worker, exchange, &around).await,
             _ => fixed::error(Status::NOT_FOUND),
         };
-        let mut response = named::follow(&worker, &site.name, places, &request, response).await;
-        filter::finish(&cache, &scope, &mut response).await;
-        Outcome::Response(Box::new(response))
+        named::follow(&worker, &site.name, places, &request, response)
+            .await
+            .into()
     }
 }

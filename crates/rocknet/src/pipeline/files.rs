@@ -6,10 +6,9 @@ use std::sync::Arc;
 use rocknet_proto::request::{OwnedRequest, Request, split_target};
 use rocknet_proto::status::Status;
 
-use super::{Dispatched, Outcome, later};
+use super::{Answer, Pending, RequestContext, Step};
 use crate::blocking::JobError;
 use crate::cache::front::{Front, Known, Lead};
-use crate::filter;
 use crate::handler::files::listing;
 use crate::handler::fixed;
 use crate::response::Response;
@@ -24,7 +23,7 @@ pub(super) async fn look_up(
     scope: Arc<Scope>,
     path: Arc<str>,
     request: Rc<OwnedRequest>,
-) -> Outcome {
+) -> Answer {
     worker.counters.cache_misses.add(1);
     let cache = &worker.shared.cache;
     let entry = match Front::remembers(request.view().path) {
@@ -41,13 +40,9 @@ pub(super) async fn look_up(
                     .borrow_mut()
                     .keep(site, request.view().path, Lead::Entry(Rc::clone(&known)));
             }
-            Outcome::Known(known, request)
+            Answer::Cached(known, request)
         }
-        None => {
-            let mut response = fixed::error(Status::SERVICE_UNAVAILABLE);
-            filter::headers::apply(&scope, response.status, &mut response.fields);
-            Outcome::Response(Box::new(response))
-        }
+        None => fixed::error(Status::SERVICE_UNAVAILABLE).into(),
     }
 }
 
@@ -68,26 +63,31 @@ pub(super) fn with_slash(request: &Request<'_>) -> Response {
     fixed::redirect(Status::PERMANENT_REDIRECT, location)
 }
 
-pub(super) fn list(worker: &Rc<Worker>, known: &Known, relative: &[u8], request: &Request<'_>) -> Dispatched {
+/// Lists a folder.
+pub(super) fn list(
+    worker: &Rc<Worker>,
+    context: &Rc<RequestContext>,
+    known: &Known,
+    relative: &[u8],
+    request: &Request<'_>,
+) -> Step {
     let (scope, path, relative) = (Arc::clone(&known.scope), Arc::clone(&known.path), relative.to_vec());
     let query = request.query.unwrap_or_default().to_vec();
     let accept = request
         .fields
         .get(rocknet_proto::fields::Known::Accept)
         .map(<[u8]>::to_vec);
-    let job_scope = Arc::clone(&scope);
     let job = worker.shared.pool.spawn(scope.priority, move || {
-        listing::list(&job_scope, &path, &relative, &query, accept.as_deref())
+        listing::list(&scope, &path, &relative, &query, accept.as_deref())
     });
-    later(async move {
-        let mut response = match job.await {
+    Step::Wait(Pending::handler(worker, context, async move {
+        match job.await {
             Ok(Ok(page)) => page.into_response(),
             Ok(Err(status)) => fixed::error(status),
             Err(error) => fixed::error(status_of(&error)),
-        };
-        filter::headers::apply(&scope, response.status, &mut response.fields);
-        Outcome::Response(Box::new(response))
-    })
+        }
+        .into()
+    }))
 }
 
 /// Too much to do is 503; a job that failed is our fault.

@@ -3,31 +3,30 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use rocknet_proto::request::OwnedRequest;
 use rocknet_proto::semantics::negotiation::Coding;
 
-use super::{Dispatched, Outcome, later};
+use super::{Answer, Pending, RequestContext, Step, finish};
 use crate::blocking::JobError;
 use crate::cache::entry::{Asset, Content, Found, Variant};
 use crate::cache::front::Known;
-use crate::filter;
 use crate::handler::files::{answer, encode, load};
 use crate::response::{Body, Response};
 use crate::worker::Worker;
 
 /// Makes a coded form: kept, where the plain one is in memory; while it is sent, where it is not. `None`: there is too
 /// much of that under way, and the plain one does.
-pub(super) fn encode_form(
+pub(super) fn make(
     worker: &Rc<Worker>,
+    context: &Rc<RequestContext>,
     known: &Rc<Known>,
     asset: &Asset,
     coding: Coding,
-    owned: impl FnOnce() -> Rc<OwnedRequest>,
-) -> Option<Dispatched> {
+) -> Option<Step> {
     match &asset.plain.content {
         Content::Memory(content) => {
             let (content, entry, scope) = (content.clone(), Arc::clone(&known.entry), Arc::clone(&known.scope));
-            let (cache, path, request) = (worker.shared.cache.clone(), Arc::clone(&known.path), owned());
+            let (cache, path) = (worker.shared.cache.clone(), Arc::clone(&known.path));
+            let request = Rc::clone(context.request.as_ref()?);
             let job = worker.shared.pool.spawn(scope.priority, move || {
                 let Found::Asset(asset) = &entry.found else { return };
                 // Many may have asked for it at once; the first job did it for all.
@@ -42,19 +41,17 @@ pub(super) fn encode_form(
                 }
             });
             let known = Rc::clone(known);
-            Some(later(async move {
+            Some(Step::Wait(Pending::handler(worker, context, async move {
                 let (Err(error), Found::Asset(asset)) = (job.await, &known.entry.found) else {
-                    return Outcome::Known(known, request);
+                    return Answer::Cached(known, request);
                 };
                 // Without a coded form the plain one does; the next request may find more room.
                 tracing::debug!("cannot compress {}: {error}", known.path);
                 if error == JobError::Panicked {
                     asset.keep(coding, None);
                 }
-                let mut response = answer::plain(asset);
-                filter::headers::apply(&known.scope, response.status, &mut response.fields);
-                Outcome::Response(Box::new(response))
-            }))
+                answer::plain(asset).into()
+            })))
         }
         Content::File(file) => {
             let pool = worker.shared.pool.clone();
@@ -65,18 +62,15 @@ pub(super) fn encode_form(
                     return None;
                 }
             };
-            let mut fields = asset.fields.clone();
-            fields.remove("Accept-Ranges");
-            fields.add("Content-Encoding", coding.name());
+            let mut response = Response::new(asset.status);
+            response.fields = asset.fields.clone();
+            response.fields.remove("Accept-Ranges");
+            response.fields.add("Content-Encoding", coding.name());
             if let Some(etag) = asset.tag(coding) {
-                fields.add("ETag", String::from_utf8_lossy(etag.as_bytes()));
+                response.fields.add("ETag", String::from_utf8_lossy(etag.as_bytes()));
             }
-            filter::headers::apply(&known.scope, asset.status, &mut fields);
-            Some(Dispatched::Respond(Box::new(Response {
-                status: asset.status,
-                fields,
-                body: Body::Stream(Box::new(stream)),
-            })))
+            response.body = Body::Stream(Box::new(stream));
+            Some(finish(worker, context, response))
         }
     }
 }

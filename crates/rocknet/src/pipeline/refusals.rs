@@ -1,19 +1,18 @@
-//! Log lines about requests that were refused before anything answered them: site, path, reason and what to do.
+//! Log lines about requests that were not answered as they should be: site, path, reason and what to do.
 
 use rocknet_proto::status::Status;
 use tracing::Level;
 
-use super::facts::Facts;
+use super::context::RequestContext;
 use crate::exchange::Client;
 use crate::log::throttle::Cause;
-use crate::worker::{View, Worker};
+use crate::worker::Worker;
 
 /// Logs a refusal at info: one line a second for each site and reason, as any client can cause them. `path`: empty where
 /// what came has none.
 #[cold]
-pub fn log(view: &View, client: &Client, facts: &Facts, path: &[u8], status: Status, reason: &'static str) {
-    let site = facts.site.and_then(|number| view.snapshot.sites.get(number as usize));
-    let site = site.map_or("", |site| site.name.as_str());
+pub fn log(client: &Client, context: &RequestContext, path: &[u8], status: Status, reason: &'static str) {
+    let site = context.site_name();
     let cause = Cause {
         level: Level::INFO,
         what: status.reason(),
@@ -23,7 +22,7 @@ pub fn log(view: &View, client: &Client, facts: &Facts, path: &[u8], status: Sta
     if !cause.may_be_logged() {
         return;
     }
-    let request = facts.request.as_ref().map(|request| request.view());
+    let request = context.request.as_ref().map(|request| request.view());
     let path = match &request {
         Some(request) if path.is_empty() => request.path,
         _ => path,
@@ -45,11 +44,10 @@ fn help(status: Status) -> &'static str {
     }
 }
 
-/// Logs at warn that an answer was not made in time. A disk that hangs is met by every request for it.
+/// Logs at warn that a response was not made in time. A disk that hangs is met by every request for it.
 #[cold]
-pub fn log_overdue(worker: &Worker, view: &View, facts: Option<&Facts>) {
-    let site = facts.and_then(|facts| view.snapshot.sites.get(facts.site? as usize));
-    let site = site.map_or("", |site| site.name.as_str());
+pub fn log_overdue(worker: &Worker, context: Option<&RequestContext>) {
+    let site = context.map_or("", |context| context.site_name());
     let address = worker.address.to_string();
     let cause = Cause {
         level: Level::WARN,
@@ -59,5 +57,20 @@ pub fn log_overdue(worker: &Worker, view: &View, facts: Option<&Facts>) {
     };
     if cause.may_be_logged() {
         tracing::warn!(site, %address, "an answer was not made in time (limits.answer_timeout)");
+    }
+}
+
+/// Logs at error that a handler has panicked, once a second and site.
+#[cold]
+pub fn log_panic(context: &RequestContext) {
+    let site = context.site_name();
+    let cause = Cause {
+        level: Level::ERROR,
+        what: "a request was ended by a panic",
+        site,
+        subject: "",
+    };
+    if cause.may_be_logged() {
+        tracing::error!(site, "a request was ended by a panic");
     }
 }

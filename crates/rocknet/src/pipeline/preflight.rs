@@ -1,4 +1,4 @@
-//! The guard: whether a request came the right way, before anything else is looked at.
+//! Preflight: whether a request came the right way and asks for something that routes can answer, before any route is looked at.
 //!
 //! Under TLS the site that is asked must be one that the handshake was for. In the clear a site with TLS sends its
 //! visitors to https://, but for challenges, which certificate authorities ask for in the clear.
@@ -9,7 +9,6 @@ use rocknet_proto::semantics::authority::{Authority, HOST_BUFFER};
 use rocknet_proto::status::Status;
 
 use crate::exchange::Secure;
-use crate::filter;
 use crate::handler::fixed;
 use crate::response::Response;
 use crate::site::{HTTPS_PORT, Site};
@@ -18,8 +17,17 @@ use crate::worker::{View, Worker};
 /// RFC 8555 §8.3.
 const CHALLENGES: &[u8] = b"/.well-known/acme-challenge/";
 
-/// What a request that came the wrong way is answered; `None`: it goes on.
-pub fn stop(
+/// Returns the response to a target or method that no route takes; `None`: the request goes on.
+pub fn target(request: &Request<'_>) -> Option<Response> {
+    match (request.form, request.method) {
+        (TargetForm::Asterisk, _) => Some(fixed::options()),
+        (TargetForm::Authority, _) | (_, Method::Trace) => Some(fixed::method_not_allowed()),
+        _ => None,
+    }
+}
+
+/// Returns the response to a request that came the wrong way; `None`: the request goes on.
+pub fn check(
     worker: &Worker,
     view: &View,
     secure: Option<&Secure>,
@@ -27,18 +35,16 @@ pub fn stop(
     request: &Request<'_>,
 ) -> Option<Response> {
     let site = site.and_then(|number| view.snapshot.sites.get(number as usize));
-    let mut response = match secure {
+    match secure {
         Some(secure) => {
             let trust = site.and_then(|site| site.secure.as_ref()).map(|site| &site.trust);
             if trust.is_some_and(|trust| secure.may_ask(trust)) {
                 return None;
             }
-            fixed::error(Status::MISDIRECTED_REQUEST)
+            Some(fixed::error(Status::MISDIRECTED_REQUEST))
         }
-        None => challenge(worker, request).or_else(|| to_https(worker, site?, request))?,
-    };
-    filter::headers::apply_server(&mut response.fields);
-    Some(response)
+        None => challenge(worker, request).or_else(|| to_https(worker, site?, request)),
+    }
 }
 
 fn challenge(worker: &Worker, request: &Request<'_>) -> Option<Response> {

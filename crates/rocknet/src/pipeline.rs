@@ -1,0 +1,494 @@
+//! The way of every request: its phases in order, whatever its protocol version and whatever answers it.
+//!
+//! ```text
+//!  1 preflight     preflight.rs    redirect to HTTPS, misdirected request, targets and methods that no route takes
+//!  2 route         route.rs        path → route, limits and flags with it
+//!  3 limits        here            size of the request body
+//!  4 rules         rocknet-routing rewrite (once, back to 2), redirect, respond
+//!  5 cache lookup  ready.rs        what the worker remembers of a path, with the route it belongs to
+//!  6 handler       here            files | proxy | gateway | controller | embedded → a response, now or later
+//!  7 error page    error_page.rs   the page that the route has for an error, whoever produced the error
+//!  8 headers       filter/headers  `headers` of the route, Server
+//!  9 log           protocol/       counters and the access log, once the response has been sent
+//! ```
+//! Phases 1 to 6 are [`begin`]; 7 and 8 are `exit.rs`, which no response goes round.
+
+mod coded_form;
+mod context;
+mod controllers;
+mod error_page;
+mod exit;
+mod files;
+mod gateways;
+mod incoming;
+mod pending;
+mod preflight;
+mod proxied;
+mod ready;
+pub mod refusals;
+mod route;
+mod rules;
+mod scripts;
+
+use std::cell::OnceCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rocknet_proto::h1::Refusal;
+use rocknet_proto::method::Method;
+use rocknet_proto::request::{OwnedRequest, Request};
+use rocknet_proto::semantics::safe_path::SafePath;
+use rocknet_proto::status::Status;
+
+use crate::cache::entry::Variant;
+use crate::cache::front::{BEHIND_RULES, Known};
+use crate::exchange::{Client, Exchange, RequestContent};
+use crate::handler::{fixed, proxy};
+use crate::interim::Interim;
+use crate::preload::{self, Preloads};
+use crate::prepared::Prepared;
+use crate::response::Response;
+use crate::routing::{Asked, Ruled};
+use crate::scope::{Action, Scope};
+use crate::site::Places;
+use crate::worker::{View, Worker};
+
+use self::route::NAMELESS;
+
+pub use self::context::{RequestContext, access};
+pub use self::incoming::Incoming;
+pub use self::pending::{Answer, Pending};
+pub use self::ready::from_known;
+pub use self::route::body_limit;
+
+/// What a protocol version does for a request that begins.
+pub trait Reply {
+    /// Sends a response that was prepared beforehand; `None`: its head is all of it.
+    fn send(&mut self, head: &Prepared, content: Option<(&Known, &Variant)>);
+
+    /// The response that is sent next is a page that needs these: they are pushed, or announced, where the version has a
+    /// way to.
+    fn lead(&mut self, _request: &Request<'_>, _preloads: &Preloads) {}
+
+    /// Bounds the request body, in bytes.
+    ///
+    /// # Errors
+    ///
+    /// The client has announced more.
+    fn limit_body(&mut self, limit: u64) -> Result<(), Refusal>;
+
+    /// Begins to receive the request body.
+    fn open_body(&mut self) -> RequestContent;
+}
+
+/// What became of a request.
+pub enum Begun {
+    /// It was answered by [`Reply::send`] with what the worker cache holds.
+    Sent {
+        status: Status,
+        site: u32,
+    },
+    Going(Going),
+}
+
+/// A request that is answered by more than the worker cache.
+pub struct Going {
+    pub context: Rc<RequestContext>,
+    pub step: Step,
+    /// The rest of the request body is not wanted: a connection that carries nothing else ends with the response.
+    pub close: bool,
+}
+
+/// How the response goes on.
+pub enum Step {
+    /// It was sent by [`Reply::send`].
+    Sent(Status),
+    /// It is here, and has passed all phases.
+    Respond(Box<Response>),
+    Wait(Pending),
+}
+
+/// Takes a request through the phases up to its handler.
+#[inline]
+pub fn begin<F, R>(worker: &Rc<Worker>, view: &Rc<View>, incoming: &Incoming<'_, F>, reply: &mut R) -> Begun
+where
+    F: Fn() -> Rc<OwnedRequest>,
+    R: Reply,
+{
+    let site = view.site(incoming.local, incoming.request.authority);
+    if view.is_guarded
+        && let Some(response) = preflight::check(
+            worker,
+            view,
+            incoming.secure.map(|secure| &**secure),
+            site,
+            incoming.request,
+        )
+    {
+        let route = site.map(|number| {
+            let places = view.snapshot.sites[number as usize].places(incoming.is_secure());
+            route::resolve_or_root(places, incoming.request.path)
+        });
+        return Begun::Going(stop(worker, view, incoming, site, route, response, reply));
+    }
+    if let (false, Some(number)) = (incoming.has_body, site)
+        && let Some(begun) = ready::answer(worker, view, number, incoming, reply)
+    {
+        return begun;
+    }
+    Begun::Going(route_and_answer(worker, view, incoming, site, reply))
+}
+
+/// Phases 1 to 6 for a request that the worker cache cannot answer.
+#[inline(never)]
+fn route_and_answer<F, R>(
+    worker: &Rc<Worker>,
+    view: &Rc<View>,
+    incoming: &Incoming<'_, F>,
+    site: Option<u32>,
+    reply: &mut R,
+) -> Going
+where
+    F: Fn() -> Rc<OwnedRequest>,
+    R: Reply,
+{
+    let kept = OnceCell::new();
+    let request = incoming.request;
+    let incoming = &incoming.with(request, || Rc::clone(kept.get_or_init(&incoming.owned)));
+    let Some(number) = site else {
+        // Under TLS the preflight has answered such a request by 421 already.
+        let response = fixed::unknown_site(&view.snapshot, &worker.address, request.authority);
+        return stop(worker, view, incoming, None, None, response, reply);
+    };
+    let site = &view.snapshot.sites[number as usize];
+    let places = site.places(incoming.is_secure());
+    if let Some(response) = preflight::target(request) {
+        return stop(
+            worker,
+            view,
+            incoming,
+            Some(number),
+            Some(&places.scope),
+            response,
+            reply,
+        );
+    }
+    let resolved = match route::resolve(places, request.path) {
+        Ok(resolved) => resolved,
+        Err(error) => {
+            let status = Status::new(error.status()).unwrap_or(Status::BAD_REQUEST);
+            let root = Some(&places.scope);
+            let going = stop(worker, view, incoming, Some(number), root, fixed::error(status), reply);
+            route::log_bad_path(&going.context, &incoming.peer, request.path, status, &error);
+            return going;
+        }
+    };
+    let Some(rules) = &site.rules else {
+        return answer(worker, view, incoming, number, places, resolved, reply);
+    };
+    let behind = number | BEHIND_RULES;
+    let response = match rules.lead(request, incoming.is_secure()) {
+        Ruled::Untouched => return answer(worker, view, incoming, behind, places, resolved, reply),
+        Ruled::Rewritten(target) => {
+            let rewritten = request.looked_up_as(&target);
+            let incoming = incoming.with(&rewritten, || Rc::new((incoming.owned)().looked_up_as(&target)));
+            return match route::resolve(places, rewritten.path) {
+                Ok(resolved) => answer(worker, view, &incoming, behind, places, resolved, reply),
+                Err(error) => {
+                    let status = Status::new(error.status()).unwrap_or(Status::BAD_REQUEST);
+                    let route = Some(resolved.route);
+                    stop(
+                        worker,
+                        view,
+                        &incoming,
+                        Some(number),
+                        route,
+                        fixed::error(status),
+                        reply,
+                    )
+                }
+            };
+        }
+        Ruled::Redirect { status, location } => redirect(status, &location),
+        // Success would tell a client that the tunnel it has asked for stands.
+        Ruled::Respond { status: 200..=299, .. } if request.method == Method::Connect => {
+            fixed::error(Status::NOT_IMPLEMENTED)
+        }
+        Ruled::Respond { status, body } => rules::response(status, body),
+    };
+    stop(
+        worker,
+        view,
+        incoming,
+        Some(number),
+        Some(resolved.route),
+        response,
+        reply,
+    )
+}
+
+/// Answers without a handler. The request body, which nobody receives, is bounded all the same.
+#[inline(never)]
+fn stop<F, R>(
+    worker: &Rc<Worker>,
+    view: &Rc<View>,
+    incoming: &Incoming<'_, F>,
+    site: Option<u32>,
+    route: Option<&Arc<Scope>>,
+    response: Response,
+    reply: &mut R,
+) -> Going
+where
+    F: Fn() -> Rc<OwnedRequest>,
+    R: Reply,
+{
+    let context = RequestContext::new(view, site, route, incoming.local, &incoming.owned);
+    if incoming.has_body {
+        let limit = body_limit(view, site, incoming.request, incoming.is_secure());
+        if let Err(refusal) = reply.limit_body(limit) {
+            return refuse(worker, Rc::new(context), incoming.peer, incoming.request.path, refusal);
+        }
+    }
+    respond(worker, Rc::new(context), response)
+}
+
+/// Phases 3, 5 and 6 for the route that the rules have led to. `number`: the site as [`ready`] remembers paths by it.
+fn answer<F, R>(
+    worker: &Rc<Worker>,
+    view: &Rc<View>,
+    incoming: &Incoming<'_, F>,
+    number: u32,
+    places: &Places,
+    resolved: route::Resolved<'_>,
+    reply: &mut R,
+) -> Going
+where
+    F: Fn() -> Rc<OwnedRequest>,
+    R: Reply,
+{
+    let route::Resolved {
+        route,
+        path,
+        is_file_path,
+    } = resolved;
+    let (request, site) = (incoming.request, number & !BEHIND_RULES);
+    let mut context = RequestContext::new(view, Some(site), Some(route), incoming.local, &incoming.owned);
+    if incoming.has_body
+        && let Err(refusal) = reply.limit_body(route.body_size)
+    {
+        return refuse(worker, Rc::new(context), incoming.peer, incoming.request.path, refusal);
+    }
+    if let Some(response) = on_the_spot(worker, view, request, route, &path, is_file_path) {
+        return respond(worker, Rc::new(context), response);
+    }
+    let content = match incoming.has_body {
+        true => reply.open_body(),
+        false => RequestContent::none(),
+    };
+    if let Action::Controller(controller) = &route.action {
+        let client = incoming.client(worker);
+        let secure = incoming.secure.map(|secure| &**secure);
+        if let Some(response) = controller.answer_now(request, &path, &content, client, secure) {
+            controllers::remember(worker, number, request, route, places, path);
+            return respond(worker, Rc::new(context), response);
+        }
+    }
+    let owned = (incoming.owned)();
+    context.request = Some(Rc::clone(&owned));
+    let context = Rc::new(context);
+    let preloads = route
+        .preloads(&path)
+        .filter(|_| preload::is_first_look(request))
+        .cloned();
+    let interim = Interim::default();
+    let door = interim.door();
+    let patience = match &route.action {
+        Action::Proxy(proxy) => proxy.patience(&worker.wheel),
+        Action::Application(application) => application.patience(&worker.wheel, route.answer_timeout),
+        _ => worker.wheel.ticks(route.answer_timeout),
+    };
+    let exchange = |path: Box<str>| Exchange {
+        client: incoming.client(worker),
+        peer: incoming.peer,
+        request: Rc::clone(&owned),
+        content,
+        interim,
+        path,
+        scope: Arc::clone(route),
+        secure: incoming.secure.cloned(),
+    };
+    let pending = match &route.action {
+        Action::Files(tree) if tree.is_program(&path) => {
+            let exchange = exchange(path.into());
+            Pending::handler(worker, &context, gateways::answer(Rc::clone(worker), site, exchange))
+        }
+        Action::Files(tree) if tree.php.is_some() => {
+            let path = match is_file_path {
+                false if SafePath::from_decoded(&path).is_ok() => NAMELESS.into(),
+                _ => path,
+            };
+            let exchange = exchange(path.into());
+            Pending::handler(worker, &context, scripts::answer(Rc::clone(worker), number, exchange))
+        }
+        Action::Files(_) => {
+            let path = if is_file_path { path.into() } else { NAMELESS.into() };
+            let generation = view.snapshot.generation;
+            let (worker_of, route) = (Rc::clone(worker), Arc::clone(route));
+            let pending = files::look_up(worker_of, number, generation, route, path, owned);
+            let step = Step::Wait(Pending::handler(worker, &context, pending));
+            return Going {
+                context,
+                step,
+                close: false,
+            };
+        }
+        Action::Proxy(_) => {
+            let exchange = exchange(path.into());
+            Pending::handler(worker, &context, proxied::answer(Rc::clone(worker), site, exchange))
+        }
+        Action::Application(_) => {
+            let exchange = exchange(path.into());
+            Pending::handler(worker, &context, gateways::answer(Rc::clone(worker), site, exchange))
+        }
+        Action::Controller(controller) => {
+            let exchange = exchange(path.into());
+            let controller = Arc::clone(controller);
+            Pending::handler(
+                worker,
+                &context,
+                controllers::answer(Rc::clone(worker), controller, exchange),
+            )
+        }
+        Action::Custom(handler) => {
+            let answering = handler.answer(exchange(path.into()));
+            Pending::handler(worker, &context, controllers::embedded(owned, answering))
+        }
+        Action::Welcome | Action::Nothing => {
+            return respond(worker, context, fixed::error(Status::NOT_FOUND));
+        }
+    };
+    let mut pending = pending.with_interim(door);
+    (pending.preloads, pending.patience) = (preloads, Some(patience));
+    Going {
+        context,
+        step: Step::Wait(pending),
+        close: false,
+    }
+}
+
+/// Responses of a route that need nothing but the request.
+fn on_the_spot(
+    worker: &Rc<Worker>,
+    view: &View,
+    request: &Request<'_>,
+    route: &Scope,
+    path: &str,
+    is_file_path: bool,
+) -> Option<Response> {
+    if route.internal {
+        return Some(fixed::error(Status::NOT_FOUND));
+    }
+    let mut location = Vec::new();
+    let asked = Asked {
+        path,
+        raw_path: request.path,
+        query: request.query,
+    };
+    if let Some(status) = route.redirects.find(&asked, &mut location) {
+        return Some(redirect(status, &location));
+    }
+    if request.method == Method::Connect && !route.takes_tunnels() {
+        // Another protocol is asked for, and nothing here speaks any (RFC 9220 §3).
+        return Some(fixed::error(Status::NOT_IMPLEMENTED));
+    }
+    match &route.action {
+        Action::Files(tree) if tree.is_program(path) || tree.php.is_some() => None,
+        Action::Files(_) => match request.method {
+            Method::Get | Method::Head => None,
+            Method::Options => Some(fixed::options()),
+            _ => Some(fixed::method_not_allowed()),
+        },
+        Action::Proxy(_) if !is_file_path && proxy::hides_dots(path) => Some(fixed::error(Status::BAD_REQUEST)),
+        Action::Proxy(_) | Action::Application(_) | Action::Controller(_) | Action::Custom(_) => None,
+        Action::Welcome => Some(fixed::welcome(&view.snapshot, &worker.address, path, request.method)),
+        Action::Nothing => Some(fixed::error(Status::NOT_FOUND)),
+    }
+}
+
+fn redirect(status: u16, location: &[u8]) -> Response {
+    let status = Status::new(status).unwrap_or(Status::PERMANENT_REDIRECT);
+    fixed::redirect(status, String::from_utf8_lossy(location).into_owned())
+}
+
+/// Takes a response that is here through the phases after the handler.
+fn respond(worker: &Rc<Worker>, context: Rc<RequestContext>, response: Response) -> Going {
+    let step = finish(worker, &context, response);
+    Going {
+        context,
+        step,
+        close: false,
+    }
+}
+
+fn finish(worker: &Rc<Worker>, context: &Rc<RequestContext>, response: Response) -> Step {
+    let mut response = Box::new(response);
+    if exit::apply_now(context.route.as_ref(), &mut response) {
+        return Step::Respond(response);
+    }
+    let (cache, context, instead) = (worker.shared.cache.clone(), Rc::clone(context), response.status);
+    let work = async move {
+        exit::apply(&cache, &context, &mut response).await;
+        Answer::Response(response)
+    };
+    let mut pending = Pending::finished(work);
+    (pending.instead, pending.patience) = (Some(instead), Some(worker.wheel.ticks(PAGE_WAIT)));
+    Step::Wait(pending)
+}
+
+/// Answers a request whose body is not accepted.
+#[cold]
+fn refuse(worker: &Rc<Worker>, context: Rc<RequestContext>, peer: Client, path: &[u8], refusal: Refusal) -> Going {
+    let step = refused(worker, &context, peer, path, refusal);
+    Going {
+        context,
+        step,
+        close: true,
+    }
+}
+
+/// Logs what is not accepted of a request, or of bytes that are none, and makes the response. `path`: empty if it is not
+/// known, or known to the context.
+#[cold]
+pub fn refused(worker: &Rc<Worker>, context: &Rc<RequestContext>, peer: Client, path: &[u8], refusal: Refusal) -> Step {
+    refusals::log(&peer, context, path, refusal.status(), refusal.reason());
+    finish(worker, context, fixed::refused(refusal))
+}
+
+/// The response in place of one that could not be made: a handler has panicked, or a deadline has passed.
+#[cold]
+pub fn error(worker: &Rc<Worker>, context: &Rc<RequestContext>, status: Status) -> Step {
+    finish(worker, context, fixed::error(status))
+}
+
+/// The same without the page of the route: for an error whose page was not there in time.
+#[cold]
+pub fn plain_error(context: &RequestContext, status: Status) -> Box<Response> {
+    let mut response = Box::new(fixed::error(status));
+    exit::apply_without_page(context.route.as_ref(), &mut response);
+    response
+}
+
+/// The context of a request whose handling has panicked before it had one.
+#[cold]
+pub fn context_of<F: Fn() -> Rc<OwnedRequest>>(view: &Rc<View>, incoming: &Incoming<'_, F>) -> Rc<RequestContext> {
+    let site = view.site(incoming.local, incoming.request.authority);
+    let route = site.map(|number| {
+        let places = view.snapshot.sites[number as usize].places(incoming.is_secure());
+        route::resolve_or_root(places, incoming.request.path)
+    });
+    Rc::new(RequestContext::new(view, site, route, incoming.local, &incoming.owned))
+}
+
+/// Time for the page of an error to be read: mostly it is in memory. After it the plain page is sent.
+const PAGE_WAIT: Duration = Duration::from_secs(2);

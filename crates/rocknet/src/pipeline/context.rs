@@ -1,0 +1,70 @@
+//! The facts about a request that the phases after its handler and the access log need.
+
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use rocknet_proto::request::OwnedRequest;
+
+use crate::log::SinkId;
+use crate::scope::Scope;
+use crate::worker::View;
+
+/// One request on its way through the pipeline. A reload during the request changes none of it.
+pub struct RequestContext {
+    /// The configuration that was current when the request was routed.
+    pub view: Rc<View>,
+    /// Number of the site in that configuration; `None` if no site was asked.
+    pub site: Option<u32>,
+    /// `None` for a request that no site answers or that could not be parsed.
+    pub route: Option<Arc<Scope>>,
+    /// The access log that the response is recorded in.
+    pub access: Option<SinkId>,
+    /// Kept for handlers, and where there is an access log. `None` if what came is no request.
+    pub request: Option<Rc<OwnedRequest>>,
+}
+
+impl RequestContext {
+    /// Describes bytes that are no request. They are recorded in the log of the site that stands for unknown ones.
+    pub fn unparsed(view: &Rc<View>, local: Option<IpAddr>) -> Rc<RequestContext> {
+        Rc::new(RequestContext {
+            view: Rc::clone(view),
+            site: None,
+            route: None,
+            access: access(view, view.stand_in(local)),
+            request: None,
+        })
+    }
+
+    /// Describes a request; `owned` is called if the access log wants the request.
+    pub fn new(
+        view: &Rc<View>,
+        site: Option<u32>,
+        route: Option<&Arc<Scope>>,
+        local: Option<IpAddr>,
+        owned: impl FnOnce() -> Rc<OwnedRequest>,
+    ) -> RequestContext {
+        let access = access(view, site.or_else(|| view.stand_in(local)));
+        RequestContext {
+            view: Rc::clone(view),
+            site,
+            route: route.cloned(),
+            access,
+            request: access.map(|_| owned()),
+        }
+    }
+
+    /// Name of the site for log lines; empty where no site was asked.
+    pub fn site_name(&self) -> &str {
+        let site = self
+            .site
+            .and_then(|number| self.view.snapshot.sites.get(number as usize));
+        site.map_or("", |site| site.name.as_str())
+    }
+}
+
+/// The access log of a site.
+#[inline]
+pub fn access(view: &View, site: Option<u32>) -> Option<SinkId> {
+    view.snapshot.sites.get(site? as usize)?.access
+}

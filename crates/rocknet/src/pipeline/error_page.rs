@@ -1,0 +1,85 @@
+//! Pages for errors: the route's own where it names one, otherwise a plain one that says what the status means.
+
+use std::sync::Arc;
+
+use crate::cache::Cache;
+use crate::cache::entry::{Content, Found};
+use crate::handler::fixed;
+use crate::response::{Body, ErrorPage, FilePart, Response};
+use crate::scope::Scope;
+use rocknet_proto::status::Status;
+
+/// Whether the route has a page of its own that takes the place of this response.
+pub fn is_wanted(route: &Scope, response: &Response) -> bool {
+    let status = response.status.code();
+    if status < 400 || !route.errors.contains_key(&status) {
+        return false;
+    }
+    match (response.error_page, &response.body) {
+        (ErrorPage::Never, _) | (_, Body::Tunnel(_)) => false,
+        (ErrorPage::Always, _) => true,
+        (ErrorPage::IfEmpty, body) => matches!(body, Body::Empty),
+    }
+}
+
+/// Puts the page of the route in the place of the content. If the page cannot be had, the response stays as it is.
+pub async fn replace(cache: &Cache, route: &Arc<Scope>, response: &mut Response) {
+    let Some(path) = route.errors.get(&response.status.code()) else {
+        return;
+    };
+    let files = route.pages.as_ref().unwrap_or(route);
+    let Some(entry) = cache.ask(files, &path.as_str().into()).await else {
+        return;
+    };
+    let Found::Asset(asset) = &entry.found else { return };
+    // What is missing has an answer too, and it is not the page.
+    if asset.status.code() != 200 {
+        return;
+    }
+    for name in OF_CONTENT {
+        // The range of a 416 says how long the content is, and not what part of it is sent (RFC 9110 §14.4).
+        if name != "Content-Range" || response.status != Status::RANGE_NOT_SATISFIABLE {
+            response.fields.remove(name);
+        }
+    }
+    response.fields.set("Content-Type", asset.content_type);
+    response.fields.set("X-Content-Type-Options", "nosniff");
+    response.body = match &asset.plain.content {
+        Content::Memory(bytes) => Body::Bytes(bytes.clone()),
+        Content::File(file) => Body::File(FilePart {
+            file: Arc::clone(file),
+            offset: 0,
+            length: file.length,
+        }),
+    };
+}
+
+/// Fields that tell of content which is not sent.
+const OF_CONTENT: [&str; 13] = [
+    "Accept-Ranges",
+    "Content-Digest",
+    "Content-Disposition",
+    "Content-Encoding",
+    "Content-Language",
+    "Content-Length",
+    "Content-Location",
+    "Content-Range",
+    "Content-Security-Policy",
+    "Content-Type",
+    "ETag",
+    "Last-Modified",
+    "Repr-Digest",
+];
+
+/// Fills an empty error response with the plain page; one that has content keeps it.
+pub fn fill(response: &mut Response) {
+    let is_own = response.error_page != ErrorPage::Never;
+    if response.status.code() < 400 || !is_own || !matches!(response.body, Body::Empty) {
+        return;
+    }
+    let page = fixed::error(response.status);
+    for (name, value) in page.fields.iter() {
+        response.fields.set(name, value);
+    }
+    response.body = page.body;
+}

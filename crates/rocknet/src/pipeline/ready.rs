@@ -1,0 +1,183 @@
+//! Responses out of what the worker remembers of a path: cache entries, and routes that answer on the spot.
+
+use std::rc::Rc;
+
+use rocknet_proto::method::Method;
+use rocknet_proto::request::{OwnedRequest, Request};
+use rocknet_proto::status::Status;
+
+use super::{Begun, Going, Incoming, Reply, RequestContext, Step, coded_form, controllers, files, finish, respond};
+use crate::cache;
+use crate::cache::entry::{Found, REFRESH_AFTER_MS, STALE_AFTER_MS};
+use crate::cache::front::{BEHIND_RULES, Known, Lead};
+use crate::handler::files::answer::{self, Choice};
+use crate::handler::fixed;
+use crate::preload;
+use crate::prepared::Prepared;
+use crate::routing::Ruled;
+use crate::worker::{View, Worker};
+
+/// Answers from what this worker remembers of the path. `None`: that is nothing, or not enough.
+#[inline]
+pub(super) fn answer<F, R>(
+    worker: &Rc<Worker>,
+    view: &Rc<View>,
+    site: u32,
+    incoming: &Incoming<'_, F>,
+    reply: &mut R,
+) -> Option<Begun>
+where
+    F: Fn() -> Rc<OwnedRequest>,
+    R: Reply,
+{
+    if !matches!(incoming.request.method, Method::Get | Method::Head) {
+        return None;
+    }
+    remembered(worker, view, site, incoming, reply).or_else(|| behind_rules(worker, view, site, incoming, reply))
+}
+
+/// The same for a path that is not known as it stands: it may be where the rules lead.
+#[inline(never)]
+fn behind_rules<F, R>(
+    worker: &Rc<Worker>,
+    view: &Rc<View>,
+    site: u32,
+    incoming: &Incoming<'_, F>,
+    reply: &mut R,
+) -> Option<Begun>
+where
+    F: Fn() -> Rc<OwnedRequest>,
+    R: Reply,
+{
+    let rules = view.snapshot.sites[site as usize].rules.as_ref()?;
+    let behind = site | BEHIND_RULES;
+    match rules.lead(incoming.request, view.is_secure) {
+        Ruled::Untouched => remembered(worker, view, behind, incoming, reply),
+        Ruled::Rewritten(target) => {
+            let rewritten = incoming.request.looked_up_as(&target);
+            let owned = || Rc::new((incoming.owned)().looked_up_as(&target));
+            remembered(worker, view, behind, &incoming.with(&rewritten, owned), reply)
+        }
+        // Handled by the slow path.
+        Ruled::Redirect { .. } | Ruled::Respond { .. } => None,
+    }
+}
+
+/// Answers from the front. `key`: number of the site, with [`BEHIND_RULES`] where it has rules and the request has met them.
+#[inline]
+fn remembered<F, R>(
+    worker: &Rc<Worker>,
+    view: &Rc<View>,
+    key: u32,
+    incoming: &Incoming<'_, F>,
+    reply: &mut R,
+) -> Option<Begun>
+where
+    F: Fn() -> Rc<OwnedRequest>,
+    R: Reply,
+{
+    let request = incoming.request;
+    let site = key & !BEHIND_RULES;
+    let mut front = worker.front.borrow_mut();
+    let known = match front.find(key, request.path)? {
+        Lead::Entry(known) => known,
+        Lead::Place(place) => {
+            let place = Rc::clone(place);
+            drop(front);
+            let response = controllers::ready(worker, &place, incoming)?;
+            let context = RequestContext::new(view, Some(site), Some(&place.scope), incoming.local, &incoming.owned);
+            return Some(Begun::Going(respond(worker, Rc::new(context), response)));
+        }
+    };
+    let now = worker.clock.uptime_ms();
+    let age = known.entry.age_ms(now);
+    if known.entry.is_gone() || age >= STALE_AFTER_MS && !cache::still_holds(&known.entry, &known.scope, &known.path) {
+        front.forget(key, request.path);
+        return None;
+    }
+    if (REFRESH_AFTER_MS..STALE_AFTER_MS).contains(&age) {
+        refresh(worker, known);
+    }
+    known.entry.touch(now);
+    worker.counters.cache_hits.add(1);
+    if let Found::Asset(asset) = &known.entry.found
+        && let Choice::Send(head, variant) = answer::choose(asset, request)
+    {
+        lead(known, request, head, reply);
+        reply.send(head, variant.map(|variant| (&**known, variant)));
+        let status = head.status;
+        return Some(Begun::Sent { status, site });
+    }
+    if let Found::Script(_) = known.entry.found {
+        // Its answer is made anew, out of more than is known here.
+        return None;
+    }
+    let known = Rc::clone(known);
+    drop(front);
+    let owned = (incoming.owned)();
+    let mut context = RequestContext::new(view, Some(site), Some(&known.scope), incoming.local, || {
+        Rc::clone(&owned)
+    });
+    context.request = Some(owned);
+    Some(Begun::Going(from_known(
+        worker,
+        Rc::new(context),
+        &known,
+        request,
+        reply,
+    )))
+}
+
+#[inline]
+fn lead(known: &Known, request: &Request<'_>, head: &Prepared, reply: &mut impl Reply) {
+    if let Some(preloads) = &known.preloads
+        && preload::is_page(head.status)
+        && preload::is_first_look(request)
+    {
+        reply.lead(request, preloads);
+    }
+}
+
+/// Takes a new look: a quick one here, which waits for nothing, and another behind it where that does not say that all is as
+/// it was.
+#[cold]
+pub(super) fn refresh(worker: &Worker, known: &Known) {
+    let is_mine = !known.entry.checking.swap(true, std::sync::atomic::Ordering::AcqRel);
+    if is_mine && !cache::still_holds(&known.entry, &known.scope, &known.path) {
+        worker.shared.cache.refresh(&known.scope, &known.path);
+    }
+}
+
+/// Answers from an entry of the cache. The context has the request.
+pub fn from_known(
+    worker: &Rc<Worker>,
+    context: Rc<RequestContext>,
+    known: &Rc<Known>,
+    request: &Request<'_>,
+    reply: &mut impl Reply,
+) -> Going {
+    let step = match &known.entry.found {
+        Found::Asset(asset) => match answer::choose(asset, request) {
+            Choice::Send(head, variant) => {
+                lead(known, request, head, reply);
+                reply.send(head, variant.map(|variant| (&**known, variant)));
+                Step::Sent(head.status)
+            }
+            Choice::Respond(response) => finish(worker, &context, *response),
+            Choice::Encode(coding) => coded_form::make(worker, &context, known, asset, coding).unwrap_or_else(|| {
+                reply.send(&asset.plain.full, Some((&**known, &asset.plain)));
+                Step::Sent(asset.plain.full.status)
+            }),
+        },
+        Found::WithoutSlash => finish(worker, &context, files::with_slash(request)),
+        Found::Failed(status) => finish(worker, &context, fixed::error(*status)),
+        // It has just been found where a file was, and this request was not made ready for it.
+        Found::Script(_) => finish(worker, &context, fixed::error(Status::SERVICE_UNAVAILABLE)),
+        Found::Directory { relative } => files::list(worker, &context, known, relative, request),
+    };
+    Going {
+        context,
+        step,
+        close: false,
+    }
+}

@@ -1,0 +1,92 @@
+//! From the path of a request to the route that applies there.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use rocknet_proto::request::{Request, split_target};
+use rocknet_proto::semantics::safe_path::{PathError, SafePath};
+use tracing::Level;
+
+use super::context::RequestContext;
+use crate::exchange::Client;
+use crate::log::throttle::Cause;
+use crate::routing::Ruled;
+use crate::scope::Scope;
+use crate::site::Places;
+use crate::worker::View;
+use rocknet_proto::status::Status;
+
+/// Stands for every path that no file can have: a colon is in no name that is looked up.
+pub(super) const NAMELESS: &str = "/:";
+
+/// A path and the route that it leads to.
+pub(super) struct Resolved<'a> {
+    pub route: &'a Arc<Scope>,
+    /// Decoded and normalised.
+    pub path: Cow<'a, str>,
+    /// Whether a file can have this path.
+    pub is_file_path: bool,
+}
+
+/// Finds the route of a raw path.
+///
+/// # Errors
+///
+/// The path is malformed, or leads out of the root.
+pub(super) fn resolve<'a>(places: &'a Places, raw: &'a [u8]) -> Result<Resolved<'a>, PathError> {
+    let (path, is_file_path) = match SafePath::parse(raw) {
+        Ok(path) => (path.into_str(), true),
+        // No file can have that name, but there may be a rule for it, a fallback, or a page for what is missing.
+        Err(PathError::Unmatchable) => {
+            let path = SafePath::for_rules(raw);
+            (path.map_or(Cow::Borrowed(NAMELESS), Cow::Owned), false)
+        }
+        Err(error) => return Err(error),
+    };
+    Ok(Resolved {
+        route: places.scope(&path),
+        path,
+        is_file_path,
+    })
+}
+
+/// Returns the route of a path; of a malformed one, the route that applies to the whole site.
+pub(super) fn resolve_or_root<'a>(places: &'a Places, raw: &[u8]) -> &'a Arc<Scope> {
+    match SafePath::parse(raw) {
+        Ok(path) => places.scope(path.as_str()),
+        Err(_) => match SafePath::for_rules(raw) {
+            Ok(path) => places.scope(&path),
+            Err(_) => &places.scope,
+        },
+    }
+}
+
+/// Returns how large the body of a request may be, in bytes: what the route allows that its rules lead to. A request for no
+/// site is answered that there is none, and not that its body is too large.
+pub fn body_limit(view: &View, site: Option<u32>, request: &Request<'_>, is_secure: bool) -> u64 {
+    let Some(number) = site else {
+        return view.snapshot.config.limits.body_size;
+    };
+    let site = &view.snapshot.sites[number as usize];
+    let places = site.places(is_secure);
+    match site.rules.as_ref().map(|rules| rules.lead(request, is_secure)) {
+        Some(Ruled::Rewritten(target)) => resolve_or_root(places, split_target(&target).0).body_size,
+        _ => resolve_or_root(places, request.path).body_size,
+    }
+}
+
+/// Logs a path that no request may have, once a second and site.
+#[cold]
+pub(super) fn log_bad_path(context: &RequestContext, client: &Client, path: &[u8], status: Status, error: &PathError) {
+    let site = context.site_name();
+    let cause = Cause {
+        level: Level::INFO,
+        what: status.reason(),
+        site,
+        subject: "path",
+    };
+    if cause.may_be_logged() {
+        let path = String::from_utf8_lossy(path);
+        tracing::info!(site, %path, %client, "{} {}: {error}", status.code(), status.reason());
+    }
+}

@@ -1,0 +1,20 @@
+//! Responses that rules give themselves.
+
+use bytes::Bytes;
+use rocknet_proto::status::Status;
+
+use crate::handler::fixed;
+use crate::response::Response;
+
+/// The response of a rule with a status, and perhaps a text.
+pub(super) fn response(status: u16, body: Option<Box<str>>) -> Response {
+    let status = Status::new(status).unwrap_or(Status::INTERNAL_SERVER_ERROR);
+    match body {
+        Some(text) => Response::new(status)
+            .with("Content-Type", "text/plain; charset=utf-8")
+            .with("X-Content-Type-Options", "nosniff")
+            .body(Bytes::from(text.into_string())),
+        None if status.is_error() => fixed::error(status),
+        None => Response::new(status),
+    }
+}

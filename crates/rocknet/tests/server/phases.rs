@@ -1,0 +1,93 @@
+//! The phases after a handler: whatever makes a response, it has the fields of its route and the page for its error.
+
+use http::Request;
+
+use super::support::client::request;
+use super::support::fastcgi::{Next, Peer, SOCKET, record};
+use super::support::handlers::Panics;
+use super::support::http2::Http2;
+use super::support::running::mount;
+use super::support::{Folder, Running};
+
+const SITE: &str = r#"[server]
+h2c = true
+workers = 1
+events = { wait = "20ms" }
+[site.default]
+listen = "127.0.0.1:0"
+root = "www"
+headers = { X-Site = "yes" }
+errors = { 400 = "/page.html", 404 = "/page.html", 405 = "/page.html", 413 = "/page.html", 500 = "/page.html", 501 = "/page.html", 503 = "/page.html", 504 = "/page.html" }
+limits = { body_size = 100 }
+redirects = { "/old" = "/new" }
+rule = [{ path = "/gone", respond = 404 }]
+[site.default.route."/app/*"]
+fastcgi = "unix:php.sock"
+limits = { answer_timeout = "100ms" }
+[site.default.route."/nowhere/*"]
+proxy = "http://127.0.0.1:1"
+errors = { 502 = "/page.html" }
+[site.default.route."/inside/*"]
+internal = true
+[site.default.route."/other/*"]
+headers = { X-Site = "other" }
+"#;
+
+/// Asks the same over HTTP/1.1 and HTTP/2.
+fn check(server: &Running, method: &str, path: &str, body: usize, status: u16, site: &str, has_page: bool) {
+    let what = format!("{method} {path} with {body} bytes");
+    let length = format!("Content-Length: {body}");
+    let fields: &[&str] = if body > 0 { &[&length] } else { &[] };
+    let mut client = server.connect();
+    client.send_anyway(request(&format!("{method} {path}"), fields) + &"x".repeat(body));
+    let answer = client.answer_to(method);
+    answer.expect(&what, status, &[&format!("X-Site: {site}"), "Server: RockNet"]);
+    assert_eq!(answer.text() == "the page", has_page, "{what}: {}", answer.text());
+
+    let mut h2 = Http2::to(server.address());
+    let mut asked: http::request::Builder = Request::builder().method(method).uri(format!("http://localhost{path}"));
+    if body > 0 {
+        asked = asked.header("content-length", body);
+    }
+    let over_h2 = h2.send(asked, "x".repeat(body).as_bytes()).expect("an answer");
+    assert_eq!(over_h2.status.as_u16(), status, "{what} over HTTP/2");
+    let field = over_h2.fields.get("x-site").and_then(|value| value.to_str().ok());
+    assert_eq!(field, Some(site), "{what} over HTTP/2");
+    assert_eq!(&over_h2.content[..] == b"the page", has_page, "{what} over HTTP/2");
+}
+
+#[test]
+fn every_response_has_the_fields_and_the_page_of_its_route() {
+    let folder = Folder::with(&[
+        ("www/page.html", "the page"),
+        ("www/a.html", "a file"),
+        ("www/inside/a.html", "a file"),
+    ]);
+    let _peer = Peer::start(&folder.path(SOCKET), |_, stream| {
+        // Says nothing until the server has gone.
+        let _ = record(stream);
+        Next::Close
+    });
+    let server = Running::start_with(folder, SITE, vec![mount("/panic/", Panics)]);
+    for (method, path, body, status, site, has_page) in [
+        ("GET", "/a.html", 0, 200, "yes", false),
+        // Twice: the second is answered by the worker cache.
+        ("GET", "/a.html", 0, 200, "yes", false),
+        ("GET", "/old", 0, 308, "yes", false),
+        ("GET", "/missing", 0, 404, "yes", true),
+        ("GET", "/missing", 0, 404, "yes", true),
+        ("GET", "/inside/a.html", 0, 404, "yes", true),
+        ("GET", "/gone", 0, 404, "yes", true),
+        ("GET", "/%zz", 0, 400, "yes", true),
+        ("POST", "/a.html", 10, 405, "yes", true),
+        ("POST", "/a.html", 101, 413, "yes", true),
+        ("POST", "/other/a.html", 101, 413, "other", true),
+        ("POST", "/app/a", 101, 413, "yes", true),
+        ("GET", "/app/a", 0, 504, "yes", true),
+        ("GET", "/nowhere/a", 0, 502, "yes", true),
+        ("GET", "/panic/now", 0, 500, "yes", true),
+        ("GET", "/panic/later", 0, 500, "yes", true),
+    ] {
+        check(&server, method, path, body, status, site, has_page);
+    }
+}
