@@ -19,7 +19,7 @@ mod proxy;
 mod regex;
 mod rule;
 mod server;
-mod settings;
+pub(crate) mod settings;
 mod site;
 mod socket;
 mod tls;
@@ -67,7 +67,6 @@ pub(crate) fn check(root: &Table, check: &mut Check<'_>) -> Config {
     let common = site::Common {
         user: server.user.as_deref(),
         mode: server.mode,
-        limits: &limits,
         log: &log,
         tls: &tls,
     };

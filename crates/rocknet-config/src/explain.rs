@@ -1,11 +1,35 @@
 //! Which settings hold for a URL, and in which file and line each was written: what `rocknet explain` shows.
 
 use crate::check::matches;
-use crate::model::{
-    AccessFormat, CertificateSource, Cgi, Config, Fallback, HostPattern, Listen, LogTarget, Pattern, Place, Priority,
-};
-use crate::model::{Route, Rule, RuleAction, RunOn, Settings, Site, SiteTls, Symlinks};
-use crate::units;
+use std::collections::BTreeMap;
+
+use crate::choice::Choice;
+use crate::keys::binding::{Model, Shown, list, quoted};
+use crate::keys::log::log_target;
+use crate::keys::rule::Scheme;
+use crate::keys::tls::Encryption;
+use crate::keys::{self, Key, Scope};
+use crate::model::{CertificateSource, Config, HostPattern, Listen, Pattern, Place, Route, Rule, RuleAction, Settings};
+use crate::model::{Site, SiteTls, Weighted};
+
+/// A part of an explanation, in the order in which a request meets it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Group {
+    /// Where the site is reached, and its log.
+    Site,
+    /// Redirects and rules.
+    Rules,
+    /// The handler that answers, with the keys of its table.
+    Handler,
+    /// The threads and processes of controllers.
+    Controller,
+    /// The lookup of files.
+    Files,
+    /// Changes of answers.
+    Filters,
+    /// Limits and priority.
+    Limits,
+}
 
 /// One setting as it applies.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +40,7 @@ pub struct Applied {
     pub value: String,
     /// Where it was written; `None` for a default.
     pub place: Option<Place>,
+    pub group: Group,
 }
 
 /// The site and route that answer, and all that holds there.
@@ -32,6 +57,7 @@ pub fn explain<'c>(config: &'c Config, host: &str, port: Option<u16>, path: &str
     let route = route(site, path);
     let mut settings = applied(site, route);
     settings.extend(rules(site, path));
+    settings.sort_by_key(|applied| applied.group);
     Some(Explanation { site, route, settings })
 }
 
@@ -87,6 +113,7 @@ pub fn rules(site: &Site, path: &str) -> impl Iterator<Item = Applied> {
         key: format!("rule {number}"),
         value: told(rule),
         place: Some(rule.place.clone()),
+        group: Group::Rules,
     })
 }
 
@@ -107,7 +134,10 @@ fn told(rule: &Rule) -> String {
         RuleAction::Redirect { to, status } => {
             words.extend([format!("redirect = {}", quoted(to)), format!("status = {status}")]);
         }
-        RuleAction::Respond { status, .. } => words.push(format!("respond = {status}")),
+        RuleAction::Respond { status, body } => {
+            words.push(format!("respond = {status}"));
+            words.extend(body.iter().map(|body| format!("body = {}", quoted(&beginning(body)))));
+        }
     }
     if rule.last {
         words.push("last = true".to_owned());
@@ -129,152 +159,150 @@ fn told(rule: &Rule) -> String {
         }
     }
     if let Some(secure) = when.secure {
-        words.push(format!("scheme = {}", quoted(if secure { "https" } else { "http" })));
+        let scheme = if secure { Scheme::Https } else { Scheme::Http };
+        words.push(format!("scheme = {}", quoted(scheme.word())));
     }
     format!("{{ {} }}", words.join(", "))
 }
 
-/// Every setting of a site, or of one of its routes, as it applies.
-pub fn applied(site: &Site, route: Option<&Route>) -> Vec<Applied> {
-    let settings = route.map_or(&site.settings, |route| &route.settings);
-    let mut all = Vec::new();
-    let mut add = |key: &str, value: String| {
-        let place = settings.places.get(key).cloned();
-        all.push(Applied {
-            key: key.to_owned(),
-            value,
-            place,
-        });
-    };
-    add("listen", list(site.listen.iter().map(listen)));
-    if !site.names.is_empty() {
-        add("aliases", list(site.names.iter().skip(1).map(host)));
+/// The first characters of a text, with a mark where it goes on.
+fn beginning(text: &str) -> String {
+    match text.char_indices().nth(MAX_BODY_CHARS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
     }
-    add("tls", tls(site.tls.as_ref()));
-    add("log", access_log(site));
-    each_setting(settings, &mut add);
-    all
 }
 
-/// The short form where it says all, else what differs between sites most.
-fn tls(tls: Option<&SiteTls>) -> String {
-    let Some(tls) = tls else { return quoted("off") };
+/// Longest part of an answer's text that is shown: it may be a page.
+const MAX_BODY_CHARS: usize = 60;
+
+/// Returns every setting of a site, or of one of its routes, that was written or is not at its default, and the defaults
+/// of what is in use there. The table of keys says what there is.
+pub fn applied(site: &Site, route: Option<&Route>) -> Vec<Applied> {
+    let settings = route.map_or(&site.settings, |route| &route.settings);
+    let bare = Settings::default();
+    let mut rows = Rows {
+        places: &settings.places,
+        prefix: String::new(),
+        group: Group::Site,
+        in_use: true,
+        all: Vec::new(),
+    };
+    for key in keys::within(Scope::Site) {
+        let Some(group) = key.group else { continue };
+        rows.group = group;
+        rows.in_use = match group {
+            Group::Site | Group::Filters | Group::Limits => true,
+            Group::Rules | Group::Handler => false,
+            Group::Controller => settings.controller.is_some(),
+            Group::Files => settings.root.is_some(),
+        };
+        rows.key(key, site, None);
+        rows.key(key, settings, Some(&bare));
+    }
+    rows.all.sort_by_key(|applied| applied.group);
+    rows.all
+}
+
+/// The settings of an explanation while they are collected.
+#[derive(Debug)]
+pub(crate) struct Rows<'p> {
+    places: &'p BTreeMap<String, Place>,
+    /// The tables around the key, each with a dot.
+    prefix: String,
+    group: Group,
+    /// Whether defaults are shown too.
+    in_use: bool,
+    all: Vec<Applied>,
+}
+
+impl Rows<'_> {
+    /// Adds the keys of a table.
+    pub fn of<T: Model>(&mut self, scope: Scope, name: &str, value: &T) {
+        let outer = self.prefix.len();
+        self.prefix.push_str(name);
+        self.prefix.push('.');
+        let bare = T::bare();
+        for key in keys::within(scope) {
+            self.key(key, value, bare.as_ref());
+        }
+        self.prefix.truncate(outer);
+    }
+
+    fn key<T: Model>(&mut self, key: &Key, value: &T, bare: Option<&T>) {
+        let Some(binding) = T::binding(key) else { return };
+        let shown = (binding.show)(value, &key.kind);
+        let is_default = bare.is_some_and(|bare| (binding.show)(bare, &key.kind) == shown);
+        let name = format!("{}{}", self.prefix, key.name);
+        match shown {
+            Shown::Entries(entries) if self.prefix.is_empty() => {
+                for (entry, value) in entries {
+                    self.push(format!("{name}.{entry}"), value);
+                }
+            }
+            shown => {
+                if let Some(value) = shown.line()
+                    && (self.in_use || !is_default || self.places.contains_key(&name))
+                {
+                    self.push(name, value);
+                }
+            }
+        }
+        if let Some(inside) = binding.inside {
+            inside(value, self);
+        }
+    }
+
+    fn push(&mut self, key: String, value: String) {
+        self.all.push(Applied {
+            place: self.places.get(&key).cloned(),
+            key,
+            value,
+            group: self.group,
+        });
+    }
+}
+
+/// Writes the servers of a proxy, each with the keys of its table that are not at their defaults.
+pub(crate) fn servers(all: &[Weighted]) -> Shown {
+    let server = |server: &Weighted| {
+        let url = quoted(&server.upstream.to_string());
+        let places = BTreeMap::new();
+        let mut rows = Rows {
+            places: &places,
+            prefix: String::new(),
+            group: Group::Handler,
+            in_use: false,
+            all: Vec::new(),
+        };
+        let bare = Weighted::bare();
+        keys::within(Scope::Upstream).for_each(|key| rows.key(key, server, bare.as_ref()));
+        if rows.all.is_empty() {
+            return url;
+        }
+        let more = rows.all.iter().map(|row| format!("{} = {}", row.key, row.value));
+        format!("{{ url = {url}, {} }}", more.collect::<Vec<_>>().join(", "))
+    };
+    Shown::Value(list(all.iter().map(server)))
+}
+
+/// Writes where the certificate of a site comes from, in the short form where there is one.
+pub(crate) fn tls(tls: Option<&SiteTls>) -> Shown {
+    let Some(tls) = tls else {
+        return Shown::text(Encryption::Off.word());
+    };
     let file = |path: &std::path::Path| quoted(&path.to_string_lossy());
     match &tls.source {
-        CertificateSource::Auto => quoted("auto"),
-        CertificateSource::Local => quoted("local"),
+        CertificateSource::Auto => Shown::text(Encryption::Auto.word()),
+        CertificateSource::Local => Shown::text(Encryption::Local.word()),
         CertificateSource::Files(all) => {
             let (certs, keys) = (
                 all.iter().map(|one| file(&one.cert)),
                 all.iter().map(|one| file(&one.key)),
             );
-            format!("{{ cert = {}, key = {} }}", list(certs), list(keys))
+            Shown::Value(format!("{{ cert = {}, key = {} }}", list(certs), list(keys)))
         }
     }
-}
-
-fn each_setting(settings: &Settings, add: &mut dyn FnMut(&str, String)) {
-    if let Some(root) = &settings.root {
-        add("root", quoted(&root.to_string_lossy()));
-    }
-    if let Some(user) = &settings.user {
-        add("user", quoted(user));
-    }
-    if let Some(php) = &settings.php {
-        add("php", quoted(&php.to_string()));
-    }
-    if let Some(cgi) = &settings.cgi {
-        add("cgi", written_cgi(cgi));
-    }
-    if let Some(proxy) = &settings.proxy {
-        add(
-            "proxy",
-            list(proxy.to.iter().map(|upstream| quoted(&upstream.upstream.to_string()))),
-        );
-    }
-    if let Some(application) = &settings.application {
-        let places = application.to.iter().map(|host| quoted(&host.to_string()));
-        add(application.protocol.key(), list(places));
-    }
-    add("index", list(settings.index.iter().map(|name| quoted(name))));
-    add("browse", settings.browse.to_string());
-    if !settings.try_paths.is_empty() {
-        add("try", list(settings.try_paths.iter().map(|path| quoted(path))));
-    }
-    match &settings.fallback {
-        Fallback::Usual => {}
-        Fallback::Nothing => add("fallback", "false".to_owned()),
-        Fallback::Path(path) => add("fallback", quoted(path)),
-    }
-    if let Some(controller) = &settings.controller {
-        let run_on = match settings.run_on {
-            RunOn::Worker => "worker",
-            RunOn::Network => "network",
-        };
-        add("controller", quoted(&controller.to_string()));
-        match settings.isolate {
-            true => add("isolate", true.to_string()),
-            false => add("run_on", quoted(run_on)),
-        }
-    }
-    add("compress", settings.compress.to_string());
-    let symlinks = match settings.symlinks {
-        Symlinks::Inside => "inside",
-        Symlinks::Owner => "owner",
-        Symlinks::All => "all",
-    };
-    add("symlinks", quoted(symlinks));
-    if settings.internal {
-        add("internal", "true".to_owned());
-    }
-    let priority = match settings.priority {
-        Priority::High => "high",
-        Priority::Normal => "normal",
-        Priority::Low => "low",
-    };
-    add("priority", quoted(priority));
-    add("limits.body_size", quoted(&units::show_size(settings.body_size)));
-    add("limits.body_memory", quoted(&units::show_size(settings.body_memory)));
-    add(
-        "limits.answer_timeout",
-        quoted(&units::show_duration(settings.answer_timeout)),
-    );
-    for (name, value) in &settings.headers {
-        add(&format!("headers.{name}"), quoted(value));
-    }
-    for (status, page) in &settings.errors {
-        add(&format!("errors.{status}"), quoted(page));
-    }
-    for redirect in &settings.redirects {
-        let from = pattern(&redirect.from);
-        let value = format!("{{ to = {}, status = {} }}", quoted(&redirect.to), redirect.status);
-        add(&format!("redirects.{from}"), value);
-    }
-    for (page, files) in &settings.push {
-        let value = list(files.iter().map(|path| quoted(path)));
-        add(&format!("push.{}", pattern(page)), value);
-    }
-}
-
-/// The short form where it says all.
-fn written_cgi(cgi: &Cgi) -> String {
-    let folder = quoted(&cgi.folder);
-    if *cgi == Cgi::at(cgi.folder.clone()) {
-        return folder;
-    }
-    let mut words = vec![
-        format!("folder = {folder}"),
-        format!("programs = {}", cgi.programs),
-        format!("queue = {}", quoted(&units::show_duration(cgi.queue))),
-        format!("time = {}", quoted(&units::show_duration(cgi.time))),
-        format!("output = {}", quoted(&units::show_size(cgi.output))),
-    ];
-    // Their values may be secrets.
-    if !cgi.params.is_empty() {
-        let names: Vec<_> = cgi.params.keys().map(|name| format!("{} = …", quoted(name))).collect();
-        words.push(format!("params = {{ {} }}", names.join(", ")));
-    }
-    format!("{{ {} }}", words.join(", "))
 }
 
 /// A pattern as it is written.
@@ -285,22 +313,14 @@ pub fn pattern(pattern: &Pattern) -> String {
     }
 }
 
-fn access_log(site: &Site) -> String {
-    let target = match &site.access.target {
-        LogTarget::Off => quoted("off"),
-        LogTarget::Stdout => quoted("stdout"),
-        LogTarget::Stderr => quoted("stderr"),
-        LogTarget::File(path) => quoted(&path.to_string_lossy()),
-    };
-    let format = match site.access.format {
-        AccessFormat::Common => "common",
-        AccessFormat::Combined => "combined",
-        AccessFormat::Json => "json",
-    };
-    format!("{{ access = {target}, format = {} }}", quoted(format))
+/// Writes the access log of a site, with what it has from `[log]`.
+pub(crate) fn access_log(site: &Site) -> Shown {
+    let target = log_target(&site.access.target).line().unwrap_or_default();
+    let format = quoted(site.access.format.word());
+    Shown::Value(format!("{{ access = {target}, format = {format} }}"))
 }
 
-fn listen(listen: &Listen) -> String {
+pub(crate) fn listen(listen: &Listen) -> String {
     match listen {
         Listen::Tcp { address: None, port } => port.to_string(),
         Listen::Tcp {
@@ -311,19 +331,11 @@ fn listen(listen: &Listen) -> String {
     }
 }
 
-fn host(name: &HostPattern) -> String {
+pub(crate) fn host(name: &HostPattern) -> String {
     match name {
         HostPattern::Exact(name) => quoted(name),
         HostPattern::Wildcard(name) => quoted(&format!("*.{name}")),
     }
-}
-
-fn list(items: impl Iterator<Item = String>) -> String {
-    format!("[{}]", items.collect::<Vec<_>>().join(", "))
-}
-
-fn quoted(text: &str) -> String {
-    toml_edit::Value::from(text).to_string()
 }
 
 #[cfg(test)]

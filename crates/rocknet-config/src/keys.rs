@@ -1,20 +1,26 @@
 //! The table of keys: one entry per key feeds the check, the reference page, the JSON Schema and the forms of the GUI.
 
-mod acme;
+pub(crate) mod acme;
 mod application;
+pub(crate) mod binding;
 mod cache;
 mod cgi;
-mod controller;
+pub(crate) mod controller;
 mod later;
 mod limits;
-mod log;
-mod proxy;
-mod rule;
-mod server;
-mod site;
-mod tls;
+pub(crate) mod log;
+pub(crate) mod proxy;
+pub(crate) mod rule;
+pub(crate) mod server;
+pub(crate) mod site;
+pub(crate) mod tls;
 
 pub use cgi::MAX_PROGRAMS;
+
+use std::sync::LazyLock;
+
+use crate::explain::Group;
+use binding::Target;
 
 /// One key: everything RockNet knows about it.
 #[derive(Debug)]
@@ -25,8 +31,12 @@ pub struct Key {
     pub kind: Kind,
     /// Sentences for the reference: what it does, with units and bounds the kind does not tell.
     pub doc: &'static str,
-    /// As it would be written; empty when there is none.
-    pub default: &'static str,
+    /// Writes the default where the bound value does not give it.
+    default: Option<fn() -> String>,
+    /// The values of the model that the key sets.
+    pub(crate) targets: &'static [Target],
+    /// The part of an explanation that shows the key.
+    pub(crate) group: Option<Group>,
     /// Lines of TOML, as they would stand under the key's header.
     pub example: &'static str,
     pub availability: Availability,
@@ -158,30 +168,65 @@ pub fn all() -> impl Iterator<Item = &'static Key> {
 
 /// The key of this name in a table.
 pub fn find(scope: Scope, name: &str) -> Option<&'static Key> {
-    all().find(|key| key.name == name && key.scopes.contains(&scope))
+    within(scope).find(|key| key.name == name)
 }
 
 /// All keys of a table, in the order of the reference.
 pub fn within(scope: Scope) -> impl Iterator<Item = &'static Key> {
-    all().filter(move |key| key.scopes.contains(&scope))
+    BY_SCOPE[scope as usize].iter().copied()
 }
 
+/// The keys of each table: the check looks through those of sites for each of ten thousands of sites.
+static BY_SCOPE: LazyLock<Vec<Vec<&'static Key>>> = LazyLock::new(|| {
+    let of = |scope: &Scope| all().filter(|key| key.scopes.contains(scope)).collect();
+    Scope::ALL.iter().map(of).collect()
+});
+
 impl Key {
+    /// Returns the default as it would be written; empty when there is none.
+    pub fn default_value(&self) -> String {
+        let bound = || self.targets.iter().find_map(|target| target.default(&self.kind));
+        self.default.map(|write| write()).or_else(bound).unwrap_or_default()
+    }
+
     const fn new(name: &'static str, scopes: &'static [Scope], kind: Kind, doc: &'static str) -> Key {
         Key {
             name,
             scopes,
             kind,
             doc,
-            default: "",
+            default: None,
+            targets: &[],
+            group: None,
             example: "",
             availability: Availability::Now,
             elsewhere: &[],
         }
     }
 
-    const fn default(mut self, text: &'static str) -> Key {
-        self.default = text;
+    /// The default, for a key whose bound value does not give it.
+    const fn default(mut self, write: fn() -> String) -> Key {
+        self.default = Some(write);
+        self
+    }
+
+    /// The default of a list or map without entries.
+    const fn empty(self) -> Key {
+        match self.kind {
+            Kind::Map { .. } => self.default(|| "{}".to_owned()),
+            _ => self.default(|| "[]".to_owned()),
+        }
+    }
+
+    /// The values that the key sets, whose defaults are the default of the key.
+    const fn sets(mut self, targets: &'static [Target]) -> Key {
+        self.targets = targets;
+        self
+    }
+
+    /// The part of an explanation that shows the key.
+    const fn group(mut self, group: Group) -> Key {
+        self.group = Some(group);
         self
     }
 
@@ -202,7 +247,7 @@ impl Key {
 }
 
 impl Word {
-    const fn new(text: &'static str, doc: &'static str) -> Word {
+    pub(crate) const fn new(text: &'static str, doc: &'static str) -> Word {
         Word { text, doc, later: None }
     }
 

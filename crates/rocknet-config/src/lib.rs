@@ -15,6 +15,7 @@ pub mod model;
 pub mod reference;
 
 mod check;
+mod choice;
 mod defaults;
 mod file;
 mod format;
@@ -32,6 +33,7 @@ use check::Purpose;
 use include::Reading;
 use source::Sources;
 
+pub use choice::Choice;
 pub use environment::{Environment, System};
 pub use finding::{Code, Finding, Location, Report, Severity};
 pub use format::format;

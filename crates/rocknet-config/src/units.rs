@@ -124,6 +124,14 @@ pub(crate) fn show_duration(duration: Duration) -> String {
     text
 }
 
+/// A duration as a person would write it: below two minutes in seconds, so that it is `"65s"` and not `"1m5s"`.
+pub(crate) fn write_duration(duration: Duration) -> String {
+    match (duration.as_secs(), duration.subsec_nanos()) {
+        (seconds @ 1..120, 0) => format!("{seconds}s"),
+        _ => show_duration(duration),
+    }
+}
+
 /// A size in the largest unit that says it exactly.
 pub(crate) fn show_size(bytes: u64) -> String {
     if bytes == 0 {
@@ -209,6 +217,7 @@ mod tests {
         fn what_is_shown_reads_back(ms in 0_u64..100_000_000_000, bytes in 0_u64..1 << 50) {
             let time = Duration::from_millis(ms);
             proptest::prop_assert_eq!(duration(&show_duration(time)), Ok(time));
+            proptest::prop_assert_eq!(duration(&write_duration(time)), Ok(time));
             proptest::prop_assert_eq!(size(&show_size(bytes)), Ok(bytes));
         }
 

@@ -1,12 +1,12 @@
 //! Certificates from public CAs: what `[tls]` says of them.
 
 use std::net::{IpAddr, SocketAddr};
-use std::time::Duration;
 
 use crate::check::{Check, path, value};
-use crate::defaults::LETS_ENCRYPT;
+use crate::choice::Choice;
 use crate::file::{Node, Table};
 use crate::finding::Code;
+use crate::keys::acme::{DNS_WAIT, KnownCa};
 use crate::model::{Acme, AcmeCa, Challenge, Dns, DnsZone, Secret, SharedKey};
 
 /// More than exist.
@@ -82,8 +82,8 @@ fn ca(check: &mut Check<'_>, item: &Node) -> Option<AcmeCa> {
 /// A directory, by the name of its CA or as it is.
 fn url(check: &mut Check<'_>, node: &Node) -> Option<String> {
     let text = node.as_text()?;
-    if let Some((_, url)) = KNOWN.iter().find(|(name, _)| *name == text) {
-        return Some((*url).to_owned());
+    if let Some(known) = KnownCa::of(text) {
+        return Some(known.url().to_owned());
     }
     let good = text
         .strip_prefix("https://")
@@ -136,11 +136,8 @@ fn challenges(check: &mut Check<'_>, table: &Table, has_dns: bool) -> Option<Vec
     };
     let mut all = Vec::new();
     for (text, span) in value::texts(node) {
-        let kind = match text.value.as_str() {
-            "http-01" => Challenge::Http,
-            "tls-alpn-01" => Challenge::TlsAlpn,
-            "dns-01" => Challenge::Dns,
-            _ => continue,
+        let Some(kind) = Challenge::of(&text.value) else {
+            continue;
         };
         if kind == Challenge::Dns && !has_dns && table.node("dns").is_none() {
             let help = "write dns = { hook = \"…\" } or dns = { server = \"…\" } beside it";
@@ -162,7 +159,7 @@ fn challenges(check: &mut Check<'_>, table: &Table, has_dns: bool) -> Option<Vec
 }
 
 fn dns(check: &mut Check<'_>, tls: &Table, table: &Table) -> Option<Dns> {
-    let wait = value::duration(Some(table), "wait").unwrap_or(WAIT);
+    let wait = value::duration(Some(table), "wait").unwrap_or(DNS_WAIT);
     match (table.node("hook"), table.node("server")) {
         (Some(hook), None) => {
             let program = path::file(check, "hook", hook)?;
@@ -253,19 +250,8 @@ fn base64(text: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-const KNOWN: [(&str, &str); 2] = [
-    ("letsencrypt", LETS_ENCRYPT),
-    (
-        "letsencrypt-staging",
-        "https://acme-staging-v02.api.letsencrypt.org/directory",
-    ),
-];
-
 /// RFC 1035 §4.2.
 const DNS_PORT: u16 = 53;
-
-/// NOTIFY reaches the zone's other servers in a second or two.
-const WAIT: Duration = Duration::from_secs(5);
 
 #[cfg(test)]
 mod tests {

@@ -6,7 +6,9 @@ use crate::check::words::short;
 use crate::check::{Check, address, path, value};
 use crate::file::{Entry, Node, Table, Value};
 use crate::finding::Code;
-use crate::model::{Application, Balance, Host, Pattern, Protocol, Settings};
+use crate::keys::Scope;
+use crate::keys::binding;
+use crate::model::{Application, Host, Pattern, Protocol, Settings};
 
 /// Most addresses of one place: who has more has a balancer of its own before them.
 const MAX_ADDRESSES: usize = 256;
@@ -18,19 +20,25 @@ const OWN_VARIABLES: &[&str] = &["CONTENT_LENGTH", "SCGI", "GATEWAY_INTERFACE"];
 const MAX_NAME: usize = 128;
 const MAX_VALUE: usize = 4096;
 
-/// Lays what a site or route says of an application over what it inherits.
-pub(super) fn build(check: &mut Check<'_>, table: &Table, settings: &mut Settings) {
+/// Reads the application that a site or route names over the one it inherits. Returns the keys whose settings no longer
+/// apply.
+pub(super) fn build(check: &mut Check<'_>, table: &Table, settings: &mut Settings) -> Vec<&'static str> {
     let written: Vec<(Protocol, &Entry)> = Protocol::ALL
         .iter()
         .filter_map(|protocol| Some((*protocol, table.entries.get(protocol.key())?)))
         .collect();
+    let inherited = || {
+        let keys = Protocol::ALL.iter().map(|protocol| protocol.key());
+        keys.filter(|key| !table.entries.contains_key(*key))
+    };
     let &[(protocol, entry), ref others @ ..] = &written[..] else {
-        // Somebody else is named to answer.
+        // Something else is named to answer.
         let names = |key: &str| table.entries.get(key).is_some_and(|entry| !says_no(entry));
-        if ["root", "proxy", "controller"].into_iter().any(names) {
-            forget(settings);
+        if !["root", "proxy", "controller"].into_iter().any(names) {
+            return Vec::new();
         }
-        return;
+        settings.application = None;
+        return inherited().collect();
     };
     let rivals = ["proxy", "controller"].iter().filter_map(|key| table.entries.get(*key));
     let mut rivals = others.iter().map(|(_, entry)| *entry).chain(rivals);
@@ -42,30 +50,19 @@ pub(super) fn build(check: &mut Check<'_>, table: &Table, settings: &mut Setting
             message,
             "keep one of the two",
         );
-        return;
+        return Vec::new();
     }
-    forget(settings);
     settings.application = application(check, protocol, &entry.node);
-    if settings.application.is_some() {
-        settings
-            .places
-            .insert(protocol.key().to_owned(), check.place(entry.key));
-        settings.proxy = None;
-        settings.controller = None;
-        settings.places.remove("proxy");
-        settings.places.remove("controller");
+    if settings.application.is_none() {
+        return inherited().collect();
     }
+    settings.proxy = None;
+    settings.controller = None;
+    inherited().chain(["proxy", "controller"]).collect()
 }
 
 fn says_no(entry: &Entry) -> bool {
     matches!(entry.node.value, Value::Boolean(false))
-}
-
-fn forget(settings: &mut Settings) {
-    settings.application = None;
-    for protocol in Protocol::ALL {
-        settings.places.remove(protocol.key());
-    }
 }
 
 /// The name of an application that a route has brought in, and that does not say its own: what the pattern begins with.
@@ -114,25 +111,17 @@ fn application(check: &mut Check<'_>, protocol: Protocol, node: &Node) -> Option
         let message = format!("{protocol} has a connection for each request: there is nothing to keep");
         check.error(Code::Conflict, entry.key, message, "remove it");
     }
-    let time = |key, default| value::duration(table, key).unwrap_or(default);
-    Some(Application {
-        balance: match value::text(table, "balance") {
-            Some("round_robin") => Balance::RoundRobin,
-            Some("least_conn") => Balance::LeastConn,
-            _ => base.balance,
-        },
+    let mut application = Application {
         mount: table
             .and_then(|table| table.node("mount"))
             .and_then(|node| path::below_site(check, "mount", node))
             .map(|path| path.trim_end_matches('/').to_owned())
             .unwrap_or_default(),
         params: table.map(|table| params(check, table)).unwrap_or_default(),
-        connect: time("connect", base.connect),
-        keep: value::integer(table, "keep").unwrap_or(base.keep),
-        fails: value::integer(table, "fails").unwrap_or(base.fails),
-        fail_time: time("fail_time", base.fail_time),
         ..base
-    })
+    };
+    binding::read(check, Scope::Application, table, &mut application);
+    Some(application)
 }
 
 const EXAMPLE: &str = "write where it listens: \"unix:/run/app.sock\" or \"127.0.0.1:9000\"";

@@ -4,6 +4,8 @@ use crate::check::words::short;
 use crate::check::{Check, application, path, value};
 use crate::file::{Node, Value};
 use crate::finding::Code;
+use crate::keys::Scope;
+use crate::keys::binding;
 use crate::model::Cgi;
 
 /// `None`: nowhere, or what is written cannot be meant.
@@ -32,15 +34,12 @@ pub(super) fn build(check: &mut Check<'_>, node: &Node, has_root: bool) -> Optio
         return None;
     }
     let base = Cgi::at(folder(check, place)?);
-    let time = |key, default| value::duration(table, key).unwrap_or(default);
-    Some(Cgi {
-        programs: value::integer(table, "programs").unwrap_or(base.programs),
-        queue: time("queue", base.queue),
-        time: time("time", base.time),
-        output: value::size(table, "output").unwrap_or(base.output),
+    let mut cgi = Cgi {
         params: table.map(|table| application::params(check, table)).unwrap_or_default(),
         ..base
-    })
+    };
+    binding::read(check, Scope::Cgi, table, &mut cgi);
+    Some(cgi)
 }
 
 fn folder(check: &mut Check<'_>, node: &Node) -> Option<String> {

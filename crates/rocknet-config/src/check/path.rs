@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::check::words::short;
 use crate::check::{Check, nearest, value};
+use crate::choice::Choice;
 use crate::environment::Kind;
 use crate::file::{Node, Value};
 use crate::finding::Code;
@@ -80,20 +81,18 @@ pub(super) fn folder(check: &mut Check<'_>, key: &str, node: &Node) -> Option<Pa
 /// A word for a stream, or a file.
 pub(super) fn log_target(check: &mut Check<'_>, key: &str, node: &Node) -> Option<LogTarget> {
     let text = node.as_text()?;
-    match text {
-        "off" => return Some(LogTarget::Off),
-        "stdout" => return Some(LogTarget::Stdout),
-        "stderr" if key == "errors" => return Some(LogTarget::Stderr),
-        _ => {}
+    let words = if key == "errors" {
+        LogTarget::WORDS
+    } else {
+        LogTarget::ACCESS
+    };
+    if words.iter().any(|word| word.text == text) {
+        return LogTarget::of(text);
     }
     // A bare word is far more often a mistyped "stdout" than a file without folder and suffix.
     if !text.contains(['/', '.']) {
         let message = format!("`{key}` cannot be \"{}\"", short(value::shown(node)));
-        let words = if key == "errors" {
-            &["stderr", "stdout", "off"][..]
-        } else {
-            &["stdout", "off"][..]
-        };
+        let words: Vec<_> = words.iter().map(|word| word.text).collect();
         let help = match nearest(text, words.iter().copied()) {
             Some(meant) => format!("did you mean \"{meant}\"?"),
             None => {

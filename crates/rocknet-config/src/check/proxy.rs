@@ -7,11 +7,14 @@ mod upstreams;
 
 use self::upstreams::{EXAMPLE, upstreams};
 use crate::check::field::is_token;
-use crate::check::words::short;
+use crate::check::words::{or, quoted, short};
 use crate::check::{Check, path, upstream_tls, value};
+use crate::choice::Choice;
 use crate::file::{Node, Table, Value};
 use crate::finding::Code;
-use crate::model::{Balance, Forwarded, Proxy, ProxyProtocol, RequestBuffering, Resolve};
+use crate::keys::Scope;
+use crate::keys::binding;
+use crate::model::{Balance, Forwarded, Proxy, ProxyProtocol, RequestBuffering};
 
 /// `None`: requests are answered here, or what is written cannot be meant.
 pub(super) fn build(check: &mut Check<'_>, node: &Node) -> Option<Proxy> {
@@ -39,11 +42,7 @@ pub(super) fn build(check: &mut Check<'_>, node: &Node) -> Option<Proxy> {
     };
     let http2 = value::boolean(table, "http2").unwrap_or(false);
     let mut to = upstreams(check, servers, http2)?;
-    let announce = match value::text(table, "proxy_protocol") {
-        Some("v1") => Some(ProxyProtocol::V1),
-        Some("v2") => Some(ProxyProtocol::V2),
-        _ => None,
-    };
+    let announce = value::choice::<ProxyProtocol>(table, "proxy_protocol");
     if announce.is_some() && to.iter().any(|to| to.upstream.http2) {
         let message = "`proxy_protocol` names one client, and connections in HTTP/2 are shared by many";
         check.error(Code::Conflict, node.span, message, "remove one of the two");
@@ -51,8 +50,7 @@ pub(super) fn build(check: &mut Check<'_>, node: &Node) -> Option<Proxy> {
     to.iter_mut().for_each(|to| to.upstream.announce = announce);
     let base = Proxy::to(to);
     let headers = table.map(|table| headers::build(check, table)).unwrap_or_default();
-    let time = |key, default| value::duration(table, key).unwrap_or(default);
-    Some(Proxy {
+    let mut proxy = Proxy {
         balance: table
             .and_then(|table| table.node("balance"))
             .and_then(|node| balance(check, node))
@@ -73,59 +71,44 @@ pub(super) fn build(check: &mut Check<'_>, node: &Node) -> Option<Proxy> {
             .and_then(|table| table.node("forwarded"))
             .and_then(|node| forwarded(check, node))
             .unwrap_or(base.forwarded),
-        send_files: value::boolean(table, "send_files").unwrap_or(base.send_files),
-        intercept: value::boolean(table, "intercept").unwrap_or(base.intercept),
         buffering: buffering(table),
         request_buffering: request_buffering(table),
         mirror: table
             .and_then(|table| table.node("mirror"))
             .and_then(|node| mirror::build(check, node)),
-        resolve: match value::text(table, "resolve") {
-            Some("ttl") | None => base.resolve,
-            Some(_) => value::duration(table, "resolve").map_or(base.resolve, Resolve::Every),
-        },
-        fails: value::integer(table, "fails").unwrap_or(base.fails),
-        fail_time: time("fail_time", base.fail_time),
-        connections: value::integer(table, "connections"),
-        queue: time("queue", base.queue),
-        slow_start: time("slow_start", base.slow_start),
-        connect: time("connect", base.connect),
-        first_byte: time("first_byte", base.first_byte),
-        idle: time("idle", base.idle),
         tls: table
             .map(|table| upstream_tls::build(check, table, &base.to))
             .unwrap_or_default(),
-        to: base.to,
-    })
+        ..base
+    };
+    binding::read(check, Scope::Proxy, table, &mut proxy);
+    Some(proxy)
 }
 
-/// What stands behind `balance`; the words of the table of keys, or a field.
+/// Reads `balance`: a word, or the name of a field.
 fn balance(check: &mut Check<'_>, node: &Node) -> Option<Balance> {
     let written = node.written()?;
-    Some(match written.value.as_str() {
-        "random_two" => Balance::RandomTwo,
-        "round_robin" => Balance::RoundRobin,
-        "least_conn" => Balance::LeastConn,
-        "ip_hash" => Balance::IpHash,
-        "uri" => Balance::Uri,
-        text => match text.strip_prefix("header:").map(str::trim) {
-            Some(name) if is_token(name) => Balance::Header(name.to_owned()),
-            _ => {
-                let message = format!("`balance` cannot be \"{}\"", short(value::shown(node)));
-                let help =
-                    "write \"random_two\", \"round_robin\", \"least_conn\", \"ip_hash\", \"uri\" or \"header:NAME\"";
-                check.bad_text(written, node.span, message, help);
-                return None;
-            }
-        },
-    })
+    if let Some(balance) = Balance::of(&written.value) {
+        return Some(balance);
+    }
+    match written.value.strip_prefix(Balance::HEADER).map(str::trim) {
+        Some(name) if is_token(name) => Some(Balance::Header(name.to_owned())),
+        _ => {
+            let message = format!("`balance` cannot be \"{}\"", short(value::shown(node)));
+            let field = format!("{}NAME", Balance::HEADER);
+            let words = Balance::WORDS.iter().map(|word| word.text).chain([&*field]);
+            let help = format!("write {}", or(words.map(quoted)));
+            check.bad_text(written, node.span, message, help);
+            None
+        }
+    }
 }
 
 fn forwarded(check: &mut Check<'_>, node: &Node) -> Option<Forwarded> {
     match &node.value {
         Value::Boolean(false) => Some(Forwarded::Nothing),
         Value::Boolean(true) => {
-            let help = "write \"x-forwarded\", \"forwarded\" or \"both\"";
+            let help = format!("write {}", or(Forwarded::WORDS.iter().map(|word| quoted(word.text))));
             check.error(
                 Code::BadValue,
                 node.span,
@@ -134,12 +117,7 @@ fn forwarded(check: &mut Check<'_>, node: &Node) -> Option<Forwarded> {
             );
             None
         }
-        _ => match node.as_text()? {
-            "x-forwarded" => Some(Forwarded::XForwarded),
-            "forwarded" => Some(Forwarded::Standard),
-            "both" => Some(Forwarded::Both),
-            _ => None,
-        },
+        _ => Forwarded::of(node.as_text()?),
     }
 }
 

@@ -2,8 +2,10 @@
 
 use crate::check::words::short;
 use crate::check::{Check, field, host, pattern, value};
+use crate::defaults;
 use crate::file::{Node, Table, Value};
 use crate::finding::Code;
+use crate::keys::rule::Scheme;
 use crate::model::{Conditions, Pattern, Rule, RuleAction};
 use crate::source::Span;
 
@@ -80,7 +82,7 @@ fn conditions(check: &mut Check<'_>, table: &Table) -> Conditions {
     let mut when = Conditions {
         headers: patterns(check, table, "header"),
         query: patterns(check, table, "query"),
-        secure: value::text(Some(table), "scheme").map(|scheme| scheme == "https"),
+        secure: value::choice(Some(table), "scheme").map(|scheme: Scheme| scheme == Scheme::Https),
         ..Conditions::default()
     };
     when.paths = each(check, table, "path", pattern::parse);
@@ -200,7 +202,7 @@ fn redirect(check: &mut Check<'_>, when: &Conditions, table: &Table, node: &Node
         check.bad_text(written, node.span, format!("`redirect`: {message}"), help);
         return None;
     }
-    let status = value::integer::<u16>(Some(table), "status").unwrap_or(308);
+    let status = value::integer::<u16>(Some(table), "status").unwrap_or(defaults::REDIRECT);
     if !matches!(status, 301 | 302 | 303 | 307 | 308) && (301..=308).contains(&status) {
         let help = "write 301, 302, 303, 307 or 308";
         let span = table.node("status").map_or(node.span, |node| node.span);

@@ -1,12 +1,11 @@
 //! `[server]`, `[limits]`, `[log]` and `[cache]`, as meant.
 
-use crate::check::{Check, network, path, value};
+use crate::check::{Check, network, path};
 use crate::file::{Node, Table};
 use crate::finding::Code;
-use crate::model::{
-    AccessFormat, AccessLog, Backend, Cache, Config, Events, Level, Limits, Log, LogTarget, Mode, Rotate, Server,
-    Spool, TrustedField, Workers,
-};
+use crate::keys::Scope;
+use crate::keys::binding;
+use crate::model::{AccessLog, Cache, Config, Events, Limits, Log, LogTarget, Server, Spool};
 use crate::units;
 
 pub(super) fn build(check: &mut Check<'_>, root: &Table) -> (Server, Limits, Log, Cache) {
@@ -53,59 +52,46 @@ fn script_user(check: &mut Check<'_>, table: Option<&Table>, server: Option<&str
 }
 
 fn server(check: &mut Check<'_>, table: Option<&Table>) -> Server {
-    let base = Server::default();
-    let events = table.and_then(|t| t.table("events"));
+    let mut events = Events::default();
+    binding::read(
+        check,
+        Scope::Events,
+        table.and_then(|table| table.table("events")),
+        &mut events,
+    );
     let user = table
         .and_then(|table| table.node("user"))
         .and_then(|node| user(check, "user", node));
     let script_user = script_user(check, table, user.as_deref());
     let state = table.and_then(|t| t.node("state"));
-    Server {
+    let mut server = Server {
         state: state.and_then(|node| path::folder(check, "state", node)),
-        mode: match value::text(table, "mode") {
-            Some("dev") => Mode::Dev,
-            _ => Mode::Prod,
-        },
-        workers: value::integer(table, "workers").map_or(base.workers, Workers::Count),
-        backend: match value::text(table, "backend") {
-            Some("epoll") => Backend::Epoll,
-            Some("io_uring") => Backend::IoUring,
-            _ => Backend::Auto,
-        },
-        h2c: value::boolean(table, "h2c").unwrap_or(base.h2c),
-        h2c_upgrade: value::boolean(table, "h2c_upgrade").unwrap_or(base.h2c_upgrade),
         user,
         script_user,
         trusted_proxies: table
             .and_then(|t| t.node("trusted_proxies"))
             .map(|node| network::build(check, node))
             .unwrap_or_default(),
-        trusted_field: match value::text(table, "trusted_field") {
-            Some("forwarded") => TrustedField::Forwarded,
-            _ => base.trusted_field,
-        },
         proxy_protocol: table
             .and_then(|t| t.node("proxy_protocol"))
             .map(|node| network::build(check, node))
             .unwrap_or_default(),
-        blocking_threads: value::integer(table, "blocking_threads").unwrap_or(base.blocking_threads),
-        events: Events {
-            batch: value::integer(events, "batch").unwrap_or(base.events.batch),
-            wait: value::duration(events, "wait").unwrap_or(base.events.wait),
-            connections: value::integer(events, "connections").unwrap_or(base.events.connections),
-        },
+        events,
         spool: spool(check, table.and_then(|table| table.table("spool"))),
-    }
+        ..Server::default()
+    };
+    binding::read(check, Scope::Server, table, &mut server);
+    server
 }
 
 fn spool(check: &mut Check<'_>, table: Option<&Table>) -> Spool {
-    let base = Spool::default();
     let folder = table.and_then(|table| table.node("folder"));
-    Spool {
+    let mut spool = Spool {
         folder: folder.and_then(|node| path::existing_folder(check, "folder", node)),
-        memory: value::size(table, "memory").unwrap_or(base.memory),
-        disk: value::size(table, "disk").unwrap_or(base.disk),
-    }
+        ..Spool::default()
+    };
+    binding::read(check, Scope::Spool, table, &mut spool);
+    spool
 }
 
 /// The disk has room for the largest body that any place takes: as the default, and as a demand on what is written.
@@ -134,117 +120,76 @@ pub(super) fn spool_disk(check: &mut Check<'_>, root: &Table, config: &mut Confi
 }
 
 fn limits(check: &mut Check<'_>, table: Option<&Table>) -> Limits {
-    let base = Limits::default();
-    let bytes = |key: &str, default: usize| {
-        value::size(table, key)
-            .and_then(|size| usize::try_from(size).ok())
-            .unwrap_or(default)
-    };
-    let header_size = bytes("header_size", base.header_size);
-    // Whoever makes the header section small means the target too.
-    let target_size = bytes("target_size", base.target_size.min(header_size));
-    if target_size > header_size
-        && let Some(node) = table.and_then(|t| t.node("target_size"))
-    {
-        let message = format!(
-            "`target_size` is larger than `header_size` ({}), which holds the target too",
-            units::show_size(header_size as u64)
-        );
-        check.error(
-            Code::Conflict,
-            node.span,
-            message,
-            "make it smaller, or `header_size` larger",
-        );
+    let mut limits = Limits::default();
+    binding::read(check, Scope::Limits, table, &mut limits);
+    match table.and_then(|table| table.node("target_size")) {
+        // A small header section means a small target too.
+        None => limits.target_size = limits.target_size.min(limits.header_size),
+        Some(node) if limits.target_size > limits.header_size => {
+            let message = format!(
+                "`target_size` is larger than `header_size` ({}), which holds the target too",
+                units::show_size(limits.header_size as u64)
+            );
+            check.error(
+                Code::Conflict,
+                node.span,
+                message,
+                "make it smaller, or `header_size` larger",
+            );
+        }
+        Some(_) => {}
     }
-    let time = |key: &str, default| value::duration(table, key).unwrap_or(default);
-    Limits {
-        header_timeout: time("header_timeout", base.header_timeout),
-        header_size,
-        header_fields: value::integer(table, "header_fields").unwrap_or(base.header_fields),
-        target_size,
-        body_size: value::size(table, "body_size").unwrap_or(base.body_size),
-        body_memory: value::size(table, "body_memory").unwrap_or(base.body_memory),
-        body_idle: time("body_idle", base.body_idle),
-        body_rate: value::rate(table, "body_rate").unwrap_or(base.body_rate),
-        send_stall: time("send_stall", base.send_stall),
-        answer_timeout: time("answer_timeout", base.answer_timeout),
-        keep_alive: time("keep_alive", base.keep_alive),
-        connection_age: time("connection_age", base.connection_age),
-        connections: value::integer(table, "connections"),
-        shutdown: time("shutdown", base.shutdown),
-    }
+    limits
 }
 
 fn log(check: &mut Check<'_>, table: Option<&Table>) -> Log {
-    let base = Log::default();
-    Log {
-        level: match value::text(table, "level") {
-            Some("error") => Level::Error,
-            Some("warn") => Level::Warn,
-            Some("debug") => Level::Debug,
-            Some("trace") => Level::Trace,
-            _ => Level::Info,
-        },
-        errors: target(check, table, "errors").unwrap_or(base.errors),
-        access: access(check, table, &base.access),
-        rotate: rotate(table.and_then(|t| t.table("rotate")), &base.rotate),
+    let mut log = Log::default();
+    if let Some(errors) = target(check, table, "errors") {
+        log.errors = errors;
     }
+    log.access = access(check, table, &log.access);
+    binding::read(check, Scope::Log, table, &mut log);
+    binding::read(
+        check,
+        Scope::Rotate,
+        table.and_then(|table| table.table("rotate")),
+        &mut log.rotate,
+    );
+    log
 }
 
 /// `access` and `format` of a table, over what holds without it.
 pub(super) fn access(check: &mut Check<'_>, table: Option<&Table>, base: &AccessLog) -> AccessLog {
-    AccessLog {
-        target: target(check, table, "access").unwrap_or_else(|| base.target.clone()),
-        format: match value::text(table, "format") {
-            Some("common") => AccessFormat::Common,
-            Some("combined") => AccessFormat::Combined,
-            Some("json") => AccessFormat::Json,
-            _ => base.format,
-        },
+    let mut log = base.clone();
+    if let Some(target) = target(check, table, "access") {
+        log.target = target;
     }
+    binding::read(check, Scope::SiteLog, table, &mut log);
+    log
 }
 
 fn target(check: &mut Check<'_>, table: Option<&Table>, key: &str) -> Option<LogTarget> {
     path::log_target(check, key, table?.node(key)?)
 }
 
-fn rotate(table: Option<&Table>, base: &Rotate) -> Rotate {
-    let off = |key: &str| value::text(table, key) == Some("off");
-    Rotate {
-        size: if off("size") {
-            None
-        } else {
-            value::size(table, "size").or(base.size)
-        },
-        age: if off("age") {
-            None
-        } else {
-            value::duration(table, "age").or(base.age)
-        },
-        keep: value::integer(table, "keep").unwrap_or(base.keep),
-    }
-}
-
 fn cache(check: &mut Check<'_>, table: Option<&Table>) -> Cache {
-    let base = Cache::default();
-    let memory = value::size(table, "memory").unwrap_or(base.memory);
-    let written = value::size(table, "max_file");
-    let max_file = written.unwrap_or(base.max_file.min(memory));
-    if memory > 0
-        && max_file > memory
-        && let Some(node) = table.and_then(|t| t.node("max_file"))
-    {
-        let message = format!(
-            "`max_file` is larger than the whole cache ({})",
-            units::show_size(memory)
-        );
-        check.error(
-            Code::Conflict,
-            node.span,
-            message,
-            "make it smaller, or `memory` larger",
-        );
+    let mut cache = Cache::default();
+    binding::read(check, Scope::Cache, table, &mut cache);
+    match table.and_then(|table| table.node("max_file")) {
+        None => cache.max_file = cache.max_file.min(cache.memory),
+        Some(node) if cache.memory > 0 && cache.max_file > cache.memory => {
+            let message = format!(
+                "`max_file` is larger than the whole cache ({})",
+                units::show_size(cache.memory)
+            );
+            check.error(
+                Code::Conflict,
+                node.span,
+                message,
+                "make it smaller, or `memory` larger",
+            );
+        }
+        Some(_) => {}
     }
-    Cache { max_file, memory }
+    cache
 }

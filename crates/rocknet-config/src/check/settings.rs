@@ -5,104 +5,126 @@ use std::collections::{BTreeMap, HashMap};
 use crate::check::words::short;
 use crate::check::{Check, application, cgi, controller, field, path, pattern, php, proxy, value};
 use crate::defaults;
-use crate::file::{Entry, Node, Table, Value};
+use crate::explain::Group;
+use crate::file::{Entry, Table, Value};
 use crate::finding::Code;
-use crate::model::{Fallback, Pattern, Priority, Redirect, Settings, Symlinks};
+use crate::keys::binding::{self, Model, Written};
+use crate::keys::{self, Kind, Scope};
+use crate::model::{Fallback, Pattern, Place, Redirect, Settings};
 use crate::source::Span;
 
 /// Files sent along with one page: what a page cannot be shown without is less, and each takes a stream of its own.
 const MAX_PUSH: usize = 32;
 
-/// Keys whose place `explain` tells, beside those of maps, which are told one by one.
-const SCALARS: &[&str] = &[
-    "root",
-    "index",
-    "browse",
-    "fallback",
-    "try",
-    "tls",
-    "compress",
-    "symlinks",
-    "priority",
-    "php",
-    "proxy",
-    "controller",
-    "run_on",
-    "isolate",
-    "cgi",
-    "internal",
-];
-
-pub(super) fn build(check: &mut Check<'_>, table: &Table, base: &Settings) -> Settings {
+/// Reads the keys of a site or route over the settings that it inherits, in the order of the table of keys: `root` comes
+/// before the keys that need one.
+pub(super) fn build(check: &mut Check<'_>, scope: Scope, table: &Table, base: &Settings) -> Settings {
     let mut settings = base.clone();
-    let some = Some(table);
-    for key in SCALARS {
-        if let Some(entry) = table.entries.get(*key) {
-            settings.places.insert((*key).to_owned(), check.place(entry.key));
+    for key in keys::within(scope).filter(|key| !key.targets.is_empty()) {
+        let Some(entry) = table.entries.get(key.name) else {
+            continue;
+        };
+        if key.group == Some(Group::Handler) {
+            forget(&mut settings, key.name);
+        }
+        note(check, &mut settings.places, key.name, &key.kind, entry);
+        if let Some(read) = Settings::binding(key).and_then(|binding| binding.read) {
+            read(check, &Written { key, entry }, &mut settings);
         }
     }
-    if let Some(node) = table.node("root") {
-        settings.root = path::root(check, node);
-    }
-    if let Some(node) = table.node("php") {
-        settings.php = php::build(check, node, settings.root.is_some());
-    }
-    match table.node("proxy") {
-        Some(node) => settings.proxy = proxy::build(check, node),
-        // Files of its own are why a route inside a proxied site says where they are.
-        None if table.node("root").is_some() => {
-            settings.proxy = None;
-            settings.places.remove("proxy");
-        }
-        None => {}
-    }
-    controller::build(check, table, &mut settings);
-    application::build(check, table, &mut settings);
-    if let Some(node) = table.node("index") {
-        settings.index = index(check, node);
-    } else if !settings.places.contains_key("index") {
+    answering(check, table, &mut settings);
+    if !settings.places.contains_key("index") {
         settings.index = defaults::index(settings.php.is_some());
     }
-    if let Some(browse) = value::boolean(some, "browse") {
-        settings.browse = browse;
-    }
-    if let Some(node) = table.node("fallback") {
-        settings.fallback = fallback(check, node);
-    }
-    if let Some(node) = table.node("try") {
-        settings.try_paths = try_paths(check, node);
-    }
-    settings.symlinks = match value::text(some, "symlinks") {
-        Some("inside") => Symlinks::Inside,
-        Some("owner") => Symlinks::Owner,
-        Some("all") => Symlinks::All,
-        _ => settings.symlinks,
-    };
-    if let Some(compress) = value::boolean(some, "compress") {
-        settings.compress = compress;
-    }
-    if let Some(node) = table.node("cgi") {
-        settings.cgi = cgi::build(check, node, settings.root.is_some());
-    }
-    if let Some(internal) = value::boolean(some, "internal") {
-        settings.internal = internal;
-    }
-    settings.priority = match value::text(some, "priority") {
-        Some("high") => Priority::High,
-        Some("normal") => Priority::Normal,
-        Some("low") => Priority::Low,
-        _ => settings.priority,
-    };
-    limits(check, table, &mut settings);
-    headers(check, table, &mut settings);
-    errors(check, table, &mut settings);
-    redirects(check, table, &mut settings);
-    push(check, table, &mut settings);
     settings
 }
 
-fn fallback(check: &mut Check<'_>, node: &Node) -> Fallback {
-    match node.value {
+/// Notes where a key was written, and the keys of its table. Entries of maps are noted where they are read.
+pub(super) fn note(check: &Check<'_>, places: &mut BTreeMap<String, Place>, name: &str, kind: &Kind, entry: &Entry) {
+    if let (Some(scope), Value::Table(table)) = (table_of(kind), &entry.node.value) {
+        for (inner, entry) in &table.entries {
+            let place = format!("{name}.{inner}");
+            match keys::find(scope, inner) {
+                Some(key) if !matches!(key.kind, Kind::Map { .. }) => note(check, places, &place, &key.kind, entry),
+                _ => {
+                    places.insert(place, check.place(entry.key));
+                }
+            }
+        }
+    }
+    if !matches!(kind, Kind::Map { .. } | Kind::Table(_)) {
+        places.insert(name.to_owned(), check.place(entry.key));
+    }
+}
+
+/// The keys of the table that a kind takes, if it takes one.
+fn table_of(kind: &Kind) -> Option<Scope> {
+    match kind {
+        Kind::Table(scope) => Some(*scope),
+        Kind::Either(kinds) => kinds.iter().find_map(table_of),
+        _ => None,
+    }
+}
+
+/// Removes the places of a key and of the keys of its table.
+fn forget(settings: &mut Settings, key: &str) {
+    // `/` follows `.`.
+    let range = key.to_owned()..format!("{key}/");
+    let names: Vec<String> = settings.places.range(range).map(|(name, _)| name.clone()).collect();
+    for name in names {
+        settings.places.remove(&name);
+    }
+}
+
+/// Settles what answers: what this table names takes the place of what the settings had before.
+fn answering(check: &mut Check<'_>, table: &Table, settings: &mut Settings) {
+    let has = |key: &str| table.entries.contains_key(key);
+    // Files of its own are why a route inside a proxied site says where they are.
+    if has("root") && !has("proxy") {
+        settings.proxy = None;
+        forget(settings, "proxy");
+    }
+    if has("controller") {
+        if settings.controller.is_some() && !has("proxy") {
+            settings.proxy = None;
+            forget(settings, "proxy");
+        }
+    } else if has("root") || has("proxy") {
+        settings.controller = None;
+        forget(settings, "controller");
+    }
+    if let (Some(entry), true) = (table.entries.get("run_on"), settings.isolate) {
+        let message = "`run_on` says nothing where `isolate = true`: the controller runs in a process of its own";
+        check.warning(Code::Useless, entry.node.span, message, "remove one of the two");
+    }
+    for key in application::build(check, table, settings) {
+        forget(settings, key);
+    }
+}
+
+pub(crate) fn root(check: &mut Check<'_>, written: &Written<'_>, settings: &mut Settings) {
+    settings.root = path::root(check, &written.entry.node);
+}
+
+pub(crate) fn php(check: &mut Check<'_>, written: &Written<'_>, settings: &mut Settings) {
+    settings.php = php::build(check, &written.entry.node, settings.root.is_some());
+}
+
+pub(crate) fn proxy(check: &mut Check<'_>, written: &Written<'_>, settings: &mut Settings) {
+    settings.proxy = proxy::build(check, &written.entry.node);
+}
+
+pub(crate) fn controller(check: &mut Check<'_>, written: &Written<'_>, settings: &mut Settings) {
+    settings.controller = controller::build(check, &written.entry.node);
+}
+
+pub(crate) fn cgi(check: &mut Check<'_>, written: &Written<'_>, settings: &mut Settings) {
+    settings.cgi = cgi::build(check, &written.entry.node, settings.root.is_some());
+}
+
+pub(crate) fn fallback(check: &mut Check<'_>, written: &Written<'_>, settings: &mut Settings) {
+    let node = &written.entry.node;
+    settings.fallback = match node.value {
         Value::Boolean(false) => Fallback::Nothing,
         Value::Boolean(true) => {
             let help = "write the path of a file: fallback = \"/index.html\"";
@@ -111,28 +133,16 @@ fn fallback(check: &mut Check<'_>, node: &Node) -> Fallback {
             Fallback::Usual
         }
         _ => path::below_site(check, "fallback", node).map_or(Fallback::Usual, Fallback::Path),
-    }
+    };
 }
 
-fn limits(check: &Check<'_>, table: &Table, settings: &mut Settings) {
-    let Some(limits) = table.table("limits") else { return };
-    if let Some(size) = value::size(Some(limits), "body_size") {
-        settings.body_size = size;
-    }
-    if let Some(size) = value::size(Some(limits), "body_memory") {
-        settings.body_memory = size;
-    }
-    if let Some(time) = value::duration(Some(limits), "answer_timeout") {
-        settings.answer_timeout = time;
-    }
-    for (key, entry) in &limits.entries {
-        settings.places.insert(format!("limits.{key}"), check.place(entry.key));
-    }
+pub(crate) fn limits(check: &mut Check<'_>, written: &Written<'_>, settings: &mut Settings) {
+    binding::read(check, Scope::SiteLimits, written.entry.node.as_table(), settings);
 }
 
-fn index(check: &mut Check<'_>, node: &Node) -> Vec<String> {
+pub(crate) fn index(check: &mut Check<'_>, written: &Written<'_>, settings: &mut Settings) {
     let mut names = Vec::new();
-    for (written, span) in value::texts(node) {
+    for (written, span) in value::texts(&written.entry.node) {
         let text = written.value.as_str();
         let bad = text.is_empty() || text == "." || text == "..";
         if bad || text.contains(['/', '\\']) || text.contains(|c: char| c.is_control()) {
@@ -147,12 +157,12 @@ fn index(check: &mut Check<'_>, node: &Node) -> Vec<String> {
         }
         names.push(text.to_owned());
     }
-    names
+    settings.index = names;
 }
 
-fn try_paths(check: &mut Check<'_>, node: &Node) -> Vec<String> {
+pub(crate) fn try_paths(check: &mut Check<'_>, written: &Written<'_>, settings: &mut Settings) {
     let mut paths = Vec::new();
-    for (written, span) in value::texts(node) {
+    for (written, span) in value::texts(&written.entry.node) {
         let text = written.value.as_str();
         if text.starts_with('=') {
             let help = "leave it off: when nothing matches, the answer is 404";
@@ -185,11 +195,11 @@ fn try_paths(check: &mut Check<'_>, node: &Node) -> Vec<String> {
         }
         paths.push(text.to_owned());
     }
-    paths
+    settings.try_paths = paths;
 }
 
-fn headers(check: &mut Check<'_>, table: &Table, settings: &mut Settings) {
-    let entries = map(table, "headers");
+pub(crate) fn headers(check: &mut Check<'_>, written: &Written<'_>, settings: &mut Settings) {
+    let entries = map(written);
     // Both keyed by the name in lower case, because names that differ in case are one field.
     let mut written: HashMap<String, Span> = HashMap::with_capacity(entries.len());
     let mut inherited: HashMap<String, String> = match entries.is_empty() {
@@ -245,8 +255,8 @@ fn headers(check: &mut Check<'_>, table: &Table, settings: &mut Settings) {
     }
 }
 
-fn errors(check: &mut Check<'_>, table: &Table, settings: &mut Settings) {
-    for (name, entry, _) in map(table, "errors") {
+pub(crate) fn errors(check: &mut Check<'_>, written: &Written<'_>, settings: &mut Settings) {
+    for (name, entry, _) in map(written) {
         let status = name
             .parse::<u16>()
             .ok()
@@ -270,8 +280,8 @@ fn errors(check: &mut Check<'_>, table: &Table, settings: &mut Settings) {
     }
 }
 
-fn redirects(check: &mut Check<'_>, table: &Table, settings: &mut Settings) {
-    let Some(written) = table.table("redirects") else {
+pub(crate) fn redirects(check: &mut Check<'_>, written: &Written<'_>, settings: &mut Settings) {
+    let Some(written) = written.entry.node.as_table() else {
         return;
     };
     // By pattern: a site that has moved brings tens of thousands, and each would be looked for among all others.
@@ -299,7 +309,7 @@ fn redirects(check: &mut Check<'_>, table: &Table, settings: &mut Settings) {
 fn redirect(check: &mut Check<'_>, from: Pattern, entry: &Entry) -> Option<Redirect> {
     let (to, status) = match &entry.node.value {
         Value::Table(long) => {
-            let status = value::integer::<u16>(Some(long), "status").unwrap_or(308);
+            let status = value::integer::<u16>(Some(long), "status").unwrap_or(defaults::REDIRECT);
             if let Some(node) = long.node("status")
                 && !matches!(status, 301 | 302 | 303 | 307 | 308)
                 && (301..=308).contains(&status)
@@ -314,7 +324,7 @@ fn redirect(check: &mut Check<'_>, from: Pattern, entry: &Entry) -> Option<Redir
             };
             (to, status)
         }
-        _ => (&entry.node, 308),
+        _ => (&entry.node, defaults::REDIRECT),
     };
     let written = to.written()?;
     if let Err((message, help)) = pattern::target(&from, &written.value) {
@@ -328,8 +338,10 @@ fn redirect(check: &mut Check<'_>, from: Pattern, entry: &Entry) -> Option<Redir
     })
 }
 
-fn push(check: &mut Check<'_>, table: &Table, settings: &mut Settings) {
-    let Some(written) = table.table("push") else { return };
+pub(crate) fn push(check: &mut Check<'_>, written: &Written<'_>, settings: &mut Settings) {
+    let Some(written) = written.entry.node.as_table() else {
+        return;
+    };
     for (name, entry) in written.in_order() {
         let page = match pattern::parse(name) {
             Ok(page) => page,
@@ -368,8 +380,8 @@ fn push(check: &mut Check<'_>, table: &Table, settings: &mut Settings) {
 }
 
 /// The entries of a map of strings, in the order they were written.
-fn map<'t>(table: &'t Table, key: &str) -> Vec<(&'t str, &'t Entry, &'t str)> {
-    let entries = table.table(key).map(Table::in_order).unwrap_or_default();
+fn map<'t>(written: &Written<'t>) -> Vec<(&'t str, &'t Entry, &'t str)> {
+    let entries = written.entry.node.as_table().map(Table::in_order).unwrap_or_default();
     entries
         .into_iter()
         .filter_map(|(name, entry)| Some((name, entry, entry.node.as_text()?)))

@@ -5,7 +5,9 @@ use crate::check::listen::Place;
 use crate::check::{Check, application, listen, path, pattern, rule, server, settings, tls, value};
 use crate::file::{Entry, Node, Table, Value};
 use crate::finding::Code;
-use crate::model::{AccessLog, HostPattern, Limits, Log, Mode, Route, Settings, Site, Tls};
+use crate::keys::binding;
+use crate::keys::{self, Scope};
+use crate::model::{AccessLog, HostPattern, Log, Mode, Route, Settings, Site, Tls};
 use crate::source::Span;
 
 /// Most names of one site: no certificate holds more, and no person reads more.
@@ -26,7 +28,6 @@ pub(super) struct Common<'c> {
     /// The account of the server, where it gives up root's rights.
     pub user: Option<&'c str>,
     pub mode: Mode,
-    pub limits: &'c Limits,
     pub log: &'c Log,
     pub tls: &'c Tls,
 }
@@ -35,7 +36,7 @@ pub(super) fn build(check: &mut Check<'_>, root: &Table, common: &Common<'_>) ->
     let Some(sites) = root.table("site") else {
         return Vec::new();
     };
-    let base = base(check, root, common.limits);
+    let base = base(check, root);
     let mut all = Vec::with_capacity(sites.entries.len());
     for (name, entry) in sites.in_order() {
         let Some(table) = entry.node.as_table() else { continue };
@@ -49,23 +50,20 @@ pub(super) fn build(check: &mut Check<'_>, root: &Table, common: &Common<'_>) ->
     all
 }
 
-/// What every site begins with: what is said for all of them.
-fn base(check: &Check<'_>, root: &Table, limits: &Limits) -> Settings {
-    let mut base = Settings {
-        body_size: limits.body_size,
-        body_memory: limits.body_memory,
-        answer_timeout: limits.answer_timeout,
-        ..Settings::default()
-    };
-    for (table, key, name) in [
-        ("log", "access", "log"),
-        ("limits", "body_size", "limits.body_size"),
-        ("limits", "body_memory", "limits.body_memory"),
-        ("limits", "answer_timeout", "limits.answer_timeout"),
-    ] {
-        if let Some(entry) = root.table(table).and_then(|table| table.entries.get(key)) {
-            base.places.insert(name.to_owned(), check.place(entry.key));
+/// Returns the settings that every site begins with: those of the tables for all sites.
+fn base(check: &mut Check<'_>, root: &Table) -> Settings {
+    let mut base = Settings::default();
+    binding::read(check, Scope::SiteLimits, root.table("limits"), &mut base);
+    for (table, scope) in [("limits", Scope::SiteLimits), ("tls", Scope::SiteTls)] {
+        let Some(written) = root.table(table) else { continue };
+        for (name, entry) in &written.entries {
+            if keys::find(scope, name).is_some() {
+                base.places.insert(format!("{table}.{name}"), check.place(entry.key));
+            }
         }
+    }
+    if let Some(entry) = root.table("log").and_then(|log| log.entries.get("access")) {
+        base.places.insert("log".to_owned(), check.place(entry.key));
     }
     base
 }
@@ -103,13 +101,8 @@ fn site(
         let names: Vec<_> = names.iter().map(|(name, _)| name.clone()).collect();
         tls::inspect(check, table.node("tls"), tls, name, &names);
     }
-    let mut settings = settings::build(check, table, base);
+    let mut settings = settings::build(check, Scope::Site, table, base);
     settings.user = user(check, table, common);
-    for key in ["listen", "aliases", "log", "user"] {
-        if let Some(entry) = table.entries.get(key) {
-            settings.places.insert(key.to_owned(), check.place(entry.key));
-        }
-    }
     if let SiteName::Port(..) = kind {
         settings.places.insert("listen".to_owned(), check.place(entry.key));
     }
@@ -232,7 +225,7 @@ fn routes(check: &mut Check<'_>, table: &Table, base: &Settings) -> Vec<Route> {
             let help = "write its settings below it, or remove it";
             check.warning(Code::Useless, entry.key, format!("route \"{name}\" says nothing"), help);
         }
-        let mut settings = settings::build(check, table, base);
+        let mut settings = settings::build(check, Scope::Route, table, base);
         application::mount(table, &pattern, &mut settings);
         routes.push(Route {
             pattern,

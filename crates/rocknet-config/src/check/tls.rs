@@ -4,24 +4,27 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::check::{Check, acme, path, value};
+use crate::choice::Choice;
 use crate::environment::{CertificateFault, CertificatePart, Kind};
 use crate::file::{Node, Table, Value};
 use crate::finding::{Code, Severity};
+use crate::keys::Scope;
+use crate::keys::binding;
+use crate::keys::tls::{ClientCertificate, Encryption, Issuer};
 use crate::local_name::is_local_name;
-use crate::model::{CertificateFiles, CertificateSource, ClientAuth, HostPattern, Mode, SiteTls, Tls, TlsVersion};
+use crate::model::{CertificateFiles, CertificateSource, ClientAuth, HostPattern, Mode, SiteTls, Tls};
 use crate::source::Span;
 
 /// Most certificates of one site: there are fewer kinds of keys.
 const MAX_CERTIFICATES: usize = 8;
 
 pub(super) fn build(check: &mut Check<'_>, table: Option<&Table>) -> Tls {
-    let base = Tls::default();
-    Tls {
-        min: version(table).unwrap_or(base.min),
-        redirect: value::boolean(table, "redirect").unwrap_or(base.redirect),
-        hsts: value::duration(table, "hsts").unwrap_or(base.hsts),
+    let mut tls = Tls {
         acme: acme::build(check, table),
-    }
+        ..Tls::default()
+    };
+    binding::read(check, Scope::Tls, table, &mut tls);
+    tls
 }
 
 /// The encryption of a site; `name`: its host name, with which it has TLS unless it says otherwise.
@@ -35,10 +38,10 @@ pub(super) fn site(
     let table = written.and_then(Node::as_table);
     let source = match (written.map(|node| &node.value), table) {
         (_, Some(table)) => source(check, table)?,
-        (Some(Value::Text(text)), _) => match text.value.as_str() {
-            "auto" => CertificateSource::Auto,
-            "local" => CertificateSource::Local,
-            _ => return None,
+        (Some(Value::Text(text)), _) => match Encryption::of(&text.value)? {
+            Encryption::Auto => CertificateSource::Auto,
+            Encryption::Local => CertificateSource::Local,
+            Encryption::Off => return None,
         },
         (None, _) if name.is_some() => CertificateSource::Auto,
         _ => return None,
@@ -54,20 +57,12 @@ pub(super) fn site(
     let cautious = local || !redirect;
     let inherited = if cautious { Duration::ZERO } else { all.hsts };
     Some(SiteTls {
-        min: version(table).unwrap_or(all.min),
+        min: value::choice(table, "min").unwrap_or(all.min),
         client: client(check, table),
         redirect,
         hsts: value::duration(table, "hsts").unwrap_or(inherited),
         source,
     })
-}
-
-fn version(table: Option<&Table>) -> Option<TlsVersion> {
-    match value::text(table, "min")? {
-        "1.2" => Some(TlsVersion::V12),
-        "1.3" => Some(TlsVersion::V13),
-        _ => None,
-    }
 }
 
 fn source(check: &mut Check<'_>, table: &Table) -> Option<CertificateSource> {
@@ -78,9 +73,9 @@ fn source(check: &mut Check<'_>, table: &Table) -> Option<CertificateSource> {
                 check.error(Code::Missing, entry.key, message, "write cert = \"…\" beside it");
             }
         }
-        return Some(match value::text(Some(table), "issuer") {
-            Some("local") => CertificateSource::Local,
-            _ => CertificateSource::Auto,
+        return Some(match value::choice(Some(table), "issuer").unwrap_or_default() {
+            Issuer::Local => CertificateSource::Local,
+            Issuer::Auto => CertificateSource::Auto,
         });
     };
     if let Some(entry) = table.entries.get("issuer") {
@@ -134,7 +129,8 @@ fn client(check: &mut Check<'_>, table: Option<&Table>) -> Option<ClientAuth> {
     let ca = files(check, "client_ca", table?.node("client_ca")?);
     Some(ClientAuth {
         ca,
-        required: value::text(table, "client") != Some("optional"),
+        required: value::choice::<ClientCertificate>(table, "client").unwrap_or_default()
+            == ClientCertificate::Required,
     })
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::choice::Choice;
 use crate::file::{Node, Table, Text, Value};
 use crate::source::Span;
 use crate::units;
@@ -25,16 +26,16 @@ pub(super) fn text<'t>(table: Option<&'t Table>, key: &str) -> Option<&'t str> {
     table?.node(key)?.as_text()
 }
 
+pub(super) fn choice<T: Choice>(table: Option<&Table>, key: &str) -> Option<T> {
+    T::of(text(table, key)?)
+}
+
 pub(super) fn duration(table: Option<&Table>, key: &str) -> Option<Duration> {
     units::duration(text(table, key)?).ok()
 }
 
 pub(super) fn size(table: Option<&Table>, key: &str) -> Option<u64> {
     measure(table, key, units::size)
-}
-
-pub(super) fn rate(table: Option<&Table>, key: &str) -> Option<u64> {
-    measure(table, key, units::rate)
 }
 
 fn measure<E>(table: Option<&Table>, key: &str, parse: fn(&str) -> Result<u64, E>) -> Option<u64> {

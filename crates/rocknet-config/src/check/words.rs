@@ -25,7 +25,8 @@ pub(super) fn kind_words(kind: &Kind) -> String {
     }
 }
 
-fn or(parts: impl Iterator<Item = String>) -> String {
+/// Joins alternatives: `a, b or c`.
+pub(super) fn or(parts: impl Iterator<Item = String>) -> String {
     let parts: Vec<_> = parts.collect();
     match parts.split_last() {
         Some((last, first)) if !first.is_empty() => format!("{} or {last}", first.join(", ")),

@@ -103,7 +103,7 @@ fn each_setting_names_its_line() {
         ("aliases", "[\"*.a.test\"]", Some(5)),
         ("log", "{ access = \"stdout\", format = \"combined\" }", Some(3)),
         ("limits.body_size", "\"1MiB\"", Some(10)),
-        ("limits.answer_timeout", "\"1m\"", None),
+        ("limits.answer_timeout", "\"60s\"", None),
     ];
     for (key, value, line) in rows {
         assert_eq!(find(key), (value, line), "{key}");
@@ -113,12 +113,13 @@ fn each_setting_names_its_line() {
         let applied = got.settings.into_iter().find(|a| a.key == key).unwrap();
         (applied.value, applied.place.map(|p| p.line))
     };
-    let long = "{ folder = \"/bin\", programs = 64, queue = \"10s\", time = \"5s\", output = \"1GiB\", \
-                params = { \"KEY\" = … } }";
     for (path, key, value, line) in [
         ("/", "php", "\"8.2\"", 35),
         ("/", "user", "\"alice\"", 36),
-        ("/", "cgi", long, 37),
+        ("/", "cgi", "\"/bin\"", 37),
+        ("/", "cgi.time", "\"5s\"", 37),
+        // Its value may be a secret.
+        ("/", "cgi.params", "{ \"KEY\" = … }", 37),
         ("/b", "rule 1", "{ path = [\"/a/*\", \"/b\"], respond = 404 }", 38),
         ("/short/x", "php", "\"auto\"", 42),
         ("/short/x", "cgi", "\"/cgi-bin\"", 43),
@@ -129,10 +130,73 @@ fn each_setting_names_its_line() {
             "{path} {key}"
         );
     }
+    let got = explain(&config, "scripts.test", None, "/short/x").unwrap();
+    let inherited = got.settings.iter().find(|applied| applied.key.starts_with("cgi."));
+    assert_eq!(inherited, None, "the table of the site holds no more");
     let got = explain(&config, "other", Some(8081), "/x/1").unwrap();
     let rules: Vec<_> = got.settings.iter().filter(|a| a.key.starts_with("rule")).collect();
     let [rule] = rules[..] else { panic!("{rules:?}") };
     let value = "{ path = \"/x/*\", rewrite = \"/y/{*}\", header = { \"Cookie\" = \"a*\" } }";
     assert_eq!((rule.key.as_str(), rule.value.as_str()), ("rule 1", value));
     assert_eq!(rule.place.as_ref().map(|place| place.line), Some(21));
+}
+
+#[test]
+fn a_route_shows_what_answers_there_and_groups_it() {
+    let world = Memory {
+        any_directory: true,
+        ..Memory::default()
+    };
+    let text = r#"
+[site."a.test"]
+proxy = { to = ["http://b", { url = "http://c", weight = 3 }], health = { path = "/h", rise = 1 }, intercept = true }
+headers = { A = "1" }
+redirects = { "/old" = "/new" }
+[site."a.test".route."/files/*"]
+root = "/w"
+priority = "low"
+[site."a.test".route."/app/*"]
+uwsgi = { to = "unix:/run/app", balance = "least_conn" }
+[site."a.test".route."/off/*"]
+proxy = false
+"#;
+    let config = crate::parse(text, Path::new("/r.toml"), &world).unwrap().config;
+    let shown = |path: &str, group: Group| -> Vec<String> {
+        let got = explain(&config, "a.test", None, path).unwrap();
+        let groups: Vec<_> = got.settings.iter().map(|applied| applied.group).collect();
+        assert!(groups.is_sorted(), "{groups:?}");
+        let rows = got.settings.into_iter().filter(|applied| applied.group == group);
+        let line = |applied: &Applied| applied.place.as_ref().map_or(0, |place| place.line);
+        rows.map(|row| format!("{} {} {}", row.key, row.value, line(&row)))
+            .collect()
+    };
+    assert_eq!(
+        shown("/", Group::Handler),
+        [
+            "proxy [\"http://b:80\", { url = \"http://c:80\", weight = 3 }] 3",
+            "proxy.health \"/h\" 3",
+            "proxy.health.rise 1 3",
+            "proxy.intercept true 3",
+        ]
+    );
+    assert_eq!(shown("/files/x", Group::Handler), ["root \"/w\" 7"]);
+    assert_eq!(
+        shown("/app/x", Group::Handler),
+        [
+            "uwsgi [\"unix:/run/app\"] 10",
+            "uwsgi.mount \"/app\" 0",
+            "uwsgi.balance \"least_conn\" 10",
+        ]
+    );
+    assert_eq!(shown("/off/x", Group::Handler), ["proxy false 12"]);
+    assert_eq!(shown("/", Group::Files), [""; 0]);
+    assert_eq!(shown("/files/x", Group::Limits)[0], "priority \"low\" 8");
+    assert_eq!(
+        shown("/app/x", Group::Filters),
+        ["compress true 0", "headers.A \"1\" 4"]
+    );
+    assert_eq!(
+        shown("/app/x", Group::Rules),
+        ["redirects./old { to = \"/new\", status = 308 } 5"]
+    );
 }

@@ -1,6 +1,44 @@
 //! Keys of `[tls]` that say how certificates are had from public CAs.
 
-use super::{Key, Kind, Scope, Word};
+use std::time::Duration;
+
+use super::binding::quoted;
+use super::{Key, Kind, Scope};
+use crate::choice::{Choice, choice};
+use crate::units;
+
+choice! {
+    /// A public authority that is known by a name.
+    #[derive(Copy)]
+    pub enum KnownCa {
+        LetsEncrypt = "letsencrypt", "Let's Encrypt";
+        LetsEncryptStaging = "letsencrypt-staging", "its certificates for trying out, which nobody trusts";
+    }
+    default LetsEncrypt
+}
+
+choice! {
+    /// A way to prove a name.
+    #[derive(Copy)]
+    pub enum Challenge {
+        Http = "http-01", "a text on port 80";
+        TlsAlpn = "tls-alpn-01", "a certificate on port 443";
+        Dns = "dns-01", "a record in the zone, by `dns`; it alone proves wildcards";
+    }
+}
+
+impl KnownCa {
+    /// The URL of its directory.
+    pub(crate) fn url(self) -> &'static str {
+        match self {
+            KnownCa::LetsEncrypt => "https://acme-v02.api.letsencrypt.org/directory",
+            KnownCa::LetsEncryptStaging => "https://acme-staging-v02.api.letsencrypt.org/directory",
+        }
+    }
+}
+
+/// Wait for the zone's other servers: NOTIFY reaches them in a second or two.
+pub(crate) const DNS_WAIT: Duration = Duration::from_secs(5);
 
 pub(super) const KEYS: &[Key] = &[
     Key::new(
@@ -14,16 +52,13 @@ pub(super) const KEYS: &[Key] = &[
         "ca",
         &[Scope::Tls],
         Kind::Several(&Kind::Either(&[
-            Kind::Choice(&[
-                Word::new("letsencrypt", "Let's Encrypt"),
-                Word::new("letsencrypt-staging", "its certificates for trying out, which nobody trusts"),
-            ]),
+            Kind::Choice(KnownCa::WORDS),
             Kind::Text("URL of a directory"),
             Kind::Table(Scope::Ca),
         ])),
         "The public authorities that sign certificates, by ACME. They are asked in this order until one does.",
     )
-    .default("\"letsencrypt\"")
+    .default(|| quoted(KnownCa::default().word()))
     .example("ca = [\"letsencrypt\", \"https://acme.example.org/directory\"]")
     .elsewhere(&["acme_ca", "acme_issuer", "cert_issuer"]),
     Key::new(
@@ -56,11 +91,7 @@ pub(super) const KEYS: &[Key] = &[
     Key::new(
         "challenge",
         &[Scope::Tls],
-        Kind::Several(&Kind::Choice(&[
-            Word::new("http-01", "a text on port 80"),
-            Word::new("tls-alpn-01", "a certificate on port 443"),
-            Word::new("dns-01", "a record in the zone, by `dns`; it alone proves wildcards"),
-        ])),
+        Kind::Several(&Kind::Choice(Challenge::WORDS)),
         "How names are proven to be ours. With each failure the next one has its turn. Without the key: the first two, \
          or `dns-01` where `dns` is given.",
     )
@@ -104,8 +135,9 @@ pub(super) const KEYS: &[Key] = &[
         &[Scope::TlsDns],
         // Longer than authorities wait for the whole proof would be no use.
         Kind::Duration { min_ms: 0, max_ms: 600_000 },
-        "How long the zone's other servers need to have a new record: `\"5s\"` where nothing is said.",
-    ),
+        "How long the zone's other servers need to have a new record.",
+    )
+    .default(|| quoted(&units::write_duration(DNS_WAIT))),
     Key::new(
         "ask",
         &[Scope::Tls],

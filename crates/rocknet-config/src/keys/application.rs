@@ -1,6 +1,10 @@
 //! Keys of applications that answer by FastCGI, SCGI or uwsgi: where they are, and what they are told.
 
-use super::{Key, Kind, Scope, Word};
+use super::binding::{Shown, Target, bound, field};
+use super::proxy::Balance;
+use super::{Key, Kind, Scope};
+use crate::explain::{Group, Rows};
+use crate::model::{Protocol, Settings};
 
 const BOTH: &[Scope] = &[Scope::Site, Scope::Route];
 
@@ -23,7 +27,11 @@ pub(super) const KEYS: &[Key] = &[
          `SCRIPT_NAME`, what follows it `PATH_INFO`. For PHP there is `php`, which looks for scripts. `false` turns it off \
          for a route, and so does a `root` there.",
     )
-    .default("false")
+    .group(Group::Handler)
+    .sets(&[Target::Settings(bound!(
+        show |settings, _| shown(settings, Protocol::FastCgi),
+        inside |settings, rows| inside(settings, Protocol::FastCgi, rows)
+    ))])
     .example("fastcgi = \"unix:/run/app.sock\"")
     .elsewhere(&["fastcgi.server", "FastCgiExternalServer", "fcgi"]),
     Key::new(
@@ -32,7 +40,11 @@ pub(super) const KEYS: &[Key] = &[
         WHERE,
         "As `fastcgi`, by SCGI.",
     )
-    .default("false")
+    .group(Group::Handler)
+    .sets(&[Target::Settings(bound!(
+        show |settings, _| shown(settings, Protocol::Scgi),
+        inside |settings, rows| inside(settings, Protocol::Scgi, rows)
+    ))])
     .example("scgi = \"127.0.0.1:4000\"")
     .elsewhere(&["scgi_pass", "scgi.server", "SCGIMount"]),
     Key::new(
@@ -41,7 +53,11 @@ pub(super) const KEYS: &[Key] = &[
         WHERE,
         "As `fastcgi`, by the protocol of uWSGI: what its `socket` speaks, not its `http-socket`.",
     )
-    .default("false")
+    .group(Group::Handler)
+    .sets(&[Target::Settings(bound!(
+        show |settings, _| shown(settings, Protocol::Uwsgi),
+        inside |settings, rows| inside(settings, Protocol::Uwsgi, rows)
+    ))])
     .example("uwsgi = \"unix:/run/app.sock\"")
     .elsewhere(&["uwsgi_pass"]),
     Key::new(
@@ -58,6 +74,10 @@ pub(super) const KEYS: &[Key] = &[
         "The part of paths that is `SCRIPT_NAME`; what follows it is `PATH_INFO`. Without it, what the pattern of the route \
          begins with. `\"/\"`: nothing is, and `PATH_INFO` is the whole path.",
     )
+    .sets(&[Target::Application(bound!(show |it, _| match &*it.mount {
+        "" => Shown::Nothing,
+        mount => Shown::text(mount),
+    }))])
     .example("mount = \"/app\"")
     .elsewhere(&["fastcgi_split_path_info", "SCRIPT_NAME"]),
     Key::new(
@@ -69,7 +89,7 @@ pub(super) const KEYS: &[Key] = &[
         },
         "Variables that the application is told, in place of what it would be told; an empty value takes one away.",
     )
-    .default("{}")
+    .sets(&[Target::Application(bound!(show |it, _| Shown::names(&it.params)))])
     .example("params = { SCRIPT_FILENAME = \"/usr/lib/cgit/cgit.cgi\", HTTP_COOKIE = \"\" }")
     .elsewhere(&["fastcgi_param", "scgi_param", "uwsgi_param", "ProxyFCGISetEnvIf", "env"]),
     Key::new(
@@ -81,7 +101,7 @@ pub(super) const KEYS: &[Key] = &[
         },
         "Longest time until the application has taken a connection. Then 504, or 503 where it is full.",
     )
-    .default("\"3s\"")
+    .sets(&[Target::Application(field!(connect))])
     .example("connect = \"1s\"")
     .elsewhere(&["fastcgi_connect_timeout", "uwsgi_connect_timeout", "scgi_connect_timeout"]),
     Key::new(
@@ -91,20 +111,16 @@ pub(super) const KEYS: &[Key] = &[
         "Connections by FastCGI that are kept open between requests, for a second, by all workers together. Each holds a \
          process of most applications: less than it has of them.",
     )
-    .default("0")
+    .sets(&[Target::Application(field!(keep))])
     .example("keep = 8")
     .elsewhere(&["fastcgi_keep_conn", "keepalive"]),
     Key::new(
         "balance",
         &[Scope::Application],
-        Kind::Choice(&[
-            Word::new("random_two", "the less loaded of two that are drawn"),
-            Word::new("round_robin", "one after the other"),
-            Word::new("least_conn", "the one with the fewest requests"),
-        ]),
+        Kind::Choice(Balance::KEYLESS),
         "Which of several a request goes to.",
     )
-    .default("\"random_two\"")
+    .sets(&[Target::Application(field!(balance))])
     .example("balance = \"least_conn\""),
     Key::new(
         "fails",
@@ -113,7 +129,7 @@ pub(super) const KEYS: &[Key] = &[
         "Failures (no connection, no answer, one that cannot be read) within `fail_time` after which one among several is left \
          alone for `fail_time`. Then one request tries it. `0`: never.",
     )
-    .default("3")
+    .sets(&[Target::Application(field!(fails))])
     .example("fails = 1"),
     Key::new(
         "fail_time",
@@ -124,6 +140,18 @@ pub(super) const KEYS: &[Key] = &[
         },
         "In which `fails` are counted, and for which an application is left alone.",
     )
-    .default("\"10s\"")
+    .sets(&[Target::Application(field!(fail_time))])
     .example("fail_time = \"30s\""),
 ];
+
+/// Writes where the application of a protocol listens.
+fn shown(settings: &Settings, protocol: Protocol) -> Shown {
+    let application = settings.application.as_ref().filter(|it| it.protocol == protocol);
+    Shown::or_off(application.map(|it| Shown::texts(it.to.iter().map(ToString::to_string))))
+}
+
+fn inside(settings: &Settings, protocol: Protocol, rows: &mut Rows<'_>) {
+    if let Some(application) = settings.application.as_ref().filter(|it| it.protocol == protocol) {
+        rows.of(Scope::Application, protocol.key(), application);
+    }
+}

@@ -1,5 +1,6 @@
 //! Keys of `[cache]`: files kept in memory.
 
+use super::binding::{Target, field};
 use super::{Key, Kind, Scope};
 
 pub(super) const KEYS: &[Key] = &[
@@ -13,7 +14,7 @@ pub(super) const KEYS: &[Key] = &[
         },
         "Largest file kept in memory. Larger ones are sent from the kernel's own cache.",
     )
-    .default("\"50KiB\"")
+    .sets(&[Target::Cache(field!(max_file))])
     .example("max_file = \"100KiB\""),
     Key::new(
         "memory",
@@ -21,7 +22,7 @@ pub(super) const KEYS: &[Key] = &[
         Kind::Size { min: 0, max: 1 << 44 },
         "Memory of all that is kept: content, rendered heads, paths, and tables. What was not asked for longest goes first. `0` keeps no content.",
     )
-    .default("\"256MiB\"")
+    .sets(&[Target::Cache(field!(memory))])
     .example("memory = \"1GiB\"")
     .elsewhere(&["open_file_cache", "CacheSize"]),
 ];

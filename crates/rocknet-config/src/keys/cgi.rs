@@ -1,6 +1,9 @@
 //! Keys of CGI: where programs are, and what each may take.
 
+use super::binding::{Shown, Target, bound, field};
 use super::{Key, Kind, Scope};
+use crate::check::settings;
+use crate::explain::Group;
 
 const BOTH: &[Scope] = &[Scope::Site, Scope::Route];
 
@@ -20,7 +23,16 @@ pub(super) const KEYS: &[Key] = &[
          it is never sent. A program has to be executable; what follows it in the path of a request is its `PATH_INFO`. A \
          table says more, with the path in `folder`. `false` turns it off for a route.",
     )
-    .default("false")
+    .group(Group::Handler)
+    .sets(&[Target::Settings(bound!(
+        read settings::cgi,
+        show |settings, _| Shown::or_off(settings.cgi.as_ref().map(|cgi| Shown::text(&cgi.folder))),
+        inside |settings, rows| {
+            if let Some(cgi) = &settings.cgi {
+                rows.of(Scope::Cgi, "cgi", cgi);
+            }
+        }
+    ))])
     .example("cgi = \"/cgi-bin\"")
     .elsewhere(&["ScriptAlias", "cgi.assign", "ExecCGI"]),
     Key::new(
@@ -39,7 +51,7 @@ pub(super) const KEYS: &[Key] = &[
         },
         "Programs of this folder that run at once; 64 run at once in the whole server. Requests beyond wait for `queue`.",
     )
-    .default("64")
+    .sets(&[Target::Cgi(field!(programs))])
     .example("programs = 8")
     .elsewhere(&["RLimitNPROC", "max_cgi_instances"]),
     Key::new(
@@ -51,7 +63,7 @@ pub(super) const KEYS: &[Key] = &[
         },
         "Longest time for which a request waits until its program may run. Then 503.",
     )
-    .default("\"10s\"")
+    .sets(&[Target::Cgi(field!(queue))])
     .example("queue = \"2s\""),
     Key::new(
         "time",
@@ -63,7 +75,7 @@ pub(super) const KEYS: &[Key] = &[
         "Longest time that a program may run, all in all. Then it is killed, and its answer cut. `limits.answer_timeout` holds \
          for each piece of its answer besides.",
     )
-    .default("\"15m\"")
+    .sets(&[Target::Cgi(field!(time))])
     .example("time = \"2m\"")
     .elsewhere(&["CGIDScriptTimeout", "CGIScriptTimeout", "cgi.limits", "RLimitCPU"]),
     Key::new(
@@ -72,7 +84,7 @@ pub(super) const KEYS: &[Key] = &[
         Kind::Size { min: 1024, max: 1 << 50 },
         "Bytes of one answer, its fields included. Beyond, the program is killed, and the answer cut.",
     )
-    .default("\"1GiB\"")
+    .sets(&[Target::Cgi(field!(output))])
     .example("output = \"100MiB\""),
     Key::new(
         "params",
@@ -83,7 +95,7 @@ pub(super) const KEYS: &[Key] = &[
         },
         "Variables of the environment of programs, in place of what they would be told; an empty value takes one away.",
     )
-    .default("{}")
+    .sets(&[Target::Cgi(bound!(show |cgi, _| Shown::names(&cgi.params)))])
     .example("params = { LANG = \"C.UTF-8\", PYTHONPATH = \"/srv/lib\" }")
     .elsewhere(&["SetEnv", "PassEnv", "env", "environment"]),
 ];

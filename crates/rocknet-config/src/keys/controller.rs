@@ -1,6 +1,20 @@
 //! Keys of controllers: functions in shared libraries that answer.
 
-use super::{Key, Kind, Scope, Word};
+use super::binding::{Shown, Target, bound, field};
+use super::{Key, Kind, Scope};
+use crate::check::settings;
+use crate::choice::{Choice, choice};
+use crate::explain::Group;
+
+choice! {
+    /// The threads that run a controller.
+    #[derive(Copy)]
+    pub enum RunOn {
+        Worker = "worker", "in the pool of blocking threads, by the `priority` of the route";
+        Network = "network", "on the thread of the connection, which serves nobody else meanwhile: for what takes microseconds";
+    }
+    default Worker
+}
 
 const BOTH: &[Scope] = &[Scope::Site, Scope::Route];
 
@@ -14,18 +28,21 @@ pub(super) const KEYS: &[Key] = &[
          its files again. A library is loaded when the server starts, and at a reload if its file has changed. It is \
          trusted code: it may do what the server may. How to write one stands in docs/controllers.md.",
     )
+    .group(Group::Handler)
+    .sets(&[Target::Settings(bound!(
+        read settings::controller,
+        show |settings, _| Shown::or_off(settings.controller.as_ref().map(|it| Shown::text(&it.to_string())))
+    ))])
     .example("controller = \"controllers/hello.so:hello\"")
     .elsewhere(&["handler", "module", "LoadModule", "load_module"]),
     Key::new(
         "run_on",
         BOTH,
-        Kind::Choice(&[
-            Word::new("worker", "in the pool of blocking threads, by the `priority` of the route"),
-            Word::new("network", "on the thread of the connection, which serves nobody else meanwhile: for what takes microseconds"),
-        ]),
+        Kind::Choice(RunOn::WORDS),
         "Where a controller runs.",
     )
-    .default("\"worker\"")
+    .group(Group::Controller)
+    .sets(&[Target::Settings(field!(run_on))])
     .example("run_on = \"network\""),
     Key::new(
         "isolate",
@@ -35,6 +52,7 @@ pub(super) const KEYS: &[Key] = &[
          says, and is started again when it dies: requests that it was answering get 502, all others go on. An answer costs \
          some tens of microseconds more. `run_on` says nothing then: the process has threads of its own.",
     )
-    .default("false")
+    .group(Group::Controller)
+    .sets(&[Target::Settings(field!(isolate))])
     .example("isolate = true"),
 ];

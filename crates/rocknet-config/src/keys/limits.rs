@@ -1,5 +1,6 @@
 //! Keys of `[limits]`: what one client may use before the server says no.
 
+use super::binding::{Target, field};
 use super::{Key, Kind, Scope, Word};
 
 const HOUR_MS: u64 = 3_600_000;
@@ -16,7 +17,7 @@ pub(super) const KEYS: &[Key] = &[
         "Longest time from the first byte of a request (or from the connection) to the end of its header section. Then \
          408, or a close when nothing came.",
     )
-    .default("\"10s\"")
+    .sets(&[Target::Limits(field!(header_timeout))])
     .example("header_timeout = \"5s\"")
     .elsewhere(&[
         "client_header_timeout",
@@ -34,7 +35,7 @@ pub(super) const KEYS: &[Key] = &[
         },
         "Request line and header section together. More: 431.",
     )
-    .default("\"16KiB\"")
+    .sets(&[Target::Limits(field!(header_size))])
     .example("header_size = \"32KiB\"")
     .elsewhere(&[
         "large_client_header_buffers",
@@ -47,7 +48,7 @@ pub(super) const KEYS: &[Key] = &[
         Kind::Integer { min: 8, max: 10_000 },
         "Header fields in one request. More: 431.",
     )
-    .default("100")
+    .sets(&[Target::Limits(field!(header_fields))])
     .example("header_fields = 64")
     .elsewhere(&["LimitRequestFields"]),
     Key::new(
@@ -59,7 +60,7 @@ pub(super) const KEYS: &[Key] = &[
         },
         "Request target: path and query. More: 414. It cannot be larger than `header_size`.",
     )
-    .default("\"8KiB\"")
+    .sets(&[Target::Limits(field!(target_size))])
     .example("target_size = \"4KiB\"")
     .elsewhere(&["LimitRequestLine"]),
     Key::new(
@@ -68,7 +69,7 @@ pub(super) const KEYS: &[Key] = &[
         Kind::Size { min: 0, max: 1 << 50 },
         "Content of one request: uploads, forms. More: 413. Sites and routes may have their own.",
     )
-    .default("\"100MiB\"")
+    .sets(&[Target::Limits(field!(body_size)), Target::Settings(field!(body_size))])
     .example("body_size = \"10MiB\"")
     .elsewhere(&[
         "client_max_body_size",
@@ -88,7 +89,7 @@ pub(super) const KEYS: &[Key] = &[
         "Body of one request that is held in memory while it is received for PHP, CGI, an application, or a proxy with \
          `request_buffering`. A longer one goes to a file in `server.spool.folder`. Sites and routes may have their own.",
     )
-    .default("\"64KiB\"")
+    .sets(&[Target::Limits(field!(body_memory)), Target::Settings(field!(body_memory))])
     .example("body_memory = \"256KiB\"")
     .elsewhere(&["client_body_buffer_size", "tune.bufsize"]),
     Key::new(
@@ -100,7 +101,7 @@ pub(super) const KEYS: &[Key] = &[
         },
         "Longest silence while content of a request is awaited. Then 408.",
     )
-    .default("\"30s\"")
+    .sets(&[Target::Limits(field!(body_idle))])
     .example("body_idle = \"10s\"")
     .elsewhere(&["client_body_timeout", "read_body"]),
     Key::new(
@@ -110,7 +111,7 @@ pub(super) const KEYS: &[Key] = &[
         "Slowest average rate at which content of a request may come. Slower: 408. `0` asks for none; `body_idle` \
          still holds.",
     )
-    .default("\"500B/s\"")
+    .sets(&[Target::Limits(field!(body_rate))])
     .example("body_rate = \"1KiB/s\""),
     Key::new(
         "send_stall",
@@ -122,7 +123,7 @@ pub(super) const KEYS: &[Key] = &[
         "Longest time in which a client takes no byte of its answer, or on average less than `body_rate`. Then the connection \
          is closed.",
     )
-    .default("\"60s\"")
+    .sets(&[Target::Limits(field!(send_stall))])
     .example("send_stall = \"30s\"")
     .elsewhere(&["send_timeout", "write"]),
     Key::new(
@@ -135,7 +136,7 @@ pub(super) const KEYS: &[Key] = &[
         "Longest wait for an answer that is being made (a disk that hangs, a handler that does not end), and for each next \
          piece of one. Then 503, or the connection is cut where the answer had begun.",
     )
-    .default("\"60s\"")
+    .sets(&[Target::Limits(field!(answer_timeout)), Target::Settings(field!(answer_timeout))])
     .example("answer_timeout = \"30s\"")
     .elsewhere(&["Timeout"]),
     Key::new(
@@ -147,7 +148,7 @@ pub(super) const KEYS: &[Key] = &[
         },
         "Longest time between two requests on a connection. `\"0s\"` closes after each answer.",
     )
-    .default("\"65s\"")
+    .sets(&[Target::Limits(field!(keep_alive))])
     .example("keep_alive = \"15s\"")
     .elsewhere(&[
         "keepalive_timeout",
@@ -164,7 +165,7 @@ pub(super) const KEYS: &[Key] = &[
         },
         "Longest life of a connection: the first answer after it says close.",
     )
-    .default("\"1h\"")
+    .sets(&[Target::Limits(field!(connection_age))])
     .example("connection_age = \"10m\"")
     .elsewhere(&["keepalive_time"]),
     Key::new(
@@ -179,7 +180,7 @@ pub(super) const KEYS: &[Key] = &[
         ]),
         "Connections open at once in the whole server. When they run out, new ones wait to be accepted.",
     )
-    .default("\"auto\"")
+    .sets(&[Target::Limits(field!(connections))])
     .example("connections = 20000")
     .elsewhere(&["max-connections", "server.max-connections", "MaxClients"]),
     Key::new(
@@ -191,7 +192,7 @@ pub(super) const KEYS: &[Key] = &[
         },
         "Longest time that answers in flight get to finish when the server stops.",
     )
-    .default("\"10s\"")
+    .sets(&[Target::Limits(field!(shutdown))])
     .example("shutdown = \"30s\"")
     .elsewhere(&["worker_shutdown_timeout", "GracefulShutdownTimeout", "grace_period"]),
 ];

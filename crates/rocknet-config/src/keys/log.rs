@@ -1,12 +1,58 @@
 //! Keys of `[log]` and of a site's own `log`.
 
+use std::path::PathBuf;
+
+use super::binding::{Shown, Target, bound, field};
 use super::{Key, Kind, Scope, Word};
+use crate::choice::{Choice, choice};
+
+choice! {
+    /// The least urgent messages that the error log holds.
+    #[derive(Copy)]
+    pub enum Level {
+        Error = "error", "what failed";
+        Warn = "warn", "and what may fail soon";
+        Info = "info", "and what the server does: start, reload, stop";
+        Debug = "debug", "and why it answers as it does";
+        Trace = "trace", "and every step; slow";
+    }
+    default Info
+}
+
+choice! {
+    /// The destination of a log.
+    pub enum LogTarget {
+        Stderr = "stderr", "standard error";
+        Stdout = "stdout", "standard output";
+        Off = "off", "none";
+    }
+    with {
+        File(PathBuf),
+    }
+    default Off
+}
+
+choice! {
+    /// The form of a line of the access log.
+    #[derive(Copy)]
+    pub enum AccessFormat {
+        Common = "common", "the Common Log Format";
+        Combined = "combined", "and Referer and User-Agent";
+        Json = "json", "one object a line";
+    }
+    default Combined
+}
+
+impl LogTarget {
+    /// The words of an access log: all but the first, because standard error is for errors.
+    pub(crate) const ACCESS: &'static [Word] = LogTarget::WORDS.split_at(1).1;
+}
 
 const DAY_MS: u64 = 86_400_000;
 
 /// Where the access log goes.
 const ACCESS: Kind = Kind::Either(&[
-    Kind::Choice(&[Word::new("off", "none"), Word::new("stdout", "standard output")]),
+    Kind::Choice(LogTarget::ACCESS),
     Kind::Text("file name, with `/` or `.` in it"),
 ]);
 
@@ -14,32 +60,22 @@ pub(super) const KEYS: &[Key] = &[
     Key::new(
         "level",
         &[Scope::Log],
-        Kind::Choice(&[
-            Word::new("error", "what failed"),
-            Word::new("warn", "and what may fail soon"),
-            Word::new("info", "and what the server does: start, reload, stop"),
-            Word::new("debug", "and why it answers as it does"),
-            Word::new("trace", "and every step; slow"),
-        ]),
+        Kind::Choice(Level::WORDS),
         "What the error log tells. The environment variable ROCKNET_LOG overrides it.",
     )
-    .default("\"info\"")
+    .sets(&[Target::Log(field!(level))])
     .example("level = \"warn\"")
     .elsewhere(&["LogLevel", "log_level"]),
     Key::new(
         "errors",
         &[Scope::Log],
         Kind::Either(&[
-            Kind::Choice(&[
-                Word::new("stderr", "standard error"),
-                Word::new("stdout", "standard output"),
-                Word::new("off", "none"),
-            ]),
+            Kind::Choice(LogTarget::WORDS),
             Kind::Text("file name, with `/` or `.` in it"),
         ]),
         "Where the error log goes. File names are relative to the file they are written in.",
     )
-    .default("\"stderr\"")
+    .sets(&[Target::Log(bound!(show |log, _| log_target(&log.errors)))])
     .example("errors = \"/var/log/rocknet/error.log\"")
     .elsewhere(&["error_log", "ErrorLog", "error-log", "server.errorlog"]),
     Key::new(
@@ -49,20 +85,16 @@ pub(super) const KEYS: &[Key] = &[
         "Where the access log goes: one line for each request. It is off unless asked for, because it costs time. File \
          names are relative to the file they are written in.",
     )
-    .default("\"off\"")
+    .sets(&[Target::AccessLog(bound!(show |log, _| log_target(&log.target)))])
     .example("access = \"/var/log/rocknet/access.log\"")
     .elsewhere(&["access_log", "CustomLog", "access-log", "accesslog.filename", "output"]),
     Key::new(
         "format",
         &[Scope::Log, Scope::SiteLog],
-        Kind::Choice(&[
-            Word::new("common", "the Common Log Format"),
-            Word::new("combined", "and Referer and User-Agent"),
-            Word::new("json", "one object a line"),
-        ]),
+        Kind::Choice(AccessFormat::WORDS),
         "How a line of the access log looks.",
     )
-    .default("\"combined\"")
+    .sets(&[Target::AccessLog(field!(format))])
     .example("format = \"json\"")
     .elsewhere(&["log_format", "LogFormat"]),
     Key::new(
@@ -81,7 +113,7 @@ pub(super) const KEYS: &[Key] = &[
         ]),
         "A log file is set aside when it reaches this size.",
     )
-    .default("\"100MB\""),
+    .sets(&[Target::Rotate(field!(size))]),
     Key::new(
         "age",
         &[Scope::Rotate],
@@ -91,12 +123,20 @@ pub(super) const KEYS: &[Key] = &[
         ]),
         "A log file is set aside when it reaches this age.",
     )
-    .default("\"off\""),
+    .sets(&[Target::Rotate(field!(age))]),
     Key::new(
         "keep",
         &[Scope::Rotate],
         Kind::Integer { min: 0, max: 1_000 },
         "How many old files are kept; the oldest is removed.",
     )
-    .default("10"),
+    .sets(&[Target::Rotate(field!(keep))]),
 ];
+
+/// Writes the destination of a log.
+pub(crate) fn log_target(target: &LogTarget) -> Shown {
+    match target {
+        LogTarget::File(path) => Shown::text(&path.to_string_lossy()),
+        word => Shown::text(word.word()),
+    }
+}

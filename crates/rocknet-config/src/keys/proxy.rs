@@ -1,6 +1,73 @@
 //! Keys of the proxy: which servers requests are passed on to, and how long these may take.
 
+use std::time::Duration;
+
+use super::binding::{Field, Shown, Target, bound, field};
 use super::{Key, Kind, Scope, Word};
+use crate::check::settings;
+use crate::choice::{Choice, choice};
+use crate::explain::{Group, servers};
+use crate::model::{Duty, Host, RequestBuffering};
+use crate::units;
+
+choice! {
+    /// The server that a request goes to.
+    pub enum Balance {
+        RandomTwo = "random_two", "the less loaded of two that are drawn";
+        RoundRobin = "round_robin", "one after the other";
+        LeastConn = "least_conn", "the one with the fewest requests";
+        IpHash = "ip_hash", "the same for the same client";
+        Uri = "uri", "the same for the same path";
+    }
+    with {
+        /// The same for the same value of this field.
+        Header(String),
+    }
+    default RandomTwo
+}
+
+choice! {
+    /// The fields in which a server learns whom a request is from.
+    #[derive(Copy)]
+    pub enum Forwarded {
+        XForwarded = "x-forwarded", "`X-Forwarded-For`, `-Proto` and `-Host`";
+        Standard = "forwarded", "`Forwarded` (RFC 7239)";
+        Both = "both", "all of these";
+    }
+    with {
+        Nothing,
+    }
+    default XForwarded
+}
+
+choice! {
+    /// A version of the PROXY protocol.
+    #[derive(Copy, Hash, PartialOrd, Ord)]
+    pub enum ProxyProtocol {
+        V1 = "v1", "a line of text";
+        V2 = "v2", "binary";
+    }
+}
+
+choice! {
+    /// The time at which a name is looked up again.
+    #[derive(Copy, Hash, PartialOrd, Ord)]
+    pub enum Resolve {
+        Ttl = "ttl", "as long as the DNS says";
+    }
+    with {
+        Every(Duration),
+    }
+    default Ttl
+}
+
+impl Balance {
+    /// The words of applications: those before `ip_hash`, which need nothing of the request.
+    pub(crate) const KEYLESS: &'static [Word] = Balance::WORDS.split_at(3).0;
+
+    /// What precedes the name of a field.
+    pub(crate) const HEADER: &'static str = "header:";
+}
 
 const DAY_MS: u64 = 86_400_000;
 
@@ -26,7 +93,16 @@ pub(super) const KEYS: &[Key] = &[
          `X-Forwarded-For`, `-Proto` and `-Host` tell of the client. Where a site has `proxy` and `root`, the proxy \
          answers; a route with a `root` of its own has files again, and so has one with `proxy = false`.",
     )
-    .default("false")
+    .group(Group::Handler)
+    .sets(&[Target::Settings(bound!(
+        read settings::proxy,
+        show |settings, _| Shown::or_off(settings.proxy.as_ref().map(|proxy| servers(&proxy.to))),
+        inside |settings, rows| {
+            if let Some(proxy) = &settings.proxy {
+                rows.of(Scope::Proxy, "proxy", proxy);
+            }
+        }
+    ))])
     .example("proxy = \"http://127.0.0.1:3000\"")
     .elsewhere(&["proxy_pass", "ProxyPass", "reverse_proxy", "proxy.reverse.url", "proxy.server"]),
     Key::new(
@@ -47,7 +123,7 @@ pub(super) const KEYS: &[Key] = &[
         },
         "Longest time until a server has taken a connection. Then 504.",
     )
-    .default("\"3s\"")
+    .sets(&[Target::Proxy(field!(connect))])
     .example("connect = \"1s\"")
     .elsewhere(&["proxy_connect_timeout", "dial_timeout", "connect_timeout"]),
     Key::new(
@@ -59,7 +135,7 @@ pub(super) const KEYS: &[Key] = &[
         },
         "Longest time from the last of a request to the head of its answer. Then 504.",
     )
-    .default("\"60s\"")
+    .sets(&[Target::Proxy(field!(first_byte))])
     .example("first_byte = \"10s\"")
     .elsewhere(&["proxy_read_timeout", "response_header_timeout", "ProxyTimeout"]),
     Key::new(
@@ -72,25 +148,22 @@ pub(super) const KEYS: &[Key] = &[
         "Longest silence of a server within an answer, and longest rest of a connection that is kept open for the next \
          request. An answer is cut then.",
     )
-    .default("\"60s\"")
+    .sets(&[Target::Proxy(field!(idle))])
     .example("idle = \"5m\""),
     Key::new(
         "balance",
         &[Scope::Proxy],
         Kind::Either(&[
-            Kind::Choice(&[
-                Word::new("random_two", "the less loaded of two that are drawn"),
-                Word::new("round_robin", "one after the other"),
-                Word::new("least_conn", "the one with the fewest requests"),
-                Word::new("ip_hash", "the same for the same client"),
-                Word::new("uri", "the same for the same path"),
-            ]),
+            Kind::Choice(Balance::WORDS),
             Kind::Text("\"header:\" and the name of a field: the same for the same value"),
         ]),
         "Which of several servers a request goes to. Where the same key leads to the same server, one that comes or goes \
          changes nothing for the keys of the others; requests without the key go by `random_two`.",
     )
-    .default("\"random_two\"")
+    .sets(&[Target::Proxy(bound!(show |proxy, kind| match &proxy.balance {
+        Balance::Header(name) => Shown::text(&format!("{}{name}", Balance::HEADER)),
+        word => word.show(kind),
+    }))])
     .example("balance = \"least_conn\"")
     .elsewhere(&["lb_policy", "lbmethod", "policy", "hash", "load_balance"]),
     Key::new(
@@ -100,7 +173,9 @@ pub(super) const KEYS: &[Key] = &[
         "Keeps a client with the server it had first, by a cookie: `true` calls it `rocknet_server`. Should that server be \
          gone, another one takes its place.",
     )
-    .default("false")
+    .sets(&[Target::Proxy(bound!(
+        show |proxy, _| Shown::or_off(proxy.sticky.as_deref().map(Shown::text))
+    ))])
     .example("sticky = true")
     .elsewhere(&["stickysession", "cookie"]),
     Key::new(
@@ -110,6 +185,14 @@ pub(super) const KEYS: &[Key] = &[
         "Checks each server in the background: what `path` answers there. One that is sick is asked nothing; where all are, \
          the answer is 503.",
     )
+    .sets(&[Target::Proxy(bound!(
+        show |proxy, _| proxy.health.as_ref().map_or(Shown::Nothing, |health| Shown::text(&health.path)),
+        inside |proxy, rows| {
+            if let Some(health) = &proxy.health {
+                rows.of(Scope::Health, "health", health);
+            }
+        }
+    ))])
     .example("health = \"/healthz\"")
     .elsewhere(&["health_uri", "health_check", "option httpchk"]),
     Key::new("path", &[Scope::Health], Kind::Text("path"), "What is asked for, by GET.")
@@ -120,6 +203,7 @@ pub(super) const KEYS: &[Key] = &[
         Kind::Integer { min: 200, max: 599 },
         "What a server that is well answers. Without it, anything from 200 to 399.",
     )
+    .sets(&[Target::Health(field!(status))])
     .example("status = 204"),
     Key::new(
         "interval",
@@ -127,7 +211,7 @@ pub(super) const KEYS: &[Key] = &[
         Kind::Duration { min_ms: 100, max_ms: 3_600_000 },
         "Time between two checks.",
     )
-    .default("\"5s\"")
+    .sets(&[Target::Health(field!(interval))])
     .example("interval = \"2s\""),
     Key::new(
         "timeout",
@@ -135,7 +219,7 @@ pub(super) const KEYS: &[Key] = &[
         Kind::Duration { min_ms: 10, max_ms: 60_000 },
         "Longest time for a check, connection and answer together.",
     )
-    .default("\"2s\"")
+    .sets(&[Target::Health(field!(timeout))])
     .example("timeout = \"500ms\""),
     Key::new(
         "rise",
@@ -143,7 +227,7 @@ pub(super) const KEYS: &[Key] = &[
         Kind::Integer { min: 1, max: 100 },
         "Good checks in a row after which a sick server is well.",
     )
-    .default("2")
+    .sets(&[Target::Health(field!(rise))])
     .example("rise = 1"),
     Key::new(
         "fall",
@@ -151,7 +235,7 @@ pub(super) const KEYS: &[Key] = &[
         Kind::Integer { min: 1, max: 100 },
         "Bad checks in a row after which a server is sick; the very first decides alone.",
     )
-    .default("3")
+    .sets(&[Target::Health(field!(fall))])
     .example("fall = 2"),
     Key::new(
         "headers",
@@ -163,7 +247,7 @@ pub(super) const KEYS: &[Key] = &[
         "Header fields that checks have beside or in place of those of `headers` of the proxy, which they have too. Without \
          `Host` in either, checks call a server by its address.",
     )
-    .default("{}")
+    .sets(&[Target::Health(bound!(show |health, _| Shown::names(&health.headers)))])
     .example("headers = { \"Host\" = \"www.example.com\" }"),
     Key::new("url", &[Scope::Upstream], URL, "Where the server listens.")
     .example("url = \"http://10.0.0.2:3000\""),
@@ -173,7 +257,7 @@ pub(super) const KEYS: &[Key] = &[
         Kind::Integer { min: 1, max: 1000 },
         "Its share of requests beside the others'.",
     )
-    .default("1")
+    .sets(&[Target::Weighted(field!(weight))])
     .example("weight = 3"),
     Key::new(
         "drain",
@@ -182,7 +266,7 @@ pub(super) const KEYS: &[Key] = &[
         "Whether the server is about to go: it gets no requests but those of clients whom the cookie of `sticky` keeps with it. \
          What it is answering goes on.",
     )
-    .default("false")
+    .sets(&[Target::Weighted(bound!(show |server, kind| (server.duty == Duty::Drain).show(kind)))])
     .example("drain = true")
     .elsewhere(&["down"]),
     Key::new(
@@ -193,7 +277,7 @@ pub(super) const KEYS: &[Key] = &[
          the only one there is has just not been reached. Where they are but full, requests wait for them. Those whom the \
          cookie of `sticky` keeps with a backup stay there.",
     )
-    .default("false")
+    .sets(&[Target::Weighted(bound!(show |server, kind| (server.duty == Duty::Backup).show(kind)))])
     .example("backup = true"),
     Key::new(
         "fails",
@@ -203,7 +287,7 @@ pub(super) const KEYS: &[Key] = &[
          left alone for `fail_time`. Then one request tries it: answered, it is back; else it rests twice as long, and so on \
          up to eight times. `0`: never.",
     )
-    .default("3")
+    .sets(&[Target::Proxy(field!(fails))])
     .example("fails = 1")
     .elsewhere(&["max_fails"]),
     Key::new(
@@ -212,7 +296,7 @@ pub(super) const KEYS: &[Key] = &[
         Kind::Duration { min_ms: 100, max_ms: DAY_MS },
         "In which `fails` are counted, and for which a server is left alone.",
     )
-    .default("\"10s\"")
+    .sets(&[Target::Proxy(field!(fail_time))])
     .example("fail_time = \"30s\"")
     .elsewhere(&["fail_timeout", "fail_duration"]),
     Key::new(
@@ -223,6 +307,7 @@ pub(super) const KEYS: &[Key] = &[
          high `priority` in front, whichever route they came by; those of low leave others a quarter of the places. Where it \
          is not set, a server has 1,024 requests, and tunnels (WebSocket) do not count; where it is, they do.",
     )
+    .sets(&[Target::Proxy(field!(connections))])
     .example("connections = 100")
     .elsewhere(&["max_conns", "maxconn", "max_requests"]),
     Key::new(
@@ -231,7 +316,7 @@ pub(super) const KEYS: &[Key] = &[
         Kind::Duration { min_ms: 0, max_ms: 3_600_000 },
         "Longest time for which a request waits for a server with room. Then 503.",
     )
-    .default("\"5s\"")
+    .sets(&[Target::Proxy(field!(queue))])
     .example("queue = \"1s\""),
     Key::new(
         "slow_start",
@@ -239,7 +324,7 @@ pub(super) const KEYS: &[Key] = &[
         Kind::Duration { min_ms: 0, max_ms: 3_600_000 },
         "Time in which a server that has come back gets its full share again, from a tenth of it.",
     )
-    .default("\"0s\"")
+    .sets(&[Target::Proxy(field!(slow_start))])
     .example("slow_start = \"30s\""),
     Key::new(
         "headers",
@@ -251,35 +336,33 @@ pub(super) const KEYS: &[Key] = &[
         "Header fields that requests get on their way, in place of the client's; an empty value removes a field. `Host` is \
          what the server is asked by, instead of the client's. Answers get theirs by `headers` of the site or route.",
     )
-    .default("{}")
+    .sets(&[Target::Proxy(bound!(show |proxy, _| Shown::names(&proxy.headers)))])
     .example("headers = { \"Host\" = \"app.internal\", \"X-Api-Key\" = \"4711\", \"Cookie\" = \"\" }")
     .elsewhere(&["proxy_set_header", "header_up", "RequestHeader"]),
     Key::new(
         "forwarded",
         &[Scope::Proxy],
         Kind::Either(&[
-            Kind::Choice(&[
-                Word::new("x-forwarded", "`X-Forwarded-For`, `-Proto` and `-Host`"),
-                Word::new("forwarded", "`Forwarded` (RFC 7239)"),
-                Word::new("both", "all of these"),
-            ]),
+            Kind::Choice(Forwarded::WORDS),
             Kind::Boolean,
         ]),
         "How servers are told whom a request is from; `false`: not at all. What clients say of themselves in these fields is \
          dropped in any case, unless they are `trusted_proxies`.",
     )
-    .default("\"x-forwarded\"")
+    .sets(&[Target::Proxy(bound!(
+        show |proxy, _| Shown::or_off(proxy.forwarded.written().map(Shown::text))
+    ))])
     .example("forwarded = \"both\""),
     Key::new(
         "proxy_protocol",
         &[Scope::Proxy],
-        Kind::Choice(&[
-            Word::new("v1", "a line of text"),
-            Word::new("v2", "binary"),
-        ]),
+        Kind::Choice(ProxyProtocol::WORDS),
         "Begins connections with a header of the PROXY protocol, which names the client to servers that cannot read it in a \
          field. Each request then has a connection of its own.",
     )
+    .sets(&[Target::Proxy(bound!(
+        show |proxy, kind| proxy.to.first().and_then(|server| server.upstream.announce).show(kind)
+    ))])
     .example("proxy_protocol = \"v2\"")
     .elsewhere(&["send-proxy", "send-proxy-v2", "ProxyProtocol"]),
     Key::new(
@@ -289,7 +372,7 @@ pub(super) const KEYS: &[Key] = &[
         "Sends the file that an answer names by `X-Accel-Redirect` (a path of the site) or `X-Sendfile` (a path on disk) in \
          its place, from inside the roots of the site. Only for servers that may read all files there.",
     )
-    .default("false")
+    .sets(&[Target::Proxy(field!(send_files))])
     .example("send_files = true")
     .elsewhere(&["XSendFile", "x-sendfile", "proxy_ignore_headers"]),
     Key::new(
@@ -298,7 +381,7 @@ pub(super) const KEYS: &[Key] = &[
         Kind::Boolean,
         "Gives errors of servers (400 to 599) the page that `errors` of the site or route has for them.",
     )
-    .default("false")
+    .sets(&[Target::Proxy(field!(intercept))])
     .example("intercept = true")
     .elsewhere(&["proxy_intercept_errors", "ProxyErrorOverride", "handle_response"]),
     Key::new(
@@ -308,7 +391,9 @@ pub(super) const KEYS: &[Key] = &[
         "Bytes of an answer that are received ahead of a client that takes it slowly, in memory: a server whose answer is no \
          longer than that is free as soon as it has said it. `true`: 64 KiB. What has come is sent at once, with or without.",
     )
-    .default("false")
+    .sets(&[Target::Proxy(bound!(
+        show |proxy, _| Shown::or_off((proxy.buffering > 0).then(|| size(proxy.buffering)))
+    ))])
     .example("buffering = \"256KiB\"")
     .elsewhere(&["proxy_buffering", "proxy_buffers", "proxy_buffer_size", "flush_interval"]),
     Key::new(
@@ -319,7 +404,11 @@ pub(super) const KEYS: &[Key] = &[
          to another server. `true`: the whole body, in memory or on disk (`limits.body_memory`, `server.spool`); gRPC is \
          streamed all the same. A size: so many bytes, in memory; a longer body is then sent on as it comes.",
     )
-    .default("false")
+    .sets(&[Target::Proxy(bound!(show |proxy, kind| match proxy.request_buffering {
+        RequestBuffering::None => false.show(kind),
+        RequestBuffering::First(bytes) => size(bytes),
+        RequestBuffering::Whole => true.show(kind),
+    }))])
     .example("request_buffering = true")
     .elsewhere(&["proxy_request_buffering", "request_buffers"]),
     Key::new(
@@ -329,6 +418,14 @@ pub(super) const KEYS: &[Key] = &[
         "Sends copies of requests to another server as well, whose answers are thrown away. Nobody waits for them: where it is \
          slow, copies are left out.",
     )
+    .sets(&[Target::Proxy(bound!(
+        show |proxy, _| proxy.mirror.as_ref().map_or(Shown::Nothing, |mirror| Shown::text(&mirror.to.to_string())),
+        inside |proxy, rows| {
+            if let Some(mirror) = &proxy.mirror {
+                rows.of(Scope::Mirror, "mirror", mirror);
+            }
+        }
+    ))])
     .example("mirror = { to = \"http://10.0.0.9:3000\", share = \"10%\" }")
     .elsewhere(&["mirror_request_body", "proxy.mirror"]),
     Key::new("to", &[Scope::Mirror], URL, "The server that gets the copies.")
@@ -339,7 +436,7 @@ pub(super) const KEYS: &[Key] = &[
         Kind::Text("a part of all requests, as in \"10%\""),
         "How many of the requests are copied, drawn at random.",
     )
-    .default("\"100%\"")
+    .sets(&[Target::Mirror(bound!(show |mirror, _| Shown::text(&percent(mirror.share))))])
     .example("share = \"0.5%\""),
     Key::new(
         "content",
@@ -350,13 +447,13 @@ pub(super) const KEYS: &[Key] = &[
         },
         "Most content of a request that is copied; those with more are left out.",
     )
-    .default("\"64KiB\"")
+    .sets(&[Target::Mirror(field!(content))])
     .example("content = \"1MiB\""),
     Key::new(
         "resolve",
         &[Scope::Proxy],
         Kind::Either(&[
-            Kind::Choice(&[Word::new("ttl", "as long as the DNS says")]),
+            Kind::Choice(Resolve::WORDS),
             Kind::Duration {
                 min_ms: 100,
                 max_ms: DAY_MS,
@@ -365,7 +462,19 @@ pub(super) const KEYS: &[Key] = &[
         "When the name of a server is looked up again. With `\"ttl\"` as soon as the answer of the DNS is over, 1 second to 5 \
          minutes; where that cannot be known, because the name is in `/etc/hosts` for one, every 10 seconds.",
     )
-    .default("\"ttl\"")
+    .sets(&[Target::Proxy(bound!(
+        read |_, written, proxy| {
+            let (kind, node) = (&written.key.kind, &written.entry.node);
+            let every = || Duration::read(kind, node).map(Resolve::Every);
+            if let Some(resolve) = Resolve::read(kind, node).or_else(every) {
+                proxy.resolve = resolve;
+            }
+        },
+        show |proxy, kind| match proxy.resolve {
+            Resolve::Every(time) => time.show(kind),
+            word => word.show(kind),
+        }
+    ))])
     .example("resolve = \"30s\"")
     .elsewhere(&["resolver", "dynamic", "resolvers"]),
     Key::new(
@@ -375,6 +484,7 @@ pub(super) const KEYS: &[Key] = &[
         "What paths begin with that is not passed on: with `\"/api\"` the server is asked for `/users` where the client asks \
          for `/api/users`.",
     )
+    .sets(&[Target::Proxy(bound!(show |proxy, kind| proxy.strip.show(kind)))])
     .example("strip = \"/api\"")
     .elsewhere(&["strip_prefix", "uri strip_prefix", "handle_path"]),
     Key::new(
@@ -384,7 +494,11 @@ pub(super) const KEYS: &[Key] = &[
         "Asks servers under `https://` and at sockets in HTTP/2, as gRPC needs it. Behind `h2c://` it is spoken anyway. A \
          server that does not speak it is no server: nothing is asked in HTTP/1.1 instead.",
     )
-    .default("false")
+    .sets(&[Target::Proxy(bound!(show |proxy, kind| {
+        let without_word = |host: &Host, is_secure| is_secure || matches!(host, Host::Unix(_));
+        let mut servers = proxy.to.iter().map(|server| &server.upstream);
+        servers.any(|it| it.http2 && without_word(&it.host, it.is_secure)).show(kind)
+    }))])
     .example("to = \"https://grpc.internal\"\nhttp2 = true")
     .elsewhere(&["proxy_http_version", "versions", "grpc_pass"]),
     Key::new(
@@ -394,6 +508,7 @@ pub(super) const KEYS: &[Key] = &[
         "The authorities whose certificates servers under `https://` may show, in place of those that the system trusts. Read \
          at the start and at a reload.",
     )
+    .sets(&[Target::Proxy(bound!(show |proxy, _| Shown::some_paths(&proxy.tls.ca)))])
     .example("ca = \"internal-ca.pem\"")
     .elsewhere(&["proxy_ssl_trusted_certificate", "tls_trust_pool", "ca-file", "SSLProxyCACertificateFile"]),
     Key::new(
@@ -403,6 +518,7 @@ pub(super) const KEYS: &[Key] = &[
         "The name that servers under `https://` are asked for in the handshake (SNI), and that their certificates have to be \
          for. Without it, the host of each URL.",
     )
+    .sets(&[Target::Proxy(bound!(show |proxy, kind| proxy.tls.server_name.show(kind)))])
     .example("server_name = \"app.internal\"")
     .elsewhere(&["proxy_ssl_name", "tls_server_name", "sni"]),
     Key::new(
@@ -412,7 +528,7 @@ pub(super) const KEYS: &[Key] = &[
         "Whether certificates of servers under `https://` are checked. `false` is dangerous: whoever is in between can read \
          and change everything.",
     )
-    .default("true")
+    .sets(&[Target::Proxy(bound!(show |proxy, kind| proxy.tls.verify.show(kind)))])
     .example("verify = false")
     .elsewhere(&["proxy_ssl_verify", "tls_insecure_skip_verify", "SSLProxyVerify"]),
     Key::new(
@@ -421,6 +537,7 @@ pub(super) const KEYS: &[Key] = &[
         FILE,
         "The certificate, with its chain, that servers under `https://` are shown when they ask for one.",
     )
+    .sets(&[Target::Proxy(bound!(show |proxy, _| Shown::some_paths(proxy.tls.client.iter().map(|it| &it.0))))])
     .example("cert = \"rocknet.pem\"")
     .elsewhere(&["proxy_ssl_certificate", "tls_client_auth", "SSLProxyMachineCertificateFile"]),
     Key::new(
@@ -429,6 +546,45 @@ pub(super) const KEYS: &[Key] = &[
         FILE,
         "The private key of `cert`. Without it the key is looked for in the file of the certificate.",
     )
+    .sets(&[Target::Proxy(bound!(show |proxy, _| Shown::some_paths(proxy.tls.client.iter().map(|it| &it.1))))])
     .example("cert = \"rocknet.pem\"\nkey = \"rocknet.key\"")
     .elsewhere(&["proxy_ssl_certificate_key"]),
 ];
+
+fn size(bytes: usize) -> Shown {
+    Shown::text(&units::show_size(bytes as u64))
+}
+
+/// Writes a part of all, as in `"0.5%"`.
+fn percent(share: u32) -> String {
+    let (whole, part) = (share / 100, share % 100);
+    match part {
+        0 => format!("{whole}%"),
+        _ => format!("{whole}.{}%", format!("{part:02}").trim_end_matches('0')),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Mirror;
+
+    #[test]
+    fn applications_take_the_policies_that_need_no_request() {
+        let words: Vec<_> = Balance::KEYLESS.iter().map(|word| word.text).collect();
+        assert_eq!(words, ["random_two", "round_robin", "least_conn"]);
+    }
+
+    #[test]
+    fn shares_are_written_as_they_are_read() {
+        for (share, text) in [
+            (1000, "10%"),
+            (Mirror::ALL, "100%"),
+            (50, "0.5%"),
+            (1, "0.01%"),
+            (1250, "12.5%"),
+        ] {
+            assert_eq!(percent(share), text);
+        }
+    }
+}

@@ -1,6 +1,17 @@
 //! Keys of a site's rules: what a request has to be like, and what is done with it.
 
-use super::{Key, Kind, Scope, Word};
+use super::{Key, Kind, Scope};
+use crate::choice::{Choice, choice};
+use crate::defaults;
+
+choice! {
+    /// The way a request came.
+    #[derive(Copy)]
+    pub enum Scheme {
+        Https = "https", "the request came under TLS";
+        Http = "http", "it came in the clear";
+    }
+}
 
 const RULE: &[Scope] = &[Scope::Rule];
 
@@ -19,7 +30,7 @@ pub(super) const KEYS: &[Key] = &[
          is met twice. A rule that says `last = true` ends them, and needs no action: what it holds for is spared the \
          others.",
     )
-    .default("[]")
+    .empty()
     .example(
         "[[site.\"example.com\".rule]]\npath = \"/blog/*\"\nheader = { \"Accept-Language\" = \"de*\" }\nrewrite = \
          \"/de/blog/{*}\"",
@@ -60,10 +71,7 @@ pub(super) const KEYS: &[Key] = &[
     .example("query = { page = \"*\" }"),
     key(
         "scheme",
-        Kind::Choice(&[
-            Word::new("https", "the request came under TLS"),
-            Word::new("http", "it came in the clear"),
-        ]),
+        Kind::Choice(Scheme::WORDS),
         "How the request came.",
     )
     .example("scheme = \"http\""),
@@ -100,13 +108,13 @@ pub(super) const KEYS: &[Key] = &[
         Kind::Integer { min: 301, max: 308 },
         "The status of `redirect`, as in `redirects`.",
     )
-    .default("308")
+    .default(|| defaults::REDIRECT.to_string())
     .example("status = 302"),
     key(
         "last",
         Kind::Boolean,
         "Whether no further rule is met once this one holds. A redirect and an answer end them anyway.",
     )
-    .default("false")
+    .default(|| false.to_string())
     .example("last = true"),
 ];

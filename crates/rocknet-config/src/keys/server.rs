@@ -1,6 +1,52 @@
 //! Keys of the whole server: the top of the file and `[server]`.
 
-use super::{Key, Kind, Scope, Word};
+use super::binding::{Field, Target, bound, field};
+use super::{Key, Kind, Scope};
+use crate::choice::{Choice, choice};
+use crate::file::{Node, Value};
+
+choice! {
+    /// The machine that the server runs on.
+    #[derive(Copy)]
+    pub enum Mode {
+        Prod = "prod", "for the public";
+        Dev = "dev", "for a developer's own machine: sites listen on 8080 when nothing else is said";
+    }
+    default Prod
+}
+
+choice! {
+    /// Kernel threads per listening port.
+    #[derive(Copy)]
+    pub enum Workers {
+        Auto = "auto", "as many as cores, fewer when there are many ports";
+    }
+    with {
+        Count(u16),
+    }
+    default Auto
+}
+
+choice! {
+    /// The way sockets are driven.
+    #[derive(Copy)]
+    pub enum Backend {
+        Auto = "auto", "the best over all loads: epoll, for now; the log tells it, and whether io_uring would work";
+        Epoll = "epoll", "readiness: on any system";
+        IoUring = "io_uring", "completion: Linux 6.1 and newer, where the kernel and the container allow it";
+    }
+    default Auto
+}
+
+choice! {
+    /// The field in which trusted proxies name the client.
+    #[derive(Copy)]
+    pub enum TrustedField {
+        XForwardedFor = "x-forwarded-for", "`X-Forwarded-For`, with `X-Forwarded-Proto` and `-Host`";
+        Forwarded = "forwarded", "`Forwarded` (RFC 7239)";
+    }
+    default XForwardedFor
+}
 
 pub(super) const KEYS: &[Key] = &[
     Key::new(
@@ -26,13 +72,10 @@ pub(super) const KEYS: &[Key] = &[
     Key::new(
         "mode",
         &[Scope::Server],
-        Kind::Choice(&[
-            Word::new("prod", "for the public"),
-            Word::new("dev", "for a developer's own machine: sites listen on 8080 when nothing else is said"),
-        ]),
+        Kind::Choice(Mode::WORDS),
         "One switch for the defaults that differ between a developer's machine and a server.",
     )
-    .default("\"prod\"")
+    .sets(&[Target::Server(field!(mode))])
     .example("mode = \"dev\""),
     Key::new(
         "state",
@@ -47,27 +90,33 @@ pub(super) const KEYS: &[Key] = &[
         "workers",
         &[Scope::Server],
         Kind::Either(&[
-            Kind::Choice(&[Word::new("auto", "as many as cores, fewer when there are many ports")]),
+            Kind::Choice(Workers::WORDS),
             // Past this, threads only take memory from each other; the largest machines have fewer cores to give one port.
             Kind::Integer { min: 1, max: 512 },
         ]),
         "Kernel threads for each listening port. The threads of a port serve that port alone, so that one busy site \
          cannot stall another.",
     )
-    .default("\"auto\"")
+    .sets(&[Target::Server(bound!(
+        read |_, written, server| {
+            if let Some(workers) = workers(&written.key.kind, &written.entry.node) {
+                server.workers = workers;
+            }
+        },
+        show |server, kind| match server.workers {
+            Workers::Count(count) => count.show(kind),
+            word => word.show(kind),
+        }
+    ))])
     .example("workers = 4")
     .elsewhere(&["worker_processes", "num-threads", "threads", "server.max-worker", "MaxRequestWorkers"]),
     Key::new(
         "backend",
         &[Scope::Server],
-        Kind::Choice(&[
-            Word::new("auto", "the best over all loads: epoll, for now; the log tells it, and whether io_uring would work"),
-            Word::new("epoll", "readiness: on any system"),
-            Word::new("io_uring", "completion: Linux 6.1 and newer, where the kernel and the container allow it"),
-        ]),
+        Kind::Choice(Backend::WORDS),
         "How sockets are driven. The environment variable ROCKNET_BACKEND overrides it.",
     )
-    .default("\"auto\"")
+    .sets(&[Target::Server(field!(backend))])
     .example("backend = \"epoll\""),
     Key::new(
         "user",
@@ -93,7 +142,7 @@ pub(super) const KEYS: &[Key] = &[
         Kind::Boolean,
         "HTTP/2 without TLS, for clients that begin with it (prior knowledge): proxies and tools. Browsers do not.",
     )
-    .default("false")
+    .sets(&[Target::Server(field!(h2c))])
     .example("h2c = true"),
     Key::new(
         "h2c_upgrade",
@@ -103,7 +152,7 @@ pub(super) const KEYS: &[Key] = &[
          without content. RFC 9113 has given this up, and a proxy in front that passes `Upgrade` on unread lets its clients \
          past its own rules by it: only for old clients that know no other way.",
     )
-    .default("false")
+    .sets(&[Target::Server(field!(h2c_upgrade))])
     .example("h2c_upgrade = true"),
     Key::new(
         "trusted_proxies",
@@ -114,20 +163,17 @@ pub(super) const KEYS: &[Key] = &[
          what upstreams are told. Their list is read from its end, up to the first address that is not of a trusted proxy. What \
          anybody else says there is dropped. `\"unix\"` stands for whoever comes through a Unix socket.",
     )
-    .default("[]")
+    .empty()
     .example("trusted_proxies = [\"10.0.0.0/8\", \"192.0.2.7\"]")
     .elsewhere(&["set_real_ip_from", "RemoteIPTrustedProxy", "RemoteIPInternalProxy"]),
     Key::new(
         "trusted_field",
         &[Scope::Server],
-        Kind::Choice(&[
-            Word::new("x-forwarded-for", "`X-Forwarded-For`, with `X-Forwarded-Proto` and `-Host`"),
-            Word::new("forwarded", "`Forwarded` (RFC 7239)"),
-        ]),
+        Kind::Choice(TrustedField::WORDS),
         "Where `trusted_proxies` tell whom a request is from. The other field is not looked at: a proxy that does not write it \
          passes it on as its client made it up.",
     )
-    .default("\"x-forwarded-for\"")
+    .sets(&[Target::Server(field!(trusted_field))])
     .example("trusted_field = \"forwarded\"")
     .elsewhere(&["real_ip_header", "RemoteIPHeader", "client_ip_headers"]),
     Key::new(
@@ -138,7 +184,7 @@ pub(super) const KEYS: &[Key] = &[
          is the client. Connections of theirs without one are closed; a header from anybody else is a bad request. \
          `\"unix\"` stands for whoever comes through a Unix socket.",
     )
-    .default("[]")
+    .empty()
     .example("proxy_protocol = [\"10.0.0.2\", \"10.0.1.0/24\"]")
     .elsewhere(&["RemoteIPProxyProtocol", "accept-proxy", "proxy_protocol_timeout"]),
     Key::new(
@@ -150,7 +196,7 @@ pub(super) const KEYS: &[Key] = &[
          normal priority; work of low priority has half as many threads more, which give way to all others. There is \
          always one, for files.",
     )
-    .default("4")
+    .sets(&[Target::Server(field!(blocking_threads))])
     .example("blocking_threads = 8")
     .elsewhere(&["thread_pool"]),
     Key::new(
@@ -167,7 +213,7 @@ pub(super) const KEYS: &[Key] = &[
         Kind::Integer { min: 1, max: 65_536 },
         "Most events taken from the kernel at once.",
     )
-    .default("1024"),
+    .sets(&[Target::Events(field!(batch))]),
     Key::new(
         "wait",
         &[Scope::Events],
@@ -175,7 +221,7 @@ pub(super) const KEYS: &[Key] = &[
         Kind::Duration { min_ms: 10, max_ms: 1_000 },
         "Longest time between two looks at deadlines and the clock.",
     )
-    .default("\"1s\""),
+    .sets(&[Target::Events(field!(wait))]),
     Key::new(
         "connections",
         &[Scope::Events],
@@ -183,7 +229,7 @@ pub(super) const KEYS: &[Key] = &[
         "Connection slots reserved at start, for each worker. More connections than that are served too; their slots \
          are made when they come.",
     )
-    .default("1024"),
+    .sets(&[Target::Events(field!(connections))]),
     Key::new(
         "spool",
         &[Scope::Server],
@@ -207,7 +253,7 @@ pub(super) const KEYS: &[Key] = &[
         Kind::Size { min: 0, max: 1 << 44 },
         "Bodies of all requests in memory together. Beyond it, bodies go to files from their first byte.",
     )
-    .default("\"64MiB\""),
+    .sets(&[Target::Spool(field!(memory))]),
     Key::new(
         "disk",
         &[Scope::Spool],
@@ -215,5 +261,12 @@ pub(super) const KEYS: &[Key] = &[
         "Bodies of all requests on disk together. More: 507. It cannot be less than the largest `body_size`, which it is without \
          the key if that is more than 10 GiB.",
     )
-    .default("\"10GiB\""),
+    .sets(&[Target::Spool(field!(disk))]),
 ];
+
+fn workers(kind: &Kind, node: &Node) -> Option<Workers> {
+    match node.value {
+        Value::Integer(_) => u16::read(kind, node).map(Workers::Count),
+        _ => Workers::read(kind, node),
+    }
+}

@@ -1,6 +1,35 @@
 //! Keys of a site and of its routes: names, listeners, actions and filters.
 
-use super::{Key, Kind, Scope, Word};
+use super::binding::{Field, Shown, Target, bound, field, list, quoted};
+use super::log::LogTarget;
+use super::{Key, Kind, Scope};
+use crate::check::settings;
+use crate::choice::{Choice, choice};
+use crate::defaults;
+use crate::explain::{self, Group};
+use crate::model::{Fallback, Mode};
+
+choice! {
+    /// The symbolic links that are followed.
+    #[derive(Copy)]
+    pub enum Symlinks {
+        Inside = "inside", "while they stay inside the root";
+        Owner = "owner", "anywhere, if link and target belong to the same user";
+        All = "all", "anywhere; dangerous where others may make links";
+    }
+    default Inside
+}
+
+choice! {
+    /// The order in which work is done.
+    #[derive(Copy, PartialOrd, Ord)]
+    pub enum Priority {
+        High = "high", "before all others";
+        Normal = "normal", "in between";
+        Low = "low", "behind all others, yet never starved";
+    }
+    default Normal
+}
 
 const BOTH: &[Scope] = &[Scope::Site, Scope::Route];
 
@@ -13,7 +42,12 @@ pub(super) const KEYS: &[Key] = &[
         Kind::Several(&Kind::Text("host name")),
         "Other names the site answers to; `*.example.com` stands for every name below example.com.",
     )
-    .default("[]")
+    .empty()
+    .group(Group::Site)
+    .sets(&[Target::Site(bound!(show |site, _| match &site.names[..] {
+        [] => Shown::Nothing,
+        [_, aliases @ ..] => Shown::Value(list(aliases.iter().map(explain::host))),
+    }))])
     .example("aliases = [\"www.example.com\", \"*.example.com\"]")
     .elsewhere(&["server_name", "ServerAlias", "ServerName", "hosts", "domains"]),
     Key::new(
@@ -29,7 +63,12 @@ pub(super) const KEYS: &[Key] = &[
          means that port of that address. Port 0 lets the kernel choose one, told at start. Without the key: what the \
          site's name says, else 80 and, where the site has TLS, 443 (8080 and 8443 in `dev` mode).",
     )
-    .default("[80, 443]")
+    .default(|| {
+        let (clear, secure) = defaults::ports(Mode::default());
+        list([clear, secure].iter().map(ToString::to_string))
+    })
+    .group(Group::Site)
+    .sets(&[Target::Site(bound!(show |site, _| Shown::Value(list(site.listen.iter().map(explain::listen)))))])
     .example("listen = [80, 443, \"http://127.0.0.1:8080\", \"unix:/run/rocknet/site.sock\"]")
     .elsewhere(&["port", "ports", "bind", "Listen", "server.port", "address"]),
     Key::new(
@@ -39,6 +78,8 @@ pub(super) const KEYS: &[Key] = &[
         "The account that the site's scripts run as: PHP that RockNet runs itself, and CGI programs. It needs a RockNet that is \
          started as root, and may not be root or the server's own. Without the key: `script_user` of `[server]`.",
     )
+    .group(Group::Handler)
+    .sets(&[Target::Settings(bound!(show |settings, kind| settings.user.show(kind)))])
     .example("user = \"alice\"")
     .elsewhere(&["SuexecUserGroup", "AssignUserID"]),
     Key::new(
@@ -48,6 +89,11 @@ pub(super) const KEYS: &[Key] = &[
         "The folder whose files are served, relative to the file it is written in. In a route the whole path of the \
          request is looked up below it, the route's own part included.",
     )
+    .group(Group::Handler)
+    .sets(&[Target::Settings(bound!(
+        read settings::root,
+        show |settings, _| settings.root.as_deref().map_or(Shown::Nothing, Shown::path)
+    ))])
     .example("root = \"/var/www/example\"")
     .elsewhere(&["document_root", "DocumentRoot", "docroot", "path", "dir", "directory", "file.dir", "server.document-root"]),
     Key::new(
@@ -57,7 +103,11 @@ pub(super) const KEYS: &[Key] = &[
         "What is served for a folder: the first of these that exists. Where `php` is set and this is not, `index.php` \
          comes first.",
     )
-    .default("[\"index.html\", \"index.htm\"]")
+    .group(Group::Files)
+    .sets(&[Target::Settings(bound!(
+        read settings::index,
+        show |settings, _| Shown::texts(&settings.index)
+    ))])
     .example("index = [\"home.html\"]")
     .elsewhere(&["DirectoryIndex", "index-file.names", "file.index"]),
     Key::new(
@@ -66,7 +116,8 @@ pub(super) const KEYS: &[Key] = &[
         Kind::Boolean,
         "Whether a folder without an index shows a list of what is in it.",
     )
-    .default("false")
+    .group(Group::Files)
+    .sets(&[Target::Settings(field!(browse))])
     .example("browse = true")
     .elsewhere(&["autoindex", "dirlisting", "file.dirlisting", "dir-listing.activate", "Indexes", "list"]),
     Key::new(
@@ -76,6 +127,15 @@ pub(super) const KEYS: &[Key] = &[
         "The path that is served when nothing else matches: for single-page apps. Without it that is `/index.php` where \
          `php` is set. `false` turns both off for a route: scripts and styles that are gone are 404 then, not a page.",
     )
+    .group(Group::Files)
+    .sets(&[Target::Settings(bound!(
+        read settings::fallback,
+        show |settings, _| match &settings.fallback {
+            Fallback::Usual => Shown::Nothing,
+            Fallback::Nothing => Shown::or_off(None),
+            Fallback::Path(path) => Shown::text(path),
+        }
+    ))])
     .example("fallback = \"/index.html\"")
     .elsewhere(&["FallbackResource", "spa"]),
     Key::new(
@@ -84,7 +144,11 @@ pub(super) const KEYS: &[Key] = &[
         Kind::Several(&Kind::Text("path with `{path}`")),
         "Paths looked up in this order; `{path}` is the path of the request. After them comes `fallback`.",
     )
-    .default("[]")
+    .group(Group::Files)
+    .sets(&[Target::Settings(bound!(
+        read settings::try_paths,
+        show |settings, _| Shown::texts(&settings.try_paths)
+    ))])
     .example("try = [\"{path}\", \"{path}.html\", \"/index.html\"]")
     .elsewhere(&["try_files", "try-files"]),
     Key::new(
@@ -94,7 +158,8 @@ pub(super) const KEYS: &[Key] = &[
         "Whether texts of 1 KiB and more are compressed (Brotli, Zstandard or gzip) for clients that accept it. Files \
          that stand ready beside the original (`.br`, `.zst`, `.gz`) come first.",
     )
-    .default("true")
+    .group(Group::Filters)
+    .sets(&[Target::Settings(field!(compress))])
     .example("compress = false")
     .elsewhere(&["gzip", "brotli", "encode", "deflate", "mod_deflate", "gzip_static"]),
     Key::new(
@@ -112,7 +177,11 @@ pub(super) const KEYS: &[Key] = &[
          that exists is its `PATH_INFO`. Nothing is run from folders named `uploads`, and other files that PHP may hold \
          (`*.phtml`, `*.phar` and the like) are refused.",
     )
-    .default("false")
+    .group(Group::Handler)
+    .sets(&[Target::Settings(bound!(
+        read settings::php,
+        show |settings, _| Shown::or_off(settings.php.as_ref().map(|php| Shown::text(&php.to_string())))
+    ))])
     .example("php = \"auto\"")
     .elsewhere(&["php_fastcgi", "fastcgi_pass", "php-fpm", "ProxyPassMatch"]),
     Key::new(
@@ -122,7 +191,8 @@ pub(super) const KEYS: &[Key] = &[
         "Whether what is here is sent only where an application names it in its answer, by `X-Accel-Redirect: /path` or \
          `X-Sendfile: /folder/file`; who asks for it gets 404. For downloads that an application decides about.",
     )
-    .default("false")
+    .group(Group::Files)
+    .sets(&[Target::Settings(field!(internal))])
     .example("internal = true")
     .elsewhere(&["X-Sendfile", "XSendFile", "XSendFilePath", "x-sendfile-docroot"]),
     Key::new(
@@ -134,7 +204,11 @@ pub(super) const KEYS: &[Key] = &[
          server. Errors do not get those that have answers kept: `Expires`, and `Cache-Control` with `max-age`, \
          `s-maxage`, `public` or `immutable`.",
     )
-    .default("{}")
+    .group(Group::Filters)
+    .sets(&[Target::Settings(bound!(
+        read settings::headers,
+        show |settings, _| Shown::entries(&settings.headers, ToString::to_string, |value| quoted(value))
+    ))])
     .example("headers = { \"X-Frame-Options\" = \"DENY\", \"Cache-Control\" = \"max-age=3600\" }")
     .elsewhere(&["add_header", "header", "Header", "response_headers", "setenv.add-response-header"]),
     Key::new(
@@ -147,7 +221,11 @@ pub(super) const KEYS: &[Key] = &[
          that ask whether a page has changed. A handler's own `Link: <…>; rel=preload` is pushed too, unless it says \
          `nopush`.",
     )
-    .default("{}")
+    .group(Group::Filters)
+    .sets(&[Target::Settings(bound!(
+        read settings::push,
+        show |settings, _| Shown::entries(&settings.push, explain::pattern, |files| list(files.iter().map(|file| quoted(file))))
+    ))])
     .example("push = { \"/\" = [\"/style.css\", \"/app.js\"], \"/blog/*\" = \"/blog.css\" }")
     .elsewhere(&["http2_push", "http2_push_preload", "http2-push-preload", "H2Push", "H2PushResource", "early_hints"]),
     Key::new(
@@ -156,7 +234,11 @@ pub(super) const KEYS: &[Key] = &[
         Kind::Map { name: "status from 400 to 599", value: &Kind::Text("path below the site") },
         "Pages for errors: a status, and the path below the site whose content is sent with it.",
     )
-    .default("{}")
+    .group(Group::Filters)
+    .sets(&[Target::Settings(bound!(
+        read settings::errors,
+        show |settings, _| Shown::entries(&settings.errors, ToString::to_string, |page| quoted(page))
+    ))])
     .example("errors = { 404 = \"/404.html\", 503 = \"/sorry.html\" }")
     .elsewhere(&["error_page", "ErrorDocument", "error-doc", "handle_errors", "server.error-handler"]),
     Key::new(
@@ -167,7 +249,15 @@ pub(super) const KEYS: &[Key] = &[
          without `/`); `{*}` in the target is what the first `*` stood for. The target is a path, or a URL with http:// \
          or https://; the query of the request is kept unless the target has one. The short form answers 308.",
     )
-    .default("{}")
+    .group(Group::Rules)
+    .sets(&[Target::Settings(bound!(
+        read settings::redirects,
+        show |settings, _| Shown::entries(
+            settings.redirects.iter().map(|redirect| (&redirect.from, redirect)),
+            explain::pattern,
+            |redirect| format!("{{ to = {}, status = {} }}", quoted(&redirect.to), redirect.status),
+        )
+    ))])
     .example("redirects = { \"/old\" = \"/new\", \"/blog/*\" = \"/news/{*}\", \"/tmp\" = { to = \"/now\", status = 302 } }")
     .elsewhere(&["rewrite", "Redirect", "redir", "RewriteRule", "RedirectMatch", "redirect", "return", "url.redirect"]),
     Key::new("to", &[Scope::Redirect], Kind::Text("target"), "A path, or a URL with http:// or https://.")
@@ -178,34 +268,28 @@ pub(super) const KEYS: &[Key] = &[
         STATUS,
         "301 or 308 when it has moved for good, 302 or 307 for now, 303 after a form. 307 and 308 keep the method.",
     )
-    .default("308")
+    .default(|| defaults::REDIRECT.to_string())
     .elsewhere(&["code"]),
     Key::new(
         "symlinks",
         BOTH,
-        Kind::Choice(&[
-            Word::new("inside", "while they stay inside the root"),
-            Word::new("owner", "anywhere, if link and target belong to the same user"),
-            Word::new("all", "anywhere; dangerous where others may make links"),
-        ]),
+        Kind::Choice(Symlinks::WORDS),
         "Which symbolic links are followed.",
     )
-    .default("\"inside\"")
+    .group(Group::Files)
+    .sets(&[Target::Settings(field!(symlinks))])
     .example("symlinks = \"owner\"")
     .elsewhere(&["disable_symlinks", "FollowSymLinks", "server.follow-symlink"]),
     Key::new(
         "priority",
         BOTH,
-        Kind::Choice(&[
-            Word::new("high", "before all others"),
-            Word::new("normal", "in between"),
-            Word::new("low", "behind all others, yet never starved"),
-        ]),
+        Kind::Choice(Priority::WORDS),
         "Which work goes first in the pool of blocking threads, and where requests wait for a server of a proxy \
          (`proxy.connections`). High goes before normal. In the pool low has threads of its own, which the system runs when \
          others leave the processor free, so that a flood of it keeps nobody waiting; at a server it leaves some places free.",
     )
-    .default("\"normal\"")
+    .group(Group::Limits)
+    .sets(&[Target::Settings(field!(priority))])
     .example("priority = \"high\""),
     Key::new(
         "limits",
@@ -213,18 +297,26 @@ pub(super) const KEYS: &[Key] = &[
         Kind::Table(Scope::SiteLimits),
         "Limits of this site or route, where they differ from `[limits]`.",
     )
+    .group(Group::Limits)
+    .sets(&[Target::Settings(bound!(
+        read settings::limits,
+        show |_, _| Shown::Nothing,
+        inside |settings, rows| rows.of(Scope::SiteLimits, "limits", settings)
+    ))])
     .example("limits = { body_size = \"1GiB\", answer_timeout = \"5m\" }"),
     Key::new(
         "log",
         &[Scope::Site],
         Kind::Either(&[
-            Kind::Choice(&[Word::new("off", "none"), Word::new("stdout", "standard output")]),
+            Kind::Choice(LogTarget::ACCESS),
             Kind::Text("file name, with `/` or `.` in it"),
             Kind::Table(Scope::SiteLog),
         ]),
         "The site's own access log: where it goes, or a table with `access` and `format`. What it does not say comes \
          from `[log]`.",
     )
+    .group(Group::Site)
+    .sets(&[Target::Site(bound!(show |site, _| explain::access_log(site)))])
     .example("log = { access = \"/var/log/rocknet/example.log\", format = \"json\" }"),
     Key::new(
         "route",

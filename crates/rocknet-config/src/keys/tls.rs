@@ -1,6 +1,51 @@
 //! Keys of `[tls]` and of a site's own `tls`: encryption and certificates.
 
-use super::{Key, Kind, Scope, Word};
+use super::binding::{Shown, Target, bound, field, quoted};
+use super::{Key, Kind, Scope};
+use crate::choice::{Choice, choice};
+use crate::explain::{self, Group};
+use crate::model::CertificateSource;
+
+choice! {
+    /// The short forms of a site's `tls`.
+    #[derive(Copy)]
+    pub enum Encryption {
+        Auto = "auto", "a certificate by itself: of a public CA, or of this machine's own for names that only it knows (`localhost`, `*.test`, `*.internal`, addresses) and for every name in `dev` mode";
+        Local = "local", "a certificate of this machine's own CA";
+        Off = "off", "in the clear";
+    }
+    default Auto
+}
+
+choice! {
+    /// The authority that makes the certificate of a site.
+    #[derive(Copy)]
+    pub enum Issuer {
+        Auto = "auto", "a public CA, or this machine's own where no public one can help";
+        Local = "local", "this machine's own CA";
+    }
+    default Auto
+}
+
+choice! {
+    /// A version of TLS, the oldest that is spoken.
+    #[derive(Copy, Hash)]
+    pub enum TlsVersion {
+        V12 = "1.2", "and newer";
+        V13 = "1.3", "alone";
+    }
+    default V12
+}
+
+choice! {
+    /// Whether a client has to have a certificate.
+    #[derive(Copy)]
+    pub enum ClientCertificate {
+        Required = "required", "nobody enters without";
+        Optional = "optional", "who has none enters too, and is known to have none";
+    }
+    default Required
+}
 
 const BOTH: &[Scope] = &[Scope::Tls, Scope::SiteTls];
 const DAY_MS: u64 = 86_400_000;
@@ -13,20 +58,21 @@ pub(super) const KEYS: &[Key] = &[
         "tls",
         &[Scope::Site],
         Kind::Either(&[
-            Kind::Choice(&[
-                Word::new(
-                    "auto",
-                    "a certificate by itself: of a public CA, or of this machine's own for names that only it knows \
-                     (`localhost`, `*.test`, `*.internal`, addresses) and for every name in `dev` mode",
-                ),
-                Word::new("local", "a certificate of this machine's own CA"),
-                Word::new("off", "in the clear"),
-            ]),
+            Kind::Choice(Encryption::WORDS),
             Kind::Table(Scope::SiteTls),
         ]),
         "Encryption of the site. Sites without a host name are in the clear unless they say otherwise.",
     )
-    .default("\"auto\"")
+    .default(|| quoted(Encryption::default().word()))
+    .group(Group::Site)
+    .sets(&[Target::Site(bound!(
+        show |site, _| explain::tls(site.tls.as_ref()),
+        inside |site, rows| {
+            if let Some(tls) = &site.tls {
+                rows.of(Scope::SiteTls, "tls", tls);
+            }
+        }
+    ))])
     .example("tls = { cert = \"/etc/ssl/example.pem\", key = \"/etc/ssl/example.key\", min = \"1.3\" }")
     .elsewhere(&["ssl", "https", "SSLEngine", "certificate"]),
     Key::new(
@@ -53,24 +99,25 @@ pub(super) const KEYS: &[Key] = &[
         Kind::Several(&Kind::Text("DER file")),
         "An OCSP response to staple to the certificate; a list in the order of `cert`.",
     )
+    .sets(&[Target::SiteTls(bound!(show |tls, _| match &tls.source {
+        CertificateSource::Files(files) => Shown::some_paths(files.iter().filter_map(|file| file.ocsp.as_ref())),
+        _ => Shown::Nothing,
+    }))])
     .elsewhere(&["ssl_stapling_file", "SSLStaplingForceURL"]),
     Key::new(
         "issuer",
         &[Scope::SiteTls],
-        Kind::Choice(&[
-            Word::new("auto", "a public CA, or this machine's own where no public one can help"),
-            Word::new("local", "this machine's own CA"),
-        ]),
+        Kind::Choice(Issuer::WORDS),
         "Who makes the certificate, where no file is named.",
     )
-    .default("\"auto\""),
+    .default(|| quoted(Issuer::default().word())),
     Key::new(
         "min",
         BOTH,
-        Kind::Choice(&[Word::new("1.2", "and newer"), Word::new("1.3", "alone")]),
+        Kind::Choice(TlsVersion::WORDS),
         "The oldest version of TLS that is spoken.",
     )
-    .default("\"1.2\"")
+    .sets(&[Target::Tls(field!(min)), Target::SiteTls(field!(min))])
     .example("min = \"1.3\"")
     .elsewhere(&["ssl_protocols", "SSLProtocol", "minimum-version", "protocols"]),
     Key::new(
@@ -80,7 +127,7 @@ pub(super) const KEYS: &[Key] = &[
         "Whether requests in the clear are sent to the same place under https:// (308), where the site listens there too. \
          Challenges of certificate authorities are answered in the clear all the same.",
     )
-    .default("true")
+    .sets(&[Target::Tls(field!(redirect)), Target::SiteTls(field!(redirect))])
     .example("redirect = false")
     .elsewhere(&["auto_https", "HTTPSRedirect", "https_redirect"]),
     Key::new(
@@ -92,7 +139,7 @@ pub(super) const KEYS: &[Key] = &[
          It is said under TLS alone; `\"0s\"` says nothing. In `dev` mode, with the machine's own CA, and without \
          `redirect` nothing is said unless the site asks for it.",
     )
-    .default("\"30d\"")
+    .sets(&[Target::Tls(field!(hsts)), Target::SiteTls(field!(hsts))])
     .example("hsts = \"365d\"")
     .elsewhere(&["strict_transport_security", "Strict-Transport-Security"]),
     Key::new(
@@ -101,16 +148,22 @@ pub(super) const KEYS: &[Key] = &[
         Kind::Several(&FILE),
         "Clients have to show a certificate of one of these authorities.",
     )
+    .sets(&[Target::SiteTls(bound!(show |tls, _| match &tls.client {
+        None => Shown::Nothing,
+        Some(client) => Shown::paths(&client.ca),
+    }))])
     .elsewhere(&["ssl_client_certificate", "SSLCACertificateFile", "client_auth", "trust_pool"]),
     Key::new(
         "client",
         &[Scope::SiteTls],
-        Kind::Choice(&[
-            Word::new("required", "nobody enters without"),
-            Word::new("optional", "who has none enters too, and is known to have none"),
-        ]),
+        Kind::Choice(ClientCertificate::WORDS),
         "Whether a client has to have a certificate, where `client_ca` is given.",
     )
-    .default("\"required\"")
+    .default(|| quoted(ClientCertificate::default().word()))
+    .sets(&[Target::SiteTls(bound!(show |tls, _| match &tls.client {
+        None => Shown::Nothing,
+        Some(client) if client.required => Shown::text(ClientCertificate::Required.word()),
+        Some(_) => Shown::text(ClientCertificate::Optional.word()),
+    }))])
     .elsewhere(&["ssl_verify_client", "SSLVerifyClient"]),
 ];

@@ -5,19 +5,25 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Acme {
-    /// Where a CA may write to the operator.
-    pub email: Option<String>,
-    /// Asked in this order until one signs; never empty.
-    pub cas: Vec<AcmeCa>,
-    /// Roots that CAs are known by, instead of those of the system.
-    pub ca_root: Option<PathBuf>,
-    /// How names are proven, the first one first.
-    pub challenges: Vec<Challenge>,
-    pub dns: Option<Dns>,
-    /// `http://…`: who says whether a name below a wildcard may have a certificate.
-    pub ask: Option<String>,
+use super::with_defaults::with_defaults;
+pub use crate::keys::acme::Challenge;
+use crate::keys::acme::KnownCa;
+
+with_defaults! {
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Acme {
+        /// Where a CA may write to the operator.
+        pub email: Option<String> = None,
+        /// Asked in this order until one signs; never empty.
+        pub cas: Vec<AcmeCa> = vec![AcmeCa { url: KnownCa::default().url().to_owned(), binding: None }],
+        /// Roots that CAs are known by, instead of those of the system.
+        pub ca_root: Option<PathBuf> = None,
+        /// How names are proven, the first one first.
+        pub challenges: Vec<Challenge> = vec![Challenge::Http, Challenge::TlsAlpn],
+        pub dns: Option<Dns> = None,
+        /// `http://…`: who says whether a name below a wildcard may have a certificate.
+        pub ask: Option<String> = None,
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,16 +44,6 @@ pub struct SharedKey {
 /// Bytes that no message shows.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Vec<u8>);
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Challenge {
-    /// `http-01`: a text on port 80.
-    Http,
-    /// `tls-alpn-01`: a certificate on port 443.
-    TlsAlpn,
-    /// `dns-01`: a record in the zone.
-    Dns,
-}
 
 /// How records of a zone are changed.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -42,7 +42,7 @@ impl Application {
         Application {
             protocol,
             to,
-            balance: Balance::RandomTwo,
+            balance: Balance::default(),
             mount: String::new(),
             params: BTreeMap::new(),
             connect: Duration::from_secs(3),

@@ -6,6 +6,9 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use crate::keys::proxy::{Balance, Forwarded, ProxyProtocol, Resolve};
+pub use crate::keys::server::TrustedField;
+
 /// What `proxy` says at one place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proxy {
@@ -58,18 +61,18 @@ impl Proxy {
     pub fn to(to: Vec<Weighted>) -> Proxy {
         Proxy {
             to,
-            balance: Balance::RandomTwo,
+            balance: Balance::default(),
             sticky: None,
             headers: BTreeMap::new(),
             strip: None,
             health: None,
-            forwarded: Forwarded::XForwarded,
+            forwarded: Forwarded::default(),
             send_files: false,
             intercept: false,
             buffering: 0,
             request_buffering: RequestBuffering::None,
             mirror: None,
-            resolve: Resolve::Ttl,
+            resolve: Resolve::default(),
             fails: 3,
             fail_time: Duration::from_secs(10),
             connections: None,
@@ -116,6 +119,11 @@ pub struct Weighted {
     pub duty: Duty,
 }
 
+impl Weighted {
+    /// The share of a server that names none.
+    pub(crate) const WEIGHT: u32 = 1;
+}
+
 /// What a server is there for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Duty {
@@ -128,33 +136,6 @@ pub enum Duty {
     Drain,
 }
 
-/// Which server is next.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Balance {
-    /// The less loaded of two drawn at random.
-    #[default]
-    RandomTwo,
-    RoundRobin,
-    LeastConn,
-    /// The same for the same client.
-    IpHash,
-    /// The same for the same path.
-    Uri,
-    /// The same for the same value of this field.
-    Header(String),
-}
-
-/// The fields in which a server is told whom a request is from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Forwarded {
-    /// `X-Forwarded-For`, `-Proto` and `-Host`.
-    XForwarded,
-    /// `Forwarded` (RFC 7239).
-    Standard,
-    Both,
-    Nothing,
-}
-
 impl Forwarded {
     pub fn has_x_forwarded(self) -> bool {
         matches!(self, Forwarded::XForwarded | Forwarded::Both)
@@ -163,13 +144,6 @@ impl Forwarded {
     pub fn has_standard(self) -> bool {
         matches!(self, Forwarded::Standard | Forwarded::Both)
     }
-}
-
-/// A version of the PROXY protocol.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum ProxyProtocol {
-    V1,
-    V2,
 }
 
 /// A server that gets copies of requests, and whose answers nobody hears.
@@ -193,14 +167,6 @@ impl Mirror {
     }
 
     pub const ALL: u32 = 10_000;
-}
-
-/// When a name is looked up again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Resolve {
-    /// When the DNS says that its answer is over.
-    Ttl,
-    Every(Duration),
 }
 
 /// How servers are checked in the background.
@@ -295,15 +261,6 @@ impl fmt::Display for Upstream {
             Host::Name(name, port) => write!(f, "{scheme}://{name}:{port}"),
         }
     }
-}
-
-/// Where trusted proxies tell whom a request is from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum TrustedField {
-    #[default]
-    XForwardedFor,
-    /// RFC 7239.
-    Forwarded,
 }
 
 /// Addresses that are treated alike.

@@ -120,10 +120,9 @@ fn section(page: &mut String, title: &str, intro: &str, scopes: &[Scope]) {
                 continue;
             }
             let name = qualified(*scope, key);
-            let default = if key.default.is_empty() {
-                String::new()
-            } else {
-                format!("`{}`", key.default)
+            let default = match key.default_value() {
+                default if default.is_empty() => default,
+                default => format!("`{default}`"),
             };
             let _ = writeln!(
                 rows,
@@ -189,8 +188,9 @@ fn entry(page: &mut String, scope: Scope, key: &Key, name: &str) {
         let _ = writeln!(page, "- Takes: {}", takes(&key.kind));
     }
     words(page, &key.kind);
-    if !key.default.is_empty() {
-        let _ = writeln!(page, "- Default: `{}`", key.default);
+    let default = key.default_value();
+    if !default.is_empty() {
+        let _ = writeln!(page, "- Default: `{default}`");
     }
     let places: Vec<&str> = match (scope, key.scopes) {
         (Scope::Site, scopes) if scopes.contains(&Scope::Route) => vec!["site and route"],

@@ -47,7 +47,7 @@ fn property(key: &Key) -> Value {
     if let Value::Object(value) = &mut value {
         value.insert("description".to_owned(), json!(key.doc));
         // A default written as TOML is JSON too where it is a number, a string, true, false or a list of them.
-        if let Ok(default) = serde_json::from_str::<Value>(key.default) {
+        if let Ok(default) = serde_json::from_str::<Value>(&key.default_value()) {
             value.insert("default".to_owned(), default);
         }
     }

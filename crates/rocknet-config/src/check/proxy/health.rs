@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::headers;
+use crate::check::Check;
 use crate::check::words::short;
-use crate::check::{Check, value};
 use crate::file::{Node, Value};
 use crate::finding::Code;
+use crate::keys::Scope;
+use crate::keys::binding;
 use crate::model::Health;
 
 /// `given`: the fields that the proxy gives to requests.
@@ -33,18 +35,15 @@ pub(super) fn build(check: &mut Check<'_>, node: &Node, given: &BTreeMap<String,
     let is_own = |name: &str| own.keys().any(|own| own.eq_ignore_ascii_case(name));
     let given = given.iter().filter(|(name, _)| !is_own(name));
     let base = Health::of(text.clone());
-    Some(Health {
-        status: value::integer(table, "status"),
-        interval: value::duration(table, "interval").unwrap_or(base.interval),
-        timeout: value::duration(table, "timeout").unwrap_or(base.timeout),
-        rise: value::integer(table, "rise").unwrap_or(base.rise),
-        fall: value::integer(table, "fall").unwrap_or(base.fall),
+    let mut health = Health {
         // An empty value removes a field, and there is none to be removed.
         headers: given
             .chain(&own)
             .filter(|(_, value)| !value.is_empty())
             .map(|(name, value)| (name.clone(), value.clone()))
             .collect(),
-        path: base.path,
-    })
+        ..base
+    };
+    binding::read(check, Scope::Health, table, &mut health);
+    Some(health)
 }

@@ -5,6 +5,8 @@ use crate::check::words::short;
 use crate::check::{Check, value};
 use crate::file::{Node, Value};
 use crate::finding::Code;
+use crate::keys::Scope;
+use crate::keys::binding;
 use crate::model::Mirror;
 
 pub(super) fn build(check: &mut Check<'_>, node: &Node) -> Option<Mirror> {
@@ -43,17 +45,15 @@ pub(super) fn build(check: &mut Check<'_>, node: &Node) -> Option<Mirror> {
         check.error(Code::BadValue, to.span, message, EXAMPLE);
         return None;
     }
-    let base = Mirror::to(upstream);
-    Some(Mirror {
-        share: table
-            .and_then(|table| table.node("share"))
-            .and_then(|node| share(check, node))
-            .unwrap_or(base.share),
-        content: value::size(table, "content")
-            .and_then(|size| usize::try_from(size).ok())
-            .unwrap_or(base.content),
-        to: base.to,
-    })
+    let mut mirror = Mirror::to(upstream);
+    if let Some(share) = table
+        .and_then(|table| table.node("share"))
+        .and_then(|node| share(check, node))
+    {
+        mirror.share = share;
+    }
+    binding::read(check, Scope::Mirror, table, &mut mirror);
+    Some(mirror)
 }
 
 /// `"10%"`, `"0.5%"`: of ten thousand.

@@ -49,7 +49,7 @@ pub(super) fn upstreams(check: &mut Check<'_>, node: &Node, http2: bool) -> Opti
             _ => (item, None),
         };
         let upstream = upstream(check, written, http2)?;
-        let weight = value::integer(table, "weight").unwrap_or(1);
+        let weight = value::integer(table, "weight").unwrap_or(Weighted::WEIGHT);
         if all.iter().any(|other| other.upstream == upstream) {
             let help = "remove it";
             check.error(Code::Conflict, item.span, format!("{upstream} is named twice"), help);
