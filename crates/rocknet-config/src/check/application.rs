@@ -23,10 +23,12 @@ const MAX_VALUE: usize = 4096;
 /// Reads the application that a site or route names over the one it inherits. Returns the keys whose settings no longer
 /// apply.
 pub(super) fn build(check: &mut Check<'_>, table: &Table, settings: &mut Settings) -> Vec<&'static str> {
-    let written: Vec<(Protocol, &Entry)> = Protocol::ALL
+    let mut written: Vec<(Protocol, &Entry)> = Protocol::ALL
         .iter()
         .filter_map(|protocol| Some((*protocol, table.entries.get(protocol.key())?)))
         .collect();
+    // An application beside one that is turned off answers.
+    written.sort_by_key(|(_, entry)| says_no(entry));
     let inherited = || {
         let keys = Protocol::ALL.iter().map(|protocol| protocol.key());
         keys.filter(|key| !table.entries.contains_key(*key))

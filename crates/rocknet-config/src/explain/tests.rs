@@ -159,6 +159,9 @@ priority = "low"
 uwsgi = { to = "unix:/run/app", balance = "least_conn" }
 [site."a.test".route."/off/*"]
 proxy = false
+[site."a.test".route."/app/other/*"]
+fastcgi = false
+scgi = "b:1"
 "#;
     let config = crate::parse(text, Path::new("/r.toml"), &world).unwrap().config;
     let shown = |path: &str, group: Group| -> Vec<String> {
@@ -189,6 +192,10 @@ proxy = false
         ]
     );
     assert_eq!(shown("/off/x", Group::Handler), ["proxy false 12"]);
+    assert_eq!(
+        shown("/app/other/x", Group::Handler),
+        ["fastcgi false 14", "scgi [\"b:1\"] 15", "scgi.mount \"/app/other\" 0"]
+    );
     assert_eq!(shown("/", Group::Files), [""; 0]);
     assert_eq!(shown("/files/x", Group::Limits)[0], "priority \"low\" 8");
     assert_eq!(
