@@ -15,7 +15,7 @@ use crate::model::{Site, SiteTls, Weighted};
 /// A part of an explanation, in the order in which a request meets it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Group {
-    /// Where the site is reached, and its log.
+    /// Names and addresses of the site, its encryption and its log.
     Site,
     /// Redirects and rules.
     Rules,

@@ -14,6 +14,7 @@ pub(crate) mod rule;
 pub(crate) mod server;
 pub(crate) mod site;
 pub(crate) mod tls;
+mod upstream;
 
 pub use cgi::MAX_PROGRAMS;
 
@@ -157,6 +158,7 @@ pub fn all() -> impl Iterator<Item = &'static Key> {
         tls::KEYS,
         acme::KEYS,
         proxy::KEYS,
+        upstream::KEYS,
         application::KEYS,
         cgi::KEYS,
         controller::KEYS,

@@ -115,7 +115,8 @@ with_defaults! {
         pub target_size: usize = 8 * 1024,
         /// Request content, in bytes: 413. Sites and routes may have their own.
         pub body_size: u64 = 100 * 1024 * 1024,
-        /// Body of one request that is held in memory while it is received whole, in bytes. Sites and routes may have their own.
+        /// Body of one request that is held in memory while it is received whole, in bytes. Sites and routes may have
+        /// their own.
         pub body_memory: u64 = 64 * 1024,
         /// Longest silence while request content is awaited: 408.
         pub body_idle: Duration = Duration::from_secs(30),
@@ -123,8 +124,8 @@ with_defaults! {
         pub body_rate: u64 = 500,
         /// Longest time without the client taking a byte of the answer: close.
         pub send_stall: Duration = Duration::from_secs(60),
-        /// Longest wait for an answer that is being made, or for its next piece: 503, or a cut. Sites and routes may have their
-        /// own.
+        /// Longest wait for an answer that is being made, or for its next piece: 503, or a cut. Sites and routes may
+        /// have their own.
         pub answer_timeout: Duration = Duration::from_secs(60),
         /// Longest time between two requests on a connection.
         pub keep_alive: Duration = Duration::from_secs(65),
@@ -224,8 +225,8 @@ with_defaults! {
         pub min: TlsVersion = TlsVersion::default(),
         /// Whether requests in the clear are sent to https://.
         pub redirect: bool = true,
-        /// How long browsers are to use https:// alone; zero: nothing is said. The default is long enough to close the gap
-        /// between two visits, and short enough to be forgiven.
+        /// How long browsers are to use https:// alone; zero: nothing is said. The default is long enough to close the
+        /// gap between two visits, and short enough to be forgiven.
         pub hsts: Duration = Duration::from_secs(30 * 86_400),
         /// Where certificates come from that are had by themselves.
         pub acme: Acme = Acme::default(),

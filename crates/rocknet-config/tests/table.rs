@@ -1,89 +1,14 @@
 //! The table of keys against everything made from it: defaults, examples, the pages on disk, and the model.
 
+mod placed;
+
 use std::path::{Path, PathBuf};
 
-use rocknet_config::environment::Memory;
 use rocknet_config::keys::{self, Availability, Key, Kind, Scope};
 use rocknet_config::model::RuleAction;
-use rocknet_config::{Config, Report, explain, reference};
+use rocknet_config::{Config, reference};
 
-/// A whole file with one line in the table of a scope, and how its site is named there.
-fn placed(scope: Scope, line: &str) -> String {
-    let site = "[site.\"example.com\"]\nroot = \"/w\"\n";
-    match scope {
-        Scope::Top => format!("{line}\n{site}"),
-        Scope::Server => format!("[server]\n{line}\n{site}"),
-        Scope::Events => format!("[server]\nevents = {{ {line} }}\n{site}"),
-        Scope::Spool => format!("[server]\nspool = {{ {line} }}\n{site}"),
-        Scope::Limits => format!("[limits]\n{line}\n{site}"),
-        Scope::Log => format!("[log]\n{line}\n{site}"),
-        Scope::Rotate => format!("[log]\nrotate = {{ {line} }}\n{site}"),
-        Scope::Cache => format!("[cache]\n{line}\n{site}"),
-        Scope::Site if line.starts_with("root") => format!("[site.\"example.com\"]\n{line}\n"),
-        Scope::Site => format!("{site}{line}\n"),
-        Scope::SiteLimits => format!("{site}limits = {{ {line} }}\n"),
-        Scope::SiteLog => format!("{site}log = {{ {line} }}\n"),
-        Scope::Route => format!("{site}[site.\"example.com\".route.\"/x/*\"]\n{line}\n"),
-        Scope::Tls => format!("[tls]\n{line}\n{site}"),
-        Scope::SiteTls => format!("{site}tls = {{ {} }}\n", line.replace('\n', ", ")),
-        Scope::Ca => format!("[tls]\nca = {{ url = \"https://a.example/d\", {line} }}\n{site}"),
-        Scope::TlsDns => format!("[tls]\ndns = {{ server = \"10.0.0.53\", {line} }}\n{site}"),
-        Scope::Rule => {
-            let rest = match line.split_whitespace().next() {
-                Some("status") => "redirect = \"/b\"",
-                Some("body") => "respond = 503",
-                Some("rewrite" | "redirect" | "respond") => "",
-                _ => "rewrite = \"/b\"",
-            };
-            let path = if line.starts_with("path") {
-                ""
-            } else {
-                "path = \"/a/*\""
-            };
-            format!("{site}[[site.\"example.com\".rule]]\n{line}\n{rest}\n{path}\n")
-        }
-        Scope::Upstream if line.starts_with("url") => format!("{site}proxy = {{ to = {{ {line} }} }}\n"),
-        Scope::Upstream => format!("{site}proxy = {{ to = {{ url = \"http://a\", {line} }} }}\n"),
-        Scope::Health => {
-            let path = if line.starts_with("path") {
-                ""
-            } else {
-                "path = \"/h\", "
-            };
-            format!("{site}proxy = {{ to = \"http://a\", health = {{ {path}{line} }} }}\n")
-        }
-        Scope::Mirror if line.starts_with("to") => {
-            format!("{site}proxy = {{ to = \"http://a\", mirror = {{ {line} }} }}\n")
-        }
-        Scope::Mirror => format!("{site}proxy = {{ to = \"http://a\", mirror = {{ to = \"http://b\", {line} }} }}\n"),
-        Scope::Proxy if line.starts_with("to") => format!("{site}proxy = {{ {} }}\n", line.replace('\n', ", ")),
-        Scope::Proxy => {
-            let to = proxied(line);
-            format!("{site}proxy = {{ to = \"{to}\", {} }}\n", line.replace('\n', ", "))
-        }
-        Scope::Application if line.starts_with("to") => format!("{site}fastcgi = {{ {line} }}\n"),
-        Scope::Application => format!("{site}fastcgi = {{ to = \"a:1\", {line} }}\n"),
-        Scope::Cgi if line.starts_with("folder") => format!("{site}cgi = {{ {line} }}\n"),
-        Scope::Cgi => format!("{site}cgi = {{ folder = \"/cgi-bin\", {line} }}\n"),
-        Scope::Redirect => format!("{site}redirects = {{ \"/a\" = {{ to = \"/b\", {line} }} }}\n"),
-    }
-}
-
-/// A server that a key of a proxy has a meaning for.
-fn proxied(line: &str) -> &'static str {
-    let of_tls = ["ca", "server_name", "verify", "cert", "key", "http2"];
-    let key = line.split(' ').next().unwrap_or_default();
-    if of_tls.contains(&key) { "https://a" } else { "http://a" }
-}
-
-fn read(text: &str) -> Result<Config, Report> {
-    let world = Memory {
-        any_directory: true,
-        ..Memory::default()
-    };
-    let loaded = rocknet_config::parse(text, Path::new("/etc/rocknet/rocknet.toml"), &world)?;
-    Ok(loaded.config)
-}
+use placed::{placed, proxied, read};
 
 /// Forgets where things were written, which is all that may differ between a default and the same value written.
 fn plain(mut config: Config) -> Config {
@@ -337,96 +262,4 @@ fn the_reference_lists_the_words_of_every_key() {
         }
     }
     assert!(listed > 30, "{listed} words");
-}
-
-/// The row of an explanation that shows a key of a table, and whether the row is that of the table itself.
-fn row_of(scope: Scope, name: &str) -> Option<(String, bool)> {
-    let (table, in_its_value): (_, &[&str]) = match scope {
-        Scope::Site | Scope::Route => ("", &[]),
-        Scope::SiteLimits => ("limits", &[]),
-        Scope::SiteLog => ("log", &["access", "format"]),
-        Scope::SiteTls => ("tls", &["cert", "key", "issuer"]),
-        Scope::Proxy => ("proxy", &["to"]),
-        Scope::Upstream => ("proxy", &["url", "weight", "drain", "backup"]),
-        Scope::Health => ("proxy.health", &["path"]),
-        Scope::Mirror => ("proxy.mirror", &["to"]),
-        Scope::Application => ("fastcgi", &["to"]),
-        Scope::Cgi => ("cgi", &["folder"]),
-        Scope::Redirect => ("redirects./a", &["to", "status"]),
-        Scope::Rule => return Some(("rule 1".to_owned(), true)),
-        _ => return None,
-    };
-    Some(match (table, in_its_value.contains(&name)) {
-        ("", _) => (name.to_owned(), false),
-        (table, true) => (table.to_owned(), true),
-        (table, false) => (format!("{table}.{name}"), false),
-    })
-}
-
-/// A key whose entry in the table has no `sets` is read by the server, and `rocknet explain` would not tell of it.
-#[test]
-fn explain_shows_every_key_of_a_site_and_a_route() {
-    let mut seen = 0;
-    for scope in Scope::ALL {
-        for key in keys::within(*scope).filter(|key| key.availability == Availability::Now) {
-            let Some((row, is_table)) = row_of(*scope, key.name) else {
-                continue;
-            };
-            let example = match (scope, key.name) {
-                // A route is an explanation's own; what is written in it is looked at below.
-                (_, "route") => continue,
-                (_, "fallback") => "fallback = false",
-                (Scope::Redirect, "to") => "to = \"/b\"",
-                (Scope::Rule, "path") => "path = \"/a/*\"",
-                (Scope::Redirect, _) => "status = 302",
-                (Scope::SiteTls, "issuer") => "issuer = \"local\"",
-                (Scope::SiteTls, "key") => "cert = \"a.pem\"\nkey = \"a.key\"",
-                (Scope::SiteTls, "ocsp") => "cert = \"a.pem\"\nocsp = \"a.der\"",
-                (Scope::SiteTls, "client_ca") => "client_ca = \"ca.pem\"",
-                (Scope::SiteTls, "client") => "client_ca = \"ca.pem\"\nclient = \"optional\"",
-                _ => key.example,
-            };
-            let text = match (scope, key.name) {
-                (Scope::Site, "rule") => placed(Scope::Rule, "path = \"/a/*\""),
-                (Scope::Redirect, "to") => placed(Scope::Site, &format!("redirects = {{ \"/a\" = {{ {example} }} }}")),
-                (Scope::Upstream, "drain" | "backup") => {
-                    let to = format!("[\"http://b\", {{ url = \"http://a\", {example} }}]");
-                    placed(Scope::Site, &format!("proxy = {{ to = {to} }}"))
-                }
-                _ => placed(*scope, example),
-            };
-            let config = read(&text).unwrap_or_else(|report| panic!("{text}\n{report}"));
-            let path = if row == "rule 1" || key.name == "rule" {
-                "/a/x"
-            } else {
-                "/x/a"
-            };
-            let explained = explain::explain(&config, "example.com", None, path).unwrap();
-            let row = if key.name == "rule" { "rule 1" } else { &row };
-            let found = explained.settings.iter().find(|applied| {
-                let rest = applied.key.strip_prefix(row);
-                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-            });
-            let Some(found) = found else {
-                panic!("explain does not show `{}` of {}:\n{text}", key.name, scope.header());
-            };
-            assert!(found.place.is_some(), "no line for `{row}`:\n{text}");
-            let written = example.rsplit_once(" = ").map(|(_, value)| value).unwrap_or_default();
-            match &key.kind {
-                Kind::Map { .. } => {}
-                _ if is_table => {
-                    // The first of a list is enough, and files are shown with their folders.
-                    let first = written.trim_matches(['[', ']', '"', ' ', '}']).split('"').next();
-                    let name = first.unwrap_or_default();
-                    assert!(found.value.contains(name), "{found:?} does not hold {name}:\n{text}");
-                }
-                Kind::Boolean | Kind::Integer { .. } | Kind::Duration { .. } | Kind::Size { .. } | Kind::Choice(_) => {
-                    assert_eq!(found.value, written, "{text}");
-                }
-                _ => {}
-            }
-            seen += 1;
-        }
-    }
-    assert!(seen > 110, "{seen} keys");
 }

@@ -7,7 +7,7 @@ use super::{Key, Kind, Scope, Word};
 use crate::check::settings;
 use crate::choice::{Choice, choice};
 use crate::explain::{Group, servers};
-use crate::model::{Duty, Host, RequestBuffering};
+use crate::model::{Host, RequestBuffering};
 use crate::units;
 
 choice! {
@@ -72,14 +72,14 @@ impl Balance {
 const DAY_MS: u64 = 86_400_000;
 
 /// Each request may hold so much: who wants more than that means a disk.
-const MAX_BUFFERED: u64 = 64 << 20;
+pub(super) const MAX_BUFFERED: u64 = 64 << 20;
 
 const BUFFERED: Kind = Kind::Size {
     min: 1024,
     max: MAX_BUFFERED,
 };
 
-const URL: Kind = Kind::Text("\"http://host:port\" or \"unix:/path\"");
+pub(super) const URL: Kind = Kind::Text("\"http://host:port\" or \"unix:/path\"");
 
 const FILE: Kind = Kind::Text("PEM file");
 
@@ -195,90 +195,6 @@ pub(super) const KEYS: &[Key] = &[
     ))])
     .example("health = \"/healthz\"")
     .elsewhere(&["health_uri", "health_check", "option httpchk"]),
-    Key::new("path", &[Scope::Health], Kind::Text("path"), "What is asked for, by GET.")
-    .example("path = \"/healthz\""),
-    Key::new(
-        "status",
-        &[Scope::Health],
-        Kind::Integer { min: 200, max: 599 },
-        "What a server that is well answers. Without it, anything from 200 to 399.",
-    )
-    .sets(&[Target::Health(field!(status))])
-    .example("status = 204"),
-    Key::new(
-        "interval",
-        &[Scope::Health],
-        Kind::Duration { min_ms: 100, max_ms: 3_600_000 },
-        "Time between two checks.",
-    )
-    .sets(&[Target::Health(field!(interval))])
-    .example("interval = \"2s\""),
-    Key::new(
-        "timeout",
-        &[Scope::Health],
-        Kind::Duration { min_ms: 10, max_ms: 60_000 },
-        "Longest time for a check, connection and answer together.",
-    )
-    .sets(&[Target::Health(field!(timeout))])
-    .example("timeout = \"500ms\""),
-    Key::new(
-        "rise",
-        &[Scope::Health],
-        Kind::Integer { min: 1, max: 100 },
-        "Good checks in a row after which a sick server is well.",
-    )
-    .sets(&[Target::Health(field!(rise))])
-    .example("rise = 1"),
-    Key::new(
-        "fall",
-        &[Scope::Health],
-        Kind::Integer { min: 1, max: 100 },
-        "Bad checks in a row after which a server is sick; the very first decides alone.",
-    )
-    .sets(&[Target::Health(field!(fall))])
-    .example("fall = 2"),
-    Key::new(
-        "headers",
-        &[Scope::Health],
-        Kind::Map {
-            name: "field name",
-            value: &Kind::Text("field value"),
-        },
-        "Header fields that checks have beside or in place of those of `headers` of the proxy, which they have too. Without \
-         `Host` in either, checks call a server by its address.",
-    )
-    .sets(&[Target::Health(bound!(show |health, _| Shown::names(&health.headers)))])
-    .example("headers = { \"Host\" = \"www.example.com\" }"),
-    Key::new("url", &[Scope::Upstream], URL, "Where the server listens.")
-    .example("url = \"http://10.0.0.2:3000\""),
-    Key::new(
-        "weight",
-        &[Scope::Upstream],
-        Kind::Integer { min: 1, max: 1000 },
-        "Its share of requests beside the others'.",
-    )
-    .sets(&[Target::Weighted(field!(weight))])
-    .example("weight = 3"),
-    Key::new(
-        "drain",
-        &[Scope::Upstream],
-        Kind::Boolean,
-        "Whether the server is about to go: it gets no requests but those of clients whom the cookie of `sticky` keeps with it. \
-         What it is answering goes on.",
-    )
-    .sets(&[Target::Weighted(bound!(show |server, kind| (server.duty == Duty::Drain).show(kind)))])
-    .example("drain = true")
-    .elsewhere(&["down"]),
-    Key::new(
-        "backup",
-        &[Scope::Upstream],
-        Kind::Boolean,
-        "Whether the server gets requests only while no other can be asked: all others failed, or `health` found them sick, or \
-         the only one there is has just not been reached. Where they are but full, requests wait for them. Those whom the \
-         cookie of `sticky` keeps with a backup stay there.",
-    )
-    .sets(&[Target::Weighted(bound!(show |server, kind| (server.duty == Duty::Backup).show(kind)))])
-    .example("backup = true"),
     Key::new(
         "fails",
         &[Scope::Proxy],
@@ -428,27 +344,6 @@ pub(super) const KEYS: &[Key] = &[
     ))])
     .example("mirror = { to = \"http://10.0.0.9:3000\", share = \"10%\" }")
     .elsewhere(&["mirror_request_body", "proxy.mirror"]),
-    Key::new("to", &[Scope::Mirror], URL, "The server that gets the copies.")
-    .example("to = \"http://10.0.0.9:3000\""),
-    Key::new(
-        "share",
-        &[Scope::Mirror],
-        Kind::Text("a part of all requests, as in \"10%\""),
-        "How many of the requests are copied, drawn at random.",
-    )
-    .sets(&[Target::Mirror(bound!(show |mirror, _| Shown::text(&percent(mirror.share))))])
-    .example("share = \"0.5%\""),
-    Key::new(
-        "content",
-        &[Scope::Mirror],
-        Kind::Size {
-            min: 0,
-            max: MAX_BUFFERED,
-        },
-        "Most content of a request that is copied; those with more are left out.",
-    )
-    .sets(&[Target::Mirror(field!(content))])
-    .example("content = \"1MiB\""),
     Key::new(
         "resolve",
         &[Scope::Proxy],
@@ -555,36 +450,13 @@ fn size(bytes: usize) -> Shown {
     Shown::text(&units::show_size(bytes as u64))
 }
 
-/// Writes a part of all, as in `"0.5%"`.
-fn percent(share: u32) -> String {
-    let (whole, part) = (share / 100, share % 100);
-    match part {
-        0 => format!("{whole}%"),
-        _ => format!("{whole}.{}%", format!("{part:02}").trim_end_matches('0')),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Mirror;
 
     #[test]
     fn applications_take_the_policies_that_need_no_request() {
         let words: Vec<_> = Balance::KEYLESS.iter().map(|word| word.text).collect();
         assert_eq!(words, ["random_two", "round_robin", "least_conn"]);
-    }
-
-    #[test]
-    fn shares_are_written_as_they_are_read() {
-        for (share, text) in [
-            (1000, "10%"),
-            (Mirror::ALL, "100%"),
-            (50, "0.5%"),
-            (1, "0.01%"),
-            (1250, "12.5%"),
-        ] {
-            assert_eq!(percent(share), text);
-        }
     }
 }

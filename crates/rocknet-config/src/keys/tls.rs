@@ -10,7 +10,8 @@ choice! {
     /// The short forms of a site's `tls`.
     #[derive(Copy)]
     pub enum Encryption {
-        Auto = "auto", "a certificate by itself: of a public CA, or of this machine's own for names that only it knows (`localhost`, `*.test`, `*.internal`, addresses) and for every name in `dev` mode";
+        Auto = "auto", "a certificate by itself: of a public CA, or of this machine's own for names that only it knows \
+            (`localhost`, `*.test`, `*.internal`, addresses) and for every name in `dev` mode";
         Local = "local", "a certificate of this machine's own CA";
         Off = "off", "in the clear";
     }
@@ -38,7 +39,7 @@ choice! {
 }
 
 choice! {
-    /// Whether a client has to have a certificate.
+    /// The demand for a certificate of the client.
     #[derive(Copy)]
     pub enum ClientCertificate {
         Required = "required", "nobody enters without";

@@ -1,0 +1,100 @@
+//! What `rocknet explain` shows, against the table of keys.
+
+mod placed;
+
+use rocknet_config::explain;
+use rocknet_config::keys::{self, Availability, Kind, Scope};
+
+use placed::{placed, read};
+
+/// The row of an explanation that shows a key of a table, and whether the row is that of the table itself.
+fn row_of(scope: Scope, name: &str) -> Option<(String, bool)> {
+    let (table, in_its_value): (_, &[&str]) = match scope {
+        Scope::Site | Scope::Route => ("", &[]),
+        Scope::SiteLimits => ("limits", &[]),
+        Scope::SiteLog => ("log", &["access", "format"]),
+        Scope::SiteTls => ("tls", &["cert", "key", "issuer"]),
+        Scope::Proxy => ("proxy", &["to"]),
+        Scope::Upstream => ("proxy", &["url", "weight", "drain", "backup"]),
+        Scope::Health => ("proxy.health", &["path"]),
+        Scope::Mirror => ("proxy.mirror", &["to"]),
+        Scope::Application => ("fastcgi", &["to"]),
+        Scope::Cgi => ("cgi", &["folder"]),
+        Scope::Redirect => ("redirects./a", &["to", "status"]),
+        Scope::Rule => return Some(("rule 1".to_owned(), true)),
+        _ => return None,
+    };
+    Some(match (table, in_its_value.contains(&name)) {
+        ("", _) => (name.to_owned(), false),
+        (table, true) => (table.to_owned(), true),
+        (table, false) => (format!("{table}.{name}"), false),
+    })
+}
+
+/// A key whose entry in the table has no `sets` is read by the server, and `rocknet explain` would not tell of it.
+#[test]
+fn explain_shows_every_key_of_a_site_and_a_route() {
+    let mut seen = 0;
+    for scope in Scope::ALL {
+        for key in keys::within(*scope).filter(|key| key.availability == Availability::Now) {
+            let Some((row, is_table)) = row_of(*scope, key.name) else {
+                continue;
+            };
+            let example = match (scope, key.name) {
+                // A route is an explanation's own; what is written in it is looked at below.
+                (_, "route") => continue,
+                (_, "fallback") => "fallback = false",
+                (Scope::Redirect, "to") => "to = \"/b\"",
+                (Scope::Rule, "path") => "path = \"/a/*\"",
+                (Scope::Redirect, _) => "status = 302",
+                (Scope::SiteTls, "issuer") => "issuer = \"local\"",
+                (Scope::SiteTls, "key") => "cert = \"a.pem\"\nkey = \"a.key\"",
+                (Scope::SiteTls, "ocsp") => "cert = \"a.pem\"\nocsp = \"a.der\"",
+                (Scope::SiteTls, "client_ca") => "client_ca = \"ca.pem\"",
+                (Scope::SiteTls, "client") => "client_ca = \"ca.pem\"\nclient = \"optional\"",
+                _ => key.example,
+            };
+            let text = match (scope, key.name) {
+                (Scope::Site, "rule") => placed(Scope::Rule, "path = \"/a/*\""),
+                (Scope::Redirect, "to") => placed(Scope::Site, &format!("redirects = {{ \"/a\" = {{ {example} }} }}")),
+                (Scope::Upstream, "drain" | "backup") => {
+                    let to = format!("[\"http://b\", {{ url = \"http://a\", {example} }}]");
+                    placed(Scope::Site, &format!("proxy = {{ to = {to} }}"))
+                }
+                _ => placed(*scope, example),
+            };
+            let config = read(&text).unwrap_or_else(|report| panic!("{text}\n{report}"));
+            let path = if row == "rule 1" || key.name == "rule" {
+                "/a/x"
+            } else {
+                "/x/a"
+            };
+            let explained = explain::explain(&config, "example.com", None, path).unwrap();
+            let row = if key.name == "rule" { "rule 1" } else { &row };
+            let found = explained.settings.iter().find(|applied| {
+                let rest = applied.key.strip_prefix(row);
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            });
+            let Some(found) = found else {
+                panic!("explain does not show `{}` of {}:\n{text}", key.name, scope.header());
+            };
+            assert!(found.place.is_some(), "no line for `{row}`:\n{text}");
+            let written = example.rsplit_once(" = ").map(|(_, value)| value).unwrap_or_default();
+            match &key.kind {
+                Kind::Map { .. } => {}
+                _ if is_table => {
+                    // The first of a list is enough, and files are shown with their folders.
+                    let first = written.trim_matches(['[', ']', '"', ' ', '}']).split('"').next();
+                    let name = first.unwrap_or_default();
+                    assert!(found.value.contains(name), "{found:?} does not hold {name}:\n{text}");
+                }
+                Kind::Boolean | Kind::Integer { .. } | Kind::Duration { .. } | Kind::Size { .. } | Kind::Choice(_) => {
+                    assert_eq!(found.value, written, "{text}");
+                }
+                _ => {}
+            }
+            seen += 1;
+        }
+    }
+    assert!(seen > 110, "{seen} keys");
+}
