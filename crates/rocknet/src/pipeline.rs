@@ -21,6 +21,7 @@ mod exit;
 mod files;
 mod gateways;
 mod incoming;
+mod missing;
 mod pending;
 mod preflight;
 mod proxied;
@@ -280,6 +281,7 @@ where
         return refuse(worker, Rc::new(context), incoming.peer, incoming.request.path, refusal);
     }
     if let Some(response) = on_the_spot(worker, view, request, route, &path, is_file_path) {
+        missing::log_route(&context, route, &path);
         return respond(worker, Rc::new(context), response);
     }
     let content = match incoming.has_body {

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use crate::cache::Cache;
 use crate::cache::entry::{Content, Found};
+use crate::handler::files::missed;
 use crate::handler::fixed;
 use crate::response::{Body, ErrorPage, FilePart, Response};
-use crate::scope::Scope;
+use crate::scope::{Action, Scope};
 use rocknet_proto::status::Status;
 
 /// Whether the route has a page of its own that takes the place of this response.
@@ -34,6 +35,9 @@ pub async fn replace(cache: &Cache, route: &Arc<Scope>, response: &mut Response)
     let Found::Asset(asset) = &entry.found else { return };
     // What is missing has an answer too, and it is not the page.
     if asset.status.code() != 200 {
+        if let Action::Files(tree) = &files.action {
+            missed::not_found(tree, path);
+        }
         return;
     }
     for name in OF_CONTENT {

@@ -6,7 +6,7 @@ use rocknet_proto::method::Method;
 use rocknet_proto::request::{OwnedRequest, Request};
 use rocknet_proto::status::Status;
 
-use super::{Begun, Going, Incoming, Reply, RequestContext, Step, coded_form, controllers, files, finish, respond};
+use super::{Begun, Going, Incoming, Reply, RequestContext, Step, coded_form, controllers, files, finish, missing, respond};
 use crate::cache;
 use crate::cache::entry::{Found, REFRESH_AFTER_MS, STALE_AFTER_MS};
 use crate::cache::front::{BEHIND_RULES, Known, Lead};
@@ -103,6 +103,7 @@ where
     if let Found::Asset(asset) = &known.entry.found
         && let Choice::Send(head, variant) = answer::choose(asset, request)
     {
+        missing::log_file(known, asset.status);
         lead(known, request, head, reply);
         reply.send(head, variant.map(|variant| (&**known, variant)));
         let status = head.status;
@@ -159,15 +160,23 @@ pub fn from_known(
     let step = match &known.entry.found {
         Found::Asset(asset) => match answer::choose(asset, request) {
             Choice::Send(head, variant) => {
+                missing::log_file(known, asset.status);
                 lead(known, request, head, reply);
                 reply.send(head, variant.map(|variant| (&**known, variant)));
                 Step::Sent(head.status)
             }
             Choice::Respond(response) => finish(worker, &context, *response),
-            Choice::Encode(coding) => coded_form::make(worker, &context, known, asset, coding).unwrap_or_else(|| {
-                reply.send(&asset.plain.full, Some((&**known, &asset.plain)));
-                Step::Sent(asset.plain.full.status)
-            }),
+            Choice::Encode(coding) => {
+                let coded = coded_form::make(worker, &context, known, asset, coding);
+                // A form that is waited for comes back here once it is made.
+                if !matches!(coded, Some(Step::Wait(_))) {
+                    missing::log_file(known, asset.status);
+                }
+                coded.unwrap_or_else(|| {
+                    reply.send(&asset.plain.full, Some((&**known, &asset.plain)));
+                    Step::Sent(asset.plain.full.status)
+                })
+            }
         },
         Found::WithoutSlash => finish(worker, &context, files::with_slash(request)),
         Found::Failed(status) => finish(worker, &context, fixed::error(*status)),

@@ -4,6 +4,8 @@ use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 
+use rustix::process::Signal;
+
 use crate::program::{Place, Server};
 
 fn set_mode(place: &Place, name: &str, mode: u32) {
@@ -106,9 +108,53 @@ fn missing_files_are_logged_for_whoever_works_on_the_site() {
         };
         place.write("rocknet.toml", &format!("[server]\n{server}{log}{}", site("")));
         let server = place.serve(&["run"]);
-        assert!(server.get("/gone.png").starts_with("HTTP/1.1 404 "));
-        let line = server.logged("404 Not Found");
-        check(&line, &[level, "site=default", "path=/gone.png", "root="]);
+        // The first is looked up on the disk, the others are answered from the cache.
+        for _ in 0..3 {
+            assert!(server.get("/gone.png").starts_with("HTTP/1.1 404 "));
+            let line = server.logged("404 Not Found");
+            check(&line, &[level, "site=default", "path=/gone.png", "root="]);
+        }
+        // One line for each response, up to the bound of a second.
+        for _ in 0..40 {
+            server.get("/gone.png");
+        }
+        let line = server.logged("more like this in the last second");
+        check(&line, &[level, "a file is not there: ", "site=default"]);
+    }
+}
+
+#[test]
+fn paths_without_a_file_behind_them_are_logged_with_the_reason() {
+    let routes = "[site.default.route.\"/kept/*\"]\nroot = \"www\"\ninternal = true\n\
+                  [site.\"b.test\"]\nlisten = \"http://127.0.0.1:0\"\n[site.\"b.test\".route.\"/docs/*\"]\nroot = \"www\"\n";
+    let place = Place::new(&[("www/index.html", "home"), ("www/kept/index.html", "kept")]);
+    for (server, level, is_told) in [
+        ("[server]\nmode = \"dev\"\n", "INFO", true),
+        ("[log]\nlevel = \"debug\"\n", "DEBUG", true),
+        ("", "", false),
+    ] {
+        place.write("rocknet.toml", &format!("{server}{}{routes}", site("")));
+        let server = place.serve(&["run"]);
+        for (host, path, name, reason) in [
+            ("x.test", "/kept/", "default", "the route is `internal`"),
+            ("b.test", "/x", "b.test", "nothing is served here"),
+            ("x.test", "/gone.png", "default", "no file below the root"),
+        ] {
+            let answer = server.get_from(host, path);
+            assert!(answer.starts_with("HTTP/1.1 404 "), "{host}{path}: {answer}");
+            if is_told {
+                let line = server.logged(reason);
+                check(
+                    &line,
+                    &[level, "404 Not Found", &format!("site={name}"), &format!("path={path}")],
+                );
+            }
+        }
+        if !is_told {
+            server.signal(Signal::USR1);
+            let before = server.logged_until("log files are opened anew");
+            assert!(!before.contains("404"), "{before}");
+        }
     }
 }
 

@@ -40,9 +40,6 @@ pub fn load(look: &Look, scope: &Scope, path: &str, previous: Option<&Entry>) ->
         Target::Script(script) => cache::script_stands_in(script, path),
         Target::WithoutSlash | Target::Directory { .. } | Target::Failed(_) => false,
     };
-    if matches!(target, Target::Failed(Status::NOT_FOUND)) && previous.is_none() && !look.lacks() {
-        missed::not_found(tree, path);
-    }
     let (found, identity) = match target {
         Target::WithoutSlash => (Found::WithoutSlash, Vec::new()),
         Target::Directory { relative } => (Found::Directory { relative }, Vec::new()),

@@ -5,7 +5,7 @@ pub mod encode;
 pub mod listing;
 pub mod load;
 pub mod look;
-mod missed;
+pub mod missed;
 pub mod named;
 pub mod resolve;
 pub mod shared_pages;

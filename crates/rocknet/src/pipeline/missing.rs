@@ -1,0 +1,75 @@
+//! Logs responses 404 that no other part of the server logs: missing files, `internal` routes and sites that serve nothing.
+//!
+//! One call for each response, so that those from the cache are logged like those after a lookup. The level is checked first:
+//! where it is off, a call costs one comparison.
+
+use rocknet_config::model::Mode;
+use rocknet_proto::status::Status;
+use tracing::Level;
+use tracing::level_filters::LevelFilter;
+
+use super::context::RequestContext;
+use crate::cache::front::Known;
+use crate::handler::files::missed;
+use crate::log::throttle::Cause;
+use crate::scope::{Action, Scope};
+
+/// Reason of a 404 that is not about a file.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Reason {
+    Internal,
+    ServesNothing,
+}
+
+impl Reason {
+    fn text(self) -> &'static str {
+        match self {
+            Reason::Internal => "the route is `internal`: only applications may name its files",
+            Reason::ServesNothing => {
+                "nothing is served here: there is no `root`, and no other key that answers requests"
+            }
+        }
+    }
+}
+
+/// Logs a 404 for a file, from the cache or after a lookup.
+#[inline]
+pub(super) fn log_file(known: &Known, status: Status) {
+    if status == Status::NOT_FOUND && Level::INFO <= LevelFilter::current() {
+        log_path(known);
+    }
+}
+
+#[cold]
+fn log_path(known: &Known) {
+    if let Action::Files(tree) = &known.scope.action {
+        missed::not_found(tree, &known.path);
+    }
+}
+
+/// Logs a 404 that a route has given for another reason, once a second for each site and reason: at debug, and in `dev` mode
+/// at info. Other responses on the spot have no line.
+#[cold]
+pub(super) fn log_route(context: &RequestContext, route: &Scope, path: &str) {
+    let reason = match &route.action {
+        _ if route.internal => Reason::Internal,
+        Action::Nothing if route.redirects.is_empty() => Reason::ServesNothing,
+        _ => return,
+    };
+    let is_dev = context.view.snapshot.config.server.mode == Mode::Dev;
+    let cause = Cause {
+        level: if is_dev { Level::INFO } else { Level::DEBUG },
+        what: reason.text(),
+        site: context.site_name(),
+        subject: "",
+    };
+    if !cause.may_be_logged() {
+        return;
+    }
+    let (site, text) = (context.site_name(), reason.text());
+    if is_dev {
+        tracing::info!(%site, path, "404 Not Found: {text}");
+    } else {
+        tracing::debug!(%site, path, "404 Not Found: {text}");
+    }
+}
