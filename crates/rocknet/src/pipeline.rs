@@ -281,7 +281,9 @@ where
         return refuse(worker, Rc::new(context), incoming.peer, incoming.request.path, refusal);
     }
     if let Some(response) = on_the_spot(worker, view, request, route, &path, is_file_path) {
-        missing::log_route(&context, route, &path);
+        if response.status == Status::NOT_FOUND {
+            missing::log_route(&context, route, &path);
+        }
         return respond(worker, Rc::new(context), response);
     }
     let content = match incoming.has_body {

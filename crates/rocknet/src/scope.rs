@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use rocknet_config::model::{Fallback, Php, Priority, RequestBuffering, Settings, Symlinks};
+use rocknet_config::model::{Fallback, Priority, RequestBuffering, Settings, Symlinks};
 use rocknet_io::beneath::{self, Root};
 
 use crate::accounts::Account;
@@ -95,9 +95,8 @@ pub struct FileTree {
 
 impl Scope {
     pub fn new(settings: &Settings, max_cached_file: u64) -> Result<Scope, Box<dyn Error>> {
-        let runs_scripts = settings.cgi.is_some() || matches!(settings.php, Some(Php::Own { .. }));
-        if settings.user.is_some() || runs_scripts {
-            // Refused before it acts, and not for each script.
+        if settings.runs_programs() {
+            // Refused before it acts, and not for each script. Without scripts `user` has no effect, whatever it names.
             let user = settings.user.as_deref();
             let of = user.map_or_else(|| "scripts".to_owned(), |user| format!("user = \"{user}\""));
             Account::of_scripts(user).map_err(|error| format!("{of}: {error}"))?;

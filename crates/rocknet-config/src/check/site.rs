@@ -68,14 +68,29 @@ fn base(check: &mut Check<'_>, root: &Table) -> Settings {
     base
 }
 
-/// Whom the site's scripts run as.
-fn user(check: &mut Check<'_>, table: &Table, common: &Common<'_>) -> Option<String> {
-    let node = table.node("user")?;
-    let user = server::user(check, "user", node)?;
-    if common.user == Some(user.as_str()) {
-        server::refuse_server_account(check, node, &user);
+/// Judges the account that the site's scripts run as. Without scripts it is a warning only, because an account that nothing
+/// runs as can harm nothing.
+fn judge_user(
+    check: &mut Check<'_>,
+    (name, node): (&str, &Node),
+    site: &Settings,
+    routes: &[Route],
+    server: Option<&str>,
+) {
+    let Some(user) = &site.user else { return };
+    let mut all = std::iter::once(site).chain(routes.iter().map(|route| &route.settings));
+    if all.any(Settings::runs_programs) {
+        if server == Some(user.as_str()) {
+            server::refuse_server_account(check, node, user);
+        }
+    } else if !check.has_other_errors() {
+        check.warning(
+            Code::Useless,
+            node.span,
+            format!("`user` has no effect: RockNet starts no scripts for site \"{name}\""),
+            "remove it, or write `php = \"auto\"` or `cgi`; a php-fpm that is named by its address has an account of its own",
+        );
     }
-    Some(user)
 }
 
 fn site(
@@ -102,11 +117,15 @@ fn site(
         tls::inspect(check, table.node("tls"), tls, name, &names);
     }
     let mut settings = settings::build(check, Scope::Site, table, base);
-    settings.user = user(check, table, common);
+    let user = table.node("user");
+    settings.user = user.and_then(|node| server::user(check, "user", node));
     if let SiteName::Port(..) = kind {
         settings.places.insert("listen".to_owned(), check.place(entry.key));
     }
     let routes = routes(check, table, &settings);
+    if let Some(node) = user {
+        judge_user(check, (name, node), &settings, &routes, common.user);
+    }
     let rules = rule::build(check, table);
     let serves = |s: &Settings| {
         let answers = s.root.is_some() || s.proxy.is_some() || s.controller.is_some() || s.application.is_some();

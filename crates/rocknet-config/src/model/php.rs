@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use super::Host;
+use super::{Host, Settings};
 
 /// Where an application is reached that runs PHP by FastCGI.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -12,6 +12,13 @@ pub enum Php {
     At(Host),
     /// One that the server starts itself. Where it listens is settled when it does; before, the path is empty.
     Own { version: PhpVersion, socket: PathBuf },
+}
+
+impl Settings {
+    /// Returns whether RockNet starts programs for requests here: CGI programs, or a php-fpm of its own.
+    pub fn runs_programs(&self) -> bool {
+        self.cgi.is_some() || matches!(self.php, Some(Php::Own { .. }))
+    }
 }
 
 /// Which of the installed versions.

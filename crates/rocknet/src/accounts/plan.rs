@@ -3,7 +3,7 @@
 use std::io;
 
 use rocknet_config::Config;
-use rocknet_config::model::{Php, Settings};
+use rocknet_config::model::Settings;
 use rocknet_io::rights::{self, User};
 
 use super::{FOR_SCRIPTS, is_root, is_servers};
@@ -24,7 +24,7 @@ const SERVER: &str = "rocknet";
 pub struct Plan {
     /// `server.script_user`.
     default: Option<String>,
-    /// Those that sites name.
+    /// Those that sites with scripts name.
     named: Vec<String>,
     has_scripts: bool,
     /// A site with scripts names no account for them.
@@ -33,14 +33,15 @@ pub struct Plan {
 
 impl Plan {
     pub fn of(config: &Config) -> Plan {
-        let mut named: Vec<String> = settings(config).filter_map(|settings| settings.user.clone()).collect();
+        let with_programs = || settings(config).filter(|settings| settings.runs_programs());
+        let mut named: Vec<String> = with_programs().filter_map(|settings| settings.user.clone()).collect();
         named.sort_unstable();
         named.dedup();
         Plan {
             default: config.server.script_user.clone(),
             named,
             has_scripts: runs_scripts(config),
-            needs_default: settings(config).any(|settings| runs_programs(settings) && settings.user.is_none()),
+            needs_default: with_programs().any(|settings| settings.user.is_none()),
         }
     }
 
@@ -124,12 +125,7 @@ pub fn unusual_default(user: &User) -> Option<String> {
 
 /// Whether RockNet starts programs that answer requests.
 pub fn runs_scripts(config: &Config) -> bool {
-    settings(config).any(runs_programs)
-}
-
-/// Whether these start programs.
-fn runs_programs(settings: &Settings) -> bool {
-    settings.cgi.is_some() || matches!(settings.php, Some(Php::Own { .. }))
+    settings(config).any(Settings::runs_programs)
 }
 
 /// Gives `server.script_user` to all who name nobody else, where this process can start programs as others.

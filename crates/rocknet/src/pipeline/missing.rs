@@ -53,7 +53,7 @@ fn log_path(known: &Known) {
 pub(super) fn log_route(context: &RequestContext, route: &Scope, path: &str) {
     let reason = match &route.action {
         _ if route.internal => Reason::Internal,
-        Action::Nothing if route.redirects.is_empty() => Reason::ServesNothing,
+        Action::Nothing => Reason::ServesNothing,
         _ => return,
     };
     let is_dev = context.view.snapshot.config.server.mode == Mode::Dev;

@@ -406,3 +406,27 @@ fn the_doctor_tells_who_gets_at_the_keys() {
         assert_eq!(!is_told, good, "{told:?}");
     }
 }
+
+#[test]
+fn a_user_of_a_site_without_scripts_has_no_effect() {
+    let text = "[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\nuser = \"no-such-user\"\n";
+    let place = Place::new(&[("www/index.html", "home"), ("rocknet.toml", text)]);
+    let ended = place.run(&["check"]);
+    assert!(
+        ended.code == Some(0) && ended.err.contains("`user` has no effect") && ended.err.contains("1 warning"),
+        "{ended:?}"
+    );
+    let server = place.serve(&["run"]);
+    server.logged("`user` has no effect");
+    assert!(server.get("/").ends_with("home"));
+    // With scripts the same account stops a reload, and a start.
+    place.write("rocknet.toml", &format!("{text}cgi = \"/cgi-bin\"\n"));
+    server.signal(Signal::HUP);
+    server.logged("no user `no-such-user`");
+    assert!(server.get("/").ends_with("home"));
+    let ended = place.run(&["run"]);
+    assert!(
+        ended.code != Some(0) && ended.err.contains("no user `no-such-user`"),
+        "{ended:?}"
+    );
+}
