@@ -1,10 +1,11 @@
 //! `rocknet doctor`: looks at what a server needs here, and says what to do about what is missing.
 
+mod accounts;
+
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use rocknet::accounts;
 use rocknet::backend::Choice;
 use rocknet::certificates::store::Folder;
 use rocknet::certificates::{Disk, state_folder};
@@ -13,7 +14,6 @@ use rocknet::trust::Found;
 use rocknet_config::model::{Config, Listen};
 use rocknet_config::{Code, Finding, Loaded};
 use rocknet_io::descriptors;
-use rocknet_io::rights::{self, User};
 use rocknet_io::socket::{Address, BindErrorKind, Listener, Options as SocketOptions};
 use serde_json::json;
 
@@ -52,7 +52,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     if let Some(config) = &config {
         ports(config, &mut checks);
         state(config, &mut checks);
-        checks.extend(accounts(config));
+        checks.extend(accounts::look(config));
         local_ca(config, &mut checks);
         checks.push(backend(config));
         checks.extend(own_php(config));
@@ -146,63 +146,6 @@ fn state(config: &Config, checks: &mut Vec<Check>) {
             Check::bad("state", found)
         }
     });
-}
-
-/// Which accounts the server and its scripts have, and whether scripts get at what the server keeps.
-fn accounts(config: &Config) -> Vec<Check> {
-    const WHAT: &str = "accounts";
-    let has_scripts = accounts::runs_scripts(config);
-    if !rights::is_root() {
-        let found = "scripts run as this user, who can read the private keys of the server; started as root, RockNet gives them \
-                     another account";
-        return has_scripts.then(|| Check::fair(WHAT, found)).into_iter().collect();
-    }
-    let Some(server) = accounts::server_account(config) else {
-        let found = "the server stays root: `useradd --system rocknet` creates an account for it";
-        return vec![Check::fair(WHAT, found)];
-    };
-    let server = match User::find(&server) {
-        Ok(user) => user,
-        Err(error) => return vec![Check::bad(WHAT, error.to_string())],
-    };
-    let plan = accounts::Plan::of(config);
-    let scripts = match plan.accounts(&server) {
-        Ok(scripts) => scripts,
-        Err(error) => return vec![Check::bad(WHAT, error.to_string())],
-    };
-    let names: Vec<_> = scripts.all.iter().map(|user| user.name.as_str()).collect();
-    let mut checks = vec![match names.as_slice() {
-        [] if has_scripts => Check::bad(
-            WHAT,
-            format!(
-                "scripts run as {}, like the server, and can read its private keys: `useradd --system www-data`",
-                server.name
-            ),
-        ),
-        [] => Check::good(WHAT, format!("the server runs as {}", server.name)),
-        _ => Check::good(
-            WHAT,
-            format!("the server runs as {}, scripts as {}", server.name, names.join(", ")),
-        ),
-    }];
-    let state = state_folder(config);
-    if plan.needs_default
-        && !scripts.all.is_empty()
-        && let Err(error) = scripts.of_unnamed()
-    {
-        checks.push(Check::bad(WHAT, error.to_string()));
-    }
-    for user in scripts.all {
-        // Before the first start there is no such folder.
-        if let Ok(Some(path)) = accounts::reachable(&state, &user) {
-            let (name, path) = (&user.name, path.display());
-            checks.push(Check::bad(
-                WHAT,
-                format!("scripts of {name} can read or replace {path}: close it to others (chmod go-rwx {path}), or name another `state`"),
-            ));
-        }
-    }
-    checks
 }
 
 fn local_ca(config: &Config, checks: &mut Vec<Check>) {

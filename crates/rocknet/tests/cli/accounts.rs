@@ -408,6 +408,44 @@ fn the_doctor_tells_who_gets_at_the_keys() {
 }
 
 #[test]
+fn the_doctor_finds_keys_elsewhere_that_a_group_may_read() {
+    if !is_root() {
+        return;
+    }
+    let (scripts, own) = (uid("www-data"), 0);
+    for server in ["user = \"daemon\"", ""] {
+        let site = "[site.\"b.test\"]\nlisten = \"https://127.0.0.3:0\"\nroot = \"www\"\n\
+                    tls = { cert = \"b.pem\", key = \"keys/b.key\" }\n\
+                    [site.\"c.test\"]\nlisten = \"http://127.0.0.1:0\"\n\
+                    proxy = { to = \"https://127.0.0.1:1\", cert = \"b.pem\", key = \"keys/c.key\" }\n";
+        let place = with_scripts(server, site);
+        place.write("b.pem", "");
+        for name in ["b", "c"] {
+            let key = place.write(&format!("keys/{name}.key"), "key");
+            open(&place.path().join("keys"));
+            // The group of scripts by its number, which is that of its account.
+            for (mode, group, is_read) in [
+                (0o640, scripts, true),
+                (0o640, own, false),
+                (0o600, scripts, false),
+                (0o660, scripts, true),
+            ] {
+                std::os::unix::fs::chown(&key, None, Some(group)).expect("a group");
+                fs::set_permissions(&key, fs::Permissions::from_mode(mode)).expect("a mode");
+                let told = place.run(&["doctor", "-c", "rocknet.toml"]);
+                let shown = key.canonicalize().expect("a file");
+                let part = format!("scripts of www-data can read the private key {}", shown.display());
+                assert_eq!(told.out.contains(&part), is_read, "{name} {mode:o} {group}: {told:?}");
+            }
+            fs::set_permissions(place.path().join("keys"), fs::Permissions::from_mode(0o777)).expect("a mode");
+            let told = place.run(&["doctor", "-c", "rocknet.toml"]);
+            let part = format!("keys/{name}.key in the folder");
+            assert!(told.out.contains(&part), "{told:?}");
+        }
+    }
+}
+
+#[test]
 fn a_user_of_a_site_without_scripts_has_no_effect() {
     let text = "[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\nuser = \"no-such-user\"\n";
     let place = Place::new(&[("www/index.html", "home"), ("rocknet.toml", text)]);

@@ -1,0 +1,127 @@
+//! Checks which accounts the server and its scripts have, and whether scripts can reach the server's private keys.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use rocknet::accounts;
+use rocknet::certificates::state_folder;
+use rocknet_config::model::{CertificateSource, Config, Settings, Site};
+use rocknet_io::rights::{self, User};
+
+use super::Check;
+
+const WHAT: &str = "accounts";
+
+/// Key files outside the state folder that are looked at for each account.
+const MAX_KEYS: usize = 1_000;
+
+/// The account that keeps all rights.
+const ROOT: &str = "root";
+
+pub(super) fn look(config: &Config) -> Vec<Check> {
+    let has_scripts = accounts::runs_scripts(config);
+    if !rights::is_root() {
+        let found = "scripts run as this user, who can read the private keys of the server; started as root, RockNet gives them \
+                     another account";
+        return has_scripts.then(|| Check::fair(WHAT, found)).into_iter().collect();
+    }
+    let mut checks = Vec::new();
+    let account = accounts::server_account(config);
+    if account.is_none() {
+        let found = "the server stays root: `useradd --system rocknet` creates an account for it";
+        checks.push(Check::fair(WHAT, found));
+        if !has_scripts {
+            return checks;
+        }
+    }
+    let server = match User::find(account.as_deref().unwrap_or(ROOT)) {
+        Ok(user) => user,
+        Err(error) => return vec![Check::bad(WHAT, error.to_string())],
+    };
+    let plan = accounts::Plan::of(config);
+    let scripts = match plan.accounts(&server) {
+        Ok(scripts) => scripts,
+        Err(error) => return vec![Check::bad(WHAT, error.to_string())],
+    };
+    let names: Vec<_> = scripts.all.iter().map(|user| user.name.as_str()).collect();
+    checks.push(match names.as_slice() {
+        [] if has_scripts => Check::bad(
+            WHAT,
+            format!(
+                "scripts run as {}, like the server, and can read its private keys: `useradd --system www-data`",
+                server.name
+            ),
+        ),
+        [] => Check::good(WHAT, format!("the server runs as {}", server.name)),
+        _ => Check::good(
+            WHAT,
+            format!("the server runs as {}, scripts as {}", server.name, names.join(", ")),
+        ),
+    });
+    if plan.needs_default
+        && !scripts.all.is_empty()
+        && let Err(error) = scripts.of_unnamed()
+    {
+        checks.push(Check::bad(WHAT, error.to_string()));
+    }
+    let state = state_folder(config);
+    for user in &scripts.all {
+        checks.extend(of_state(&state, user));
+        if has_scripts {
+            checks.extend(keys(config, &state).filter_map(|key| of_key(key, user)));
+        }
+    }
+    checks
+}
+
+fn of_state(state: &Path, user: &User) -> Option<Check> {
+    // Before the first start there is no such folder.
+    let path = accounts::reachable(state, user).ok()??;
+    let (name, path) = (&user.name, path.display());
+    Some(Check::bad(
+        WHAT,
+        format!(
+            "scripts of {name} can read or replace {path}: close it to others (chmod go-rwx {path}), or name another `state`"
+        ),
+    ))
+}
+
+/// Reports a key that the account can read, also through one of its groups, or a folder above it in which the account can
+/// replace it.
+fn of_key(key: &Path, user: &User) -> Option<Check> {
+    // A missing key is reported as a fault of its site.
+    let path = accounts::reachable(key, user).ok()??;
+    let (name, shown) = (&user.name, path.display());
+    let found = if path.is_file() {
+        format!(
+            "scripts of {name} can read the private key {shown}: chmod go-rwx {shown}, or give it a group without scripts"
+        )
+    } else {
+        let key = key.display();
+        format!("scripts of {name} can replace the private key {key} in the folder {shown}: chmod go-w {shown}")
+    };
+    Some(Check::bad(WHAT, found))
+}
+
+/// The files of private keys that the configuration names outside the state folder, each once.
+fn keys<'c>(config: &'c Config, state: &Path) -> impl Iterator<Item = &'c Path> + use<'c> {
+    let all: BTreeSet<&Path> = config
+        .sites
+        .iter()
+        .flat_map(of_site)
+        .filter(|key| !key.starts_with(state))
+        .collect();
+    all.into_iter().take(MAX_KEYS)
+}
+
+/// The keys of a site's own certificates, and those that it shows to upstreams.
+fn of_site(site: &Site) -> impl Iterator<Item = &Path> {
+    let own = match site.tls.as_ref().map(|tls| &tls.source) {
+        Some(CertificateSource::Files(files)) => files.as_slice(),
+        _ => &[],
+    };
+    let settings = std::iter::once(&site.settings).chain(site.routes.iter().map(|route| &route.settings));
+    let to_upstreams =
+        settings.filter_map(|settings: &Settings| Some(settings.proxy.as_ref()?.tls.client.as_ref()?.1.as_path()));
+    own.iter().map(|files| files.key.as_path()).chain(to_upstreams)
+}
