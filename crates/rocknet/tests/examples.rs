@@ -391,3 +391,39 @@ fn split(url: &str) -> (&str, &str) {
     let rest = url.strip_prefix("http://").unwrap_or(url);
     rest.split_at(rest.find('/').unwrap_or_else(|| panic!("{url} has no path")))
 }
+
+/// A reader who copies the line behind "Run:" gets an answer only with the program, library or language that answers.
+#[test]
+fn examples_say_what_they_need_first() {
+    const NEEDING: [&str; 7] = ["controller", "php", "cgi", "fastcgi", "scgi", "uwsgi", ".py"];
+    let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let (mut looked, mut needing) = (0, 0);
+    let folders = [top.clone(), top.join("controllers")];
+    for entry in folders
+        .iter()
+        .flat_map(|folder| fs::read_dir(folder).expect("examples"))
+    {
+        let folder = entry.expect("an entry").path();
+        let Ok(text) = fs::read_to_string(folder.join("rocknet.toml")) else {
+            continue;
+        };
+        let keys = text
+            .lines()
+            .filter_map(|line| Some(line.split_once(" = ")?.0.trim_matches('"')));
+        let mut words: BTreeSet<&str> = keys.filter(|key| !key.starts_with('#')).collect();
+        let has_program = fs::read_dir(&folder).expect("a folder").flatten().any(|entry| {
+            let path = entry.path();
+            path.extension().is_some_and(|extension| extension == "py")
+        });
+        words.extend(has_program.then_some(".py"));
+        looked += 1;
+        if !NEEDING.iter().any(|word| words.contains(word)) {
+            continue;
+        }
+        needing += 1;
+        let comments: Vec<_> = text.lines().take_while(|line| line.starts_with('#')).collect();
+        let is_told = comments.iter().any(|line| line.to_lowercase().contains("first"));
+        assert!(is_told, "{}: {comments:?}", folder.display());
+    }
+    assert!(looked >= 12 && needing >= 9, "{looked} {needing}");
+}

@@ -212,6 +212,25 @@ fn breadcrumbs_lead_upwards() {
     assert!(!page_of("/").contains("../"));
 }
 
+/// The first link ends in the slash that others have behind them, so it needs the space that is around those.
+#[test]
+fn breadcrumbs_are_evenly_spaced() {
+    let page = page_of("/a/b/");
+    let rule = |selector: &str| {
+        let (_, rest) = page
+            .split_once(selector)
+            .unwrap_or_else(|| panic!("{selector}: {page}"));
+        rest.split_once('}').unwrap().0
+    };
+    let separator = rule("\nh1 i{");
+    let space = separator.split_once("padding:0 ").unwrap().1;
+    assert_eq!(rule("\nh1 a:first-child{"), format!("padding-right:{space}"));
+    assert!(
+        page.contains("<h1><a href=\"../../\" aria-label=\"Top folder\">/</a>"),
+        "{page}"
+    );
+}
+
 #[test]
 fn sums_count_what_is_shown() {
     let sized = |name: &str, size| entry(name, Kind::File, size, None);

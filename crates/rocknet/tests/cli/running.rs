@@ -202,6 +202,20 @@ fn without_a_file_there_is_a_page_or_a_folder_on_the_next_free_port() {
 }
 
 #[test]
+fn serve_shows_the_addresses_of_the_machine_where_others_can_reach_it() {
+    let place = home();
+    let addresses = rocknet_io::machine::addresses();
+    for (listen, is_open) in [(":0", true), ("127.0.0.1:0", false)] {
+        let server = place.serve(&["serve", "www", "--listen", listen]);
+        let is_told = server.told.contains("Other machines reach it at:");
+        assert_eq!(is_told, is_open && !addresses.is_empty(), "{listen}: {}", server.told);
+        if let (true, Some(first)) = (is_told, addresses.iter().find(|address| address.is_ipv4())) {
+            assert!(server.told.contains(&format!("  http://{first}:")), "{}", server.told);
+        }
+    }
+}
+
+#[test]
 fn a_unix_socket_is_served_and_removed() {
     let place = home();
     let path = place.path().join("s");
