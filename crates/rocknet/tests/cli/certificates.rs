@@ -1,11 +1,15 @@
 //! Certificate files that cannot serve, and roots that are missing: judged alike by check, start, reload and doctor.
 
 use std::fs;
+use std::io::Read;
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::sync::Arc;
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use rustix::process::Signal;
+use rustls::{ClientConfig, ClientConnection, RootCertStore};
 
 use crate::program::Place;
 
@@ -217,6 +221,40 @@ fn start_serves_the_other_sites_and_names_the_dark_one() {
         let line = server.said("a.test");
         assert!(line.contains("ERROR: no TLS: "), "{what}: {line}");
     }
+}
+
+/// Begins a handshake, and waits for the server to end the connection.
+fn greet(address: &str, name: &'static str) {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(RootCertStore::empty())
+        .with_no_client_auth();
+    let mut client = ClientConnection::new(Arc::new(config), name.try_into().unwrap()).unwrap();
+    let mut stream = TcpStream::connect(address).unwrap();
+    client.write_tls(&mut stream).unwrap();
+    let _ = stream.read_to_end(&mut Vec::new());
+}
+
+#[test]
+fn a_handshake_with_a_dark_site_is_logged_with_the_reason() {
+    let place = home();
+    place.write("x.pem", "");
+    let server = place.serve(&["run"]);
+    let (_, rest) = server.told.split_once("https://a.test:").expect("its URL");
+    let port: u16 = rest
+        .split('/')
+        .next()
+        .and_then(|port| port.parse().ok())
+        .expect("a port");
+    for _ in 0..3 {
+        greet(&format!("127.0.0.2:{port}"), "a.test");
+    }
+    let line = server.logged("a handshake was refused");
+    check_parts(&line, &["WARN", "site=a.test", "there is no certificate"]);
+    let line = server.logged("more like this in the last second");
+    check_parts(&line, &["WARN", "a handshake was refused", "site=a.test"]);
 }
 
 #[test]

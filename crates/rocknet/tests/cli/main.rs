@@ -9,3 +9,6 @@ mod program;
 mod reasons;
 mod running;
 mod trust;
+#[allow(dead_code)] // shared with other tests, which use more of it
+#[path = "../wire/mod.rs"]
+mod wire;

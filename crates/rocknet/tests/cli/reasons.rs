@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use rustix::process::Signal;
 
 use crate::program::{Place, Server};
+use crate::wire;
 
 fn set_mode(place: &Place, name: &str, mode: u32) {
     fs::set_permissions(place.path().join(name), fs::Permissions::from_mode(mode)).unwrap();
@@ -207,6 +208,31 @@ fn refused_requests_say_which_limit_and_which_site() {
     }
     let line = server.logged("more like this in the last second");
     check(&line, &["INFO", "Bad Request: ", "of=\"a field line without a colon\""]);
+}
+
+#[test]
+fn refused_requests_of_http_2_are_logged_as_those_of_http_1() {
+    let place = Place::new(&[("www/index.html", "home")]);
+    let tables = "[server]\nh2c = true\n[limits]\nbody_size = \"1KiB\"\n";
+    place.write("rocknet.toml", &format!("{tables}{}", site("")));
+    let server = place.serve(&["run"]);
+    let mut stream = server.connect();
+    for number in [1, 3, 5] {
+        let beginning = if number == 1 {
+            wire::open_beginning()
+        } else {
+            Vec::new()
+        };
+        let request = wire::request(number, "POST", "/up", &[("content-length", "9999")], false);
+        stream.write_all(&[beginning, request].concat()).unwrap();
+    }
+    let line = server.logged("413 ");
+    check(
+        &line,
+        &["INFO", "client=127.0.0.1", "site=default", "path=/up", "`body_size`"],
+    );
+    let line = server.logged("more like this in the last second");
+    check(&line, &["INFO", "Content Too Large: 2", "site=default"]);
 }
 
 #[test]
