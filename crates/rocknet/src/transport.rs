@@ -16,7 +16,7 @@ use rocknet_io::stream::Stream;
 
 use crate::exchange::Client;
 use crate::protocol::h1;
-use crate::worker::Worker;
+use crate::worker::{OpenConnection, Worker};
 
 pub use secure::Opening;
 
@@ -37,21 +37,27 @@ pub fn serve(worker: &Rc<Worker>, socket: OwnedFd, peer: Peer) -> io::Result<()>
     };
     let link = Stream::new(socket)?;
     if client.is_in(&view.snapshot.config.server.proxy_protocol) {
-        spawn(announced::serve(Rc::clone(worker), link, client, local));
+        spawn(announced::serve(OpenConnection::new(worker), link, client, local));
     } else {
-        go_on(worker, link, client, local);
+        go_on(OpenConnection::new(worker), link, client, local);
     }
     Ok(())
 }
 
-/// Goes on with a socket of whose client is known what can be.
-fn go_on(worker: &Rc<Worker>, link: Stream, client: Client, local: Option<IpAddr>) {
-    let view = worker.view();
+/// Serves a connection whose client is known as well as it can be. `open`: the one count of it.
+fn go_on(open: OpenConnection, link: Stream, client: Client, local: Option<IpAddr>) {
+    let view = open.worker().view();
     if view.is_secure {
-        spawn(Opening::new(worker, link, client, local).run());
+        spawn(Opening::new(open, link, client, local).run());
     } else if view.h2c || view.h2c_upgrade {
-        spawn(sniff::serve(Rc::clone(worker), link, client, local));
+        spawn(sniff::serve(open, link, client, local));
     } else {
-        spawn(h1::Connection::new(worker, link, client, local));
+        spawn(h1::Connection::take_over(
+            open,
+            link,
+            client,
+            local.map(Box::new),
+            Vec::new(),
+        ));
     }
 }

@@ -17,8 +17,8 @@ use crate::log::throttle::Cause;
 use crate::worker::{OpenConnection, Worker};
 
 /// Reads the header, and goes on.
-pub async fn serve(worker: Rc<Worker>, mut link: Stream, sender: Client, local: Option<IpAddr>) {
-    let open = OpenConnection::new(&worker);
+pub async fn serve(open: OpenConnection, mut link: Stream, sender: Client, local: Option<IpAddr>) {
+    let worker = Rc::clone(open.worker());
     let announced = match hear(&worker, &mut link).await {
         Ok(announced) => announced,
         Err(error) => {
@@ -47,8 +47,7 @@ pub async fn serve(worker: Rc<Worker>, mut link: Stream, sender: Client, local: 
             (client, local.map(|_| destination.ip().to_canonical()))
         }
     };
-    go_on(&worker, link, client, local);
-    drop(open);
+    go_on(open, link, client, local);
 }
 
 async fn hear(worker: &Rc<Worker>, link: &mut Stream) -> io::Result<Announced> {

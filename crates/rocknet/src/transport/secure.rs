@@ -51,13 +51,14 @@ struct Chosen {
 }
 
 impl<L: Link + Unpin + 'static> Opening<L> {
-    pub fn new(worker: &Rc<Worker>, link: L, client: Client, local: Option<IpAddr>) -> Opening<L> {
+    pub fn new(open: OpenConnection, link: L, client: Client, local: Option<IpAddr>) -> Opening<L> {
+        let worker = open.worker();
         let deadline = worker.wheel.deadline();
         // Hard, however many bytes trickle in: as the time for a head is.
         deadline.set(worker.view().ticks.header);
         Opening {
             greeting: Greeting::new(link, worker.tls_buffers()),
-            open: OpenConnection::new(worker),
+            open,
             deadline,
             client,
             local,

@@ -17,8 +17,8 @@ use crate::protocol::{h1, h2};
 use crate::worker::{OpenConnection, Worker};
 
 /// Serves a connection by the version it turns out to be of.
-pub async fn serve<L: Link + Unpin>(worker: Rc<Worker>, mut link: L, client: Client, local: Option<IpAddr>) {
-    let open = OpenConnection::new(&worker);
+pub async fn serve<L: Link + Unpin>(open: OpenConnection, mut link: L, client: Client, local: Option<IpAddr>) {
+    let worker = Rc::clone(open.worker());
     let mut unread = Vec::new();
     let mut deadlines = Deadlines::new(&worker.wheel);
     deadlines.begin(Phase::First, worker.view().ticks.header);

@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::time::Instant;
 
 use rocknet::exchange::Exchange;
 use rocknet::handler::{Answering, Handler};
@@ -12,7 +13,7 @@ use super::support::client::request;
 use super::support::http2::Http2;
 use super::support::peer::Peer;
 use super::support::running::mount;
-use super::support::{Client, Folder, Running};
+use super::support::{Client, DEADLINE, Folder, Running};
 
 /// Says who asks.
 struct Who;
@@ -73,6 +74,40 @@ fn the_client_is_whom_the_header_names() {
         let mut client = server.connect();
         client.send(header);
         assert!(who(&mut client).starts_with("Ip { address: 127.0.0.1, port: "));
+    }
+}
+
+#[test]
+fn an_announced_connection_counts_once() {
+    // In the clear by HTTP/1 alone and where the version is found out first.
+    for h2c in ["h2c = true", "h2c = false"] {
+        let text = format!(
+            "[server]\nworkers = 1\nblocking_threads = 2\n{h2c}\nproxy_protocol = [\"127.0.0.0/8\"]\n\
+             [site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n"
+        );
+        let server = Running::start(Folder::with(&[("www/index.html", "root")]), &text);
+        let mut clients: Vec<_> = (0..3).map(|_| server.connect()).collect();
+        for client in &mut clients {
+            client.send(V2);
+            assert_eq!(client.get("/").status, 200);
+        }
+        let status = server.server().status();
+        assert_eq!((status.connections_total, status.connections_open), (3, 3), "{h2c}");
+        // A header that cannot be read ends its connection, which was one all the same.
+        let mut client = server.connect();
+        client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+        assert_eq!(client.rest(), b"");
+        drop(clients);
+        let deadline = Instant::now() + DEADLINE;
+        loop {
+            let status = server.server().status();
+            assert_eq!(status.connections_total, 4, "{h2c}");
+            if status.connections_open == 0 {
+                break;
+            }
+            assert!(Instant::now() < deadline, "{h2c}: {status:?}");
+            std::thread::yield_now();
+        }
     }
 }
 
