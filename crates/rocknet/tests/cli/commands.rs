@@ -170,6 +170,90 @@ fn explain_shows_who_runs_scripts() {
 }
 
 #[test]
+fn explain_names_what_answers_and_the_line_that_says_so() {
+    let place = Place::new(&[
+        ("www/index.html", "home"),
+        ("www/secret.txt", "secret"),
+        ("lib.so", ""),
+        (
+            "rocknet.toml",
+            "[site.\":8080\"]\nroot = \"www\"\ncgi = \"/bin\"\n\
+             [[site.\":8080\".rule]]\npath = \"/old/*\"\nrewrite = \"/new/*\"\n\
+             [site.\":8080\".route.\"/api/*\"]\nproxy = [\"http://127.0.0.1:9001\", \"http://127.0.0.1:9002\"]\n\
+             [site.\":8080\".route.\"/app/*\"]\nfastcgi = \"127.0.0.1:9003\"\n\
+             [site.\":8080\".route.\"/ext/*\"]\ncontroller = \"lib.so:hello\"\nisolate = true\n\
+             [site.\":8080\".route.\"/secret*\"]\ninternal = true\n",
+        ),
+    ]);
+    let library = place.path().canonicalize().unwrap().join("lib.so");
+    let controller = format!("{}:hello", library.display());
+    // The path, what it leads to if that is told, and rows: what, how it is, its line.
+    type Row<'a> = (&'a str, Option<&'a str>, &'a [(&'a str, &'a str, &'a str)]);
+    let quoted = format!("{controller:?}");
+    let by_controller = format!("the controller {controller}");
+    let rows: [Row<'_>; 5] = [
+        (
+            "/api/x",
+            Some("passed on to http://127.0.0.1:9001 or http://127.0.0.1:9002"),
+            &[
+                ("route", "/api/*", "7"),
+                ("proxy", "[\"http://127.0.0.1:9001\", \"http://127.0.0.1:9002\"]", "8"),
+                ("cgi", "\"/bin\"", "3"),
+            ],
+        ),
+        (
+            "/app/x",
+            Some("an application by FastCGI at 127.0.0.1:9003"),
+            &[("route", "/app/*", "9"), ("fastcgi", "[\"127.0.0.1:9003\"]", "10")],
+        ),
+        (
+            "/ext/x",
+            Some(&by_controller),
+            &[
+                ("route", "/ext/*", "11"),
+                ("controller", &quoted, "12"),
+                ("isolate", "true", "13"),
+            ],
+        ),
+        (
+            "/secret.txt",
+            None,
+            &[("route", "/secret*", "14"), ("internal", "true", "15")],
+        ),
+        (
+            "/old/x",
+            None,
+            &[("rule 1", "{ path = \"/old/*\", rewrite = \"/new/*\" }", "4")],
+        ),
+    ];
+    for (path, leads_to, rows) in rows {
+        let ended = place.run(&["explain", &format!("http://localhost:8080{path}")]);
+        assert_eq!(ended.code, Some(0), "{path}: {ended:?}");
+        let columns = |key: &str| {
+            let line = ended
+                .out
+                .lines()
+                .find_map(|line| line.strip_prefix(key)?.strip_prefix("  "));
+            line.unwrap_or_else(|| panic!("{path}: no {key} in {}", ended.out))
+                .trim()
+                .to_owned()
+        };
+        if let Some(leads_to) = leads_to {
+            assert_eq!(columns("leads to"), leads_to, "{path}");
+        }
+        for (key, value, line) in rows {
+            let columns = columns(key);
+            let rest = columns.strip_prefix(value).map(str::trim_start);
+            let (file, found) = rest.and_then(|rest| rest.rsplit_once(':')).unwrap_or_default();
+            assert!(
+                found == *line && file.ends_with("rocknet.toml"),
+                "{path}: {key} is {columns}, not {value} of line {line}"
+            );
+        }
+    }
+}
+
+#[test]
 fn check_tells_programs_in_json() {
     let place = Place::new(&[
         ("www/index.html", ""),
