@@ -148,12 +148,21 @@ fn the_least_loaded_is_asked() {
         let server = balanced(&to, &format!("balance = \"{balance}\""));
         let mut waiting = server.connect();
         // One request is held; until it is, some may go to the other server.
-        loop {
+        let mut is_held = false;
+        while !is_held {
             waiting.send(request("GET /", &[]));
-            if arrivals.recv_timeout(Duration::from_millis(100)).is_ok() {
-                break;
+            let sent = Instant::now();
+            let is_answered = loop {
+                is_held = arrivals.try_recv().is_ok();
+                let is_answered = !is_held && waiting.has_something_within(Duration::from_millis(10));
+                if is_held || is_answered {
+                    break is_answered;
+                }
+                assert!(sent.elapsed() < DEADLINE, "{balance}: no server is asked");
+            };
+            if is_answered {
+                assert_eq!(waiting.answer().text(), "idle");
             }
-            assert_eq!(waiting.answer().text(), "idle");
         }
         let mut client = server.connect();
         for _ in 0..10 {

@@ -271,7 +271,7 @@ fn a_client_below_the_lowest_rate_is_cut_off() {
 /// The time for an answer begins anew with each piece that the application takes.
 #[test]
 fn an_application_may_take_a_body_slowly() {
-    const TIMEOUT: Duration = Duration::from_millis(500);
+    const TIMEOUT: Duration = Duration::from_secs(1);
     const LENGTH: usize = 3_000_000;
     let folder = Folder::with(&[("www/a.php", "<?php")]);
     fs::create_dir(folder.path("spool")).expect("a folder");
@@ -291,7 +291,7 @@ fn an_application_may_take_a_body_slowly() {
         say(&mut stream, fastcgi::answer(said.as_bytes()));
     });
     let text = format!(
-        "{SERVER}[limits]\nanswer_timeout = \"500ms\"\n[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n\
+        "{SERVER}[limits]\nanswer_timeout = \"1s\"\n[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n\
          php = \"unix:php.sock\"\n"
     );
     let server = Running::start(folder, &text);
