@@ -7,7 +7,6 @@ mod elsewhere;
 mod fuzz;
 mod packages;
 mod repository;
-mod rerun;
 mod steps;
 mod test;
 mod tidy;
