@@ -7,6 +7,7 @@ mod elsewhere;
 mod fuzz;
 mod packages;
 mod repository;
+mod skips;
 mod steps;
 mod test;
 mod tidy;

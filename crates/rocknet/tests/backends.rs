@@ -6,13 +6,14 @@ mod child;
 use std::process::Command;
 
 use child::{Server, Setup};
+use rocknet_testing::{Need, skip};
 
 /// Whether there is a ring to be tested.
 fn has_ring() -> bool {
     match rocknet_io::runtime::ring_trouble() {
         None => true,
         Some(trouble) => {
-            println!("not tested, no io_uring: {trouble}");
+            skip(Need::IoUring, &trouble);
             false
         }
     }

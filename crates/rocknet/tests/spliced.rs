@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use aws_lc_rs::digest::{Context, SHA256};
 use child::{DEADLINE, Server, Setup};
+use rocknet_testing::{Need, skip};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt;
 
@@ -27,7 +28,7 @@ fn backends() -> Vec<&'static str> {
     match rocknet_io::runtime::ring_trouble() {
         None => vec!["epoll", "io_uring"],
         Some(trouble) => {
-            println!("io_uring is not tested: {trouble}");
+            skip(Need::IoUring, &trouble);
             vec!["epoll"]
         }
     }

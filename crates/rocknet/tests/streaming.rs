@@ -7,6 +7,7 @@ use std::net::{TcpListener, TcpStream};
 use std::thread;
 
 use child::{DEADLINE, Server, Setup};
+use rocknet_testing::{Need, skip};
 
 /// Enough that a thousandth of it kept would be seen. `ROCKNET_STREAMED` says another number of MiB.
 const AMOUNT_MIB: u64 = 256;
@@ -145,8 +146,10 @@ impl Watch<'_> {
 fn memory_stays_what_it_is_while_much_flows_both_ways() {
     let amount = amount();
     for backend in ["epoll", "io_uring"] {
-        if backend == "io_uring" && rocknet_io::runtime::ring_trouble().is_some() {
-            println!("not tested: no io_uring");
+        if backend == "io_uring"
+            && let Some(trouble) = rocknet_io::runtime::ring_trouble()
+        {
+            skip(Need::IoUring, &trouble);
             continue;
         }
         let server = Setup::new()

@@ -12,6 +12,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Wake, Waker};
 
+use rocknet_testing::{Need, skip};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::ResolveFlags;
 
@@ -101,7 +102,7 @@ struct Total {
 #[test]
 fn the_kernels_ring_keeps_to_it_too() {
     if let Some(trouble) = trouble() {
-        println!("not tested, no io_uring: {trouble}");
+        skip(Need::IoUring, &trouble);
         return;
     }
     let runtime = Runtime::new(64).expect("a runtime");

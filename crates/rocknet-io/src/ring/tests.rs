@@ -15,6 +15,8 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use rocknet_testing::{Need, skip};
+
 use super::{Driver, RingStream, current, trouble};
 use crate::link::Link;
 use crate::queue::SendQueue;
@@ -26,7 +28,7 @@ const DEADLINE: Duration = Duration::from_secs(30);
 /// Runs a test on a ring; where there can be none, there is nothing to test.
 fn on_ring<F: Future>(test: impl FnOnce(Rc<Driver>) -> F) {
     if let Some(trouble) = trouble() {
-        println!("not tested, no io_uring: {trouble}");
+        skip(Need::IoUring, &trouble);
         return;
     }
     let runtime = Runtime::on_ring(64).expect("a ring");

@@ -4,6 +4,8 @@ use std::future::poll_fn;
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
 
+use rocknet_testing::{Need, skip};
+
 use super::{Datagrams, Departure, Ecn, LARGEST, Room, SEGMENTS};
 use crate::runtime::{Runtime, ring_trouble};
 
@@ -12,7 +14,7 @@ fn on_both(test: impl AsyncFn()) {
     Runtime::new(64).expect("a runtime").block_on(test());
     match ring_trouble() {
         None => Runtime::on_ring(64).expect("a ring").block_on(test()),
-        Some(trouble) => println!("not tested on io_uring: {trouble}"),
+        Some(trouble) => skip(Need::IoUring, &trouble),
     }
 }
 

@@ -9,6 +9,7 @@ use std::process::{Command, ExitCode};
 use rocknet_io::beneath::{OpenError, Root, Symlinks};
 use rocknet_io::rights::{User, drop_to, is_root};
 use rocknet_io::socket::{Address, BindErrorKind, Listener, Options};
+use rocknet_testing::{Need, skip};
 use rustix::thread::{CapabilitySet, capabilities};
 
 /// Each runs in a process of its own.
@@ -43,7 +44,7 @@ pub fn run() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     if !is_root() {
-        println!("skipped: giving up root needs root to begin with");
+        skip(Need::Root, "root is given up here");
         return ExitCode::SUCCESS;
     }
     let mut failed = false;

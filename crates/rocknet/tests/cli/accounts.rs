@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rocknet_testing::{Need, skip};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 use crate::program::{Place, Server};
@@ -22,7 +23,7 @@ const OWN_VAR_LIB: [&str; 5] = [
 fn is_root() -> bool {
     let is_root = rustix::process::geteuid().is_root();
     if !is_root {
-        eprintln!("SKIPPED: only root can become another user");
+        skip(Need::Root, "only root can become another user");
     }
     is_root
 }

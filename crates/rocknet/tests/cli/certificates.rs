@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+use rocknet_testing::{Need, skip};
 use rustix::process::Signal;
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
 
@@ -304,7 +305,10 @@ fn a_broken_replacement_on_disk_is_logged_with_its_site() {
 #[test]
 fn a_key_that_may_not_be_read_any_more_does_not_stop_reloads() {
     if !rustix::process::geteuid().is_root() {
-        return;
+        return skip(
+            Need::Root,
+            "the server reads the keys as root and then becomes another user",
+        );
     }
     let place = home();
     set_mode(place.path(), 0o755);

@@ -5,6 +5,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use rocknet_testing::{Need, skip};
+
 use crate::program::Place;
 
 /// Puts what is named first where programs of a later version would be, seen by nobody else, and becomes the rest.
@@ -14,9 +16,11 @@ const BESIDE: &str =
 #[test]
 fn each_place_has_the_version_it_names() {
     let real = Path::new("/usr/sbin/php-fpm8.2");
-    if !real.is_file() || !rustix::process::geteuid().is_root() {
-        eprintln!("SKIPPED: it takes php8.2-fpm, and root for a mount of its own");
-        return;
+    if !real.is_file() {
+        return skip(Need::Program("php-fpm8.2"), "it is not in /usr/sbin");
+    }
+    if !rustix::process::geteuid().is_root() {
+        return skip(Need::Root, "the second version is mounted");
     }
     // Each in a place of its own, by what it is called there.
     let config = |new: &str, newest: &str, major: &str| {

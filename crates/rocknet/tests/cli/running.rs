@@ -8,6 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use rocknet_testing::{Need, skip};
 use rustix::process::{Pid, Signal, test_kill_process};
 
 use crate::program::Place;
@@ -279,6 +280,7 @@ fn root_becomes_the_user_and_others_are_told_that_they_cannot() {
         assert!(ids.split_whitespace().skip(1).all(|id| id != "0"), "{ids}");
     } else {
         server.logged("`user` is ignored");
+        skip(Need::Root, "only root can become another user");
     }
     place.write(
         "rocknet.toml",

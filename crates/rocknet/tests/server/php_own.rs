@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rocknet_io::rights::{self, User};
+use rocknet_testing::{Need, skip};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 use super::support::running::site;
@@ -217,7 +218,7 @@ fn each_site_has_its_own_user() {
         let refused = Running::try_start(folder, &text("user = \"nobody\"", ""), Vec::new());
         let told = refused.err().map(|error| error.to_string()).unwrap_or_default();
         assert!(told.contains("only root can run scripts as somebody else"), "{told}");
-        return;
+        return skip(Need::Root, "only root can run scripts as another user");
     }
     let server = Running::start(folder, &text("user = \"daemon\"", "user = \"nobody\""));
     let uids = |host: &str| {

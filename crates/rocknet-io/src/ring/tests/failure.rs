@@ -3,6 +3,8 @@
 use std::future::Future;
 use std::io::{Read, Write};
 
+use rocknet_testing::{Need, skip};
+
 use super::{on_ring, once, pair, queue_of, receive, send};
 use crate::alone::in_own_process;
 use crate::ring::{current, trouble};
@@ -56,7 +58,7 @@ fn without_memory_to_lock_there_is_a_ring_or_the_reason() {
 #[test]
 fn without_descriptors_there_is_a_reason_instead_of_a_ring() {
     if let Some(trouble) = trouble() {
-        println!("not tested, no io_uring: {trouble}");
+        skip(Need::IoUring, &trouble);
         return;
     }
     if in_own_process("ring::tests::failure::without_descriptors_there_is_a_reason_instead_of_a_ring") {

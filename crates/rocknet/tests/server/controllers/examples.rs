@@ -4,11 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use rocknet_testing::{Need, skip};
+
 use crate::support::client::request;
 use crate::support::http2::Http2;
 use crate::support::{Folder, Running};
 
-/// Builds an example and asks it. Where the program that builds it is missing, that is told, and nothing more happens.
+/// Builds an example and asks it. Skipped where the program that builds it is missing.
 fn check(language: &str, greeting: &str) {
     let example = repository().join("examples/controllers").join(language);
     let text = fs::read_to_string(example.join("rocknet.toml")).expect("its configuration");
@@ -19,7 +21,7 @@ fn check(language: &str, greeting: &str) {
         .expect("the line that builds it");
     let program = build.split(' ').next().expect("a program");
     if Command::new(program).arg("--help").output().is_err() {
-        println!("skipped: {language} needs {program}, which is not here");
+        skip(Need::Program(program), &format!("it builds the example in {language}"));
         return;
     }
     // What is built lies in the folder of the test and not among the sources.
