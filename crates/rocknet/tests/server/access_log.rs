@@ -120,10 +120,7 @@ fn an_answer_that_was_cut_tells_how_much_went_out() {
         client.send("GET /large.bin HTTP/1.1\r\nHost: a\r\n\r\n");
         client.bytes(1000);
         drop(client);
-        // Until the server has noticed, it counts the connection.
-        while server.server().status().connections_open > 0 {
-            std::thread::yield_now();
-        }
+        server.wait_until_idle();
     });
     assert_eq!(told.len(), 1, "{told:?}");
     let bytes = told[0].rsplit(' ').next().and_then(|bytes| bytes.parse::<u64>().ok());
@@ -215,9 +212,7 @@ fn an_answer_that_nobody_takes_is_told_when_it_is_cut() {
     let mut client = server.connect();
     client.send("GET /large.bin HTTP/1.1\r\nHost: a\r\n\r\n");
     client.bytes(1000);
-    while server.server().status().connections_open > 0 {
-        std::thread::yield_now();
-    }
+    server.wait_until_idle();
     let (server, _folder) = server.take();
     server.stop();
     let told = fs::read_to_string(&log).expect("an access log");

@@ -234,7 +234,10 @@ fn a_restart_of_php_is_survived() {
     client.send(request("GET /back", &[]));
     let _fpm = Fpm::start(&server.folder);
     let (in_time, answer) = (begun.elapsed() < WAITED_FOR, client.answer());
-    assert!(!in_time || answer.text() == "front /back", "{answer:?}");
+    assert!(
+        answer.text() == "front /back" || !in_time && answer.status == 502,
+        "in time: {in_time}; {answer:?}"
+    );
     for _ in 0..10 {
         assert_eq!(client.get("/").text(), "front /");
     }

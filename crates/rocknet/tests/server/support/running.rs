@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
+use std::time::Instant;
 
 use rocknet::handler::controller::isolated;
 use rocknet::server::{Server, StartError};
@@ -10,7 +11,7 @@ use rocknet_config::model::{Config, Pattern};
 use rocknet_config::{Report, System, parse};
 use rocknet_io::socket::Address;
 
-use super::{Answer, Client, Folder};
+use super::{Answer, Client, DEADLINE, Folder};
 
 pub struct Running {
     /// Gone once it was stopped.
@@ -84,6 +85,16 @@ impl Running {
 
     pub fn connect_unix(&self, name: &str) -> Client {
         Client::over(UnixStream::connect(self.folder.path(name)).expect("a connection to the socket file"))
+    }
+
+    /// Waits until the server has noticed the end of every connection.
+    #[track_caller]
+    pub fn wait_until_idle(&self) {
+        let started = Instant::now();
+        while self.server().status().connections_open > 0 {
+            assert!(started.elapsed() < DEADLINE, "a connection is still open");
+            std::thread::yield_now();
+        }
     }
 
     /// One request on a connection of its own.
