@@ -268,6 +268,32 @@ impl Server {
         self.pid
     }
 
+    /// Stops all its threads while `act` runs, so that it finds all that is sent meanwhile at once.
+    pub fn stopped(&self, act: impl FnOnce()) {
+        self.signal(Signal::STOP);
+        let deadline = Instant::now() + DEADLINE;
+        while !self.is_stopped() {
+            assert!(Instant::now() < deadline, "it does not stop");
+            std::thread::yield_now();
+        }
+        act();
+        self.signal(Signal::CONT);
+    }
+
+    /// Whether each of its threads is stopped, by a signal or, under strace, by its tracer.
+    fn is_stopped(&self) -> bool {
+        let tasks = format!("/proc/{}/task", self.pid.as_raw_nonzero());
+        let tasks = fs::read_dir(tasks).expect("the threads of a process");
+        // A thread that has just ended is none.
+        let mut states = tasks
+            .flatten()
+            .filter_map(|task| fs::read_to_string(task.path().join("stat")).ok());
+        states.all(|stat| {
+            let state = stat.rsplit_once(") ").map(|(_, rest)| rest);
+            state.is_some_and(|state| state.starts_with(['T', 't']))
+        })
+    }
+
     /// Resident memory in KiB.
     pub fn memory(&self) -> u64 {
         self.status_line("VmRSS:")
