@@ -8,6 +8,7 @@ pub mod address;
 pub mod backend;
 pub mod cache;
 pub mod clock;
+pub mod coding;
 pub mod exchange;
 pub mod filter;
 pub mod forwarded;

@@ -1,7 +1,7 @@
 //! Content codings made by the server itself: whole for what is kept in memory, piece by piece for what is not.
 
 use std::future::Future;
-use std::io::{self, Write};
+use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,14 +12,11 @@ use rocknet_io::file;
 use rocknet_proto::semantics::negotiation::Coding;
 
 use crate::blocking::Pool;
+use crate::coding::{Encoder, Window};
 use crate::open_file::OpenFile;
 use crate::response::Stream;
 
-/// Levels: where each coding still takes less time than the bytes it saves (SPEC).
-const BROTLI_QUALITY: u32 = 4;
-const BROTLI_WINDOW: u32 = 20;
-const ZSTD_LEVEL: i32 = 3;
-const GZIP_LEVEL: u32 = 5;
+pub use crate::coding::encode;
 
 /// Read and encoded in one go of the blocking pool: long enough to be worth the hand-over, short enough that other
 /// jobs get their turn.
@@ -62,64 +59,6 @@ impl Drop for Seat {
     }
 }
 
-/// An encoder that writes into its own buffer.
-pub enum Encoder {
-    Br(Box<brotli::CompressorWriter<Vec<u8>>>),
-    Zstd(zstd::stream::write::Encoder<'static, Vec<u8>>),
-    Gzip(flate2::write::GzEncoder<Vec<u8>>),
-}
-
-impl Encoder {
-    pub fn new(coding: Coding) -> io::Result<Option<Encoder>> {
-        const BUFFER: usize = 4096;
-        Ok(Some(match coding {
-            Coding::Br => {
-                let writer = brotli::CompressorWriter::new(Vec::new(), BUFFER, BROTLI_QUALITY, BROTLI_WINDOW);
-                Encoder::Br(Box::new(writer))
-            }
-            Coding::Zstd => Encoder::Zstd(zstd::stream::write::Encoder::new(Vec::new(), ZSTD_LEVEL)?),
-            Coding::Gzip => Encoder::Gzip(flate2::write::GzEncoder::new(
-                Vec::new(),
-                flate2::Compression::new(GZIP_LEVEL),
-            )),
-            Coding::Identity => return Ok(None),
-        }))
-    }
-
-    fn writer(&mut self) -> &mut dyn Write {
-        match self {
-            Encoder::Br(writer) => writer,
-            Encoder::Zstd(writer) => writer,
-            Encoder::Gzip(writer) => writer,
-        }
-    }
-
-    /// What has been encoded so far.
-    fn take(&mut self) -> Vec<u8> {
-        std::mem::take(match self {
-            Encoder::Br(writer) => writer.get_mut(),
-            Encoder::Zstd(writer) => writer.get_mut(),
-            Encoder::Gzip(writer) => writer.get_mut(),
-        })
-    }
-
-    fn finish(self) -> io::Result<Vec<u8>> {
-        match self {
-            Encoder::Br(writer) => Ok(writer.into_inner()),
-            Encoder::Zstd(writer) => writer.finish(),
-            Encoder::Gzip(writer) => writer.finish(),
-        }
-    }
-}
-
-/// The whole of `content` encoded; `None` if that is not shorter.
-pub fn encode(coding: Coding, content: &[u8]) -> Option<Vec<u8>> {
-    let mut encoder = Encoder::new(coding).ok()??;
-    encoder.writer().write_all(content).ok()?;
-    let encoded = encoder.finish().ok()?;
-    (encoded.len() < content.len()).then_some(encoded)
-}
-
 /// A file encoded while it is sent. No thread waits for the client: each piece is a job of its own.
 pub struct EncodedFile {
     state: Option<State>,
@@ -139,7 +78,7 @@ impl EncodedFile {
     /// `None`: so many files are being encoded that this one had better go out as it is.
     pub fn new(coding: Coding, file: Arc<OpenFile>, pool: Pool, priority: Priority) -> io::Result<Option<EncodedFile>> {
         let Some(seat) = STREAMS.take() else { return Ok(None) };
-        let Some(encoder) = Encoder::new(coding)? else {
+        let Some(encoder) = Encoder::new(coding, Window::Large)? else {
             return Ok(None);
         };
         Ok(Some(EncodedFile {
@@ -183,7 +122,7 @@ impl State {
             }
             file::read_range(&self.file.file, self.offset, &mut piece[..length])?;
             self.offset += length as u64;
-            self.encoder.writer().write_all(&piece[..length])?;
+            self.encoder.write(&piece[..length])?;
             let encoded = self.encoder.take();
             if !encoded.is_empty() {
                 return Ok((encoded.into(), Some(self)));

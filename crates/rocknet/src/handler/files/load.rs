@@ -18,15 +18,13 @@ use super::resolve::{self, Target};
 use crate::cache;
 use crate::cache::entry::{Asset, Content, ENCODED, Entry, FileIdentity, Found, Variant};
 use crate::clock::{LONGEST_TICK, uptime_ms};
+use crate::coding::COMPRESS_FROM;
 use crate::filter;
 use crate::handler::fixed;
 use crate::open_file::OpenFile;
 use crate::prepared::Prepared;
 use crate::response::{Body, FieldList};
 use crate::scope::{Action, FileTree, Scope};
-
-/// Content shorter than this is not worth a coding: what is saved is less than the fields it takes.
-pub const COMPRESS_FROM: u64 = 1024;
 
 /// What `path` leads to in `scope`, if the look lacks nothing. If that is what `previous` found, and unchanged, gives back nothing new.
 pub fn load(look: &Look, scope: &Scope, path: &str, previous: Option<&Entry>) -> Option<Entry> {
