@@ -1,3 +1,4 @@
 //! Filters change responses.
 
+pub mod encode;
 pub mod headers;

@@ -1,0 +1,172 @@
+//! Applies a content coding to the response of any handler.
+//!
+//! A response is coded if its type is text or another that shrinks, it has at least 1 KiB or an unknown length, and
+//! neither a coding, a range, `no-transform` nor a signature. It carries `Vary: Accept-Encoding` even where the client
+//! accepts no coding, because a shared cache has to keep both forms apart.
+//!
+//! A strong `ETag` becomes weak: the coded bytes differ from those that the handler tagged. The handler then receives
+//! `If-None-Match: W/"x"`, which is compared weakly (RFC 9110 §13.1.2), so its 304 is as it was. `If-Match` and `If-Range`
+//! compare strongly and do not match a weak tag. A suffix, as static files have it, would have to be taken out of every
+//! request again before it reaches the handler.
+
+mod fields;
+mod stream;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use rocknet_config::model::Priority;
+use rocknet_proto::fields::Known;
+use rocknet_proto::semantics::media_type::is_compressible;
+use rocknet_proto::semantics::negotiation::{self, Accepted, Coding};
+use rocknet_proto::status::Status;
+
+use crate::blocking::{Job, Pool};
+use crate::cache::entry::ENCODED;
+use crate::coding::{self, COMPRESS_FROM};
+use crate::handler::files::encode::EncodedFile;
+use crate::response::{Body, Response, Stream};
+
+pub use stream::Encoders;
+use stream::{CodedStream, Unsent, Whole};
+
+/// Input that is encoded on the event loop at once: Brotli takes about 0.2 ms for it. More is handed to the pool.
+const ON_LOOP: usize = 8 * 1024;
+
+/// Content in memory that one job encodes whole, so that its length is known before the head is sent. Longer content is
+/// sent while it is encoded: a job would take more than 20 ms, and a client would wait for its end.
+const WHOLE: usize = 1024 * 1024;
+
+/// Everything besides the response that decides about its coding.
+#[derive(Clone, Copy)]
+pub struct Conditions<'a> {
+    /// `compress` of the route. False for responses that the files handler has negotiated.
+    pub compress: bool,
+    /// All `Accept-Encoding` values of the request, joined with `, `.
+    pub accept_encoding: Option<&'a [u8]>,
+    /// All `If-None-Match` values of the request, joined with `, `.
+    pub if_none_match: Option<&'a [u8]>,
+    pub is_head: bool,
+    /// Priority of jobs in the pool.
+    pub priority: Priority,
+}
+
+/// A response whose content is being encoded in the pool.
+#[must_use = "the response is incomplete until the job has ended"]
+pub struct Pending {
+    coding: Coding,
+    job: Job<Option<Vec<u8>>>,
+}
+
+/// Codes the response where that is due. The result is `None` if the response is ready to be sent; otherwise
+/// [`Pending::complete`] finishes it.
+pub fn apply(
+    conditions: &Conditions<'_>,
+    pool: &Pool,
+    encoders: &Encoders,
+    response: &mut Response,
+) -> Option<Pending> {
+    if !conditions.compress {
+        return None;
+    }
+    if response.status == Status::NOT_MODIFIED {
+        fields::weaken_confirmed(&mut response.fields, conditions.if_none_match);
+        return None;
+    }
+    if !applies(response) {
+        return None;
+    }
+    fields::add_vary(&mut response.fields);
+    let coding = negotiation::choose(Accepted::parse(conditions.accept_encoding), &ENCODED);
+    if coding == Coding::Identity {
+        return None;
+    }
+    if conditions.is_head {
+        // The same fields as for GET; the length of the coded content is not worth encoding it (RFC 9110 §9.3.2).
+        response.body = Body::Stream(Box::new(Unsent));
+        fields::mark(&mut response.fields, coding);
+        return None;
+    }
+    let coded = match std::mem::take(&mut response.body) {
+        Body::Bytes(bytes) if bytes.len() <= ON_LOOP => {
+            coding::encode(coding, &bytes).map(Body::from).ok_or(bytes.into())
+        }
+        Body::Bytes(bytes) if bytes.len() <= WHOLE => {
+            response.body = Body::Bytes(bytes.clone());
+            let job = pool.spawn(conditions.priority, move || coding::encode(coding, &bytes));
+            return Some(Pending { coding, job });
+        }
+        Body::Bytes(bytes) => {
+            let source = Box::new(Whole::new(bytes.clone()));
+            stream(conditions, pool, encoders, coding, source).map_err(|_| Body::Bytes(bytes))
+        }
+        Body::Stream(source) => stream(conditions, pool, encoders, coding, source).map_err(Body::Stream),
+        Body::File(part) => match EncodedFile::new(coding, Arc::clone(&part.file), pool.clone(), conditions.priority) {
+            Ok(Some(file)) => Ok(Body::Stream(Box::new(file))),
+            Ok(None) => Err(Body::File(part)),
+            Err(error) => {
+                tracing::warn!("cannot compress a file: {error}");
+                Err(Body::File(part))
+            }
+        },
+        body => Err(body),
+    };
+    response.body = match coded {
+        Ok(body) => {
+            fields::mark(&mut response.fields, coding);
+            body
+        }
+        Err(body) => body,
+    };
+    None
+}
+
+/// Returns the coded stream, or the source again if all memory for encoders is in use.
+fn stream(
+    conditions: &Conditions<'_>,
+    pool: &Pool,
+    encoders: &Encoders,
+    coding: Coding,
+    source: Box<dyn Stream>,
+) -> Result<Body, Box<dyn Stream>> {
+    let stream = CodedStream::new(coding, source, encoders, pool.clone(), conditions.priority)?;
+    Ok(Body::Stream(Box::new(stream)))
+}
+
+/// Returns whether the response is coded for a client that accepts a coding.
+fn applies(response: &Response) -> bool {
+    let has_content = match &response.body {
+        Body::Bytes(_) | Body::Stream(_) => true,
+        // A file whose `Vary` names the field was negotiated by the files handler.
+        Body::File(part) => {
+            part.offset == 0 && part.length == part.file.length && !fields::varies_by_coding(&response.fields)
+        }
+        Body::Empty | Body::Parts(_) | Body::Tunnel(_) => false,
+    };
+    has_content
+        && response.body.length().is_none_or(|length| length >= COMPRESS_FROM)
+        && !matches!(response.status.code(), ..200 | 204..=206 | 304)
+        && !response.fields.contains(Known::ContentEncoding)
+        && !response.fields.contains(Known::ContentRange)
+        && fields::allows_transforming(&response.fields)
+        && response
+            .fields
+            .value("Content-Type")
+            .is_some_and(|value| is_compressible(value.as_bytes()))
+}
+
+impl Pending {
+    /// Waits for the job and puts its result into the response. Without a result the content is sent as it is.
+    pub async fn complete(self, response: &mut Response) {
+        match self.job.await {
+            Ok(Some(encoded)) => {
+                response.body = Body::Bytes(Bytes::from(encoded));
+                fields::mark(&mut response.fields, self.coding);
+            }
+            Ok(None) => {}
+            Err(error) => tracing::debug!("cannot compress a response: {error}"),
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! The header fields that a content coding changes.
+
+use rocknet_proto::semantics::etag::{Comparison, EntityTag, list_matches};
+use rocknet_proto::semantics::negotiation::Coding;
+
+use crate::response::FieldList;
+
+/// Fields about the bytes as the handler wrote them. Digests cover the coded content (RFC 9530 §2, §3; RFC 3230;
+/// RFC 1864), and ranges of it cannot be requested, because it is encoded anew each time.
+const OF_PLAIN_CONTENT: [&str; 6] = [
+    "Accept-Ranges",
+    "Content-Digest",
+    "Content-Length",
+    "Content-MD5",
+    "Digest",
+    "Repr-Digest",
+];
+
+/// Returns whether the response may be coded: neither `no-transform` (RFC 9111 §5.2.2.6) nor a signature, which covers
+/// fields and digests (RFC 9421), forbids it.
+pub fn allows_transforming(fields: &FieldList) -> bool {
+    !has_element(fields, "Cache-Control", |directive| {
+        directive.eq_ignore_ascii_case("no-transform")
+    }) && fields.value("Signature-Input").is_none()
+}
+
+/// Returns whether caches keep apart the responses for different `Accept-Encoding`.
+pub fn varies_by_coding(fields: &FieldList) -> bool {
+    has_element(fields, "Vary", |name| {
+        name == "*" || name.eq_ignore_ascii_case("Accept-Encoding")
+    })
+}
+
+/// Adds `Accept-Encoding` to `Vary` unless it is there, or `*` is.
+pub fn add_vary(fields: &mut FieldList) {
+    if varies_by_coding(fields) {
+        return;
+    }
+    let mut names: Vec<&str> = values(fields, "Vary")
+        .map(str::trim)
+        .filter(|names| !names.is_empty())
+        .collect();
+    names.push("Accept-Encoding");
+    let joined = names.join(", ");
+    fields.set("Vary", joined);
+}
+
+/// Makes the fields those of the coded content.
+pub fn mark(fields: &mut FieldList, coding: Coding) {
+    fields.retain(|name| !is_of_plain_content(name));
+    fields.add("Content-Encoding", coding.name());
+    weaken(fields);
+}
+
+/// Removes digests of the plain content, which some handlers send as trailers.
+pub fn clean_trailers(trailers: &mut FieldList) {
+    trailers.retain(|name| !is_of_plain_content(name));
+}
+
+/// Weakens the tag of a 304 if that is how the client has it. Otherwise the client could not tell which stored response
+/// the 304 is about (RFC 9111 §4.3.4).
+pub fn weaken_confirmed(fields: &mut FieldList, if_none_match: Option<&[u8]>) {
+    let (Some(list), Some(tag)) = (if_none_match, fields.value("ETag")) else {
+        return;
+    };
+    let matches = |comparison| list_matches(list, tag.as_bytes(), true, comparison);
+    let is_strong = EntityTag::parse(tag.as_bytes()).is_some_and(|tag| !tag.is_weak());
+    if is_strong && matches(Comparison::Weak) && !matches(Comparison::Strong) {
+        weaken(fields);
+        add_vary(fields);
+    }
+}
+
+/// Weakens a strong tag and removes a malformed one, which would otherwise be compared as if it were strong.
+fn weaken(fields: &mut FieldList) {
+    let Some(tag) = fields.value("ETag") else { return };
+    match EntityTag::parse(tag.as_bytes()) {
+        Some(parsed) if parsed.is_weak() => {}
+        Some(_) => {
+            let weak = format!("W/{tag}");
+            fields.set("ETag", weak);
+        }
+        None => fields.remove("ETag"),
+    }
+}
+
+fn is_of_plain_content(name: &str) -> bool {
+    OF_PLAIN_CONTENT.iter().any(|other| other.eq_ignore_ascii_case(name))
+}
+
+/// Returns whether any element of the lists of that name is the wanted one.
+fn has_element(fields: &FieldList, name: &str, is_wanted: impl Fn(&str) -> bool) -> bool {
+    values(fields, name).any(|value| value.split(',').any(|element| is_wanted(element.trim())))
+}
+
+fn values<'a>(fields: &'a FieldList, name: &'a str) -> impl Iterator<Item = &'a str> {
+    let lines = fields.iter().filter(move |(other, _)| other.eq_ignore_ascii_case(name));
+    lines.map(|(_, value)| value)
+}
