@@ -155,8 +155,14 @@ pub(super) const KEYS: &[Key] = &[
         "compress",
         BOTH,
         Kind::Boolean,
-        "Whether texts of 1 KiB and more are compressed (Brotli, Zstandard or gzip) for clients that accept it. Files \
-         that stand ready beside the original (`.br`, `.zst`, `.gz`) come first.",
+        "Whether texts of 1 KiB and more, or of unknown length, are compressed (Brotli, Zstandard or gzip) for clients \
+         that accept it: files and the responses of proxies, scripts, applications and controllers. Files that stand \
+         ready beside the original (`.br`, `.zst`, `.gz`) come first. Responses that have a `Content-Encoding`, \
+         `Cache-Control: no-transform`, a range or a signature (`Signature-Input`), and event streams, stay as they \
+         are. A streamed response is flushed whenever its source pauses. A strong `ETag` of a compressed response \
+         becomes weak, so that `If-None-Match` still works and `If-Match` does not. Set `false` where a page holds a \
+         secret, such as a token against forged requests, beside text that the request chose: the length of the \
+         compressed page can reveal the secret (BREACH).",
     )
     .group(Group::Filters)
     .sets(&[Target::Settings(field!(compress))])
