@@ -8,10 +8,11 @@
 //!  5 cache lookup  ready.rs        what the worker remembers of a path, with the route it belongs to
 //!  6 handler       here            files | proxy | gateway | controller | embedded → a response, now or later
 //!  7 error page    error_page.rs   the page that the route has for an error, whoever produced the error
-//!  8 headers       filter/headers  `headers` of the route, Server
-//!  9 log           protocol/       counters and the access log, once the response has been sent
+//!  8 encode        filter/encode   content coding for every handler, never twice
+//!  9 headers       filter/headers  `headers` of the route, Server
+//! 10 log           protocol/       counters and the access log, once the response has been sent
 //! ```
-//! Phases 1 to 6 are [`begin`]; 7 and 8 are `exit.rs`, which no response goes round.
+//! Phases 1 to 6 are [`begin`]; 7 to 9 are `exit.rs`, which no response goes round.
 
 mod coded_form;
 mod context;
@@ -42,6 +43,7 @@ use rocknet_proto::request::{OwnedRequest, Request};
 use rocknet_proto::semantics::safe_path::SafePath;
 use rocknet_proto::status::Status;
 
+use self::exit::Exit;
 use crate::cache::entry::Variant;
 use crate::cache::front::{BEHIND_RULES, Known};
 use crate::exchange::{Client, Exchange, RequestContent};
@@ -251,7 +253,7 @@ where
             return refuse(worker, Rc::new(context), incoming.peer, incoming.request.path, refusal);
         }
     }
-    respond(worker, Rc::new(context), response)
+    respond(worker, Rc::new(context), Some(incoming.request), response)
 }
 
 /// Phases 3, 5 and 6 for the route that the rules have led to. `number`: the site as [`ready`] remembers paths by it.
@@ -284,7 +286,7 @@ where
         if response.status == Status::NOT_FOUND {
             missing::log_route(&context, route, &path);
         }
-        return respond(worker, Rc::new(context), response);
+        return respond(worker, Rc::new(context), Some(request), response);
     }
     let content = match incoming.has_body {
         true => reply.open_body(),
@@ -295,7 +297,7 @@ where
         let secure = incoming.secure.map(|secure| &**secure);
         if let Some(response) = controller.answer_now(request, &path, &content, client, secure) {
             controllers::remember(worker, number, request, route, places, path);
-            return respond(worker, Rc::new(context), response);
+            return respond(worker, Rc::new(context), Some(request), response);
         }
     }
     let owned = (incoming.owned)();
@@ -369,7 +371,7 @@ where
             Pending::handler(worker, &context, controllers::embedded(owned, answering))
         }
         Action::Welcome | Action::Nothing => {
-            return respond(worker, context, fixed::error(Status::NOT_FOUND));
+            return respond(worker, context, Some(request), fixed::error(Status::NOT_FOUND));
         }
     };
     let mut pending = pending.with_interim(door);
@@ -426,8 +428,13 @@ fn redirect(status: u16, location: &[u8]) -> Response {
 }
 
 /// Takes a response that is here through the phases after the handler.
-fn respond(worker: &Rc<Worker>, context: Rc<RequestContext>, response: Response) -> Going {
-    let step = finish(worker, &context, response);
+fn respond(
+    worker: &Rc<Worker>,
+    context: Rc<RequestContext>,
+    request: Option<&Request<'_>>,
+    response: Response,
+) -> Going {
+    let step = finish(worker, &context, request, response);
     Going {
         context,
         step,
@@ -435,18 +442,28 @@ fn respond(worker: &Rc<Worker>, context: Rc<RequestContext>, response: Response)
     }
 }
 
-fn finish(worker: &Rc<Worker>, context: &Rc<RequestContext>, response: Response) -> Step {
+/// The same. `request`: where the context may not have it.
+fn finish(
+    worker: &Rc<Worker>,
+    context: &Rc<RequestContext>,
+    request: Option<&Request<'_>>,
+    response: Response,
+) -> Step {
     let mut response = Box::new(response);
-    if exit::apply_now(context.route.as_ref(), &mut response) {
+    let kept = context.request.as_ref().map(|request| request.view());
+    let exit = exit::begin(worker, context.route.as_ref(), request.or(kept.as_ref()), &mut response);
+    if matches!(exit, Exit::Done) {
         return Step::Respond(response);
     }
-    let (cache, context, instead) = (worker.shared.cache.clone(), Rc::clone(context), response.status);
+    let (worker_of, context, status) = (Rc::clone(worker), Rc::clone(context), response.status);
     let work = async move {
-        exit::apply(&cache, &context, &mut response).await;
+        exit::complete(worker_of, context, exit, &mut response).await;
         Answer::Response(response)
     };
     let mut pending = Pending::finished(work);
-    (pending.instead, pending.patience) = (Some(instead), Some(worker.wheel.ticks(PAGE_WAIT)));
+    if status.is_error() {
+        (pending.instead, pending.patience) = (Some(status), Some(worker.wheel.ticks(PAGE_WAIT)));
+    }
     Step::Wait(pending)
 }
 
@@ -466,13 +483,13 @@ fn refuse(worker: &Rc<Worker>, context: Rc<RequestContext>, peer: Client, path: 
 #[cold]
 pub fn refused(worker: &Rc<Worker>, context: &Rc<RequestContext>, peer: Client, path: &[u8], refusal: Refusal) -> Step {
     refusals::log(&peer, context, path, refusal.status(), refusal.reason());
-    finish(worker, context, fixed::refused(refusal))
+    finish(worker, context, None, fixed::refused(refusal))
 }
 
 /// The response in place of one that could not be made: a handler has panicked, or a deadline has passed.
 #[cold]
 pub fn error(worker: &Rc<Worker>, context: &Rc<RequestContext>, status: Status) -> Step {
-    finish(worker, context, fixed::error(status))
+    finish(worker, context, None, fixed::error(status))
 }
 
 /// The same without the page of the route: for an error whose page was not there in time.

@@ -22,6 +22,8 @@ pub struct Response {
     pub fields: FieldList,
     pub body: Body,
     pub error_page: ErrorPage,
+    /// The form was chosen by what the client accepts: no coding is applied to it any more.
+    pub is_negotiated: bool,
 }
 
 /// Whether the page that a route has for an error takes the place of a response's content.
@@ -43,6 +45,7 @@ impl Response {
             fields: FieldList::default(),
             body: Body::Empty,
             error_page: ErrorPage::default(),
+            is_negotiated: false,
         }
     }
 
@@ -57,6 +60,7 @@ impl Response {
                 tunnel: Box::new(tunnel),
             }),
             error_page: ErrorPage::default(),
+            is_negotiated: false,
         }
     }
 

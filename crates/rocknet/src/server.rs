@@ -18,6 +18,7 @@ use crate::blocking::Pool;
 use crate::cache::{Cache, most_open_files};
 use crate::certificates::{Keeper, state_folder};
 use crate::clock::uptime_ms;
+use crate::filter::encode::Encoders;
 use crate::group::{Group, join_all};
 use crate::log::Logger;
 use crate::metrics::Metrics;
@@ -108,6 +109,7 @@ impl Server {
         let shared = Shared {
             backend: backend.backend,
             spool: spool::Store::new(pool.clone()),
+            encoders: Encoders::default(),
             pool,
             cache,
             logger,

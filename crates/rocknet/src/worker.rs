@@ -26,6 +26,7 @@ use crate::cache::Cache;
 use crate::cache::front::Front;
 use crate::certificates::Keeper;
 use crate::clock::{Clock, LONGEST_TICK};
+use crate::filter::encode::Encoders;
 use crate::handler::{gateway, proxy};
 use crate::log::{AccessWriter, Logger};
 use crate::metrics::WorkerCounters;
@@ -50,6 +51,8 @@ pub struct Shared {
     pub keeper: Arc<Keeper>,
     /// Request bodies that are received whole.
     pub spool: spool::Store,
+    /// Memory of content codings under way.
+    pub encoders: Encoders,
 }
 
 /// What all connections of one worker have in common.

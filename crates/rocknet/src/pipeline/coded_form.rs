@@ -70,7 +70,8 @@ pub(super) fn make(
                 response.fields.add("ETag", String::from_utf8_lossy(etag.as_bytes()));
             }
             response.body = Body::Stream(Box::new(stream));
-            Some(finish(worker, context, response))
+            response.is_negotiated = true;
+            Some(finish(worker, context, None, response))
         }
     }
 }

@@ -10,7 +10,7 @@ use rocknet_proto::request::OwnedRequest;
 use rocknet_proto::status::Status;
 
 use super::context::RequestContext;
-use super::exit;
+use super::exit::{self, Exit};
 use crate::cache::front::Known;
 use crate::interim::{Door, Early};
 use crate::preload::Preloads;
@@ -89,12 +89,14 @@ impl Pending {
                 (Answer::Response(response), Some(exit)) => (response, exit),
                 (answer, _) => return Poll::Ready(answer),
             };
-            if exit::apply_now(context.route.as_ref(), &mut response) {
+            let request = context.request.as_ref().map(|request| request.view());
+            let exit = exit::begin(&worker, context.route.as_ref(), request.as_ref(), &mut response);
+            if matches!(exit, Exit::Done) {
                 return Poll::Ready(Answer::Response(response));
             }
             self.door = None;
             self.work = Box::pin(async move {
-                exit::apply(&worker.shared.cache, &context, &mut response).await;
+                exit::complete(worker, context, exit, &mut response).await;
                 Answer::Response(response)
             });
         }

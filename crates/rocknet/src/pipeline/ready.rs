@@ -6,7 +6,9 @@ use rocknet_proto::method::Method;
 use rocknet_proto::request::{OwnedRequest, Request};
 use rocknet_proto::status::Status;
 
-use super::{Begun, Going, Incoming, Reply, RequestContext, Step, coded_form, controllers, files, finish, missing, respond};
+use super::{
+    Begun, Going, Incoming, Reply, RequestContext, Step, coded_form, controllers, files, finish, missing, respond,
+};
 use crate::cache;
 use crate::cache::entry::{Found, REFRESH_AFTER_MS, STALE_AFTER_MS};
 use crate::cache::front::{BEHIND_RULES, Known, Lead};
@@ -86,7 +88,12 @@ where
             drop(front);
             let response = controllers::ready(worker, &place, incoming)?;
             let context = RequestContext::new(view, Some(site), Some(&place.scope), incoming.local, &incoming.owned);
-            return Some(Begun::Going(respond(worker, Rc::new(context), response)));
+            return Some(Begun::Going(respond(
+                worker,
+                Rc::new(context),
+                Some(incoming.request),
+                response,
+            )));
         }
     };
     let now = worker.clock.uptime_ms();
@@ -165,7 +172,7 @@ pub fn from_known(
                 reply.send(head, variant.map(|variant| (&**known, variant)));
                 Step::Sent(head.status)
             }
-            Choice::Respond(response) => finish(worker, &context, *response),
+            Choice::Respond(response) => finish(worker, &context, Some(request), *response),
             Choice::Encode(coding) => {
                 let coded = coded_form::make(worker, &context, known, asset, coding);
                 // A form that is waited for comes back here once it is made.
@@ -178,10 +185,15 @@ pub fn from_known(
                 })
             }
         },
-        Found::WithoutSlash => finish(worker, &context, files::with_slash(request)),
-        Found::Failed(status) => finish(worker, &context, fixed::error(*status)),
+        Found::WithoutSlash => finish(worker, &context, Some(request), files::with_slash(request)),
+        Found::Failed(status) => finish(worker, &context, Some(request), fixed::error(*status)),
         // It has just been found where a file was, and this request was not made ready for it.
-        Found::Script(_) => finish(worker, &context, fixed::error(Status::SERVICE_UNAVAILABLE)),
+        Found::Script(_) => finish(
+            worker,
+            &context,
+            Some(request),
+            fixed::error(Status::SERVICE_UNAVAILABLE),
+        ),
         Found::Directory { relative } => files::list(worker, &context, known, relative, request),
     };
     Going {

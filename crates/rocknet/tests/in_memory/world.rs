@@ -14,6 +14,7 @@ use rocknet::blocking::Pool;
 use rocknet::cache::Cache;
 use rocknet::certificates::Keeper;
 use rocknet::exchange::{Client, Exchange};
+use rocknet::filter::encode::Encoders;
 use rocknet::handler::{Answering, Handler};
 use rocknet::log::Logger;
 use rocknet::metrics::Metrics;
@@ -248,6 +249,7 @@ impl World {
         let shared = Shared {
             backend: Backend::Epoll,
             spool: spool::Store::new(pool.clone()),
+            encoders: Encoders::default(),
             pool,
             cache,
             logger,

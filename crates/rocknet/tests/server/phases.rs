@@ -1,9 +1,13 @@
 //! The phases after a handler: whatever makes a response, it has the fields of its route and the page for its error.
 
 use http::Request;
+use rocknet::exchange::Exchange;
+use rocknet::handler::{Answering, Handler};
+use rocknet::response::Response;
+use rocknet_proto::status::Status;
 
 use super::support::client::request;
-use super::support::fastcgi::{Next, Peer, SOCKET, record};
+use super::support::fastcgi::{Next, Peer, SOCKET, answer as fastcgi_answer, record, say};
 use super::support::handlers::Panics;
 use super::support::http2::Http2;
 use super::support::running::mount;
@@ -89,5 +93,63 @@ fn every_response_has_the_fields_and_the_page_of_its_route() {
         ("GET", "/panic/later", 0, 500, "yes", true),
     ] {
         check(&server, method, path, body, status, site, has_page);
+    }
+}
+
+#[test]
+fn responses_of_every_handler_are_coded() {
+    const SITE: &str = r#"[server]
+h2c = true
+[site.default]
+listen = "127.0.0.1:0"
+root = "www"
+[site.default.route."/app/*"]
+fastcgi = "unix:php.sock"
+[site.default.route."/plain/*"]
+fastcgi = "unix:php.sock"
+compress = false
+"#;
+    let folder = Folder::with(&[("www/a.html", "a file")]);
+    let _peer = Peer::start(&folder.path(SOCKET), |asked, stream| {
+        let length = asked.variable("QUERY_STRING").parse().unwrap_or(0);
+        let text = format!("Content-Type: text/html\r\n\r\n{}", "x".repeat(length));
+        say(stream, fastcgi_answer(text.as_bytes()));
+        Next::Keep
+    });
+    let server = Running::start_with(folder, SITE, vec![mount("/embedded/", Text)]);
+    for (path, accept, coding, vary) in [
+        ("/app/a?4000", "gzip", Some("gzip"), true),
+        ("/app/a?4000", "br, gzip", Some("br"), true),
+        ("/app/a?4000", "identity", None, true),
+        ("/plain/a?4000", "gzip", None, false),
+        ("/embedded/a", "zstd", Some("zstd"), true),
+    ] {
+        let what = format!("{path} for {accept}");
+        let accept_field = format!("Accept-Encoding: {accept}");
+        let answer = server.connect().ask(&format!("GET {path}"), &[&accept_field]);
+        assert_eq!(answer.status, 200, "{what}");
+        assert_eq!(answer.field("Content-Encoding"), coding, "{what}");
+        assert_eq!(answer.field("Vary") == Some("Accept-Encoding"), vary, "{what}");
+        assert_eq!(answer.body.len() < 1000, coding.is_some(), "{what}");
+        let mut h2 = Http2::to(server.address());
+        let asked: http::request::Builder = Request::builder()
+            .uri(format!("http://localhost{path}"))
+            .header("accept-encoding", accept);
+        let over_h2 = h2.send(asked, b"").expect("an answer");
+        let found = over_h2
+            .fields
+            .get("content-encoding")
+            .and_then(|value| value.to_str().ok());
+        assert_eq!(found, coding, "{what} over HTTP/2");
+    }
+}
+
+/// Answers with a text that is worth a coding.
+struct Text;
+
+impl Handler for Text {
+    fn answer(&self, _: Exchange) -> Answering {
+        let response = Response::new(Status::OK).with("Content-Type", "text/plain");
+        Box::pin(async move { response.body(vec![b'y'; 20_000]) })
     }
 }

@@ -159,6 +159,7 @@ fn unchanged(asset: &Asset, etag: &[u8]) -> Response {
         fields,
         body: Body::Empty,
         error_page: ErrorPage::IfEmpty,
+        is_negotiated: true,
     }
 }
 
@@ -247,6 +248,7 @@ fn partial(asset: &Asset, variant: &Variant, part: ByteRange) -> Response {
         fields,
         body,
         error_page: ErrorPage::IfEmpty,
+        is_negotiated: true,
     }
 }
 
@@ -272,6 +274,7 @@ fn multipart(asset: &Asset, variant: &Variant, ranges: &[ByteRange]) -> Response
         fields,
         body: Body::Parts(parts),
         error_page: ErrorPage::IfEmpty,
+        is_negotiated: true,
     }
 }
 
@@ -290,6 +293,7 @@ pub fn plain(asset: &Asset) -> Response {
         fields: with_etag(asset, &asset.plain),
         body,
         error_page: ErrorPage::IfEmpty,
+        is_negotiated: true,
     }
 }
 

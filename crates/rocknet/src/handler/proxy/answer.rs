@@ -110,6 +110,7 @@ pub fn response(mut conversation: Conversation, method: Method, ahead: usize) ->
         fields,
         body,
         error_page: ErrorPage::Never,
+        is_negotiated: false,
     })
 }
 

@@ -184,6 +184,7 @@ impl Begun {
             fields,
             body,
             error_page: ErrorPage::Never,
+            is_negotiated: false,
         })
     }
 }
