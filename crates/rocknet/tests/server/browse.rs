@@ -145,7 +145,7 @@ fn people_get_a_page() {
             200,
             &[
                 "Content-Type: text/html; charset=utf-8",
-                "Vary: Accept",
+                "Vary: Accept, Accept-Encoding",
                 "Content-Security-Policy",
             ],
         );
