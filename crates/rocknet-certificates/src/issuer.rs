@@ -1,7 +1,7 @@
 //! An issuer makes certificates by itself: told what is wanted, it puts what it has on the shelf.
 
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
 use rocknet_config::model::Tls;
 
@@ -42,4 +42,9 @@ pub trait Issuer: Send {
     /// Called every few seconds on the thread `rn-certs`: renews what is due. Work that waits for the network belongs
     /// to a thread of the issuer's own.
     fn tick(&mut self, now: SystemTime, shelf: &Arc<Shelf>);
+
+    /// Ends the thread of the issuer, where it has one. Returns whether it had ended at `deadline`.
+    fn stop(&mut self, _deadline: Instant) -> bool {
+        true
+    }
 }

@@ -4,8 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::thread;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use rocknet_config::is_local_name;
 use rocknet_config::model::{CertificateFiles, CertificateSource, Config, HostPattern, Listen, Mode, Site};
@@ -18,6 +17,7 @@ use super::local::LocalIssuer;
 use super::secure_site::{SecureSite, Source};
 use super::settings::SettingsMaker;
 use super::{Authority, Issuer, Shelf, Wanted};
+use rocknet_io::owned_thread::OwnedThread;
 
 /// Between two looks at files and at what is due: a certificate that was replaced is shown within this time.
 const TICK: Duration = Duration::from_secs(5);
@@ -30,7 +30,7 @@ pub struct Keeper {
     pub challenge: Arc<ServerConfig>,
     care: Arc<Mutex<Care>>,
     /// Its thread, once there is anything to look after; it ends when this goes.
-    keeping: Mutex<Option<SyncSender<()>>>,
+    keeping: Mutex<Option<(SyncSender<()>, OwnedThread)>>,
 }
 
 /// What is looked after.
@@ -143,13 +143,25 @@ impl Keeper {
         }
         let (stop, stopped) = sync_channel(0);
         let (care, shelf) = (Arc::clone(&self.care), Arc::clone(&self.shelf));
-        thread::Builder::new().name("rn-certs".to_owned()).spawn(move || {
+        let thread = OwnedThread::start("rn-certs", move || {
             while stopped.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
                 lock(&care).tick(SystemTime::now(), &shelf);
             }
         })?;
-        *running = Some(stop);
+        *running = Some((stop, thread));
         Ok(())
+    }
+
+    /// Ends the threads that look after certificates. Returns whether they had ended at `deadline`.
+    pub fn stop(&self, deadline: Instant) -> bool {
+        let keeping = lock(&self.keeping).take();
+        let has_ended = keeping.is_none_or(|(stop, thread)| {
+            drop(stop);
+            thread.join(deadline)
+        });
+        let mut care = lock(&self.care);
+        let issuers = care.issuers.iter_mut();
+        issuers.fold(has_ended, |ended, issuer| issuer.stop(deadline) && ended)
     }
 
     /// What the thread does every few seconds, at once: for tests.

@@ -27,6 +27,7 @@ mod outgoing;
 #[cfg(not(unix))]
 #[path = "outgoing/portable.rs"]
 mod outgoing;
+pub mod owned_thread;
 pub mod pipe;
 pub mod program;
 pub mod queue;

@@ -306,6 +306,8 @@ impl Server {
         let until = Instant::now() + LIBRARY_GRACE;
         libraries.iter().for_each(|end| end.wait(until));
         self.php.stop();
+        self.shared.cache.stop(Instant::now() + JOIN_GRACE);
+        self.shared.keeper.stop(Instant::now() + JOIN_GRACE);
         self.shared.logger.flush_and_stop(JOIN_GRACE);
         clean
     }

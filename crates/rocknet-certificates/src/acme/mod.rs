@@ -24,8 +24,7 @@ use std::collections::HashMap;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::thread;
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
 use rocknet_config::model::{Acme, Challenge, Tls};
 use tokio::sync::{mpsc, watch};
@@ -36,6 +35,7 @@ use record::Record;
 
 use super::store::{Folder, Store};
 use super::{Authority, Issuer, Shelf, Wanted};
+use rocknet_io::owned_thread::OwnedThread;
 
 /// The issuer for public names.
 pub struct AcmeIssuer {
@@ -47,6 +47,7 @@ pub struct AcmeIssuer {
     seat: Option<Seat>,
     demand: mpsc::Sender<String>,
     listens: bool,
+    thread: Option<OwnedThread>,
 }
 
 struct Seat {
@@ -77,6 +78,7 @@ impl AcmeIssuer {
             }),
             demand,
             listens: false,
+            thread: None,
         }
     }
 
@@ -136,11 +138,16 @@ impl AcmeIssuer {
             entries,
         };
         let run = move || match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-            Ok(runtime) => runtime.block_on(keeper.run()),
+            Ok(runtime) => {
+                runtime.block_on(keeper.run());
+                // A lookup of a name cannot be interrupted; its thread ends by itself.
+                runtime.shutdown_background();
+            }
             Err(error) => tracing::error!("no certificates can be had: {error}"),
         };
-        if let Err(error) = thread::Builder::new().name("rn-acme".to_owned()).spawn(run) {
-            tracing::error!("no certificates can be had: {error}");
+        match OwnedThread::start("rn-acme", run) {
+            Ok(thread) => self.thread = Some(thread),
+            Err(error) => tracing::error!("no certificates can be had: {error}"),
         }
     }
 }
@@ -184,6 +191,12 @@ impl Issuer for AcmeIssuer {
 
     /// The thread has a clock of its own.
     fn tick(&mut self, _: SystemTime, _: &Arc<Shelf>) {}
+
+    fn stop(&mut self, deadline: Instant) -> bool {
+        // Without its sender the thread returns, and drops the orders that are under way.
+        self.wish = watch::channel(Arc::default()).0;
+        self.thread.take().is_none_or(|thread| thread.join(deadline))
+    }
 }
 
 /// A number from 0 up to but without 1, for spreading what many do at once.

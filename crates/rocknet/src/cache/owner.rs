@@ -10,10 +10,9 @@
 
 use std::collections::{HashMap, HashSet};
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::thread;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rocknet_io::descriptors;
@@ -24,11 +23,12 @@ use super::offers::{Offered, Offers, offers};
 use super::order::{PLACE_BYTES, Place};
 use super::orders::{Orders, Places, Which};
 use super::report::{Outcome, Report};
-use super::sight::{is_passing, see};
+use super::sight::{Looks, is_passing, see};
 use crate::blocking::{Job, Pool};
 use crate::clock::uptime_ms;
 use crate::handler::files::load::load;
 use crate::handler::files::look::Look;
+use rocknet_io::owned_thread::OwnedThread;
 use crate::scope::Scope;
 use rocknet_io::byte_budget::ByteBudget;
 
@@ -62,6 +62,29 @@ pub struct Cache {
     /// For questions that wait.
     room: ByteBudget,
     status: Arc<CacheStatus>,
+    looks: Looks,
+    thread: Arc<Thread>,
+}
+
+/// The owner's thread, which ends when the last clone of the cache is dropped.
+struct Thread {
+    owner: SyncSender<Message>,
+    /// Taken by [`Cache::stop`].
+    running: Mutex<Option<OwnedThread>>,
+}
+
+impl Thread {
+    fn running(&self) -> MutexGuard<'_, Option<OwnedThread>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        if self.running().is_some() {
+            let _ = self.owner.send(Message::Stop);
+        }
+    }
 }
 
 /// What the cache holds.
@@ -122,6 +145,8 @@ pub(super) enum Message {
     Limit {
         bytes: u64,
     },
+    /// The thread ends.
+    Stop,
 }
 
 impl Cache {
@@ -133,9 +158,8 @@ impl Cache {
     /// As [`Cache::start`], with a bound of its own for the files held open.
     pub fn with_files(memory: u64, files: u64, pool: Pool) -> io::Result<Cache> {
         let (cache, owner, messages) = Cache::with_owner(memory, files, pool);
-        thread::Builder::new()
-            .name(THREAD_NAME.into())
-            .spawn(move || owner.run(&messages))?;
+        let thread = OwnedThread::start(THREAD_NAME, move || owner.run(&messages))?;
+        *cache.thread.running() = Some(thread);
         Ok(cache)
     }
 
@@ -148,6 +172,11 @@ impl Cache {
             offers,
             room: room.clone(),
             status: Arc::default(),
+            looks: Looks::default(),
+            thread: Arc::new(Thread {
+                owner: owner.clone(),
+                running: Mutex::default(),
+            }),
         };
         let state = Owner {
             entries: HashMap::new(),
@@ -166,7 +195,7 @@ impl Cache {
     /// The entry for a path, looked up anew if what is known of it is old. To be called on a worker, which takes a look by
     /// itself first.
     pub async fn look_up(&self, scope: &Arc<Scope>, path: &Arc<str>) -> Lookup {
-        let offer = match see(scope, path).await {
+        let offer = match see(&self.looks, scope, path).await {
             // Of a shortage here the cache may know nothing.
             Some(entry) if is_passing(&entry) => None,
             Some(entry) if !entry.kind().keeps(path.len()) => {
@@ -246,6 +275,16 @@ impl Cache {
         }
     }
 
+    /// Ends the thread, with all that the cache holds. Returns whether it had ended at `deadline`. Look-ups from now on find
+    /// nothing.
+    pub fn stop(&self, deadline: Instant) -> bool {
+        let running = self.thread.running().take();
+        running.is_none_or(|running| {
+            let _ = self.owner.send(Message::Stop);
+            running.join(deadline)
+        })
+    }
+
     pub fn status(&self) -> &CacheStatus {
         &self.status
     }
@@ -292,13 +331,14 @@ impl Owner {
                 None => messages.recv().map_err(|_| RecvTimeoutError::Disconnected),
             };
             match message {
+                Ok(Message::Stop) => return,
                 Ok(Message::Offered) => due = due.or(Some(Instant::now() + GATHERING)),
                 Ok(message) => self.handle(message),
                 Err(RecvTimeoutError::Timeout) => {
                     due = None;
                     self.handle(Message::Offered);
                 }
-                // Not before the process ends: the owner holds a sender itself, for looks.
+                // Never: the owner holds a sender itself, for looks.
                 Err(RecvTimeoutError::Disconnected) => return,
             }
             self.tell_status();
@@ -327,7 +367,7 @@ impl Owner {
             self.room.give_back(*bytes);
         }
         match message {
-            Message::Offered => {}
+            Message::Offered | Message::Stop => {}
             Message::Settle { done } => {
                 self.tell_status();
                 let _ = done.send(());

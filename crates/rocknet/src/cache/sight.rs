@@ -19,32 +19,34 @@ const MOST_ROUNDS: usize = 16;
 /// hangs must not take the descriptors of connections. Beyond, looks wait for a thread.
 const MOST_LOOKS: usize = 128;
 
-static LOOKS: AtomicUsize = AtomicUsize::new(0);
+/// The looks of one cache that wait.
+#[derive(Clone, Default)]
+pub(super) struct Looks(Arc<AtomicUsize>);
 
 /// One of these looks.
-struct Turn;
+struct Turn<'l>(&'l Looks);
 
-impl Turn {
-    fn take() -> Option<Turn> {
-        let turn = LOOKS.fetch_update(Relaxed, Relaxed, |looks| (looks < MOST_LOOKS).then_some(looks + 1));
-        turn.ok().map(|_| Turn)
+impl Looks {
+    fn take(&self) -> Option<Turn<'_>> {
+        let more = |looks| (looks < MOST_LOOKS).then_some(looks + 1);
+        self.0.fetch_update(Relaxed, Relaxed, more).ok().map(|_| Turn(self))
     }
 }
 
-impl Drop for Turn {
+impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        LOOKS.fetch_sub(1, Relaxed);
+        self.0.0.fetch_sub(1, Relaxed);
     }
 }
 
 /// What a path leads to, if that can be told without a thread. Others who ask for the same at the same time do the same: the
 /// kernel reads it once.
-pub(super) async fn see(scope: &Scope, path: &str) -> Option<Arc<Entry>> {
+pub(super) async fn see(looks: &Looks, scope: &Scope, path: &str) -> Option<Arc<Entry>> {
     let mut missing = match from_memory(scope, path) {
         Ok(entry) => return Some(entry),
         Err(missing) => missing,
     };
-    let _turn = Turn::take()?;
+    let _turn = looks.take()?;
     for _ in 0..MOST_ROUNDS {
         // In the pool, others go before what has low priority.
         if scope.priority == Priority::Low {
@@ -96,9 +98,10 @@ mod tests {
 
     #[test]
     fn looks_that_wait_are_bounded_and_leave_their_room_to_others() {
-        let turns: Vec<Turn> = std::iter::from_fn(Turn::take).collect();
-        assert!((1..=MOST_LOOKS).contains(&turns.len()), "{}", turns.len());
+        let looks = Looks::default();
+        let turns: Vec<Turn<'_>> = std::iter::from_fn(|| looks.take()).collect();
+        assert_eq!(turns.len(), MOST_LOOKS);
         drop(turns);
-        assert!(Turn::take().is_some());
+        assert!(looks.take().is_some());
     }
 }

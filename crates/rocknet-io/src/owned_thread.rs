@@ -1,0 +1,62 @@
+//! A thread that its owner ends and waits for, with a deadline.
+
+use std::io;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread::{Builder, JoinHandle};
+use std::time::Instant;
+
+/// A named thread. Dropping this value leaves the thread running.
+pub struct OwnedThread {
+    thread: JoinHandle<()>,
+    /// Nothing is ever sent: the channel disconnects when the function of the thread has returned.
+    ended: Receiver<()>,
+}
+
+impl OwnedThread {
+    pub fn start(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<OwnedThread> {
+        let (running, ended) = channel::<()>();
+        let run = move || {
+            // Dropped after the call, and by a panic too.
+            let _running = running;
+            run();
+        };
+        let thread = Builder::new().name(name.to_owned()).spawn(run)?;
+        Ok(OwnedThread { thread, ended })
+    }
+
+    pub fn has_ended(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// Waits until the thread has ended, at most until `deadline`. Returns whether it has.
+    pub fn join(self, deadline: Instant) -> bool {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let has_ended = self.ended.recv_timeout(left) == Err(RecvTimeoutError::Disconnected);
+        if has_ended {
+            let _ = self.thread.join();
+        }
+        has_ended
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_thread_is_joined_when_it_returns_and_left_at_the_deadline() {
+        let soon = || Instant::now() + Duration::from_secs(60);
+        assert!(OwnedThread::start("returns", || {}).expect("a thread").join(soon()));
+        let panics = OwnedThread::start("panics", || panic!("on purpose")).expect("a thread");
+        assert!(panics.join(soon()));
+        let (end, ended) = channel::<()>();
+        let waits = OwnedThread::start("waits", move || {
+            let _ = ended.recv();
+        })
+        .expect("a thread");
+        assert!(!waits.has_ended() && !waits.join(Instant::now()));
+        drop(end);
+    }
+}
