@@ -1,6 +1,8 @@
 //! The time as one worker sees it: read once a tick, so that no request asks the system for it.
 
 use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rocknet_proto::semantics::date;
@@ -12,15 +14,37 @@ pub use rocknet_io::uptime::uptime_ms;
 pub const LONGEST_TICK: Duration = Duration::from_millis(250);
 
 pub struct Clock {
+    time: Time,
     unix_ms: Cell<u64>,
     uptime_ms: Cell<u64>,
     date: Cell<[u8; 29]>,
 }
 
-impl Default for Clock {
+/// Where a server has its time from.
+#[derive(Debug, Clone, Default)]
+pub enum Time {
+    #[default]
+    System,
+    /// Milliseconds of uptime that a test sets. The cache and the log go by the time of the system all the same.
+    Virtual(Arc<AtomicU64>),
+}
+
+impl Time {
+    /// Milliseconds of uptime: see [`uptime_ms`].
+    #[inline]
+    pub fn uptime_ms(&self) -> u64 {
+        match self {
+            Time::System => uptime_ms(),
+            Time::Virtual(ms) => ms.load(Ordering::SeqCst),
+        }
+    }
+}
+
+impl Clock {
     /// Reads the time once.
-    fn default() -> Clock {
+    pub fn new(time: Time) -> Clock {
         let clock = Clock {
+            time,
             unix_ms: Cell::new(0),
             uptime_ms: Cell::new(0),
             date: Cell::new(*b"Thu, 01 Jan 1970 00:00:00 GMT"),
@@ -40,14 +64,14 @@ impl Clock {
             self.date.set(date::format(unix_ms / 1000));
         }
         self.unix_ms.set(unix_ms);
-        self.uptime_ms.set(uptime_ms());
+        self.uptime_ms.set(self.time.uptime_ms());
     }
 
     pub fn unix_ms(&self) -> u64 {
         self.unix_ms.get()
     }
 
-    /// On the same scale as [`uptime_ms`], and never ahead of it.
+    /// On the same scale as [`Time::uptime_ms`], and never ahead of it.
     #[inline]
     pub fn uptime_ms(&self) -> u64 {
         self.uptime_ms.get()

@@ -6,6 +6,7 @@
 pub mod accounts;
 pub mod address;
 pub mod backend;
+mod background;
 pub mod cache;
 pub mod clock;
 pub mod coding;
@@ -27,6 +28,7 @@ pub mod report;
 pub mod response;
 pub mod scope;
 pub mod server;
+pub mod services;
 pub mod site;
 pub mod snapshot;
 pub mod spool;

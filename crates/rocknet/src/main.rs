@@ -11,7 +11,6 @@ use std::process::ExitCode;
 use clap::Parser;
 use cli::{Arguments, Command, Exit};
 use rocknet::accounts;
-use rocknet::handler::cgi;
 use rocknet::handler::controller::isolated;
 
 /// A connection is a few blocks of 128-byte alignment, which glibc rounds up by a third: with this allocator an idle one
@@ -64,8 +63,6 @@ fn main() -> ExitCode {
         Some(Command::Completions(options)) => cli::completions::run(&options),
         Some(Command::Man(options)) => cli::man::run(&options),
     };
-    // None of them is left behind, and what they have started neither.
-    cgi::end_all();
     match done {
         Ok(()) => Exit::Good.into(),
         Err(failure) => failure.tell().into(),

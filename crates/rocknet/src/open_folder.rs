@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use rocknet_io::beneath::{Root, look_cached};
 use rocknet_io::descriptors;
@@ -29,7 +29,7 @@ const CHECKED_FOR_MS: u64 = 40;
 pub struct Folder {
     path: PathBuf,
     held: Arc<Held>,
-    all: &'static OpenFolders,
+    all: Arc<OpenFolders>,
 }
 
 #[derive(Default)]
@@ -50,16 +50,12 @@ struct OpenRoot {
 }
 
 impl Folder {
-    pub fn new(path: &Path) -> Folder {
-        static ALL: LazyLock<OpenFolders> = LazyLock::new(|| OpenFolders::new(most_open_folders()));
-        Folder::among(path, &ALL)
-    }
-
-    fn among(path: &Path, all: &'static OpenFolders) -> Folder {
+    /// `all`: the folders among which it is counted.
+    pub fn new(path: &Path, all: &Arc<OpenFolders>) -> Folder {
         Folder {
             path: path.to_path_buf(),
             held: Arc::default(),
-            all,
+            all: Arc::clone(all),
         }
     }
 
@@ -120,15 +116,16 @@ pub fn most_open_folders() -> usize {
     usize::try_from(most).unwrap_or(usize::MAX)
 }
 
-/// Those that are open, in the order in which they were opened. Every open one is here; one that was closed for an
-/// error may be, too.
-struct OpenFolders {
+/// The open folders of one server, in the order in which they were opened. Every open one is here; one that was closed for
+/// an error may be, too.
+pub struct OpenFolders {
     order: Mutex<VecDeque<Weak<Held>>>,
     most: usize,
 }
 
 impl OpenFolders {
-    fn new(most: usize) -> OpenFolders {
+    /// `most`: open at once.
+    pub fn new(most: usize) -> OpenFolders {
         OpenFolders {
             order: Mutex::default(),
             most,
@@ -172,12 +169,12 @@ mod tests {
     #[test]
     fn no_more_are_open_than_may_be_and_those_in_use_stay() {
         const MOST: usize = 4;
-        static ALL: LazyLock<OpenFolders> = LazyLock::new(|| OpenFolders::new(MOST));
+        let all = Arc::new(OpenFolders::new(MOST));
         let place = tempfile::tempdir().expect("a folder");
         let folder = |number: usize| {
             let path = place.path().join(number.to_string());
             fs::create_dir(&path).expect("a folder");
-            Folder::among(&path, &ALL)
+            Folder::new(&path, &all)
         };
         let is_open = |folder: &Folder| lock(&folder.held.root).is_some();
         let favourite = folder(0);
@@ -199,14 +196,14 @@ mod tests {
             assert!(other.root().is_ok(), "opened again");
         }
         drop(others);
-        assert!(lock(&ALL.order).len() <= MOST);
+        assert!(lock(&all.order).len() <= MOST);
     }
 
     #[test]
     fn a_folder_in_its_place_is_noticed() {
         let place = tempfile::tempdir().expect("a folder");
         let path = place.path().join("site");
-        let folder = Folder::new(&path);
+        let folder = Folder::new(&path, &Arc::new(OpenFolders::new(1)));
         assert_eq!(
             folder.root().map(drop).map_err(|error| error.kind()),
             Err(io::ErrorKind::NotFound)

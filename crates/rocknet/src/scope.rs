@@ -5,7 +5,6 @@ use std::error::Error;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use rocknet_config::model::{Fallback, Priority, RequestBuffering, Settings, Symlinks};
@@ -23,10 +22,11 @@ use crate::handler::proxy::Proxy;
 use crate::open_folder::Folder;
 use crate::preload::Preloads;
 use crate::routing::{Redirects, RouteTrie};
+use crate::services::Services;
 
 /// Settings made ready for use.
 pub struct Scope {
-    /// Never used twice in a process: cached answers carry it.
+    /// Never used twice in a server: cached answers carry it.
     pub id: u32,
     pub action: Action,
     pub headers: BTreeMap<String, String>,
@@ -94,7 +94,7 @@ pub struct FileTree {
 }
 
 impl Scope {
-    pub fn new(settings: &Settings, max_cached_file: u64) -> Result<Scope, Box<dyn Error>> {
+    pub fn new(settings: &Settings, max_cached_file: u64, services: &Services) -> Result<Scope, Box<dyn Error>> {
         if settings.runs_programs() {
             // Refused before it acts, and not for each script. Without scripts `user` has no effect, whatever it names.
             let user = settings.user.as_deref();
@@ -102,23 +102,24 @@ impl Scope {
             Account::of_scripts(user).map_err(|error| format!("{of}: {error}"))?;
         }
         let action = if let Some(wanted) = &settings.controller {
-            Action::Controller(Arc::new(Controller::new(wanted, settings)?))
+            Action::Controller(Arc::new(Controller::new(wanted, settings, &services.libraries)?))
         } else if let Some(wanted) = &settings.application {
-            Action::Application(Box::new(Application::new(wanted, settings.root.as_deref())))
+            let root = settings.root.as_deref();
+            Action::Application(Box::new(Application::new(wanted, root, &services.backends)))
         } else if let Some(proxy) = &settings.proxy {
-            Action::Proxy(Proxy::new(proxy)?)
+            Action::Proxy(Proxy::new(proxy, &services.upstreams)?)
         } else if let Some(folder) = &settings.root {
-            Action::Files(FileTree::new(folder, settings))
+            Action::Files(FileTree::new(folder, settings, services))
         } else if settings.default_page {
             Action::Welcome
         } else {
             Action::Nothing
         };
-        let pages = Scope::pages_beside(&action, settings, max_cached_file);
+        let pages = Scope::pages_beside(&action, settings, max_cached_file, services);
         Ok(Scope {
             pages,
             redirects: Redirects::new(&settings.redirects)?,
-            ..Scope::bare(settings, action, max_cached_file)
+            ..Scope::bare(settings, action, max_cached_file, services)
         })
     }
 
@@ -132,33 +133,37 @@ impl Scope {
         }
     }
 
-    pub fn custom(settings: &Settings, handler: Arc<dyn Handler>, max_cached_file: u64) -> Scope {
+    pub fn custom(settings: &Settings, handler: Arc<dyn Handler>, max_cached_file: u64, services: &Services) -> Scope {
         let action = Action::Custom(handler);
         Scope {
-            pages: Scope::pages_beside(&action, settings, max_cached_file),
-            ..Scope::bare(settings, action, max_cached_file)
+            pages: Scope::pages_beside(&action, settings, max_cached_file, services),
+            ..Scope::bare(settings, action, max_cached_file, services)
         }
     }
 
     /// The files that error pages come from, where something other than files answers.
-    fn pages_beside(action: &Action, settings: &Settings, max_cached_file: u64) -> Option<Arc<Scope>> {
+    fn pages_beside(
+        action: &Action,
+        settings: &Settings,
+        max_cached_file: u64,
+        services: &Services,
+    ) -> Option<Arc<Scope>> {
         let folder = settings.root.as_ref().filter(|_| !settings.errors.is_empty())?;
         if matches!(action, Action::Files(_)) {
             return None;
         }
-        let files = Action::Files(FileTree::of_pages(folder, settings));
-        Some(Arc::new(Scope::bare(settings, files, max_cached_file)))
+        let files = Action::Files(FileTree::of_pages(folder, settings, services));
+        Some(Arc::new(Scope::bare(settings, files, max_cached_file, services)))
     }
 
     #[cfg(test)]
-    pub fn empty() -> Scope {
-        Scope::bare(&Settings::default(), Action::Welcome, 0)
+    pub fn empty(services: &Services) -> Scope {
+        Scope::bare(&Settings::default(), Action::Welcome, 0, services)
     }
 
-    fn bare(settings: &Settings, action: Action, max_cached_file: u64) -> Scope {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
+    fn bare(settings: &Settings, action: Action, max_cached_file: u64, services: &Services) -> Scope {
         Scope {
-            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            id: services.next_scope_id(),
             action,
             headers: settings.headers.clone(),
             errors: settings.errors.clone(),
@@ -227,10 +232,10 @@ impl Scope {
 }
 
 impl FileTree {
-    fn new(folder: &Path, settings: &Settings) -> FileTree {
+    fn new(folder: &Path, settings: &Settings, services: &Services) -> FileTree {
         FileTree {
             label: Label::default(),
-            folder: Folder::new(folder),
+            folder: Folder::new(folder, &services.folders),
             index: settings.index.clone(),
             browse: settings.browse,
             fallback: settings.fallback.clone(),
@@ -240,24 +245,24 @@ impl FileTree {
                 Symlinks::Owner => beneath::Symlinks::Owner,
                 Symlinks::All => beneath::Symlinks::All,
             },
-            php: settings.php.as_ref().map(php::backend),
+            php: settings.php.as_ref().map(|php| php::backend(php, &services.backends)),
             programs: settings
                 .cgi
                 .as_ref()
-                .map(|cgi| Programs::new(folder, cgi, settings.user.as_deref())),
+                .map(|cgi| Programs::new(folder, cgi, settings.user.as_deref(), &services.programs)),
         }
     }
 
     /// The same folder where only single files are looked for. What is run elsewhere is not sent as a file here: a page that
     /// is a script is none.
-    fn of_pages(folder: &Path, settings: &Settings) -> FileTree {
+    fn of_pages(folder: &Path, settings: &Settings, services: &Services) -> FileTree {
         let plain = Settings {
             browse: false,
             fallback: Fallback::Nothing,
             try_paths: Vec::new(),
             ..settings.clone()
         };
-        FileTree::new(folder, &plain)
+        FileTree::new(folder, &plain, services)
     }
 
     /// Whether a path of the site leads to a program that is to be run.

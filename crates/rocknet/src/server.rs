@@ -25,6 +25,7 @@ use crate::metrics::Metrics;
 use crate::open_folder::most_open_folders;
 use crate::php;
 use crate::report;
+use crate::services::Services;
 use crate::snapshot::{Mount, Snapshot};
 use crate::spool;
 use crate::worker::Shared;
@@ -99,7 +100,9 @@ impl Server {
         accounts::apply_default(&mut config);
         let php = php::Keeper::new(state_folder);
         let settled = php.settle(&mut config).map_err(StartError::Setup)?;
-        let snapshot = Arc::new(Snapshot::new(config, &mounts, &logger, &keeper).map_err(StartError::Setup)?);
+        let services = Arc::new(Services::new(Arc::clone(php.sockets())));
+        let snapshot = Snapshot::new(config, &mounts, &logger, &keeper, &services).map_err(StartError::Setup)?;
+        let snapshot = Arc::new(snapshot);
         let config = &snapshot.config;
         // Files are opened and read there, and a later configuration may bring some.
         let pool = Pool::new(config.server.blocking_threads.max(1));
@@ -114,6 +117,7 @@ impl Server {
             cache,
             logger,
             keeper,
+            services,
         };
         let workers = worker_count(config, listeners.len());
         let threads = workers * listeners.len().max(1);
@@ -177,6 +181,11 @@ impl Server {
         &self.shared.keeper
     }
 
+    /// The registries of this server.
+    pub fn services(&self) -> &Arc<Services> {
+        &self.shared.services
+    }
+
     pub fn logger(&self) -> &Logger {
         &self.shared.logger
     }
@@ -214,8 +223,13 @@ impl Server {
         let setup = |error| StartError::Setup(error);
         accounts::apply_default(&mut config);
         let settled = self.php.settle(&mut config).map_err(setup)?;
-        let snapshot =
-            Arc::new(Snapshot::new(config, &self.mounts, &self.shared.logger, &self.shared.keeper).map_err(setup)?);
+        let Shared {
+            logger,
+            keeper,
+            services,
+            ..
+        } = &self.shared;
+        let snapshot = Arc::new(Snapshot::new(config, &self.mounts, logger, keeper, services).map_err(setup)?);
         // What was served under TLS until now must not go dark: the configuration in use has a certificate that works.
         let errors: Vec<_> = snapshot
             .certificate_errors()
@@ -291,6 +305,9 @@ impl Server {
     }
 
     /// Stops: no new connections, answers in flight finish, the rest is cut at the deadline. True if none was cut late.
+    ///
+    /// Every thread, child process and descriptor of the server is gone then, but for calls that cannot be interrupted: a
+    /// lookup of a name, or a disk that does not answer.
     pub fn stop(self) -> bool {
         let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
         let within = state.snapshot.config.limits.shutdown;
@@ -300,14 +317,22 @@ impl Server {
             .flat_map(|group| group.stop(within).threads)
             .collect();
         let clean = join_all(threads, within + JOIN_GRACE);
-        self.shared.pool.stop(JOIN_GRACE);
-        let libraries = state.snapshot.isolated();
+        let Shared {
+            pool,
+            cache,
+            keeper,
+            services,
+            ..
+        } = &self.shared;
+        pool.stop(JOIN_GRACE);
         drop(state.snapshot);
-        let until = Instant::now() + LIBRARY_GRACE;
-        libraries.iter().for_each(|end| end.wait(until));
+        // Behind the last request. The log is the last of all, because the others write to it.
+        if !services.stop(Instant::now() + LIBRARY_GRACE) {
+            tracing::warn!("a thread of the server has not ended in time and is left behind");
+        }
         self.php.stop();
-        self.shared.cache.stop(Instant::now() + JOIN_GRACE);
-        self.shared.keeper.stop(Instant::now() + JOIN_GRACE);
+        cache.stop(Instant::now() + JOIN_GRACE);
+        keeper.stop(Instant::now() + JOIN_GRACE);
         self.shared.logger.flush_and_stop(JOIN_GRACE);
         clean
     }

@@ -11,6 +11,7 @@ use crate::handler::Handler;
 use crate::log::SinkId;
 use crate::routing::{Kind, RouteTrie, Rules};
 use crate::scope::{Action, Label, Scope};
+use crate::services::Services;
 
 pub struct Site {
     pub name: String,
@@ -39,6 +40,7 @@ impl Site {
         config: &model::Config,
         access: Option<SinkId>,
         secure: Option<SecureSite>,
+        services: &Services,
     ) -> Result<Site, String> {
         let cache = &config.cache;
         let max_file = if cache.memory == 0 { 0 } else { cache.max_file };
@@ -47,7 +49,7 @@ impl Site {
             is_dev: config.server.mode == model::Mode::Dev,
         };
         let places = |tls: Option<&model::SiteTls>| {
-            Places::new(site, &label, max_file, tls).map_err(|error| format!("site {}: {error}", site.name))
+            Places::new(site, &label, max_file, tls, services).map_err(|error| format!("site {}: {error}", site.name))
         };
         let strict = site.tls.as_ref().filter(|tls| !tls.hsts.is_zero());
         let is_in_clear = site.listen.iter().any(|listen| !site.secure.contains(listen));
@@ -68,6 +70,7 @@ impl Site {
         site: &model::Site,
         pattern: &model::Pattern,
         handler: &Arc<dyn Handler>,
+        services: &Services,
     ) -> Result<(), String> {
         let told = |error: &dyn std::fmt::Display| format!("site {}: {error}", site.name);
         let strict = site.tls.as_ref().filter(|tls| !tls.hsts.is_zero());
@@ -77,7 +80,7 @@ impl Site {
             .map(|places| (places, None))
             .chain([(&mut self.places, strict)])
         {
-            let mut scope = Scope::custom(&site.settings, Arc::clone(handler), 0);
+            let mut scope = Scope::custom(&site.settings, Arc::clone(handler), 0, services);
             strict_transport(tls, &mut scope.headers);
             places
                 .routes
@@ -109,9 +112,10 @@ impl Places {
         label: &Label,
         max_file: u64,
         tls: Option<&model::SiteTls>,
+        services: &Services,
     ) -> Result<Places, Box<dyn Error>> {
         let ready = |settings: &model::Settings| -> Result<Arc<Scope>, Box<dyn Error>> {
-            let mut scope = Scope::new(settings, max_file)?;
+            let mut scope = Scope::new(settings, max_file, services)?;
             scope.set_label(label);
             strict_transport(tls, &mut scope.headers);
             Ok(Arc::new(scope))

@@ -5,16 +5,16 @@ use std::io;
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use rocknet_config::model::{Config, Listen, Pattern};
 use rocknet_io::socket::Address;
 
 use crate::certificates::Keeper;
-use crate::handler::{Handler, controller};
+use crate::handler::Handler;
 use crate::log::Logger;
 use crate::routing::HostTable;
 use crate::scope::Scope;
+use crate::services::Services;
 use crate::site::Site;
 use crate::spool;
 
@@ -23,7 +23,7 @@ pub struct Snapshot {
     pub sites: Vec<Site>,
     /// By the address that is bound.
     pub listeners: BTreeMap<Address, Names>,
-    /// Grows with every snapshot of a process.
+    /// Grows with every snapshot of a server.
     pub generation: u64,
     /// What request bodies that are received whole may take.
     pub spool: spool::Bounds,
@@ -39,8 +39,13 @@ pub struct Mount {
 
 impl Snapshot {
     /// Everything that can fail about a configuration fails here, before any of it acts.
-    pub fn new(config: Config, mounts: &[Mount], logger: &Logger, keeper: &Keeper) -> Result<Snapshot, String> {
-        static GENERATIONS: AtomicU64 = AtomicU64::new(0);
+    pub fn new(
+        config: Config,
+        mounts: &[Mount],
+        logger: &Logger,
+        keeper: &Keeper,
+        services: &Services,
+    ) -> Result<Snapshot, String> {
         let mut sites = Vec::with_capacity(config.sites.len());
         let mut listeners: BTreeMap<Address, Names> = BTreeMap::new();
         // Where one site wants a port on every address, there is one socket for it: the kernel would refuse a second.
@@ -50,9 +55,9 @@ impl Snapshot {
             let access = logger
                 .sink(&site.access.target, site.access.format)
                 .map_err(|error| format!("site {}: cannot open its access log: {error}", site.name))?;
-            let mut ready = Site::new(site, &config, access, keeper.secure(site))?;
+            let mut ready = Site::new(site, &config, access, keeper.secure(site), services)?;
             for mount in mounts.iter().filter(|mount| mount.site == site.name) {
-                ready.mount(site, &mount.pattern, &mount.handler)?;
+                ready.mount(site, &mount.pattern, &mount.handler, services)?;
             }
             for listen in &site.listen {
                 let (bound, ip) = bound(listen, &any);
@@ -84,7 +89,7 @@ impl Snapshot {
                 names.sites.first().map(|only| names.any.set_default(*only));
             }
         }
-        let generation = GENERATIONS.fetch_add(1, Ordering::Relaxed);
+        let generation = services.next_generation();
         Ok(Snapshot {
             spool: spool::Bounds::new(&config.server.spool),
             config,
@@ -109,16 +114,6 @@ impl Snapshot {
         self.scopes()
             .filter(|scope| matches!(scope.action, crate::scope::Action::Files(_)))
             .count()
-    }
-
-    /// Controllers with processes of their own: when those have ended.
-    pub fn isolated(&self) -> Vec<controller::isolated::End> {
-        let scopes = self.sites.iter().flat_map(Site::scopes);
-        let controllers = scopes.filter_map(|scope| match &scope.action {
-            crate::scope::Action::Controller(controller) => controller.end(),
-            _ => None,
-        });
-        controllers.collect()
     }
 
     /// Returns why large request bodies cannot be kept, if a site needs that: a warning at start-up. Blocks on the disk.

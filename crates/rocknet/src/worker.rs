@@ -27,10 +27,11 @@ use crate::cache::front::Front;
 use crate::certificates::Keeper;
 use crate::clock::{Clock, LONGEST_TICK};
 use crate::filter::encode::Encoders;
-use crate::handler::{gateway, proxy};
+use crate::handler::proxy;
 use crate::log::{AccessWriter, Logger};
 use crate::metrics::WorkerCounters;
 use crate::routing::HostTable;
+use crate::services::Services;
 use crate::snapshot::{Names, Snapshot};
 use crate::spool;
 use crate::transport::gate::{self, Gate};
@@ -53,6 +54,8 @@ pub struct Shared {
     pub spool: spool::Store,
     /// Memory of content codings under way.
     pub encoders: Encoders,
+    /// Registries of the server.
+    pub services: Arc<Services>,
 }
 
 /// What all connections of one worker have in common.
@@ -152,9 +155,9 @@ impl Worker {
         Rc::new(Worker {
             log: RefCell::new(shared.logger.writer()),
             address,
+            clock: Clock::new(shared.services.time.clone()),
             shared,
             counters,
-            clock: Clock::default(),
             buffers: RefCell::new(Buffers {
                 input: vec![0; INPUT].into_boxed_slice(),
                 output: SendQueue::with_capacity(OUTPUT),
@@ -221,7 +224,7 @@ impl Worker {
     /// The last connection has gone: what this worker remembers will be too old when the next comes, and would keep
     /// memory and open files that the cache has let go.
     pub fn rest(&self) {
-        gateway::backend::rest();
+        self.shared.services.backends.rest();
         self.upstreams.rest();
         self.pipes.close();
         self.front.borrow_mut().clear();
@@ -236,7 +239,7 @@ impl Worker {
         log.flush();
         drop(log);
         self.front.borrow_mut().drop_gone();
-        gateway::backend::tick();
+        self.shared.services.backends.tick();
         self.upstreams.tick(self.clock.uptime_ms());
         self.pipes.tick();
         let buffers = &mut *self.buffers.borrow_mut();

@@ -331,10 +331,15 @@ mod tests {
 
     use super::super::entry::Found;
     use super::*;
+    use crate::services::Services;
 
     fn entry() -> Rc<Known> {
         let entry = Arc::new(Entry::new(Found::WithoutSlash, Vec::new(), 0));
-        Rc::new(Known::new(entry, Arc::new(Scope::empty()), "/".into()))
+        Rc::new(Known::new(
+            entry,
+            Arc::new(Scope::empty(&Services::default())),
+            "/".into(),
+        ))
     }
 
     fn known() -> Lead {
@@ -345,7 +350,7 @@ mod tests {
         let entry = Entry::new(Found::Failed(Status::NOT_FOUND), Vec::new(), 0);
         Lead::Entry(Rc::new(Known::new(
             Arc::new(entry),
-            Arc::new(Scope::empty()),
+            Arc::new(Scope::empty(&Services::default())),
             "/".into(),
         )))
     }

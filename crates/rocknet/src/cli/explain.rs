@@ -9,6 +9,7 @@ use rocknet::handler::files::resolve::{self, Target};
 use rocknet::php;
 use rocknet::routing::Asked;
 use rocknet::scope::{Action, Scope};
+use rocknet::services::Services;
 use rocknet_config::environment::Environment;
 use rocknet_config::explain::{self, Explanation};
 use rocknet_config::model::{CertificateSource, Listen, Php, PhpVersion, Place, Settings, Site};
@@ -167,7 +168,7 @@ fn leads_to(settings: &Settings, url: &Url<'_>, path: &str) -> Result<String, Fa
         user: None,
         ..settings.clone()
     };
-    let scope = Scope::new(&without, 0).map_err(|error| Failure::Failed(error.to_string()))?;
+    let scope = Scope::new(&without, 0, &Services::default()).map_err(|error| Failure::Failed(error.to_string()))?;
     let mut location = Vec::new();
     let asked = Asked {
         path,

@@ -3,7 +3,9 @@
 use std::io;
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::sync::Arc;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use rocknet::accounts;
 use rocknet::certificates::state_folder;
@@ -146,7 +148,11 @@ impl Running {
             in_force,
             has_console,
         };
-        runtime.block_on(shop.run(server, wishes))
+        let services = Arc::clone(server.services());
+        let served = runtime.block_on(shop.run(server, wishes));
+        // After a stop at once as well: what programs have started does not end with this process.
+        services.programs.stop(Instant::now() + PROGRAMS_GRACE);
+        served
     }
 
     fn tell_start(&self, sites: &[SiteSummary]) {
@@ -392,6 +398,9 @@ impl From<NotStarted> for Failure {
         })
     }
 }
+
+/// For the processes of CGI programs to end once they are killed.
+const PROGRAMS_GRACE: Duration = Duration::from_secs(5);
 
 /// Wishes that may wait while one is granted; whoever sends more waits.
 const MAX_WISHES: usize = 16;

@@ -1,8 +1,8 @@
 //! What the server sees of it: a configuration is settled before it acts, then wanted; the end of the keeper ends all.
 
 use std::path::PathBuf;
-use std::sync::Mutex;
 use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
 use rocknet_config::Config;
@@ -11,12 +11,13 @@ use rocknet_config::model::{Mode, Php, PhpVersion};
 use super::overseer::{Overseer, Word};
 use super::pool::{self, Pool, Program};
 use super::run_folder::RunFolder;
-use super::{choose, installed, lock, settings, settings_mut, wanted};
+use super::{Sockets, choose, installed, lock, settings, settings_mut, wanted};
 
 /// Longest path that a socket can have, on every system.
 const MAX_SOCKET_PATH: usize = 103;
 
 pub struct Keeper {
+    sockets: Arc<Sockets>,
     state: Mutex<State>,
 }
 
@@ -44,6 +45,7 @@ impl Keeper {
     /// Starts nothing and makes nothing before a configuration wants it.
     pub fn new(state_folder: PathBuf) -> Keeper {
         Keeper {
+            sockets: Arc::default(),
             state: Mutex::new(State {
                 state_folder,
                 next: 0,
@@ -51,6 +53,11 @@ impl Keeper {
                 running: None,
             }),
         }
+    }
+
+    /// What requests may know of it.
+    pub fn sockets(&self) -> &Arc<Sockets> {
+        &self.sockets
     }
 
     /// Decides which PHP runs for the configuration, and tells its sites where it will listen.
@@ -108,7 +115,7 @@ impl Keeper {
         let Settled(pools) = settled;
         state.pools.clone_from(&pools);
         if let Some(running) = &mut state.running {
-            running.start()?;
+            running.start(&self.sockets)?;
             let _ = running.words.send(Word::Want(pools));
         }
         Ok(())
@@ -139,12 +146,12 @@ impl State {
 }
 
 impl Running {
-    fn start(&mut self) -> std::io::Result<()> {
+    fn start(&mut self, sockets: &Arc<Sockets>) -> std::io::Result<()> {
         if self.thread.is_some() {
             return Ok(());
         }
         let (words, heard) = channel();
-        let overseer = Overseer::new(self.folder.path().to_owned(), words.clone());
+        let overseer = Overseer::new(self.folder.path().to_owned(), words.clone(), Arc::clone(sockets));
         let run = move || overseer.run(&heard);
         self.thread = Some(thread::Builder::new().name("rn-php".to_owned()).spawn(run)?);
         self.words = words;

@@ -16,7 +16,7 @@ use rustix::process::Signal;
 use super::installed::{self, Installed, Kind};
 use super::overseer::Word;
 use super::pool::{self, Pool, Program};
-use super::{answered, forget, lock, set_trouble, told_missing};
+use super::{Sockets, lock, told_missing};
 use crate::accounts::Process;
 use crate::handler::php::CONNECT;
 
@@ -45,6 +45,7 @@ pub struct Master {
     orphans: Vec<(Process, Instant)>,
     words: Arc<Mutex<VecDeque<String>>>,
     sender: Sender<Word>,
+    sockets: Arc<Sockets>,
     state: State,
     /// Counts those that were started, so that what the last one said is not taken for this one's.
     run: u32,
@@ -71,18 +72,19 @@ enum State {
 }
 
 impl Master {
-    pub fn new(number: u32, pool: Pool, folder: &Path, sender: Sender<Word>) -> Master {
+    pub fn new(number: u32, pool: Pool, folder: &Path, sender: Sender<Word>, sockets: Arc<Sockets>) -> Master {
         let socket = pool::socket(folder, number);
         Master {
             number,
             pool,
             folder: folder.to_owned(),
-            answered: answered(&socket),
+            answered: sockets.answered(&socket),
             socket,
             listener: None,
             orphans: Vec::new(),
             words: Arc::default(),
             sender,
+            sockets,
             state: State::Waiting(Instant::now()),
             run: 0,
             kind: Kind::Fpm,
@@ -151,7 +153,8 @@ impl Master {
                     if self.failures == 0 {
                         tracing::error!("{}", told_missing(*version, &found));
                     }
-                    set_trouble(&self.socket, Some(told_missing(*version, &found)));
+                    self.sockets
+                        .set_trouble(&self.socket, Some(told_missing(*version, &found)));
                     self.failures = 1;
                     self.state = State::Waiting(Instant::now() + LOOK_AGAIN);
                     return;
@@ -235,7 +238,7 @@ impl Master {
         let version = self.pool.program.version();
         if let State::Running { ready, .. } = &mut self.state {
             *ready = true;
-            set_trouble(&self.socket, None);
+            self.sockets.set_trouble(&self.socket, None);
             tracing::info!("PHP {version} is ready");
         }
     }
@@ -298,7 +301,8 @@ impl Master {
         // Requests wait for one that is there again in time; otherwise they are told at once.
         let is_held = pause.is_zero() || was_ready && pause <= CONNECT;
         if !is_held {
-            set_trouble(&self.socket, Some(format!("PHP {version} does not run: {why}")));
+            self.sockets
+                .set_trouble(&self.socket, Some(format!("PHP {version} does not run: {why}")));
             self.close();
         }
         self.state = State::Waiting(Instant::now() + pause);
@@ -318,7 +322,7 @@ impl Master {
 
     /// Tells it to end: when its requests are answered, or at once.
     pub fn end(&mut self, within: Duration, gracefully: bool) {
-        set_trouble(&self.socket, None);
+        self.sockets.set_trouble(&self.socket, None);
         let is_fpm = self.is_fpm();
         let at = Instant::now() + if is_fpm { within } else { within.min(CGI_END) };
         for (_, until) in &mut self.orphans {
@@ -348,7 +352,7 @@ impl Master {
         self.state = State::Gone;
         self.leaves = None;
         self.close();
-        forget(&self.socket);
+        self.sockets.forget(&self.socket);
         for (process, _) in self.orphans.drain(..) {
             let _ = process.signal_group(Signal::KILL);
         }
@@ -430,7 +434,7 @@ mod tests {
             body_size: 1 << 20,
             patience: PATIENCE,
         };
-        (Master::new(1, pool, folder, sender), words)
+        (Master::new(1, pool, folder, sender, Arc::default()), words)
     }
 
     #[test]
@@ -447,23 +451,24 @@ mod tests {
             assert!(matches!(words.recv_timeout(PATIENCE), Ok(Word::Silent(1, _))));
             assert!(UnixStream::connect(&master.socket).is_ok());
             master.is_silent(master.run);
-            assert_eq!(super::super::trouble(&master.socket).is_some(), is_told);
+            assert_eq!(master.sockets.trouble(&master.socket).is_some(), is_told);
         }
         assert!(UnixStream::connect(&master.socket).is_err());
-        let trouble = super::super::trouble(&master.socket).unwrap();
+        let trouble = master.sockets.trouble(&master.socket).unwrap();
         let said = "unable to bind; [x] ERROR: FPM initialization failed";
         assert!(trouble.contains(said) && trouble.contains("78"), "{trouble}");
         let due = master.due().unwrap();
         assert!(due > Instant::now() && due <= Instant::now() + FIRST_PAUSE);
         master.end(PATIENCE, false);
         assert!(master.is_gone());
-        assert_eq!(super::super::trouble(&master.socket), None);
+        assert_eq!(master.sockets.trouble(&master.socket), None);
         // Nothing that could be started at all.
         let (mut none, _words) = self::master(folder.path(), Kind::Fpm, folder.path().join("none"));
         none.tick();
         none.tick();
         assert!(
-            super::super::trouble(&none.socket)
+            none.sockets
+                .trouble(&none.socket)
                 .unwrap()
                 .contains("cannot be started")
         );

@@ -13,47 +13,16 @@ mod master;
 mod overseer;
 mod pool;
 mod run_folder;
+mod sockets;
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rocknet_config::Config;
 use rocknet_config::model::{Php, PhpVersion, Settings};
 
 pub use self::installed::{Installed, Kind, all as installed, choose};
 pub use self::keeper::Keeper;
-
-/// Why the php-fpm of a socket does not run, for the page and the log of whoever asks there in vain.
-static TROUBLES: Mutex<BTreeMap<PathBuf, String>> = Mutex::new(BTreeMap::new());
-
-/// What keeps the php-fpm at `socket` from running; nothing while it runs or is being started.
-pub fn trouble(socket: &Path) -> Option<String> {
-    lock(&TROUBLES).get(socket).cloned()
-}
-
-fn set_trouble(socket: &Path, trouble: Option<String>) {
-    let mut all = lock(&TROUBLES);
-    match trouble {
-        Some(trouble) => all.insert(socket.to_owned(), trouble),
-        None => all.remove(socket),
-    };
-}
-
-/// Whether the php-fpm of a socket has answered anything since it was started, by socket. As many as there are pools.
-static ANSWERED: Mutex<BTreeMap<PathBuf, Arc<AtomicBool>>> = Mutex::new(BTreeMap::new());
-
-/// The mark that requests set when the php-fpm at `socket` answers.
-pub fn answered(socket: &Path) -> Arc<AtomicBool> {
-    Arc::clone(lock(&ANSWERED).entry(socket.to_owned()).or_default())
-}
-
-/// Forgets a socket that is not used again.
-fn forget(socket: &Path) {
-    set_trouble(socket, None);
-    lock(&ANSWERED).remove(socket);
-}
+pub use self::sockets::Sockets;
 
 /// Versions that a configuration wants RockNet to start and that are not installed, each told with what helps.
 pub fn missing(config: &Config) -> Vec<String> {

@@ -1,9 +1,11 @@
 //! The thread that looks after every php-fpm. It is their parent, and they end with it.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
+use super::Sockets;
 use super::master::Master;
 use super::pool::Pool;
 
@@ -27,14 +29,16 @@ pub struct Overseer {
     masters: Vec<Master>,
     folder: PathBuf,
     sender: Sender<Word>,
+    sockets: Arc<Sockets>,
 }
 
 impl Overseer {
-    pub fn new(folder: PathBuf, sender: Sender<Word>) -> Overseer {
+    pub fn new(folder: PathBuf, sender: Sender<Word>, sockets: Arc<Sockets>) -> Overseer {
         Overseer {
             masters: Vec::new(),
             folder,
             sender,
+            sockets,
         }
     }
 
@@ -70,8 +74,9 @@ impl Overseer {
         }
         for (number, pool) in pools {
             if self.of(number).is_none() {
+                let (sender, sockets) = (self.sender.clone(), Arc::clone(&self.sockets));
                 self.masters
-                    .push(Master::new(number, pool, &self.folder, self.sender.clone()));
+                    .push(Master::new(number, pool, &self.folder, sender, sockets));
             }
         }
     }

@@ -5,7 +5,6 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -31,19 +30,19 @@ pub struct RunFolder {
 impl RunFolder {
     /// Makes one, and clears away what dead servers have left beside it.
     pub fn make(state: &Path) -> io::Result<RunFolder> {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
         let all = state.join(FOLDER);
         DirBuilder::new().recursive(true).mode(0o700).create(&all)?;
         clear(&all);
+        let mut number = 0u32;
         let path = loop {
-            let number = NEXT.fetch_add(1, Ordering::Relaxed);
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             // With the time, so that no two are called the same: processes are known by the name.
             let name = format!("{}-{number}-{:x}", std::process::id(), now.subsec_nanos());
             let path = all.join(name);
             match DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => break path,
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                // Another server of this process made it, by the same clock.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number = number.wrapping_add(1),
                 Err(error) => return Err(error),
             }
         };

@@ -20,6 +20,7 @@ use rocknet::log::Logger;
 use rocknet::metrics::Metrics;
 use rocknet::protocol::{h1, h2};
 use rocknet::response::{Body, Response, Stream};
+use rocknet::services::Services;
 use rocknet::snapshot::{Mount, Snapshot};
 use rocknet::spool;
 use rocknet::tunnel::{Scratch, Splice, Tunnel};
@@ -242,7 +243,8 @@ impl World {
         ];
         let logger = Logger::start(&config.log).expect("a log");
         let keeper = Keeper::new(Vec::new()).expect("a keeper");
-        let snapshot = Arc::new(Snapshot::new(config, &mounts, &logger, &keeper).expect("a snapshot"));
+        let services = Arc::new(Services::default());
+        let snapshot = Arc::new(Snapshot::new(config, &mounts, &logger, &keeper, &services).expect("a snapshot"));
         let pool = Pool::new(2);
         let cache = Cache::start(64 << 20, pool.clone()).expect("a cache");
         let address = snapshot.listeners.keys().next().expect("an address").clone();
@@ -254,6 +256,7 @@ impl World {
             cache,
             logger,
             keeper,
+            services,
         };
         let worker = Worker::new(address, shared, Metrics::default().enrol(), &snapshot);
         World {

@@ -9,6 +9,7 @@ use rocknet::blocking::Pool;
 use rocknet::cache::Cache;
 use rocknet::cache::entry::Found;
 use rocknet::scope::Scope;
+use rocknet::services::Services;
 use rocknet_config::model::Settings;
 
 use super::support::client::request;
@@ -360,7 +361,7 @@ fn open_files_are_bounded() {
         root: Some(folder.path("www")),
         ..Settings::default()
     };
-    let scope = Arc::new(Scope::new(&settings, 50 * 1024).expect("a scope"));
+    let scope = Arc::new(Scope::new(&settings, 50 * 1024, &Services::default()).expect("a scope"));
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .expect("a runtime");
@@ -408,7 +409,7 @@ fn memory_is_bounded() {
         root: Some(folder.path("www")),
         ..Settings::default()
     };
-    let scope = Arc::new(Scope::new(&settings, 50 * 1024).expect("a scope"));
+    let scope = Arc::new(Scope::new(&settings, 50 * 1024, &Services::default()).expect("a scope"));
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .expect("a runtime");

@@ -8,6 +8,7 @@ use rocknet::blocking::Pool;
 use rocknet::cache::entry::{Content, Entry, Found};
 use rocknet::cache::{Cache, weight};
 use rocknet::scope::Scope;
+use rocknet::services::Services;
 use rocknet_config::model::{Fallback, Settings};
 use tokio::runtime::{Builder, Runtime};
 
@@ -34,7 +35,7 @@ impl Asked {
         let pool = Pool::new(2);
         Asked {
             cache: Cache::start(memory, pool.clone()).expect("a cache"),
-            scope: Arc::new(Scope::new(&settings, max_file).expect("a scope")),
+            scope: Arc::new(Scope::new(&settings, max_file, &Services::default()).expect("a scope")),
             pool,
             runtime: Builder::new_current_thread().build().expect("a runtime"),
         }

@@ -10,6 +10,7 @@ use rocknet::blocking::Pool;
 use rocknet::cache::Cache;
 use rocknet::cache::entry::{Content, Entry, Found};
 use rocknet::scope::Scope;
+use rocknet::services::Services;
 use rocknet_config::model::Settings;
 use rocknet_io::file;
 use rocknet_io::runtime::{Runtime, ring_trouble};
@@ -35,7 +36,7 @@ impl Asked {
         let pool = Pool::new(1);
         let asked = Asked {
             cache: Cache::start(1 << 30, pool.clone()).expect("a cache"),
-            scope: Arc::new(Scope::new(&settings, 1 << 20).expect("a scope")),
+            scope: Arc::new(Scope::new(&settings, 1 << 20, &Services::default()).expect("a scope")),
             pool,
             runtime,
         };

@@ -11,6 +11,7 @@ use super::*;
 use crate::cache::entry::Found;
 use crate::cache::kind::Kind;
 use crate::scope::Action;
+use crate::services::Services;
 
 #[test]
 fn a_full_queue_refuses_at_once_and_takes_more_when_there_is_room() {
@@ -61,7 +62,7 @@ impl Slow {
             cache,
             owner,
             messages,
-            scope: Arc::new(Scope::new(&settings, 1 << 20).expect("a scope")),
+            scope: Arc::new(Scope::new(&settings, 1 << 20, &Services::default()).expect("a scope")),
             folder,
         }
     }

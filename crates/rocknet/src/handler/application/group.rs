@@ -9,6 +9,7 @@ use rocknet_config::model::{self, Balance, Protocol};
 use rocknet_io::wheel::Wheel;
 
 use super::MAX_TRIES;
+use crate::handler::gateway::Backends;
 use crate::handler::gateway::backend::{Backend, Place};
 use crate::handler::gateway::trouble::Trouble;
 use crate::handler::proxy::balance::{self, Candidate};
@@ -32,9 +33,9 @@ pub struct Application {
 }
 
 impl Application {
-    pub fn new(model: &model::Application, root: Option<&Path>) -> Application {
+    pub fn new(model: &model::Application, root: Option<&Path>, backends: &Backends) -> Application {
         let member = |host: &model::Host| {
-            Backend::of(&Place {
+            backends.of(&Place {
                 host: host.clone(),
                 own: None,
             })

@@ -14,12 +14,16 @@ mod script;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Instant;
 
 use rocknet_proto::cgi::{StatusLine, VariableFault};
 use rocknet_proto::status::Status;
 use tracing::Level;
 
+use self::places::Places;
 use self::process::Start;
+use self::reaper::Reaper;
 use super::gateway::backend::Connected;
 use super::gateway::complaints::Complaints;
 use super::gateway::conversation::Conversation;
@@ -35,7 +39,21 @@ use crate::worker::Worker;
 
 pub use self::places::{Permit, Programs};
 pub use self::process::Program;
-pub use self::reaper::end_all;
+
+/// The programs of one server that run or wait for a place.
+#[derive(Default)]
+pub struct Processes {
+    places: Places,
+    reaper: Reaper,
+}
+
+impl Processes {
+    /// Kills every program that runs, with its process group, and starts none from now on. Returns whether all of them had
+    /// ended at `deadline`.
+    pub fn stop(&self, deadline: Instant) -> bool {
+        self.reaper.stop(deadline)
+    }
+}
 
 /// Why there is no answer.
 enum Failure {
@@ -114,7 +132,7 @@ async fn try_answer(
         return Err(Failure::Status(Status::NOT_FOUND));
     };
     let found = {
-        let scope = std::sync::Arc::clone(&scope);
+        let scope = Arc::clone(&scope);
         let job = worker
             .shared
             .pool
@@ -149,6 +167,7 @@ async fn try_answer(
         user: programs.user.clone(),
         time: programs.time,
         place: permit,
+        processes: Arc::clone(&programs.processes),
     };
     let job = worker.shared.pool.spawn(scope.priority, move || start.start());
     let started = job.await.map_err(|_| Failure::Status(Status::SERVICE_UNAVAILABLE))?;

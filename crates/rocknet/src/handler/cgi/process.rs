@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -13,8 +14,8 @@ use rustix::process::Signal;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::unix::pipe::{Receiver, Sender};
 
-use super::Permit;
-use super::reaper::{self, Watched};
+use super::reaper::Watched;
+use super::{Permit, Processes};
 use crate::accounts::{Account, Launch, pipe};
 
 /// What to start. No shell is involved: the kernel reads the first line of a script.
@@ -27,6 +28,8 @@ pub struct Start {
     pub time: Duration,
     /// Among those that run.
     pub place: Permit,
+    /// Those of the server.
+    pub processes: Arc<Processes>,
 }
 
 /// A program with the other ends of its pipes.
@@ -58,7 +61,10 @@ impl Start {
             listener: None,
             last_word: Signal::KILL,
         };
-        let process = reaper::watch(launch.start()?, self.time, Box::new(self.place))?;
+        let process = self
+            .processes
+            .reaper
+            .watch(launch.start()?, self.time, Box::new(self.place))?;
         Ok(Started {
             process,
             input: input.into(),

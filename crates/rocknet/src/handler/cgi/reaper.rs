@@ -2,15 +2,15 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SendError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::process::Signal;
 
 use crate::accounts::Process;
+use crate::owned_thread::OwnedThread;
 
 /// After its answer a program may tidy up for so long.
 const GRACE: Duration = Duration::from_secs(5);
@@ -21,8 +21,8 @@ enum Word {
     Watch(Entry),
     /// The time of the one with this flag is over after this.
     Leave(Arc<AtomicBool>, Duration),
-    /// The time of all is over. Who asks hears of it when they have been killed.
-    EndAll(Sender<()>),
+    /// The time of all is over. The thread ends when they have, and at this time in any case.
+    Stop(Instant),
 }
 
 /// A process that is waited for. It is killed when this is dropped, with its group.
@@ -58,54 +58,102 @@ impl Drop for Watched {
     }
 }
 
-/// How the thread is spoken with, once there is one.
-static WORDS: Mutex<Option<Sender<Word>>> = Mutex::new(None);
+/// The way to the thread, which is started by the first program.
+#[derive(Default)]
+pub struct Reaper(Mutex<State>);
 
-/// Kills all that run, with their groups: this process ends, and what programs have started does not end by itself.
-pub fn end_all() {
-    let words = WORDS.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let (done, heard) = channel();
-    if words.is_some_and(|words| words.send(Word::EndAll(done)).is_ok()) {
-        let _ = heard.recv_timeout(GRACE);
-    }
+#[derive(Default)]
+enum State {
+    #[default]
+    Idle,
+    Running {
+        words: Sender<Word>,
+        thread: OwnedThread,
+    },
+    Stopped,
 }
 
-/// Has a child of ours waited for, and killed when its time is over. Its place among those that run is taken until it has
-/// gone, whoever has left it before.
-pub fn watch(process: impl Into<Process>, time: Duration, place: Box<dyn Send>) -> io::Result<Watched> {
-    let mut process = process.into();
-    let mut known = WORDS.lock().unwrap_or_else(PoisonError::into_inner);
-    let words = match &*known {
-        Some(words) => words.clone(),
-        None => {
-            let (words, heard) = channel();
-            let start = thread::Builder::new()
-                .name("rn-cgi".to_owned())
-                .spawn(move || run(&heard));
-            if let Err(error) = start {
+impl Reaper {
+    /// Has a child of this process waited for, and killed when its time is over. Its place among those that run is taken until
+    /// it has gone, whoever has left it before.
+    pub fn watch(&self, process: impl Into<Process>, time: Duration, place: Box<dyn Send>) -> io::Result<Watched> {
+        let mut process = process.into();
+        let words = match self.words() {
+            Ok(words) => words,
+            Err(error) => {
                 process.kill();
                 return Err(error);
             }
-            known.insert(words).clone()
+        };
+        let killed = Arc::<AtomicBool>::default();
+        let until = Instant::now() + time;
+        let watch = Word::Watch(Entry {
+            process,
+            at: until,
+            until,
+            killed: Arc::clone(&killed),
+            left: false,
+            has_ended: false,
+            _place: place,
+        });
+        // The thread may have ended meanwhile.
+        if let Err(SendError(Word::Watch(mut entry))) = words.send(watch) {
+            entry.process.kill();
+            return Err(is_stopped());
         }
-    };
-    drop(known);
-    let killed = Arc::<AtomicBool>::default();
-    let until = Instant::now() + time;
-    let _ = words.send(Word::Watch(Entry {
-        process,
-        at: until,
-        until,
-        killed: Arc::clone(&killed),
-        left: false,
-        has_ended: false,
-        _place: place,
-    }));
-    Ok(Watched {
-        killed,
-        words,
-        left: false,
-    })
+        Ok(Watched {
+            killed,
+            words,
+            left: false,
+        })
+    }
+
+    fn words(&self) -> io::Result<Sender<Word>> {
+        let mut state = self.state();
+        match &*state {
+            State::Running { words, .. } => Ok(words.clone()),
+            State::Stopped => Err(is_stopped()),
+            State::Idle => {
+                let (words, heard) = channel();
+                let thread = OwnedThread::start("rn-cgi", move || run(&heard))?;
+                *state = State::Running {
+                    words: words.clone(),
+                    thread,
+                };
+                Ok(words)
+            }
+        }
+    }
+
+    /// Kills all that run, with their groups, because what programs have started does not end by itself. Returns whether all
+    /// had ended at `deadline`. No program is watched from now on.
+    pub fn stop(&self, deadline: Instant) -> bool {
+        let state = std::mem::replace(&mut *self.state(), State::Stopped);
+        match state {
+            State::Running { words, thread } => {
+                let _ = words.send(Word::Stop(deadline));
+                thread.join(deadline + LOOK)
+            }
+            State::Idle | State::Stopped => true,
+        }
+    }
+
+    /// Nothing that can panic runs while it is locked.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Reaper {
+    fn drop(&mut self) {
+        if let State::Running { words, .. } = &*self.state() {
+            let _ = words.send(Word::Stop(Instant::now() + GRACE));
+        }
+    }
+}
+
+fn is_stopped() -> io::Error {
+    io::Error::other("the server is being stopped")
 }
 
 struct Entry {
@@ -162,7 +210,11 @@ fn is_unclear(error: &io::Error) -> bool {
 
 fn run(words: &Receiver<Word>) {
     let mut all: Vec<Entry> = Vec::new();
+    let mut stop_by: Option<Instant> = None;
     loop {
+        if stop_by.is_some_and(|until| all.is_empty() || until <= Instant::now()) {
+            return;
+        }
         let word = if all.is_empty() {
             words.recv().map_err(|_| RecvTimeoutError::Disconnected)
         } else {
@@ -177,15 +229,17 @@ fn run(words: &Receiver<Word>) {
                     entry.left = true;
                 }
             }
-            Ok(Word::EndAll(done)) => {
-                all.iter()
-                    .for_each(|entry| drop(entry.process.signal_group(Signal::KILL)));
-                let _ = done.send(());
-            }
+            Ok(Word::Stop(until)) => stop_by = Some(until),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
         }
         let now = Instant::now();
+        if stop_by.is_some() {
+            // Those that came after the word as well.
+            for entry in &mut all {
+                (entry.at, entry.until, entry.left) = (now, now, true);
+            }
+        }
         all.retain_mut(|entry| entry.goes_on(now));
     }
 }
@@ -195,6 +249,7 @@ mod tests {
     use std::io::Read;
     use std::os::unix::process::CommandExt;
     use std::process::{Command, Stdio};
+    use std::thread;
 
     use rustix::process::{Pid, kill_process};
     use tokio::sync::Semaphore;
@@ -210,7 +265,8 @@ mod tests {
         let program = program.arg("1000").process_group(0).spawn().expect("a program");
         let pid = Pid::from_child(&program);
         let place = PLACES.try_acquire().expect("a place");
-        let mut watched = watch(program, LONG, Box::new(place)).expect("a thread");
+        let reaper = Reaper::default();
+        let mut watched = reaper.watch(program, LONG, Box::new(place)).expect("a thread");
         // The answer is whole, and nobody speaks with it any more.
         watched.leave();
         drop(watched);
@@ -224,12 +280,12 @@ mod tests {
     }
 
     /// A program that has ended behind its answer, and left another one that runs for ever.
-    fn left_behind(time: Duration, place: Box<dyn Send>) -> std::process::ChildStdout {
+    fn left_behind(reaper: &Reaper, time: Duration, place: Box<dyn Send>) -> std::process::ChildStdout {
         let mut program = Command::new("sh");
         let program = program.args(["-c", "sleep 1000 & echo"]).process_group(0);
         let mut program = program.stdout(Stdio::piped()).spawn().expect("a program");
         let mut output = program.stdout.take().expect("a pipe");
-        let mut watched = watch(program, time, place).expect("a thread");
+        let mut watched = reaper.watch(program, time, place).expect("a thread");
         output.read_exact(&mut [0]).expect("a line");
         watched.leave();
         output
@@ -264,7 +320,8 @@ mod tests {
         static PLACES: Semaphore = Semaphore::const_new(1);
         let place = PLACES.try_acquire().expect("a place");
         let began = Instant::now();
-        let mut output = left_behind(Duration::from_millis(300), Box::new(place));
+        let reaper = Reaper::default();
+        let mut output = left_behind(&reaper, Duration::from_millis(300), Box::new(place));
         let (ended, ends) = channel();
         thread::spawn(move || ended.send(output.read(&mut [0])));
         let end = ends.recv_timeout(Duration::from_secs(10));
@@ -281,17 +338,37 @@ mod tests {
         // It leads no group, so that the signal does not find it: as little as one that has become another user.
         let deaf = Command::new("sleep").arg("1000").spawn().expect("a program");
         let pid = Pid::from_child(&deaf);
-        drop(watch(deaf, LONG, Box::new(())).expect("a thread"));
+        let reaper = Reaper::default();
+        drop(reaper.watch(deaf, LONG, Box::new(())).expect("a thread"));
         let mut other = Command::new("sleep");
         let other = other.arg("1000").process_group(0).stdout(Stdio::piped());
         let mut other = other.spawn().expect("a program");
         let mut output = other.stdout.take().expect("a pipe");
-        drop(watch(other, LONG, Box::new(())).expect("a thread"));
+        drop(reaper.watch(other, LONG, Box::new(())).expect("a thread"));
         let (ended, ends) = channel();
         thread::spawn(move || ended.send(output.read(&mut [0])));
         let end = ends.recv_timeout(Duration::from_secs(10));
         // It must not outlive a test that fails.
         let _ = kill_process(pid, Signal::KILL);
         assert!(matches!(end, Ok(Ok(0))), "nobody is killed any more: {end:?}");
+    }
+
+    #[test]
+    fn stopping_ends_all_at_once_and_starts_nothing_again() {
+        let reaper = Reaper::default();
+        // Left behind by one, and spoken with still.
+        let mut left = left_behind(&reaper, LONG, Box::new(()));
+        let mut program = Command::new("sleep");
+        let program = program.arg("1000").process_group(0).spawn().expect("a program");
+        let watched = reaper.watch(program, LONG, Box::new(())).expect("a thread");
+        assert!(reaper.stop(Instant::now() + Duration::from_secs(60)));
+        assert_eq!(left.read(&mut [0]).expect("its end"), 0);
+        assert!(!watched.ends_itself());
+        let mut late = Command::new("sleep");
+        let late = late.arg("1000").process_group(0).stdout(Stdio::piped());
+        let mut late = late.spawn().expect("a program");
+        let mut output = late.stdout.take().expect("a pipe");
+        assert!(reaper.watch(late, LONG, Box::new(())).is_err());
+        assert_eq!(output.read(&mut [0]).expect("its end"), 0);
     }
 }

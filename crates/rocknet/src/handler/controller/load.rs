@@ -7,11 +7,12 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Instant;
 
 use rocknet_config::model;
 use rocknet_controller::host::{self, Library};
 
-use super::isolated::Isolated;
+use super::isolated::{Isolated, Supervisors};
 use super::{draft, image, isolated};
 
 /// Bytes of a library: with everything linked into it and its symbols there are some of a hundred million.
@@ -45,34 +46,49 @@ impl Stamp {
 /// Libraries that are held by some snapshot or request, as they were when they were loaded.
 struct Shelf<L>(Mutex<BTreeMap<PathBuf, (Stamp, Weak<L>)>>);
 
-static HERE: Shelf<Library> = Shelf::new();
-static ISOLATED: Shelf<Isolated> = Shelf::new();
-
-/// The controller that is meant, its library loaded if it is not yet as it is now.
-pub fn controller(wanted: &model::Controller) -> Result<host::Controller, LoadError> {
-    let path = &wanted.library;
-    let library = HERE.library(path, |image| {
-        image::library(&image, &path.to_string_lossy(), draft::log).map_err(LoadError::Library)
-    })?;
-    host::Controller::find(&library, &wanted.name).ok_or_else(|| LoadError::NoController {
-        has: library.names().map(str::to_owned).collect(),
-    })
+impl<L> Default for Shelf<L> {
+    fn default() -> Shelf<L> {
+        Shelf(Mutex::default())
+    }
 }
 
-/// The same in a process of its own.
-pub fn isolated(wanted: &model::Controller) -> Result<isolated::Controller, LoadError> {
-    let path = &wanted.library;
-    let library = ISOLATED.library(path, |image| Isolated::load(path, image).map_err(LoadError::Isolated))?;
-    isolated::Controller::find(&library, &wanted.name).ok_or_else(|| LoadError::NoController {
-        has: library.names().map(str::to_owned).collect(),
-    })
+/// The libraries of one server.
+#[derive(Default)]
+pub struct Libraries {
+    here: Shelf<Library>,
+    isolated: Shelf<Isolated>,
+    supervisors: Supervisors,
+}
+
+impl Libraries {
+    /// The controller that is meant, its library loaded if it is not yet as it is now.
+    pub fn controller(&self, wanted: &model::Controller) -> Result<host::Controller, LoadError> {
+        let path = &wanted.library;
+        let library = self.here.library(path, |image| {
+            image::library(&image, &path.to_string_lossy(), draft::log).map_err(LoadError::Library)
+        })?;
+        host::Controller::find(&library, &wanted.name).ok_or_else(|| LoadError::NoController {
+            has: library.names().map(str::to_owned).collect(),
+        })
+    }
+
+    /// The same in a process of its own.
+    pub fn isolated(&self, wanted: &model::Controller) -> Result<isolated::Controller, LoadError> {
+        let path = &wanted.library;
+        let load = |image| Isolated::load(path, image, &self.supervisors).map_err(LoadError::Isolated);
+        let library = self.isolated.library(path, load)?;
+        isolated::Controller::find(&library, &wanted.name).ok_or_else(|| LoadError::NoController {
+            has: library.names().map(str::to_owned).collect(),
+        })
+    }
+
+    /// Ends the process of each isolated library. Returns whether all had ended at `deadline`.
+    pub fn stop(&self, deadline: Instant) -> bool {
+        self.supervisors.stop(deadline)
+    }
 }
 
 impl<L> Shelf<L> {
-    const fn new() -> Shelf<L> {
-        Shelf(Mutex::new(BTreeMap::new()))
-    }
-
     /// The library of a file, loaded of a copy of it if it is not yet as it is now.
     fn library(&self, path: &Path, load: impl FnOnce(File) -> Result<L, LoadError>) -> Result<Arc<L>, LoadError> {
         let file = File::open(path).map_err(LoadError::Unreadable)?;

@@ -33,7 +33,7 @@ use crate::scope::Scope;
 use crate::worker::Worker;
 
 pub use self::asked::Origin;
-pub use self::load::LoadError;
+pub use self::load::{Libraries, LoadError};
 
 /// Content that a controller is given whole. All of it is held, for as many requests as come at once; what is larger is
 /// taken in pieces.
@@ -58,7 +58,7 @@ enum Place {
 
 impl Controller {
     /// The one that settings name, its library loaded.
-    pub fn new(wanted: &model::Controller, settings: &Settings) -> Result<Controller, String> {
+    pub fn new(wanted: &model::Controller, settings: &Settings, libraries: &Libraries) -> Result<Controller, String> {
         let told = |error: LoadError| {
             let at = settings.places.get("controller");
             let at = at.map_or(String::new(), |place| {
@@ -67,22 +67,14 @@ impl Controller {
             format!("{at}`controller = \"{wanted}\"`: {error}")
         };
         let place = match (settings.isolate, settings.run_on) {
-            (true, _) => load::isolated(wanted).map(Place::Process),
-            (false, RunOn::Network) => load::controller(wanted).map(Place::Network),
-            (false, RunOn::Worker) => load::controller(wanted).map(Place::Worker),
+            (true, _) => libraries.isolated(wanted).map(Place::Process),
+            (false, RunOn::Network) => libraries.controller(wanted).map(Place::Network),
+            (false, RunOn::Worker) => libraries.controller(wanted).map(Place::Worker),
         };
         Ok(Controller {
             name: wanted.to_string().into(),
             place: place.map_err(told)?,
         })
-    }
-
-    /// When the process of its library has ended, if it has one of its own.
-    pub fn end(&self) -> Option<isolated::End> {
-        match &self.place {
-            Place::Process(controller) => Some(controller.end()),
-            Place::Network(_) | Place::Worker(_) => None,
-        }
     }
 
     /// Answers where that needs no wait, and nothing that outlives this call.

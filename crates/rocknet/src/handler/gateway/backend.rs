@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::io::{self, ErrorKind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rocknet_config::model::{Host, PhpVersion};
@@ -17,13 +17,11 @@ use rocknet_io::tcp::Resting;
 
 use super::socket::Socket;
 use super::trouble::Trouble;
-use crate::clock::uptime_ms;
+use crate::clock::Time;
 use crate::handler::proxy::breaker::{Breaker, Rules};
-use crate::php as own;
+use crate::php::Sockets;
 use crate::worker::Worker;
 
-/// A connection that rests longer gives its process back. Under load none rests so long.
-const IDLE_MS: u64 = 1000;
 /// Requests that are with one application server, or on their way to it. php-fpm has a queue of 511; what is beyond waits
 /// here, and each holds a descriptor.
 const MAX_REQUESTS: usize = 1024;
@@ -35,6 +33,11 @@ const RESTART_MS: u64 = 10_000;
 
 pub struct Backend {
     place: Place,
+    /// Connections at rest in all backends of the server.
+    resting: Arc<AtomicUsize>,
+    /// What is known of the PHP that RockNet starts itself.
+    php: Arc<Sockets>,
+    time: Time,
     idle: Mutex<VecDeque<(Resting, u64)>>,
     /// New connections of which nothing was heard yet, in their order, and since when.
     unheard: Mutex<BTreeMap<u64, u64>>,
@@ -64,42 +67,6 @@ impl fmt::Display for Place {
             Some(version) => version.fmt(f),
             None => self.host.fmt(f),
         }
-    }
-}
-
-impl Place {
-    /// What keeps the PHP that RockNet starts itself from running.
-    pub fn own_trouble(&self) -> Option<String> {
-        match (&self.host, self.own) {
-            (Host::Unix(socket), Some(_)) => own::trouble(socket),
-            _ => None,
-        }
-    }
-}
-
-/// All that are in use by some snapshot.
-static ALL: Mutex<BTreeMap<Place, Weak<Backend>>> = Mutex::new(BTreeMap::new());
-/// Connections at rest, in all of them: mostly none, and then there is nothing to look at.
-static RESTING: AtomicUsize = AtomicUsize::new(0);
-
-/// Closes what has rested too long. To be called by each worker at each tick.
-pub fn tick() {
-    let now = uptime_ms();
-    close_all(|since| now.saturating_sub(since) >= IDLE_MS);
-}
-
-/// Closes what rests. To be called by a worker that ticks no more: the others would do it if there were any.
-pub fn rest() {
-    close_all(|_| true);
-}
-
-fn close_all(is_old: impl Fn(u64) -> bool) {
-    if RESTING.load(Ordering::Relaxed) == 0 {
-        return;
-    }
-    let all: Vec<Arc<Backend>> = lock(&ALL).values().filter_map(Weak::upgrade).collect();
-    for backend in all {
-        backend.close_idle(&is_old);
     }
 }
 
@@ -144,26 +111,17 @@ pub struct Connected {
 }
 
 impl Backend {
-    /// The one there is for this place: scopes of one configuration and of the next share it.
-    pub fn of(place: &Place) -> Arc<Backend> {
-        let mut all = lock(&ALL);
-        if let Some(backend) = all.get(place).and_then(Weak::upgrade) {
-            return backend;
-        }
-        all.retain(|_, backend| backend.strong_count() > 0);
-        let backend = Arc::new(Backend::new(place.clone()));
-        all.insert(place.clone(), Arc::downgrade(&backend));
-        backend
-    }
-
-    fn new(place: Place) -> Backend {
+    pub(super) fn new(place: Place, resting: &Arc<AtomicUsize>, php: &Arc<Sockets>, time: &Time) -> Backend {
         let answered = match (&place.host, place.own) {
-            (Host::Unix(socket), Some(_)) => Some(own::answered(socket)),
+            (Host::Unix(socket), Some(_)) => Some(php.answered(socket)),
             _ => None,
         };
         Backend {
             answered,
             place,
+            resting: Arc::clone(resting),
+            php: Arc::clone(php),
+            time: time.clone(),
             idle: Mutex::default(),
             unheard: Mutex::default(),
             next: AtomicU64::new(0),
@@ -178,6 +136,14 @@ impl Backend {
         &self.place
     }
 
+    /// What keeps the PHP that RockNet starts itself from running.
+    pub fn own_trouble(&self) -> Option<String> {
+        match (&self.place.host, self.place.own) {
+            (Host::Unix(socket), Some(_)) => self.php.trouble(socket),
+            _ => None,
+        }
+    }
+
     /// Requests that are with it, or on their way.
     pub fn load(&self) -> usize {
         self.requests.load(Ordering::Relaxed)
@@ -188,7 +154,7 @@ impl Backend {
         loop {
             // The youngest first: the older ones may go when there is little to do.
             let (idle, _) = lock(&self.idle).pop_back()?;
-            RESTING.fetch_sub(1, Ordering::Relaxed);
+            self.resting.fetch_sub(1, Ordering::Relaxed);
             if let Some(link) = idle.wake() {
                 return Some(Connected {
                     socket: Socket::Server(link),
@@ -202,7 +168,7 @@ impl Backend {
 
     fn kept_longest(&self) -> Option<Resting> {
         let (idle, _) = lock(&self.idle).pop_front()?;
-        RESTING.fetch_sub(1, Ordering::Relaxed);
+        self.resting.fetch_sub(1, Ordering::Relaxed);
         Some(idle)
     }
 
@@ -210,7 +176,7 @@ impl Backend {
     pub fn keep(&self, connected: Connected, most: usize) {
         let Connected { socket, place, .. } = connected;
         drop(place);
-        let now = uptime_ms();
+        let now = self.time.uptime_ms();
         self.reached_ms.store(now + 1, Ordering::Relaxed);
         let oldest = lock(&self.unheard).first_key_value().map(|(_, since)| *since);
         if oldest.is_some_and(|since| now.saturating_sub(since) >= UNHEARD_MS) {
@@ -220,7 +186,7 @@ impl Backend {
         let mut all = lock(&self.idle);
         if all.len() < most {
             all.push_back((resting, now));
-            RESTING.fetch_add(1, Ordering::Relaxed);
+            self.resting.fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -254,7 +220,7 @@ impl Backend {
             };
             let error = match connected {
                 Ok(socket) => {
-                    self.reached_ms.store(uptime_ms() + 1, Ordering::Relaxed);
+                    self.reached_ms.store(self.time.uptime_ms() + 1, Ordering::Relaxed);
                     return Ok(Connected {
                         socket,
                         is_new: true,
@@ -277,7 +243,7 @@ impl Backend {
 
     fn unheard(self: &Arc<Backend>) -> Unheard {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        lock(&self.unheard).insert(number, uptime_ms());
+        lock(&self.unheard).insert(number, self.time.uptime_ms());
         let backend = Arc::clone(self);
         Unheard { backend, number }
     }
@@ -301,10 +267,10 @@ impl Backend {
             ErrorKind::NotFound | ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset => {
                 // Our own is being started, unless that is known to have failed.
                 if self.place.own.is_some() {
-                    return self.place.own_trouble().is_none();
+                    return self.own_trouble().is_none();
                 }
                 let reached = self.reached_ms.load(Ordering::Relaxed);
-                reached != 0 && uptime_ms().saturating_sub(reached) < RESTART_MS
+                reached != 0 && self.time.uptime_ms().saturating_sub(reached) < RESTART_MS
             }
             _ => false,
         }
@@ -341,11 +307,11 @@ impl Backend {
         self.is_doubted.store(!breaker.is_closed(), Ordering::Relaxed);
     }
 
-    fn close_idle(&self, is_old: impl Fn(u64) -> bool) {
+    pub(super) fn close_idle(&self, is_old: impl Fn(u64) -> bool) {
         let mut idle = lock(&self.idle);
         let before = idle.len();
         idle.retain(|(_, since)| !is_old(*since));
-        RESTING.fetch_sub(before - idle.len(), Ordering::Relaxed);
+        self.resting.fetch_sub(before - idle.len(), Ordering::Relaxed);
     }
 }
 

@@ -8,11 +8,14 @@
 
 pub mod answer;
 pub mod backend;
+mod backends;
 pub mod complaints;
 pub mod conversation;
 pub mod socket;
 pub mod trouble;
 pub mod variables;
+
+pub use self::backends::Backends;
 
 use self::trouble::Trouble;
 use crate::exchange::RequestContent;

@@ -5,7 +5,7 @@ use tracing::Level;
 
 use crate::handler::exhausted::{self, is_exhausted};
 use crate::handler::gateway::Around;
-use crate::handler::gateway::backend::{Backend, Place};
+use crate::handler::gateway::backend::Backend;
 use crate::handler::gateway::trouble::{Trouble, is_shortage, page};
 use crate::log::throttle::Cause;
 use crate::response::Response;
@@ -13,7 +13,7 @@ use crate::response::Response;
 /// The answer, and a line in the log where it is the operator's matter.
 pub fn tell(trouble: &Trouble, backend: &Backend, script: &str, around: &Around) -> Response {
     let (status, place) = (trouble.status(), backend.place());
-    let Some(cure) = cure(trouble, place) else {
+    let Some(cure) = cure(trouble, backend) else {
         trouble.log_of_client(&around.site, script);
         return Response::new(status);
     };
@@ -30,7 +30,7 @@ pub fn tell(trouble: &Trouble, backend: &Backend, script: &str, around: &Around)
         subject: &subject,
     };
     if cause.may_be_logged() {
-        let own = place.own_trouble().map(|trouble| format!(". {trouble}"));
+        let own = backend.own_trouble().map(|trouble| format!(". {trouble}"));
         let own = own.unwrap_or_default();
         tracing::error!(site = %around.site, php = %place, script, help = cure, "no answer from PHP: {trouble}{own}");
     }
@@ -38,7 +38,8 @@ pub fn tell(trouble: &Trouble, backend: &Backend, script: &str, around: &Around)
 }
 
 /// Nothing where the client has to do it.
-fn cure(trouble: &Trouble, place: &Place) -> Option<String> {
+fn cure(trouble: &Trouble, backend: &Backend) -> Option<String> {
+    let place = backend.place();
     Some(match trouble {
         Trouble::Unreachable(error) if error.kind() == ErrorKind::PermissionDenied => format!(
             "RockNet may not open {place}. In the pool of php-fpm, set listen.owner or listen.group to the user that RockNet runs as."
@@ -48,7 +49,7 @@ fn cure(trouble: &Trouble, place: &Place) -> Option<String> {
         }
         Trouble::Unreachable(error) if is_exhausted(error) => exhausted::CURE.to_owned(),
         Trouble::Unreachable(error) if is_shortage(error) => "Raise the limit of open files.".to_owned(),
-        Trouble::Unreachable(_) if place.own.is_some() => match place.own_trouble() {
+        Trouble::Unreachable(_) if place.own.is_some() => match backend.own_trouble() {
             Some(trouble) => format!("{trouble}."),
             None => format!("PHP {place} is being started. The error log tells how far it is."),
         },

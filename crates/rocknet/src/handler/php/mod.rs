@@ -22,7 +22,7 @@ use super::gateway::complaints::Complaints;
 use super::gateway::conversation::Conversation;
 use super::gateway::trouble::Trouble;
 use super::gateway::variables::{self, Answerer, Place};
-use super::gateway::{Around, answer, receive};
+use super::gateway::{Around, Backends, answer, receive};
 use crate::exchange::{Exchange, RequestContent};
 use crate::response::Response;
 use crate::worker::Worker;
@@ -36,8 +36,8 @@ const MAX_IDLE: usize = 32;
 pub const CONNECT: Duration = Duration::from_secs(3);
 
 /// Who runs the scripts of a place.
-pub fn backend(php: &Php) -> Arc<Backend> {
-    Backend::of(&match php {
+pub fn backend(php: &Php, backends: &Backends) -> Arc<Backend> {
+    backends.of(&match php {
         Php::At(host) => backend::Place {
             host: host.clone(),
             own: None,

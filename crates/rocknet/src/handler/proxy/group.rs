@@ -1,8 +1,7 @@
 //! The servers of one place: which of them a request goes to, who waits for one, and what their answers say of them.
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use rocknet_config::model::{self, Balance, Duty, Host, Priority, RequestBuffering};
@@ -13,10 +12,10 @@ use super::balance::{self, Candidate};
 use super::breaker::Rules;
 use super::http2;
 use super::mirror::Mirror;
-use super::secure::Secure;
 use super::slots::Place;
 use super::trouble::Trouble;
 use super::upstream::Upstream;
+use super::upstreams::Upstreams;
 use super::waiting::Waiting;
 
 /// Servers tried for one request: the one it is for, and one more where that was not reached or did not hear it.
@@ -82,14 +81,14 @@ pub struct Asked<'a> {
 
 impl Proxy {
     /// An error is told in words for whoever wrote the configuration.
-    pub fn new(model: &model::Proxy) -> Result<Proxy, String> {
+    pub fn new(model: &model::Proxy, upstreams: &Arc<Upstreams>) -> Result<Proxy, String> {
         let mut secured = model.to.iter().filter(|to| to.upstream.is_secure);
-        let secure = secured.next().map(|to| Secure::of(&model.tls, to.upstream.http2));
+        let secure = secured.next().map(|to| upstreams.secure(&model.tls, to.upstream.http2));
         let secure = secure.transpose()?;
         let member = |to: &model::Weighted| {
             let secure = secure.as_ref().filter(|_| to.upstream.is_secure);
             let secure = secure.map(|secure| Ok::<_, String>((Arc::clone(secure), server_name(model, &to.upstream)?)));
-            let upstream = Upstream::of(&to.upstream, model.health.as_ref(), model.resolve, secure.transpose()?);
+            let upstream = upstreams.of(&to.upstream, model.health.as_ref(), model.resolve, secure.transpose()?);
             let weight = f64::from(to.weight);
             Ok::<_, String>(Member {
                 upstream,
@@ -99,7 +98,9 @@ impl Proxy {
         };
         let members = model.to.iter().map(member).collect::<Result<Vec<Member>, _>>()?;
         let most = model.connections.unwrap_or(DEFAULT_CONNECTIONS);
-        let waiting = queue(&members, most);
+        let is_backup = |member: &Member| member.duty == Duty::Backup;
+        let servers = lasting(&members).map(|member| (Arc::clone(&member.upstream), is_backup(member)));
+        let waiting = upstreams.queue(servers.collect(), most);
         Ok(Proxy {
             heaviest: sharing(&members).map(|member| member.weight).fold(0.0, f64::max),
             members,
@@ -113,7 +114,10 @@ impl Proxy {
             intercepts: model.intercept,
             ahead: model.buffering,
             request_buffering: model.request_buffering,
-            mirror: model.mirror.as_ref().map(|mirror| Mirror::new(mirror, model.resolve)),
+            mirror: model
+                .mirror
+                .as_ref()
+                .map(|mirror| Mirror::new(mirror, model.resolve, upstreams)),
             rules: Rules {
                 fails: model.fails,
                 window_ms: millis(model.fail_time),
@@ -325,32 +329,6 @@ fn lasting(members: &[Member]) -> impl Iterator<Item = &Member> {
     members.iter().filter(|member| member.duty != Duty::Drain)
 }
 
-/// Who are asked, whether as a backup, and how many requests each may have.
-type Same = (Vec<(u32, bool)>, u32);
-
-/// The queues of those that are limited: one for those that have the same servers, so that nobody is looked for twice.
-static QUEUES: Mutex<BTreeMap<Same, Weak<Waiting>>> = Mutex::new(BTreeMap::new());
-
-fn queue(members: &[Member], most: u32) -> Arc<Waiting> {
-    let is_backup = |member: &Member| member.duty == Duty::Backup;
-    let mut ids: Vec<_> = lasting(members)
-        .map(|member| (member.upstream.id, is_backup(member)))
-        .collect();
-    ids.sort_unstable();
-    let mut queues = QUEUES.lock().unwrap_or_else(PoisonError::into_inner);
-    queues.retain(|_, waiting| waiting.strong_count() > 0);
-    let same = (ids, most);
-    if let Some(waiting) = queues.get(&same).and_then(Weak::upgrade) {
-        return waiting;
-    }
-    let server = |member: &Member| (Arc::clone(&member.upstream), is_backup(member));
-    let servers = lasting(members).map(server).collect();
-    let waiting = Arc::new(Waiting::new(servers, most as usize));
-    queues.insert(same, Arc::downgrade(&waiting));
-    lasting(members).for_each(|member| member.upstream.tell_of_room(&waiting));
-    waiting
-}
-
 fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
@@ -367,11 +345,11 @@ mod tests {
             weight: 1,
             duty: Duty::Share,
         });
-        Proxy::new(&model::Proxy {
+        let model = model::Proxy {
             balance: Balance::Uri,
             ..model::Proxy::to(to.collect())
-        })
-        .expect("servers in the clear")
+        };
+        Proxy::new(&model, &Arc::default()).expect("servers in the clear")
     }
 
     /// Where a request goes; `but`: where it was.
@@ -416,7 +394,7 @@ mod tests {
                 connections,
                 ..model::Proxy::to(vec![to])
             };
-            let proxy = Proxy::new(&model).expect("a server in the clear");
+            let proxy = Proxy::new(&model, &Arc::default()).expect("a server in the clear");
             let upstream = &proxy.members[0].upstream;
             let tunnel = proxy.tunnel_place(upstream.take(proxy.most, Priority::Normal, 1).expect("room"));
             let places: Vec<_> = std::iter::from_fn(|| upstream.take(proxy.most, Priority::Normal, 1))

@@ -4,9 +4,9 @@
 //! Nobody waits for anything of this: where the other server is slow, or gone, copies are left out.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use rocknet_config::model;
@@ -15,15 +15,16 @@ use rocknet_proto::limits::Limits;
 use rocknet_proto::response::ResponseIndex;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::UnixStream;
-use tokio::runtime::Builder;
 use tokio::sync::Semaphore;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::timeout;
 use tracing::Level;
 
 use super::race::{self, HEAD_START};
 use super::request::Sent;
 use super::upstream::{Upstream, Way};
+use super::upstreams::Upstreams;
+use crate::background::Background;
 use crate::exchange::{RequestContent, Witness};
 use crate::handler::exhausted::{self, is_exhausted};
 use crate::log::throttle::Cause;
@@ -34,6 +35,8 @@ const MAX_COPIES: usize = 1024;
 const MAX_BYTES: usize = 16 << 20;
 /// Copies on their way at once: a server that takes its time gets no more connections than that.
 const MAX_AT_ONCE: usize = 64;
+/// Nothing on the thread blocks: names are looked up elsewhere.
+const MAX_BLOCKING: usize = 1;
 /// For a copy, from its connection to the end of what is answered.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -42,12 +45,14 @@ pub struct Mirror {
     upstream: Arc<Upstream>,
     share: u64,
     most: usize,
+    copies: Arc<Copies>,
 }
 
 impl Mirror {
-    pub fn new(model: &model::Mirror, resolve: model::Resolve) -> Mirror {
+    pub fn new(model: &model::Mirror, resolve: model::Resolve, upstreams: &Upstreams) -> Mirror {
         Mirror {
-            upstream: Upstream::of(&model.to, None, resolve, None),
+            copies: Arc::clone(&upstreams.copies),
+            upstream: upstreams.of(&model.to, None, resolve, None),
             share: model.share.into(),
             most: model.content,
         }
@@ -65,7 +70,7 @@ impl Mirror {
             engine: ClientConnection::new(),
             bytes: Vec::new(),
             room: Some(self.most),
-            counted: Counted(0),
+            counted: Counted::new(&self.copies),
         };
         if sent.encode(&mut copy.engine, &self.upstream, &mut copy.bytes).is_err() {
             return;
@@ -129,43 +134,75 @@ impl Copy {
 
     fn drop_bytes(&mut self) {
         self.bytes = Vec::new();
-        self.counted = Counted(0);
+        self.counted.clear();
     }
 
     /// To the thread, if it has room.
     fn leave(self) {
-        static THREAD: OnceLock<Option<UnboundedSender<Load>>> = OnceLock::new();
-        let sender = THREAD.get_or_init(start).as_ref();
-        let load = Load::new(self);
-        let is_taken = match (sender, load) {
-            (Some(sender), Some(load)) => sender.send(load).is_ok(),
-            _ => false,
-        };
+        let copies = Arc::clone(&self.counted.copies);
+        let is_taken = Load::new(self).is_some_and(|load| copies.thread.send(load));
         if !is_taken {
             left_out();
         }
     }
 }
 
-static COPIES: AtomicUsize = AtomicUsize::new(0);
-static BYTES: AtomicUsize = AtomicUsize::new(0);
+/// The copies of one server, and the thread that sends them.
+pub struct Copies {
+    /// On their way or waiting.
+    count: AtomicUsize,
+    bytes: AtomicUsize,
+    thread: Background<Load>,
+}
+
+impl Default for Copies {
+    fn default() -> Copies {
+        Copies {
+            count: AtomicUsize::new(0),
+            bytes: AtomicUsize::new(0),
+            thread: Background::new("rn-mirror", MAX_BLOCKING, |loads| Box::pin(send_all(loads))),
+        }
+    }
+}
+
+impl Copies {
+    /// Drops all copies. Returns whether the thread had ended at `deadline`.
+    pub fn stop(&self, deadline: Instant) -> bool {
+        self.thread.stop(deadline)
+    }
+}
 
 /// Bytes of one copy, counted while it is there.
-struct Counted(usize);
+struct Counted {
+    copies: Arc<Copies>,
+    bytes: usize,
+}
 
 impl Counted {
+    fn new(copies: &Arc<Copies>) -> Counted {
+        Counted {
+            copies: Arc::clone(copies),
+            bytes: 0,
+        }
+    }
+
     fn grow_to(&mut self, size: usize) -> bool {
-        let more = size.saturating_sub(self.0);
-        let before = BYTES.fetch_add(more, Ordering::Relaxed);
+        let more = size.saturating_sub(self.bytes);
+        let before = self.copies.bytes.fetch_add(more, Ordering::Relaxed);
         // Given back by the drop where there is no room.
-        self.0 += more;
+        self.bytes += more;
         before + more <= MAX_BYTES
+    }
+
+    fn clear(&mut self) {
+        self.copies.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.bytes = 0;
     }
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        BYTES.fetch_sub(self.0, Ordering::Relaxed);
+        self.clear();
     }
 }
 
@@ -176,7 +213,7 @@ struct Load {
 
 impl Load {
     fn new(copy: Copy) -> Option<Load> {
-        let copies = COPIES.fetch_add(1, Ordering::Relaxed);
+        let copies = copy.counted.copies.count.fetch_add(1, Ordering::Relaxed);
         // Given back by the drop where there is none.
         let load = Load { copy };
         (copies < MAX_COPIES).then_some(load)
@@ -185,7 +222,7 @@ impl Load {
 
 impl Drop for Load {
     fn drop(&mut self) {
-        COPIES.fetch_sub(1, Ordering::Relaxed);
+        self.copy.counted.copies.count.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -201,18 +238,6 @@ fn left_out() {
             "a copy of a request was left out: the server that gets them does not keep up, or too much content is on its way"
         );
     }
-}
-
-fn start() -> Option<UnboundedSender<Load>> {
-    let runtime = Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| tracing::error!("requests cannot be copied: {error}"))
-        .ok()?;
-    let (sender, receiver) = unbounded_channel();
-    let run = move || runtime.block_on(send_all(receiver));
-    let started = std::thread::Builder::new().name("rn-mirror".to_owned()).spawn(run);
-    started.map(|_| sender).ok()
 }
 
 async fn send_all(mut loads: UnboundedReceiver<Load>) {
@@ -342,7 +367,9 @@ mod tests {
     fn copies_that_are_being_written_are_bounded_in_bytes() {
         const CONTENT: usize = 64 * 1024;
         let to = To::at(Host::Address([127, 0, 0, 9].into(), 1));
-        let upstream = Upstream::of(&to, None, Resolve::Ttl, None);
+        let upstreams = Upstreams::default();
+        let upstream = upstreams.of(&to, None, Resolve::Ttl, None);
+        let all = &upstreams.copies;
         let chunk = Bytes::from(vec![b'x'; CONTENT]);
         let mut copies = Vec::new();
         let most = MAX_BYTES / CONTENT;
@@ -352,7 +379,7 @@ mod tests {
                 engine: ClientConnection::new(),
                 bytes: Vec::new(),
                 room: Some(CONTENT),
-                counted: Counted(0),
+                counted: Counted::new(all),
             };
             copy.bytes.extend_from_slice(&chunk);
             if !copy.count() {
@@ -361,15 +388,15 @@ mod tests {
             copies.push(copy);
             assert!(copies.len() <= most, "more than {MAX_BYTES} bytes");
         }
-        assert!(BYTES.load(Ordering::Relaxed) <= MAX_BYTES);
+        assert!(all.bytes.load(Ordering::Relaxed) <= MAX_BYTES);
         assert_eq!(copies.len(), most);
         // One that is given up while it is written makes room for another.
         let mut last = copies.pop().expect("a copy");
         last.room = Some(0);
         last.chunk(&chunk);
         assert_eq!((last.room, last.bytes.capacity()), (None, 0));
-        assert!(Counted(0).grow_to(CONTENT));
+        assert!(Counted::new(all).grow_to(CONTENT));
         drop((last, copies));
-        assert_eq!(BYTES.load(Ordering::Relaxed), 0);
+        assert_eq!(all.bytes.load(Ordering::Relaxed), 0);
     }
 }

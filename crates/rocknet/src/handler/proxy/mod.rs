@@ -44,6 +44,7 @@ mod trailers;
 mod trouble;
 mod ttl;
 mod upstream;
+mod upstreams;
 mod vitals;
 mod waiting;
 mod watcher;
@@ -69,6 +70,7 @@ pub use self::group::Proxy;
 pub use self::pool::Pool;
 pub use self::switch::Wish;
 pub use self::target::hides_dots;
+pub use self::upstreams::Upstreams;
 
 /// An answer, or the error that stands for one.
 pub enum Answered {

@@ -16,7 +16,7 @@ use crate::certificates::{Certified, HTTP_2, files, read_roots};
 /// A configuration for handshakes with servers. Sessions are remembered in it, so that the next connection costs less.
 pub struct Secure {
     pub settings: Arc<ClientConfig>,
-    /// Never used twice in a process.
+    /// Never used twice in a server.
     pub id: u32,
 }
 
@@ -37,15 +37,19 @@ enum Trust {
     Anybody,
 }
 
-/// All that are in use by some upstream.
-static ALL: Mutex<Vec<(Identity, Weak<Secure>)>> = Mutex::new(Vec::new());
+/// The configurations of one server.
+#[derive(Default)]
+pub struct Secures {
+    /// Those in use by some upstream.
+    all: Mutex<Vec<(Identity, Weak<Secure>)>>,
+    ids: AtomicU32,
+}
 
-impl Secure {
+impl Secures {
     /// The one there is for what is asked. Told in words for whoever wrote the configuration.
     ///
     /// The system's store is read when the first place needs it, and again when none has needed it for a while.
-    pub fn of(model: &UpstreamTls, http2: bool) -> Result<Arc<Secure>, String> {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
+    pub fn of(&self, model: &UpstreamTls, http2: bool) -> Result<Arc<Secure>, String> {
         let trust = match (model.verify, &model.ca[..]) {
             (false, _) => Trust::Anybody,
             (true, []) => Trust::System,
@@ -71,7 +75,7 @@ impl Secure {
             shown: own.as_ref().map(|own| own.key().cert.clone()).unwrap_or_default(),
             http2,
         };
-        let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         let known = all.iter().find(|(other, _)| *other == identity);
         if let Some(secure) = known.and_then(|(_, secure)| secure.upgrade()) {
             return Ok(secure);
@@ -79,7 +83,7 @@ impl Secure {
         all.retain(|(_, secure)| secure.strong_count() > 0);
         let secure = Arc::new(Secure {
             settings: Arc::new(settings(&identity, own.as_ref())?),
-            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            id: self.ids.fetch_add(1, Ordering::Relaxed),
         });
         all.push((identity, Arc::downgrade(&secure)));
         Ok(secure)

@@ -8,7 +8,6 @@ use rocknet_config::model::Priority;
 
 use super::upstream::Upstream;
 use super::waiting::Waiting;
-use crate::clock::uptime_ms;
 
 /// One of so many places of a limited server is not for requests of low priority, as long as others come: who waits for one
 /// of low priority to end waits about as long as for an answer, however far in front he is. Of a few places none is spared.
@@ -130,7 +129,7 @@ impl Upstream {
         let mut queues = lock(&self.slots.queues);
         queues.retain(|waiting| waiting.strong_count() > 0);
         loop {
-            let now_ms = uptime_ms();
+            let now_ms = self.time.uptime_ms();
             let now = Duration::from_millis(now_ms);
             let urgency = |waiting: Arc<Waiting>| {
                 let priorities = self.priorities(waiting.most, now_ms);

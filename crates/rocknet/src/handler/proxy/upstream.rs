@@ -1,24 +1,24 @@
 //! A server that is asked, and what all workers know of it.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rocknet_config::model::{self, Health, Host, ProxyProtocol, Resolve};
+use rocknet_config::model::{self, Host, ProxyProtocol};
 use rustls_pki_types::ServerName;
 
 use super::balance;
 use super::breaker::{Breaker, Rules};
 use super::secure::Secure;
 use super::slots::Slots;
-use super::watcher;
-use crate::clock::uptime_ms;
+use crate::clock::Time;
 
 pub struct Upstream {
-    /// Never used twice in a process.
+    /// Never used twice in a server.
     pub id: u32,
+    /// The clock of the server.
+    pub(super) time: Time,
     /// As it is written.
     pub name: Box<str>,
     /// What it is called in requests that name nobody: HTTP/1.0 may.
@@ -46,10 +46,6 @@ pub struct Upstream {
     back_ms: AtomicU64,
 }
 
-/// What makes two upstreams the same: what is known of one depends on how it is checked and looked up, and what a connection
-/// is worth on who was believed when it was made.
-type Identity = (model::Upstream, Option<Health>, Resolve, Option<(u32, String)>);
-
 enum Place {
     Unix(Box<Path>),
     Address([SocketAddr; 1]),
@@ -76,35 +72,14 @@ pub enum Way<'u> {
     Nowhere(Arc<str>),
 }
 
-/// All that are in use by some snapshot.
-static ALL: Mutex<BTreeMap<Identity, Weak<Upstream>>> = Mutex::new(BTreeMap::new());
-
 impl Upstream {
-    /// The one there is for this place: scopes of one configuration and of the next share it.
-    pub fn of(
+    /// `id`: used by no other upstream of the server.
+    pub(super) fn new(
+        id: u32,
         model: &model::Upstream,
-        health: Option<&Health>,
-        resolve: Resolve,
         secure: Option<(Arc<Secure>, ServerName<'static>)>,
-    ) -> Arc<Upstream> {
-        let believed = secure
-            .as_ref()
-            .map(|(secure, name)| (secure.id, name.to_str().into_owned()));
-        let identity = (model.clone(), health.cloned(), resolve, believed);
-        let mut all = lock(&ALL);
-        if let Some(upstream) = all.get(&identity).and_then(Weak::upgrade) {
-            return upstream;
-        }
-        all.retain(|_, upstream| upstream.strong_count() > 0);
-        let upstream = Arc::new(Upstream::new(model, secure));
-        all.insert(identity, Arc::downgrade(&upstream));
-        drop(all);
-        watcher::watch(&upstream, &model.host, health, resolve);
-        upstream
-    }
-
-    fn new(model: &model::Upstream, secure: Option<(Arc<Secure>, ServerName<'static>)>) -> Upstream {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
+        time: Time,
+    ) -> Upstream {
         let name = model.to_string();
         let place = match &model.host {
             Host::Unix(path) => Place::Unix(path.clone().into()),
@@ -116,7 +91,8 @@ impl Upstream {
             _ => name.split_once("://").map_or("localhost", |(_, host)| host),
         };
         Upstream {
-            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            id,
+            time,
             host: host.into(),
             hash: balance::name(&name),
             name: name.into(),
@@ -169,7 +145,7 @@ impl Upstream {
         // Before it is looked whether anybody waits: he looks at this when he has said so.
         self.is_sick.store(is_sick, Ordering::SeqCst);
         if !is_sick {
-            self.back_ms.store(uptime_ms().max(1), Ordering::Relaxed);
+            self.back_ms.store(self.time.uptime_ms().max(1), Ordering::Relaxed);
         }
         // Whoever waits has one server more, or may have none at all.
         self.offer();
@@ -228,7 +204,7 @@ mod tests {
 
     fn named() -> Upstream {
         let host = Host::Name("app.test".to_owned(), 8080);
-        Upstream::new(&model::Upstream::at(host), None)
+        Upstream::new(1, &model::Upstream::at(host), None, Time::default())
     }
 
     fn first(upstream: &Upstream) -> String {
@@ -261,16 +237,5 @@ mod tests {
             (first(&upstream), first(&upstream)),
             ("10.0.0.2:80".to_owned(), "10.0.0.2:80".to_owned())
         );
-    }
-
-    #[test]
-    fn one_place_is_one_upstream() {
-        let model = |port| model::Upstream::at(Host::Address([127, 0, 0, 1].into(), port));
-        let (one, same, other) = (
-            Upstream::of(&model(1), None, Resolve::Ttl, None),
-            Upstream::of(&model(1), None, Resolve::Ttl, None),
-            Upstream::of(&model(2), None, Resolve::Ttl, None),
-        );
-        assert!(Arc::ptr_eq(&one, &same) && !Arc::ptr_eq(&one, &other) && one.id != other.id);
     }
 }

@@ -13,7 +13,6 @@ use super::slots::Place;
 use super::upstream::Upstream;
 use crate::blocking::queue::{Queue, Ticket, Urgency};
 use crate::blocking::turn::Turn;
-use crate::clock::uptime_ms;
 
 /// Ticks after which who waits looks for room himself: a server whose rest has ended tells nobody.
 const LOOKS_AGAIN: u32 = 4;
@@ -45,6 +44,10 @@ impl Waiting {
             queue: Mutex::default(),
             choosy: AtomicUsize::new(0),
         }
+    }
+
+    pub fn servers(&self) -> impl Iterator<Item = &Arc<Upstream>> {
+        self.servers.iter().map(|(server, _)| server)
     }
 
     /// How urgent it is for the first here whom a place at this server would suit.
@@ -101,7 +104,8 @@ impl Waiting {
             rules,
             place: Turn::default(),
         });
-        let now = Duration::from_millis(uptime_ms());
+        let uptime_ms = self.servers().next().map_or(0, |server| server.time.uptime_ms());
+        let now = Duration::from_millis(uptime_ms);
         let ticket = lock(&self.queue).push(priority, Arc::clone(&request), now).ok()?;
         self.choosy.fetch_add(usize::from(but.is_some()), Ordering::SeqCst);
         self.servers.iter().for_each(|(server, _)| server.await_slot(priority));
@@ -160,10 +164,11 @@ mod tests {
     use std::rc::Rc;
     use std::task::{Context, Poll};
 
-    use rocknet_config::model::{Host, Resolve, Upstream as To};
+    use rocknet_config::model::{Host, Upstream as To};
     use rocknet_io::wheel::Wheel;
 
     use super::*;
+    use crate::clock::{Time, uptime_ms};
     use Priority::{High, Low, Normal};
 
     const RULES: Rules = Rules {
@@ -171,10 +176,10 @@ mod tests {
         window_ms: 3_600_000,
     };
 
-    /// A server that no other test knows, by its number.
+    /// A server, by its number.
     fn server(number: u16) -> Arc<Upstream> {
         let to = To::at(Host::Address([127, 0, 0, 8].into(), number));
-        Upstream::of(&to, None, Resolve::Ttl, None)
+        Arc::new(Upstream::new(number.into(), &to, None, Time::default()))
     }
 
     fn line(servers: &[&Arc<Upstream>], most: usize) -> Arc<Waiting> {

@@ -1,11 +1,10 @@
 //! What is done beside all requests: names looked up and servers checked, by one thread for all of them, again and again.
 
-use std::sync::{Arc, OnceLock, Weak};
-use std::time::Duration;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 
 use rocknet_config::model::{Health, Host, Resolve};
-use tokio::runtime::Builder;
-use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{sleep, timeout};
 use tracing::Level;
 
@@ -13,6 +12,7 @@ use super::check::{self, Failure};
 use super::ttl;
 use super::upstream::{Looked, Upstream};
 use super::vitals::{Patience, Vitals};
+use crate::background::Background;
 use crate::handler::exhausted;
 use crate::log::throttle::Cause;
 
@@ -35,46 +35,47 @@ enum Work {
     Check(Weak<Upstream>, Health),
 }
 
-/// Looks after an upstream from now on. Bounded by what configurations name.
-pub fn watch(upstream: &Arc<Upstream>, host: &Host, health: Option<&Health>, resolve: Resolve) {
-    let mut work = Vec::new();
-    if let Host::Name(name, port) = host {
-        work.push(Work::LookUp(Arc::downgrade(upstream), name.clone(), *port, resolve));
-    }
-    if let Some(health) = health {
-        work.push(Work::Check(Arc::downgrade(upstream), health.clone()));
-    }
-    static WATCHER: OnceLock<Option<UnboundedSender<Work>>> = OnceLock::new();
-    for work in work {
-        let sent = WATCHER.get_or_init(start).as_ref().map(|watcher| watcher.send(work));
-        if !matches!(sent, Some(Ok(()))) {
-            upstream.looked_up(Looked::Failed("no thread could be started to look names up".into()));
-        }
+/// The thread that looks after the upstreams of one server.
+pub struct Watcher(Background<Work>);
+
+impl Default for Watcher {
+    fn default() -> Watcher {
+        Watcher(Background::new("rn-upstreams", MAX_AT_ONCE, |work| Box::pin(run(work))))
     }
 }
 
-fn start() -> Option<UnboundedSender<Work>> {
-    let runtime = Builder::new_current_thread()
-        .enable_all()
-        .max_blocking_threads(MAX_AT_ONCE)
-        .build()
-        .map_err(|error| tracing::error!("upstreams cannot be watched: {error}"))
-        .ok()?;
-    let (sender, mut receiver) = unbounded_channel::<Work>();
-    let run = move || {
-        runtime.block_on(async {
-            while let Some(work) = receiver.recv().await {
-                match work {
-                    Work::LookUp(upstream, name, port, resolve) => {
-                        drop(tokio::spawn(look_up(upstream, name, port, resolve)));
-                    }
-                    Work::Check(upstream, health) => drop(tokio::spawn(check(upstream, health))),
-                }
+impl Watcher {
+    /// Looks after an upstream from now on. Bounded by what configurations name.
+    pub fn watch(&self, upstream: &Arc<Upstream>, host: &Host, health: Option<&Health>, resolve: Resolve) {
+        let mut work = Vec::new();
+        if let Host::Name(name, port) = host {
+            work.push(Work::LookUp(Arc::downgrade(upstream), name.clone(), *port, resolve));
+        }
+        if let Some(health) = health {
+            work.push(Work::Check(Arc::downgrade(upstream), health.clone()));
+        }
+        for work in work {
+            if !self.0.send(work) {
+                upstream.looked_up(Looked::Failed("no thread could be started to look names up".into()));
             }
-        });
-    };
-    let started = std::thread::Builder::new().name("rn-upstreams".to_owned()).spawn(run);
-    started.map(|_| sender).ok()
+        }
+    }
+
+    /// Ends all lookups and checks. Returns whether the thread had ended at `deadline`.
+    pub fn stop(&self, deadline: Instant) -> bool {
+        self.0.stop(deadline)
+    }
+}
+
+async fn run(mut all: UnboundedReceiver<Work>) {
+    while let Some(work) = all.recv().await {
+        match work {
+            Work::LookUp(upstream, name, port, resolve) => {
+                drop(tokio::spawn(look_up(upstream, name, port, resolve)));
+            }
+            Work::Check(upstream, health) => drop(tokio::spawn(check(upstream, health))),
+        }
+    }
 }
 
 async fn look_up(upstream: Weak<Upstream>, name: String, port: u16, resolve: Resolve) {

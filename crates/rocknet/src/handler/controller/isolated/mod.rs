@@ -17,18 +17,19 @@ mod inside;
 mod place;
 mod process;
 mod supervisor;
+mod supervisors;
 
 use std::ffi::OsStr;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Instant;
 
 use self::control::Entry;
-use self::supervisor::{Ended, Supervised};
+use self::supervisor::Supervised;
 
 pub use self::conversation::answer;
+pub use self::supervisors::Supervisors;
 
 /// How this program is told that it is to run a library. Nobody types it.
 const WORD: &str = "run-isolated-library";
@@ -66,20 +67,14 @@ pub struct Controller {
     gives: bool,
 }
 
-/// Tells when the process of a library that nobody holds any more has ended.
-pub struct End {
-    library: std::sync::Weak<Isolated>,
-    ended: Arc<Ended>,
-}
-
 impl Isolated {
     /// Starts a process and has it load the library, of which `image` is a copy that nobody changes. The error says what
     /// was wrong.
-    pub fn load(path: &Path, image: File) -> Result<Isolated, String> {
+    pub fn load(path: &Path, image: File, supervisors: &Supervisors) -> Result<Isolated, String> {
         if program().is_none() {
             return Err("this program cannot run libraries in processes of their own: remove `isolate`".to_owned());
         }
-        let (supervised, entries) = supervisor::start(path, image)?;
+        let (supervised, entries) = supervisors.start(path, image)?;
         Ok(Isolated { supervised, entries })
     }
 
@@ -104,23 +99,6 @@ impl Controller {
             takes,
             gives,
         })
-    }
-
-    /// When its library has ended.
-    pub fn end(&self) -> End {
-        End {
-            library: Arc::downgrade(&self.library),
-            ended: Arc::clone(self.library.supervised.ended()),
-        }
-    }
-}
-
-impl End {
-    /// Waits until the process has ended, which it does not while somebody holds the library.
-    pub fn wait(&self, until: Instant) {
-        if self.library.strong_count() == 0 {
-            self.ended.wait(until);
-        }
     }
 }
 

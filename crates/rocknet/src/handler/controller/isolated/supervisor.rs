@@ -6,9 +6,9 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -19,6 +19,7 @@ use super::control::{Entry, Report};
 use super::lock;
 use super::place::Places;
 use super::process::{Heard, Process, Running};
+use crate::owned_thread::OwnedThread;
 
 /// Longest time from the start of a process to its being ready, `init` of the library included.
 const LOAD: Duration = Duration::from_secs(30);
@@ -46,7 +47,6 @@ pub struct Supervised {
     /// Has the thread look at once.
     bell: UnixStream,
     is_over: AtomicBool,
-    ended: Arc<Ended>,
 }
 
 /// How the process is.
@@ -58,32 +58,6 @@ pub enum State {
     Down(Arc<str>),
 }
 
-/// Whether all of it has ended.
-#[derive(Default)]
-pub struct Ended {
-    is_so: Mutex<bool>,
-    changed: Condvar,
-}
-
-impl Ended {
-    pub fn wait(&self, until: Instant) {
-        let mut is_so = self.is_so.lock().unwrap_or_else(PoisonError::into_inner);
-        while !*is_so {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return;
-            }
-            let waited = self.changed.wait_timeout(is_so, left);
-            is_so = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
-    }
-
-    fn tell(&self) {
-        *self.is_so.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        self.changed.notify_all();
-    }
-}
-
 impl Supervised {
     pub fn state(&self) -> State {
         self.state.borrow().clone()
@@ -92,10 +66,6 @@ impl Supervised {
     /// Hears of every change from now on.
     pub fn changes(&self) -> watch::Receiver<State> {
         self.state.subscribe()
-    }
-
-    pub fn ended(&self) -> &Arc<Ended> {
-        &self.ended
     }
 
     /// Has the thread look: something was found that it may not know yet.
@@ -115,8 +85,8 @@ impl Supervised {
     }
 }
 
-/// Starts a process for the library, and gives what it has when it is ready; the error says why it is not.
-pub fn start(path: &Path, image: File) -> Result<(Arc<Supervised>, Vec<Entry>), String> {
+/// Starts a process for the library, and gives what it has when it is ready, with its thread; the error says why it is not.
+pub fn start(path: &Path, image: File) -> Result<(Arc<Supervised>, Vec<Entry>, OwnedThread), String> {
     let told = |error: std::io::Error| format!("no process could be started for it: {error}");
     let (bell, heard) = UnixStream::pair().map_err(told)?;
     for end in [&bell, &heard] {
@@ -127,7 +97,6 @@ pub fn start(path: &Path, image: File) -> Result<(Arc<Supervised>, Vec<Entry>), 
         places: Arc::default(),
         bell,
         is_over: AtomicBool::new(false),
-        ended: Arc::default(),
     });
     let supervisor = Supervisor {
         path: path.to_owned(),
@@ -141,14 +110,11 @@ pub fn start(path: &Path, image: File) -> Result<(Arc<Supervised>, Vec<Entry>), 
     };
     let (sender, receiver) = sync_channel(1);
     let run = move || supervisor.run(&sender);
-    thread::Builder::new()
-        .name("rn-isolated".to_owned())
-        .spawn(run)
-        .map_err(told)?;
+    let thread = OwnedThread::start("rn-isolated", run).map_err(told)?;
     let entries = receiver
         .recv()
         .unwrap_or_else(|_| Err("its thread has ended".to_owned()))?;
-    Ok((supervised, entries))
+    Ok((supervised, entries, thread))
 }
 
 struct Supervisor {
@@ -169,7 +135,6 @@ impl Drop for Supervisor {
         // The processes first.
         self.current = None;
         self.retired = None;
-        self.shared.ended.tell();
     }
 }
 

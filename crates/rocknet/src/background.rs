@@ -1,0 +1,161 @@
+//! A thread with an event loop for work beside all requests, started by the first message that it is sent.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::runtime::Builder;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
+
+use crate::owned_thread::OwnedThread;
+
+/// Handles messages until the last sender has gone.
+pub type Run<T> = fn(UnboundedReceiver<T>) -> Pin<Box<dyn Future<Output = ()>>>;
+
+/// The thread and the way to it. It ends when this value is dropped; [`Background::stop`] waits for that as well.
+pub struct Background<T> {
+    name: &'static str,
+    /// Most threads for calls that block, such as the lookup of a name.
+    blocking: usize,
+    run: Run<T>,
+    /// Set by the first message, so that later ones take no lock; `None` if the thread could not be started.
+    messages: OnceLock<Option<UnboundedSender<T>>>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    running: Option<Running>,
+    is_stopped: bool,
+}
+
+struct Running {
+    thread: OwnedThread,
+    /// Takes the deadline until which calls that block are waited for.
+    stop: oneshot::Sender<Instant>,
+}
+
+/// For calls that block, where the owner has gone without [`Background::stop`].
+const ABANDONED: Duration = Duration::ZERO;
+
+impl<T: Send + 'static> Background<T> {
+    pub const fn new(name: &'static str, blocking: usize, run: Run<T>) -> Background<T> {
+        Background {
+            name,
+            blocking,
+            run,
+            messages: OnceLock::new(),
+            state: Mutex::new(State {
+                running: None,
+                is_stopped: false,
+            }),
+        }
+    }
+
+    /// Sends a message; `false` if the thread was stopped or could not be started.
+    pub fn send(&self, message: T) -> bool {
+        let messages = self.messages.get_or_init(|| self.start()).as_ref();
+        messages.is_some_and(|messages| messages.send(message).is_ok())
+    }
+
+    fn start(&self) -> Option<UnboundedSender<T>> {
+        let mut state = self.state();
+        if state.is_stopped {
+            return None;
+        }
+        let name = self.name;
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .max_blocking_threads(self.blocking)
+            .build()
+            .map_err(|error| tracing::error!("the thread {name} cannot be started: {error}"))
+            .ok()?;
+        let (sender, receiver) = unbounded_channel();
+        let (stop, stopped) = oneshot::channel();
+        let run = self.run;
+        let thread = OwnedThread::start(name, move || {
+            let deadline = runtime.block_on(async {
+                tokio::select! {
+                    deadline = stopped => deadline.ok(),
+                    () = run(receiver) => None,
+                }
+            });
+            let left = deadline.map_or(ABANDONED, |until: Instant| {
+                until.saturating_duration_since(Instant::now())
+            });
+            runtime.shutdown_timeout(left);
+        });
+        let thread = thread.map_err(|error| tracing::error!("the thread {name} cannot be started: {error}"));
+        state.running = Some(Running {
+            thread: thread.ok()?,
+            stop,
+        });
+        Some(sender)
+    }
+
+    /// Ends the thread with all that it does, and waits for it. Returns whether it ended before `deadline`.
+    ///
+    /// A lookup of a name cannot be interrupted: its thread may outlive the deadline, and ends by itself.
+    pub fn stop(&self, deadline: Instant) -> bool {
+        let running = {
+            let mut state = self.state();
+            state.is_stopped = true;
+            state.running.take()
+        };
+        running.is_none_or(|Running { thread, stop }| {
+            let _ = stop.send(deadline);
+            thread.join(deadline + LAST_MOMENT)
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// From the deadline of the loop to the end of its thread.
+const LAST_MOMENT: Duration = Duration::from_millis(100);
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    fn pass_on(mut messages: UnboundedReceiver<mpsc::Sender<()>>) -> Pin<Box<dyn Future<Output = ()>>> {
+        Box::pin(async move {
+            while let Some(sender) = messages.recv().await {
+                // Held for ever, unless the loop is dropped.
+                drop(tokio::spawn(async move {
+                    let _sender = sender;
+                    std::future::pending::<()>().await;
+                }));
+            }
+        })
+    }
+
+    #[test]
+    fn stopping_ends_all_work_and_takes_no_more() {
+        let background = Background::new("rn-test", 1, pass_on);
+        let (sender, receiver) = mpsc::channel();
+        assert!(background.send(sender.clone()));
+        let deadline = Instant::now() + Duration::from_secs(60);
+        assert!(background.stop(deadline) && background.stop(deadline));
+        assert!(!background.send(sender));
+        assert_eq!(receiver.recv(), Err(mpsc::RecvError), "a task goes on");
+        let unused = Background::new("rn-test", 1, pass_on);
+        assert!(unused.stop(Instant::now()));
+        assert!(!unused.send(mpsc::channel().0), "started after its end");
+    }
+
+    #[test]
+    fn dropping_ends_the_thread() {
+        let background = Background::new("rn-test", 1, pass_on);
+        let (sender, receiver) = mpsc::channel();
+        assert!(background.send(sender));
+        drop(background);
+        assert_eq!(receiver.recv(), Err(mpsc::RecvError));
+    }
+}

@@ -1,0 +1,34 @@
+//! The threads that supervise the isolated libraries of one server, so that its end waits for each of their processes.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use super::control::Entry;
+use super::lock;
+use super::supervisor::{self, Supervised};
+use crate::owned_thread::OwnedThread;
+
+/// Bounded by what configurations name: threads that have ended are forgotten when the next one starts.
+#[derive(Default)]
+pub struct Supervisors(Mutex<Vec<(Arc<Supervised>, OwnedThread)>>);
+
+impl Supervisors {
+    /// Starts a process for the library, and returns its controllers when it is ready; the error says why it is not.
+    pub fn start(&self, path: &Path, image: File) -> Result<(Arc<Supervised>, Vec<Entry>), String> {
+        let (supervised, entries, thread) = supervisor::start(path, image)?;
+        let mut all = lock(&self.0);
+        all.retain(|(_, thread)| !thread.has_ended());
+        all.push((Arc::clone(&supervised), thread));
+        Ok((supervised, entries))
+    }
+
+    /// Ends all processes, also those of libraries that are still held. Returns whether all had ended at `deadline`.
+    pub fn stop(&self, deadline: Instant) -> bool {
+        let all = std::mem::take(&mut *lock(&self.0));
+        all.iter().for_each(|(supervised, _)| supervised.end());
+        let ended: Vec<bool> = all.into_iter().map(|(_, thread)| thread.join(deadline)).collect();
+        ended.into_iter().all(|ended| ended)
+    }
+}

@@ -1,0 +1,93 @@
+//! What one server shares among its workers and from one configuration to the next, with the threads behind it.
+//!
+//! ```text
+//! Server ──▶ Services ◀── Worker (by Shared)      Snapshot ▶ Site ▶ Scope take what they need when they are made
+//!              ├─ upstreams   who is proxied to: health, circuits, queues; the threads rn-upstreams and rn-mirror
+//!              ├─ backends    application servers and connections at rest
+//!              ├─ programs    places for CGI programs, and the thread rn-cgi that ends them
+//!              ├─ libraries   controllers, with a process and a thread rn-isolated for each isolated library
+//!              └─ folders     open folders of sites
+//! ```
+//! Two servers in one process share none of it. These values belong to the process by nature and stay static:
+//! - `clock::uptime_ms`: the start of the monotonic clock, a constant once it is set.
+//! - `accounts`: the rights that the process gave up, the helper that kept them, and the program that serves as helper.
+//! - `controller::isolated`: the program that runs libraries, and in such a process its only connection to the server.
+//! - `controller::image`: names for the dynamic loader, which knows one set of names for the whole process.
+//! - `log::throttle`: `tracing` has one dispatcher for the process, so error lines are counted for the process too.
+//! - `certificates::inspection` and `files::load`: the roots of the system and the plain error pages, made once and
+//!   never changed.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Instant;
+
+use crate::clock::Time;
+use crate::handler::cgi::Processes;
+use crate::handler::controller::Libraries;
+use crate::handler::gateway::Backends;
+use crate::handler::proxy::Upstreams;
+use crate::open_folder::{OpenFolders, most_open_folders};
+use crate::php;
+
+/// The registries of one server.
+pub struct Services {
+    /// The clock of all workers.
+    pub time: Time,
+    pub upstreams: Arc<Upstreams>,
+    pub backends: Backends,
+    pub programs: Arc<Processes>,
+    pub libraries: Libraries,
+    pub folders: Arc<OpenFolders>,
+    scope_ids: AtomicU32,
+    generations: AtomicU64,
+}
+
+impl Services {
+    /// Starts nothing. `php`: what is known of the PHP that this server runs itself.
+    pub fn new(php: Arc<php::Sockets>) -> Services {
+        Services::with_time(php, Time::default())
+    }
+
+    /// As [`Services::new`], by another clock than that of the system.
+    pub fn with_time(php: Arc<php::Sockets>, time: Time) -> Services {
+        Services {
+            upstreams: Arc::new(Upstreams::new(time.clone())),
+            backends: Backends::new(php, time.clone()),
+            programs: Arc::default(),
+            libraries: Libraries::default(),
+            folders: Arc::new(OpenFolders::new(most_open_folders())),
+            scope_ids: AtomicU32::new(0),
+            generations: AtomicU64::new(0),
+            time,
+        }
+    }
+
+    /// The next number of a scope. None is used twice in a server, because cached answers carry it.
+    pub fn next_scope_id(&self) -> u32 {
+        self.scope_ids.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The next number of a snapshot.
+    pub fn next_generation(&self) -> u64 {
+        self.generations.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Ends every thread and every child process of the registries. Called after the last request: what still uses one of
+    /// them is cut. Returns whether all had ended at `deadline`.
+    pub fn stop(&self, deadline: Instant) -> bool {
+        // All of them: none is skipped because one before it was late.
+        let ended = [
+            self.upstreams.stop(deadline),
+            self.programs.stop(deadline),
+            self.libraries.stop(deadline),
+        ];
+        self.backends.rest();
+        ended.into_iter().all(|ended| ended)
+    }
+}
+
+impl Default for Services {
+    fn default() -> Services {
+        Services::new(Arc::default())
+    }
+}
