@@ -57,6 +57,7 @@ mod stalled;
 mod stop;
 mod support;
 mod tunnels;
+mod two_servers;
 mod websocket;
 #[allow(dead_code)] // shared with tests that use more of it
 #[path = "../wire/mod.rs"]

@@ -73,12 +73,12 @@ impl Upstream {
         let connections = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&connections);
         // Both end with the test's process: nobody waits for them.
-        thread::spawn(move || {
+        spawn(move || {
             for stream in listener.incoming().flatten() {
                 count.fetch_add(1, Ordering::SeqCst);
                 let _ = stream.set_nodelay(true);
                 let serve = serve.clone();
-                thread::spawn(move || serve(stream));
+                spawn(move || serve(stream));
             }
         });
         Upstream {
@@ -107,6 +107,12 @@ impl Upstream {
     pub fn last(&self) -> Asked {
         lock(&self.seen).last().expect("a request").clone()
     }
+}
+
+/// Starts a thread whose name tells it from those of a server in the same process.
+fn spawn(run: impl FnOnce() + Send + 'static) {
+    let thread = thread::Builder::new().name("t-upstream".to_owned()).spawn(run);
+    drop(thread.expect("a thread"));
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

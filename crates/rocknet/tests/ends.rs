@@ -1,0 +1,193 @@
+//! The end of a server inside a process that goes on: its threads, its child processes and its descriptors are gone.
+#![cfg(target_os = "linux")]
+
+#[path = "server/support/mod.rs"]
+#[allow(dead_code, reason = "shared with tests that use more of it")]
+mod support;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, test_kill_process};
+use support::upstream::{Next, Upstream, ok, say};
+use support::{Client, DEADLINE, Folder, Running, library};
+
+const SHELL: &str = "#!/bin/sh\nprintf 'Content-Type: text/plain\\r\\n\\r\\n'\n";
+
+/// What the process holds.
+#[derive(Debug, PartialEq, Eq)]
+struct Held {
+    /// Names, sorted.
+    threads: Vec<String>,
+    children: BTreeSet<String>,
+    /// What each leads to, sorted.
+    descriptors: Vec<PathBuf>,
+}
+
+/// Threads of the test itself, which accept for the upstreams, have names of two letters.
+const OF_TEST: &str = "t-";
+
+fn held() -> Held {
+    let entries = |path: &str| fs::read_dir(path).expect(path).flatten();
+    let name = |entry: fs::DirEntry| fs::read_to_string(entry.path().join("comm")).ok();
+    let names = entries("/proc/self/task").filter_map(name);
+    let names = names.map(|name| name.trim_end().to_owned());
+    let mut threads: Vec<String> = names.filter(|name| !name.starts_with(OF_TEST)).collect();
+    threads.sort();
+    let own = format!(" {} ", std::process::id());
+    let children = entries("/proc").filter_map(|entry| {
+        // `pid (name) state ppid …`, with anything in the name.
+        let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
+        let after = stat.rsplit_once(')')?.1;
+        let is_ours = format!("{} ", after.get(2..)?).starts_with(&own);
+        is_ours.then_some(stat)
+    });
+    let descriptors = entries("/proc/self/fd").filter_map(|entry| fs::read_link(entry.path()).ok());
+    // This function reads from there.
+    let mut descriptors: Vec<_> = descriptors.filter(|path| !path.starts_with("/proc")).collect();
+    descriptors.sort();
+    Held {
+        threads,
+        children: children.collect(),
+        descriptors,
+    }
+}
+
+fn folder() -> Folder {
+    let folder = Folder::with(&[
+        ("www/index.html", "a page"),
+        ("www/page.php", "<?php echo getmypid();"),
+        // It has another process go on after its answer.
+        (
+            "www/cgi-bin/pid.sh",
+            &format!("{SHELL}sleep 1000 >/dev/null 2>&1 &\necho $!\n"),
+        ),
+        ("www/cgi-bin/held.sh", &format!("{SHELL}echo $$\nexec sleep 1000\n")),
+    ]);
+    for path in ["", "www/cgi-bin/pid.sh", "www/cgi-bin/held.sh"] {
+        fs::set_permissions(folder.path(path), fs::Permissions::from_mode(0o755)).expect("a mode");
+    }
+    folder
+}
+
+fn pid(text: &str) -> Pid {
+    let number = text.trim().parse().ok();
+    number
+        .and_then(Pid::from_raw)
+        .unwrap_or_else(|| panic!("a number: {text}"))
+}
+
+#[test]
+fn nothing_of_a_server_outlives_its_end() {
+    let mirrored = mpsc::channel();
+    let upstream = Upstream::start(|_, stream| {
+        say(stream, ok("proxied"));
+        Next::Keep
+    });
+    let copies = Upstream::start({
+        let seen = mirrored.0;
+        move |_, stream| {
+            let _ = seen.send(());
+            say(stream, ok(""));
+            Next::Keep
+        }
+    });
+    let library = library::plain().display().to_string();
+    let folder = folder();
+    // Tokio keeps a pair of sockets for signals from its first runtime to the end of the process.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    drop(runtime.expect("a runtime"));
+    let before = settled(|_| true);
+
+    let port = upstream
+        .url()
+        .rsplit_once(':')
+        .map(|(_, port)| port.to_owned())
+        .expect("a port");
+    let text = format!(
+        "[server]\nworkers = 2\nblocking_threads = 2\nstate = \"state\"\nevents = {{ wait = \"20ms\", connections = 16 }}\n\
+         [log]\nerrors = \"errors.log\"\naccess = \"access.log\"\n[limits]\nshutdown = \"100ms\"\n\
+         [site.\"app.localhost\"]\nlisten = \"127.0.0.2:0\"\nroot = \"www\"\ntls = \"local\"\n\
+         [site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\nphp = \"auto\"\ncgi = \"/cgi-bin\"\n\
+         [site.default.route.\"/proxy/*\"]\n\
+         proxy = {{ to = [\"{url}\", \"http://localhost:{port}\"], balance = \"round_robin\", \
+         health = {{ path = \"/\", interval = \"100ms\" }}, mirror = {{ to = \"{copies}\" }} }}\n\
+         [site.default.route.\"/hello/*\"]\ncontroller = \"{library}:hello\"\n\
+         [site.default.route.\"/isolated/*\"]\ncontroller = \"{library}:hello\"\nisolate = true\n",
+        url = upstream.url(),
+        copies = copies.url(),
+    );
+    let server = Running::start(folder, &text);
+    let address = server.addresses()[0];
+    let mut client = Client::to(address);
+    assert_eq!(client.get("/index.html").text(), "a page");
+    for _ in 0..4 {
+        assert_eq!(client.get("/proxy/x").text(), "proxied");
+    }
+    mirrored.1.recv_timeout(DEADLINE).expect("a copy");
+    for path in ["/hello/", "/isolated/"] {
+        assert_eq!(client.get(path).text(), "hello from one");
+    }
+    let processes = [
+        pid(&client.get("/page.php").text()),
+        pid(&client.get("/cgi-bin/pid.sh").text()),
+    ];
+    // Under way when the server is stopped, and cut.
+    client.send("GET /cgi-bin/held.sh HTTP/1.1\r\nHost: a\r\n\r\n");
+    let held_on = held();
+    assert!(
+        [
+            "rn-upstreams",
+            "rn-mirror",
+            "rn-cgi",
+            "rn-isolated",
+            "rn-php",
+            "rn-certs",
+            "rn-cache",
+            "rn-log"
+        ]
+        .iter()
+        .all(|name| held_on.threads.iter().any(|thread| thread == name)),
+        "{held_on:?}"
+    );
+    assert!(held_on.children.len() > before.children.len(), "{held_on:?}");
+
+    let (server, folder) = server.take();
+    server.stop();
+    drop(client);
+    let after = settled(|held| *held == before);
+    assert_eq!(after.threads, before.threads);
+    assert_eq!(after.children, before.children);
+    assert_eq!(after.descriptors, before.descriptors);
+    for process in processes {
+        assert!(is_gone(process), "{process:?} lives");
+    }
+    drop(folder);
+}
+
+/// What the process holds once that is so, or at the deadline. A thread that was joined, and the connections of the upstreams
+/// of this test, take a moment to disappear from `/proc`.
+fn settled(is_so: impl Fn(&Held) -> bool) -> Held {
+    let deadline = Instant::now() + DEADLINE;
+    loop {
+        let held = held();
+        if is_so(&held) || Instant::now() >= deadline {
+            return held;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Whether a process ends before the deadline. One that was no child of ours is a zombie until another process waits for it.
+fn is_gone(process: Pid) -> bool {
+    let deadline = Instant::now() + DEADLINE;
+    while test_kill_process(process).is_ok() && Instant::now() < deadline {
+        thread::sleep(Duration::from_millis(10));
+    }
+    test_kill_process(process).is_err()
+}

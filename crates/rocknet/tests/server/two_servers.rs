@@ -1,0 +1,67 @@
+//! Two servers in one process: what one knows of the servers that it passes requests on to is not known to the other.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+
+use super::support::upstream::{Next, Upstream, ok, say};
+use super::support::{DEADLINE, Folder, Running};
+
+fn proxy(keys: &str) -> Running {
+    Running::site(Folder::with(&[("www/x", "")]), &format!("proxy = {{ {keys} }}"))
+}
+
+#[test]
+fn a_server_that_failed_for_one_is_asked_by_the_other() {
+    let is_broken = Arc::new(AtomicBool::new(false));
+    let broken = Arc::clone(&is_broken);
+    let first = Upstream::start(move |_, stream| match broken.load(Ordering::SeqCst) {
+        true => Next::Close,
+        false => {
+            say(stream, ok("first"));
+            Next::Keep
+        }
+    });
+    let second = Upstream::saying(ok("second"));
+    let keys = format!(
+        "to = [\"{}\", \"{}\"], balance = \"round_robin\", fails = 1, fail_time = \"1h\"",
+        first.url(),
+        second.url()
+    );
+    let (one, other) = (proxy(&keys), proxy(&keys));
+    let asked = |server: &Running| -> Vec<String> {
+        let mut client = server.connect();
+        (0..4).map(|_| client.get("/").text()).collect()
+    };
+    let goes_to_first = |server: &Running| asked(server).iter().any(|text| text == "first");
+    assert!(goes_to_first(&one) && goes_to_first(&other));
+    is_broken.store(true, Ordering::SeqCst);
+    assert_eq!(asked(&one), ["second"; 4]);
+    is_broken.store(false, Ordering::SeqCst);
+    assert_eq!(asked(&one), ["second"; 4], "the first rests");
+    assert!(goes_to_first(&other), "it rests for the other as well");
+}
+
+#[test]
+fn a_place_that_one_takes_is_no_place_of_the_other() {
+    let (release, released) = mpsc::channel::<()>();
+    let (arrived, has_arrived) = mpsc::channel();
+    let released = Arc::new(Mutex::new(released));
+    let upstream = Upstream::start(move |asked, stream| {
+        if asked.line.starts_with("GET /held ") {
+            let _ = arrived.send(());
+            let _ = released.lock().expect("a lock").recv();
+        }
+        say(stream, ok("here"));
+        Next::Keep
+    });
+    let keys = format!("to = \"{}\", connections = 1, queue = \"100ms\"", upstream.url());
+    let (one, other) = (proxy(&keys), proxy(&keys));
+    let mut held = one.connect();
+    held.send("GET /held HTTP/1.1\r\nHost: a\r\n\r\n");
+    has_arrived.recv_timeout(DEADLINE).expect("the request");
+    assert_eq!(one.get("/").status, 503);
+    let answer = other.get("/");
+    assert_eq!((answer.status, answer.text().as_str()), (200, "here"));
+    drop(release);
+    assert_eq!(held.answer().text(), "here");
+}
