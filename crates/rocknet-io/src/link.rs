@@ -95,3 +95,62 @@ pub trait Link {
     /// Whether files and pipes in the queue leave without passing through memory of this process (`sendfile`, `splice`).
     fn sends_files(&self) -> bool;
 }
+
+/// A link whose kind is not known to its user.
+impl<L: Link + ?Sized> Link for Box<L> {
+    fn poll_recv<'b>(&mut self, context: &mut Context<'_>, buffer: &'b mut [u8]) -> Poll<io::Result<Received<'b>>> {
+        (**self).poll_recv(context, buffer)
+    }
+
+    fn is_silent(&mut self) -> bool {
+        (**self).is_silent()
+    }
+
+    fn poll_send(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> Poll<io::Result<()>> {
+        (**self).poll_send(context, queue)
+    }
+
+    fn fill(&mut self, context: &mut Context<'_>, pipe: &mut Pipe) -> io::Result<usize> {
+        (**self).fill(context, pipe)
+    }
+
+    fn send_together(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> bool {
+        (**self).send_together(context, queue)
+    }
+
+    fn take_unsent(&mut self) -> Option<Vec<u8>> {
+        (**self).take_unsent()
+    }
+
+    fn flush(&mut self) {
+        (**self).flush();
+    }
+
+    fn shut_down(&mut self) -> io::Result<()> {
+        (**self).shut_down()
+    }
+
+    fn reset(&mut self) {
+        (**self).reset();
+    }
+
+    fn finish(&mut self) {
+        (**self).finish();
+    }
+
+    fn keep_alive(&mut self) {
+        (**self).keep_alive();
+    }
+
+    fn limit_unsent(&mut self, bytes: Option<u32>) {
+        (**self).limit_unsent(bytes);
+    }
+
+    fn in_flight(&self) -> u64 {
+        (**self).in_flight()
+    }
+
+    fn sends_files(&self) -> bool {
+        (**self).sends_files()
+    }
+}

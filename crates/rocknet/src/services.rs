@@ -25,7 +25,7 @@ use crate::clock::Time;
 use crate::handler::cgi::Processes;
 use crate::handler::controller::Libraries;
 use crate::handler::gateway::Backends;
-use crate::handler::proxy::Upstreams;
+use crate::handler::proxy::{Dialer, Upstreams};
 use crate::open_folder::{OpenFolders, most_open_folders};
 use crate::php;
 
@@ -45,13 +45,18 @@ pub struct Services {
 impl Services {
     /// Starts nothing. `php`: what is known of the PHP that this server runs itself.
     pub fn new(php: Arc<php::Sockets>) -> Services {
-        Services::with_time(php, Time::default())
+        let time = Time::default();
+        Services::with(Upstreams::new(time.clone()), php, time)
     }
 
-    /// As [`Services::new`], by another clock than that of the system.
-    pub fn with_time(php: Arc<php::Sockets>, time: Time) -> Services {
+    /// For a simulation: by a clock of its own, with links to upstreams in place of sockets.
+    pub fn simulated(time: Time, dialer: Arc<dyn Dialer>) -> Services {
+        Services::with(Upstreams::dialed(time.clone(), dialer), Arc::default(), time)
+    }
+
+    fn with(upstreams: Upstreams, php: Arc<php::Sockets>, time: Time) -> Services {
         Services {
-            upstreams: Arc::new(Upstreams::new(time.clone())),
+            upstreams: Arc::new(upstreams),
             backends: Backends::new(php, time.clone()),
             programs: Arc::default(),
             libraries: Libraries::default(),

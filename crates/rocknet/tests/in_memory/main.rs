@@ -11,6 +11,7 @@ mod http2;
 mod library;
 mod life;
 mod limits;
+mod proxied;
 mod remembered;
 mod splits;
 mod to_https;

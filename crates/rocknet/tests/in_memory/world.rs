@@ -203,6 +203,11 @@ impl World {
 
     /// One site, by its header and keys, with more files beside the configuration.
     pub fn of(before: &str, site: &str, files: &[(&str, &str)]) -> World {
+        World::with(Services::default(), before, site, files)
+    }
+
+    /// The same with registries that are given.
+    pub fn with(services: Services, before: &str, site: &str, files: &[(&str, &str)]) -> World {
         let folder = tempfile::tempdir().expect("a folder");
         for (name, content) in files {
             std::fs::write(folder.path().join(name), content).expect("written");
@@ -243,7 +248,7 @@ impl World {
         ];
         let logger = Logger::start(&config.log).expect("a log");
         let keeper = Keeper::new(Vec::new()).expect("a keeper");
-        let services = Arc::new(Services::default());
+        let services = Arc::new(services);
         let snapshot = Arc::new(Snapshot::new(config, &mounts, &logger, &keeper, &services).expect("a snapshot"));
         let pool = Pool::new(2);
         let cache = Cache::start(64 << 20, pool.clone()).expect("a cache");

@@ -7,9 +7,12 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use rocknet_io::link::Link;
+use rocknet_io::queue::SendQueue;
 use rocknet_io::stream::Stream;
-use rocknet_io::tls::Tls;
+use rocknet_io::tls::{Opened, Tls};
 use rocknet_io::wheel::Deadline;
+use rustls_pki_types::ServerName;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpStream, UnixStream};
 
@@ -18,6 +21,7 @@ use super::announcement;
 use super::connection::Connection;
 use super::mistrust;
 use super::race::{self, HEAD_START};
+use super::secure::Secure;
 use super::trouble::Trouble;
 use super::upstream::{Upstream, Way};
 use super::wire::Wire;
@@ -51,27 +55,48 @@ pub async fn wire(
     if let Some(version) = upstream.announce {
         announcement::write(version, &announcement::of(client, &worker.address), &mut header);
     }
+    if let Some(dialer) = worker.shared.services.upstreams.dialer() {
+        let link = dialer.dial(&upstream.name).map_err(Trouble::Unreachable)?;
+        let begun = deadline.within(begin(worker, upstream, link, header)).await;
+        let wire = begun.unwrap_or_else(|| Err(ErrorKind::TimedOut.into()));
+        return wire.map_err(Trouble::Handshake);
+    }
     let connected = deadline.within(try_connect(worker, upstream, &header)).await;
     let socket = connected.unwrap_or_else(|| Err(Trouble::Unreachable(ErrorKind::TimedOut.into())))?;
     let stream = Stream::connected(socket).map_err(Trouble::Unreachable)?;
-    let shaken = deadline.within(shake(worker, upstream, stream)).await;
-    let wire = shaken.unwrap_or_else(|| Err(ErrorKind::TimedOut.into()));
-    wire.map_err(Trouble::Handshake)
-}
-
-/// The handshake, where there is to be one.
-async fn shake(worker: &Rc<Worker>, upstream: &Upstream, stream: Stream) -> io::Result<Wire> {
-    let Some((secure, name)) = &upstream.secure else {
+    let Some(secure) = &upstream.secure else {
         return Ok(Wire::Plain(stream));
     };
+    let shaken = deadline.within(shake(worker, upstream, secure, stream)).await;
+    let tls = shaken.unwrap_or_else(|| Err(ErrorKind::TimedOut.into()));
+    tls.map(|tls| Wire::Secure(Box::new(tls))).map_err(Trouble::Handshake)
+}
+
+/// All that comes before the first request, on a link that was dialed. `header`: what is said before all else.
+async fn begin(worker: &Rc<Worker>, upstream: &Upstream, mut link: Box<dyn Link>, header: Vec<u8>) -> io::Result<Wire> {
+    let mut queue = SendQueue::default();
+    queue.push_owned(header.into());
+    poll_fn(|context| link.poll_send(context, &mut queue)).await?;
+    Ok(Wire::Dialed(match &upstream.secure {
+        None => link,
+        Some(secure) => Box::new(shake(worker, upstream, secure, link).await?),
+    }))
+}
+
+async fn shake<L: Link>(
+    worker: &Rc<Worker>,
+    upstream: &Upstream,
+    (secure, name): &(Arc<Secure>, ServerName<'static>),
+    link: L,
+) -> io::Result<Tls<L, Opened>> {
     // Its certificate costs as much to check as a handshake of a client's costs to answer.
     worker.handshakes.pass().await;
-    let mut tls = Tls::connect(stream, Arc::clone(&secure.settings), name.clone(), worker.tls_buffers())?;
+    let mut tls = Tls::connect(link, Arc::clone(&secure.settings), name.clone(), worker.tls_buffers())?;
     poll_fn(|context| tls.poll_handshake(context)).await?;
     if upstream.http2 && tls.agreed().alpn != Some(HTTP_2) {
         return Err(io::Error::other(mistrust::NO_HTTP2));
     }
-    Ok(Wire::Secure(Box::new(tls)))
+    Ok(tls)
 }
 
 /// `header`: what is said before all else.

@@ -71,6 +71,7 @@ pub use self::pool::Pool;
 pub use self::switch::Wish;
 pub use self::target::hides_dots;
 pub use self::upstreams::Upstreams;
+pub use self::wire::Dialer;
 
 /// An answer, or the error that stands for one.
 pub enum Answered {

@@ -13,6 +13,7 @@ use super::secure::{Secure, Secures};
 use super::upstream::Upstream;
 use super::waiting::Waiting;
 use super::watcher::Watcher;
+use super::wire::Dialer;
 use crate::clock::Time;
 
 /// What makes two upstreams the same: what is known of one depends on how it is checked and looked up, and what a connection
@@ -33,6 +34,7 @@ pub struct Upstreams {
     watcher: Watcher,
     pub(super) copies: Arc<Copies>,
     time: Time,
+    dialer: Option<Arc<dyn Dialer>>,
 }
 
 /// For lookups of names that are under way when the server stops: they cannot be interrupted, and nothing depends on them.
@@ -49,7 +51,20 @@ impl Upstreams {
             watcher: Watcher::default(),
             copies: Arc::default(),
             time,
+            dialer: None,
         }
+    }
+
+    /// As [`Upstreams::new`], with links in place of sockets.
+    pub fn dialed(time: Time, dialer: Arc<dyn Dialer>) -> Upstreams {
+        Upstreams {
+            dialer: Some(dialer),
+            ..Upstreams::new(time)
+        }
+    }
+
+    pub(super) fn dialer(&self) -> Option<&dyn Dialer> {
+        self.dialer.as_deref()
     }
 
     /// Returns the upstream at a place. Scopes of one configuration and of the next share it.

@@ -1,4 +1,4 @@
-//! The link to an upstream: its socket, or TLS over that.
+//! The link to an upstream: a socket, TLS over a socket, or what a dialer has made in place of a socket.
 
 use std::io;
 use std::task::{Context, Poll};
@@ -12,103 +12,83 @@ use rocknet_io::tls::{Opened, Tls};
 pub enum Wire {
     Plain(Stream),
     Secure(Box<Tls<Stream, Opened>>),
+    /// With or without TLS. Only here is a call made through a table.
+    Dialed(Box<dyn Link>),
+}
+
+/// Makes links to upstreams in place of sockets, so that the other side of each can be in the same process.
+pub trait Dialer: Send + Sync {
+    /// `upstream`: as the configuration names it. Called on the thread of the worker, where the link stays.
+    fn dial(&self, upstream: &str) -> io::Result<Box<dyn Link>>;
+}
+
+/// Calls a method of whatever link it is.
+macro_rules! on {
+    ($wire:expr, $link:ident => $call:expr) => {
+        match $wire {
+            Wire::Plain($link) => $call,
+            Wire::Secure($link) => $call,
+            Wire::Dialed($link) => $call,
+        }
+    };
 }
 
 impl Link for Wire {
     #[inline]
     fn poll_recv<'b>(&mut self, context: &mut Context<'_>, buffer: &'b mut [u8]) -> Poll<io::Result<Received<'b>>> {
-        match self {
-            Wire::Plain(stream) => stream.poll_recv(context, buffer),
-            Wire::Secure(tls) => tls.poll_recv(context, buffer),
-        }
+        on!(self, link => link.poll_recv(context, buffer))
     }
 
     #[inline]
     fn is_silent(&mut self) -> bool {
-        match self {
-            Wire::Plain(stream) => stream.is_silent(),
-            Wire::Secure(tls) => tls.is_silent(),
-        }
+        on!(self, link => link.is_silent())
     }
 
     #[inline]
     fn poll_send(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> Poll<io::Result<()>> {
-        match self {
-            Wire::Plain(stream) => stream.poll_send(context, queue),
-            Wire::Secure(tls) => tls.poll_send(context, queue),
-        }
+        on!(self, link => link.poll_send(context, queue))
     }
 
     fn fill(&mut self, context: &mut Context<'_>, pipe: &mut Pipe) -> io::Result<usize> {
-        match self {
-            Wire::Plain(stream) => stream.fill(context, pipe),
-            Wire::Secure(tls) => tls.fill(context, pipe),
-        }
+        on!(self, link => link.fill(context, pipe))
     }
 
     #[inline]
     fn send_together(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> bool {
-        match self {
-            Wire::Plain(stream) => stream.send_together(context, queue),
-            Wire::Secure(tls) => tls.send_together(context, queue),
-        }
+        on!(self, link => link.send_together(context, queue))
     }
 
     #[inline]
     fn take_unsent(&mut self) -> Option<Vec<u8>> {
-        match self {
-            Wire::Plain(stream) => stream.take_unsent(),
-            Wire::Secure(tls) => tls.take_unsent(),
-        }
+        on!(self, link => link.take_unsent())
     }
 
     #[inline]
     fn flush(&mut self) {
-        match self {
-            Wire::Plain(stream) => stream.flush(),
-            Wire::Secure(tls) => tls.flush(),
-        }
+        on!(self, link => link.flush());
     }
 
     fn shut_down(&mut self) -> io::Result<()> {
-        match self {
-            Wire::Plain(stream) => stream.shut_down(),
-            Wire::Secure(tls) => tls.shut_down(),
-        }
+        on!(self, link => link.shut_down())
     }
 
     fn reset(&mut self) {
-        match self {
-            Wire::Plain(stream) => stream.reset(),
-            Wire::Secure(tls) => tls.reset(),
-        }
+        on!(self, link => link.reset());
     }
 
     fn finish(&mut self) {
-        match self {
-            Wire::Plain(stream) => stream.finish(),
-            Wire::Secure(tls) => tls.finish(),
-        }
+        on!(self, link => link.finish());
     }
 
     fn keep_alive(&mut self) {
-        match self {
-            Wire::Plain(stream) => stream.keep_alive(),
-            Wire::Secure(tls) => tls.keep_alive(),
-        }
+        on!(self, link => link.keep_alive());
     }
 
     fn in_flight(&self) -> u64 {
-        match self {
-            Wire::Plain(stream) => stream.in_flight(),
-            Wire::Secure(tls) => tls.in_flight(),
-        }
+        on!(self, link => link.in_flight())
     }
 
     fn sends_files(&self) -> bool {
-        match self {
-            Wire::Plain(stream) => stream.sends_files(),
-            Wire::Secure(tls) => tls.sends_files(),
-        }
+        on!(self, link => link.sends_files())
     }
 }

@@ -1,0 +1,206 @@
+//! Proxying without a socket: balancing, retries, circuits and queues, by a clock that the test turns.
+
+use std::cell::RefCell;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rocknet::clock::Time;
+use rocknet::handler::proxy::Dialer;
+use rocknet::services::Services;
+use rocknet_io::link::Link;
+use rocknet_io::sim::{self, Peer};
+
+use crate::world::{Conversation, World};
+
+const FIRST: &str = "http://10.0.0.1:80";
+const SECOND: &str = "http://10.0.0.2:80";
+const GET: &str = "GET /x HTTP/1.1\r\nHost: h\r\n\r\n";
+
+/// The other side of all links to upstreams. They never leave the thread of their worker, which is that of the test.
+#[derive(Default)]
+struct Upstreams {
+    /// Refuses connections.
+    down: Option<&'static str>,
+    /// Attempts to connect, with the peer of each that succeeded.
+    dialed: Vec<(String, Option<Peer>)>,
+}
+
+thread_local! {
+    static UPSTREAMS: RefCell<Upstreams> = RefCell::default();
+}
+
+struct Dials;
+
+impl Dialer for Dials {
+    fn dial(&self, upstream: &str) -> io::Result<Box<dyn Link>> {
+        UPSTREAMS.with_borrow_mut(|all| {
+            if all.down == Some(upstream) {
+                all.dialed.push((upstream.to_owned(), None));
+                return Err(io::ErrorKind::ConnectionRefused.into());
+            }
+            let (link, peer) = sim::pipe();
+            all.dialed.push((upstream.to_owned(), Some(peer)));
+            Ok(Box::new(link) as Box<dyn Link>)
+        })
+    }
+}
+
+struct Proxied {
+    world: World,
+    uptime_ms: Arc<AtomicU64>,
+}
+
+impl Proxied {
+    fn new(keys: &str) -> Proxied {
+        // Not 0, which stands for never here and there.
+        let uptime_ms = Arc::new(AtomicU64::new(1_000));
+        let services = Services::simulated(Time::Virtual(Arc::clone(&uptime_ms)), Arc::new(Dials));
+        let proxy = format!("proxy = {{ to = [\"{FIRST}\", \"{SECOND}\"], balance = \"round_robin\", {keys} }}\n");
+        let world = World::with(services, "", &format!("[site.\":0\"]\n{proxy}"), &[]);
+        Proxied { world, uptime_ms }
+    }
+
+    /// Time passes, tick by tick.
+    fn pass(&self, ms: u64) {
+        let tick = u64::try_from(self.world.worker.wheel.tick_length().as_millis()).expect("a short tick");
+        for _ in 0..ms.div_ceil(tick) {
+            self.uptime_ms.fetch_add(tick, Ordering::SeqCst);
+            self.world.worker.tick();
+        }
+    }
+
+    /// A client that has sent a request.
+    fn client(&self) -> Conversation {
+        let mut client = self.world.connect();
+        client.peer.say(GET.as_bytes());
+        client.settle();
+        client
+    }
+
+    /// Which upstream answers a request of a client of its own.
+    fn answered(&self) -> String {
+        let mut client = self.client();
+        let name = answer(&mut client);
+        let heard = client.heard();
+        assert!(heard.starts_with("HTTP/1.1 200 ") && heard.ends_with(&name), "{heard}");
+        name
+    }
+
+    fn answered_in_turn(&self, count: usize) -> Vec<String> {
+        (0..count).map(|_| self.answered()).collect()
+    }
+}
+
+/// The upstream that was sent a request, which no other was at that time.
+fn asked() -> Option<String> {
+    UPSTREAMS.with_borrow(|all| {
+        let open = all
+            .dialed
+            .iter()
+            .filter_map(|(name, peer)| Some((name, peer.as_ref()?)));
+        let mut asked = open.filter(|(_, peer)| !peer.heard().is_empty());
+        let name = asked.next().map(|(name, _)| name.clone());
+        assert!(asked.next().is_none(), "more than one");
+        name
+    })
+}
+
+/// Has the upstream that was sent a request answer it with its name.
+fn answer(client: &mut Conversation) -> String {
+    let name = asked().expect("a request");
+    UPSTREAMS.with_borrow(|all| {
+        let open = all.dialed.iter().filter_map(|(_, peer)| peer.as_ref());
+        let peer = open
+            .into_iter()
+            .find(|peer| !peer.heard().is_empty())
+            .expect("its peer");
+        peer.take_heard();
+        let length = name.len();
+        peer.say(format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{name}").as_bytes());
+    });
+    client.settle();
+    name
+}
+
+/// From now on that one refuses connections, and has closed those that it had.
+fn take_down(name: &'static str) {
+    UPSTREAMS.with_borrow_mut(|all| {
+        all.down = Some(name);
+        for (_, peer) in all.dialed.iter().filter(|(other, _)| other == name) {
+            peer.iter().for_each(|peer| drop(peer.end()));
+        }
+    });
+}
+
+fn refused() -> usize {
+    UPSTREAMS.with_borrow(|all| all.dialed.iter().filter(|(_, peer)| peer.is_none()).count())
+}
+
+#[test]
+fn an_upstream_that_fails_is_left_alone_for_its_time_and_tried_by_one_request() {
+    let proxied = Proxied::new("fails = 1, fail_time = \"10s\"");
+    assert_eq!(proxied.answered_in_turn(4), [FIRST, SECOND, FIRST, SECOND]);
+    take_down(FIRST);
+    // The one that meets the failure is sent on to the other.
+    assert_eq!(
+        (proxied.answered_in_turn(4), refused()),
+        (vec![SECOND.to_owned(); 4], 1)
+    );
+    proxied.pass(9_500);
+    assert_eq!(
+        (proxied.answered_in_turn(4), refused()),
+        (vec![SECOND.to_owned(); 4], 1)
+    );
+    proxied.pass(1_000);
+    // One tries, and it rests twice as long.
+    assert_eq!(
+        (proxied.answered_in_turn(4), refused()),
+        (vec![SECOND.to_owned(); 4], 2)
+    );
+    UPSTREAMS.with_borrow_mut(|all| all.down = None);
+    proxied.pass(19_000);
+    assert_eq!(proxied.answered_in_turn(4), [SECOND; 4]);
+    proxied.pass(1_500);
+    let mut answered = proxied.answered_in_turn(4);
+    answered.sort();
+    assert_eq!(
+        (answered, refused()),
+        ([FIRST, FIRST, SECOND, SECOND].map(str::to_owned).into(), 2)
+    );
+}
+
+#[test]
+fn requests_beyond_the_limit_wait_for_a_place_or_for_their_time() {
+    let proxied = Proxied::new("connections = 1, queue = \"2s\"");
+    let mut first = proxied.client();
+    // Both are taken: the request of the second is with the other upstream.
+    UPSTREAMS.with_borrow(|all| {
+        all.dialed.iter().for_each(|(_, peer)| {
+            assert!(!peer.as_ref().expect("a peer").take_heard().is_empty());
+        })
+    });
+    let mut second = proxied.client();
+    let name = asked().expect("the other upstream");
+    assert_eq!((UPSTREAMS.with_borrow(|all| all.dialed.len()), &*name), (2, SECOND));
+    let mut waits = proxied.client();
+    let mut gives_up = proxied.client();
+    proxied.pass(1_000);
+    waits.settle();
+    gives_up.settle();
+    assert_eq!((waits.heard(), gives_up.heard()), (String::new(), String::new()));
+    // The place of one that has its answer goes to the one that came first.
+    assert_eq!(answer(&mut second), SECOND);
+    waits.settle();
+    assert_eq!(asked().as_deref(), Some(SECOND));
+    proxied.pass(900);
+    gives_up.settle();
+    assert_eq!(gives_up.heard(), "");
+    proxied.pass(500);
+    gives_up.settle();
+    assert!(gives_up.heard().starts_with("HTTP/1.1 503 "), "{}", gives_up.heard());
+    assert_eq!(answer(&mut waits), SECOND);
+    assert!(waits.heard().starts_with("HTTP/1.1 200 "), "{}", waits.heard());
+    first.settle();
+    assert_eq!(first.heard(), "");
+}
