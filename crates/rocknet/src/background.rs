@@ -9,7 +9,7 @@ use tokio::runtime::Builder;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
-use crate::owned_thread::OwnedThread;
+use rocknet_io::owned_thread::OwnedThread;
 
 /// Handles messages until the last sender has gone.
 pub type Run<T> = fn(UnboundedReceiver<T>) -> Pin<Box<dyn Future<Output = ()>>>;

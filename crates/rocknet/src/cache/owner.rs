@@ -28,9 +28,9 @@ use crate::blocking::{Job, Pool};
 use crate::clock::uptime_ms;
 use crate::handler::files::load::load;
 use crate::handler::files::look::Look;
-use rocknet_io::owned_thread::OwnedThread;
 use crate::scope::Scope;
 use rocknet_io::byte_budget::ByteBudget;
+use rocknet_io::owned_thread::OwnedThread;
 
 /// Questions that may wait for the owner. It answers one in about a microsecond; a worker that finds the channel full
 /// answers 503 instead of waiting.

@@ -128,7 +128,9 @@ fn take_down(name: &'static str) {
     UPSTREAMS.with_borrow_mut(|all| {
         all.down = Some(name);
         for (_, peer) in all.dialed.iter().filter(|(other, _)| other == name) {
-            peer.iter().for_each(|peer| drop(peer.end()));
+            for peer in peer.iter() {
+                let _ = peer.end();
+            }
         }
     });
 }

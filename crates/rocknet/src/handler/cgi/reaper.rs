@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use rustix::process::Signal;
 
 use crate::accounts::Process;
-use crate::owned_thread::OwnedThread;
+use rocknet_io::owned_thread::OwnedThread;
 
 /// After its answer a program may tidy up for so long.
 const GRACE: Duration = Duration::from_secs(5);

@@ -19,7 +19,7 @@ use super::control::{Entry, Report};
 use super::lock;
 use super::place::Places;
 use super::process::{Heard, Process, Running};
-use crate::owned_thread::OwnedThread;
+use rocknet_io::owned_thread::OwnedThread;
 
 /// Longest time from the start of a process to its being ready, `init` of the library included.
 const LOAD: Duration = Duration::from_secs(30);

@@ -8,7 +8,7 @@ use std::time::Instant;
 use super::control::Entry;
 use super::lock;
 use super::supervisor::{self, Supervised};
-use crate::owned_thread::OwnedThread;
+use rocknet_io::owned_thread::OwnedThread;
 
 /// Bounded by what configurations name: threads that have ended are forgotten when the next one starts.
 #[derive(Default)]
