@@ -1,0 +1,90 @@
+//! Arrows between crates point down only, and the protocol crate depends on nothing impure.
+
+/// Our crates and those of ours each may use: arrows point down only (ARCHITECTURE.md).
+pub const ARROWS: &[(&str, &[&str])] = &[
+    ("rocknet-proto", &[]),
+    ("rocknet-io", &[]),
+    ("rocknet-config", &[]),
+    ("rocknet-controller", &[]),
+    ("rocknet-control", &["rocknet-config"]),
+    ("rocknet-blocking", &["rocknet-config", "rocknet-io"]),
+    ("rocknet-log", &["rocknet-config", "rocknet-io"]),
+    ("rocknet-pages", &[]),
+    ("rocknet-routing", &["rocknet-config", "rocknet-proto"]),
+    (
+        "rocknet-certificates",
+        &["rocknet-config", "rocknet-io", "rocknet-proto"],
+    ),
+    (
+        "rocknet",
+        &[
+            "rocknet-proto",
+            "rocknet-io",
+            "rocknet-config",
+            "rocknet-control",
+            "rocknet-controller",
+            "rocknet-blocking",
+            "rocknet-certificates",
+            "rocknet-log",
+            "rocknet-pages",
+            "rocknet-routing",
+        ],
+    ),
+    ("rocknet-gui", &["rocknet-config", "rocknet-control"]),
+];
+
+/// Runtimes and system crates that would end the promise of `rocknet-proto` to ask for nothing.
+const IMPURE: &[&str] = &["tokio", "rustix", "socket2", "libc", "mio", "jiff"];
+
+/// What is wrong with the dependencies of one of our crates; those for tests alone are free.
+pub fn check(name: &str, allowed: &[&str], text: &str) -> Vec<String> {
+    let mut breaches = Vec::new();
+    let mut section = "";
+    for line in text.lines() {
+        if let Some(header) = line.strip_prefix('[') {
+            section = header.trim_end_matches(']');
+            continue;
+        }
+        if !section.ends_with("dependencies") || section.ends_with("dev-dependencies") {
+            continue;
+        }
+        let used = line.split(['.', '=', ' ']).next().unwrap_or_default();
+        if used.starts_with("rocknet") && !allowed.contains(&used) {
+            breaches.push(format!("{name} uses {used}: arrows point down only"));
+        }
+        if name == "rocknet-proto" && IMPURE.contains(&used) {
+            breaches.push(format!(
+                "{name} uses {used}: time, bytes and randomness are arguments there"
+            ));
+        }
+    }
+    breaches
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn manifests() {
+        let rows = [
+            ("rocknet-proto", "[dependencies]\nmemchr.workspace = true\n", 0),
+            ("rocknet-proto", "[dependencies]\ntokio.workspace = true\n", 1),
+            ("rocknet-proto", "[dev-dependencies]\ntokio.workspace = true\n", 0),
+            (
+                "rocknet-config",
+                "[dependencies]\nrocknet = { path = \"../rocknet\" }\n",
+                1,
+            ),
+            ("rocknet-config", "[package]\nname = \"rocknet-config\"\n", 0),
+            (
+                "rocknet-config",
+                "[target.'cfg(unix)'.dependencies]\nrocknet-io.workspace = true\n",
+                1,
+            ),
+        ];
+        for (name, text, expected) in rows {
+            assert_eq!(check(name, &[], text).len(), expected, "{name}: {text:?}");
+        }
+    }
+}

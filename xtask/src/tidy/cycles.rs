@@ -1,0 +1,119 @@
+//! No import cycles: the modules of a crate, and its files, need each other in one direction only.
+
+mod graph;
+mod imports;
+mod known;
+
+use super::tree::Tree;
+use graph::{Graph, cycles, shortest};
+use imports::{Import, imports};
+use known::{KNOWN_FILES, KNOWN_MODULES, Known};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What is wrong with the imports of the crate at `folder`.
+pub fn check(folder: &str, tree: &Tree<'_>) -> Vec<String> {
+    let mut breaches = Vec::new();
+    for file in &tree.stray {
+        breaches.push(format!(
+            "{folder}/src/{file}: no `mod` declares this file, so that no rule sees it"
+        ));
+    }
+    let imports = imports(tree);
+    breaches.extend(judge(
+        folder,
+        "modules",
+        &between_modules(tree, &imports),
+        KNOWN_MODULES,
+    ));
+    breaches.extend(judge(folder, "files", &between_files(tree, &imports), KNOWN_FILES));
+    breaches
+}
+
+/// From each node to those it imports, with the place of the first import.
+type Edges = BTreeMap<String, BTreeMap<String, String>>;
+
+/// The imports between modules at the top of a crate.
+fn between_modules(tree: &Tree<'_>, imports: &BTreeSet<Import>) -> Edges {
+    let top = |module: usize| tree.modules[module].path.first();
+    let mut edges = Edges::new();
+    for import in imports {
+        if let (Some(from), Some(to)) = (top(import.from), top(import.to))
+            && from != to
+        {
+            insert(&mut edges, from, to, import);
+        }
+    }
+    edges
+}
+
+/// The imports between files: every file that a module may have, for whichever system.
+fn between_files(tree: &Tree<'_>, imports: &BTreeSet<Import>) -> Edges {
+    let mut edges = Edges::new();
+    for import in imports.iter().filter(|import| !import.passes) {
+        let root = &tree.modules[import.from].root;
+        for part in &tree.modules[import.to].parts {
+            if part.file != import.file && import.file != *root {
+                insert(&mut edges, &import.file, &part.file, import);
+            }
+        }
+    }
+    edges
+}
+
+fn insert(edges: &mut Edges, from: &str, to: &str, import: &Import) {
+    edges.entry(to.to_owned()).or_default();
+    let places = edges.entry(from.to_owned()).or_default();
+    let place = format!("{}:{}", import.file, import.line);
+    places.entry(to.to_owned()).or_insert(place);
+}
+
+/// The cycles of `edges` that `known` does not have, and what `known` has without a cycle.
+fn judge(folder: &str, what: &str, edges: &Edges, known: &[Known]) -> Vec<String> {
+    let graph: Graph = edges
+        .iter()
+        .map(|(from, to)| (from.clone(), to.keys().cloned().collect()))
+        .collect();
+    let known: Vec<BTreeSet<String>> = known
+        .iter()
+        .filter(|known| known.folder == folder)
+        .map(|known| known.members.iter().map(|&member| member.to_owned()).collect())
+        .collect();
+    let mut left: BTreeSet<String> = known.iter().flatten().cloned().collect();
+    let mut breaches = Vec::new();
+    for group in cycles(&graph) {
+        left.retain(|member| !group.contains(member));
+        if known.iter().any(|known| group.is_subset(known)) {
+            continue;
+        }
+        let listed: BTreeSet<String> = known.iter().flatten().cloned().collect();
+        let new: Vec<&str> = group.difference(&listed).map(String::as_str).collect();
+        let cause = if new.is_empty() {
+            String::from("cycles that were apart are joined")
+        } else {
+            format!("not known of it: {}", new.join(", "))
+        };
+        breaches.push(format!(
+            "{folder}: {} {what} import each other in a cycle ({cause}), such as {}",
+            group.len(),
+            example(&graph, edges, &group)
+        ));
+    }
+    let left = left.into_iter().map(|member| {
+        format!("{folder}: {member} is in no cycle of {what} any more: remove it from xtask/src/tidy/cycles/known.rs")
+    });
+    breaches.extend(left);
+    breaches
+}
+
+/// A shortest cycle of a group, each import with its place.
+fn example(graph: &Graph, edges: &Edges, group: &BTreeSet<String>) -> String {
+    let way = shortest(graph, group);
+    let steps = way.windows(2).map(|pair| {
+        let place = edges.get(&pair[0]).and_then(|places| places.get(&pair[1]));
+        format!("{} -> {} ({})", pair[0], pair[1], place.map_or("", String::as_str))
+    });
+    steps.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests;

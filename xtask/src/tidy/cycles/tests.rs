@@ -1,0 +1,226 @@
+//! Small trees with and without cycles.
+
+use super::super::tree::sources;
+use super::*;
+
+const NONE: &[Known] = &[];
+
+/// The members of cycles of modules, and of cycles of files, in a crate of `rows`.
+fn found(rows: &[(&str, &str)]) -> (String, String) {
+    let sources = sources(rows);
+    let tree = Tree::new(&sources);
+    let imports = imports(&tree);
+    let members = |edges: Edges| {
+        let graph: Graph = edges
+            .iter()
+            .map(|(from, to)| (from.clone(), to.keys().cloned().collect()))
+            .collect();
+        let groups = cycles(&graph).into_iter();
+        let shown: Vec<String> = groups
+            .map(|group| group.into_iter().collect::<Vec<_>>().join(" "))
+            .collect();
+        shown.join("; ")
+    };
+    (
+        members(between_modules(&tree, &imports)),
+        members(between_files(&tree, &imports)),
+    )
+}
+
+#[test]
+fn modules() {
+    let rows: [(&str, &str, &str); 16] = [
+        ("use crate::b::B;", "", ""),
+        ("use crate::b::B;", "use crate::a::A;", "a b"),
+        ("pub use crate::b::B;", "pub(crate) use super::a::A;", "a b"),
+        ("use crate::{b::{B, C}};", "fn f(a: crate::a::A) {}", "a b"),
+        ("use super::b;\nfn f() { b::g() }", "use crate::a::*;", "a b"),
+        ("use crate::b;", "use crate::a;", "a b"),
+        ("fn f() { super::b::g::<u8>() }", "impl crate::a::A for B {}", "a b"),
+        (
+            "macro_rules! m { () => { $crate::b::g() } }",
+            "use self::super::a::A;",
+            "a b",
+        ),
+        (
+            "use crate::b::B; // use crate::c",
+            "// use crate::a::A;\n/* crate::a::A */",
+            "",
+        ),
+        (
+            "use crate::b::B;",
+            "/// [`crate::a::A`]\nfn f() { g(\"crate::a::A\") }",
+            "",
+        ),
+        ("use crate::b::B;", "#[cfg(test)]\nmod tests { use crate::a::A; }", ""),
+        ("use crate::b::B;", "#[cfg(test)]\nmod tests;", ""),
+        ("use crate::b::B;", "#[cfg(test)]\nuse crate::a::A;", ""),
+        ("use crate::b::B;", "mod inner { use super::super::a::A; }", "a b"),
+        ("use crate::b::B;", "mod inner { use super::a::A; }", ""),
+        ("use std::b::B;", "use b::B; use crate::a::A;", ""),
+    ];
+    for (a, b, expected) in rows {
+        let tree = [
+            ("lib.rs", "mod a;\nmod b;\npub use a::A;\npub use b::B;"),
+            ("a.rs", a),
+            ("b.rs", b),
+            ("b/tests.rs", "use crate::a::A;"),
+        ];
+        let (modules, files) = found(&tree);
+        assert_eq!(modules, expected, "{a} | {b}");
+        assert_eq!(files, expected.replace('a', "a.rs").replace('b', "b.rs"), "{a} | {b}");
+    }
+}
+
+#[test]
+fn parents() {
+    let rows = [
+        // A type of the parent and a function of the child.
+        ("mod c; fn f() { c::g() }", "use super::T;", "p.rs p/c.rs"),
+        ("mod c; use c::G; fn f(g: G) {}", "use super::T;", "p.rs p/c.rs"),
+        ("mod c; pub use c::G; pub struct T(G);", "use super::T;", "p.rs p/c.rs"),
+        (
+            "mod c; pub use c::*; pub struct T(G);",
+            "use super::T; pub struct G;",
+            "p.rs p/c.rs",
+        ),
+        ("mod c; fn f() { self::c::g() }", "fn f(t: super::T) {}", "p.rs p/c.rs"),
+        // A parent that only passes names on.
+        ("mod c; pub use c::G; pub struct T;", "use super::T;", ""),
+        (
+            "mod c; pub use c::G; impl T { fn a(b: B) { b.G() } }",
+            "use super::T;",
+            "",
+        ),
+        ("mod c; pub use c::*; pub struct T;", "use super::T; pub struct G;", ""),
+        ("mod c; pub struct T;", "use super::*;", ""),
+        ("mod c; fn f() { c::g() }", "", ""),
+        // A child that needs its sibling through the parent.
+        (
+            "mod c; mod d; pub use d::{D, T}; fn f() { c::g() }",
+            "use super::D;",
+            "",
+        ),
+        ("mod c; mod d; use d::{D, T}; fn f() { c::g() }", "use super::d::D;", ""),
+        ("mod c; mod d; pub use d::*; fn f() { c::g() }", "use crate::p::D;", ""),
+        (
+            "mod c; mod d; pub use d::*; fn f() { c::g() }",
+            "use crate::p::E;",
+            "p.rs p/c.rs",
+        ),
+    ];
+    for (p, c, expected) in rows {
+        let tree = [
+            ("lib.rs", "mod p;"),
+            ("p.rs", p),
+            ("p/c.rs", c),
+            ("p/d.rs", "pub struct D; pub struct T;"),
+        ];
+        let mut text = found(&tree).1;
+        if !p.contains("mod d;") {
+            text = text.replace("p/d.rs", "");
+        }
+        assert_eq!(text, expected, "{p} | {c}");
+    }
+}
+
+#[test]
+fn reexports() {
+    // The name leads through two re-exports to the file that defines it, and the modules on the way are tied by it.
+    let tree = [
+        ("lib.rs", "mod a; mod b; mod c;"),
+        ("a.rs", "pub use crate::b::C as D;"),
+        ("b.rs", "pub use crate::c::{self, C};"),
+        ("c.rs", "use crate::a::D; pub struct C;"),
+    ];
+    assert_eq!(
+        found(&tree),
+        (
+            String::from("a b c"),
+            String::from("b.rs c.rs").replace("b.rs c.rs", "")
+        )
+    );
+    let circle = [
+        ("lib.rs", "mod a; mod b;"),
+        ("a.rs", "pub use crate::b::X;"),
+        ("b.rs", "pub use crate::a::X;"),
+    ];
+    assert_eq!(found(&circle).0, "a b");
+}
+
+#[test]
+fn systems() {
+    // A module with a file for each system is as bad as the worst of them.
+    let tree = [
+        ("lib.rs", "mod a;"),
+        (
+            "a.rs",
+            "#[path = \"a/x.rs\"] mod system; #[path = \"a/y.rs\"] mod system; pub struct T; fn f() { system::g() }",
+        ),
+        ("a/x.rs", "pub fn g() {}"),
+        ("a/y.rs", "use super::T; pub fn g() {}"),
+    ];
+    assert_eq!(found(&tree).1, "a.rs a/y.rs");
+}
+
+#[test]
+fn known() {
+    let tree = |extra: &'static str| {
+        let b = format!("use crate::a::A; {extra}");
+        sources(&[
+            ("lib.rs", "mod a; mod b; mod c; mod d;"),
+            ("a.rs", "use crate::b::B;"),
+            ("b.rs", &b),
+            ("c.rs", "use crate::d::D;"),
+            ("d.rs", "use crate::c::C;"),
+        ])
+    };
+    let rows: [(&str, &[&'static [&'static str]], &str); 7] = [
+        ("", &[&["a", "b"], &["c", "d"]], ""),
+        ("", &[&["a", "b", "c", "d"]], ""),
+        ("", &[&["a", "b"]], "not known of it: c, d"),
+        ("", &[&["a"], &["c", "d"]], "not known of it: b"),
+        ("", &[&["a", "b", "e"], &["c", "d"]], "e is in no cycle"),
+        (
+            "use crate::c::C; mod x { use crate::c::C; }",
+            &[&["a", "b"], &["c", "d"]],
+            "",
+        ),
+        ("", &[&["a", "c"], &["b", "d"]], "cycles that were apart are joined"),
+    ];
+    for (extra, groups, expected) in rows {
+        let sources = tree(extra);
+        let tree = Tree::new(&sources);
+        let known: Vec<Known> = groups
+            .iter()
+            .map(|members| Known {
+                folder: "crates/c",
+                members,
+            })
+            .collect();
+        let breaches = judge("crates/c", "modules", &between_modules(&tree, &imports(&tree)), &known).join("\n");
+        assert_eq!(breaches.is_empty(), expected.is_empty(), "{groups:?}: {breaches}");
+        assert!(breaches.contains(expected), "{groups:?}: {breaches}");
+    }
+}
+
+#[test]
+fn examples() {
+    let sources = sources(&[
+        ("lib.rs", "mod a; mod b; mod c;"),
+        ("a.rs", "use crate::b::B;\nuse crate::c::C;\n"),
+        ("b.rs", "\nuse crate::c::C;"),
+        ("c.rs", "//! A noun.\n\nfn f() { crate::a::g() }"),
+        ("left.rs", ""),
+    ]);
+    let tree = Tree::new(&sources);
+    let breaches = judge("crates/c", "files", &between_files(&tree, &imports(&tree)), NONE);
+    assert_eq!(
+        breaches,
+        [
+            "crates/c: 3 files import each other in a cycle (not known of it: a.rs, b.rs, c.rs), \
+         such as a.rs -> c.rs (a.rs:2), c.rs -> a.rs (c.rs:3)"
+        ]
+    );
+    assert_eq!(check("crates/c", &tree).len(), 3);
+}

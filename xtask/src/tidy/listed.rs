@@ -1,0 +1,81 @@
+//! A list of exceptions that only shrinks: each has a reason, and one that matches nothing is an error.
+
+use std::collections::BTreeSet;
+
+/// One exception of a rule.
+pub struct Listed {
+    /// The path of the file from the root of the checkout.
+    pub file: &'static str,
+    /// The name in the file that the exception is for; empty where it is for all of the file.
+    pub name: &'static str,
+    pub reason: &'static str,
+}
+
+/// The exceptions of one rule and those that were needed.
+pub struct Exceptions {
+    listed: &'static [Listed],
+    met: BTreeSet<usize>,
+}
+
+impl Exceptions {
+    pub fn new(listed: &'static [Listed]) -> Exceptions {
+        Exceptions {
+            listed,
+            met: BTreeSet::new(),
+        }
+    }
+
+    /// Whether `name` in `file` is listed.
+    pub fn has(&mut self, file: &str, name: &str) -> bool {
+        let matches = |one: &Listed| one.file == file && (one.name.is_empty() || one.name == name);
+        let found = self.listed.iter().position(matches);
+        self.met.extend(found);
+        found.is_some()
+    }
+
+    /// A breach for each exception that was not needed.
+    pub fn left(&self, rule: &str) -> Vec<String> {
+        let left = self
+            .listed
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| !self.met.contains(index));
+        let shown = left.map(|(_, one)| {
+            let name = if one.name.is_empty() { "it" } else { one.name };
+            let reason = one.reason;
+            format!(
+                "{}: no breach of {rule} by {name}: remove the exception ({reason})",
+                one.file
+            )
+        });
+        shown.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exceptions() {
+        const LISTED: &[Listed] = &[
+            Listed {
+                file: "a.rs",
+                name: "",
+                reason: "r",
+            },
+            Listed {
+                file: "b.rs",
+                name: "B",
+                reason: "r",
+            },
+        ];
+        let mut exceptions = Exceptions::new(LISTED);
+        assert!(!exceptions.has("c.rs", "B") && !exceptions.has("b.rs", "C"));
+        assert_eq!(exceptions.left("rule").len(), 2);
+        assert!(exceptions.has("a.rs", "A"));
+        assert_eq!(exceptions.left("rule").len(), 1);
+        assert!(exceptions.has("b.rs", "B"));
+        assert!(exceptions.left("rule").is_empty());
+    }
+}

@@ -1,0 +1,23 @@
+//! Every file opens with one `//!` sentence that says what it is.
+
+/// What is wrong with the first line of the file `shown`.
+pub fn check(shown: &str, text: &str) -> Vec<String> {
+    if text.starts_with("//! ") {
+        return Vec::new();
+    }
+    vec![format!(
+        "{shown}: a module opens with one `//!` sentence that says what it is"
+    )]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn openings() {
+        for (text, expected) in [("//! A noun.\nfn f() {}\n", 0), ("fn f() {}\n", 1), ("", 1)] {
+            assert_eq!(check("a.rs", text).len(), expected, "{text:?}");
+        }
+    }
+}

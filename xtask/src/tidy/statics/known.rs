@@ -1,0 +1,238 @@
+//! The statics that can change, each with the reason why the process holds it and not an owner. The list only shrinks.
+
+use super::super::listed::Listed;
+
+/// Types without interior mutability that statics are made of.
+pub const CONSTANT_TYPES: &[&str] = &[
+    "Canon",
+    "FixedLine",
+    "MediaType",
+    "MiMalloc",
+    "Places",
+    "Server",
+    "Spelling",
+    "StaticField",
+    "Table",
+];
+
+/// State that two servers in one process share today.
+const SHARED: &str = "process-wide state that should be owned by the server";
+
+/// Statics that can change.
+pub const MUTABLE: &[Listed] = &[
+    Listed {
+        file: "crates/rocknet-certificates/src/inspection.rs",
+        name: "ROOTS",
+        reason: "the roots that the machine trusts, read once and then constant",
+    },
+    Listed {
+        file: "crates/rocknet-controller/src/host/call.rs",
+        name: "LOG",
+        reason: "a library calls back by a C function without an argument for the server",
+    },
+    Listed {
+        file: "crates/rocknet-io/src/file/linux.rs",
+        name: "NOWHERE",
+        reason: "`/dev/null`, opened once and then constant",
+    },
+    Listed {
+        file: "crates/rocknet-io/src/outgoing.rs",
+        name: "CURRENT",
+        reason: "the runtime of a thread: one for each thread by its nature",
+    },
+    Listed {
+        file: "crates/rocknet-io/src/ring/driver.rs",
+        name: "CURRENT",
+        reason: "the ring of a thread: one for each thread by its nature",
+    },
+    Listed {
+        file: "crates/rocknet-io/src/unnamed/portable.rs",
+        name: "NEXT",
+        reason: "a counter: names of files differ within the process",
+    },
+    Listed {
+        file: "crates/rocknet-io/src/uptime.rs",
+        name: "START",
+        reason: "origin of the process's clock, set once",
+    },
+    Listed {
+        file: "crates/rocknet-log/src/throttle.rs",
+        name: "NEXT",
+        reason: SHARED,
+    },
+    Listed {
+        file: "crates/rocknet-log/src/throttle.rs",
+        name: "TABLE",
+        reason: SHARED,
+    },
+    Listed {
+        file: "crates/rocknet/src/accounts/mod.rs",
+        name: "PROGRAM",
+        reason: "the program is one for the process, set by `main` before there is a server",
+    },
+    Listed {
+        file: "crates/rocknet/src/accounts/mod.rs",
+        name: "RIGHTS",
+        reason: "user and rights belong to the process, which gives them up once",
+    },
+    Listed {
+        file: "crates/rocknet/src/cache/sight.rs",
+        name: "LOOKS",
+        reason: SHARED,
+    },
+    Listed {
+        file: "crates/rocknet/src/handler/cgi/places.rs",
+        name: "ALL",
+        reason: SHARED,
+    },
+    Listed {
+        file: "crates/rocknet/src/handler/cgi/places.rs",
+        name: "KNOWN",
+        reason: SHARED,
+    },
+    Listed {
+        file: "crates/rocknet/src/handler/cgi/places.rs",
+        name: "WAITING",
+        reason: SHARED,
+    },
+    Listed {
+        file: "crates/rocknet/src/handler/cgi/reaper.rs",
+        name: "WORDS",
+        reason: "children belong to the process, and one thread waits for them; its end should belong to the server",
+    },
+    Listed {
+        file: "crates/rocknet/src/handler/controller/image/linux.rs",
+        name: "NUMBER",
+        reason: "the dynamic loader knows names of the whole process, so that no two may be equal",
+    },
+    Listed {
+        file: "crates/rocknet/src/handler/controller/isolated/inside.rs",
+        name: "CONTROL",
+        reason: "the process of an isolated library has one link to the server",
+    },
+    Listed {
+        file: "crates/rocknet/src/handler/controller/isolated/mod.rs",
+        name: "PROGRAM",
+        reason: "the program is one for the process, set by `main` before there is a server",
+    },
+    Listed {
+        file: "crates/rocknet/src/handler/controller/load.rs",
+        name: "HERE",
+        reason: "a library is loaded once for the process, whichever server uses it",
+    },
+    Listed {
+        file: "crates/rocknet/src/handler/controller/load.rs",
+        name: "ISOLATED",
+        reason: SHARED,
+    },
+    Listed {
+        file: "crates/rocknet/src/handler/exhausted.rs",
+        name: "PAUSED",
+        reason: "local ports are shared by everything on the machine; the table should be owned by the server",
+    },
+    Listed {
+        file: "crates/rocknet/src/handler/files/encode.rs",
+        name: "STREAMS",
+        reason: SHARED,
+    },
+    Listed {
+        file: "crates/rocknet/src/handler/files/load.rs",
+        name: "PAGES",
+        reason: "pages rendered once and then constant",
+    },
+    Listed {
+        file: "crates/rocknet/src/handler/gateway/backend.rs",
+        name: "ALL",
+        reason: SHARED,
+    },
+    Listed {
+        file: "crates/rocknet/src/handler/gateway/backend.rs",
+        name: "RESTING",
+        reason: SHARED,
+    },
+    Listed {
+        file: "crates/rocknet/src/handler/gateway/socket.rs",
+        name: "PLACES",
+        reason: SHARED,
+    },
+    Listed {
+        file: "crates/rocknet/src/handler/proxy/group.rs",
+        name: "QUEUES",
+        reason: SHARED,
+    },
+    Listed {
+        file: "crates/rocknet/src/handler/proxy/mirror.rs",
+        name: "BYTES",
+        reason: SHARED,
+    },
+    Listed {
+        file: "crates/rocknet/src/handler/proxy/mirror.rs",
+        name: "COPIES",
+        reason: SHARED,
+    },
+    Listed {
+        file: "crates/rocknet/src/handler/proxy/mirror.rs",
+        name: "THREAD",
+        reason: SHARED,
+    },
+    Listed {
+        file: "crates/rocknet/src/handler/proxy/secure.rs",
+        name: "ALL",
+        reason: SHARED,
+    },
+    Listed {
+        file: "crates/rocknet/src/handler/proxy/secure.rs",
+        name: "NEXT",
+        reason: "a counter: ids differ within the process",
+    },
+    Listed {
+        file: "crates/rocknet/src/handler/proxy/upstream.rs",
+        name: "ALL",
+        reason: SHARED,
+    },
+    Listed {
+        file: "crates/rocknet/src/handler/proxy/upstream.rs",
+        name: "NEXT",
+        reason: "a counter: ids differ within the process",
+    },
+    Listed {
+        file: "crates/rocknet/src/handler/proxy/watcher.rs",
+        name: "WATCHER",
+        reason: SHARED,
+    },
+    Listed {
+        file: "crates/rocknet/src/open_folder.rs",
+        name: "ALL",
+        reason: "descriptors are limited for the process; the folders should be owned by the server",
+    },
+    Listed {
+        file: "crates/rocknet/src/php/mod.rs",
+        name: "ANSWERED",
+        reason: SHARED,
+    },
+    Listed {
+        file: "crates/rocknet/src/php/mod.rs",
+        name: "TROUBLES",
+        reason: SHARED,
+    },
+    Listed {
+        file: "crates/rocknet/src/php/run_folder.rs",
+        name: "NEXT",
+        reason: "a counter: names of folders differ within the process",
+    },
+    Listed {
+        file: "crates/rocknet/src/scope.rs",
+        name: "NEXT",
+        reason: "a counter: ids differ within the process",
+    },
+    Listed {
+        file: "crates/rocknet/src/snapshot.rs",
+        name: "GENERATIONS",
+        reason: "a counter: generations differ within the process",
+    },
+    Listed {
+        file: "xtask/src/bench/client/tls.rs",
+        name: "SETTINGS",
+        reason: "settings made once and then constant",
+    },
+];

@@ -1,0 +1,55 @@
+//! `unsafe` stands in the crates at the boundary to the system and to loaded libraries, and nowhere else.
+
+use super::token::Token;
+use std::path::Path;
+
+/// The crates where `unsafe` may stand, each block with its reason.
+const CRATES: &[&str] = &["rocknet-io", "rocknet-controller"];
+
+/// A test that counts allocations implements an allocator, which is `unsafe` by its trait. A bare loop on a ring shares memory
+/// with the kernel.
+const FILES: &[&str] = &[
+    "crates/rocknet/tests/allocations.rs",
+    "bench/floor/src/bin/floor-uring.rs",
+];
+
+/// What is wrong with the file `shown`.
+pub fn check(shown: &str, code: &[Token<'_>]) -> Vec<String> {
+    let path = Path::new(shown);
+    let free = CRATES
+        .iter()
+        .any(|name| path.starts_with(Path::new("crates").join(name)));
+    if free || FILES.contains(&shown) {
+        return Vec::new();
+    }
+    let opens = |pair: &&[Token<'_>]| {
+        let words = ["{", "fn", "impl", "trait", "extern"];
+        pair[0].is("unsafe") && words.iter().any(|word| pair[1].is(word))
+    };
+    let breaches = code.windows(2).filter(opens).map(|pair| {
+        let line = pair[0].line;
+        format!("{shown}:{line}: `unsafe` lives in {}", CRATES.join(" and "))
+    });
+    breaches.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::token::tokens;
+    use super::*;
+
+    #[test]
+    fn places() {
+        let rows = [
+            ("crates/rocknet/src/a.rs", "fn f() { unsafe { g() } }", 1),
+            ("crates/rocknet/src/a.rs", "unsafe impl A for B {} unsafe fn f() {}", 2),
+            ("crates/rocknet/src/a.rs", "// unsafe { } is far away", 0),
+            ("crates/rocknet/src/a.rs", "f(\"unsafe {\")", 0),
+            ("crates/rocknet-io/src/a.rs", "fn f() { unsafe { g() } }", 0),
+            ("crates/rocknet/tests/allocations.rs", "fn f() { unsafe { g() } }", 0),
+        ];
+        for (path, text, expected) in rows {
+            assert_eq!(check(path, &tokens(text)).len(), expected, "{path}: {text:?}");
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! The server names HTTP versions only where connections are served, where a version is chosen, and in clients of upstreams.
+
+use super::listed::{Exceptions, Listed};
+use super::paths::Paths;
+use super::tree::Tree;
+
+/// The crate that the rule is for. `rocknet-proto` consists of the versions, and the crates between know no HTTP.
+const FOLDER: &str = "crates/rocknet";
+
+/// Folders and files below `src` where versions may be named.
+const PLACES: &[(&str, &str)] = &[
+    ("protocol", "serves connections of each version"),
+    ("transport", "chooses the version of a connection"),
+    ("handler/proxy", "is a client of upstreams and chooses their version"),
+];
+
+/// Files that name a version and should not. The list only shrinks.
+const EXCEPTIONS: &[Listed] = &[
+    Listed {
+        file: "crates/rocknet/src/handler/fixed.rs",
+        name: "h1",
+        reason: "answers to requests that the HTTP/1 engine refuses are worded here; they belong to protocol/h1",
+    },
+    Listed {
+        file: "crates/rocknet/src/pipeline.rs",
+        name: "h1",
+        reason: "takes refusals of the HTTP/1 engine as they are; a refusal should be free of versions",
+    },
+    Listed {
+        file: "crates/rocknet/src/prepared.rs",
+        name: "h1",
+        reason: "holds a head in the form of each version; a protocol should bring its form with it",
+    },
+    Listed {
+        file: "crates/rocknet/src/prepared.rs",
+        name: "h2",
+        reason: "holds a head in the form of each version; a protocol should bring its form with it",
+    },
+    Listed {
+        file: "crates/rocknet/src/worker.rs",
+        name: "h2",
+        reason: "keeps a head of HTTP/2 to render in; it belongs to the state of protocol/h2",
+    },
+];
+
+/// What is wrong with the versions that the crate at `folder` names.
+pub fn check(folder: &str, tree: &Tree<'_>) -> Vec<String> {
+    if folder == FOLDER {
+        judge(tree, EXCEPTIONS)
+    } else {
+        Vec::new()
+    }
+}
+
+fn judge(tree: &Tree<'_>, listed: &'static [Listed]) -> Vec<String> {
+    let mut exceptions = Exceptions::new(listed);
+    let mut breaches = Vec::new();
+    for part in tree.parts().filter(|part| !is_place(&part.file)) {
+        let paths = Paths::read(&part.code);
+        let uses = paths.uses.iter().map(|one| (&one.path, one.line));
+        let written = paths.written.iter().map(|one| (&one.path, one.line));
+        for (path, line) in uses.chain(written) {
+            let file = format!("{FOLDER}/src/{}", part.file);
+            if let Some(name) = path.iter().find(|name| is_version(name))
+                && !exceptions.has(&file, name)
+            {
+                breaches.push(format!(
+                    "{file}:{line}: `{}` names an HTTP version outside of protocol, transport and clients",
+                    path.join("::")
+                ));
+            }
+        }
+    }
+    breaches.extend(exceptions.left("the rule of versions"));
+    breaches
+}
+
+/// Whether `file` lies in one of the places, or is the file of its module.
+fn is_place(file: &str) -> bool {
+    let below = |place: &str| {
+        let rest = file.strip_prefix(place);
+        rest.is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
+    };
+    PLACES.iter().any(|(place, _)| below(place))
+}
+
+/// Whether `name` is that of an HTTP version: `h2`, `http2`, `Http11`, `HTTP_2`.
+fn is_version(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    let number = lower.strip_prefix("http").or_else(|| lower.strip_prefix('h'));
+    let number = number.map(|number| number.trim_start_matches('_'));
+    number.is_some_and(|number| ["1", "2", "3", "10", "11", "1_0", "1_1"].contains(&number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tree::sources;
+    use super::*;
+
+    const NONE: &[Listed] = &[];
+    const ONE: &[Listed] = &[Listed {
+        file: "crates/rocknet/src/a.rs",
+        name: "h2",
+        reason: "of the past",
+    }];
+
+    #[test]
+    fn names() {
+        let rows: [(&str, &str, &'static [Listed], usize); 12] = [
+            ("a", "use rocknet_proto::h2::Head;", NONE, 1),
+            ("a", "use rocknet_proto::{h1, h2};", NONE, 2),
+            ("a", "fn f() { g(crate::protocol::h1::Block) }", NONE, 1),
+            ("a", "fn f(v: Version) -> bool { v == Version::Http11 }", NONE, 1),
+            ("a", "fn f() { let h2 = self.h1; \"use h2::a\" }", NONE, 0),
+            ("a", "#[cfg(test)] mod tests { use rocknet_proto::h2; }", NONE, 0),
+            ("a", "use rocknet_proto::h2;", ONE, 0),
+            ("a", "use rocknet_proto::h1;", ONE, 2),
+            ("a", "use rocknet_proto::request;", ONE, 1),
+            ("protocol", "use rocknet_proto::h2;", NONE, 0),
+            ("transport", "use rocknet_proto::h2;", NONE, 0),
+            ("protocols", "use rocknet_proto::h2;", NONE, 1),
+        ];
+        for (module, text, listed, expected) in rows {
+            let root = format!("mod {module};");
+            let sources = sources(&[("lib.rs", &root), (&format!("{module}.rs"), text)]);
+            let found = judge(&Tree::new(&sources), listed);
+            assert_eq!(found.len(), expected, "{module}: {text}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn places() {
+        let rows = [
+            ("protocol/h1/a.rs", true),
+            ("transport.rs", true),
+            ("transport/sniff.rs", true),
+            ("handler/proxy/mod.rs", true),
+            ("handler/proxying.rs", false),
+            ("worker.rs", false),
+        ];
+        for (file, expected) in rows {
+            assert_eq!(is_place(file), expected, "{file}");
+        }
+    }
+}
