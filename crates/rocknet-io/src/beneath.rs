@@ -4,21 +4,23 @@
 //! a look-up below a directory (`openat2`), it does; elsewhere, and for what the kernel refuses though it is allowed
 //! (absolute links that point back inside), the path is walked component by component over held descriptors.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use rustix::fs::{AtFlags, Mode};
 use rustix::io::Errno;
 
 use crate::ahead::Ahead;
 
+mod aim;
 mod error;
 mod list;
 mod meta;
+mod symlinks;
+mod top;
 mod walk;
 
 #[cfg(target_os = "linux")]
@@ -37,30 +39,19 @@ mod tests;
 pub use error::OpenError;
 pub use list::{Entry, Listing};
 pub use meta::{Kind, Meta};
+pub use symlinks::Symlinks;
+
+use aim::Aim;
+use top::Top;
 
 /// An open directory: the place below which files are looked up.
 ///
 /// The descriptor is held, so renaming the directory or replacing it by a link changes nothing for look-ups under way.
 #[derive(Debug)]
 pub struct Root {
-    directory: OwnedFd,
+    top: Top,
     path: PathBuf,
-    /// The absolute names of the directory, without a slash at the end: an absolute link that begins with one of them
-    /// is taken to start at `directory`.
-    names: Vec<Vec<u8>>,
     lookup: system::Lookup,
-}
-
-/// Which symbolic links below a root are followed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Symlinks {
-    /// Those that stay inside the root.
-    #[default]
-    Inside,
-    /// Those whose target, wherever it is, belongs to the owner of the link.
-    Owner,
-    /// All of them, wherever they lead.
-    All,
 }
 
 /// A file or directory opened below a root, with what was true of it when it was opened.
@@ -71,38 +62,15 @@ pub struct Opened {
     pub meta: Meta,
 }
 
-/// What the descriptor is wanted for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Aim {
-    Read,
-    Look,
-}
-
-impl Aim {
-    fn flags(self) -> OFlags {
-        match self {
-            // Non-blocking: opening a FIFO must not wait for a writer before `fstat` can tell that it is one.
-            Self::Read => OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY,
-            Self::Look => system::LOOK | OFlags::CLOEXEC,
-        }
-    }
-}
-
 impl Root {
     /// Opens `path`, which may itself be or lead through a link: the operator named it.
     pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = path.as_ref();
-        let directory = rustix::fs::openat(CWD, path, system::STEP | OFlags::CLOEXEC, Mode::empty())?;
-        let mut names = vec![name(&fs::canonicalize(path)?)];
-        let written = name(&std::path::absolute(path)?);
-        if !names.contains(&written) {
-            names.push(written);
-        }
-        let lookup = system::Lookup::probe(directory.as_fd());
+        let top = Top::open(path)?;
+        let lookup = system::Lookup::probe(top.as_fd());
         Ok(Self {
-            directory,
+            top,
             path: path.to_path_buf(),
-            names,
             lookup,
         })
     }
@@ -141,7 +109,7 @@ impl Root {
         let beneath = symlinks == Symlinks::Inside;
         match self
             .lookup
-            .cached(self.directory.as_fd(), relative, beneath, Aim::Read.flags())
+            .cached(self.top.as_fd(), relative, beneath, Aim::Read.flags())
         {
             // These have a second look in `open_file`, which may wait.
             Err(Errno::AGAIN | Errno::XDEV | Errno::ACCESS) => Err(OpenError::WouldBlock),
@@ -162,7 +130,9 @@ impl Root {
         if symlinks == Symlinks::Owner {
             return None;
         }
-        system::names_ahead(self, checked(relative).ok()?, symlinks == Symlinks::Inside)
+        let relative = checked(relative).ok()?;
+        self.lookup
+            .names_ahead(self.clone(), relative, symlinks == Symlinks::Inside)
     }
 
     /// What is there, without opening it for reading.
@@ -177,7 +147,7 @@ impl Root {
     /// anywhere, so only the opening that comes after decides what may be served.
     pub fn may_hold(&self, relative: &[u8]) -> bool {
         checked(relative).is_ok_and(|relative| {
-            rustix::fs::statat(&self.directory, relative, AtFlags::empty()).is_ok_and(|stat| meta::is_regular(&stat))
+            rustix::fs::statat(&self.top, relative, AtFlags::empty()).is_ok_and(|stat| meta::is_regular(&stat))
         })
     }
 
@@ -185,29 +155,23 @@ impl Root {
     pub fn list(&self, relative: &[u8], symlinks: Symlinks, max_entries: usize) -> Result<Listing, OpenError> {
         let relative = checked(relative)?;
         let directory = self.reach(relative, symlinks, Aim::Read)?;
-        list::read(self, relative, directory, symlinks, max_entries)
+        list::read(directory, max_entries, |name| {
+            self.stat(&[relative, b"/", name].concat(), symlinks)
+        })
     }
 
     fn reach(&self, relative: &[u8], symlinks: Symlinks, aim: Aim) -> Result<OwnedFd, OpenError> {
         let flags = aim.flags();
         match symlinks {
-            Symlinks::All => Ok(rustix::fs::openat(&self.directory, relative, flags, Mode::empty())?),
-            Symlinks::Owner => walk::walk(self, relative, symlinks, aim),
-            Symlinks::Inside => match self.lookup.beneath(self.directory.as_fd(), relative, flags) {
+            Symlinks::All => Ok(rustix::fs::openat(&self.top, relative, flags, Mode::empty())?),
+            Symlinks::Owner => walk::walk(&self.top, relative, symlinks, aim),
+            Symlinks::Inside => match self.lookup.beneath(self.top.as_fd(), relative, flags) {
                 // EXDEV: a link leads out, or is absolute and may lead back in. EAGAIN: something moved meanwhile.
                 // ENOSYS: there is no such call. The walk can tell.
-                Err(Errno::XDEV | Errno::AGAIN | Errno::NOSYS) => walk::walk(self, relative, symlinks, aim),
+                Err(Errno::XDEV | Errno::AGAIN | Errno::NOSYS) => walk::walk(&self.top, relative, symlinks, aim),
                 reached => Ok(reached?),
             },
         }
-    }
-
-    /// The rest of an absolute path whose beginning is the root, or `None` for a path elsewhere.
-    fn within<'a>(&self, absolute: &'a [u8]) -> Option<&'a [u8]> {
-        self.names.iter().find_map(|name| {
-            let rest = absolute.strip_prefix(name.as_slice())?;
-            (rest.is_empty() || rest[0] == b'/').then_some(rest)
-        })
     }
 }
 
@@ -219,7 +183,7 @@ pub fn look_cached(path: &Path) -> Option<Meta> {
 
 impl AsFd for Root {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.directory.as_fd()
+        self.top.as_fd()
     }
 }
 
@@ -244,12 +208,4 @@ fn opened(descriptor: OwnedFd) -> Result<Opened, OpenError> {
         file: File::from(descriptor),
         meta,
     })
-}
-
-fn name(path: &Path) -> Vec<u8> {
-    let mut name = path.as_os_str().as_bytes().to_vec();
-    while name.last() == Some(&b'/') {
-        name.pop();
-    }
-    name
 }

@@ -1,9 +1,9 @@
 //! Which program holds a port or socket file, so that "address in use" can name it.
 
-use std::fmt;
 use std::net::IpAddr;
 use std::path::Path;
 
+mod program;
 #[cfg(target_os = "linux")]
 #[path = "holder/linux.rs"]
 mod system;
@@ -11,26 +11,7 @@ mod system;
 #[path = "holder/portable.rs"]
 mod system;
 
-/// A program that listens where another wants to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Holder {
-    pub pid: u32,
-    /// The short name that the system keeps of a process, without control characters.
-    pub name: String,
-}
-
-impl Holder {
-    /// Whether the holder is this very process.
-    pub fn is_us(&self) -> bool {
-        self.pid == std::process::id()
-    }
-}
-
-impl fmt::Display for Holder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} (pid {})", self.name, self.pid)
-    }
-}
+pub use program::Holder;
 
 /// Who listens on a TCP port in the way of `ip`, or of any address where none is given.
 ///

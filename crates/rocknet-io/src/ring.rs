@@ -9,19 +9,21 @@
 
 mod buffers;
 mod bulk;
+mod bulk_receive;
 mod completions;
 mod driver;
 mod epoll;
+mod errand;
 mod errands;
 mod kernel;
 mod names;
 mod number;
 mod outbox;
 mod place;
-mod probe;
 mod reads;
 #[cfg(test)]
 mod simulated;
+mod sink;
 mod state;
 mod stream;
 #[cfg(test)]
@@ -32,6 +34,5 @@ mod tests;
 pub use driver::{Driver, current};
 pub(crate) use driver::{Installed, install, park};
 pub(crate) use names::names_ahead;
-pub use probe::trouble;
 pub use reads::read_ahead;
 pub use stream::RingStream;

@@ -8,13 +8,17 @@ use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 use crate::outgoing;
 
 #[cfg(target_os = "linux")]
+mod probe;
+#[cfg(target_os = "linux")]
 #[path = "runtime/linux.rs"]
 mod system;
 #[cfg(not(target_os = "linux"))]
 #[path = "runtime/portable.rs"]
 mod system;
 
-/// Why io_uring cannot be had here, if so. Tried, not guessed: with a ring, a pair of sockets, and bytes between them.
+#[cfg(target_os = "linux")]
+pub use probe::trouble as ring_trouble;
+#[cfg(not(target_os = "linux"))]
 pub use system::ring_trouble;
 
 /// Tasks run between two looks at the kernel's events. The runtime's own 61 would ask the kernel

@@ -2,9 +2,11 @@
 
 mod accept;
 mod address;
+mod backlog;
 mod bind_error;
 mod listener;
 mod option;
+mod peer;
 mod socket_file;
 
 #[cfg(target_os = "linux")]
@@ -17,9 +19,11 @@ mod system;
 #[cfg(test)]
 mod tests;
 
-pub use accept::{AcceptTrouble, Peer, accept, accept_trouble, local_address};
+pub use accept::{AcceptTrouble, accept, accept_trouble, local_address};
 pub use address::Address;
+pub use backlog::BACKLOG;
 pub use bind_error::{BindError, BindErrorKind};
-pub use listener::{BACKLOG, Listener, Options, next_free};
+pub use listener::{Listener, Options, next_free};
 pub(crate) use option::cork;
 pub use option::{Keepalive, defer_accept, keepalive, notsent_lowat, user_timeout};
+pub use peer::Peer;

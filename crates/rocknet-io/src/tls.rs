@@ -35,6 +35,7 @@ pub use greeting::{Greeted, Greeting};
 pub use record_size::LARGEST as RECORD;
 pub use session::Agreed;
 
+use buffers::{FLIGHT, HANDSHAKE_HELD_BOUND};
 use record_size::RecordSize;
 use session::Session;
 use side::Side;
@@ -44,16 +45,10 @@ pub type Accepted = UnbufferedServerConnection;
 /// The side of whoever opened it.
 pub type Opened = UnbufferedClientConnection;
 
-/// Records made before they are handed to the inner link: enough for a send window, little enough that they are still in
-/// the processor's cache when the kernel copies them.
-const FLIGHT: usize = 64 * 1024;
 /// Most plain text of a file sent before other connections get their turn.
 const FILE_TURN: u64 = 512 << 10;
 /// What a peer may leave incomplete after the handshake: a record (18 KiB under TLS 1.2), or a handshake message over several.
 const HELD_BOUND: usize = 40 * 1024;
-/// The same during the handshake: the longest message that rustls takes (64 KiB), such as a second ClientHello or a client's
-/// chain of certificates, with the headers of its records and what encryption adds to each.
-const HANDSHAKE_HELD_BOUND: usize = 80 * 1024;
 /// How an end that was not told is told.
 const CUT: &str = "the connection ended without close_notify";
 

@@ -4,12 +4,15 @@
 //! It waits by the runtime's events, which a ring hears as well, so it is the same under both backends.
 
 mod control;
+mod departure;
+mod ecn;
+mod error;
 mod room;
 #[cfg(test)]
 mod tests;
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,45 +23,14 @@ use socket2::{Domain, SockAddr, Socket, Type};
 use tokio::io::unix::AsyncFd;
 
 use self::control::Control;
+pub use self::departure::{Departure, LARGEST, SEGMENTS};
+pub use self::ecn::Ecn;
+use self::error::last_error;
 pub use self::room::{Arrival, Room};
 
-/// Most datagrams of one send. Linux takes 64, and 128 since 6.9.
-pub const SEGMENTS: usize = 64;
-/// Most bytes of one send: what UDP over IPv4 can carry.
-pub const LARGEST: usize = 65_507;
 /// What the kernel is asked to hold for a socket each way: the 200 KiB it gives by itself are full within a few of its
 /// largest arrivals. It cuts this to `net.core.rmem_max` and `wmem_max`.
 const SOCKET_BUFFER: usize = 2 << 20;
-
-/// What routers on the way have to say, or may: explicit congestion notification (RFC 3168).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Ecn {
-    #[default]
-    None = 0,
-    Ect1 = 1,
-    Ect0 = 2,
-    Congested = 3,
-}
-
-impl Ecn {
-    /// Of a byte whose upper bits are the class of the traffic.
-    fn of(class: u8) -> Ecn {
-        [Ecn::None, Ecn::Ect1, Ecn::Ect0, Ecn::Congested][usize::from(class & 3)]
-    }
-}
-
-/// Datagrams of one peer that leave together.
-#[derive(Clone, Copy, Debug)]
-pub struct Departure<'b> {
-    pub to: SocketAddr,
-    /// The address of this machine to send from; the kernel chooses if there is none.
-    pub from: Option<IpAddr>,
-    pub ecn: Ecn,
-    /// At most [`LARGEST`] and [`SEGMENTS`].
-    pub bytes: &'b [u8],
-    /// The length of each datagram but the last, which may be shorter.
-    pub segment: usize,
-}
 
 pub struct Datagrams {
     socket: AsyncFd<OwnedFd>,
@@ -148,8 +120,4 @@ impl Datagrams {
         let sent = unsafe { libc::sendmsg(self.socket.get_ref().as_raw_fd(), ptr::from_ref(&message), 0) };
         if sent < 0 { Err(last_error()) } else { Ok(()) }
     }
-}
-
-fn last_error() -> Errno {
-    Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO)
 }

@@ -1,14 +1,13 @@
 //! Look-ups that the Linux kernel itself keeps below a directory.
 
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
-use super::Root;
-use super::walk::Seen;
+use super::symlinks::Seen;
 use crate::ahead::Ahead;
 
 /// Opens a name without any right to its content.
@@ -81,17 +80,17 @@ impl Lookup {
             within(beneath) | ResolveFlags::CACHED,
         )
     }
-}
 
-pub(super) fn names_ahead(root: &Arc<Root>, relative: &[u8], beneath: bool) -> Option<Ahead> {
-    if !root.lookup.cached {
-        return None;
+    pub(super) fn names_ahead(self, directory: Arc<dyn AsFd>, relative: &[u8], beneath: bool) -> Option<Ahead> {
+        if !self.cached {
+            return None;
+        }
+        Some(Box::pin(crate::ring::names_ahead(
+            directory,
+            relative,
+            within(beneath) | HERE,
+        )?))
     }
-    Some(Box::pin(crate::ring::names_ahead(
-        root,
-        relative,
-        within(beneath) | HERE,
-    )?))
 }
 
 pub(super) fn look_cached(path: &Path) -> Result<OwnedFd, Errno> {

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStringExt;
 use rustix::fs::{AtFlags, Dir};
 use rustix::io::Errno;
 
-use super::{Meta, OpenError, Root, Symlinks, meta};
+use super::{Meta, OpenError, meta};
 
 /// A name in a directory and what it stands for; for a link, what the link leads to.
 #[derive(Clone, Debug)]
@@ -24,12 +24,11 @@ pub struct Listing {
     pub truncated: bool,
 }
 
+/// At most `max_entries` of the names in `directory`. `look` tells what a link leads to.
 pub(super) fn read(
-    root: &Root,
-    relative: &[u8],
     directory: OwnedFd,
-    symlinks: Symlinks,
     max_entries: usize,
+    look: impl Fn(&[u8]) -> Result<Meta, OpenError>,
 ) -> Result<Listing, OpenError> {
     let mut stream = Dir::new(directory)?;
     let mut listing = Listing::default();
@@ -47,7 +46,7 @@ pub(super) fn read(
         }
         seen += 1;
         let meta = match rustix::fs::statat(stream.fd()?, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) if meta::is_link(&stat) => root.stat(&joined(relative, name), symlinks),
+            Ok(stat) if meta::is_link(&stat) => look(name),
             Ok(stat) => Meta::from_stat(&stat),
             // Removed since it was read.
             Err(Errno::NOENT) => continue,
@@ -65,16 +64,10 @@ pub(super) fn read(
     Ok(listing)
 }
 
-fn joined(relative: &[u8], name: &[u8]) -> Vec<u8> {
-    [relative, b"/", name].concat()
-}
-
 #[cfg(test)]
 mod tests {
-    use crate::beneath::Kind;
     use crate::beneath::tests::{Place, fifo};
-
-    use super::*;
+    use crate::beneath::{Kind, Symlinks};
 
     #[test]
     fn lists_what_could_be_opened() {

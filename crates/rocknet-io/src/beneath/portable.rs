@@ -1,14 +1,13 @@
 //! Look-ups on systems whose kernel does not keep them below a directory: all is left to the walk.
 
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 
 use rustix::fs::{AtFlags, OFlags};
 use rustix::io::Errno;
 
-use super::Root;
-use super::walk::Seen;
+use super::symlinks::Seen;
 use crate::ahead::Ahead;
 
 /// Opens a name to look at it; there is no O_PATH everywhere, so this needs the right to read.
@@ -45,10 +44,10 @@ impl Lookup {
     ) -> Result<OwnedFd, Errno> {
         Err(Errno::AGAIN)
     }
-}
 
-pub(super) fn names_ahead(_root: &Arc<Root>, _relative: &[u8], _beneath: bool) -> Option<Ahead> {
-    None
+    pub(super) fn names_ahead(self, _directory: Arc<dyn AsFd>, _relative: &[u8], _beneath: bool) -> Option<Ahead> {
+        None
+    }
 }
 
 pub(super) fn look_cached(_path: &Path) -> Result<OwnedFd, Errno> {

@@ -6,6 +6,8 @@ use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
+use rustix::fs::CWD;
+
 use super::*;
 
 /// Beside the root lies what must not be seen: a directory `outside` with a file of this content.

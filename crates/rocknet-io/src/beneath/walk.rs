@@ -10,18 +10,15 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::{Aim, OpenError, Root, Symlinks, system};
-
-/// A name looked at without following it.
-pub(super) enum Seen {
-    Link { target: Vec<u8>, uid: u32 },
-    Other,
-}
+use super::aim::Aim;
+use super::symlinks::{Seen, Symlinks};
+use super::top::Top;
+use super::{OpenError, system};
 
 /// Opens `relative` under the rules of `symlinks`, which is not [`Symlinks::All`].
-pub(super) fn walk(root: &Root, relative: &[u8], symlinks: Symlinks, aim: Aim) -> Result<OwnedFd, OpenError> {
+pub(super) fn walk(top: &Top, relative: &[u8], symlinks: Symlinks, aim: Aim) -> Result<OwnedFd, OpenError> {
     let mut walk = Walk {
-        root,
+        top,
         symlinks,
         aim,
         start: None,
@@ -56,7 +53,7 @@ enum Step {
 }
 
 struct Walk<'a> {
-    root: &'a Root,
+    top: &'a Top,
     symlinks: Symlinks,
     aim: Aim,
     /// Where the walk stands when nothing is held, if not at the root: only a link under [`Symlinks::Owner`] leads there.
@@ -71,8 +68,8 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     fn here(&self) -> BorrowedFd<'_> {
-        let start = self.start.as_ref().unwrap_or(&self.root.directory);
-        self.held.last().unwrap_or(start).as_fd()
+        let start = self.start.as_ref().map_or_else(|| self.top.as_fd(), AsFd::as_fd);
+        self.held.last().map_or(start, AsFd::as_fd)
     }
 
     /// Puts the components of `path` before all other steps.
@@ -157,7 +154,7 @@ impl Walk<'_> {
             return Ok(());
         }
         let way = match self.symlinks {
-            Symlinks::Inside => self.root.within(&target).ok_or(OpenError::Escapes)?,
+            Symlinks::Inside => self.top.within(&target).ok_or(OpenError::Escapes)?,
             _ => {
                 self.start = Some(rustix::fs::openat(
                     CWD,

@@ -1,27 +1,12 @@
-//! Receiving much: who brings two buffers or more in a turn is received for by calls, straight into the memory that
-//! its task offers; the ring tells only when there is something.
-//!
-//! Beside an operation that stays this saves the copy, and nothing has to be cancelled to leave bytes in the socket: as
-//! long as the task does not ask, nothing is received.
+//! Whether a connection brings so much that it is received for by calls, and not by an operation of the ring that stays.
 
-use std::io;
-use std::task::{Context, Poll};
-
-use rustix::io::Errno;
-
-use super::Driver;
 use super::buffers::BUFFER;
-use super::place::{End, Receiving};
-use super::state::State;
-use crate::pipe::Pipe;
 
 /// Bytes that came in a turn, or at once, from which on a call costs less than buffers and copies.
 pub(super) const MUCH: usize = 2 * BUFFER;
 /// Receives of less than a buffer, one after the other, after which the operation that stays is the cheaper one again.
 /// Ends of answers and of uploads come alone.
 const LITTLE_IN_A_ROW: u8 = 8;
-/// What a receive of up to 64 KiB counts among the steps of connections.
-const STEPS: u32 = 8;
 
 /// Whether a connection is received for in bulk.
 #[derive(Clone, Copy, Debug, Default)]
@@ -45,19 +30,29 @@ impl Bulk {
         };
     }
 
+    /// Whether the last call took all there was.
+    pub fn is_empty(&self) -> bool {
+        self.empty
+    }
+
+    /// A call found nothing.
+    pub fn has_nothing(&mut self) {
+        self.empty = true;
+    }
+
     /// There is something, or an end.
     pub fn has_something(&mut self) {
         self.empty = false;
     }
 
     /// A call brought so much of what was asked for.
-    fn brought(&mut self, got: usize, asked: usize) {
+    pub fn brought(&mut self, got: usize, asked: usize) {
         self.empty = got < asked;
         self.count(got, asked);
     }
 
     /// A call moved so much into a pipe; how much there is beyond nobody knows.
-    fn moved(&mut self, got: usize) {
+    pub fn moved(&mut self, got: usize) {
         self.count(got, BUFFER);
     }
 
@@ -68,84 +63,6 @@ impl Bulk {
         }
         self.little += 1;
         self.on = self.little < LITTLE_IN_A_ROW;
-    }
-}
-
-impl Driver {
-    /// A first call brought so much of what was asked for: more is likely to follow.
-    pub(super) fn brought(&self, place: usize, got: usize, asked: usize) {
-        if got == asked && got >= MUCH {
-            self.with_state(|state| state.places[place].bulk.begin());
-        }
-    }
-
-    /// Moves into a pipe what is received in bulk. 0: it is not, or there is nothing; or the end, which receiving tells.
-    pub(super) fn fill(&self, place: usize, pipe: &mut Pipe) -> io::Result<usize> {
-        let moved = self.with_state(|state| state.fill(place, pipe))?;
-        if moved > 0 {
-            self.step(STEPS);
-        }
-        Ok(moved)
-    }
-
-    /// For a place whose operation has ended, and from which nothing is left to be taken.
-    pub(super) fn receive_in_bulk(
-        &self,
-        context: &Context<'_>,
-        place: usize,
-        buffer: &mut [u8],
-    ) -> Poll<io::Result<usize>> {
-        let received = self.with_state(|state| state.receive_in_bulk(context, place, buffer));
-        if received.is_ready() {
-            self.step(STEPS);
-        }
-        received
-    }
-}
-
-impl State {
-    fn fill(&mut self, place: usize, pipe: &mut Pipe) -> io::Result<usize> {
-        let known = &mut self.places[place];
-        if !known.has_all_in_its_socket() || known.bulk.empty {
-            return Ok(0);
-        }
-        let filled = self.kernel.fill(known.socket, pipe);
-        match filled {
-            Ok(0) => {}
-            Ok(moved) => known.bulk.moved(moved),
-            // Said once by the kernel, and from now on here.
-            Err(ref error) => known.end = Some(End::Failed(Errno::from_io_error(error).unwrap_or(Errno::IO))),
-        }
-        filled
-    }
-
-    fn receive_in_bulk(&mut self, context: &Context<'_>, place: usize, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
-        let known = &mut self.places[place];
-        if !known.bulk.empty && known.receiving == Receiving::Idle {
-            match self.kernel.receive(known.socket, buffer) {
-                Ok(got) => {
-                    known.bulk.brought(got, buffer.len());
-                    if got == 0 {
-                        known.end = Some(End::Closed);
-                    }
-                    return Poll::Ready(Ok(got));
-                }
-                Err(Errno::AGAIN) => known.bulk.empty = true,
-                Err(Errno::INTR) => {
-                    context.waker().wake_by_ref();
-                    return Poll::Pending;
-                }
-                Err(error) => {
-                    known.end = Some(End::Failed(error));
-                    return Poll::Ready(Err(error.into()));
-                }
-            }
-        }
-        known.wait(context.waker());
-        if known.receiving == Receiving::Idle {
-            self.arm(place);
-        }
-        Poll::Pending
     }
 }
 

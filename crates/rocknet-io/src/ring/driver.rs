@@ -30,10 +30,12 @@ pub fn current() -> Option<Rc<Driver>> {
 pub(crate) fn install() -> io::Result<Installed> {
     let driver = Driver::new()?;
     let keeper = Rc::clone(&driver);
-    crate::runtime::spawn(std::future::poll_fn(move |context| {
-        keeper.watch_epoll(context.waker());
-        Poll::Pending
-    }));
+    drop(tokio::task::spawn_local(std::future::poll_fn(
+        move |context| -> Poll<()> {
+            keeper.watch_epoll(context.waker());
+            Poll::Pending
+        },
+    )));
     CURRENT.set(Some(driver));
     Ok(Installed)
 }

@@ -3,17 +3,13 @@
 use std::ffi::CString;
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
-use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use io_uring::types::OpenHow;
 use slab::Slab;
 
-use super::Driver;
 use super::kernel::Operation;
-use super::number::{Kind, tag};
-use crate::beneath::Root;
 
 /// Operations at once, so that a disk that hangs does not hold them without end. Beyond, the pool waits for the disk, which
 /// has a bound of its own.
@@ -49,7 +45,8 @@ pub(super) enum Subject {
 
 /// A way through directories.
 pub(super) struct Names {
-    pub root: Arc<Root>,
+    /// Where it begins: kept open by its owner.
+    pub directory: Arc<dyn AsFd>,
     pub path: CString,
     pub how: OpenHow,
 }
@@ -69,7 +66,7 @@ impl Subject {
                 offset,
             },
             Subject::Names(names) => Operation::Open {
-                directory: names.root.as_fd().as_raw_fd(),
+                directory: names.directory.as_fd().as_raw_fd(),
                 path: names.path.as_ptr(),
                 how: &raw const names.how,
             },
@@ -78,6 +75,25 @@ impl Subject {
 }
 
 impl Errands {
+    /// Keeps what an operation is about until the operation has ended. `None`: there are enough.
+    pub fn insert(&mut self, subject: Subject) -> Option<(usize, Operation)> {
+        if self.under_way.len() >= MOST {
+            return None;
+        }
+        let number = self.under_way.insert(UnderWay {
+            subject,
+            waker: None,
+            result: None,
+            gone: false,
+        });
+        Some((number, self.under_way[number].subject.operation()))
+    }
+
+    /// Removes an operation that the kernel did not get.
+    pub fn withdraw(&mut self, number: usize) {
+        self.under_way.remove(number);
+    }
+
     /// Who waits for it, if anybody does.
     pub fn ended(&mut self, number: usize, result: i32) -> Option<Waker> {
         let errand = self.under_way.get_mut(number)?;
@@ -106,7 +122,7 @@ impl Errands {
         self.under_way.iter_mut().filter_map(tell).collect()
     }
 
-    fn poll(&mut self, context: &Context<'_>, number: usize) -> Poll<i32> {
+    pub fn poll(&mut self, context: &Context<'_>, number: usize) -> Poll<i32> {
         match self.under_way.get_mut(number) {
             None => Poll::Ready(-libc::ECANCELED),
             Some(UnderWay {
@@ -123,7 +139,7 @@ impl Errands {
         }
     }
 
-    fn leave(&mut self, number: usize) {
+    pub fn leave(&mut self, number: usize) {
         if let Some(errand) = self.under_way.get_mut(number) {
             errand.gone = true;
             if errand.result.is_some() {
@@ -139,63 +155,5 @@ fn close(result: i32) {
     if result >= 0 {
         // SAFETY: the kernel has just made this descriptor for the operation, and nobody else knows its number.
         drop(unsafe { OwnedFd::from_raw_fd(result) });
-    }
-}
-
-/// One operation, until it has ended or nobody waits for it.
-pub(super) struct Errand {
-    driver: Rc<Driver>,
-    /// `None` once it has ended, when it may be another's.
-    number: Option<usize>,
-}
-
-impl Errand {
-    /// `None`: the ring has failed, or has enough to do.
-    pub fn begin(driver: &Rc<Driver>, subject: Subject) -> Option<Errand> {
-        if driver.has_failed() {
-            return None;
-        }
-        let number = driver.with_state(|state| {
-            if state.errands.under_way.len() >= MOST {
-                return None;
-            }
-            let number = state.errands.under_way.insert(UnderWay {
-                subject,
-                waker: None,
-                result: None,
-                gone: false,
-            });
-            let operation = state.errands.under_way[number].subject.operation();
-            if !state.push(operation, tag(Kind::Errand, number)) {
-                state.errands.under_way.remove(number);
-                return None;
-            }
-            state.operations += 1;
-            Some(number)
-        })?;
-        Some(Errand {
-            driver: Rc::clone(driver),
-            number: Some(number),
-        })
-    }
-
-    /// What the kernel said.
-    pub fn poll(&mut self, context: &Context<'_>) -> Poll<i32> {
-        let Some(number) = self.number else {
-            return Poll::Ready(-libc::ECANCELED);
-        };
-        let polled = self.driver.with_state(|state| state.errands.poll(context, number));
-        if polled.is_ready() {
-            self.number = None;
-        }
-        polled
-    }
-}
-
-impl Drop for Errand {
-    fn drop(&mut self) {
-        if let Some(number) = self.number {
-            self.driver.with_state(|state| state.errands.leave(number));
-        }
     }
 }

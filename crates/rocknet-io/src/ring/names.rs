@@ -2,6 +2,7 @@
 
 use std::ffi::CString;
 use std::future::Future;
+use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -10,29 +11,29 @@ use std::task::{Context, Poll};
 use io_uring::types::OpenHow;
 use rustix::fs::{OFlags, ResolveFlags};
 
-use super::errands::{Errand, Names, Subject};
+use super::errand::Errand;
+use super::errands::{Names, Subject};
 use super::{Driver, current};
-use crate::beneath::Root;
 
 /// Ends when the kernel knows all names of the way, or could not find them out: who opens the file is told.
 pub struct NamesAhead(Errand);
 
-/// Looks a name up on this thread's ring, as far as the kernel keeps it below `root` by `resolve`. `None`: there is no ring,
-/// or it has enough to do.
-pub(crate) fn names_ahead(root: &Arc<Root>, relative: &[u8], resolve: ResolveFlags) -> Option<NamesAhead> {
-    names_ahead_on(&current()?, root, relative, resolve)
+/// Looks a name up on this thread's ring, as far as the kernel keeps it below `directory` by `resolve`. `None`: there is no
+/// ring, or it has enough to do.
+pub(crate) fn names_ahead(directory: Arc<dyn AsFd>, relative: &[u8], resolve: ResolveFlags) -> Option<NamesAhead> {
+    names_ahead_on(&current()?, directory, relative, resolve)
 }
 
 pub(super) fn names_ahead_on(
     driver: &Rc<Driver>,
-    root: &Arc<Root>,
+    directory: Arc<dyn AsFd>,
     relative: &[u8],
     resolve: ResolveFlags,
 ) -> Option<NamesAhead> {
     // Opened for its place alone: that needs no right to its content, and wakes no device.
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     let names = Names {
-        root: Arc::clone(root),
+        directory,
         path: CString::new(relative).ok()?,
         how: OpenHow::new().flags(flags.bits().into()).resolve(resolve.bits()),
     };

@@ -17,7 +17,7 @@ use super::kernel::{END_WITHIN, Kernel, Operation};
 use super::number::{Kind, tag};
 use super::outbox::Outbox;
 use super::place::{Place, Receiving};
-use super::reads::Sink;
+use super::sink::Sink;
 
 pub(super) struct State {
     pub kernel: Kernel,

@@ -17,16 +17,16 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::ResolveFlags;
 
 use self::pair::{Flag, Pair};
+use super::Driver;
 use super::kernel::Kernel;
 use super::names::names_ahead_on;
 use super::reads::read_ahead_on;
 use super::simulated::{Die, Simulated, Weather};
 use super::state::State;
-use super::{Driver, trouble};
 use crate::ahead::Ahead;
 use crate::alone::in_own_process;
 use crate::beneath::Root;
-use crate::runtime::Runtime;
+use crate::runtime::{Runtime, ring_trouble as trouble};
 
 /// Programs in each weather.
 const PROGRAMS: u64 = 500;
@@ -252,7 +252,7 @@ impl Program {
     fn errand(&mut self, length: u64) -> Option<Ahead> {
         if self.die.falls(50) {
             let name = ["proc", "proc/self", "proc/self/status", "nowhere", "proc/self/exe"][self.die.throw(5)];
-            let ahead = names_ahead_on(&self.driver, &self.root, name.as_bytes(), ResolveFlags::BENEATH)?;
+            let ahead = names_ahead_on(&self.driver, self.root.clone(), name.as_bytes(), ResolveFlags::BENEATH)?;
             return Some(Box::pin(ahead));
         }
         let offset = self.die.throw(1 << 20) as u64;

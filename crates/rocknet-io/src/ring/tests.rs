@@ -17,10 +17,10 @@ use std::time::Duration;
 
 use rocknet_testing::{Need, skip};
 
-use super::{Driver, RingStream, current, trouble};
+use super::{Driver, RingStream, current};
 use crate::link::Link;
 use crate::queue::SendQueue;
-use crate::runtime::Runtime;
+use crate::runtime::{Runtime, ring_trouble as trouble};
 
 /// Longest wait for a peer: far more than it takes on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(30);

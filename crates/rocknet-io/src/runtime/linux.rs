@@ -6,8 +6,6 @@ use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 
 use crate::ring;
 
-pub use crate::ring::trouble as ring_trouble;
-
 /// Keeps the ring of this thread; dropped after all tasks.
 pub type Ring = ring::Installed;
 

@@ -1,35 +1,14 @@
 //! Taking connections off a listening socket, and what to make of it when that fails.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::io::Errno;
 use socket2::SockRef;
 
+use super::peer::{Peer, canonical};
 use super::{Listener, system};
-
-/// Who is at the other end of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Peer {
-    /// An IPv4 client is one also where it came in through an IPv6 socket.
-    Ip(SocketAddr),
-    /// Somebody on this machine, through a socket file.
-    Unix,
-}
-
-impl Peer {
-    pub fn ip(self) -> Option<IpAddr> {
-        match self {
-            Self::Ip(address) => Some(address.ip()),
-            Self::Unix => None,
-        }
-    }
-
-    pub(super) fn of(address: Option<SocketAddr>) -> Self {
-        address.map_or(Self::Unix, |address| Self::Ip(canonical(address)))
-    }
-}
 
 /// Takes the next connection; it is non-blocking and closed on exec. `WouldBlock` when there is none.
 pub fn accept(listener: &Listener) -> io::Result<(OwnedFd, Peer)> {
@@ -79,13 +58,5 @@ pub fn accept_trouble(error: &io::Error) -> AcceptTrouble {
         Errno::BADF | Errno::NOTSOCK | Errno::INVAL => AcceptTrouble::Broken,
         // EMFILE, ENFILE, ENOBUFS, ENOMEM; and what is not known must neither spin nor kill a worker.
         _ => AcceptTrouble::Exhausted,
-    }
-}
-
-/// An IPv4 address that is written as an IPv6 one becomes IPv4 again; all others stay, with their scope.
-fn canonical(address: SocketAddr) -> SocketAddr {
-    match address.ip().to_canonical() {
-        ip @ IpAddr::V4(_) => SocketAddr::new(ip, address.port()),
-        IpAddr::V6(_) => address,
     }
 }

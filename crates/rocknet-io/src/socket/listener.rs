@@ -9,11 +9,7 @@ use rustix::io::{Errno, FdFlags};
 use socket2::{Domain, SockRef, Socket, Type};
 
 use super::socket_file::{self, SocketFile};
-use super::{Address, BindError, system};
-
-/// Connections that the kernel completes and holds until they are accepted. More than the common 511, because all of
-/// a burst of thousands must find room; the kernel cuts it to `net.core.somaxconn` (4,096 on Linux today).
-pub const BACKLOG: i32 = 4096;
+use super::{Address, BACKLOG, BindError, system};
 
 /// How to listen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

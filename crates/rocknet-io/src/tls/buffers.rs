@@ -6,11 +6,16 @@ use std::rc::Rc;
 use crate::queue::SendQueue;
 use crate::wheel::{Tick, Wheel};
 
-use super::FLIGHT;
 use super::record_size::LARGEST;
 
+/// Records made before they are handed to the inner link: enough for a send window, little enough that they are still in
+/// the processor's cache when the kernel copies them.
+pub(super) const FLIGHT: usize = 64 * 1024;
+/// What a peer may leave incomplete during the handshake: the longest message that rustls takes (64 KiB), such as a second ClientHello or a client's
+/// chain of certificates, with the headers of its records and what encryption adds to each.
+pub(super) const HANDSHAKE_HELD_BOUND: usize = 80 * 1024;
 /// Records received at once: three of the largest, and what was held before them.
-const INCOMING: usize = 64 * 1024 + super::HANDSHAKE_HELD_BOUND + SPARE;
+const INCOMING: usize = 64 * 1024 + HANDSHAKE_HELD_BOUND + SPARE;
 /// Never received into: room for the header of the record that stands for none, after whatever was received.
 pub(super) const SPARE: usize = 8;
 /// What sealing adds to plain text: header, nonce, tag, content type.

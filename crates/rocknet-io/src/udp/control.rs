@@ -9,7 +9,8 @@ use std::ptr;
 use libc::c_int;
 use socket2::Socket;
 
-use super::{Departure, Ecn};
+use super::departure::Departure;
+use super::ecn::Ecn;
 
 /// Room for an address, a mark and a length, and to spare.
 const ROOM: usize = 128;

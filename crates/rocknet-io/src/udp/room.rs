@@ -8,7 +8,8 @@ use rustix::io::Errno;
 use socket2::{SockAddr, SockAddrStorage};
 
 use super::control::{self, Control};
-use super::{Ecn, last_error};
+use super::ecn::Ecn;
+use super::error::last_error;
 
 /// Arrivals taken by one call. Each may hold dozens of datagrams, so that more would only make others wait.
 const BATCH: usize = 8;

@@ -42,10 +42,6 @@ pub const KNOWN_MODULES: &[Known] = &[
         folder: "crates/rocknet-certificates",
         members: &["files", "inspection", "keeper", "secure_site", "settings"],
     },
-    Known {
-        folder: "crates/rocknet-io",
-        members: &["ahead", "beneath", "ring", "runtime"],
-    },
 ];
 
 /// Cycles of files.
@@ -298,53 +294,6 @@ pub const KNOWN_FILES: &[Known] = &[
     Known {
         folder: "crates/rocknet-controller",
         members: &["host.rs", "host/call.rs", "host/library.rs"],
-    },
-    Known {
-        folder: "crates/rocknet-io",
-        members: &[
-            "ahead.rs",
-            "beneath.rs",
-            "beneath/linux.rs",
-            "beneath/list.rs",
-            "beneath/portable.rs",
-            "beneath/walk.rs",
-            "ring/bulk.rs",
-            "ring/driver.rs",
-            "ring/errands.rs",
-            "ring/names.rs",
-            "ring/place.rs",
-            "ring/probe.rs",
-            "ring/reads.rs",
-            "ring/state.rs",
-            "ring/stream.rs",
-            "runtime.rs",
-            "runtime/linux.rs",
-        ],
-    },
-    Known {
-        folder: "crates/rocknet-io",
-        members: &["holder.rs", "holder/linux.rs", "holder/portable.rs"],
-    },
-    Known {
-        folder: "crates/rocknet-io",
-        members: &["rights.rs", "rights/linux.rs", "rights/portable.rs", "rights/user.rs"],
-    },
-    Known {
-        folder: "crates/rocknet-io",
-        members: &[
-            "socket/accept.rs",
-            "socket/linux.rs",
-            "socket/listener.rs",
-            "socket/portable.rs",
-        ],
-    },
-    Known {
-        folder: "crates/rocknet-io",
-        members: &["tls.rs", "tls/buffers.rs"],
-    },
-    Known {
-        folder: "crates/rocknet-io",
-        members: &["udp.rs", "udp/control.rs", "udp/room.rs"],
     },
     Known {
         folder: "crates/rocknet-proto",

@@ -1,0 +1,53 @@
+//! The directory at which every look-up of a root begins, and the names by which links lead back to it.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use rustix::fs::{CWD, Mode, OFlags};
+
+use super::system;
+
+#[derive(Debug)]
+pub(super) struct Top {
+    directory: OwnedFd,
+    /// The absolute names of the directory, without a slash at the end: an absolute link that begins with one of them
+    /// is taken to start at `directory`.
+    names: Vec<Vec<u8>>,
+}
+
+impl Top {
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let directory = rustix::fs::openat(CWD, path, system::STEP | OFlags::CLOEXEC, Mode::empty())?;
+        let mut names = vec![name(&fs::canonicalize(path)?)];
+        let written = name(&std::path::absolute(path)?);
+        if !names.contains(&written) {
+            names.push(written);
+        }
+        Ok(Self { directory, names })
+    }
+
+    /// The rest of an absolute path whose beginning is the root, or `None` for a path elsewhere.
+    pub fn within<'a>(&self, absolute: &'a [u8]) -> Option<&'a [u8]> {
+        self.names.iter().find_map(|name| {
+            let rest = absolute.strip_prefix(name.as_slice())?;
+            (rest.is_empty() || rest[0] == b'/').then_some(rest)
+        })
+    }
+}
+
+impl AsFd for Top {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.directory.as_fd()
+    }
+}
+
+fn name(path: &Path) -> Vec<u8> {
+    let mut name = path.as_os_str().as_bytes().to_vec();
+    while name.last() == Some(&b'/') {
+        name.pop();
+    }
+    name
+}

@@ -1,0 +1,9 @@
+//! The error that the last system call left.
+
+use std::io;
+
+use rustix::io::Errno;
+
+pub(super) fn last_error() -> Errno {
+    Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO)
+}
