@@ -18,7 +18,10 @@ mod blocks;
 mod content;
 mod control;
 mod data;
+mod data_frame;
 mod drain;
+mod leaving;
+mod open_block;
 mod push;
 mod reading;
 
@@ -33,9 +36,9 @@ use super::settings::{self, ClientSettings};
 use super::streams::{STREAMS_CEILING, StreamId, Streams};
 use crate::h1::Refusal;
 use crate::limits::Limits;
-use blocks::OpenBlock;
-use content::Content;
-use drain::Leaving;
+use data_frame::Content;
+use leaving::Leaving;
+use open_block::OpenBlock;
 
 pub use answers::{SendError, Sending};
 pub use data::Grant;

@@ -296,15 +296,6 @@ pub const KNOWN_FILES: &[Known] = &[
         members: &["host.rs", "host/call.rs", "host/library.rs"],
     },
     Known {
-        folder: "crates/rocknet-proto",
-        members: &[
-            "h2/connection.rs",
-            "h2/connection/blocks.rs",
-            "h2/connection/content.rs",
-            "h2/connection/drain.rs",
-        ],
-    },
-    Known {
         folder: "xtask",
         members: &[
             "bench/browser.rs",

@@ -1,5 +1,6 @@
 //! Field blocks on their way in: heads of requests, trailers, and what is read for the table's sake alone.
 
+use super::open_block::OpenBlock;
 use super::{Context, Event, ServerConnection, Step};
 use crate::h2::budget::Flood;
 use crate::h2::error::{ConnectionFault, Malformed, StreamFault};
@@ -7,29 +8,6 @@ use crate::h2::frame::{self, Dependency, FrameHeader};
 use crate::h2::head::{HeadFault, Kind};
 use crate::h2::stream::{State, Step as StreamStep, Stream};
 use crate::h2::streams::StreamId;
-
-/// Bytes of one field block beyond which the connection ends: four heads of the largest size we take. A block has to be read
-/// to its end for the table's sake, whatever becomes of its request, so it is the block that is bounded.
-const BLOCK_SIZE: usize = 64 * 1024;
-
-/// CONTINUATION frames of one block (CVE-2024-27316, CVE-2023-45288): the largest block takes four of full size.
-const CONTINUATIONS: u16 = 16;
-
-/// A field block whose end has not come.
-#[derive(Debug)]
-pub(super) struct OpenBlock {
-    pub stream: u32,
-    end_stream: bool,
-    dependency: Option<Dependency>,
-    bytes: Vec<u8>,
-    continuations: u16,
-}
-
-impl OpenBlock {
-    pub(super) fn memory(&self) -> usize {
-        size_of::<Self>() + self.bytes.capacity()
-    }
-}
 
 impl ServerConnection {
     #[inline]
@@ -39,13 +17,8 @@ impl ServerConnection {
         if header.has(frame::END_HEADERS) {
             return self.read_block(context, header.stream, end_stream, fragment.dependency, fragment.block);
         }
-        self.block = Some(Box::new(OpenBlock {
-            stream: header.stream,
-            end_stream,
-            dependency: fragment.dependency,
-            bytes: fragment.block.to_vec(),
-            continuations: 0,
-        }));
+        let block = OpenBlock::new(header.stream, end_stream, fragment.dependency, fragment.block);
+        self.block = Some(Box::new(block));
         Ok(None)
     }
 
@@ -59,16 +32,12 @@ impl ServerConnection {
         let Some(block) = &mut self.block else {
             return Err(ConnectionFault::Continuation);
         };
-        block.continuations += 1;
-        if block.continuations > CONTINUATIONS || block.bytes.len() + payload.len() > BLOCK_SIZE {
-            return Err(ConnectionFault::BlockTooLarge);
-        }
-        block.bytes.extend_from_slice(payload);
+        block.extend(payload)?;
         if !header.has(frame::END_HEADERS) {
             return Ok(None);
         }
         match self.block.take() {
-            Some(block) => self.read_block(context, block.stream, block.end_stream, block.dependency, &block.bytes),
+            Some(block) => self.read_block(context, block.stream, block.end_stream, block.dependency, block.bytes()),
             None => Ok(None),
         }
     }

@@ -1,5 +1,6 @@
 //! Content of requests on its way in, in the pieces it comes in, and the windows it fills.
 
+use super::data_frame::Content;
 use super::{Context, Event, ServerConnection, Step};
 use crate::h1::Refusal;
 use crate::h2::budget::Flood;
@@ -7,32 +8,6 @@ use crate::h2::error::{ConnectionFault, ErrorCode, Malformed, StreamFault};
 use crate::h2::frame::{self, FrameHeader};
 use crate::h2::stream::{State, Step as StreamStep};
 use crate::h2::streams::StreamId;
-
-/// Data of one frame that is under way.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Content {
-    /// 0 when nothing is under way.
-    stream: u32,
-    place: u16,
-    end_stream: bool,
-    left: u32,
-    padding: u8,
-}
-
-impl Content {
-    pub(super) const NONE: Content = Content {
-        stream: 0,
-        place: 0,
-        end_stream: false,
-        left: 0,
-        padding: 0,
-    };
-
-    #[inline]
-    pub(super) fn is_under_way(&self) -> bool {
-        self.stream != 0
-    }
-}
 
 /// How much padding a DATA frame says it has; `None` while its byte is not there.
 #[inline]

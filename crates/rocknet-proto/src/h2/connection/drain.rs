@@ -1,28 +1,10 @@
 //! Taking leave: one GOAWAY that names no stream, and when the client has heard it, the one that counts (RFC 9113 §6.8).
 
 use super::ServerConnection;
+use super::leaving::Leaving;
 use crate::h2::error::ErrorCode;
 use crate::h2::flow::WINDOW_MAX;
 use crate::h2::frame;
-
-/// Whether and how far the server is about to leave.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Leaving {
-    Staying,
-    /// The client is told, and may have requests under way.
-    Announced,
-    /// Streams above `last` are not answered.
-    Final {
-        last: u32,
-    },
-}
-
-impl Leaving {
-    #[inline]
-    pub(super) fn refuses(self, number: u32) -> bool {
-        matches!(self, Self::Final { last } if number > last)
-    }
-}
 
 /// What the PING behind the first GOAWAY carries: its answer says that the client has read both.
 const FAREWELL: [u8; 8] = *b"farewell";
