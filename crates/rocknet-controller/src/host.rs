@@ -4,6 +4,7 @@
 //! an honest library gets wrong: another version, a table that is too short, a name that is not there.
 
 mod call;
+mod exchange;
 pub mod frame;
 mod library;
 
@@ -11,31 +12,11 @@ use std::ffi::c_void;
 use std::fmt;
 use std::sync::Arc;
 
+pub use exchange::{Answer, Asked};
 pub use library::{Library, LoadError};
 
 use crate::abi;
-use crate::request::{Level, Refused};
 use call::Call;
-
-/// What can be read of a request. All of it stays as it is while a controller is called.
-pub trait Asked {
-    /// `what` is one of [`abi::METHOD`] and so on; `None` for what is absent or unknown.
-    fn read(&self, what: u32) -> Option<&[u8]>;
-    /// The value of the nth field of that name, whatever its case.
-    fn field(&self, name: &[u8], nth: usize) -> Option<&[u8]>;
-    fn field_at(&self, index: usize) -> Option<(&[u8], &[u8])>;
-    fn content(&self) -> &[u8];
-}
-
-/// What takes an answer. What it refuses it has to remember: libraries need not look.
-pub trait Answer {
-    fn set_status(&mut self, status: u32) -> Result<(), Refused>;
-    fn add_field(&mut self, name: &[u8], value: &[u8]) -> Result<(), Refused>;
-    fn write(&mut self, data: &[u8]) -> Result<(), Refused>;
-    /// Something was given that is nothing: no memory, or a length that no memory has.
-    fn refuse(&mut self);
-    fn log(&self, level: Level, line: &[u8]);
-}
 
 /// A controller of a library, which stays loaded for as long as one of these lives.
 #[derive(Clone)]
