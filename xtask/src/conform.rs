@@ -5,6 +5,7 @@ mod autobahn;
 mod browser;
 mod clients;
 mod database;
+mod folder;
 mod grpc;
 mod h2spec;
 mod hpack;
@@ -24,7 +25,6 @@ use crate::Failure;
 use crate::command::{cargo, run as run_command};
 use crate::packages::{self, Chore};
 use crate::steps::Steps;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 #[derive(clap::Args)]
@@ -180,10 +180,4 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         }
     }
     steps.finish()
-}
-
-/// A new folder that other users of the machine may look into, but not change: programs that give up root run in it.
-fn open_folder() -> Result<tempfile::TempDir, Failure> {
-    let everyone = std::fs::Permissions::from_mode(0o755);
-    Ok(tempfile::Builder::new().permissions(everyone).tempdir()?)
 }

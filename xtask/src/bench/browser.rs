@@ -1,9 +1,10 @@
 //! A page of 60 resources in a browser behind a slow link, with the server's cache cold and warm.
 
-use super::Run;
-use super::counted::{Started, Table, start_one, table};
+use super::counted::{Started, start_one};
 use super::lane::Lane;
+use super::run::Run;
 use super::slow_link::SlowLink;
+use super::table::{Table, table};
 use super::timed::median;
 use crate::Failure;
 use crate::command::find;

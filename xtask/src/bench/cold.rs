@@ -1,12 +1,15 @@
 //! Rows whose files lie on the disk and in no memory: each is asked for once, of a server that has just been started.
 
-use super::counted::{Started, Table, start_one, table};
+use super::cores::SERVER_CORE;
+use super::counted::{Started, start_one};
 use super::lane::Lane;
 use super::load::sequence;
 use super::measure::{cpu_ns, softirq_thread};
 use super::row::{GIB, KIB, MIB};
+use super::run::Run;
+use super::table::{Table, table};
 use super::timed::median;
-use super::{Run, SERVER_CORE, content, downloads};
+use super::{content, downloads};
 use crate::Failure;
 use rustix::fs::{Advice, fadvise};
 use std::fs::File;

@@ -1,7 +1,7 @@
 //! The site that every server serves: made anew for each run in a temporary folder.
 
-use super::lane::KeyKind;
-use super::row::{GIB, MIB, Page};
+use super::page::{GIB, MIB, Page};
+use super::variant::KeyKind;
 use crate::Failure;
 use crate::command::output;
 use std::fs::{self, File, Permissions};

@@ -1,6 +1,5 @@
 //! Rows that count instead of timing: memory, the first answer, instructions and system calls. They hardly vary between runs.
 
-use super::Run;
 use super::client::{ask_times, idle as open_idle};
 use super::content;
 use super::http2::idle as open_idle_http2;
@@ -9,34 +8,18 @@ use super::machine::descriptor_limit;
 use super::measure::{Memory, memory_kib};
 use super::peers::Setting;
 use super::row::Page;
+use super::run::Run;
 use super::server::{Server, free_port};
+use super::table::{Table, table};
 use super::timed::median;
 use super::upstreams::Upstreams;
 use crate::Failure;
-use serde::Serialize;
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-
-/// Figures of several servers under common headings.
-#[derive(Serialize)]
-pub struct Table {
-    pub columns: Vec<String>,
-    pub lines: Vec<Line>,
-    /// How the figures were come by.
-    pub note: &'static str,
-}
-
-#[derive(Serialize)]
-pub struct Line {
-    pub name: String,
-    /// One figure a column; nothing where the server failed.
-    pub figures: Vec<f64>,
-    pub absent: Option<String>,
-}
 
 /// Starts of each server; the median stands.
 const STARTS: usize = 11;
@@ -88,42 +71,6 @@ pub(super) fn start_one(run: &Run, lane: &Lane, wrapper: &[&str]) -> Result<Star
 
 fn hello() -> String {
     format!("/{}", content::name(Page::Hello))
-}
-
-/// One line a server, failures told in their place.
-pub(super) fn table(
-    lanes: &[Lane],
-    columns: &[&str],
-    note: &'static str,
-    figures: impl Fn(&Lane) -> Result<Vec<f64>, Failure>,
-) -> Table {
-    let mut lines = Vec::new();
-    for lane in lanes {
-        let line = match figures(lane) {
-            Ok(figures) => Line {
-                name: lane.name.into(),
-                figures,
-                absent: None,
-            },
-            Err(failure) => Line {
-                name: lane.name.into(),
-                figures: Vec::new(),
-                absent: Some(failure.to_string()),
-            },
-        };
-        println!(
-            "{:12} {:?} {}",
-            line.name,
-            line.figures,
-            line.absent.as_deref().unwrap_or("")
-        );
-        lines.push(line);
-    }
-    Table {
-        columns: columns.iter().map(|&column| column.into()).collect(),
-        lines,
-        note,
-    }
 }
 
 /// From the start of the process to the first answer, and the memory of a server that has answered once.

@@ -1,21 +1,16 @@
 //! What a route of high priority notices of a flood on one of low priority.
 
-use std::fs;
-use std::io;
-use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use super::Run;
-use super::counted::{Table, start_one, table};
+use super::counted::start_one;
 use super::lane::Lane;
 use super::load::{Asked, Count, Load};
+use super::run::Run;
+use super::table::{Table, table};
 use super::timed::median;
 use crate::Failure;
 
-/// Files in each of the two folders that are listed: a listing takes milliseconds of a thread, as scripts and pictures that
-/// are made smaller do.
-const FILES: usize = 1000;
 /// Those who ask the route of high priority, and those of the flood: enough to keep every thread busy.
 const WANTED: Load = Load::wrk(2);
 const FLOOD: Load = Load::wrk(32);
@@ -23,18 +18,6 @@ const FLOOD: Load = Load::wrk(32);
 const ROUNDS: usize = 3;
 /// Until the flood is there.
 const RISING: Duration = Duration::from_millis(500);
-
-/// The folders that are listed, below `folder`.
-pub fn create_lists(folder: &Path) -> io::Result<()> {
-    for name in ["high", "low"] {
-        let list = folder.join(name);
-        fs::create_dir_all(&list)?;
-        for number in 0..FILES {
-            fs::write(list.join(format!("{number}.txt")), "")?;
-        }
-    }
-    Ok(())
-}
 
 /// The slowest hundredth of answers of a route, with and without a flood on another, where both wait for threads.
 pub fn listings(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {

@@ -1,7 +1,5 @@
 //! What RockNet promises, as figures: each goal names figures of the results and the limit they must not exceed.
 
-use super::report::Results;
-
 /// One promise.
 pub struct Goal {
     pub text: &'static str,
@@ -32,23 +30,8 @@ pub const fn goal(text: &'static str, limit: f64, figure: Figure) -> Goal {
     Goal { text, limit, figure }
 }
 
+#[cfg(test)]
 impl Figure {
-    /// The figure reached; nothing when its row was not run or a lane is absent.
-    pub fn read(self, results: &Results) -> Option<f64> {
-        Some(match self {
-            Self::Cost(row, lane) => results.us(row, lane)?,
-            Self::Ratio(row, lane) => results.ratio(row, lane)?,
-            Self::Beside(row, lane, other) => results.us(row, lane)? / results.us(row, other)?,
-            Self::More(row, lane, other) => results.us(row, lane)? - results.us(row, other)?,
-            Self::Rates(one, other) => results.rate(one.0, one.1)? / results.rate(other.0, other.1)?,
-            Self::Counted(row, lane, column) => results.figure(row, lane, column)?,
-            Self::CountedBeside(row, lane, other, column) => {
-                results.figure(row, lane, column)? / results.figure(row, other, column)?
-            }
-        })
-    }
-
-    #[cfg(test)]
     /// Every row and lane that it names.
     pub fn sources(self) -> Vec<(&'static str, &'static str)> {
         match self {

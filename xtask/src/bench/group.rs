@@ -9,20 +9,11 @@ pub mod io;
 pub mod page;
 pub mod priority;
 pub mod proxy;
+mod rows;
 pub mod tls;
 pub mod websocket;
 
-use super::goals::Goal;
-use super::row::Row;
-
-/// Rows that are measured together and told on one page.
-pub struct Group {
-    /// How it is called on the command line and in the names of its files.
-    pub name: &'static str,
-    pub title: &'static str,
-    pub rows: &'static [Row],
-    pub goals: &'static [Goal],
-}
+pub use rows::Group;
 
 /// Every group of the bench.
 pub const ALL: &[Group] = &[

@@ -1,12 +1,13 @@
 //! A response that becomes ready late, of high priority, on a slow link that is full of others.
 
-use super::Run;
 use super::content;
-use super::counted::{Table, start_one, table};
+use super::counted::start_one;
 use super::http2::{PATIENCE, PREFACE, SETTINGS_ACK, Urgency, connect, read_frame, request, windows};
 use super::lane::Lane;
 use super::row::{MIB, Page};
+use super::run::Run;
 use super::slow_link::SlowLink;
+use super::table::{Table, table};
 use super::timed::median;
 use crate::Failure;
 use std::io::{self, BufReader, Write};

@@ -1,13 +1,17 @@
 //! The load generators: how each is called, and what it says of the run.
 
+mod count;
 mod said;
 
-use super::{LOAD_CORE, tunnels};
+use super::cores::LOAD_CORE;
+use super::echo::echo;
 use crate::Failure;
 use crate::command::{find, shown};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+
+pub use count::Count;
 
 /// One way to load a server.
 pub enum Load {
@@ -42,19 +46,6 @@ pub struct Asked<'a> {
     pub host: Option<&'a str>,
     /// Content to be posted; without it is asked by GET.
     pub content: Option<&'a Path>,
-}
-
-/// What a load generator counted.
-#[derive(Debug, Default, PartialEq)]
-pub struct Count {
-    pub requests: f64,
-    /// MiB that were read, heads included.
-    pub mebibytes: f64,
-    pub seconds: f64,
-    pub failures: u64,
-    /// Answers whose status was not 2xx (wrk: nor 3xx).
-    pub refused: u64,
-    pub p99_ms: Option<f64>,
 }
 
 /// A round's length: long enough for half a million small requests, short enough for five rounds of eight servers.
@@ -224,7 +215,7 @@ impl Load {
                 let port = url.split([':', '/']).find_map(|part| part.parse().ok());
                 let seconds = if quick { SECONDS_QUICK } else { SECONDS };
                 let time = Duration::from_secs(seconds.into());
-                tunnels::echo(port.ok_or("a URL with a port")?, *tunnels, *size, time)
+                echo(port.ok_or("a URL with a port")?, *tunnels, *size, time)
             }
             Self::Resume => {
                 let (address, path) = url

@@ -1,6 +1,6 @@
 //! The machine that a run was made on, and the hold we take of it: cores and descriptors.
 
-use super::CORES;
+use super::cores::CORES;
 use crate::Failure;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CpuSet, sched_setaffinity};

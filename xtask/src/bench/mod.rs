@@ -8,27 +8,34 @@ mod browser;
 mod client;
 mod cold;
 mod content;
+mod cores;
 mod counted;
 mod downloads;
+mod echo;
 mod flood;
 mod goals;
 mod group;
 mod http2;
 mod lane;
 mod late;
+mod lists;
 mod load;
 mod machine;
 mod measure;
 mod network;
+mod page;
 mod peers;
 mod plot;
 mod report;
 mod row;
+mod run;
 mod server;
 mod slow_link;
+mod table;
 mod timed;
 mod tunnels;
 mod upstreams;
+mod variant;
 
 pub use self::server::free_port;
 
@@ -36,11 +43,12 @@ use crate::command::{cargo, run as run_command};
 use crate::packages::{self, Chore};
 use crate::tools::CADDY;
 use crate::{Failure, repository};
+use cores::LOAD_CORE;
 use group::Group;
-use lane::Lane;
-use report::Results;
+use report::{Results, is_page};
 use row::{Row, Work};
-use std::path::{Path, PathBuf};
+use run::Run;
+use std::path::PathBuf;
 
 #[derive(clap::Args)]
 pub struct Options {
@@ -72,16 +80,6 @@ pub struct Options {
     list: bool,
 }
 
-/// All that a row needs to know of the run it is part of.
-pub struct Run {
-    pub rounds: usize,
-    pub quick: bool,
-    /// The lanes that were asked for; all when empty.
-    lanes: Vec<String>,
-    /// The document root, and beside it a folder for each server's own files.
-    pub site: content::Site,
-}
-
 /// The rows of a group that were asked for.
 struct Chosen {
     group: &'static Group,
@@ -95,13 +93,8 @@ impl Chosen {
     }
 }
 
-/// The core that every server runs on, and the one for the load. A server that could use more shows it elsewhere.
-pub const SERVER_CORE: usize = 0;
-pub const LOAD_CORE: usize = 1;
 /// Load average up to which nobody else can be said to use the cores.
 const QUIET_LOAD: f64 = 0.3;
-/// How many cores that takes.
-pub const CORES: usize = 2;
 
 pub fn run(options: &Options) -> Result<(), Failure> {
     if options.list {
@@ -173,7 +166,7 @@ fn measure_group(run: &Run, chosen: &Chosen, machine: machine::Machine) -> Resul
     let mut results = Results::new(run, chosen.group, machine);
     for row in &chosen.rows {
         println!("\n== {}: {}", row.name, row.title);
-        let lanes = run.lanes(row);
+        let lanes = run.chosen(row.lanes);
         let outcome = match &row.work {
             Work::Load(work) => timed::run(run, work, &lanes).map(|lanes| results.add_timed(row, lanes)),
             Work::Count(count) => count(run, &lanes).map(|table| results.add_counted(row, table)),
@@ -184,23 +177,6 @@ fn measure_group(run: &Run, chosen: &Chosen, machine: machine::Machine) -> Resul
         }
     }
     results
-}
-
-impl Run {
-    /// Whether a lane was asked for: the floors always are.
-    pub fn wants(&self, lane: &Lane) -> bool {
-        self.lanes.is_empty() || lane.peer.is_floor() || self.lanes.iter().any(|wish| lane.is_called(wish))
-    }
-
-    /// The lanes of a row that were asked for and whose programs are here.
-    fn lanes(&self, row: &Row) -> Vec<Lane> {
-        let here = |lane: &&Lane| self.wants(lane) && lane.peer.program().is_some();
-        row.lanes.iter().filter(here).copied().collect()
-    }
-}
-
-fn is_page(path: &Path) -> bool {
-    path.extension().is_some_and(|end| end == "md")
 }
 
 fn list() {

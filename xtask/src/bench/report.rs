@@ -1,19 +1,20 @@
 //! The results of a run: gathered row by row, then written as a page, its plots, and JSON for programs.
 
+mod figures;
 mod page;
 
-use super::counted::Table;
 use super::goals::Goal;
 use super::group::Group;
 use super::lane::{Lane, Variant};
+use super::load;
 use super::machine::Machine;
 use super::peers::Setting;
 use super::plot::{Bar, Panel, figure, svg};
 use super::row::{Page, Row};
+use super::run::Run;
+use super::table::Table;
 use super::timed::Measured;
-use super::{Run, is_page, load};
 use crate::Failure;
-use page::one_line;
 use serde::{Serialize, Serializer};
 use std::fmt::Write as _;
 use std::fs;
@@ -196,7 +197,9 @@ impl Results {
     /// The goals whose rows were run, and how far each is reached.
     fn reached(&self) -> Vec<(&'static Goal, f64)> {
         let goals = self.group.goals.iter();
-        goals.filter_map(|goal| Some((goal, goal.figure.read(self)?))).collect()
+        goals
+            .filter_map(|goal| Some((goal, self.value(goal.figure)?)))
+            .collect()
     }
 
     fn panels(&self, section: &str) -> Vec<Panel> {
@@ -287,6 +290,16 @@ fn file_name(section: &str) -> String {
         .collect::<Vec<_>>()
         .join("-")
         .to_lowercase()
+}
+
+/// A reason fit for a cell of a table.
+fn one_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().replace('|', "/")
+}
+
+/// Whether a path is that of a page, not of a folder for pages.
+pub fn is_page(path: &Path) -> bool {
+    path.extension().is_some_and(|end| end == "md")
 }
 
 fn by_name<S: Serializer>(group: &&'static Group, serializer: S) -> Result<S::Ok, S::Error> {

@@ -1,10 +1,12 @@
 //! A row of the bench: what is asked of the servers, how, and of which of them.
 
-use super::Run;
-use super::counted::Table;
 use super::lane::Lane;
 use super::load::Load;
+use super::run::Run;
+use super::table::Table;
 use crate::Failure;
+
+pub use super::page::{GIB, KIB, MIB, Page};
 
 /// One row: a question that is put to all its lanes alike.
 pub struct Row {
@@ -32,26 +34,6 @@ pub struct Timed {
 
 /// Counts something of each of these lanes.
 pub type Counting = fn(&Run, &[Lane]) -> Result<Table, Failure>;
-
-/// What is asked for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Page {
-    /// 13 bytes of HTML.
-    Hello,
-    /// A file of so many bytes.
-    File(u64),
-    /// The same 13 bytes, written by a script of PHP.
-    Script,
-    /// What no site has.
-    Missing,
-    /// Where content of so many bytes is posted to: answered by a handler, or by a redirect once the content has been read,
-    /// which is the one answer to a POST that servers of files can give.
-    Post(u64),
-}
-
-pub const KIB: u64 = 1 << 10;
-pub const MIB: u64 = 1 << 20;
-pub const GIB: u64 = 1 << 30;
 
 /// A row under load, written as `(name, title, load, page)`.
 pub const fn load(

@@ -1,7 +1,7 @@
 //! One server under measurement: started on its core, waited for, stopped with all its processes.
 
-use super::SERVER_CORE;
 use super::client::{Answer, Client};
+use super::cores::SERVER_CORE;
 use super::lane::{Lane, Scheme, Version};
 use super::measure::tree;
 use super::peers::Launch;

@@ -1,14 +1,15 @@
 //! A row under load: all its servers run, each is loaded in turn in every round, and the rounds become medians.
 
 use super::content;
+use super::cores::SERVER_CORE;
 use super::lane::Lane;
 use super::load::{Asked, Count};
 use super::measure::{Memory, cpu_ns, holds, memory_kib, softirq_thread};
 use super::peers::Setting;
 use super::row::{Page, Timed};
+use super::run::Run;
 use super::server::{Server, free_port};
 use super::upstreams::Upstreams;
-use super::{Run, SERVER_CORE};
 use crate::Failure;
 use serde::Serialize;
 use std::path::PathBuf;

@@ -1,8 +1,8 @@
 //! What is behind a server that is measured, on the core of the load: floors, which cost as little as a server can, or
 //! php-fpm.
 
-use super::LOAD_CORE;
 use super::content::{self, Site};
+use super::cores::LOAD_CORE;
 use super::lane::{FLOOR, FLOOR_FILE, FLOOR_SLOW, FLOOR_TUNNEL, Lane, Variant, plain};
 use super::peers::{Launch, Setting, floor};
 use super::row::Page;

@@ -1,6 +1,7 @@
 //! An application in PHP, as somebody would put it on a server: its files in a folder, and the built server before it, over
 //! HTTPS with a certificate of the local CA.
 
+use super::folder::open_folder;
 use super::server::Server;
 use super::visitor::Visitor;
 use crate::Failure;
@@ -27,7 +28,7 @@ impl Application {
     pub fn new() -> Result<Self, Failure> {
         Ok(Self {
             server: None,
-            home: super::open_folder()?,
+            home: open_folder()?,
         })
     }
 

@@ -1,5 +1,6 @@
 //! A private MariaDB: data and socket in a folder of its own, no port, run by a user without rights, gone when dropped.
 
+use super::folder::open_folder;
 use crate::Failure;
 use crate::command::output;
 use crate::packages::is_root;
@@ -24,7 +25,7 @@ pub struct Database {
 impl Database {
     /// Makes one, has it do what `setup` says in SQL, and waits until it listens.
     pub fn start(setup: &str) -> Result<Self, Failure> {
-        let folder = super::open_folder()?;
+        let folder = open_folder()?;
         let data = folder.path().join("data");
         let init = folder.path().join("setup.sql");
         fs::create_dir(&data)?;

@@ -2,11 +2,12 @@
 //! Content both ways, events, kept connections, WebSocket, and restarts under load.
 
 mod load;
+mod place;
 mod restart;
 mod upstream;
 
-use self::upstream::{KINDS, Kind, Upstream};
-use super::server::Server;
+use self::place::Place;
+use self::upstream::{KINDS, Kind};
 use super::visitor::Visitor;
 use crate::command::{command, output};
 use crate::{Failure, tools};
@@ -32,8 +33,6 @@ const TIMES: usize = 250;
 /// a busy machine one is too old now and then.
 const REQUESTS: usize = 300;
 const CONNECTIONS: u32 = 10;
-/// As many lines of the log as help to find out why something failed.
-const SHOWN: usize = 20;
 /// The longest wait for an event: far more than it takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -54,40 +53,6 @@ pub fn run(program: &Path) -> Result<(), Failure> {
         restart::in_turn(&place, kind)?;
     }
     Ok(())
-}
-
-/// What all parts of the step need.
-struct Place<'a> {
-    program: &'a Path,
-    packages: &'a Path,
-    home: &'a Path,
-}
-
-impl Place<'_> {
-    fn upstream(&self, kind: &'static Kind, name: &str) -> Result<Upstream, Failure> {
-        Upstream::start(kind, name, self.home, self.packages)
-    }
-
-    /// The last lines that the built server wrote into its error log.
-    fn errors(&self) -> String {
-        let text = fs::read_to_string(self.home.join("errors.log")).unwrap_or_default();
-        let lines: Vec<_> = text.lines().rev().take(SHOWN).collect();
-        lines.into_iter().rev().collect::<Vec<_>>().join("\n")
-    }
-
-    /// The built server, with all that `site` is asked passed on to these.
-    fn serve(&self, site: &str, upstreams: &[&Upstream]) -> Result<Server, Failure> {
-        let to: Vec<_> = upstreams
-            .iter()
-            .map(|upstream| format!("\"{}\"", upstream.url()))
-            .collect();
-        let settings = format!(
-            "[server]\nstate = \"state\"\n[log]\nerrors = \"errors.log\"\n{site}proxy = [{}]\n",
-            to.join(", ")
-        );
-        fs::write(self.home.join("rocknet.toml"), settings)?;
-        Server::start(self.program, &["run"], self.home)
-    }
 }
 
 /// What one client after the other may ask.

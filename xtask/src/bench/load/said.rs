@@ -1,6 +1,6 @@
 //! What the load generators say, read.
 
-use super::Count;
+use super::count::Count;
 use crate::Failure;
 
 pub fn wrk(text: &str) -> Result<Count, Failure> {

@@ -2,7 +2,7 @@
 
 use super::{Launch, Peer, Setting, user, write};
 use crate::Failure;
-use crate::bench::lane::Variant;
+use crate::bench::variant::Variant;
 use crate::command::find;
 
 /// It wants two descriptors for each, and does not start where the limit is lower.

@@ -10,8 +10,8 @@ pub mod nginx;
 pub mod rocknet;
 
 use super::content::{Certificate, Site};
-use super::lane::{Scheme, Variant, Version};
-use super::row::Page;
+use super::page::Page;
+use super::variant::{Scheme, Variant, Version};
 use crate::Failure;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

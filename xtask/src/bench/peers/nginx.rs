@@ -2,7 +2,7 @@
 
 use super::{CONNECTIONS, KEPT, Launch, Peer, Setting, user, write};
 use crate::Failure;
-use crate::bench::lane::Variant;
+use crate::bench::variant::Variant;
 use crate::command::find;
 
 pub const STOCK: Peer = Peer {

@@ -2,9 +2,9 @@
 
 use super::{KEPT, Launch, NO_LIMIT, Peer, Setting, write};
 use crate::bench::content;
-use crate::bench::flood::create_lists;
-use crate::bench::lane::{Scheme, Variant, site_name};
-use crate::bench::row::Page;
+use crate::bench::lists::create_lists;
+use crate::bench::page::Page;
+use crate::bench::variant::{Scheme, Variant, site_name};
 use crate::command::run;
 use crate::{Failure, repository};
 use std::fmt::Write as _;
@@ -175,7 +175,7 @@ fn controller(setting: &Setting<'_>) -> Result<PathBuf, Failure> {
 mod tests {
     use super::*;
     use crate::bench::content::Site;
-    use crate::bench::lane::{KeyKind, Version};
+    use crate::bench::variant::{KeyKind, Version};
     use rocknet_config::System;
 
     #[test]

@@ -1,8 +1,8 @@
 //! The page of a run, written out in Markdown.
 
-use super::{Machine, Measured, Outcome, Results, RowResult};
+use super::{Machine, Measured, Outcome, Results, RowResult, one_line};
+use crate::bench::cores::{LOAD_CORE, SERVER_CORE};
 use crate::bench::plot::figure;
-use crate::bench::{LOAD_CORE, SERVER_CORE};
 use std::fmt::Write as _;
 
 impl Results {
@@ -127,9 +127,4 @@ fn write_lane(page: &mut String, lane: &Measured) {
         lane.failures,
         figure(lane.peak_kib as f64 / 1024.0)
     );
-}
-
-/// A reason fit for a cell of a table.
-pub(super) fn one_line(text: &str) -> String {
-    text.lines().next().unwrap_or_default().replace('|', "/")
 }

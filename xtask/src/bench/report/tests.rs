@@ -1,7 +1,7 @@
 //! A page made of invented results: who was measured, who was not, and which goals were met.
 
-use super::super::counted::Line;
 use super::super::group::h1;
+use super::super::table::Line;
 use super::*;
 
 fn lane(name: &str, us: f64, ratio: f64) -> Measured {

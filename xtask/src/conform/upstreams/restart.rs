@@ -1,8 +1,8 @@
 //! Restarts under load: of a server alone, where only those fail whom nobody is there to answer; and of two in turn, where
 //! nobody does.
 
-use super::Place;
 use super::load::{Load, Trouble};
+use super::place::Place;
 use super::upstream::Kind;
 use crate::Failure;
 use std::time::Instant;

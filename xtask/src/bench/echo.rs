@@ -1,0 +1,101 @@
+//! The load of tunnels: WebSocket connections to a server that sends back what it gets.
+
+use super::load::Count;
+use crate::Failure;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+/// Patience for what is sent back.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Longest head of an answer.
+const HEAD_BYTES: usize = 4096;
+/// What makes a frame of a client longer than its content, where that is below 126 bytes (RFC 6455 §5.2).
+const FRAME_HEAD: [u8; 2] = [0x82, 0x80];
+const MASK: [u8; 4] = [0x37, 0xfa, 0x21, 0x3d];
+/// Longest content with a head so short.
+pub const SHORT: usize = 125;
+
+/// Asks for WebSocket with the key that RFC 6455 §1.3 has for an example.
+pub fn open(port: u16) -> io::Result<TcpStream> {
+    let mut stream = TcpStream::connect_timeout(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)), PATIENCE)?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.write_all(
+        b"GET /hello.html HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+          Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
+    )?;
+    let mut head = Vec::new();
+    let mut byte = [0];
+    while !head.ends_with(b"\r\n\r\n") {
+        if head.len() == HEAD_BYTES {
+            return Err(io::Error::new(ErrorKind::InvalidData, "no end of the head"));
+        }
+        stream.read_exact(&mut byte)?;
+        head.push(byte[0]);
+    }
+    match head.starts_with(b"HTTP/1.1 101 ") {
+        true => Ok(stream),
+        false => Err(io::Error::new(
+            ErrorKind::InvalidData,
+            String::from_utf8_lossy(&head).into_owned(),
+        )),
+    }
+}
+
+/// A frame with so many bytes of content, as a browser sends it; of larger ones only the content, which nobody looks at.
+pub fn message(size: u32) -> Vec<u8> {
+    let size = size as usize;
+    if size > SHORT {
+        return vec![b'x'; size];
+    }
+    let content = (0..size).map(|at| b'x' ^ MASK[at % 4]);
+    let head = [FRAME_HEAD[0], FRAME_HEAD[1] | size as u8];
+    head.into_iter().chain(MASK).chain(content).collect()
+}
+
+/// Writes a message into each of so many tunnels, waits until all are back, and begins again, for that time.
+pub fn echo(port: u16, tunnels: u32, size: u32, time: Duration) -> Result<Count, Failure> {
+    let mut all = (0..tunnels).map(|_| open(port)).collect::<io::Result<Vec<_>>>()?;
+    let message = message(size);
+    let mut back = vec![0; message.len()];
+    let (start, mut messages, mut failures) = (Instant::now(), 0_u64, 0);
+    while start.elapsed() < time {
+        for tunnel in &mut all {
+            tunnel.write_all(&message)?;
+        }
+        for tunnel in &mut all {
+            tunnel.read_exact(&mut back)?;
+            failures += u64::from(back != message);
+            messages += 1;
+        }
+    }
+    Ok(Count {
+        requests: messages as f64,
+        mebibytes: (messages * message.len() as u64) as f64 / f64::from(1 << 20),
+        seconds: start.elapsed().as_secs_f64(),
+        failures,
+        refused: 0,
+        p99_ms: None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_are_masked() {
+        let frame = message(5);
+        assert_eq!(frame.len(), 2 + 4 + 5);
+        assert_eq!(frame[..2], [0x82, 0x85]);
+        let content: Vec<u8> = frame[6..]
+            .iter()
+            .enumerate()
+            .map(|(at, byte)| byte ^ MASK[at % 4])
+            .collect();
+        assert_eq!(content, b"xxxxx");
+        assert_eq!(message(SHORT as u32).len(), 6 + SHORT);
+        assert_eq!(message(65_536).len(), 65_536);
+    }
+}

@@ -1,0 +1,58 @@
+//! Tables of counted figures: one line a server, one figure a column.
+
+use super::lane::Lane;
+use crate::Failure;
+use serde::Serialize;
+
+/// Figures of several servers under common headings.
+#[derive(Serialize)]
+pub struct Table {
+    pub columns: Vec<String>,
+    pub lines: Vec<Line>,
+    /// How the figures were come by.
+    pub note: &'static str,
+}
+
+#[derive(Serialize)]
+pub struct Line {
+    pub name: String,
+    /// One figure a column; nothing where the server failed.
+    pub figures: Vec<f64>,
+    pub absent: Option<String>,
+}
+
+/// One line a server, failures told in their place.
+pub fn table(
+    lanes: &[Lane],
+    columns: &[&str],
+    note: &'static str,
+    figures: impl Fn(&Lane) -> Result<Vec<f64>, Failure>,
+) -> Table {
+    let mut lines = Vec::new();
+    for lane in lanes {
+        let line = match figures(lane) {
+            Ok(figures) => Line {
+                name: lane.name.into(),
+                figures,
+                absent: None,
+            },
+            Err(failure) => Line {
+                name: lane.name.into(),
+                figures: Vec::new(),
+                absent: Some(failure.to_string()),
+            },
+        };
+        println!(
+            "{:12} {:?} {}",
+            line.name,
+            line.figures,
+            line.absent.as_deref().unwrap_or("")
+        );
+        lines.push(line);
+    }
+    Table {
+        columns: columns.iter().map(|&column| column.into()).collect(),
+        lines,
+        note,
+    }
+}
