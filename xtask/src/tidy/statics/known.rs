@@ -26,6 +26,11 @@ pub const MUTABLE: &[Listed] = &[
         reason: "the roots that the machine trusts, read once and then constant",
     },
     Listed {
+        file: "crates/rocknet-config/src/keys.rs",
+        name: "BY_SCOPE",
+        reason: "an index of the table of keys, made once and then constant",
+    },
+    Listed {
         file: "crates/rocknet-controller/src/host/call.rs",
         name: "LOG",
         reason: "a library calls back by a C function without an argument for the server",
@@ -76,31 +81,6 @@ pub const MUTABLE: &[Listed] = &[
         reason: "user and rights belong to the process, which gives them up once",
     },
     Listed {
-        file: "crates/rocknet/src/cache/sight.rs",
-        name: "LOOKS",
-        reason: SHARED,
-    },
-    Listed {
-        file: "crates/rocknet/src/handler/cgi/places.rs",
-        name: "ALL",
-        reason: SHARED,
-    },
-    Listed {
-        file: "crates/rocknet/src/handler/cgi/places.rs",
-        name: "KNOWN",
-        reason: SHARED,
-    },
-    Listed {
-        file: "crates/rocknet/src/handler/cgi/places.rs",
-        name: "WAITING",
-        reason: SHARED,
-    },
-    Listed {
-        file: "crates/rocknet/src/handler/cgi/reaper.rs",
-        name: "WORDS",
-        reason: "children belong to the process, and one thread waits for them; its end should belong to the server",
-    },
-    Listed {
         file: "crates/rocknet/src/handler/controller/image/linux.rs",
         name: "NUMBER",
         reason: "the dynamic loader knows names of the whole process, so that no two may be equal",
@@ -114,16 +94,6 @@ pub const MUTABLE: &[Listed] = &[
         file: "crates/rocknet/src/handler/controller/isolated/mod.rs",
         name: "PROGRAM",
         reason: "the program is one for the process, set by `main` before there is a server",
-    },
-    Listed {
-        file: "crates/rocknet/src/handler/controller/load.rs",
-        name: "HERE",
-        reason: "a library is loaded once for the process, whichever server uses it",
-    },
-    Listed {
-        file: "crates/rocknet/src/handler/controller/load.rs",
-        name: "ISOLATED",
-        reason: SHARED,
     },
     Listed {
         file: "crates/rocknet/src/handler/exhausted.rs",
@@ -141,94 +111,9 @@ pub const MUTABLE: &[Listed] = &[
         reason: "pages rendered once and then constant",
     },
     Listed {
-        file: "crates/rocknet/src/handler/gateway/backend.rs",
-        name: "ALL",
-        reason: SHARED,
-    },
-    Listed {
-        file: "crates/rocknet/src/handler/gateway/backend.rs",
-        name: "RESTING",
-        reason: SHARED,
-    },
-    Listed {
         file: "crates/rocknet/src/handler/gateway/socket.rs",
         name: "PLACES",
         reason: SHARED,
-    },
-    Listed {
-        file: "crates/rocknet/src/handler/proxy/group.rs",
-        name: "QUEUES",
-        reason: SHARED,
-    },
-    Listed {
-        file: "crates/rocknet/src/handler/proxy/mirror.rs",
-        name: "BYTES",
-        reason: SHARED,
-    },
-    Listed {
-        file: "crates/rocknet/src/handler/proxy/mirror.rs",
-        name: "COPIES",
-        reason: SHARED,
-    },
-    Listed {
-        file: "crates/rocknet/src/handler/proxy/mirror.rs",
-        name: "THREAD",
-        reason: SHARED,
-    },
-    Listed {
-        file: "crates/rocknet/src/handler/proxy/secure.rs",
-        name: "ALL",
-        reason: SHARED,
-    },
-    Listed {
-        file: "crates/rocknet/src/handler/proxy/secure.rs",
-        name: "NEXT",
-        reason: "a counter: ids differ within the process",
-    },
-    Listed {
-        file: "crates/rocknet/src/handler/proxy/upstream.rs",
-        name: "ALL",
-        reason: SHARED,
-    },
-    Listed {
-        file: "crates/rocknet/src/handler/proxy/upstream.rs",
-        name: "NEXT",
-        reason: "a counter: ids differ within the process",
-    },
-    Listed {
-        file: "crates/rocknet/src/handler/proxy/watcher.rs",
-        name: "WATCHER",
-        reason: SHARED,
-    },
-    Listed {
-        file: "crates/rocknet/src/open_folder.rs",
-        name: "ALL",
-        reason: "descriptors are limited for the process; the folders should be owned by the server",
-    },
-    Listed {
-        file: "crates/rocknet/src/php/mod.rs",
-        name: "ANSWERED",
-        reason: SHARED,
-    },
-    Listed {
-        file: "crates/rocknet/src/php/mod.rs",
-        name: "TROUBLES",
-        reason: SHARED,
-    },
-    Listed {
-        file: "crates/rocknet/src/php/run_folder.rs",
-        name: "NEXT",
-        reason: "a counter: names of folders differ within the process",
-    },
-    Listed {
-        file: "crates/rocknet/src/scope.rs",
-        name: "NEXT",
-        reason: "a counter: ids differ within the process",
-    },
-    Listed {
-        file: "crates/rocknet/src/snapshot.rs",
-        name: "GENERATIONS",
-        reason: "a counter: generations differ within the process",
     },
     Listed {
         file: "xtask/src/bench/client/tls.rs",
