@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use rocknet::certificates::Disk;
+use rocknet::handler::cgi;
 use rocknet::handler::files::look::Look;
 use rocknet::handler::files::resolve::{self, Target};
 use rocknet::php;
@@ -169,6 +170,12 @@ fn leads_to(settings: &Settings, url: &Url<'_>, path: &str) -> Result<String, Fa
         ..settings.clone()
     };
     let scope = Scope::new(&without, 0, &Services::default()).map_err(|error| Failure::Failed(error.to_string()))?;
+    if settings.internal {
+        let status = status(Status::NOT_FOUND);
+        return Ok(format!(
+            "{status}: `internal` files are sent only where an application names them"
+        ));
+    }
     let mut location = Vec::new();
     let asked = Asked {
         path,
@@ -210,6 +217,12 @@ fn leads_to(settings: &Settings, url: &Url<'_>, path: &str) -> Result<String, Fa
             .display()
             .to_string()
     };
+    if tree.is_program(path) {
+        return Ok(match cgi::program(&scope, path) {
+            Ok(file) => format!("the program {}", search::resolved(&file).display()),
+            Err(failed) => status(failed),
+        });
+    }
     Ok(match resolve::resolve(&Look::patient(), tree, path) {
         Target::File { relative, .. } => format!("the file {}", place(&relative)),
         Target::Script(script) => {

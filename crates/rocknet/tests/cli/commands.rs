@@ -1,6 +1,8 @@
 //! Commands that do something and end.
 
+use std::fs::{self, Permissions};
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
 use crate::program::Place;
@@ -174,6 +176,8 @@ fn explain_names_what_answers_and_the_line_that_says_so() {
     let place = Place::new(&[
         ("www/index.html", "home"),
         ("www/secret.txt", "secret"),
+        ("www/bin/run.sh", "#!/bin/sh\n"),
+        ("www/bin/text.sh", "#!/bin/sh\n"),
         ("lib.so", ""),
         (
             "rocknet.toml",
@@ -191,7 +195,12 @@ fn explain_names_what_answers_and_the_line_that_says_so() {
     type Row<'a> = (&'a str, Option<&'a str>, &'a [(&'a str, &'a str, &'a str)]);
     let quoted = format!("{controller:?}");
     let by_controller = format!("the controller {controller}");
-    let rows: [Row<'_>; 5] = [
+    let program = place.path().canonicalize().unwrap().join("www/bin/run.sh");
+    fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+    let by_program = format!("the program {}", program.display());
+    let rows: [Row<'_>; 7] = [
+        ("/bin/run.sh/more", Some(&by_program), &[("cgi", "\"/bin\"", "3")]),
+        ("/bin/text.sh", Some("403 Forbidden"), &[]),
         (
             "/api/x",
             Some("passed on to http://127.0.0.1:9001 or http://127.0.0.1:9002"),
@@ -217,7 +226,7 @@ fn explain_names_what_answers_and_the_line_that_says_so() {
         ),
         (
             "/secret.txt",
-            None,
+            Some("404 Not Found: `internal` files are sent only where an application names them"),
             &[("route", "/secret*", "14"), ("internal", "true", "15")],
         ),
         (

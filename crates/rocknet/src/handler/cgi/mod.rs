@@ -13,6 +13,7 @@ mod script;
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
@@ -34,7 +35,7 @@ use super::gateway::{Around, answer as gateway_answer, receive};
 use crate::exchange::Exchange;
 use crate::log::throttle::Cause;
 use crate::response::Response;
-use crate::scope::{Action, FileTree};
+use crate::scope::{Action, FileTree, Scope};
 use crate::worker::Worker;
 
 pub use self::places::{Permit, Programs};
@@ -105,6 +106,20 @@ pub async fn answer(worker: &Rc<Worker>, exchange: Exchange, around: &Around) ->
         Ok(response) => response,
         Err(failure) => failure.tell(script.as_deref(), &path, around),
     }
+}
+
+/// Returns the file of the program that a path leads to. May wait for the disk.
+///
+/// # Errors
+///
+/// The status of the response where there is no program, or none that can be executed.
+pub fn program(scope: &Scope, path: &str) -> Result<PathBuf, Status> {
+    let found = script::find(scope, path).map_err(|failure| match failure {
+        Failure::Status(status) => status,
+        Failure::NotExecutable(_) => Status::FORBIDDEN,
+        Failure::Start(_) | Failure::Trouble(_) => Status::BAD_GATEWAY,
+    })?;
+    Ok(OsString::from_vec(found.file()).into())
 }
 
 /// `script`: the name of the program, once it is known.
