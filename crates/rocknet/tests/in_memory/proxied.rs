@@ -180,7 +180,7 @@ fn requests_beyond_the_limit_wait_for_a_place_or_for_their_time() {
     UPSTREAMS.with_borrow(|all| {
         all.dialed.iter().for_each(|(_, peer)| {
             assert!(!peer.as_ref().expect("a peer").take_heard().is_empty());
-        })
+        });
     });
     let mut second = proxied.client();
     let name = asked().expect("the other upstream");
