@@ -28,10 +28,13 @@ fn replaceable(mut response: Response) -> Response {
 pub fn error_with_hint(status: Status, hint: Option<&str>) -> Response {
     let mut page = Vec::with_capacity(1536);
     pages::error::render(status.code(), status.reason(), hint, &mut page);
-    Response::new(status)
+    let mut response = Response::new(status)
         .with("Content-Type", pages::CONTENT_TYPE)
         .with("X-Content-Type-Options", "nosniff")
-        .body(page)
+        .body(page);
+    // A page of a kilobyte is not worth a coding for each response: clients cause errors and redirects by the thousand.
+    response.is_negotiated = true;
+    response
 }
 
 /// The error page for a request that is not accepted, with the reason where it says more than the page does.

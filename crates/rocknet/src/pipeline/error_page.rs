@@ -46,6 +46,7 @@ pub async fn replace(cache: &Cache, route: &Arc<Scope>, response: &mut Response)
             response.fields.remove(name);
         }
     }
+    response.is_negotiated = false;
     response.fields.set("Content-Type", asset.content_type);
     response.fields.set("X-Content-Type-Options", "nosniff");
     response.body = match &asset.plain.content {
@@ -86,4 +87,5 @@ pub fn fill(response: &mut Response) {
         response.fields.set(name, value);
     }
     response.body = page.body;
+    response.is_negotiated = page.is_negotiated;
 }
