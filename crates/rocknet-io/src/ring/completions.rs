@@ -82,6 +82,7 @@ impl State {
                     self.held.push(place);
                 }
                 known.filled.extend(self.buffers.filled(id, length));
+                known.may_have_ended = known.is_local;
             }
             (Some(id), _) => self.buffers.give_back_empty(id),
             (None, Ok(_)) => {}

@@ -6,6 +6,8 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
+use rustix::net::{AddressFamily, sockopt};
+
 use super::kernel::Operation;
 use super::number::{Kind, tag};
 use super::outbox::LARGEST;
@@ -146,7 +148,9 @@ impl Driver {
 
     /// A place for a socket, which is to stay open until it is given to `leave`.
     pub(super) fn enter(&self, socket: BorrowedFd<'_>) -> usize {
-        self.state.borrow_mut().places.insert(Place::new(socket.as_raw_fd()))
+        let is_local = matches!(sockopt::socket_domain(socket), Ok(AddressFamily::UNIX));
+        let place = Place::new(socket.as_raw_fd(), is_local);
+        self.state.borrow_mut().places.insert(place)
     }
 
     /// Nobody asks for this place any more. Its socket is closed as soon as no operation can mistake another for it; `None`
@@ -258,7 +262,12 @@ impl Driver {
     ) -> Poll<io::Result<usize>> {
         self.step(1);
         let mut state = self.state.borrow_mut();
-        let State { places, buffers, .. } = &mut *state;
+        let State {
+            places,
+            buffers,
+            kernel,
+            ..
+        } = &mut *state;
         let known = &mut places[place];
         if let Some(error) = known.refused {
             return Poll::Ready(Err(error.into()));
@@ -291,6 +300,14 @@ impl Driver {
         if known.bulk.is_on() {
             drop(state);
             return self.receive_in_bulk(context, place, buffer);
+        }
+        if known.may_have_ended && known.receiving == Receiving::Armed {
+            known.may_have_ended = false;
+            if kernel.has_ended(known.socket) {
+                known.end = Some(End::Closed);
+                drop(state);
+                return self.poll_receive(context, place, buffer);
+            }
         }
         known.wait(context.waker());
         if known.receiving == Receiving::Idle {

@@ -9,6 +9,7 @@ use io_uring::squeue::{Entry, Flags};
 use io_uring::types::{BufRingEntry, CancelBuilder, Fd, OpenHow, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode};
 use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
 
 #[cfg(test)]
 use super::simulated::Simulated;
@@ -218,6 +219,26 @@ impl Kernel {
             }
             #[cfg(test)]
             Kernel::Simulated(simulated) => simulated.receive_now(socket, buffer),
+        }
+    }
+
+    /// Returns whether the other side of a Unix socket has ended and all its bytes were received. All completions must have
+    /// been taken.
+    ///
+    /// On Linux 6.18 a multishot receive can miss the end of a Unix socket: it stays armed while its peer is closed and nothing is
+    /// queued (seen in 2 of 400 runs of a test that writes many small pieces and closes). The likely cause is that such sockets
+    /// tell their length since Linux 6.17: a receive that emptied one is not tried again, and the event of the end may have
+    /// been used up by then. TCP counts an end as something that is queued, and no miss was seen there.
+    pub fn has_ended(&self, socket: RawFd) -> bool {
+        match self {
+            Kernel::Ring(_) | Kernel::Closed => {
+                // SAFETY: as in `receive`.
+                let socket = unsafe { BorrowedFd::borrow_raw(socket) };
+                let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+                matches!(recv(socket, &mut [0_u8; 1][..], flags), Ok((_, 0)))
+            }
+            #[cfg(test)]
+            Kernel::Simulated(_) => false,
         }
     }
 

@@ -34,6 +34,10 @@ pub(super) struct Place {
     pub bulk: Bulk,
     /// The receiving operation brings no bytes: it waits for them, and the task receives by itself.
     pub only_waits: bool,
+    /// A Unix socket, of which the kernel may keep the end to itself; see [`Kernel::has_ended`](super::kernel::Kernel::has_ended).
+    pub is_local: bool,
+    /// Bytes of a Unix socket arrived since its end was last looked for.
+    pub may_have_ended: bool,
     /// Waits for room in the socket.
     pub writing: bool,
     /// What arrived in this turn.
@@ -53,13 +57,15 @@ pub(super) struct Place {
 }
 
 impl Place {
-    pub fn new(socket: RawFd) -> Place {
+    pub fn new(socket: RawFd, is_local: bool) -> Place {
         Place {
             socket,
             waker: None,
             receiving: Receiving::Idle,
             bulk: Bulk::default(),
             only_waits: false,
+            is_local,
+            may_have_ended: false,
             writing: false,
             filled: VecDeque::new(),
             stash: Vec::new(),

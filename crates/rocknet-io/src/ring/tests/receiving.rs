@@ -34,6 +34,30 @@ fn all_arrives_in_order_whatever_is_offered() {
 }
 
 #[test]
+fn an_end_that_comes_with_the_bytes_is_told() {
+    for (length, is_waiting) in [(1, true), (3000, true), (1, false), (3000, false), (100_000, false)] {
+        on_ring(async |driver| {
+            let (mut link, mut peer) = pair(&driver);
+            link.expect_nothing();
+            if is_waiting {
+                // The operation waits before anything is sent.
+                let mut buffer = [0; 1];
+                poll_fn(|context| {
+                    assert!(link.poll_recv(context, &mut buffer).is_pending());
+                    Poll::Ready(())
+                })
+                .await;
+                hear().await;
+            }
+            peer.write_all(&pattern(length)).expect("sent");
+            drop(peer);
+            let received = receive_all(&mut link, 65_536).await;
+            assert!(received == pattern(length), "{length} bytes, waiting: {is_waiting}");
+        });
+    }
+}
+
+#[test]
 fn more_than_all_buffers_hold_arrives_nevertheless() {
     const LINKS: usize = 150;
     const EACH: usize = 100_000;
