@@ -7,23 +7,35 @@ use super::trusted;
 use crate::Failure;
 use crate::repository;
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// What the page shows when it has been answered.
 const HEARD: &str = "<output id=\"heard\">heard: ahoy</output>";
 
-/// The page is looked at when it waits for nothing more, and not as soon as it is loaded: by the browser's own clock, which
-/// stands still while it waits for the network.
-const WAITING: &str = "--virtual-time-budget=5000";
+/// Shows the page in a frame and copies what it has heard. The browser prints a page when it has loaded, and this one has not
+/// before its picture has come: [`Held`] sends that when the script reports that the echo was heard.
+const FRAME: &str = r#"<!doctype html>
+<title>Waits for the echo</title>
+<iframe src="/"></iframe><img src="/held/picture" alt=""><div></div>
+<script>
+  const frame = document.querySelector("iframe");
+  const look = () => {
+    const heard = frame.contentDocument?.getElementById("heard");
+    if (!heard?.textContent.startsWith("heard")) return setTimeout(look, 20);
+    document.querySelector("div").innerHTML = heard.outerHTML;
+    fetch("/held/report");
+  };
+  look();
+</script>
+"#;
 
-/// The browser's clock may run on while a message is on its way: on a busy machine five of its seconds take no time at all.
-const LOADS: u32 = 5;
-
-/// The longest a line takes to get into the log: a tick of the worker's clock, and far more on a busy machine.
+/// The longest an echo takes to be heard, and a line to get into the log: both take moments, and far more on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The listening address and keys of a site, and how the access log tells that a tunnel stood.
@@ -45,6 +57,52 @@ impl Drop for Echo {
     }
 }
 
+/// A program that sends the page with the frame, and its picture once the page has reported, or never will.
+struct Held {
+    port: u16,
+}
+
+impl Held {
+    /// Serves one page to one browser. It ends with this process.
+    fn start() -> Result<Held, Failure> {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let port = listener.local_addr()?.port();
+        let reported = Arc::new((Mutex::new(false), Condvar::new()));
+        thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let reported = Arc::clone(&reported);
+                // What goes wrong is seen in the page.
+                thread::spawn(move || answer(&stream, &reported).ok());
+            }
+        });
+        Ok(Held { port })
+    }
+}
+
+fn answer(stream: &TcpStream, reported: &(Mutex<bool>, Condvar)) -> io::Result<()> {
+    let mut lines = BufReader::new(stream).lines();
+    let line = lines.next().transpose()?.unwrap_or_default();
+    while lines.next().transpose()?.is_some_and(|line| !line.is_empty()) {}
+    let (flag, changed) = reported;
+    let lock = || flag.lock().unwrap_or_else(PoisonError::into_inner);
+    let page = match line.split(' ').nth(1) {
+        Some("/held/page") => FRAME,
+        Some("/held/report") => {
+            *lock() = true;
+            changed.notify_all();
+            ""
+        }
+        _ => {
+            drop(changed.wait_timeout_while(lock(), PATIENCE, |reported| !*reported));
+            ""
+        }
+    };
+    let length = page.len();
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\nContent-Length:";
+    let mut stream = stream;
+    stream.write_all(format!("{head} {length}\r\n\r\n{page}").as_bytes())
+}
+
 pub fn run(program: &Path) -> Result<(), Failure> {
     let example = repository::root().join("examples/websocket");
     let mut child = Command::new("python3")
@@ -63,25 +121,20 @@ pub fn run(program: &Path) -> Result<(), Failure> {
         let name = site.lines().next().unwrap_or_default().trim_end_matches(']');
         let settings = format!(
             "[server]\nstate = \"state\"\n[log]\naccess = \"access.log\"\n{site}root = \"{}\"\n\
-             {name}.route.\"/echo\"]\nproxy = \"http://127.0.0.1:{port}\"\n",
-            example.join("www").display()
+             {name}.route.\"/echo\"]\nproxy = \"http://127.0.0.1:{port}\"\n\
+             {name}.route.\"/held/*\"]\nproxy = \"http://127.0.0.1:{}\"\n",
+            example.join("www").display(),
+            Held::start()?.port
         );
         fs::write(home.path().join("rocknet.toml"), settings)?;
         let server = Server::start(program, &["run"], home.path())?;
         if told.contains("HTTP/2.0") {
             trusted::rocknet(program, "trust", home.path())?;
         }
-        let url = server.url("/");
-        let mut loads = 0;
-        loop {
-            let (dom, log) = browser::load_with(&[WAITING], &url, Some(home.path()))?;
-            loads += 1;
-            if dom.contains(HEARD) {
-                break;
-            }
-            if loads == LOADS {
-                return Err(format!("{url}: nothing was heard\n{dom}\n{log}").into());
-            }
+        let url = server.url("/held/page");
+        let (dom, log) = browser::load(&url, Some(home.path()))?;
+        if !dom.contains(HEARD) {
+            return Err(format!("{url}: nothing was heard\n{dom}\n{log}").into());
         }
         let started = Instant::now();
         while !fs::read_to_string(home.path().join("access.log"))?.contains(told) {
