@@ -16,6 +16,7 @@ pub mod h2;
 pub mod limits;
 pub mod method;
 pub mod proxy_protocol;
+pub mod refusal;
 pub mod request;
 pub mod response;
 pub mod scgi;

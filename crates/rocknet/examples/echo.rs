@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use rocknet::exchange::Exchange;
-use rocknet::handler::{Answering, Handler};
+use rocknet::handler::{Answering, Handler, answer_with};
 use rocknet::response::Response;
 use rocknet::server::Server;
 use rocknet::snapshot::Mount;
@@ -30,7 +30,7 @@ struct Echo;
 
 impl Handler for Echo {
     fn answer(&self, mut exchange: Exchange) -> Answering {
-        Box::pin(async move {
+        answer_with(async move {
             let mut content = Vec::new();
             loop {
                 match exchange.content.chunk().await {
@@ -48,7 +48,7 @@ struct Length;
 
 impl Handler for Length {
     fn answer(&self, mut exchange: Exchange) -> Answering {
-        Box::pin(async move {
+        answer_with(async move {
             let mut length = 0;
             loop {
                 match exchange.content.chunk().await {

@@ -36,7 +36,6 @@ pub struct WorkerCounters {
     pub requests: Counter,
     pub bytes_sent: Counter,
     pub cache_hits: Counter,
-    pub cache_misses: Counter,
     pub panics: Counter,
     pub tunnels_total: Counter,
     pub tunnels_closed: Counter,
@@ -62,7 +61,6 @@ impl WorkerCounters {
             requests,
             bytes_sent,
             cache_hits,
-            cache_misses,
             panics,
             tunnels_total,
             tunnels_closed,
@@ -73,7 +71,6 @@ impl WorkerCounters {
         self.requests.add(requests.get());
         self.bytes_sent.add(bytes_sent.get());
         self.cache_hits.add(cache_hits.get());
-        self.cache_misses.add(cache_misses.get());
         self.panics.add(panics.get());
         self.tunnels_total.add(tunnels_total.get());
         self.tunnels_closed.add(tunnels_closed.get());

@@ -16,48 +16,45 @@
 
 mod coded_form;
 mod context;
-mod controllers;
 mod error_page;
 mod exit;
 mod files;
-mod gateways;
 mod incoming;
 mod missing;
+mod named;
+mod on_the_spot;
 mod pending;
 mod preflight;
-mod proxied;
 mod ready;
 pub mod refusals;
 mod route;
 mod rules;
-mod scripts;
+mod unknown_site;
 
 use std::cell::OnceCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rocknet_proto::h1::Refusal;
 use rocknet_proto::method::Method;
+use rocknet_proto::refusal::Refusal;
 use rocknet_proto::request::{OwnedRequest, Request};
-use rocknet_proto::semantics::safe_path::SafePath;
 use rocknet_proto::status::Status;
 
 use self::exit::Exit;
 use crate::cache::entry::Variant;
 use crate::cache::front::{BEHIND_RULES, Known};
-use crate::exchange::{Client, Exchange, RequestContent};
-use crate::handler::{fixed, proxy};
+use crate::endpoint::Endpoint;
+use crate::exchange::{CacheKey, Client, Exchange, RequestContent};
+use crate::fixed;
+use crate::handler::OnTheSpot;
 use crate::interim::Interim;
 use crate::preload::{self, Preloads};
 use crate::prepared::Prepared;
 use crate::response::Response;
-use crate::routing::{Asked, Ruled};
-use crate::scope::{Action, Scope};
+use crate::routing::Ruled;
 use crate::site::Places;
 use crate::worker::{View, Worker};
-
-use self::route::NAMELESS;
 
 pub use self::context::{RequestContext, access};
 pub use self::incoming::Incoming;
@@ -161,7 +158,7 @@ where
     let incoming = &incoming.with(request, || Rc::clone(kept.get_or_init(&incoming.owned)));
     let Some(number) = site else {
         // Under TLS the preflight has answered such a request by 421 already.
-        let response = fixed::unknown_site(&view.snapshot, &worker.address, request.authority);
+        let response = unknown_site::respond(&view.snapshot, &worker.address, request.authority);
         return stop(worker, view, incoming, None, None, response, reply);
     };
     let site = &view.snapshot.sites[number as usize];
@@ -172,7 +169,7 @@ where
             view,
             incoming,
             Some(number),
-            Some(&places.scope),
+            Some(&places.root),
             response,
             reply,
         );
@@ -181,7 +178,7 @@ where
         Ok(resolved) => resolved,
         Err(error) => {
             let status = Status::new(error.status()).unwrap_or(Status::BAD_REQUEST);
-            let root = Some(&places.scope);
+            let root = Some(&places.root);
             let going = stop(worker, view, incoming, Some(number), root, fixed::error(status), reply);
             route::log_bad_path(&going.context, &incoming.peer, request.path, status, &error);
             return going;
@@ -200,7 +197,7 @@ where
                 Ok(resolved) => answer(worker, view, &incoming, behind, places, resolved, reply),
                 Err(error) => {
                     let status = Status::new(error.status()).unwrap_or(Status::BAD_REQUEST);
-                    let route = Some(resolved.route);
+                    let route = Some(resolved.endpoint);
                     stop(
                         worker,
                         view,
@@ -213,7 +210,7 @@ where
                 }
             };
         }
-        Ruled::Redirect { status, location } => redirect(status, &location),
+        Ruled::Redirect { status, location } => on_the_spot::redirect(status, &location),
         // Success would tell a client that the tunnel it has asked for stands.
         Ruled::Respond { status: 200..=299, .. } if request.method == Method::Connect => {
             fixed::error(Status::NOT_IMPLEMENTED)
@@ -225,7 +222,7 @@ where
         view,
         incoming,
         Some(number),
-        Some(resolved.route),
+        Some(resolved.endpoint),
         response,
         reply,
     )
@@ -238,7 +235,7 @@ fn stop<F, R>(
     view: &Rc<View>,
     incoming: &Incoming<'_, F>,
     site: Option<u32>,
-    route: Option<&Arc<Scope>>,
+    route: Option<&Arc<Endpoint>>,
     response: Response,
     reply: &mut R,
 ) -> Going
@@ -246,7 +243,7 @@ where
     F: Fn() -> Rc<OwnedRequest>,
     R: Reply,
 {
-    let context = RequestContext::new(view, site, route, incoming.local, &incoming.owned);
+    let context = RequestContext::new(view, site, route.map(Into::into), incoming.local, &incoming.owned);
     if incoming.has_body {
         let limit = body_limit(view, site, incoming.request, incoming.is_secure());
         if let Err(refusal) = reply.limit_body(limit) {
@@ -271,20 +268,37 @@ where
     R: Reply,
 {
     let route::Resolved {
-        route,
+        endpoint,
         path,
         is_file_path,
     } = resolved;
-    let (request, site) = (incoming.request, number & !BEHIND_RULES);
-    let mut context = RequestContext::new(view, Some(site), Some(route), incoming.local, &incoming.owned);
+    let (request, site, route) = (incoming.request, number & !BEHIND_RULES, &endpoint.route);
+    let mut context = RequestContext::new(view, Some(site), Some(endpoint.into()), incoming.local, &incoming.owned);
     if incoming.has_body
         && let Err(refusal) = reply.limit_body(route.body_size)
     {
         return refuse(worker, Rc::new(context), incoming.peer, incoming.request.path, refusal);
     }
-    if let Some(response) = on_the_spot(worker, view, request, route, &path, is_file_path) {
+    let (handler, client) = (endpoint.handler(&path), incoming.client(worker));
+    let secure = incoming.secure.map(|handshake| handshake.facts());
+    let of_route = on_the_spot::of_route(endpoint, request, &path);
+    let is_of_handler = of_route.is_none();
+    let response = of_route.or_else(|| {
+        handler.answer_now(&OnTheSpot {
+            services: worker,
+            request,
+            has_body: incoming.has_body,
+            path: &path,
+            is_file_path,
+            client,
+            secure: secure.map(|secure| &**secure),
+        })
+    });
+    if let Some(response) = response {
         if response.status == Status::NOT_FOUND {
-            missing::log_route(&context, route, &path);
+            missing::log_route(&context, endpoint, &path);
+        } else if is_of_handler && !response.status.is_error() {
+            on_the_spot::remember(worker, number, request, endpoint, places, &path);
         }
         return respond(worker, Rc::new(context), Some(request), response);
     }
@@ -292,139 +306,40 @@ where
         true => reply.open_body(),
         false => RequestContent::none(),
     };
-    if let Action::Controller(controller) = &route.action {
-        let client = incoming.client(worker);
-        let secure = incoming.secure.map(|secure| &**secure);
-        if let Some(response) = controller.answer_now(request, &path, &content, client, secure) {
-            controllers::remember(worker, number, request, route, places, path);
-            return respond(worker, Rc::new(context), Some(request), response);
-        }
-    }
     let owned = (incoming.owned)();
     context.request = Some(Rc::clone(&owned));
     let context = Rc::new(context);
     let preloads = route
         .preloads(&path)
-        .filter(|_| preload::is_first_look(request))
+        .filter(|_| handler.takes_time() && preload::is_first_look(request))
         .cloned();
     let interim = Interim::default();
     let door = interim.door();
-    let patience = match &route.action {
-        Action::Proxy(proxy) => proxy.patience(&worker.wheel),
-        Action::Application(application) => application.patience(&worker.wheel, route.answer_timeout),
-        _ => worker.wheel.ticks(route.answer_timeout),
-    };
-    let exchange = |path: Box<str>| Exchange {
-        client: incoming.client(worker),
+    let answering = handler.answer(Exchange {
+        services: Rc::clone(worker.services()),
+        client,
         peer: incoming.peer,
-        request: Rc::clone(&owned),
+        request: owned,
         content,
         interim,
-        path,
-        scope: Arc::clone(route),
-        secure: incoming.secure.cloned(),
-    };
-    let pending = match &route.action {
-        Action::Files(tree) if tree.is_program(&path) => {
-            let exchange = exchange(path.into());
-            Pending::handler(worker, &context, gateways::answer(Rc::clone(worker), site, exchange))
-        }
-        Action::Files(tree) if tree.php.is_some() => {
-            let path = match is_file_path {
-                false if SafePath::from_decoded(&path).is_ok() => NAMELESS.into(),
-                _ => path,
-            };
-            let exchange = exchange(path.into());
-            Pending::handler(worker, &context, scripts::answer(Rc::clone(worker), number, exchange))
-        }
-        Action::Files(_) => {
-            let path = if is_file_path { path.into() } else { NAMELESS.into() };
-            let generation = view.snapshot.generation;
-            let (worker_of, route) = (Rc::clone(worker), Arc::clone(route));
-            let pending = files::look_up(worker_of, number, generation, route, path, owned);
-            let step = Step::Wait(Pending::handler(worker, &context, pending));
-            return Going {
-                context,
-                step,
-                close: false,
-            };
-        }
-        Action::Proxy(_) => {
-            let exchange = exchange(path.into());
-            Pending::handler(worker, &context, proxied::answer(Rc::clone(worker), site, exchange))
-        }
-        Action::Application(_) => {
-            let exchange = exchange(path.into());
-            Pending::handler(worker, &context, gateways::answer(Rc::clone(worker), site, exchange))
-        }
-        Action::Controller(controller) => {
-            let exchange = exchange(path.into());
-            let controller = Arc::clone(controller);
-            Pending::handler(
-                worker,
-                &context,
-                controllers::answer(Rc::clone(worker), controller, exchange),
-            )
-        }
-        Action::Custom(handler) => {
-            let answering = handler.answer(exchange(path.into()));
-            Pending::handler(worker, &context, controllers::embedded(owned, answering))
-        }
-        Action::Welcome | Action::Nothing => {
-            return respond(worker, context, Some(request), fixed::error(Status::NOT_FOUND));
-        }
-    };
-    let mut pending = pending.with_interim(door);
-    (pending.preloads, pending.patience) = (preloads, Some(patience));
+        path: path.into(),
+        is_file_path,
+        route: Arc::clone(route),
+        cache_key: CacheKey {
+            site: number,
+            generation: view.snapshot.generation,
+        },
+        secure: secure.cloned(),
+    });
+    let mut pending = Pending::handler(worker, &context, answering).with_interim(door);
+    pending.preloads = preloads;
+    pending.patience = Some(handler.patience(&worker.wheel, route));
+    pending.names_files = handler.names_files();
     Going {
         context,
         step: Step::Wait(pending),
         close: false,
     }
-}
-
-/// Responses of a route that need nothing but the request.
-fn on_the_spot(
-    worker: &Rc<Worker>,
-    view: &View,
-    request: &Request<'_>,
-    route: &Scope,
-    path: &str,
-    is_file_path: bool,
-) -> Option<Response> {
-    if route.internal {
-        return Some(fixed::error(Status::NOT_FOUND));
-    }
-    let mut location = Vec::new();
-    let asked = Asked {
-        path,
-        raw_path: request.path,
-        query: request.query,
-    };
-    if let Some(status) = route.redirects.find(&asked, &mut location) {
-        return Some(redirect(status, &location));
-    }
-    if request.method == Method::Connect && !route.takes_tunnels() {
-        // Another protocol is asked for, and nothing here speaks any (RFC 9220 §3).
-        return Some(fixed::error(Status::NOT_IMPLEMENTED));
-    }
-    match &route.action {
-        Action::Files(tree) if tree.is_program(path) || tree.php.is_some() => None,
-        Action::Files(_) => match request.method {
-            Method::Get | Method::Head => None,
-            Method::Options => Some(fixed::options()),
-            _ => Some(fixed::method_not_allowed()),
-        },
-        Action::Proxy(_) if !is_file_path && proxy::hides_dots(path) => Some(fixed::error(Status::BAD_REQUEST)),
-        Action::Proxy(_) | Action::Application(_) | Action::Controller(_) | Action::Custom(_) => None,
-        Action::Welcome => Some(fixed::welcome(&view.snapshot, &worker.address, path, request.method)),
-        Action::Nothing => Some(fixed::error(Status::NOT_FOUND)),
-    }
-}
-
-fn redirect(status: u16, location: &[u8]) -> Response {
-    let status = Status::new(status).unwrap_or(Status::PERMANENT_REDIRECT);
-    fixed::redirect(status, String::from_utf8_lossy(location).into_owned())
 }
 
 /// Takes a response that is here through the phases after the handler.
@@ -458,7 +373,7 @@ fn finish(
     let (worker_of, context, status) = (Rc::clone(worker), Rc::clone(context), response.status);
     let work = async move {
         exit::complete(worker_of, context, exit, &mut response).await;
-        Answer::Response(response)
+        response
     };
     let mut pending = Pending::finished(work);
     if status.is_error() {
@@ -483,7 +398,7 @@ fn refuse(worker: &Rc<Worker>, context: Rc<RequestContext>, peer: Client, path: 
 #[cold]
 pub fn refused(worker: &Rc<Worker>, context: &Rc<RequestContext>, peer: Client, path: &[u8], refusal: Refusal) -> Step {
     refusals::log(&peer, context, path, refusal.status(), refusal.reason());
-    finish(worker, context, None, fixed::refused(refusal))
+    finish(worker, context, None, refusals::refused(refusal))
 }
 
 /// The response in place of one that could not be made: a handler has panicked, or a deadline has passed.
@@ -508,7 +423,13 @@ pub fn context_of<F: Fn() -> Rc<OwnedRequest>>(view: &Rc<View>, incoming: &Incom
         let places = view.snapshot.sites[number as usize].places(incoming.is_secure());
         route::resolve_or_root(places, incoming.request.path)
     });
-    Rc::new(RequestContext::new(view, site, route, incoming.local, &incoming.owned))
+    Rc::new(RequestContext::new(
+        view,
+        site,
+        route.map(Into::into),
+        incoming.local,
+        &incoming.owned,
+    ))
 }
 
 /// Time for the page of an error to be read: mostly it is in memory. After it the plain page is sent.

@@ -13,7 +13,6 @@ use crate::cache::CacheStatus;
 use crate::certificates::SecureSite;
 use crate::clock::uptime_ms;
 use crate::metrics::{Metrics, WorkerCounters};
-use crate::scope::Action;
 use crate::site::Site;
 use crate::snapshot::Snapshot;
 
@@ -63,7 +62,7 @@ pub fn status(snapshot: &Snapshot, bound: &[Bound], metrics: &Metrics, cache: &C
             entries: cache.entries.load(Ordering::Relaxed),
             bytes: cache.bytes.load(Ordering::Relaxed),
             hits: sum(|worker| worker.cache_hits.get()),
-            misses: sum(|worker| worker.cache_misses.get()),
+            misses: cache.misses.load(Ordering::Relaxed),
         },
         ..Status::default()
     }
@@ -77,7 +76,7 @@ pub fn sites(snapshot: &Snapshot, bound: &[Bound]) -> Vec<SiteSummary> {
         urls: urls(site, bound),
         root: site.settings.root.clone(),
         routes: site.routes.len(),
-        kind: kind(site, ready),
+        kind: kind(ready),
         fault: fault(site, ready, &folders),
     };
     let sites = snapshot.config.sites.iter().zip(&snapshot.sites);
@@ -85,17 +84,11 @@ pub fn sites(snapshot: &Snapshot, bound: &[Bound]) -> Vec<SiteSummary> {
 }
 
 /// What answers where no route says otherwise.
-fn kind(site: &model::Site, ready: &Site) -> SiteKind {
-    match &ready.places(true).scope.action {
-        Action::Proxy(_) => SiteKind::Proxy,
-        Action::Application(_) => SiteKind::Application,
-        Action::Controller(_) => SiteKind::Controller,
-        Action::Files(_) => SiteKind::Files,
-        Action::Welcome => SiteKind::Welcome,
-        Action::Custom(_) => SiteKind::Other,
-        Action::Nothing if !site.settings.redirects.is_empty() => SiteKind::Redirect,
-        Action::Nothing if ready.serves() => SiteKind::Routes,
-        Action::Nothing => SiteKind::Nothing,
+fn kind(ready: &Site) -> SiteKind {
+    let root = &ready.places(true).root;
+    match root.entry.kind {
+        SiteKind::Nothing if ready.serves() => SiteKind::Routes,
+        kind => kind,
     }
 }
 
@@ -113,7 +106,7 @@ fn fault(site: &model::Site, ready: &Site, folders: &[(&str, &Path, io::Error)])
     if let Some((_, folder, error)) = folders.iter().find(|(name, ..)| *name == site.name) {
         return Some(format!("its folder {} cannot be opened: {error}", folder.display()));
     }
-    let is_idle = kind(site, ready) == SiteKind::Nothing;
+    let is_idle = kind(ready) == SiteKind::Nothing;
     is_idle.then(|| "it serves nothing: write root = \"FOLDER\" below it".to_owned())
 }
 

@@ -24,8 +24,8 @@ use crate::log::Logger;
 use crate::metrics::Metrics;
 use crate::open_folder::most_open_folders;
 use crate::php;
+use crate::registries::Registries;
 use crate::report;
-use crate::services::Services;
 use crate::snapshot::{Mount, Snapshot};
 use crate::spool;
 use crate::worker::Shared;
@@ -100,8 +100,8 @@ impl Server {
         accounts::apply_default(&mut config);
         let php = php::Keeper::new(state_folder);
         let settled = php.settle(&mut config).map_err(StartError::Setup)?;
-        let services = Arc::new(Services::new(Arc::clone(php.sockets())));
-        let snapshot = Snapshot::new(config, &mounts, &logger, &keeper, &services).map_err(StartError::Setup)?;
+        let registries = Arc::new(Registries::new(Arc::clone(php.sockets())));
+        let snapshot = Snapshot::new(config, &mounts, &logger, &keeper, &registries).map_err(StartError::Setup)?;
         let snapshot = Arc::new(snapshot);
         let config = &snapshot.config;
         // Files are opened and read there, and a later configuration may bring some.
@@ -117,7 +117,7 @@ impl Server {
             cache,
             logger,
             keeper,
-            services,
+            registries,
         };
         let workers = worker_count(config, listeners.len());
         let threads = workers * listeners.len().max(1);
@@ -182,8 +182,8 @@ impl Server {
     }
 
     /// The registries of this server.
-    pub fn services(&self) -> &Arc<Services> {
-        &self.shared.services
+    pub fn registries(&self) -> &Arc<Registries> {
+        &self.shared.registries
     }
 
     pub fn logger(&self) -> &Logger {
@@ -226,10 +226,10 @@ impl Server {
         let Shared {
             logger,
             keeper,
-            services,
+            registries,
             ..
         } = &self.shared;
-        let snapshot = Arc::new(Snapshot::new(config, &self.mounts, logger, keeper, services).map_err(setup)?);
+        let snapshot = Arc::new(Snapshot::new(config, &self.mounts, logger, keeper, registries).map_err(setup)?);
         // What was served under TLS until now must not go dark: the configuration in use has a certificate that works.
         let errors: Vec<_> = snapshot
             .certificate_errors()
@@ -286,7 +286,7 @@ impl Server {
         }
         self.shared
             .cache
-            .retain(snapshot.scope_ids(), snapshot.config.cache.memory.max(NEGATIVE_CACHE));
+            .retain(snapshot.tree_ids(), snapshot.config.cache.memory.max(NEGATIVE_CACHE));
         state.snapshot = snapshot;
         // Who reloads again at once, with an address that has just gone, is not to be told that it is in use.
         stopping.iter().for_each(|group| group.wait_for_address(RELEASE_GRACE));
@@ -321,13 +321,13 @@ impl Server {
             pool,
             cache,
             keeper,
-            services,
+            registries,
             ..
         } = &self.shared;
         pool.stop(JOIN_GRACE);
         drop(state.snapshot);
         // Behind the last request. The log is the last of all, because the others write to it.
-        if !services.stop(Instant::now() + LIBRARY_GRACE) {
+        if !registries.stop(Instant::now() + LIBRARY_GRACE) {
             tracing::warn!("a thread of the server has not ended in time and is left behind");
         }
         self.php.stop();

@@ -1,17 +1,19 @@
-//! A site made ready: its routes, each with the scope that applies there.
+//! A site made ready: its routes, each with the endpoint that answers there.
 
 use std::collections::BTreeMap;
 use std::error::Error;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use rocknet_config::model;
 
 use crate::certificates::SecureSite;
+use crate::endpoint::{Common, Endpoint};
 use crate::handler::Handler;
 use crate::log::SinkId;
+use crate::registries::Registries;
+use crate::route::{Label, ServerSettings};
 use crate::routing::{Kind, RouteTrie, Rules};
-use crate::scope::{Action, Label, Scope};
-use crate::services::Services;
 
 pub struct Site {
     pub name: String,
@@ -29,27 +31,34 @@ pub struct Site {
 
 /// What applies where in a site.
 pub struct Places {
-    /// What applies where no route says otherwise.
-    pub scope: Arc<Scope>,
-    routes: RouteTrie<Arc<Scope>>,
+    /// Answers where no route says otherwise.
+    pub root: Arc<Endpoint>,
+    routes: RouteTrie<Arc<Endpoint>>,
+}
+
+/// Everything that sites are made of besides their own part of the configuration.
+pub struct Source<'a> {
+    pub config: &'a model::Config,
+    pub server: &'a Arc<ServerSettings>,
+    pub registries: &'a Registries,
 }
 
 impl Site {
+    /// Makes a site ready.
+    ///
+    /// # Errors
+    ///
+    /// The message names the site and tells the operator what cannot be used.
     pub fn new(
         site: &model::Site,
-        config: &model::Config,
+        source: &Source<'_>,
         access: Option<SinkId>,
         secure: Option<SecureSite>,
-        services: &Services,
     ) -> Result<Site, String> {
-        let cache = &config.cache;
-        let max_file = if cache.memory == 0 { 0 } else { cache.max_file };
-        let label = Label {
-            site: site.name.as_str().into(),
-            is_dev: config.server.mode == model::Mode::Dev,
-        };
+        let label = source.label(site);
+        let common = source.common(&label);
         let places = |tls: Option<&model::SiteTls>| {
-            Places::new(site, &label, max_file, tls, services).map_err(|error| format!("site {}: {error}", site.name))
+            Places::new(site, &common, tls).map_err(|error| format!("site {}: {error}", site.name))
         };
         let strict = site.tls.as_ref().filter(|tls| !tls.hsts.is_zero());
         let is_in_clear = site.listen.iter().any(|listen| !site.secure.contains(listen));
@@ -70,8 +79,13 @@ impl Site {
         site: &model::Site,
         pattern: &model::Pattern,
         handler: &Arc<dyn Handler>,
-        services: &Services,
+        source: &Source<'_>,
     ) -> Result<(), String> {
+        let label = source.label(site);
+        let common = Common {
+            max_cached_file: 0,
+            ..source.common(&label)
+        };
         let told = |error: &dyn std::fmt::Display| format!("site {}: {error}", site.name);
         let strict = site.tls.as_ref().filter(|tls| !tls.hsts.is_zero());
         for (places, tls) in self
@@ -80,11 +94,12 @@ impl Site {
             .map(|places| (places, None))
             .chain([(&mut self.places, strict)])
         {
-            let mut scope = Scope::custom(&site.settings, Arc::clone(handler), 0, services);
-            strict_transport(tls, &mut scope.headers);
+            let headers = headers(&site.settings, tls);
+            let endpoint = Endpoint::embedded(Arc::clone(handler), &site.settings, headers, &common);
+            let endpoint = endpoint.map_err(|error| told(&*error))?;
             places
                 .routes
-                .insert(pattern, Arc::new(scope))
+                .insert(pattern, Arc::new(endpoint))
                 .map_err(|error| told(&error))?;
         }
         Ok(())
@@ -92,8 +107,7 @@ impl Site {
 
     /// Whether anything of the site answers requests with something other than 404.
     pub fn serves(&self) -> bool {
-        let answers = |scope: &Arc<Scope>| !matches!(scope.action, Action::Nothing) || !scope.redirects.is_empty();
-        self.rules.is_some() || self.scopes().any(answers)
+        self.rules.is_some() || self.endpoints().any(|endpoint| endpoint.serves())
     }
 
     /// What applies to visitors under TLS, or to those in the clear.
@@ -101,36 +115,48 @@ impl Site {
         self.in_clear.as_ref().filter(|_| !is_secure).unwrap_or(&self.places)
     }
 
-    pub fn scopes(&self) -> impl Iterator<Item = &Arc<Scope>> {
-        self.in_clear.iter().chain([&self.places]).flat_map(Places::scopes)
+    pub fn endpoints(&self) -> impl Iterator<Item = &Arc<Endpoint>> {
+        self.in_clear.iter().chain([&self.places]).flat_map(Places::endpoints)
+    }
+}
+
+impl Source<'_> {
+    /// The site in the words of log lines.
+    fn label(&self, site: &model::Site) -> Label {
+        Label {
+            site: site.name.as_str().into(),
+            is_dev: self.config.server.mode == model::Mode::Dev,
+        }
+    }
+
+    fn common<'a>(&'a self, label: &'a Label) -> Common<'a> {
+        let cache = &self.config.cache;
+        Common {
+            label,
+            server: self.server,
+            max_cached_file: if cache.memory == 0 { 0 } else { cache.max_file },
+            registries: self.registries,
+            config_file: self.config.files.first().map(PathBuf::as_path),
+        }
     }
 }
 
 impl Places {
-    fn new(
-        site: &model::Site,
-        label: &Label,
-        max_file: u64,
-        tls: Option<&model::SiteTls>,
-        services: &Services,
-    ) -> Result<Places, Box<dyn Error>> {
-        let ready = |settings: &model::Settings| -> Result<Arc<Scope>, Box<dyn Error>> {
-            let mut scope = Scope::new(settings, max_file, services)?;
-            scope.set_label(label);
-            strict_transport(tls, &mut scope.headers);
-            Ok(Arc::new(scope))
+    fn new(site: &model::Site, common: &Common<'_>, tls: Option<&model::SiteTls>) -> Result<Places, Box<dyn Error>> {
+        let ready = |settings: &model::Settings| -> Result<Arc<Endpoint>, Box<dyn Error>> {
+            Ok(Arc::new(Endpoint::new(settings, headers(settings, tls), common)?))
         };
-        let scope = ready(&site.settings)?;
+        let root = ready(&site.settings)?;
         let mut routes = RouteTrie::new();
         for route in &site.routes {
             routes.insert(&route.pattern, ready(&route.settings)?)?;
         }
-        Ok(Places { scope, routes })
+        Ok(Places { root, routes })
     }
 
-    /// What applies at a decoded path.
-    pub fn scope(&self, path: &str) -> &Arc<Scope> {
-        self.routes.find(path).map_or(&self.scope, |(scope, _)| scope)
+    /// Returns the endpoint of a decoded path.
+    pub fn endpoint(&self, path: &str) -> &Arc<Endpoint> {
+        self.routes.find(path).map_or(&self.root, |(endpoint, _)| endpoint)
     }
 
     /// Whether a route is for this decoded path alone.
@@ -139,18 +165,22 @@ impl Places {
         found.is_some_and(|(_, matched)| matched.kind == Kind::Exact)
     }
 
-    pub fn scopes(&self) -> impl Iterator<Item = &Arc<Scope>> {
-        std::iter::once(&self.scope).chain(self.routes.values())
+    pub fn endpoints(&self) -> impl Iterator<Item = &Arc<Endpoint>> {
+        std::iter::once(&self.root).chain(self.routes.values())
     }
 }
 
-/// Says that browsers are to come by https:// alone, unless the configuration says something itself. In the clear, where
-/// anybody could have put it into the answer, it must not be said (RFC 6797 §7.2).
-fn strict_transport(tls: Option<&model::SiteTls>, headers: &mut BTreeMap<String, String>) {
-    let Some(tls) = tls else { return };
-    if !headers.keys().any(|name| name.eq_ignore_ascii_case(STRICT_TRANSPORT)) {
+/// The fields that the configuration adds to responses. Under TLS, browsers are told to come by https:// alone unless the
+/// configuration says something itself. In the clear, where anybody could have put it into the response, it must not be said
+/// (RFC 6797 §7.2).
+fn headers(settings: &model::Settings, tls: Option<&model::SiteTls>) -> BTreeMap<String, String> {
+    let mut headers = settings.headers.clone();
+    if let Some(tls) = tls
+        && !headers.keys().any(|name| name.eq_ignore_ascii_case(STRICT_TRANSPORT))
+    {
         headers.insert(STRICT_TRANSPORT.to_owned(), format!("max-age={}", tls.hsts.as_secs()));
     }
+    headers
 }
 
 const STRICT_TRANSPORT: &str = "Strict-Transport-Security";

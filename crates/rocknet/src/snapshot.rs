@@ -11,11 +11,12 @@ use rocknet_io::socket::Address;
 
 use crate::certificates::Keeper;
 use crate::handler::Handler;
+use crate::handler::files::tree::Tree;
 use crate::log::Logger;
+use crate::registries::Registries;
+use crate::route::ServerSettings;
 use crate::routing::HostTable;
-use crate::scope::Scope;
-use crate::services::Services;
-use crate::site::Site;
+use crate::site::{Site, Source};
 use crate::spool;
 
 pub struct Snapshot {
@@ -25,8 +26,8 @@ pub struct Snapshot {
     pub listeners: BTreeMap<Address, Names>,
     /// Grows with every snapshot of a server.
     pub generation: u64,
-    /// What request bodies that are received whole may take.
-    pub spool: spool::Bounds,
+    /// Settings that handlers use.
+    pub server: Arc<ServerSettings>,
 }
 
 /// A handler that the embedding program puts at a route of a site.
@@ -44,8 +45,18 @@ impl Snapshot {
         mounts: &[Mount],
         logger: &Logger,
         keeper: &Keeper,
-        services: &Services,
+        registries: &Registries,
     ) -> Result<Snapshot, String> {
+        let server = Arc::new(ServerSettings {
+            server: config.server.clone(),
+            spool: spool::Bounds::new(&config.server.spool),
+            send_stall: config.limits.send_stall,
+        });
+        let source = Source {
+            config: &config,
+            server: &server,
+            registries,
+        };
         let mut sites = Vec::with_capacity(config.sites.len());
         let mut listeners: BTreeMap<Address, Names> = BTreeMap::new();
         // Where one site wants a port on every address, there is one socket for it: the kernel would refuse a second.
@@ -55,9 +66,9 @@ impl Snapshot {
             let access = logger
                 .sink(&site.access.target, site.access.format)
                 .map_err(|error| format!("site {}: cannot open its access log: {error}", site.name))?;
-            let mut ready = Site::new(site, &config, access, keeper.secure(site), services)?;
+            let mut ready = Site::new(site, &source, access, keeper.secure(site))?;
             for mount in mounts.iter().filter(|mount| mount.site == site.name) {
-                ready.mount(site, &mount.pattern, &mount.handler, services)?;
+                ready.mount(site, &mount.pattern, &mount.handler, &source)?;
             }
             for listen in &site.listen {
                 let (bound, ip) = bound(listen, &any);
@@ -89,9 +100,9 @@ impl Snapshot {
                 names.sites.first().map(|only| names.any.set_default(*only));
             }
         }
-        let generation = services.next_generation();
+        let generation = registries.next_generation();
         Ok(Snapshot {
-            spool: spool::Bounds::new(&config.server.spool),
+            server,
             config,
             sites,
             listeners,
@@ -99,28 +110,30 @@ impl Snapshot {
         })
     }
 
-    pub fn scope_ids(&self) -> HashSet<u32> {
-        self.scopes().map(|scope| scope.id).collect()
+    /// Numbers of all trees of files, those of error pages among them.
+    pub fn tree_ids(&self) -> HashSet<u32> {
+        self.trees().map(|tree| tree.id).collect()
     }
 
-    /// All scopes, those of error pages among them.
-    fn scopes(&self) -> impl Iterator<Item = &Arc<Scope>> {
-        let scopes = self.sites.iter().flat_map(Site::scopes);
-        scopes.flat_map(|scope| std::iter::once(scope).chain(&scope.pages))
+    fn trees(&self) -> impl Iterator<Item = &Arc<Tree>> {
+        let endpoints = self.sites.iter().flat_map(Site::endpoints);
+        endpoints.flat_map(|endpoint| endpoint.trees())
     }
 
     /// How many folders its sites would hold open if they could.
     pub fn folders(&self) -> usize {
-        self.scopes()
-            .filter(|scope| matches!(scope.action, crate::scope::Action::Files(_)))
-            .count()
+        self.trees().count()
     }
 
     /// Returns why large request bodies cannot be kept, if a site needs that: a warning at start-up. Blocks on the disk.
     pub fn spool_trouble(&self) -> Option<String> {
-        let is_needed = self.scopes().any(|scope| scope.receives_bodies_whole());
+        let is_needed = self
+            .sites
+            .iter()
+            .flat_map(Site::endpoints)
+            .any(|endpoint| endpoint.receives_bodies_whole());
         let is_written = self.config.server.spool.folder.is_some();
-        (is_needed || is_written).then(|| self.spool.trouble()).flatten()
+        (is_needed || is_written).then(|| self.server.spool.trouble()).flatten()
     }
 
     /// Sites whose certificate files cannot be used as they are now, and why. A site that had a certificate before shows it
@@ -137,10 +150,8 @@ impl Snapshot {
             return Vec::new();
         }
         let trees = self.sites.iter().flat_map(|site| {
-            site.places(true).scopes().filter_map(|scope| match &scope.action {
-                crate::scope::Action::Files(tree) => Some((site.name.as_str(), tree)),
-                _ => None,
-            })
+            let endpoints = site.places(true).endpoints();
+            endpoints.filter_map(|endpoint| Some((site.name.as_str(), endpoint.tree.as_ref()?)))
         });
         trees
             .filter_map(|(name, tree)| tree.root().err().map(|error| (name, tree.folder(), error)))

@@ -1,7 +1,7 @@
 //! From an accepted socket to a connection that speaks a protocol.
 
 mod announced;
-pub(crate) mod gate;
+pub(crate) mod handshake;
 mod secure;
 mod sniff;
 

@@ -1,8 +1,9 @@
 //! A worker: one thread, one event loop, one listening port. It shares nothing that changes with other workers but
 //! counters.
 
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{Cell, RefCell};
 use std::net::IpAddr;
+use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Waker;
@@ -13,7 +14,6 @@ use rocknet_io::pipe::Pipes;
 use rocknet_io::queue::SendQueue;
 use rocknet_io::runtime::{hear, spawn};
 use rocknet_io::socket::Address;
-use rocknet_io::tls::Buffers as TlsBuffers;
 use rocknet_io::wheel::Wheel;
 use rocknet_proto::h2::Head;
 use rocknet_proto::limits::Limits as HeadLimits;
@@ -22,19 +22,17 @@ use rocknet_proto::semantics::authority::{Authority, HOST_BUFFER};
 
 use crate::backend::Backend;
 use crate::blocking::Pool;
-use crate::cache::Cache;
-use crate::cache::front::Front;
+use crate::cache::{Cache, WorkerCache};
 use crate::certificates::Keeper;
 use crate::clock::{Clock, LONGEST_TICK};
 use crate::filter::encode::Encoders;
-use crate::handler::proxy;
 use crate::log::{AccessWriter, Logger};
 use crate::metrics::WorkerCounters;
+use crate::registries::Registries;
 use crate::routing::HostTable;
 use crate::services::Services;
 use crate::snapshot::{Names, Snapshot};
 use crate::spool;
-use crate::transport::gate::{self, Gate};
 
 /// Bytes received at once. Larger than a send window on loopback fills, so that one read finds all that is there.
 const INPUT: usize = 64 * 1024;
@@ -55,34 +53,26 @@ pub struct Shared {
     /// Memory of content codings under way.
     pub encoders: Encoders,
     /// Registries of the server.
-    pub services: Arc<Services>,
+    pub registries: Arc<Registries>,
 }
 
 /// What all connections of one worker have in common.
 pub struct Worker {
-    pub address: Address,
+    services: Rc<Services>,
     pub shared: Shared,
     pub counters: Arc<WorkerCounters>,
-    pub clock: Clock,
-    pub wheel: Rc<Wheel>,
     pub buffers: RefCell<Buffers>,
-    pub front: RefCell<Front>,
+    /// The file cache as this worker sees it.
+    pub files: Rc<WorkerCache>,
     pub log: RefCell<AccessWriter>,
     /// What tunnels that carry much move it through.
     pub pipes: Pipes,
-    /// Connections to other servers, kept for the next requests.
-    pub upstreams: proxy::Pool,
     view: RefCell<Rc<View>>,
     /// Some proxy in front is believed: the log has to ask whose each request is.
     pub believes: Cell<bool>,
     /// No new requests are taken: connections end when they have answered.
     stopping: Cell<bool>,
     connections: Cell<usize>,
-    /// What TLS connections use while they are served; made when the first one comes.
-    tls: OnceCell<Rc<TlsBuffers>>,
-    pub handshakes: Gate,
-    /// Passed before each `connect` to another server.
-    pub connects: Gate,
     /// Woken when a connection closes: whoever waits for room, or for the end.
     closing: RefCell<Option<Waker>>,
 }
@@ -142,6 +132,15 @@ const HALF_CLOSED: Duration = Duration::from_secs(5);
 /// orderly way, while there is still time for that.
 const FAREWELL_SHARE: u32 = 2;
 
+impl Deref for Worker {
+    type Target = Services;
+
+    #[inline]
+    fn deref(&self) -> &Services {
+        &self.services
+    }
+}
+
 impl Worker {
     pub fn new(
         address: Address,
@@ -152,10 +151,14 @@ impl Worker {
         let Events { wait, connections, .. } = snapshot.config.server.events;
         let wheel = Wheel::new(wait.min(LONGEST_TICK), connections);
         let view = View::new(snapshot, &address, &wheel);
+        let clock = Clock::new(shared.registries.time.clone());
+        let services = Services::new(address, clock, wheel, shared.pool.clone(), shared.spool.clone());
+        let memory = snapshot.config.cache.memory;
+        let files = Rc::new(WorkerCache::new(shared.cache.clone(), memory, snapshot.generation));
+        services.add(Rc::clone(&files));
         Rc::new(Worker {
             log: RefCell::new(shared.logger.writer()),
-            address,
-            clock: Clock::new(shared.services.time.clone()),
+            services: Rc::new(services),
             shared,
             counters,
             buffers: RefCell::new(Buffers {
@@ -165,17 +168,12 @@ impl Worker {
                 request: RequestIndex::default(),
                 head: Head::default(),
             }),
-            front: RefCell::new(Front::new(snapshot.config.cache.memory)),
+            files,
             pipes: Pipes::default(),
-            upstreams: proxy::Pool::default(),
             view: RefCell::new(Rc::new(view)),
             believes: Cell::new(believes(snapshot)),
-            wheel,
             stopping: Cell::new(false),
             connections: Cell::new(0),
-            tls: OnceCell::new(),
-            handshakes: Gate::new(gate::HANDSHAKES),
-            connects: Gate::new(gate::CONNECTS),
             closing: RefCell::new(None),
         })
     }
@@ -184,15 +182,17 @@ impl Worker {
         Rc::clone(&self.view.borrow())
     }
 
-    pub fn tls_buffers(&self) -> &Rc<TlsBuffers> {
-        self.tls.get_or_init(|| TlsBuffers::new(&self.wheel))
+    /// What the worker lends to handlers.
+    #[inline]
+    pub fn services(&self) -> &Rc<Services> {
+        &self.services
     }
 
     /// Requests from now on are answered by `snapshot`.
     pub fn swap(&self, snapshot: &Arc<Snapshot>) {
         *self.view.borrow_mut() = Rc::new(View::new(snapshot, &self.address, &self.wheel));
         self.believes.set(believes(snapshot));
-        *self.front.borrow_mut() = Front::new(snapshot.config.cache.memory);
+        self.files.renew(snapshot.config.cache.memory, snapshot.generation);
     }
 
     /// To be called on the worker's loop.
@@ -224,10 +224,9 @@ impl Worker {
     /// The last connection has gone: what this worker remembers will be too old when the next comes, and would keep
     /// memory and open files that the cache has let go.
     pub fn rest(&self) {
-        self.shared.services.backends.rest();
-        self.upstreams.rest();
+        self.shared.registries.backends.rest();
+        self.services.rest();
         self.pipes.close();
-        self.front.borrow_mut().clear();
     }
 
     /// What is done once a tick while there are connections, and once more when the last has gone.
@@ -238,9 +237,8 @@ impl Worker {
         log.set_time(self.clock.unix_ms());
         log.flush();
         drop(log);
-        self.front.borrow_mut().drop_gone();
-        self.shared.services.backends.tick();
-        self.upstreams.tick(self.clock.uptime_ms());
+        self.shared.registries.backends.tick();
+        self.services.tick();
         self.pipes.tick();
         let buffers = &mut *self.buffers.borrow_mut();
         buffers.output.shrink(OUTPUT);

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rocknet::exchange::Exchange;
-use rocknet::handler::{Answering, Handler};
+use rocknet::handler::{Answering, Handler, answer_with};
 use rocknet::response::Response;
 use rocknet::server::Server;
 use rocknet::snapshot::Mount;
@@ -97,7 +97,7 @@ struct Mark(&'static std::thread::LocalKey<Cell<bool>>);
 impl Handler for Mark {
     fn answer(&self, _: Exchange) -> Answering {
         self.0.set(true);
-        Box::pin(async { Response::new(Status::OK) })
+        answer_with(async { Response::new(Status::OK) })
     }
 }
 

@@ -12,6 +12,18 @@ pub const ARROWS: &[(&str, &[&str])] = &[
     ("rocknet-pages", &[]),
     ("rocknet-routing", &["rocknet-config", "rocknet-proto"]),
     (
+        "rocknet-handler",
+        &[
+            "rocknet-blocking",
+            "rocknet-config",
+            "rocknet-io",
+            "rocknet-log",
+            "rocknet-pages",
+            "rocknet-proto",
+            "rocknet-routing",
+        ],
+    ),
+    (
         "rocknet-certificates",
         &["rocknet-config", "rocknet-io", "rocknet-proto"],
     ),
@@ -25,6 +37,7 @@ pub const ARROWS: &[(&str, &[&str])] = &[
             "rocknet-controller",
             "rocknet-blocking",
             "rocknet-certificates",
+            "rocknet-handler",
             "rocknet-log",
             "rocknet-pages",
             "rocknet-routing",

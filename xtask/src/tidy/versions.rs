@@ -17,16 +17,6 @@ const PLACES: &[(&str, &str)] = &[
 /// Files that name a version and should not. The list only shrinks.
 const EXCEPTIONS: &[Listed] = &[
     Listed {
-        file: "crates/rocknet/src/handler/fixed.rs",
-        name: "h1",
-        reason: "answers to requests that the HTTP/1 engine refuses are worded here; they belong to protocol/h1",
-    },
-    Listed {
-        file: "crates/rocknet/src/pipeline.rs",
-        name: "h1",
-        reason: "takes refusals of the HTTP/1 engine as they are; a refusal should be free of versions",
-    },
-    Listed {
         file: "crates/rocknet/src/prepared.rs",
         name: "h1",
         reason: "holds a head in the form of each version; a protocol should bring its form with it",

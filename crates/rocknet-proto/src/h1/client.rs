@@ -19,11 +19,11 @@ use super::encode::{
 use super::fault::Fault;
 use super::framing::{self, ConnectionOptions, Content};
 use super::lines::Stop;
-use super::refusal::FieldFault;
 use super::response_head::read_head;
 use crate::fields::{Field, Fields, Known};
 use crate::limits::Limits;
 use crate::method::Method;
+use crate::refusal::FieldFault;
 use crate::request::Version;
 use crate::response::ResponseIndex;
 use crate::status::Status;
@@ -351,7 +351,7 @@ impl ClientConnection {
             }
             Err(ContentFault::Chunk(fault)) => Err(Fault::Chunk(fault)),
             // Only sums of sizes beyond 64 bits come here: the role sets no limit of its own.
-            Err(ContentFault::TooLarge) => Err(Fault::Chunk(super::refusal::ChunkFault::SizeTooLong)),
+            Err(ContentFault::TooLarge) => Err(Fault::Chunk(crate::refusal::ChunkFault::SizeTooLong)),
         }
     }
 }

@@ -4,10 +4,10 @@ use memchr::memchr;
 
 use super::framing::Content;
 use super::lines::{Stop, read_fields};
-use super::refusal::{ChunkFault, FieldFault};
 use crate::bytes::{VALUE, all};
 use crate::fields::{FieldIndex, Known, KnownSet};
 use crate::limits::Limits;
+use crate::refusal::{ChunkFault, FieldFault};
 
 /// One step through the content.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

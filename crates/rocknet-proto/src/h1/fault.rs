@@ -1,6 +1,6 @@
 //! Why an upstream's bytes are not taken: the fault is the upstream's, and the client behind us gets 502.
 
-use super::refusal::{ChunkFault, FieldFault, FramingFault};
+use crate::refusal::{ChunkFault, FieldFault, FramingFault};
 
 /// A response that is not taken. The connection reads no further after one; nothing is repaired.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]

@@ -1,8 +1,8 @@
 //! What the fields of a head say about its content and its connection (RFC 9112 §6 and §9).
 
-use super::refusal::FramingFault;
 use crate::bytes::trim;
 use crate::fields::{Fields, Known};
+use crate::refusal::FramingFault;
 use crate::request::Version;
 
 /// How the content that follows a head ends.

@@ -5,10 +5,10 @@
 
 use memchr::memchr;
 
-use super::refusal::FieldFault;
 use crate::bytes::{TOKEN, all, colon_from, control_from};
 use crate::fields::{FieldIndex, Known, Span};
 use crate::limits::FIELDS_CEILING;
+use crate::refusal::FieldFault;
 
 /// Why reading stopped before the end of a section.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -8,11 +8,11 @@ mod encode;
 mod fault;
 pub(crate) mod framing;
 mod lines;
-mod refusal;
 mod request_head;
 mod response_head;
 mod server;
 
+pub use crate::refusal::{ChunkFault, FieldFault, FramingFault, Refusal};
 pub use client::{Answered, ClientConnection, INTERIM_MAX, RequestLine, ResponseContent};
 pub use content::may_trail;
 pub use encode::{
@@ -21,5 +21,4 @@ pub use encode::{
 };
 pub use fault::Fault;
 pub use framing::{Content, connection_options};
-pub use refusal::{ChunkFault, FieldFault, FramingFault, Refusal};
 pub use server::{Next, Received, ServerConnection};

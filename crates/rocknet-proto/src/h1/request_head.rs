@@ -5,11 +5,11 @@ use memchr::memchr;
 use super::authority;
 use super::framing::{self, ConnectionOptions, Content};
 use super::lines::{Stop, read_fields};
-use super::refusal::Refusal;
 use crate::bytes::{TARGET, TOKEN, all, is, target_stop_from};
 use crate::fields::{Known, KnownSet, Span};
 use crate::limits::Limits;
 use crate::method::Method;
+use crate::refusal::Refusal;
 use crate::request::{RequestIndex, TargetForm, Version};
 
 /// Empty lines borne before a request line: old clients send one behind a POST (RFC 9112 §2.2), and some two.

@@ -17,10 +17,10 @@ use super::content_writer::ContentWriter;
 use super::encode::{ConnectionField, EncodeError, Framing, Length};
 use super::framing::Content;
 use super::lines::Stop;
-use super::refusal::{FieldFault, Refusal};
 use super::request_head::read_head;
 use crate::limits::Limits;
 use crate::method::Method;
+use crate::refusal::{FieldFault, Refusal};
 use crate::request::{RequestIndex, Version};
 use crate::status::Status;
 

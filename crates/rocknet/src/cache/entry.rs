@@ -1,4 +1,4 @@
-//! One cached answer: what a path of a scope led to, when that was looked up, and whether it still holds.
+//! One cached answer: what a path of a tree led to, when that was looked up, and whether it still holds.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -8,7 +8,7 @@ use rocknet_proto::semantics::etag::FileTag;
 use rocknet_proto::semantics::negotiation::Coding;
 use rocknet_proto::status::Status;
 
-use crate::handler::php::Script;
+use crate::handler::files::script::Script;
 use crate::open_file::OpenFile;
 use crate::prepared::Prepared;
 use crate::response::FieldList;

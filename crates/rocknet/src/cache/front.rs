@@ -12,8 +12,10 @@ use rocknet_io::queue::SharedBytes;
 
 use super::entry::{Content, ENCODED, Entry, Variant};
 use super::kind::Kind;
+use crate::handler::Handler;
+use crate::handler::files::tree::Tree;
 use crate::preload::Preloads;
-use crate::scope::Scope;
+use crate::route::Route;
 
 /// Paths one worker remembers, so that looking through them at each tick stays short.
 const MAX_PATHS: usize = 8192;
@@ -74,9 +76,12 @@ enum Room {
     Missing,
 }
 
-/// A route whose answer needs no look at anything else.
+/// A route whose handler answers without a wait.
 pub struct Place {
-    pub scope: Arc<Scope>,
+    pub route: Arc<Route>,
+    pub handler: Arc<dyn Handler>,
+    /// Files that error pages come from.
+    pub pages: Option<Arc<Tree>>,
     /// Decoded and normalised.
     pub path: Box<str>,
 }
@@ -123,7 +128,7 @@ impl Lead {
         if let Lead::Entry(known) = self
             && let Some(entry) = known.entry.instead()
         {
-            *known = Rc::new(Known::new(entry, Arc::clone(&known.scope), Arc::clone(&known.path)));
+            *known = Rc::new(Known::new(entry, Arc::clone(&known.tree), Arc::clone(&known.path)));
         }
     }
 }
@@ -131,7 +136,7 @@ impl Lead {
 /// A cached entry with what this worker needs to send it without touching a shared count.
 pub struct Known {
     pub entry: Arc<Entry>,
-    pub scope: Arc<Scope>,
+    pub tree: Arc<Tree>,
     /// Decoded and normalised.
     pub path: Arc<str>,
     /// What goes along with it.
@@ -149,11 +154,11 @@ impl AsRef<[u8]> for VariantContent {
 }
 
 impl Known {
-    pub fn new(entry: Arc<Entry>, scope: Arc<Scope>, path: Arc<str>) -> Known {
+    pub fn new(entry: Arc<Entry>, tree: Arc<Tree>, path: Arc<str>) -> Known {
         Known {
-            preloads: scope.preloads(&path).cloned(),
+            preloads: tree.route.preloads(&path).cloned(),
             entry,
-            scope,
+            tree,
             path,
             contents: Default::default(),
         }
@@ -327,17 +332,17 @@ impl Slot {
 
 #[cfg(test)]
 mod tests {
+    use rocknet_config::model::Settings;
     use rocknet_proto::status::Status;
 
     use super::super::entry::Found;
     use super::*;
-    use crate::services::Services;
 
     fn entry() -> Rc<Known> {
         let entry = Arc::new(Entry::new(Found::WithoutSlash, Vec::new(), 0));
         Rc::new(Known::new(
             entry,
-            Arc::new(Scope::empty(&Services::default())),
+            Arc::new(Tree::standalone(&Settings::default(), 0).expect("a tree")),
             "/".into(),
         ))
     }
@@ -350,7 +355,7 @@ mod tests {
         let entry = Entry::new(Found::Failed(Status::NOT_FOUND), Vec::new(), 0);
         Lead::Entry(Rc::new(Known::new(
             Arc::new(entry),
-            Arc::new(Scope::empty(&Services::default())),
+            Arc::new(Tree::standalone(&Settings::default(), 0).expect("a tree")),
             "/".into(),
         )))
     }

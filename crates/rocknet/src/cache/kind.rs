@@ -1,7 +1,7 @@
 //! Kinds of entries by who chooses their paths, with the memory that each kind may take and the longest path it is kept under.
 
 use super::entry::{Entry, Found};
-use crate::handler::php::Script;
+use crate::handler::files::script::Script;
 
 /// Relation of a path to the file or error that was found for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

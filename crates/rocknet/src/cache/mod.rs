@@ -3,6 +3,7 @@
 pub mod entry;
 pub mod front;
 mod kind;
+mod local;
 mod offers;
 mod order;
 mod orders;
@@ -11,5 +12,6 @@ mod report;
 mod sight;
 
 pub use kind::{Kind, script_stands_in, stands_in};
+pub use local::WorkerCache;
 pub use owner::{Cache, CacheStatus, Lookup, most_open_files, weight};
 pub use sight::still_holds;

@@ -28,7 +28,7 @@ use crate::blocking::{Job, Pool};
 use crate::clock::uptime_ms;
 use crate::handler::files::load::load;
 use crate::handler::files::look::Look;
-use crate::scope::Scope;
+use crate::handler::files::tree::Tree;
 use rocknet_io::byte_budget::ByteBudget;
 use rocknet_io::owned_thread::OwnedThread;
 
@@ -94,12 +94,20 @@ pub struct CacheStatus {
     pub bytes: AtomicU64,
     /// Files held open.
     pub files: AtomicU64,
+    /// Lookups of workers that did not remember the path.
+    pub misses: AtomicU64,
+}
+
+impl CacheStatus {
+    pub fn count_miss(&self) {
+        self.misses.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 /// What a look-up gives: the entry, or nothing when the server has too much to do.
 pub type Lookup = Option<Arc<Entry>>;
 
-/// A scope and a path in it. The path is shared by all that know it: tables, messages, and workers.
+/// A tree and a path in it. The path is shared by all that know it: tables, messages, and workers.
 pub type Key = (u32, Arc<str>);
 
 /// Memory that an entry under `path` takes, with its path and its places in the tables of the cache.
@@ -111,7 +119,7 @@ pub fn weight(path: &str, entry: &Entry) -> u64 {
 
 pub(super) enum Message {
     LookUp {
-        scope: Arc<Scope>,
+        tree: Arc<Tree>,
         path: Arc<str>,
         /// Room that it takes while it waits.
         bytes: u64,
@@ -126,7 +134,7 @@ pub(super) enum Message {
         done: oneshot::Sender<()>,
     },
     Refresh {
-        scope: Arc<Scope>,
+        tree: Arc<Tree>,
         path: Arc<str>,
     },
     Loaded {
@@ -140,7 +148,7 @@ pub(super) enum Message {
         bytes: u64,
     },
     Retain {
-        scopes: HashSet<u32>,
+        trees: HashSet<u32>,
     },
     Limit {
         bytes: u64,
@@ -184,7 +192,7 @@ impl Cache {
             room,
             jobs: 0,
             offered,
-            oldest_scope: 0,
+            oldest_tree: 0,
             pool,
             owner,
             status: Arc::clone(&cache.status),
@@ -194,8 +202,8 @@ impl Cache {
 
     /// The entry for a path, looked up anew if what is known of it is old. To be called on a worker, which takes a look by
     /// itself first.
-    pub async fn look_up(&self, scope: &Arc<Scope>, path: &Arc<str>) -> Lookup {
-        let offer = match see(&self.looks, scope, path).await {
+    pub async fn look_up(&self, tree: &Arc<Tree>, path: &Arc<str>) -> Lookup {
+        let offer = match see(&self.looks, tree, path).await {
             // Of a shortage here the cache may know nothing.
             Some(entry) if is_passing(&entry) => None,
             Some(entry) if !entry.kind().keeps(path.len()) => {
@@ -203,21 +211,21 @@ impl Cache {
                 return Some(entry);
             }
             Some(entry) if entry.is_to_be_shared() => Some(entry),
-            Some(entry) => match self.offer(scope, path, &entry) {
+            Some(entry) => match self.offer(tree, path, &entry) {
                 Ok(()) => return Some(entry),
                 Err(entry) => Some(entry),
             },
             None => None,
         };
-        self.question(scope, path, offer).await
+        self.question(tree, path, offer).await
     }
 
     /// As [`Cache::look_up`], for those who remember no entry: it is most likely known to the cache already.
-    pub async fn ask(&self, scope: &Arc<Scope>, path: &Arc<str>) -> Lookup {
-        self.question(scope, path, None).await
+    pub async fn ask(&self, tree: &Arc<Tree>, path: &Arc<str>) -> Lookup {
+        self.question(tree, path, None).await
     }
 
-    async fn question(&self, scope: &Arc<Scope>, path: &Arc<str>, offer: Option<Arc<Entry>>) -> Lookup {
+    async fn question(&self, tree: &Arc<Tree>, path: &Arc<str>, offer: Option<Arc<Entry>>) -> Lookup {
         const BESIDE: usize = size_of::<Message>() + size_of::<State>();
         let bytes = (BESIDE + path.len()) as u64 + offer.as_ref().map_or(0, |entry| entry.size());
         if !self.room.take(bytes) {
@@ -225,7 +233,7 @@ impl Cache {
         }
         let (reply, entry) = oneshot::channel();
         let message = Message::LookUp {
-            scope: Arc::clone(scope),
+            tree: Arc::clone(tree),
             path: Arc::clone(path),
             bytes,
             offer,
@@ -238,33 +246,33 @@ impl Cache {
         entry.await.ok()?
     }
 
-    fn offer(&self, scope: &Scope, path: &Arc<str>, entry: &Arc<Entry>) -> Result<(), Arc<Entry>> {
-        self.offers.put((scope.id, Arc::clone(path)), Arc::clone(entry), || {
+    fn offer(&self, tree: &Tree, path: &Arc<str>, entry: &Arc<Entry>) -> Result<(), Arc<Entry>> {
+        self.offers.put((tree.id, Arc::clone(path)), Arc::clone(entry), || {
             self.owner.try_send(Message::Offered).is_ok()
         })
     }
 
     /// Asks for a new look in the background.
-    pub fn refresh(&self, scope: &Arc<Scope>, path: &Arc<str>) {
+    pub fn refresh(&self, tree: &Arc<Tree>, path: &Arc<str>) {
         // If the owner has no time now, the next request asks again.
         let _ = self.owner.try_send(Message::Refresh {
-            scope: Arc::clone(scope),
+            tree: Arc::clone(tree),
             path: Arc::clone(path),
         });
     }
 
     /// Tells that an encoded form was added to an entry.
-    pub fn grew(&self, scope: u32, path: &Arc<str>, bytes: u64) {
+    pub fn grew(&self, tree: u32, path: &Arc<str>, bytes: u64) {
         let _ = self.owner.try_send(Message::Grew {
-            key: (scope, Arc::clone(path)),
+            key: (tree, Arc::clone(path)),
             bytes,
         });
     }
 
-    /// Forgets everything but the entries of these scopes.
-    pub fn retain(&self, scopes: HashSet<u32>, memory: u64) {
+    /// Forgets everything but the entries of these trees.
+    pub fn retain(&self, trees: HashSet<u32>, memory: u64) {
         let _ = self.owner.send(Message::Limit { bytes: memory });
-        let _ = self.owner.send(Message::Retain { scopes });
+        let _ = self.owner.send(Message::Retain { trees });
     }
 
     /// Ends when all that was found or told so far has been seen to.
@@ -303,7 +311,7 @@ struct Owner {
     jobs: u64,
     offered: Offered,
     /// Scopes before this one belong to configurations that are gone: numbers only grow.
-    oldest_scope: u32,
+    oldest_tree: u32,
     pool: Pool,
     owner: SyncSender<Message>,
     status: Arc<CacheStatus>,
@@ -373,26 +381,26 @@ impl Owner {
                 let _ = done.send(());
             }
             Message::LookUp {
-                scope,
+                tree,
                 path,
                 offer: Some(entry),
                 reply,
                 ..
             } => {
-                let entry = self.offer(&(scope.id, path), entry);
+                let entry = self.offer(&(tree.id, path), entry);
                 let _ = reply.send(Some(entry));
             }
             Message::LookUp {
-                scope,
+                tree,
                 path,
                 offer: None,
                 reply,
                 ..
-            } => self.look_up(&scope, path, reply),
-            Message::Refresh { scope, path } => {
-                let key = (scope.id, path);
+            } => self.look_up(&tree, path, reply),
+            Message::Refresh { tree, path } => {
+                let key = (tree.id, path);
                 if self.entries.get(&key).is_some_and(|state| state.loading.is_none()) {
-                    self.load(&scope, &key);
+                    self.load(&tree, &key);
                 }
             }
             Message::Loaded { key, job, outcome } => {
@@ -408,13 +416,13 @@ impl Owner {
                     self.evict();
                 }
             }
-            Message::Retain { scopes } => {
-                // What is being loaded for a scope that is gone is answered, and then not kept.
-                self.oldest_scope = scopes.iter().min().copied().unwrap_or(self.oldest_scope);
+            Message::Retain { trees } => {
+                // What is being loaded for a tree that is gone is answered, and then not kept.
+                self.oldest_tree = trees.iter().min().copied().unwrap_or(self.oldest_tree);
                 let gone: Vec<Key> = self
                     .entries
                     .iter()
-                    .filter(|((scope, _), state)| !scopes.contains(scope) && state.loading.is_none())
+                    .filter(|((tree, _), state)| !trees.contains(tree) && state.loading.is_none())
                     .map(|(key, _)| key.clone())
                     .collect();
                 gone.iter().for_each(|key| self.forget(key));
@@ -426,8 +434,8 @@ impl Owner {
         }
     }
 
-    fn look_up(&mut self, scope: &Arc<Scope>, path: Arc<str>, reply: oneshot::Sender<Lookup>) {
-        let key = (scope.id, path);
+    fn look_up(&mut self, tree: &Arc<Tree>, path: Arc<str>, reply: oneshot::Sender<Lookup>) {
+        let key = (tree.id, path);
         let state = self.entries.entry(key.clone()).or_default();
         if let Some(kept) = &state.kept
             && kept.entry.age_ms(uptime_ms()) < STALE_AFTER_MS
@@ -443,7 +451,7 @@ impl Owner {
         }
         state.waiting.push(reply);
         if state.loading.is_none() {
-            self.load(scope, &key);
+            self.load(tree, &key);
         }
     }
 
@@ -469,15 +477,15 @@ impl Owner {
     }
 
     /// Starts a job; what it finds comes back as a message, even if that is that it was lost.
-    fn load(&mut self, scope: &Arc<Scope>, key: &Key) {
+    fn load(&mut self, tree: &Arc<Tree>, key: &Key) {
         let Some(state) = self.entries.get_mut(key) else { return };
         let previous = state.kept.as_ref().map(|kept| Arc::clone(&kept.entry));
         self.jobs += 1;
         let report = Report::new(self.owner.clone(), key.clone(), self.jobs);
-        let job_scope = Arc::clone(scope);
-        let job = self.pool.spawn(scope.priority, move || {
+        let job_tree = Arc::clone(tree);
+        let job = self.pool.spawn(tree.route.priority, move || {
             let at_ms = uptime_ms();
-            let found = load(&Look::patient(), &job_scope, report.path(), previous.as_deref());
+            let found = load(&Look::patient(), &job_tree, report.path(), previous.as_deref());
             report.send(match found {
                 Some(entry) => Outcome::New(Arc::new(entry)),
                 None => Outcome::Unchanged { at_ms },
@@ -522,7 +530,7 @@ impl Owner {
             Outcome::Lost => None,
         };
         let is_empty = self.entries.get(key).is_some_and(|state| state.kept.is_none());
-        if is_empty || key.0 < self.oldest_scope {
+        if is_empty || key.0 < self.oldest_tree {
             self.forget(key);
         }
         for reply in waiting {

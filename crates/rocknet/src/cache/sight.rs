@@ -10,7 +10,7 @@ use super::entry::{Entry, Found};
 use crate::clock::uptime_ms;
 use crate::handler::files::load::load;
 use crate::handler::files::look::{Look, Missing};
-use crate::scope::Scope;
+use crate::handler::files::tree::Tree;
 
 /// How often something may be brought for a look before it is left to a thread: for each path to be tried, and then for the
 /// content.
@@ -41,15 +41,15 @@ impl Drop for Turn<'_> {
 
 /// What a path leads to, if that can be told without a thread. Others who ask for the same at the same time do the same: the
 /// kernel reads it once.
-pub(super) async fn see(looks: &Looks, scope: &Scope, path: &str) -> Option<Arc<Entry>> {
-    let mut missing = match from_memory(scope, path) {
+pub(super) async fn see(looks: &Looks, tree: &Tree, path: &str) -> Option<Arc<Entry>> {
+    let mut missing = match from_memory(tree, path) {
         Ok(entry) => return Some(entry),
         Err(missing) => missing,
     };
     let _turn = looks.take()?;
     for _ in 0..MOST_ROUNDS {
         // In the pool, others go before what has low priority.
-        if scope.priority == Priority::Low {
+        if tree.route.priority == Priority::Low {
             return None;
         }
         // All of it at the same time: what is brought is under way from here on.
@@ -57,7 +57,7 @@ pub(super) async fn see(looks: &Looks, scope: &Scope, path: &str) -> Option<Arc<
         for ahead in under_way? {
             ahead.await;
         }
-        match from_memory(scope, path) {
+        match from_memory(tree, path) {
             Ok(entry) => return Some(entry),
             Err(now) if now.iter().any(|now| missing.iter().any(|before| now.is_still(before))) => return None,
             Err(now) => missing = now,
@@ -66,17 +66,17 @@ pub(super) async fn see(looks: &Looks, scope: &Scope, path: &str) -> Option<Arc<
     None
 }
 
-fn from_memory(scope: &Scope, path: &str) -> Result<Arc<Entry>, Vec<Missing>> {
-    let entry = Look::from_memory(|look| load(look, scope, path, None))?;
+fn from_memory(tree: &Tree, path: &str) -> Result<Arc<Entry>, Vec<Missing>> {
+    let entry = Look::from_memory(|look| load(look, tree, path, None))?;
     // There is nothing that it could be the same as.
     let entry = entry.ok_or_else(|| vec![Missing::Else])?;
     Ok(Arc::new(entry))
 }
 
 /// Whether `entry` still is what the path leads to, as far as the kernel can tell from memory. It then counts as looked at.
-pub fn still_holds(entry: &Entry, scope: &Scope, path: &str) -> bool {
+pub fn still_holds(entry: &Entry, tree: &Tree, path: &str) -> bool {
     let now = uptime_ms();
-    let holds = match Look::from_memory(|look| load(look, scope, path, Some(entry))) {
+    let holds = match Look::from_memory(|look| load(look, tree, path, Some(entry))) {
         Ok(None) => true,
         Ok(Some(found)) => found.is_same(entry),
         Err(_) => false,

@@ -1,16 +1,20 @@
 //! `rocknet explain`: which site and route answer a URL, what it leads to, and which line says so.
 
+use std::error::Error;
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use rocknet::certificates::Disk;
+use rocknet::endpoint::{Common, Endpoint};
 use rocknet::handler::cgi;
 use rocknet::handler::files::look::Look;
 use rocknet::handler::files::resolve::{self, Target};
+use rocknet::handlers;
 use rocknet::php;
+use rocknet::registries::Registries;
+use rocknet::route::{Label, ServerSettings};
 use rocknet::routing::Asked;
-use rocknet::scope::{Action, Scope};
-use rocknet::services::Services;
 use rocknet_config::environment::Environment;
 use rocknet_config::explain::{self, Explanation};
 use rocknet_config::model::{CertificateSource, Listen, Php, PhpVersion, Place, Settings, Site};
@@ -169,7 +173,7 @@ fn leads_to(settings: &Settings, url: &Url<'_>, path: &str) -> Result<String, Fa
         user: None,
         ..settings.clone()
     };
-    let scope = Scope::new(&without, 0, &Services::default()).map_err(|error| Failure::Failed(error.to_string()))?;
+    let endpoint = endpoint(&without).map_err(|error| Failure::Failed(error.to_string()))?;
     if settings.internal {
         let status = status(Status::NOT_FOUND);
         return Ok(format!(
@@ -182,25 +186,13 @@ fn leads_to(settings: &Settings, url: &Url<'_>, path: &str) -> Result<String, Fa
         raw_path: url.path.as_bytes(),
         query: url.query.map(str::as_bytes),
     };
-    if let Some(code) = scope.redirects.find(&asked, &mut location) {
+    if let Some(code) = endpoint.route.redirects.find(&asked, &mut location) {
         return Ok(format!("redirect {code} to {}", String::from_utf8_lossy(&location)));
     }
-    if let Some(controller) = &settings.controller {
-        return Ok(format!("the controller {controller}"));
+    if let Some(text) = (handlers::choose(settings).describe)(settings) {
+        return Ok(text);
     }
-    if let Some(application) = &settings.application {
-        let places: Vec<String> = application.to.iter().map(ToString::to_string).collect();
-        return Ok(format!(
-            "an application by {} at {}",
-            application.protocol,
-            places.join(" or ")
-        ));
-    }
-    if let Some(proxy) = &settings.proxy {
-        let names: Vec<String> = proxy.to.iter().map(|to| to.upstream.to_string()).collect();
-        return Ok(format!("passed on to {}", names.join(" or ")));
-    }
-    let Action::Files(tree) = &scope.action else {
+    let Some(tree) = &endpoint.tree else {
         return Ok(format!(
             "{}: nothing is served here, as there is no `root`",
             status(Status::NOT_FOUND)
@@ -218,7 +210,7 @@ fn leads_to(settings: &Settings, url: &Url<'_>, path: &str) -> Result<String, Fa
             .to_string()
     };
     if tree.is_program(path) {
-        return Ok(match cgi::program(&scope, path) {
+        return Ok(match cgi::program(tree, path) {
             Ok(file) => format!("the program {}", search::resolved(&file).display()),
             Err(failed) => status(failed),
         });
@@ -246,6 +238,18 @@ fn leads_to(settings: &Settings, url: &Url<'_>, path: &str) -> Result<String, Fa
             None => status(failed),
         },
     })
+}
+
+/// The endpoint of a route, outside of a server.
+fn endpoint(settings: &Settings) -> Result<Endpoint, Box<dyn Error>> {
+    let common = Common {
+        label: &Label::default(),
+        server: &Arc::new(ServerSettings::default()),
+        max_cached_file: 0,
+        registries: &Registries::default(),
+        config_file: None,
+    };
+    Endpoint::new(settings, settings.headers.clone(), &common)
 }
 
 /// Who runs a script.

@@ -148,10 +148,10 @@ impl Running {
             in_force,
             has_console,
         };
-        let services = Arc::clone(server.services());
+        let registries = Arc::clone(server.registries());
         let served = runtime.block_on(shop.run(server, wishes));
         // After a stop at once as well: what programs have started does not end with this process.
-        services.programs.stop(Instant::now() + PROGRAMS_GRACE);
+        registries.programs.stop(Instant::now() + PROGRAMS_GRACE);
         served
     }
 

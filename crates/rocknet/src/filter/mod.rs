@@ -1,4 +1,3 @@
 //! Filters change responses.
 
 pub mod encode;
-pub mod headers;

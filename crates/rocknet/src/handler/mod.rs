@@ -1,25 +1,13 @@
-//! Handlers make answers. Each has a file or folder here; all enter by the same door.
+//! The handlers. Each has a file or folder here, implements [`Handler`], and is registered in `handlers.rs`.
 
 pub mod application;
 pub mod cgi;
 pub mod controller;
-mod exhausted;
 pub mod files;
-pub mod fixed;
 pub(crate) mod gateway;
+pub mod nothing;
 pub mod php;
 pub mod proxy;
+pub mod welcome;
 
-use std::future::Future;
-use std::pin::Pin;
-
-use crate::exchange::Exchange;
-use crate::response::Response;
-
-/// An answer still being made, on the worker's thread.
-pub type Answering = Pin<Box<dyn Future<Output = Response>>>;
-
-/// Makes answers out of requests.
-pub trait Handler: Send + Sync {
-    fn answer(&self, exchange: Exchange) -> Answering;
-}
+pub use rocknet_handler::{Answer, Answering, Handler, OnTheSpot, answer_with, exhausted};

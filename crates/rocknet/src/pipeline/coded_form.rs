@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use rocknet_proto::semantics::negotiation::Coding;
 
-use super::{Answer, Pending, RequestContext, Step, finish};
+use super::{Pending, RequestContext, Step, finish};
 use crate::blocking::JobError;
 use crate::cache::entry::{Asset, Content, Found, Variant};
 use crate::cache::front::Known;
+use crate::handler::Answer;
 use crate::handler::files::{answer, encode, load};
 use crate::response::{Body, Response};
 use crate::worker::Worker;
@@ -24,38 +25,41 @@ pub(super) fn make(
 ) -> Option<Step> {
     match &asset.plain.content {
         Content::Memory(content) => {
-            let (content, entry, scope) = (content.clone(), Arc::clone(&known.entry), Arc::clone(&known.scope));
+            let (content, entry, tree) = (content.clone(), Arc::clone(&known.entry), Arc::clone(&known.tree));
             let (cache, path) = (worker.shared.cache.clone(), Arc::clone(&known.path));
-            let request = Rc::clone(context.request.as_ref()?);
-            let job = worker.shared.pool.spawn(scope.priority, move || {
+            let job = worker.shared.pool.spawn(tree.route.priority, move || {
                 let Found::Asset(asset) = &entry.found else { return };
                 // Many may have asked for it at once; the first job did it for all.
                 if asset.encoded(coding).is_some() {
                     return;
                 }
                 let variant = encode::encode(coding, &content)
-                    .map(|encoded| Box::new(load::coded(&scope, asset, coding, encoded)));
+                    .map(|encoded| Box::new(load::coded(&tree, asset, coding, encoded)));
                 let grown = variant.as_deref().map_or(0, Variant::size);
                 if asset.keep(coding, variant) {
-                    cache.grew(scope.id, &path, grown);
+                    cache.grew(tree.id, &path, grown);
                 }
             });
             let known = Rc::clone(known);
-            Some(Step::Wait(Pending::handler(worker, context, async move {
-                let (Err(error), Found::Asset(asset)) = (job.await, &known.entry.found) else {
-                    return Answer::Cached(known, request);
-                };
-                // Without a coded form the plain one does; the next request may find more room.
-                tracing::debug!("cannot compress {}: {error}", known.path);
-                if error == JobError::Panicked {
-                    asset.keep(coding, None);
-                }
-                answer::plain(asset).into()
-            })))
+            Some(Step::Wait(Pending::handler(
+                worker,
+                context,
+                Box::pin(async move {
+                    let (Err(error), Found::Asset(asset)) = (job.await, &known.entry.found) else {
+                        return Answer::Stored(known);
+                    };
+                    // Without a coded form the plain one does; the next request may find more room.
+                    tracing::debug!("cannot compress {}: {error}", known.path);
+                    if error == JobError::Panicked {
+                        asset.keep(coding, None);
+                    }
+                    answer::plain(asset).into()
+                }),
+            )))
         }
         Content::File(file) => {
             let pool = worker.shared.pool.clone();
-            let stream = match encode::EncodedFile::new(coding, Arc::clone(file), pool, known.scope.priority) {
+            let stream = match encode::EncodedFile::new(coding, Arc::clone(file), pool, known.tree.route.priority) {
                 Ok(stream) => stream?,
                 Err(error) => {
                     tracing::warn!("cannot compress {}: {error}", known.path);

@@ -6,8 +6,11 @@ use std::sync::Arc;
 
 use rocknet_proto::request::OwnedRequest;
 
+use crate::cache::front::{Known, Place};
+use crate::endpoint::Endpoint;
+use crate::handler::files::tree::Tree;
 use crate::log::SinkId;
-use crate::scope::Scope;
+use crate::route::Route;
 use crate::worker::View;
 
 /// One request on its way through the pipeline. A reload during the request changes none of it.
@@ -17,11 +20,49 @@ pub struct RequestContext {
     /// Number of the site in that configuration; `None` if no site was asked.
     pub site: Option<u32>,
     /// `None` for a request that no site answers or that could not be parsed.
-    pub route: Option<Arc<Scope>>,
+    pub route: Option<Arc<Route>>,
+    /// The files that error pages of the route come from.
+    pub pages: Option<Arc<Tree>>,
+    /// The request came under TLS.
+    pub is_secure: bool,
     /// The access log that the response is recorded in.
     pub access: Option<SinkId>,
     /// Kept for handlers, and where there is an access log. `None` if what came is no request.
     pub request: Option<Rc<OwnedRequest>>,
+}
+
+/// The route of a request, with its error pages.
+#[derive(Clone, Copy)]
+pub struct Applied<'a> {
+    route: &'a Arc<Route>,
+    pages: Option<&'a Arc<Tree>>,
+}
+
+impl<'a> From<&'a Arc<Endpoint>> for Applied<'a> {
+    fn from(endpoint: &'a Arc<Endpoint>) -> Applied<'a> {
+        Applied {
+            route: &endpoint.route,
+            pages: endpoint.pages.as_ref(),
+        }
+    }
+}
+
+impl<'a> From<&'a Known> for Applied<'a> {
+    fn from(known: &'a Known) -> Applied<'a> {
+        Applied {
+            route: &known.tree.route,
+            pages: Some(&known.tree),
+        }
+    }
+}
+
+impl<'a> From<&'a Place> for Applied<'a> {
+    fn from(place: &'a Place) -> Applied<'a> {
+        Applied {
+            route: &place.route,
+            pages: place.pages.as_ref(),
+        }
+    }
 }
 
 impl RequestContext {
@@ -31,6 +72,8 @@ impl RequestContext {
             view: Rc::clone(view),
             site: None,
             route: None,
+            pages: None,
+            is_secure: view.is_secure,
             access: access(view, view.stand_in(local)),
             request: None,
         })
@@ -40,15 +83,17 @@ impl RequestContext {
     pub fn new(
         view: &Rc<View>,
         site: Option<u32>,
-        route: Option<&Arc<Scope>>,
+        applied: Option<Applied<'_>>,
         local: Option<IpAddr>,
         owned: impl FnOnce() -> Rc<OwnedRequest>,
     ) -> RequestContext {
         let access = access(view, site.or_else(|| view.stand_in(local)));
         RequestContext {
             view: Rc::clone(view),
+            is_secure: view.is_secure,
             site,
-            route: route.cloned(),
+            route: applied.map(|applied| Arc::clone(applied.route)),
+            pages: applied.and_then(|applied| applied.pages.cloned()),
             access,
             request: access.map(|_| owned()),
         }

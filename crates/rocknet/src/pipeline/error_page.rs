@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use crate::cache::Cache;
 use crate::cache::entry::{Content, Found};
+use crate::fixed;
 use crate::handler::files::missed;
-use crate::handler::fixed;
+use crate::handler::files::tree::Tree;
 use crate::response::{Body, ErrorPage, FilePart, Response};
-use crate::scope::{Action, Scope};
+use crate::route::Route;
 use rocknet_proto::status::Status;
 
 /// Whether the route has a page of its own that takes the place of this response.
-pub fn is_wanted(route: &Scope, response: &Response) -> bool {
+pub fn is_wanted(route: &Route, response: &Response) -> bool {
     let status = response.status.code();
     if status < 400 || !route.errors.contains_key(&status) {
         return false;
@@ -24,20 +25,17 @@ pub fn is_wanted(route: &Scope, response: &Response) -> bool {
 }
 
 /// Puts the page of the route in the place of the content. If the page cannot be had, the response stays as it is.
-pub async fn replace(cache: &Cache, route: &Arc<Scope>, response: &mut Response) {
-    let Some(path) = route.errors.get(&response.status.code()) else {
+pub async fn replace(cache: &Cache, route: &Route, pages: Option<&Arc<Tree>>, response: &mut Response) {
+    let (Some(path), Some(pages)) = (route.errors.get(&response.status.code()), pages) else {
         return;
     };
-    let files = route.pages.as_ref().unwrap_or(route);
-    let Some(entry) = cache.ask(files, &path.as_str().into()).await else {
+    let Some(entry) = cache.ask(pages, &path.as_str().into()).await else {
         return;
     };
     let Found::Asset(asset) = &entry.found else { return };
     // What is missing has an answer too, and it is not the page.
     if asset.status.code() != 200 {
-        if let Action::Files(tree) = &files.action {
-            missed::not_found(tree, path);
-        }
+        missed::not_found(pages, path);
         return;
     }
     for name in OF_CONTENT {

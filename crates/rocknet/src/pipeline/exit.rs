@@ -10,9 +10,10 @@ use rocknet_proto::request::Request;
 
 use super::context::RequestContext;
 use super::error_page;
-use crate::filter::{encode, headers};
+use crate::filter::encode;
+use crate::headers;
 use crate::response::Response;
-use crate::scope::Scope;
+use crate::route::Route;
 use crate::worker::Worker;
 
 /// How far a response came without a wait.
@@ -29,7 +30,7 @@ pub enum Exit {
 /// if it is not known any more, and the response is sent as it is.
 pub fn begin(
     worker: &Worker,
-    route: Option<&Arc<Scope>>,
+    route: Option<&Arc<Route>>,
     request: Option<&Request<'_>>,
     response: &mut Response,
 ) -> Exit {
@@ -56,7 +57,7 @@ pub async fn complete(worker: Rc<Worker>, context: Rc<RequestContext>, exit: Exi
         Exit::Done => return,
         Exit::Coding(pending) => Some(pending),
         Exit::Page => {
-            error_page::replace(&worker.shared.cache, route, response).await;
+            error_page::replace(&worker.shared.cache, route, context.pages.as_ref(), response).await;
             let request = context.request.as_ref().map(|request| request.view());
             encode(&worker, route, request.as_ref(), response)
         }
@@ -68,7 +69,7 @@ pub async fn complete(worker: Rc<Worker>, context: Rc<RequestContext>, exit: Exi
 }
 
 /// Applies the phases after the handler without the route's own page for an error, which may have to be waited for.
-pub fn apply_without_page(route: Option<&Arc<Scope>>, response: &mut Response) {
+pub fn apply_without_page(route: Option<&Arc<Route>>, response: &mut Response) {
     match route {
         Some(route) => {
             error_page::fill(response);
@@ -81,7 +82,7 @@ pub fn apply_without_page(route: Option<&Arc<Scope>>, response: &mut Response) {
 /// Fills an empty error, and codes what is to be coded.
 fn encode(
     worker: &Worker,
-    route: &Scope,
+    route: &Route,
     request: Option<&Request<'_>>,
     response: &mut Response,
 ) -> Option<encode::Pending> {

@@ -3,48 +3,16 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use rocknet_proto::request::{OwnedRequest, Request, split_target};
+use rocknet_proto::request::{Request, split_target};
 use rocknet_proto::status::Status;
 
-use super::{Answer, Pending, RequestContext, Step};
+use super::{Pending, RequestContext, Step};
 use crate::blocking::JobError;
-use crate::cache::front::{Front, Known, Lead};
+use crate::cache::front::Known;
+use crate::fixed;
 use crate::handler::files::listing;
-use crate::handler::fixed;
 use crate::response::Response;
-use crate::scope::Scope;
 use crate::worker::Worker;
-
-/// Asks the cache, and through it the disk.
-pub(super) async fn look_up(
-    worker: Rc<Worker>,
-    site: u32,
-    generation: u64,
-    scope: Arc<Scope>,
-    path: Arc<str>,
-    request: Rc<OwnedRequest>,
-) -> Answer {
-    worker.counters.cache_misses.add(1);
-    let cache = &worker.shared.cache;
-    let entry = match Front::remembers(request.view().path) {
-        true => cache.look_up(&scope, &path).await,
-        false => cache.ask(&scope, &path).await,
-    };
-    match entry {
-        Some(entry) => {
-            let known = Rc::new(Known::new(entry, scope, path));
-            // The snapshot may have been swapped while the disk was asked: then this answer is nobody's future.
-            if !known.entry.is_gone() && worker.view().snapshot.generation == generation {
-                worker
-                    .front
-                    .borrow_mut()
-                    .keep(site, request.view().path, Lead::Entry(Rc::clone(&known)));
-            }
-            Answer::Cached(known, request)
-        }
-        None => fixed::error(Status::SERVICE_UNAVAILABLE).into(),
-    }
-}
 
 /// 308 to the same path with a slash. Relative, so that it is right behind any proxy and any name.
 pub(super) fn with_slash(request: &Request<'_>) -> Response {
@@ -71,23 +39,27 @@ pub(super) fn list(
     relative: &[u8],
     request: &Request<'_>,
 ) -> Step {
-    let (scope, path, relative) = (Arc::clone(&known.scope), Arc::clone(&known.path), relative.to_vec());
+    let (tree, path, relative) = (Arc::clone(&known.tree), Arc::clone(&known.path), relative.to_vec());
     let query = request.query.unwrap_or_default().to_vec();
     let accept = request
         .fields
         .get(rocknet_proto::fields::Known::Accept)
         .map(<[u8]>::to_vec);
-    let job = worker.shared.pool.spawn(scope.priority, move || {
-        listing::list(&scope, &path, &relative, &query, accept.as_deref())
+    let job = worker.shared.pool.spawn(tree.route.priority, move || {
+        listing::list(&tree, &path, &relative, &query, accept.as_deref())
     });
-    Step::Wait(Pending::handler(worker, context, async move {
-        match job.await {
-            Ok(Ok(page)) => page.into_response(),
-            Ok(Err(status)) => fixed::error(status),
-            Err(error) => fixed::error(status_of(&error)),
-        }
-        .into()
-    }))
+    Step::Wait(Pending::handler(
+        worker,
+        context,
+        Box::pin(async move {
+            match job.await {
+                Ok(Ok(page)) => page.into_response(),
+                Ok(Err(status)) => fixed::error(status),
+                Err(error) => fixed::error(status_of(&error)),
+            }
+            .into()
+        }),
+    ))
 }
 
 /// Too much to do is 503; a job that failed is our fault.

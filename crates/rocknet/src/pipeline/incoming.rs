@@ -5,8 +5,9 @@ use std::rc::Rc;
 
 use rocknet_proto::request::{OwnedRequest, Request};
 
-use crate::exchange::{Client, Secure};
+use crate::exchange::Client;
 use crate::forwarded;
+use crate::transport::handshake::Handshake;
 use crate::worker::Worker;
 
 pub struct Incoming<'a, F> {
@@ -18,7 +19,7 @@ pub struct Incoming<'a, F> {
     /// The other end of the connection.
     pub peer: Client,
     /// `None` for a connection in the clear.
-    pub secure: Option<&'a Rc<Secure>>,
+    pub secure: Option<&'a Rc<Handshake>>,
     /// The address of this machine that the connection came in on, where sites differ by it.
     pub local: Option<IpAddr>,
 }

@@ -10,9 +10,9 @@ use tracing::level_filters::LevelFilter;
 
 use super::context::RequestContext;
 use crate::cache::front::Known;
+use crate::endpoint::Endpoint;
 use crate::handler::files::missed;
 use crate::log::throttle::Cause;
-use crate::scope::{Action, Scope};
 
 /// Reason of a 404 that is not about a file.
 #[derive(Debug, Clone, Copy)]
@@ -42,19 +42,19 @@ pub(super) fn log_file(known: &Known, status: Status) {
 
 #[cold]
 fn log_path(known: &Known) {
-    if let Action::Files(tree) = &known.scope.action {
-        missed::not_found(tree, &known.path);
-    }
+    missed::not_found(&known.tree, &known.path);
 }
 
 /// Logs a 404 that a route has given for another reason, once a second for each site and reason: at debug, and in `dev` mode
 /// at info. Other responses on the spot have no line.
 #[cold]
-pub(super) fn log_route(context: &RequestContext, route: &Scope, path: &str) {
-    let reason = match &route.action {
-        _ if route.internal => Reason::Internal,
-        Action::Nothing => Reason::ServesNothing,
-        _ => return,
+pub(super) fn log_route(context: &RequestContext, endpoint: &Endpoint, path: &str) {
+    let reason = if endpoint.route.internal {
+        Reason::Internal
+    } else if endpoint.entry.serves_nothing() {
+        Reason::ServesNothing
+    } else {
+        return;
     };
     let is_dev = context.view.snapshot.config.server.mode == Mode::Dev;
     let cause = Cause {

@@ -1,7 +1,7 @@
 //! A response that takes its time: the handler's work, then what the pipeline still has to do with its response.
 
+use std::any::Any;
 use std::future::Future;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -11,26 +11,23 @@ use rocknet_proto::status::Status;
 
 use super::context::RequestContext;
 use super::exit::{self, Exit};
+use super::named;
+use crate::agreement;
 use crate::cache::front::Known;
+use crate::fixed;
+use crate::handler::{self, Answering};
 use crate::interim::{Door, Early};
 use crate::preload::Preloads;
 use crate::response::Response;
 use crate::worker::Worker;
 
-/// A handler's result.
+/// The result of a wait.
 pub enum Answer {
+    /// It has passed all phases.
     Response(Box<Response>),
-    /// The worker cache has the response: it is sent as it was prepared.
+    /// The file cache has the response: it is sent as it was prepared.
     Cached(Rc<Known>, Rc<OwnedRequest>),
 }
-
-impl From<Response> for Answer {
-    fn from(response: Response) -> Answer {
-        Answer::Response(Box::new(response))
-    }
-}
-
-pub type Answering = Pin<Box<dyn Future<Output = Answer>>>;
 
 /// A response in the making. Whoever polls it sends what comes out as it is: all phases have been applied.
 pub struct Pending {
@@ -45,34 +42,41 @@ pub struct Pending {
     pub patience: Option<u32>,
     /// All that is waited for is the page of an error with this status: after its time the plain one is sent.
     pub instead: Option<Status>,
+    /// The response of the handler may name a file of the site.
+    pub names_files: bool,
+}
+
+/// The entry of the file cache that a handler has answered with, and the request that it is for.
+fn stored(entry: Rc<dyn Any>, exit: Option<&(Rc<Worker>, Rc<RequestContext>)>) -> Option<Answer> {
+    let (_, context) = exit?;
+    let request = context.request.clone()?;
+    Some(Answer::Cached(entry.downcast().ok()?, request))
 }
 
 impl Pending {
     /// A handler's work, whose response then passes the phases after the handler.
-    pub fn handler(
-        worker: &Rc<Worker>,
-        context: &Rc<RequestContext>,
-        work: impl Future<Output = Answer> + 'static,
-    ) -> Pending {
+    pub fn handler(worker: &Rc<Worker>, context: &Rc<RequestContext>, work: Answering) -> Pending {
         Pending {
-            work: Box::pin(work),
+            work,
             door: None,
             exit: Some((Rc::clone(worker), Rc::clone(context))),
             preloads: None,
             patience: None,
             instead: None,
+            names_files: false,
         }
     }
 
     /// Work whose response has passed all phases.
-    pub fn finished(work: impl Future<Output = Answer> + 'static) -> Pending {
+    pub fn finished(work: impl Future<Output = Box<Response>> + 'static) -> Pending {
         Pending {
-            work: Box::pin(work),
+            work: Box::pin(async { handler::Answer::Response(work.await) }),
             door: None,
             exit: None,
             preloads: None,
             patience: None,
             instead: None,
+            names_files: false,
         }
     }
 
@@ -85,11 +89,27 @@ impl Pending {
     pub fn poll(&mut self, task: &mut Context<'_>) -> Poll<Answer> {
         loop {
             let answer = ready!(self.work.as_mut().poll(task));
-            let (mut response, (worker, context)) = match (answer, self.exit.take()) {
-                (Answer::Response(response), Some(exit)) => (response, exit),
-                (answer, _) => return Poll::Ready(answer),
+            let exit = self.exit.take();
+            let mut response = match answer {
+                handler::Answer::Response(response) => response,
+                handler::Answer::Stored(entry) => match stored(entry, exit.as_ref()) {
+                    Some(cached) => return Poll::Ready(cached),
+                    // Only the file cache has entries that can be sent.
+                    None => Box::new(fixed::error(Status::INTERNAL_SERVER_ERROR)),
+                },
+            };
+            let Some((worker, context)) = exit else {
+                return Poll::Ready(Answer::Response(response));
             };
             let request = context.request.as_ref().map(|request| request.view());
+            if let Some(request) = &request {
+                agreement::settle(request, &mut response);
+            }
+            if std::mem::take(&mut self.names_files) && named::is_named(&response) {
+                self.work = Box::pin(named::follow(Rc::clone(&worker), Rc::clone(&context), *response));
+                self.exit = Some((worker, context));
+                continue;
+            }
             let exit = exit::begin(&worker, context.route.as_ref(), request.as_ref(), &mut response);
             if matches!(exit, Exit::Done) {
                 return Poll::Ready(Answer::Response(response));
@@ -97,7 +117,7 @@ impl Pending {
             self.door = None;
             self.work = Box::pin(async move {
                 exit::complete(worker, context, exit, &mut response).await;
-                Answer::Response(response)
+                handler::Answer::Response(response)
             });
         }
     }

@@ -8,10 +8,10 @@ use rocknet_proto::request::{Request, TargetForm};
 use rocknet_proto::semantics::authority::{Authority, HOST_BUFFER};
 use rocknet_proto::status::Status;
 
-use crate::exchange::Secure;
-use crate::handler::fixed;
+use crate::fixed;
 use crate::response::Response;
 use crate::site::{HTTPS_PORT, Site};
+use crate::transport::handshake::Handshake;
 use crate::worker::{View, Worker};
 
 /// RFC 8555 §8.3.
@@ -30,7 +30,7 @@ pub fn target(request: &Request<'_>) -> Option<Response> {
 pub fn check(
     worker: &Worker,
     view: &View,
-    secure: Option<&Secure>,
+    secure: Option<&Handshake>,
     site: Option<u32>,
     request: &Request<'_>,
 ) -> Option<Response> {

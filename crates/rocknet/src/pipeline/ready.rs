@@ -7,13 +7,13 @@ use rocknet_proto::request::{OwnedRequest, Request};
 use rocknet_proto::status::Status;
 
 use super::{
-    Begun, Going, Incoming, Reply, RequestContext, Step, coded_form, controllers, files, finish, missing, respond,
+    Begun, Going, Incoming, Reply, RequestContext, Step, coded_form, files, finish, missing, on_the_spot, respond,
 };
 use crate::cache;
 use crate::cache::entry::{Found, REFRESH_AFTER_MS, STALE_AFTER_MS};
 use crate::cache::front::{BEHIND_RULES, Known, Lead};
+use crate::fixed;
 use crate::handler::files::answer::{self, Choice};
-use crate::handler::fixed;
 use crate::preload;
 use crate::prepared::Prepared;
 use crate::routing::Ruled;
@@ -80,14 +80,20 @@ where
 {
     let request = incoming.request;
     let site = key & !BEHIND_RULES;
-    let mut front = worker.front.borrow_mut();
+    let mut front = worker.files.front();
     let known = match front.find(key, request.path)? {
         Lead::Entry(known) => known,
         Lead::Place(place) => {
             let place = Rc::clone(place);
             drop(front);
-            let response = controllers::ready(worker, &place, incoming)?;
-            let context = RequestContext::new(view, Some(site), Some(&place.scope), incoming.local, &incoming.owned);
+            let response = on_the_spot::ready(worker, &place, incoming)?;
+            let context = RequestContext::new(
+                view,
+                Some(site),
+                Some((&*place).into()),
+                incoming.local,
+                &incoming.owned,
+            );
             return Some(Begun::Going(respond(
                 worker,
                 Rc::new(context),
@@ -98,12 +104,12 @@ where
     };
     let now = worker.clock.uptime_ms();
     let age = known.entry.age_ms(now);
-    if known.entry.is_gone() || age >= STALE_AFTER_MS && !cache::still_holds(&known.entry, &known.scope, &known.path) {
+    if known.entry.is_gone() || age >= STALE_AFTER_MS && !cache::still_holds(&known.entry, &known.tree, &known.path) {
         front.forget(key, request.path);
         return None;
     }
     if (REFRESH_AFTER_MS..STALE_AFTER_MS).contains(&age) {
-        refresh(worker, known);
+        worker.files.refresh(known);
     }
     known.entry.touch(now);
     worker.counters.cache_hits.add(1);
@@ -123,7 +129,7 @@ where
     let known = Rc::clone(known);
     drop(front);
     let owned = (incoming.owned)();
-    let mut context = RequestContext::new(view, Some(site), Some(&known.scope), incoming.local, || {
+    let mut context = RequestContext::new(view, Some(site), Some((&*known).into()), incoming.local, || {
         Rc::clone(&owned)
     });
     context.request = Some(owned);
@@ -143,16 +149,6 @@ fn lead(known: &Known, request: &Request<'_>, head: &Prepared, reply: &mut impl 
         && preload::is_first_look(request)
     {
         reply.lead(request, preloads);
-    }
-}
-
-/// Takes a new look: a quick one here, which waits for nothing, and another behind it where that does not say that all is as
-/// it was.
-#[cold]
-pub(super) fn refresh(worker: &Worker, known: &Known) {
-    let is_mine = !known.entry.checking.swap(true, std::sync::atomic::Ordering::AcqRel);
-    if is_mine && !cache::still_holds(&known.entry, &known.scope, &known.path) {
-        worker.shared.cache.refresh(&known.scope, &known.path);
     }
 }
 

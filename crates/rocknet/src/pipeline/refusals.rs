@@ -1,11 +1,14 @@
 //! Log lines about requests that were not answered as they should be: site, path, reason and what to do.
 
+use rocknet_proto::refusal::{FieldFault, Refusal};
 use rocknet_proto::status::Status;
 use tracing::Level;
 
 use super::context::RequestContext;
 use crate::exchange::Client;
+use crate::fixed::{error_with_hint, replaceable};
 use crate::log::throttle::Cause;
+use crate::response::Response;
 use crate::worker::Worker;
 
 /// Logs a refusal at info: one line a second for each site and reason, as any client can cause them. `path`: empty where
@@ -72,5 +75,49 @@ pub fn log_panic(context: &RequestContext) {
     };
     if cause.may_be_logged() {
         tracing::error!(site, "a request was ended by a panic");
+    }
+}
+
+/// The error page for a request that is not accepted, with the reason where it says more than the page does.
+pub(super) fn refused(refusal: Refusal) -> Response {
+    let hint = match refusal {
+        Refusal::ContentTooLarge | Refusal::TargetTooLong | Refusal::Field(FieldFault::TooLarge) => None,
+        _ => Some(refusal.reason()),
+    };
+    replaceable(error_with_hint(refusal.status(), hint))
+}
+
+#[cfg(test)]
+mod tests {
+    use rocknet_proto::refusal::FramingFault;
+
+    use super::*;
+    use crate::response::Body;
+
+    #[test]
+    fn pages_say_each_thing_once() {
+        for (refusal, said) in [
+            (
+                Refusal::ContentTooLarge,
+                "<p>What you sent is larger than this site accepts.</p></main>",
+            ),
+            (Refusal::TargetTooLong, "question mark.</p></main>"),
+            (Refusal::Field(FieldFault::TooLarge), "often helps.</p></main>"),
+            (
+                Refusal::Field(FieldFault::TooMany),
+                "often helps.</p><p>too many fields</p></main>",
+            ),
+            (Refusal::HostMissing, "as a request.</p><p>no Host</p></main>"),
+            (
+                Refusal::Framing(FramingFault::LengthInvalid),
+                "<p>a malformed Content-Length</p></main>",
+            ),
+        ] {
+            let Body::Bytes(page) = refused(refusal).body else {
+                panic!("{refusal:?}: no page");
+            };
+            let page = String::from_utf8_lossy(&page).into_owned();
+            assert!(page.contains(said), "{refusal:?}: {page}");
+        }
     }
 }

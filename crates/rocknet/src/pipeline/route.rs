@@ -8,20 +8,18 @@ use rocknet_proto::semantics::safe_path::{PathError, SafePath};
 use tracing::Level;
 
 use super::context::RequestContext;
+use crate::endpoint::Endpoint;
 use crate::exchange::Client;
+use crate::handler::files::serve::NAMELESS;
 use crate::log::throttle::Cause;
 use crate::routing::Ruled;
-use crate::scope::Scope;
 use crate::site::Places;
 use crate::worker::View;
 use rocknet_proto::status::Status;
 
-/// Stands for every path that no file can have: a colon is in no name that is looked up.
-pub(super) const NAMELESS: &str = "/:";
-
 /// A path and the route that it leads to.
 pub(super) struct Resolved<'a> {
-    pub route: &'a Arc<Scope>,
+    pub endpoint: &'a Arc<Endpoint>,
     /// Decoded and normalised.
     pub path: Cow<'a, str>,
     /// Whether a file can have this path.
@@ -44,19 +42,19 @@ pub(super) fn resolve<'a>(places: &'a Places, raw: &'a [u8]) -> Result<Resolved<
         Err(error) => return Err(error),
     };
     Ok(Resolved {
-        route: places.scope(&path),
+        endpoint: places.endpoint(&path),
         path,
         is_file_path,
     })
 }
 
 /// Returns the route of a path; of a malformed one, the route that applies to the whole site.
-pub(super) fn resolve_or_root<'a>(places: &'a Places, raw: &[u8]) -> &'a Arc<Scope> {
+pub(super) fn resolve_or_root<'a>(places: &'a Places, raw: &[u8]) -> &'a Arc<Endpoint> {
     match SafePath::parse(raw) {
-        Ok(path) => places.scope(path.as_str()),
+        Ok(path) => places.endpoint(path.as_str()),
         Err(_) => match SafePath::for_rules(raw) {
-            Ok(path) => places.scope(&path),
-            Err(_) => &places.scope,
+            Ok(path) => places.endpoint(&path),
+            Err(_) => &places.root,
         },
     }
 }
@@ -70,8 +68,8 @@ pub fn body_limit(view: &View, site: Option<u32>, request: &Request<'_>, is_secu
     let site = &view.snapshot.sites[number as usize];
     let places = site.places(is_secure);
     match site.rules.as_ref().map(|rules| rules.lead(request, is_secure)) {
-        Some(Ruled::Rewritten(target)) => resolve_or_root(places, split_target(&target).0).body_size,
-        _ => resolve_or_root(places, request.path).body_size,
+        Some(Ruled::Rewritten(target)) => resolve_or_root(places, split_target(&target).0).route.body_size,
+        _ => resolve_or_root(places, request.path).route.body_size,
     }
 }
 

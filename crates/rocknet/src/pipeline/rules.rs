@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use rocknet_proto::status::Status;
 
-use crate::handler::fixed;
+use crate::fixed;
 use crate::response::Response;
 
 /// The response of a rule with a status, and perhaps a text.

@@ -17,11 +17,12 @@ use rustls::ServerConfig;
 use tracing::Level;
 
 use crate::certificates::{ACME_PROTOCOL, Answer, HTTP_2, SecureSite, Trust};
-use crate::exchange::{Client, Secure};
+use crate::exchange::Client;
 use crate::log::throttle::Cause;
 use crate::pages;
 use crate::protocol::{h1, h2};
 use crate::site::Site;
+use crate::transport::handshake::Handshake;
 use crate::worker::{OpenConnection, Worker};
 
 /// RFC 8446 §6.2: the server does not know that name, or has nothing to show for it.
@@ -107,7 +108,7 @@ impl<L: Link + Unpin + 'static> Opening<L> {
         drop(deadline);
         match chosen.trust {
             Some(trust) => {
-                let secure = Rc::new(Secure::new(trust, &tls.agreed(), chosen.name));
+                let secure = Rc::new(Handshake::new(trust, &tls.agreed(), chosen.name));
                 serve(open, tls, client, local, secure);
             }
             // It has seen what it came for.
@@ -227,7 +228,7 @@ fn serve<L: Link + Unpin + 'static>(
     tls: Tls<L>,
     client: Client,
     local: Option<IpAddr>,
-    secure: Rc<Secure>,
+    secure: Rc<Handshake>,
 ) {
     let local = local.map(Box::new);
     // Tasks of their own: this one is larger than the connection it becomes.
@@ -271,7 +272,7 @@ fn plain_answer(worker: &Worker) -> SendQueue {
         status.code(),
         status.reason(),
         String::from_utf8_lossy(&worker.clock.date()),
-        crate::filter::headers::SERVER,
+        crate::headers::SERVER,
         pages::CONTENT_TYPE,
         page.len(),
     );

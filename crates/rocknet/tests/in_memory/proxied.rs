@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rocknet::clock::Time;
 use rocknet::handler::proxy::Dialer;
-use rocknet::services::Services;
+use rocknet::registries::Registries;
 use rocknet_io::link::Link;
 use rocknet_io::sim::{self, Peer};
 
@@ -55,9 +55,9 @@ impl Proxied {
     fn new(keys: &str) -> Proxied {
         // Not 0, which stands for never here and there.
         let uptime_ms = Arc::new(AtomicU64::new(1_000));
-        let services = Services::simulated(Time::Virtual(Arc::clone(&uptime_ms)), Arc::new(Dials));
+        let registries = Registries::simulated(Time::Virtual(Arc::clone(&uptime_ms)), Arc::new(Dials));
         let proxy = format!("proxy = {{ to = [\"{FIRST}\", \"{SECOND}\"], balance = \"round_robin\", {keys} }}\n");
-        let world = World::with(services, "", &format!("[site.\":0\"]\n{proxy}"), &[]);
+        let world = World::with(registries, "", &format!("[site.\":0\"]\n{proxy}"), &[]);
         Proxied { world, uptime_ms }
     }
 

@@ -21,7 +21,7 @@ fn world(before: &str) -> World {
 
 /// The place that is remembered of a path.
 fn remembered(world: &World, path: &str) -> Option<Rc<Place>> {
-    match world.worker.front.borrow_mut().find(0, path.as_bytes())? {
+    match world.worker.files.front().find(0, path.as_bytes())? {
         Lead::Place(place) => Some(Rc::clone(place)),
         Lead::Entry(_) => None,
     }
@@ -48,7 +48,7 @@ fn a_path_of_its_own_is_remembered_and_nothing_else_is_looked_at() {
     // Whoever looked at the routes would find the other controller, and no path for any at all.
     for path in ["/missing", "/nowhere"] {
         let lead = Lead::Place(Rc::clone(&place));
-        world.worker.front.borrow_mut().keep(0, path.as_bytes(), lead);
+        world.worker.files.front().keep(0, path.as_bytes(), lead);
         for query in ["", "?a=b"] {
             let answer = ask(&world, &format!("GET {path}{query}"), "");
             assert!(answer.ends_with(HELLO), "{path}{query}: {answer}");

@@ -15,12 +15,12 @@ use rocknet::cache::Cache;
 use rocknet::certificates::Keeper;
 use rocknet::exchange::{Client, Exchange};
 use rocknet::filter::encode::Encoders;
-use rocknet::handler::{Answering, Handler};
+use rocknet::handler::{Answering, Handler, answer_with};
 use rocknet::log::Logger;
 use rocknet::metrics::Metrics;
 use rocknet::protocol::{h1, h2};
+use rocknet::registries::Registries;
 use rocknet::response::{Body, Response, Stream};
-use rocknet::services::Services;
 use rocknet::snapshot::{Mount, Snapshot};
 use rocknet::spool;
 use rocknet::tunnel::{Scratch, Splice, Tunnel};
@@ -41,7 +41,7 @@ struct Echo;
 
 impl Handler for Echo {
     fn answer(&self, mut exchange: Exchange) -> Answering {
-        Box::pin(async move {
+        answer_with(async move {
             let mut content = Vec::new();
             loop {
                 match exchange.content.chunk().await {
@@ -68,7 +68,7 @@ struct Ponders;
 
 impl Handler for Ponders {
     fn answer(&self, mut exchange: Exchange) -> Answering {
-        Box::pin(async move {
+        answer_with(async move {
             let mut length = 0;
             while let Ok(Some(chunk)) = exchange.content.chunk().await {
                 length += chunk.len();
@@ -89,7 +89,7 @@ struct Stops {
 impl Handler for Stops {
     fn answer(&self, _exchange: Exchange) -> Answering {
         let stream = Body::Stream(Box::new(*self));
-        Box::pin(async move { Response::new(Status::OK).body(stream) })
+        answer_with(async move { Response::new(Status::OK).body(stream) })
     }
 }
 
@@ -112,7 +112,7 @@ struct Fails;
 
 impl Handler for Fails {
     fn answer(&self, _exchange: Exchange) -> Answering {
-        Box::pin(async { Response::new(Status::OK).body(Body::Stream(Box::new(Fails))) })
+        answer_with(async { Response::new(Status::OK).body(Body::Stream(Box::new(Fails))) })
     }
 }
 
@@ -130,7 +130,7 @@ struct Panics {
 impl Handler for Panics {
     fn answer(&self, _exchange: Exchange) -> Answering {
         assert!(!self.at_once, "as told");
-        Box::pin(async { panic!("as told") })
+        answer_with(async { panic!("as told") })
     }
 }
 
@@ -139,7 +139,7 @@ struct Joins;
 
 impl Handler for Joins {
     fn answer(&self, _exchange: Exchange) -> Answering {
-        Box::pin(async {
+        answer_with(async {
             let (link, peer) = sim::pipe();
             Response::tunnel(
                 "any",
@@ -203,11 +203,11 @@ impl World {
 
     /// One site, by its header and keys, with more files beside the configuration.
     pub fn of(before: &str, site: &str, files: &[(&str, &str)]) -> World {
-        World::with(Services::default(), before, site, files)
+        World::with(Registries::default(), before, site, files)
     }
 
     /// The same with registries that are given.
-    pub fn with(services: Services, before: &str, site: &str, files: &[(&str, &str)]) -> World {
+    pub fn with(registries: Registries, before: &str, site: &str, files: &[(&str, &str)]) -> World {
         let folder = tempfile::tempdir().expect("a folder");
         for (name, content) in files {
             std::fs::write(folder.path().join(name), content).expect("written");
@@ -248,8 +248,8 @@ impl World {
         ];
         let logger = Logger::start(&config.log).expect("a log");
         let keeper = Keeper::new(Vec::new()).expect("a keeper");
-        let services = Arc::new(services);
-        let snapshot = Arc::new(Snapshot::new(config, &mounts, &logger, &keeper, &services).expect("a snapshot"));
+        let registries = Arc::new(registries);
+        let snapshot = Arc::new(Snapshot::new(config, &mounts, &logger, &keeper, &registries).expect("a snapshot"));
         let pool = Pool::new(2);
         let cache = Cache::start(64 << 20, pool.clone()).expect("a cache");
         let address = snapshot.listeners.keys().next().expect("an address").clone();
@@ -261,7 +261,7 @@ impl World {
             cache,
             logger,
             keeper,
-            services,
+            registries,
         };
         let worker = Worker::new(address, shared, Metrics::default().enrol(), &snapshot);
         World {

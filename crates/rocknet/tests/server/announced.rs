@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::time::Instant;
 
 use rocknet::exchange::Exchange;
-use rocknet::handler::{Answering, Handler};
+use rocknet::handler::{Answering, Handler, answer_with};
 use rocknet::response::Response;
 use rocknet_proto::status::Status;
 
@@ -21,7 +21,7 @@ struct Who;
 impl Handler for Who {
     fn answer(&self, exchange: Exchange) -> Answering {
         let text = format!("{:?}", exchange.client);
-        Box::pin(async move { Response::new(Status::OK).body(text.into_bytes()) })
+        answer_with(async move { Response::new(Status::OK).body(text.into_bytes()) })
     }
 }
 

@@ -8,8 +8,7 @@ use std::time::{Duration, Instant};
 use rocknet::blocking::Pool;
 use rocknet::cache::Cache;
 use rocknet::cache::entry::Found;
-use rocknet::scope::Scope;
-use rocknet::services::Services;
+use rocknet::handler::files::tree::Tree;
 use rocknet_config::model::Settings;
 
 use super::support::client::request;
@@ -361,11 +360,11 @@ fn open_files_are_bounded() {
         root: Some(folder.path("www")),
         ..Settings::default()
     };
-    let scope = Arc::new(Scope::new(&settings, 50 * 1024, &Services::default()).expect("a scope"));
+    let tree = Arc::new(Tree::standalone(&settings, 50 * 1024).expect("a tree"));
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .expect("a runtime");
-    let look_up = |path: &str| runtime.block_on(cache.look_up(&scope, &path.into())).expect("an entry");
+    let look_up = |path: &str| runtime.block_on(cache.look_up(&tree, &path.into())).expect("an entry");
     let small = look_up("/small.txt");
     let mut entries = Vec::new();
     for number in 0..FILES {
@@ -384,7 +383,7 @@ fn open_files_are_bounded() {
     assert!(!small.is_gone(), "what holds no file does not count");
 
     // A new configuration lets go of all that the old one held open.
-    cache.retain([scope.id + 1].into(), 64 << 20);
+    cache.retain([tree.id + 1].into(), 64 << 20);
     assert!(look_up("/0.bin").is_gone(), "kept for a configuration that is gone");
     assert!(look_up("/0.bin").is_gone() && entries.iter().all(|entry| entry.is_gone()));
     assert_eq!(cache.status().files.load(Ordering::Relaxed), 0);
@@ -409,13 +408,13 @@ fn memory_is_bounded() {
         root: Some(folder.path("www")),
         ..Settings::default()
     };
-    let scope = Arc::new(Scope::new(&settings, 50 * 1024, &Services::default()).expect("a scope"));
+    let tree = Arc::new(Tree::standalone(&settings, 50 * 1024).expect("a tree"));
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .expect("a runtime");
     for number in (0..FILES).chain(0..FILES) {
         let entry = runtime
-            .block_on(cache.look_up(&scope, &format!("/{number}.txt").into()))
+            .block_on(cache.look_up(&tree, &format!("/{number}.txt").into()))
             .expect("an entry");
         assert!(matches!(entry.found, Found::Asset(_)), "number {number}");
         let bytes = cache.status().bytes.load(Ordering::Relaxed);

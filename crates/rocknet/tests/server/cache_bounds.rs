@@ -7,17 +7,16 @@ use std::time::Duration;
 use rocknet::blocking::Pool;
 use rocknet::cache::entry::{Content, Entry, Found};
 use rocknet::cache::{Cache, weight};
-use rocknet::scope::Scope;
-use rocknet::services::Services;
+use rocknet::handler::files::tree::Tree;
 use rocknet_config::model::{Fallback, Settings};
 use tokio::runtime::{Builder, Runtime};
 
 use super::support::Folder;
 
-/// A cache of a scope, asked on the thread of the test.
+/// A cache of a tree, asked on the thread of the test.
 struct Asked {
     cache: Cache,
-    scope: Arc<Scope>,
+    tree: Arc<Tree>,
     pool: Pool,
     runtime: Runtime,
 }
@@ -35,7 +34,7 @@ impl Asked {
         let pool = Pool::new(2);
         Asked {
             cache: Cache::start(memory, pool.clone()).expect("a cache"),
-            scope: Arc::new(Scope::new(&settings, max_file, &Services::default()).expect("a scope")),
+            tree: Arc::new(Tree::standalone(&settings, max_file).expect("a tree")),
             pool,
             runtime: Builder::new_current_thread().build().expect("a runtime"),
         }
@@ -43,7 +42,7 @@ impl Asked {
 
     fn look_up(&self, path: &str) -> Arc<Entry> {
         let path = path.into();
-        let found = self.cache.look_up(&self.scope, &path);
+        let found = self.cache.look_up(&self.tree, &path);
 
         self.runtime.block_on(found).expect("an entry")
     }

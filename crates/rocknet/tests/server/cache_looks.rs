@@ -9,8 +9,7 @@ use std::time::Duration;
 use rocknet::blocking::Pool;
 use rocknet::cache::Cache;
 use rocknet::cache::entry::{Content, Entry, Found};
-use rocknet::scope::Scope;
-use rocknet::services::Services;
+use rocknet::handler::files::tree::Tree;
 use rocknet_config::model::Settings;
 use rocknet_io::file;
 use rocknet_io::runtime::{Runtime, ring_trouble};
@@ -21,7 +20,7 @@ use super::support::Folder;
 
 struct Asked {
     cache: Cache,
-    scope: Arc<Scope>,
+    tree: Arc<Tree>,
     pool: Pool,
     runtime: Runtime,
 }
@@ -36,7 +35,7 @@ impl Asked {
         let pool = Pool::new(1);
         let asked = Asked {
             cache: Cache::start(1 << 30, pool.clone()).expect("a cache"),
-            scope: Arc::new(Scope::new(&settings, 1 << 20, &Services::default()).expect("a scope")),
+            tree: Arc::new(Tree::standalone(&settings, 1 << 20).expect("a tree")),
             pool,
             runtime,
         };
@@ -47,7 +46,7 @@ impl Asked {
 
     fn look_up(&self, path: &str) -> Arc<Entry> {
         let path = path.into();
-        let found = self.cache.look_up(&self.scope, &path);
+        let found = self.cache.look_up(&self.tree, &path);
         self.runtime.block_on(found).expect("an entry")
     }
 

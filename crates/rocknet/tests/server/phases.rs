@@ -2,7 +2,7 @@
 
 use http::Request;
 use rocknet::exchange::Exchange;
-use rocknet::handler::{Answering, Handler};
+use rocknet::handler::{Answering, Handler, answer_with};
 use rocknet::response::Response;
 use rocknet_proto::status::Status;
 
@@ -150,6 +150,6 @@ struct Text;
 impl Handler for Text {
     fn answer(&self, _: Exchange) -> Answering {
         let response = Response::new(Status::OK).with("Content-Type", "text/plain");
-        Box::pin(async move { response.body(vec![b'y'; 20_000]) })
+        answer_with(async move { response.body(vec![b'y'; 20_000]) })
     }
 }

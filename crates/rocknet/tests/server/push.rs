@@ -9,7 +9,7 @@ use super::support::http2::Http2;
 use super::support::running::{mount, site};
 use super::support::{Folder, Running};
 use rocknet::exchange::Exchange;
-use rocknet::handler::{Answering, Handler};
+use rocknet::handler::{Answering, Handler, answer_with};
 use rocknet::response::Response;
 use rocknet::snapshot::Mount;
 use rocknet_proto::status::Status;
@@ -175,7 +175,7 @@ impl Handler for Links {
             .0
             .iter()
             .fold(response, |response, link| response.with("Link", *link));
-        Box::pin(async move { response })
+        answer_with(async move { response })
     }
 }
 

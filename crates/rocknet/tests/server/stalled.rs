@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::thread;
 
 use rocknet::exchange::Exchange;
-use rocknet::handler::{Answering, Handler};
+use rocknet::handler::{Answering, Handler, answer_with};
 use rocknet::response::Response;
 use rocknet::tunnel::Splice;
 use rocknet_io::stream::Stream;
@@ -34,7 +34,7 @@ impl Handler for Talks {
         ours.set_nonblocking(true).expect("non-blocking");
         theirs.set_write_timeout(Some(DEADLINE)).expect("a deadline");
         thread::spawn(move || while theirs.write_all(&[b'x'; 64 * 1024]).is_ok() {});
-        Box::pin(async move {
+        answer_with(async move {
             let stream = Stream::new(ours.into()).expect("a link");
             Response::tunnel("echo", Splice::new(stream, Vec::new()))
         })

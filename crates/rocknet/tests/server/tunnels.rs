@@ -12,7 +12,7 @@ use bytes::Bytes;
 use h2::ext::Protocol;
 use h2::{RecvStream, SendStream};
 use rocknet::exchange::Exchange;
-use rocknet::handler::{Answering, Handler};
+use rocknet::handler::{Answering, Handler, answer_with};
 use rocknet::response::Response;
 use rocknet::snapshot::Mount;
 use rocknet::tunnel::Splice;
@@ -43,14 +43,14 @@ impl Handler for Joins {
         let (agrees, anyway) = (protocol.is_some(), exchange.path.ends_with("/anyway"));
         if !agrees && !anyway || exchange.path.ends_with("/page") {
             let text = format!("a page, asked for {protocol:?}");
-            return Box::pin(async move { Response::new(Status::OK).body(text.into_bytes()) });
+            return answer_with(async move { Response::new(Status::OK).body(text.into_bytes()) });
         }
         let (ours, theirs) = UnixStream::pair().expect("a pair");
         theirs.set_read_timeout(Some(DEADLINE)).expect("a deadline");
         theirs.set_write_timeout(Some(DEADLINE)).expect("a deadline");
         ours.set_nonblocking(true).expect("non-blocking");
         let _ = self.0.lock().expect("nobody panicked").send(theirs);
-        Box::pin(async move {
+        answer_with(async move {
             let stream = Stream::new(ours.into()).expect("a link");
             Response::tunnel("echo", Splice::new(stream, b"early ".to_vec())).with("X-More", "yes")
         })

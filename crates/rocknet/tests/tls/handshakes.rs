@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use rocknet::exchange::Exchange;
-use rocknet::handler::{Answering, Handler};
+use rocknet::handler::{Answering, Handler, answer_with};
 use rocknet::response::Response;
 use rocknet_proto::status::Status;
 use rustls::version::{TLS12, TLS13};
@@ -251,7 +251,7 @@ impl Handler for Who {
     fn answer(&self, exchange: Exchange) -> Answering {
         let client = exchange.secure.as_ref().and_then(|secure| secure.client.as_ref());
         let name = client.map_or("nobody".to_owned(), |client| client.subject.clone());
-        Box::pin(async move { Response::new(Status::OK).body(name.into_bytes()) })
+        answer_with(async move { Response::new(Status::OK).body(name.into_bytes()) })
     }
 }
 

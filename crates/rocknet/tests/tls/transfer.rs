@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use rocknet::exchange::Exchange;
-use rocknet::handler::{Answering, Handler};
+use rocknet::handler::{Answering, Handler, answer_with};
 use rocknet::response::Response;
 use rocknet_proto::status::Status;
 use rustls::version::{TLS12, TLS13};
@@ -18,7 +18,7 @@ struct Echo;
 
 impl Handler for Echo {
     fn answer(&self, mut exchange: Exchange) -> Answering {
-        Box::pin(async move {
+        answer_with(async move {
             let mut content = Vec::new();
             while let Ok(Some(chunk)) = exchange.content.chunk().await {
                 content.extend_from_slice(&chunk);

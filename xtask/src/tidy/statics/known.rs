@@ -96,7 +96,7 @@ pub const MUTABLE: &[Listed] = &[
         reason: "the program is one for the process, set by `main` before there is a server",
     },
     Listed {
-        file: "crates/rocknet/src/handler/exhausted.rs",
+        file: "crates/rocknet-handler/src/exhausted.rs",
         name: "PAUSED",
         reason: "local ports are shared by everything on the machine; the table should be owned by the server",
     },

@@ -10,8 +10,6 @@ use rocknet_proto::status::Status;
 use super::*;
 use crate::cache::entry::Found;
 use crate::cache::kind::Kind;
-use crate::scope::Action;
-use crate::services::Services;
 
 #[test]
 fn a_full_queue_refuses_at_once_and_takes_more_when_there_is_room() {
@@ -19,7 +17,7 @@ fn a_full_queue_refuses_at_once_and_takes_more_when_there_is_room() {
     // Nobody can see by himself what is in a folder that is not open.
     let path = Arc::from("/a.txt");
     let is_taken = || {
-        let asked = slow.cache.look_up(&slow.scope, &path);
+        let asked = slow.cache.look_up(&slow.tree, &path);
         match pin!(asked).poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Pending => true,
             Poll::Ready(answer) => {
@@ -41,7 +39,7 @@ struct Slow {
     cache: Cache,
     owner: Owner,
     messages: Receiver<Message>,
-    scope: Arc<Scope>,
+    tree: Arc<Tree>,
     folder: tempfile::TempDir,
 }
 
@@ -62,15 +60,15 @@ impl Slow {
             cache,
             owner,
             messages,
-            scope: Arc::new(Scope::new(&settings, 1 << 20, &Services::default()).expect("a scope")),
+            tree: Arc::new(Tree::standalone(&settings, 1 << 20).expect("a tree")),
             folder,
         }
     }
 
     /// Asks for the file, whose folder is not open, so the question waits for the owner.
     fn ask(&self) -> Asking {
-        let (cache, scope) = (self.cache.clone(), Arc::clone(&self.scope));
-        let mut asking: Asking = Box::pin(async move { cache.look_up(&scope, &"/a.txt".into()).await });
+        let (cache, tree) = (self.cache.clone(), Arc::clone(&self.tree));
+        let mut asking: Asking = Box::pin(async move { cache.look_up(&tree, &"/a.txt".into()).await });
         assert!(poll(&mut asking).is_pending());
         asking
     }
@@ -94,17 +92,14 @@ fn is_found(answer: &Poll<Lookup>) -> bool {
 impl Slow {
     /// From here on the folder is open, and what is in it is in memory.
     fn open(&self) {
-        let Action::Files(tree) = &self.scope.action else {
-            panic!("it has a folder")
-        };
-        tree.root().expect("it is opened");
+        self.tree.root().expect("it is opened");
     }
 
     /// What a worker finds by itself. The kernel may say that it cannot tell when names change near by.
     fn find(&mut self) -> Arc<Entry> {
         loop {
-            let (cache, scope) = (self.cache.clone(), Arc::clone(&self.scope));
-            let mut asking: Asking = Box::pin(async move { cache.look_up(&scope, &"/a.txt".into()).await });
+            let (cache, tree) = (self.cache.clone(), Arc::clone(&self.tree));
+            let mut asking: Asking = Box::pin(async move { cache.look_up(&tree, &"/a.txt".into()).await });
             if let Poll::Ready(found) = poll(&mut asking) {
                 return found.expect("an entry");
             }
@@ -179,7 +174,7 @@ fn what_a_job_finds_to_be_the_same_leaves_all_workers_what_they_have() {
     let first = slow.find();
     slow.take_messages(1);
     let again = slow.find();
-    let key = (slow.scope.id, Arc::from("/a.txt"));
+    let key = (slow.tree.id, Arc::from("/a.txt"));
     slow.owner.loaded(&key, Outcome::New(again));
     let kept = slow.owner.entries[&key].kept.as_ref();
     assert!(kept.is_some_and(|kept| Arc::ptr_eq(&kept.entry, &first)) && !first.is_gone());
@@ -191,7 +186,7 @@ fn an_offer_that_comes_late_replaces_nothing_that_was_found_after_it() {
     slow.open();
     let first = slow.find();
     slow.take_messages(1);
-    let key = (slow.scope.id, Arc::from("/a.txt"));
+    let key = (slow.tree.id, Arc::from("/a.txt"));
     first.looked_at(uptime_ms() + 1000);
     let late = Arc::new(Entry::new(Found::WithoutSlash, Vec::new(), uptime_ms()));
     let used = slow.owner.offer(&key, Arc::clone(&late));
@@ -201,7 +196,7 @@ fn an_offer_that_comes_late_replaces_nothing_that_was_found_after_it() {
 /// Gives the owner an entry as a worker does.
 fn offer(slow: &mut Slow, path: &str, found: Found) -> Arc<Entry> {
     let entry = Arc::new(Entry::new(found, Vec::new(), uptime_ms()));
-    slow.owner.offer(&(slow.scope.id, path.into()), entry)
+    slow.owner.offer(&(slow.tree.id, path.into()), entry)
 }
 
 /// As many as there are, of what is kept.
@@ -286,7 +281,7 @@ fn questions_that_wait_are_bounded_in_bytes() {
     let slow = Slow::new();
     let path: Arc<str> = format!("/{}", "x".repeat(8000)).into();
     let is_taken = || {
-        let asked = slow.cache.ask(&slow.scope, &path);
+        let asked = slow.cache.ask(&slow.tree, &path);
         pin!(asked).poll(&mut Context::from_waker(Waker::noop())).is_pending()
     };
     let most = MAX_QUESTION_BYTES as usize / path.len();
@@ -294,7 +289,7 @@ fn questions_that_wait_are_bounded_in_bytes() {
     assert!((most * 3 / 4..most).contains(&taken), "{taken} of {most}");
     let mut slow = slow;
     slow.take_messages(1);
-    let asked = slow.cache.ask(&slow.scope, &path);
+    let asked = slow.cache.ask(&slow.tree, &path);
     assert!(
         pin!(asked).poll(&mut Context::from_waker(Waker::noop())).is_pending(),
         "there is room for one"

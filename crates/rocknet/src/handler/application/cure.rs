@@ -7,27 +7,27 @@ use tracing::Level;
 
 use super::Application;
 use crate::handler::exhausted::{self, is_exhausted};
-use crate::handler::gateway::Around;
 use crate::handler::gateway::backend::Place;
 use crate::handler::gateway::trouble::{Trouble, is_shortage, page};
 use crate::log::throttle::Cause;
 use crate::response::Response;
+use crate::route::Label;
 
 /// The answer, and a line in the log where it is the operator's matter. `asked`: who was asked last.
-pub fn tell(trouble: &Trouble, application: &Application, asked: Option<usize>, around: &Around) -> Response {
+pub fn tell(trouble: &Trouble, application: &Application, asked: Option<usize>, label: &Label) -> Response {
     let status = trouble.status();
     if trouble.is_clients() {
-        trouble.log_of_client(&around.site, application.protocol.key());
+        trouble.log_of_client(&label.site, application.protocol.key());
     }
     if let Trouble::Request(_) = trouble {
-        return page(status, too_long(application.protocol), around);
+        return page(status, too_long(application.protocol), label);
     }
     let Some(number) = asked.filter(|_| !trouble.is_clients()) else {
         return Response::new(status);
     };
-    log(trouble, application, number, &around.site);
+    log(trouble, application, number, &label.site);
     let cure = cure(trouble, application.protocol, application.member(number).place());
-    page(status, &cure, around)
+    page(status, &cure, label)
 }
 
 /// A line in the log, once in a while.

@@ -11,8 +11,10 @@ mod group;
 mod request;
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use rocknet_config::model::Protocol;
+use rocknet_io::wheel::Wheel;
 use rocknet_proto::cgi::StatusLine;
 use rocknet_proto::fields::Known;
 use rocknet_proto::method::Method;
@@ -22,26 +24,55 @@ use super::gateway::complaints::Complaints;
 use super::gateway::conversation::Conversation;
 use super::gateway::trouble::Trouble;
 use super::gateway::variables::Place;
-use super::gateway::{Around, answer as gateway_answer, receive};
+use super::gateway::{answer as gateway_answer, receive};
 use crate::exchange::{Exchange, RequestContent};
+use crate::handler::{Answering, Handler};
 use crate::response::Response;
-use crate::worker::Worker;
+use crate::route::Route;
+use crate::services::Services;
 
 /// Applications tried for one request: of two that are down at once, a third is still found.
 const MAX_TRIES: usize = 3;
 
-/// Has an application answer.
-pub async fn answer(worker: &Rc<Worker>, application: &Application, exchange: Exchange, around: &Around) -> Response {
-    let mut tried = Vec::new();
-    match try_answer(worker, application, exchange, &around.site, &mut tried).await {
-        Ok(response) => response,
-        Err(trouble) => cure::tell(&trouble, application, tried.last().copied(), around),
+/// The applications of a route as a handler.
+pub struct ApplicationHandler(Arc<Application>);
+
+impl ApplicationHandler {
+    pub fn new(application: Application) -> ApplicationHandler {
+        ApplicationHandler(Arc::new(application))
+    }
+}
+
+impl Handler for ApplicationHandler {
+    fn answer(&self, exchange: Exchange) -> Answering {
+        let application = Arc::clone(&self.0);
+        Box::pin(async move {
+            let (services, route) = (Rc::clone(&exchange.services), Arc::clone(&exchange.route));
+            let mut tried = Vec::new();
+            match try_answer(&services, &application, exchange, &route.label.site, &mut tried).await {
+                Ok(response) => response,
+                Err(trouble) => cure::tell(&trouble, &application, tried.last().copied(), &route.label),
+            }
+            .into()
+        })
+    }
+
+    fn patience(&self, wheel: &Wheel, route: &Route) -> u32 {
+        self.0.patience(wheel, route.answer_timeout)
+    }
+
+    fn receives_bodies_whole(&self) -> bool {
+        true
+    }
+
+    fn names_files(&self) -> bool {
+        true
     }
 }
 
 /// `tried`: those that were asked, by their number.
 async fn try_answer(
-    worker: &Rc<Worker>,
+    services: &Rc<Services>,
     application: &Application,
     exchange: Exchange,
     site: &str,
@@ -52,16 +83,16 @@ async fn try_answer(
         content,
         client,
         secure,
-        scope,
+        route,
         path,
         ..
     } = exchange;
     let view = request.view();
     let has_length = view.fields.get(Known::ContentLength).is_some();
-    let (content, length) = receive(worker, &scope, content).await?;
+    let (content, length) = receive(services, &route, content).await?;
     let place = Place {
         site,
-        address: &worker.address,
+        address: &services.address,
         client,
         secure: secure.as_deref(),
     };
@@ -69,20 +100,21 @@ async fn try_answer(
     let mut written = asked()?;
 
     // A tick less than the protocol waits for an answer: it would say 503.
-    let ticks = worker.wheel.ticks(scope.answer_timeout).saturating_sub(1);
-    let deadline = worker.wheel.deadline();
+    let ticks = services.wheel.ticks(route.answer_timeout).saturating_sub(1);
+    let deadline = services.wheel.deadline();
     // As with PHP: what may have been heard and lost is not said twice.
     let repeatable = matches!(view.method, Method::Get | Method::Head) && !has_length && length.is_none();
     let complaints = || Complaints::new(application.protocol.key(), site, &path);
-    let now_ms = || worker.clock.uptime_ms();
+    let now_ms = || services.clock.uptime_ms();
     let (number, connected) = loop {
-        let number = application.choose(tried, now_ms(), || worker.upstreams.draw());
+        let number = application.choose(tried, now_ms(), || services.draw());
         tried.push(number);
         let backend = application.member(number);
         backend.begin(now_ms(), application.rules);
         if let Some(connected) = (repeatable && application.keep > 0).then(|| backend.kept()).flatten() {
             deadline.set(ticks);
-            let conversation = Conversation::by_records(worker, connected, std::mem::take(&mut written), complaints());
+            let conversation =
+                Conversation::by_records(services, connected, std::mem::take(&mut written), complaints());
             let conversation = conversation.kept_by(backend, application.keep);
             match conversation.hold(RequestContent::none(), &deadline, ticks).await {
                 Err(Trouble::Unheard) => written = asked()?,
@@ -94,7 +126,7 @@ async fn try_answer(
             }
         }
         let has_others = tried.len() < application.count().min(MAX_TRIES);
-        let connected = backend.connect(worker, application.connect, application.count() == 1);
+        let connected = backend.connect(services, application.connect, application.count() == 1);
         match connected.await {
             Ok(connected) => break (number, connected),
             Err(trouble) if has_others && trouble.is_before_all() => {
@@ -110,12 +142,12 @@ async fn try_answer(
     deadline.set(ticks);
     let (conversation, line) = match application.protocol {
         Protocol::FastCgi => (
-            Conversation::by_records(worker, connected, written, complaints())
+            Conversation::by_records(services, connected, written, complaints())
                 .kept_by(application.member(number), application.keep),
             StatusLine::Refused,
         ),
         Protocol::Scgi | Protocol::Uwsgi => (
-            Conversation::plain(worker, connected, written, u64::MAX, complaints()),
+            Conversation::plain(services, connected, written, u64::MAX, complaints()),
             StatusLine::Allowed,
         ),
     };

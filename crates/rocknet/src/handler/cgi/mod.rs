@@ -31,12 +31,14 @@ use super::gateway::conversation::Conversation;
 use super::gateway::socket::Socket;
 use super::gateway::trouble::{Trouble, page};
 use super::gateway::variables::{self, Answerer, Place, Sink};
-use super::gateway::{Around, answer as gateway_answer, receive};
+use super::gateway::{answer as gateway_answer, receive};
 use crate::exchange::Exchange;
+use crate::handler::files::tree::Tree;
+use crate::handler::{Answering, Handler};
 use crate::log::throttle::Cause;
 use crate::response::Response;
-use crate::scope::{Action, FileTree, Scope};
-use crate::worker::Worker;
+use crate::route::Label;
+use crate::services::Services;
 
 pub use self::places::{Permit, Programs};
 pub use self::process::Program;
@@ -98,13 +100,45 @@ impl Sink for Environment {
     }
 }
 
-/// Runs the program that the path leads to.
-pub async fn answer(worker: &Rc<Worker>, exchange: Exchange, around: &Around) -> Response {
-    let path = exchange.path.clone();
-    let mut script = None;
-    match try_answer(worker, exchange, &around.site, &mut script).await {
-        Ok(response) => response,
-        Err(failure) => failure.tell(script.as_deref(), &path, around),
+/// Runs the programs of a tree.
+pub struct CgiHandler {
+    tree: Arc<Tree>,
+    programs: Arc<Programs>,
+}
+
+impl CgiHandler {
+    pub fn new(tree: Arc<Tree>, programs: Programs) -> CgiHandler {
+        CgiHandler {
+            tree,
+            programs: Arc::new(programs),
+        }
+    }
+}
+
+impl Handler for CgiHandler {
+    fn answer(&self, exchange: Exchange) -> Answering {
+        let (tree, programs) = (Arc::clone(&self.tree), Arc::clone(&self.programs));
+        Box::pin(async move {
+            let (services, route, path) = (
+                Rc::clone(&exchange.services),
+                Arc::clone(&exchange.route),
+                exchange.path.clone(),
+            );
+            let mut script = None;
+            match try_answer(&services, tree, &programs, exchange, &route.label.site, &mut script).await {
+                Ok(response) => response,
+                Err(failure) => failure.tell(script.as_deref(), &path, &route.label),
+            }
+            .into()
+        })
+    }
+
+    fn receives_bodies_whole(&self) -> bool {
+        true
+    }
+
+    fn names_files(&self) -> bool {
+        true
     }
 }
 
@@ -113,8 +147,8 @@ pub async fn answer(worker: &Rc<Worker>, exchange: Exchange, around: &Around) ->
 /// # Errors
 ///
 /// The status of the response where there is no program, or none that can be executed.
-pub fn program(scope: &Scope, path: &str) -> Result<PathBuf, Status> {
-    let found = script::find(scope, path).map_err(|failure| match failure {
+pub fn program(tree: &Tree, path: &str) -> Result<PathBuf, Status> {
+    let found = script::find(tree, path).map_err(|failure| match failure {
         Failure::Status(status) => status,
         Failure::NotExecutable(_) => Status::FORBIDDEN,
         Failure::Start(_) | Failure::Trouble(_) => Status::BAD_GATEWAY,
@@ -124,7 +158,9 @@ pub fn program(scope: &Scope, path: &str) -> Result<PathBuf, Status> {
 
 /// `script`: the name of the program, once it is known.
 async fn try_answer(
-    worker: &Rc<Worker>,
+    services: &Rc<Services>,
+    tree: Arc<Tree>,
+    programs: &Programs,
     exchange: Exchange,
     site: &str,
     script: &mut Option<String>,
@@ -133,32 +169,21 @@ async fn try_answer(
         request,
         content,
         path,
-        scope,
+        route,
         client,
         secure,
         ..
     } = exchange;
     let view = request.view();
-    let Action::Files(FileTree {
-        programs: Some(programs),
-        ..
-    }) = &scope.action
-    else {
-        return Err(Failure::Status(Status::NOT_FOUND));
-    };
     let found = {
-        let scope = Arc::clone(&scope);
-        let job = worker
-            .shared
-            .pool
-            .spawn(scope.priority, move || script::find(&scope, &path));
+        let job = services.pool.spawn(route.priority, move || script::find(&tree, &path));
         job.await.map_err(|_| Failure::Status(Status::SERVICE_UNAVAILABLE))??
     };
     *script = Some(found.name.to_string());
-    let (content, length) = receive(worker, &scope, content).await?;
+    let (content, length) = receive(services, &route, content).await?;
     let place = Place {
         site,
-        address: &worker.address,
+        address: &services.address,
         client,
         secure: secure.as_deref(),
     };
@@ -167,9 +192,9 @@ async fn try_answer(
     variables::write(&mut environment, &view, answerer, &place, length).map_err(Trouble::Request)?;
 
     // A tick less than the protocol waits for an answer: it would say 503.
-    let ticks = worker.wheel.ticks(scope.answer_timeout).saturating_sub(1);
-    let deadline = worker.wheel.deadline();
-    deadline.set(worker.wheel.ticks(programs.queue));
+    let ticks = services.wheel.ticks(route.answer_timeout).saturating_sub(1);
+    let deadline = services.wheel.deadline();
+    deadline.set(services.wheel.ticks(programs.queue));
     let permit = match deadline.within(programs.enter()).await {
         Some(permit) => permit?,
         None => return Err(Trouble::Full.into()),
@@ -184,7 +209,7 @@ async fn try_answer(
         place: permit,
         processes: Arc::clone(&programs.processes),
     };
-    let job = worker.shared.pool.spawn(scope.priority, move || start.start());
+    let job = services.pool.spawn(route.priority, move || start.start());
     let started = job.await.map_err(|_| Failure::Status(Status::SERVICE_UNAVAILABLE))?;
     let program = started.and_then(Program::new).map_err(Failure::Start)?;
     let connected = Connected {
@@ -194,7 +219,7 @@ async fn try_answer(
         // The thread that waits for it counts it, and longer than anybody speaks with it.
         place: None,
     };
-    let conversation = Conversation::plain(worker, connected, Vec::new(), programs.output, complaints);
+    let conversation = Conversation::plain(services, connected, Vec::new(), programs.output, complaints);
     let conversation = conversation.hold(content, &deadline, ticks).await?;
     Ok(gateway_answer::response(
         conversation,
@@ -207,7 +232,7 @@ async fn try_answer(
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 impl Failure {
-    fn tell(&self, script: Option<&str>, path: &str, around: &Around) -> Response {
+    fn tell(&self, script: Option<&str>, path: &str, label: &Label) -> Response {
         let script = match self {
             Failure::NotExecutable(name) => name,
             _ => script.unwrap_or_default(),
@@ -228,7 +253,7 @@ impl Failure {
             Failure::Trouble(trouble) => {
                 let cure = match trouble {
                     Trouble::Content(_) | Trouble::Request(_) => {
-                        trouble.log_of_client(&around.site, script);
+                        trouble.log_of_client(&label.site, script);
                         return Response::new(trouble.status());
                     }
                     Trouble::Full => {
@@ -249,12 +274,12 @@ impl Failure {
         let cause = Cause {
             level: Level::ERROR,
             what: "no answer from a program",
-            site: &around.site,
+            site: &label.site,
             subject: script,
         };
         if cause.may_be_logged() {
-            tracing::error!(site = %around.site, script, path, help = cure, "no answer from the program: {what}");
+            tracing::error!(site = %label.site, script, path, help = cure, "no answer from the program: {what}");
         }
-        page(status, cure, around)
+        page(status, cure, label)
     }
 }

@@ -35,8 +35,6 @@ impl Default for Places {
 
 /// The programs of a folder.
 pub struct Programs {
-    /// Its path below the site: `/cgi-bin`.
-    pub folder: Box<str>,
     pub queue: Duration,
     pub time: Duration,
     pub output: u64,
@@ -57,7 +55,6 @@ pub struct Permit {
 impl Programs {
     pub fn new(root: &Path, cgi: &Cgi, user: Option<&str>, processes: &Arc<Processes>) -> Programs {
         Programs {
-            folder: cgi.folder.as_str().into(),
             queue: cgi.queue,
             time: cgi.time,
             output: cgi.output,

@@ -7,8 +7,8 @@ use rocknet_proto::status::Status;
 use super::Failure;
 use crate::handler::files::look::Look;
 use crate::handler::files::resolve;
-use crate::handler::php::Script;
-use crate::scope::{Action, Scope};
+use crate::handler::files::script::Script;
+use crate::handler::files::tree::Tree;
 
 /// Folders below the one of programs in which they are looked for: each is a look at the disk.
 const MAX_DEPTH: usize = 8;
@@ -16,16 +16,13 @@ const MAX_DEPTH: usize = 8;
 const EXECUTABLE: u32 = 0o111;
 
 /// `/cgi-bin/a.sh` of `/cgi-bin/a.sh/more`. What follows it may be what no file can have as its name.
-pub fn find(scope: &Scope, path: &str) -> Result<Script, Failure> {
-    let Action::Files(tree) = &scope.action else {
-        return Err(Failure::Status(Status::NOT_FOUND));
-    };
+pub fn find(tree: &Tree, path: &str) -> Result<Script, Failure> {
     let missing = || Failure::Status(Status::NOT_FOUND);
     let look = Look::patient();
     let root = look
         .root(tree)
         .map_err(|_| Failure::Status(Status::SERVICE_UNAVAILABLE))?;
-    let folder = &*tree.programs.as_ref().ok_or_else(missing)?.folder;
+    let folder = tree.programs().ok_or_else(missing)?;
     let rest = path.strip_prefix(folder).ok_or_else(missing)?;
     let ends = rest.match_indices('/').skip(1).map(|(at, _)| at).chain([rest.len()]);
     for end in ends.take(MAX_DEPTH) {

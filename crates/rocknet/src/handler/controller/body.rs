@@ -12,12 +12,12 @@ use super::Controller;
 use super::talk::Talk;
 use super::trouble::Trouble;
 use crate::response::Stream;
-use crate::scope::Scope;
-use crate::worker::Worker;
+use crate::route::Route;
+use crate::services::Services;
 
 pub struct Body {
-    worker: Rc<Worker>,
-    scope: Arc<Scope>,
+    services: Rc<Services>,
+    route: Arc<Route>,
     controller: Arc<Controller>,
     /// What was written before it begins.
     written: Vec<u8>,
@@ -27,15 +27,15 @@ pub struct Body {
 
 impl Body {
     pub fn new(
-        worker: Rc<Worker>,
-        scope: Arc<Scope>,
+        services: Rc<Services>,
+        route: Arc<Route>,
         controller: Arc<Controller>,
         written: Vec<u8>,
         talk: Box<Talk>,
     ) -> Body {
         Body {
-            worker,
-            scope,
+            services,
+            route,
             controller,
             written,
             talk: Some(talk),
@@ -47,7 +47,7 @@ impl Body {
             return Some(Ok(std::mem::take(&mut self.written).into()));
         }
         let talk = self.talk.take()?;
-        let given = self.controller.on(&self.worker, &self.scope, talk, Talk::give).await;
+        let given = self.controller.on(&self.services, &self.route, talk, Talk::give).await;
         match given {
             Ok((_, Ok(given))) if given.is_empty() => None,
             Ok((talk, Ok(given))) => {

@@ -21,16 +21,16 @@ use std::sync::Arc;
 
 use rocknet_config::model::{self, RunOn, Settings};
 use rocknet_controller::host::{self, State, Went};
-use rocknet_proto::request::Request;
 
 use self::asked::{Here, Kept};
 use self::draft::Draft;
 use self::talk::{Step, Talk};
 use self::trouble::Trouble;
-use crate::exchange::{Client, Exchange, RequestContent, Secure};
+use crate::exchange::{Exchange, RequestContent};
+use crate::handler::{Answering, Handler, OnTheSpot};
 use crate::response::{Body, Response};
-use crate::scope::Scope;
-use crate::worker::Worker;
+use crate::route::Route;
+use crate::services::Services;
 
 pub use self::asked::Origin;
 pub use self::load::{Libraries, LoadError};
@@ -39,7 +39,7 @@ pub use self::load::{Libraries, LoadError};
 /// taken in pieces.
 const MAX_CONTENT: usize = 1024 * 1024;
 
-/// What answers in a scope.
+/// The controller of a route.
 pub struct Controller {
     /// As it is written, for the log.
     name: Arc<str>,
@@ -78,22 +78,14 @@ impl Controller {
     }
 
     /// Answers where that needs no wait, and nothing that outlives this call.
-    #[inline]
-    pub fn answer_now(
-        &self,
-        request: &Request<'_>,
-        path: &str,
-        content: &RequestContent,
-        client: Client,
-        secure: Option<&Secure>,
-    ) -> Option<Response> {
+    fn answer_now(&self, asked: &OnTheSpot<'_>) -> Option<Response> {
         let Place::Network(loaded) = &self.place else {
             return None;
         };
-        if loaded.takes() || loaded.gives() || !content.is_empty() {
+        if loaded.takes() || loaded.gives() || asked.has_body {
             return None;
         }
-        let asked = Here::new(*request, path, &[], Origin::new(client, secure));
+        let asked = Here::new(*asked.request, asked.path, &[], Origin::new(asked.client, asked.secure));
         let (mut draft, mut state) = (Draft::new(&*self.name), State::default());
         let went = loaded.answer(&asked, &mut draft, &mut state);
         let answer = went.map_err(Trouble::Failed).and_then(|_| draft.begin());
@@ -104,23 +96,57 @@ impl Controller {
     }
 }
 
+/// A controller as a handler.
+pub struct ControllerHandler(Arc<Controller>);
+
+impl ControllerHandler {
+    /// See [`Controller::new`].
+    pub fn new(wanted: &model::Controller, settings: &Settings, libraries: &Libraries) -> Result<Self, String> {
+        Controller::new(wanted, settings, libraries).map(|controller| ControllerHandler(Arc::new(controller)))
+    }
+}
+
+impl Handler for ControllerHandler {
+    #[inline]
+    fn answer_now(&self, asked: &OnTheSpot<'_>) -> Option<Response> {
+        self.0.answer_now(asked)
+    }
+
+    /// Answers in as many calls as it takes.
+    fn answer(&self, exchange: Exchange) -> Answering {
+        let controller = Arc::clone(&self.0);
+        Box::pin(async move {
+            let name = Arc::clone(&controller.name);
+            let services = Rc::clone(&exchange.services);
+            let answered = match &controller.place {
+                Place::Process(isolated) => isolated::answer(&services, &name, isolated, exchange).await,
+                Place::Network(loaded) | Place::Worker(loaded) => {
+                    let loaded = loaded.clone();
+                    try_answer(services, controller, loaded, exchange).await
+                }
+            };
+            answered.unwrap_or_else(|trouble| trouble.tell(&name)).into()
+        })
+    }
+}
+
 impl Controller {
     async fn run(
         &self,
-        worker: &Worker,
-        scope: &Scope,
+        services: &Services,
+        route: &Route,
         talk: Box<Talk>,
         step: Step,
     ) -> Result<(Box<Talk>, Went), Trouble> {
-        let (talk, went) = self.on(worker, scope, talk, move |talk| talk.step(&step)).await?;
+        let (talk, went) = self.on(services, route, talk, move |talk| talk.step(&step)).await?;
         Ok((talk, went.map_err(Trouble::Failed)?))
     }
 
     /// Works where this controller runs.
     async fn on<T: Send + 'static>(
         &self,
-        worker: &Worker,
-        scope: &Scope,
+        services: &Services,
+        route: &Route,
         mut talk: Box<Talk>,
         work: impl FnOnce(&mut Talk) -> T + Send + 'static,
     ) -> Result<(Box<Talk>, T), Trouble> {
@@ -128,7 +154,7 @@ impl Controller {
             let done = work(&mut talk);
             return Ok((talk, done));
         }
-        let job = worker.shared.pool.spawn(scope.priority, move || {
+        let job = services.pool.spawn(route.priority, move || {
             let done = work(&mut talk);
             (talk, done)
         });
@@ -143,24 +169,8 @@ fn whole(mut response: Response, written: Vec<u8>) -> Response {
     response
 }
 
-/// Answers in as many calls as it takes.
-pub async fn answer(worker: Rc<Worker>, controller: Arc<Controller>, exchange: Exchange) -> Response {
-    let name = Arc::clone(&controller.name);
-    let answered = match &controller.place {
-        Place::Process(isolated) => isolated::answer(&worker, &name, isolated, exchange).await,
-        Place::Network(loaded) | Place::Worker(loaded) => {
-            let loaded = loaded.clone();
-            try_answer(worker, controller, loaded, exchange).await
-        }
-    };
-    match answered {
-        Ok(response) => response,
-        Err(trouble) => trouble.tell(&name),
-    }
-}
-
 async fn try_answer(
-    worker: Rc<Worker>,
+    services: Rc<Services>,
     controller: Arc<Controller>,
     loaded: host::Controller,
     exchange: Exchange,
@@ -169,7 +179,7 @@ async fn try_answer(
         request,
         mut content,
         path,
-        scope,
+        route,
         client,
         secure,
         ..
@@ -182,18 +192,18 @@ async fn try_answer(
         collect(&mut content).await?
     };
     let talk = Talk::new(&loaded, asked, collected, Draft::new(Arc::clone(&controller.name)));
-    let (mut talk, mut went) = controller.run(&worker, &scope, Box::new(talk), Step::Answer).await?;
+    let (mut talk, mut went) = controller.run(&services, &route, Box::new(talk), Step::Answer).await?;
     let mut is_at_end = !takes;
     while !is_at_end && went == Went::On {
         let piece = content.chunk().await.map_err(Trouble::Content)?;
         is_at_end = piece.is_none();
-        (talk, went) = controller.run(&worker, &scope, talk, Step::Take(piece)).await?;
+        (talk, went) = controller.run(&services, &route, talk, Step::Take(piece)).await?;
     }
     let (response, written) = talk.draft.begin()?;
     if !loaded.gives() {
         return Ok(whole(response, written));
     }
-    let body = body::Body::new(worker, scope, controller, written, talk);
+    let body = body::Body::new(services, route, controller, written, talk);
     Ok(response.body(Body::Stream(Box::new(body))))
 }
 

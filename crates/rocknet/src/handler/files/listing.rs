@@ -4,10 +4,10 @@ use rocknet_proto::semantics::negotiation;
 use rocknet_proto::status::Status;
 
 use super::resolve::status_of;
+use super::tree::Tree;
 use crate::pages;
 use crate::pages::listing::{self, Entry, Kind, Listing, MAX_ENTRIES};
 use crate::response::Response;
-use crate::scope::{Action, Scope};
 
 /// A listing, written.
 pub struct Page {
@@ -16,10 +16,7 @@ pub struct Page {
 }
 
 /// Lists a directory. May wait for the disk.
-pub fn list(scope: &Scope, path: &str, relative: &[u8], query: &[u8], accept: Option<&[u8]>) -> Result<Page, Status> {
-    let Action::Files(tree) = &scope.action else {
-        return Err(Status::NOT_FOUND);
-    };
+pub fn list(tree: &Tree, path: &str, relative: &[u8], query: &[u8], accept: Option<&[u8]>) -> Result<Page, Status> {
     let root = tree.root().map_err(|_| Status::NOT_FOUND)?;
     let found = root
         .list(relative, tree.symlinks, MAX_ENTRIES)

@@ -15,23 +15,20 @@ use rocknet_proto::status::Status;
 use super::look::Look;
 use super::missed;
 use super::resolve::{self, Target};
+use super::tree::Tree;
 use crate::cache;
 use crate::cache::entry::{Asset, Content, ENCODED, Entry, FileIdentity, Found, Variant};
 use crate::clock::{LONGEST_TICK, uptime_ms};
 use crate::coding::COMPRESS_FROM;
-use crate::filter;
-use crate::handler::fixed;
+use crate::fixed;
+use crate::headers;
 use crate::open_file::OpenFile;
 use crate::prepared::Prepared;
 use crate::response::{Body, FieldList};
-use crate::scope::{Action, FileTree, Scope};
 
-/// What `path` leads to in `scope`, if the look lacks nothing. If that is what `previous` found, and unchanged, gives back nothing new.
-pub fn load(look: &Look, scope: &Scope, path: &str, previous: Option<&Entry>) -> Option<Entry> {
+/// What `path` leads to in `tree`, if the look lacks nothing. If that is what `previous` found, and unchanged, gives back nothing new.
+pub fn load(look: &Look, tree: &Tree, path: &str, previous: Option<&Entry>) -> Option<Entry> {
     let now = uptime_ms();
-    let Action::Files(tree) = &scope.action else {
-        return Some(Entry::new(Found::Failed(Status::NOT_FOUND), Vec::new(), now));
-    };
     let target = resolve::resolve(look, tree, path);
     let stands_in = match &target {
         Target::File { relative, .. } => cache::stands_in(relative, path),
@@ -50,19 +47,19 @@ pub fn load(look: &Look, scope: &Scope, path: &str, previous: Option<&Entry>) ->
         }
         // A shortage says nothing of the file: what was known of it holds until somebody can look again.
         Target::Failed(Status::SERVICE_UNAVAILABLE) if previous.is_some() => return None,
-        Target::Failed(status) => match error_page(look, scope, tree, status) {
+        Target::Failed(status) => match error_page(look, tree, status) {
             Ok((asset, identity)) => (Found::Asset(Box::new(asset)), identity),
             Err(status) => (Found::Failed(status), Vec::new()),
         },
         Target::File { opened, relative } => {
-            let neighbours = neighbours(look, scope, tree, &relative, &opened.meta);
+            let neighbours = neighbours(look, tree, &relative, &opened.meta);
             let identity = identity(&opened.meta, &neighbours);
             // The same file may have been found as the page of an error.
             let is_file = |entry: &Entry| matches!(&entry.found, Found::Asset(asset) if asset.status == Status::OK);
             if previous.is_some_and(|previous| previous.identity == identity && is_file(previous)) {
                 return None;
             }
-            match asset(look, scope, Status::OK, opened, &relative, neighbours, stands_in) {
+            match asset(look, tree, Status::OK, opened, &relative, neighbours, stands_in) {
                 Ok(asset) => (Found::Asset(Box::new(asset)), identity),
                 Err(_) if look.lacks() => return None,
                 Err(error) => {
@@ -78,27 +75,23 @@ pub fn load(look: &Look, scope: &Scope, path: &str, previous: Option<&Entry>) ->
 }
 
 /// Makes the answer for a failure: the site's own page, or the plain one. Shortages are not worth keeping.
-fn error_page(
-    look: &Look,
-    scope: &Scope,
-    tree: &FileTree,
-    status: Status,
-) -> Result<(Asset, Vec<FileIdentity>), Status> {
+fn error_page(look: &Look, tree: &Tree, status: Status) -> Result<(Asset, Vec<FileIdentity>), Status> {
     if status.code() >= 500 {
         return Err(status);
     }
-    if let Some((opened, relative)) = scope
+    if let Some((opened, relative)) = tree
+        .route
         .errors
         .get(&status.code())
         .and_then(|path| resolve::resolve_file(look, tree, path))
     {
         let identity = identity(&opened.meta, &[]);
-        return asset(look, scope, status, opened, &relative, Vec::new(), true)
+        return asset(look, tree, status, opened, &relative, Vec::new(), true)
             .map(|asset| (asset, identity))
             .map_err(|_| status);
     }
     let (mut fields, page) = plain_page(status);
-    filter::headers::apply(scope, status, &mut fields);
+    headers::apply(&tree.route, status, &mut fields);
     let variant = Variant {
         coding: Coding::Identity,
         etag: None,
@@ -149,8 +142,8 @@ fn identity_of(meta: &Meta) -> FileIdentity {
 }
 
 /// The forms of a file that lie encoded beside it: `x.css.br`. One older than the file is left over and ignored.
-fn neighbours(look: &Look, scope: &Scope, tree: &FileTree, relative: &[u8], meta: &Meta) -> Vec<(Coding, Opened)> {
-    if !scope.compress || !media_type(relative).compressible {
+fn neighbours(look: &Look, tree: &Tree, relative: &[u8], meta: &Meta) -> Vec<(Coding, Opened)> {
+    if !tree.route.compress || !media_type(relative).compressible {
         return Vec::new();
     }
     let Ok(root) = look.root(tree) else { return Vec::new() };
@@ -169,7 +162,7 @@ fn neighbours(look: &Look, scope: &Scope, tree: &FileTree, relative: &[u8], meta
 
 fn asset(
     look: &Look,
-    scope: &Scope,
+    tree: &Tree,
     status: Status,
     opened: Opened,
     relative: &[u8],
@@ -180,20 +173,20 @@ fn asset(
     let modified_ns = u64::try_from(opened.meta.modified_ns).unwrap_or(0);
     let seconds = (modified_ns / 1_000_000_000).min(latest());
     let negotiates =
-        scope.compress && media.compressible && (opened.meta.size >= COMPRESS_FROM || !neighbours.is_empty());
+        tree.route.compress && media.compressible && (opened.meta.size >= COMPRESS_FROM || !neighbours.is_empty());
     let fields = fields(&media, (status == Status::OK).then_some(seconds), negotiates);
 
     let (length, validated) = (opened.meta.size, status == Status::OK);
     let tag = |coding| validated.then(|| FileTag::new(modified_ns, length, coding));
-    let content = content(look, scope, opened, is_shared)?;
-    let plain = variant(scope, status, &fields, Coding::Identity, tag(Coding::Identity), content);
+    let content = content(look, tree, opened, is_shared)?;
+    let plain = variant(tree, status, &fields, Coding::Identity, tag(Coding::Identity), content);
     let mut asset = Asset::new(status, fields, media.value, plain);
     asset.last_modified = (status == Status::OK).then_some(seconds);
     asset.negotiates = negotiates;
     asset.modified_ns = modified_ns;
     for (coding, opened) in neighbours {
-        let content = self::content(look, scope, opened, is_shared)?;
-        let variant = variant(scope, status, &asset.fields, coding, tag(coding), content);
+        let content = self::content(look, tree, opened, is_shared)?;
+        let variant = variant(tree, status, &asset.fields, coding, tag(coding), content);
         asset.keep(coding, Some(Box::new(variant)));
         asset.neighbours = true;
     }
@@ -225,7 +218,7 @@ fn fields(media: &MediaType, modified: Option<u64>, negotiates: bool) -> FieldLi
 
 /// Renders one form.
 pub fn variant(
-    scope: &Scope,
+    tree: &Tree,
     status: Status,
     shared: &FieldList,
     coding: Coding,
@@ -243,8 +236,8 @@ pub fn variant(
         fields.add("Content-Encoding", coding.name());
         fields.remove("Accept-Ranges");
     }
-    filter::headers::apply(scope, status, &mut fields);
-    filter::headers::apply(scope, status, &mut short);
+    headers::apply(&tree.route, status, &mut fields);
+    headers::apply(&tree.route, status, &mut short);
     Variant {
         coding,
         full: Prepared::new(status, &fields, content.length()),
@@ -255,25 +248,25 @@ pub fn variant(
 }
 
 /// The form with `coding` that has been made out of a plain one in memory.
-pub fn coded(scope: &Scope, asset: &Asset, coding: Coding, encoded: Vec<u8>) -> Variant {
+pub fn coded(tree: &Tree, asset: &Asset, coding: Coding, encoded: Vec<u8>) -> Variant {
     let content = Content::Memory(Bytes::from(encoded));
-    variant(scope, asset.status, &asset.fields, coding, asset.tag(coding), content)
+    variant(tree, asset.status, &asset.fields, coding, asset.tag(coding), content)
 }
 
 /// Reads or opens the content of a file. `is_shared`: the file answers for many paths.
-fn content(look: &Look, scope: &Scope, opened: Opened, is_shared: bool) -> std::io::Result<Content> {
+fn content(look: &Look, tree: &Tree, opened: Opened, is_shared: bool) -> std::io::Result<Content> {
     let size = opened.meta.size;
-    if size > scope.max_cached_file {
+    if size > tree.max_cached_file {
         return Ok(Content::File(Arc::new(OpenFile::new(opened.file, size))));
     }
     let identity = identity_of(&opened.meta);
-    if is_shared && let Some(content) = scope.shared_pages.find(&identity) {
+    if is_shared && let Some(content) = tree.shared_pages.find(&identity) {
         return Ok(Content::Memory(content));
     }
     let content = Bytes::from(look.read(opened)?);
     // A file that shrank while it was read is not the file that the identity describes.
     if is_shared && content.len() as u64 == size {
-        scope.shared_pages.keep(identity, &content);
+        tree.shared_pages.keep(identity, &content);
     }
     Ok(Content::Memory(content))
 }

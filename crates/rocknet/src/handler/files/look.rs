@@ -13,7 +13,7 @@ use rocknet_io::ahead::{Ahead, read_ahead};
 use rocknet_io::beneath::{OpenError, Opened, Root, Symlinks};
 use rocknet_io::file;
 
-use crate::scope::FileTree;
+use super::tree::Tree;
 
 pub struct Look {
     waits: bool,
@@ -67,7 +67,7 @@ impl Look {
         self.missing.borrow_mut().push(missing);
     }
 
-    pub fn root(&self, tree: &FileTree) -> io::Result<Arc<Root>> {
+    pub fn root(&self, tree: &Tree) -> io::Result<Arc<Root>> {
         if self.waits {
             return tree.root();
         }
@@ -120,7 +120,7 @@ impl Look {
     }
 
     /// The folder of a site without links in its path.
-    pub fn whole(&self, tree: &FileTree) -> io::Result<PathBuf> {
+    pub fn whole(&self, tree: &Tree) -> io::Result<PathBuf> {
         if self.waits {
             return tree.folder().canonicalize();
         }

@@ -10,9 +10,9 @@ use rocknet_proto::status::Status;
 
 use super::look::Look;
 use super::missed;
-use crate::handler::php::Script;
-use crate::handler::php::script;
-use crate::scope::FileTree;
+use super::script;
+use super::tree::Tree;
+use crate::handler::files::script::Script;
 
 /// What a path leads to.
 pub enum Target {
@@ -32,7 +32,7 @@ pub enum Target {
 }
 
 /// Looks `path` up: decoded, normalised, beginning with a slash; a slash at its end asks for a directory.
-pub fn resolve(look: &Look, tree: &FileTree, path: &str) -> Target {
+pub fn resolve(look: &Look, tree: &Tree, path: &str) -> Target {
     let root = match look.root(tree) {
         Ok(root) => root,
         Err(_) if look.lacks() => return Target::Failed(Status::SERVICE_UNAVAILABLE),
@@ -47,7 +47,7 @@ pub fn resolve(look: &Look, tree: &FileTree, path: &str) -> Target {
         Err(Status::NOT_FOUND) => match (script_before(look, &root, tree, path), &tree.fallback) {
             (Some(script), _) => Ok(Target::Script(script)),
             (None, Fallback::Path(fallback)) => look_up(look, &root, tree, fallback),
-            (None, Fallback::Usual) if tree.php.is_some() => look_up(look, &root, tree, FRONT_CONTROLLER),
+            (None, Fallback::Usual) if tree.runs_scripts => look_up(look, &root, tree, FRONT_CONTROLLER),
             (None, Fallback::Usual | Fallback::Nothing) => Err(Status::NOT_FOUND),
         },
         found => found,
@@ -56,7 +56,7 @@ pub fn resolve(look: &Look, tree: &FileTree, path: &str) -> Target {
 }
 
 /// A file at exactly `path`, for pages of errors.
-pub fn resolve_file(look: &Look, tree: &FileTree, path: &str) -> Option<(Opened, Vec<u8>)> {
+pub fn resolve_file(look: &Look, tree: &Tree, path: &str) -> Option<(Opened, Vec<u8>)> {
     match look_up(look, &look.root(tree).ok()?, tree, path) {
         Ok(Target::File { opened, relative }) => Some((opened, relative)),
         _ => None,
@@ -64,7 +64,7 @@ pub fn resolve_file(look: &Look, tree: &FileTree, path: &str) -> Option<(Opened,
 }
 
 /// `path` is none where no file can have it: then only what does not depend on it is tried.
-fn first_match(look: &Look, root: &Arc<Root>, tree: &FileTree, path: Option<&str>) -> Result<Target, Status> {
+fn first_match(look: &Look, root: &Arc<Root>, tree: &Tree, path: Option<&str>) -> Result<Target, Status> {
     if let (true, Some(path)) = (tree.try_paths.is_empty(), path) {
         return look_up(look, root, tree, path);
     }
@@ -93,7 +93,7 @@ fn fill(template: &str, path: &str) -> String {
     }
 }
 
-fn look_up(look: &Look, root: &Arc<Root>, tree: &FileTree, path: &str) -> Result<Target, Status> {
+fn look_up(look: &Look, root: &Arc<Root>, tree: &Tree, path: &str) -> Result<Target, Status> {
     let wants_directory = path.ends_with('/');
     let relative = path.trim_matches('/').as_bytes();
     if wants_directory {
@@ -121,12 +121,12 @@ fn look_up(look: &Look, root: &Arc<Root>, tree: &FileTree, path: &str) -> Result
 }
 
 /// What is to be done with a file: where scripts are run, they are never sent.
-fn file(look: &Look, tree: &FileTree, opened: Opened, relative: Vec<u8>) -> Result<Target, Status> {
+fn file(look: &Look, tree: &Tree, opened: Opened, relative: Vec<u8>) -> Result<Target, Status> {
     if tree.holds_program(&relative) {
         missed::not_sent(tree, &relative, "it is in the folder of programs (`cgi`)");
         return Err(Status::FORBIDDEN);
     }
-    if tree.php.is_none() {
+    if !tree.runs_scripts {
         return Ok(Target::File { opened, relative });
     }
     match script::Kind::of(&relative) {
@@ -149,7 +149,7 @@ fn file(look: &Look, tree: &FileTree, opened: Opened, relative: Vec<u8>) -> Resu
 }
 
 /// The folder without links in its path.
-pub fn whole(look: &Look, tree: &FileTree) -> Result<PathBuf, Status> {
+pub fn whole(look: &Look, tree: &Tree) -> Result<PathBuf, Status> {
     look.whole(tree).map_err(|error| {
         if !look.lacks() {
             missed::root(tree, &error, "cannot tell where the folder lies");
@@ -160,8 +160,8 @@ pub fn whole(look: &Look, tree: &FileTree) -> Result<PathBuf, Status> {
 
 /// The script that `path` goes on behind: `/a.php` of `/a.php/b/c`, if there is such a file. What follows it may be
 /// what no file can have as its name.
-fn script_before(look: &Look, root: &Arc<Root>, tree: &FileTree, path: &str) -> Option<Script> {
-    tree.php.as_ref()?;
+fn script_before(look: &Look, root: &Arc<Root>, tree: &Tree, path: &str) -> Option<Script> {
+    tree.runs_scripts.then_some(())?;
     script::ends(path).take(MAX_ENDS).find_map(|end| {
         let (name, path_info) = path.split_at(end);
         if SafePath::from_decoded(name).ok()?.has_dot_segment() {
@@ -187,13 +187,13 @@ fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
     }
 }
 
-pub fn open(look: &Look, root: &Arc<Root>, tree: &FileTree, relative: &[u8]) -> Result<Opened, Status> {
+pub fn open(look: &Look, root: &Arc<Root>, tree: &Tree, relative: &[u8]) -> Result<Opened, Status> {
     look.open(root, relative, tree.symlinks)
         .map_err(|error| status_of(&error, tree, relative))
 }
 
 /// Who can mend it decides the status: the client (404, 403), or the operator (503, 500), who is told.
-pub fn status_of(error: &OpenError, tree: &FileTree, relative: &[u8]) -> Status {
+pub fn status_of(error: &OpenError, tree: &Tree, relative: &[u8]) -> Status {
     match error {
         OpenError::NotFound | OpenError::Escapes => Status::NOT_FOUND,
         OpenError::Forbidden => {
@@ -213,7 +213,7 @@ pub fn status_of(error: &OpenError, tree: &FileTree, relative: &[u8]) -> Status 
     }
 }
 
-fn failed_root(tree: &FileTree, error: &std::io::Error) -> Target {
+fn failed_root(tree: &Tree, error: &std::io::Error) -> Target {
     missed::root(tree, error, "cannot open the folder of a site");
     Target::Failed(match error.kind() {
         std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => Status::NOT_FOUND,

@@ -20,7 +20,7 @@ use super::trouble::Trouble;
 use crate::clock::Time;
 use crate::handler::proxy::breaker::{Breaker, Rules};
 use crate::php::Sockets;
-use crate::worker::Worker;
+use crate::services::Services;
 
 /// Requests that are with one application server, or on their way to it. php-fpm has a queue of 511; what is beyond waits
 /// here, and each holds a descriptor.
@@ -194,18 +194,18 @@ impl Backend {
     /// `waited` for.
     pub async fn connect(
         self: &Arc<Backend>,
-        worker: &Worker,
+        services: &Services,
         patience: Duration,
         waited: bool,
     ) -> Result<Connected, Trouble> {
         let place = self.enter()?;
         // A new one wants a process. One that rests gives its own, or all could rest while this one waits.
         drop(self.kept_longest());
-        let wheel = &worker.wheel;
+        let wheel = &services.wheel;
         let (deadline, pause) = (wheel.deadline(), wheel.deadline());
         deadline.set(wheel.ticks(patience));
         let connect = async || {
-            worker.connects.pass().await;
+            services.connects.pass().await;
             Socket::connect(&self.place.host).await
         };
         // What came of it before tells more than that the time is over.

@@ -16,7 +16,7 @@ use super::backend::{Backend, Connected};
 use super::complaints::Complaints;
 use super::trouble::Trouble;
 use crate::exchange::RequestContent;
-use crate::worker::Worker;
+use crate::services::Services;
 
 /// Bytes of an answer that are held while its request is still being sent. A script that says more before it has read its
 /// content gets no more of it: the answer has to begin, and behind its beginning no content is taken.
@@ -26,7 +26,7 @@ const MAX_AHEAD: usize = 2 * HEAD_LIMIT;
 const OVERLOADED: u8 = 2;
 
 pub struct Conversation {
-    worker: Rc<Worker>,
+    services: Rc<Services>,
     /// Taken when it is kept for another.
     connected: Option<Connected>,
     /// Who keeps it, beside how many others.
@@ -86,13 +86,13 @@ enum Asking {
 impl Conversation {
     /// `request`: its records, all but the content.
     pub fn by_records(
-        worker: &Rc<Worker>,
+        services: &Rc<Services>,
         connected: Connected,
         request: Vec<u8>,
         complaints: Complaints,
     ) -> Conversation {
         let framing = Framing::Records(fastcgi::Response::new());
-        Conversation::new(worker, connected, request, framing, complaints)
+        Conversation::new(services, connected, request, framing, complaints)
     }
 
     /// Has the connection kept behind the answer, for another request: the application was asked to leave it open.
@@ -103,25 +103,25 @@ impl Conversation {
 
     /// `request`: what goes before the content. The answer has at most `room` bytes.
     pub fn plain(
-        worker: &Rc<Worker>,
+        services: &Rc<Services>,
         connected: Connected,
         request: Vec<u8>,
         room: u64,
         complaints: Complaints,
     ) -> Conversation {
         let framing = Framing::Plain { room, is_over: false };
-        Conversation::new(worker, connected, request, framing, complaints)
+        Conversation::new(services, connected, request, framing, complaints)
     }
 
     fn new(
-        worker: &Rc<Worker>,
+        services: &Rc<Services>,
         connected: Connected,
         request: Vec<u8>,
         framing: Framing,
         complaints: Complaints,
     ) -> Conversation {
         Conversation {
-            worker: Rc::clone(worker),
+            services: Rc::clone(services),
             connected: Some(connected),
             keeper: None,
             sending: request.into(),
@@ -252,8 +252,8 @@ impl Conversation {
         let Some(connected) = &mut self.connected else {
             return Poll::Ready(Err(Trouble::Silent));
         };
-        let worker = Rc::clone(&self.worker);
-        let mut input = worker.upstreams.input.borrow_mut();
+        let services = Rc::clone(&self.services);
+        let mut input = services.input.borrow_mut();
         let input = &mut input.ready().bytes;
         while let Poll::Ready(Ok(length @ 1..)) = connected.socket.poll_complaint(context, input) {
             self.complaints.add(&input[..length]);

@@ -19,29 +19,22 @@ pub use self::backends::Backends;
 
 use self::trouble::Trouble;
 use crate::exchange::RequestContent;
-use crate::scope::Scope;
+use crate::route::Route;
+use crate::services::Services;
 use crate::spool::Spool;
-use crate::worker::Worker;
-
-/// What of the site an application and its troubles have to do with.
-pub struct Around {
-    pub site: Box<str>,
-    /// Whether error pages may say what the operator has to do.
-    pub dev: bool,
-}
 
 /// Receives the whole request body and returns its length, `None` if there is no body. So a slow client never holds a process of an
 /// application, and every application knows the length before the first byte.
 pub async fn receive(
-    worker: &Worker,
-    scope: &Scope,
+    services: &Services,
+    route: &Route,
     mut content: RequestContent,
 ) -> Result<(RequestContent, Option<u64>), Trouble> {
     if content.is_empty() {
         return Ok((content, None));
     }
-    let bounds = worker.view().snapshot.spool.clone();
-    let spool = Spool::new(&worker.shared.spool, bounds, scope.body_memory, scope.priority);
+    let bounds = route.server.spool.clone();
+    let spool = Spool::new(&services.spool, bounds, route.body_memory, route.priority);
     // In a box: most requests have no content, and it would make the future of each larger.
     let length = Box::pin(content.spool(spool)).await.map_err(Trouble::Content)?;
     Ok((content, Some(length)))

@@ -9,12 +9,12 @@ use rocknet_proto::fastcgi::Fault;
 use rocknet_proto::status::Status;
 use tracing::Level;
 
-use super::Around;
 use crate::exchange::ContentError;
+use crate::fixed;
 use crate::handler::exhausted::{self, is_exhausted};
-use crate::handler::fixed;
 use crate::log::throttle::Cause;
 use crate::response::Response;
+use crate::route::Label;
 
 #[derive(Debug)]
 pub enum Trouble {
@@ -103,8 +103,8 @@ impl Trouble {
 }
 
 /// The error itself, with what helps where its reader may be told.
-pub fn page(status: Status, cure: &str, around: &Around) -> Response {
-    if around.dev {
+pub fn page(status: Status, cure: &str, label: &Label) -> Response {
+    if label.is_dev {
         fixed::error_with_hint(status, Some(cure))
     } else {
         Response::new(status)

@@ -10,7 +10,7 @@ use rocknet_proto::request::{Request, TargetForm};
 use rocknet_proto::semantics::authority::{Authority, HOST_BUFFER};
 
 use crate::exchange::{Client, Secure};
-use crate::handler::php::Script;
+use crate::handler::files::script::Script;
 
 /// Where variables are written to.
 pub trait Sink {

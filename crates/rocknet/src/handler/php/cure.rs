@@ -4,17 +4,17 @@ use std::io::ErrorKind;
 use tracing::Level;
 
 use crate::handler::exhausted::{self, is_exhausted};
-use crate::handler::gateway::Around;
 use crate::handler::gateway::backend::Backend;
 use crate::handler::gateway::trouble::{Trouble, is_shortage, page};
 use crate::log::throttle::Cause;
 use crate::response::Response;
+use crate::route::Label;
 
 /// The answer, and a line in the log where it is the operator's matter.
-pub fn tell(trouble: &Trouble, backend: &Backend, script: &str, around: &Around) -> Response {
+pub fn tell(trouble: &Trouble, backend: &Backend, script: &str, label: &Label) -> Response {
     let (status, place) = (trouble.status(), backend.place());
     let Some(cure) = cure(trouble, backend) else {
-        trouble.log_of_client(&around.site, script);
+        trouble.log_of_client(&label.site, script);
         return Response::new(status);
     };
     // Where PHP is not reached, that is so for all scripts.
@@ -26,15 +26,15 @@ pub fn tell(trouble: &Trouble, backend: &Backend, script: &str, around: &Around)
     let cause = Cause {
         level: Level::ERROR,
         what: "no answer from PHP",
-        site: &around.site,
+        site: &label.site,
         subject: &subject,
     };
     if cause.may_be_logged() {
         let own = backend.own_trouble().map(|trouble| format!(". {trouble}"));
         let own = own.unwrap_or_default();
-        tracing::error!(site = %around.site, php = %place, script, help = cure, "no answer from PHP: {trouble}{own}");
+        tracing::error!(site = %label.site, php = %place, script, help = cure, "no answer from PHP: {trouble}{own}");
     }
-    page(status, &cure, around)
+    page(status, &cure, label)
 }
 
 /// Nothing where the client has to do it.

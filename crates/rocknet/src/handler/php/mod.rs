@@ -5,7 +5,6 @@
 //! ```
 
 mod cure;
-pub mod script;
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -16,18 +15,21 @@ use rocknet_proto::cgi::StatusLine;
 use rocknet_proto::fastcgi::{self, Params};
 use rocknet_proto::fields::Known;
 use rocknet_proto::method::Method;
+use rocknet_proto::semantics::safe_path::SafePath;
 
 use super::gateway::backend::{self, Backend};
 use super::gateway::complaints::Complaints;
 use super::gateway::conversation::Conversation;
 use super::gateway::trouble::Trouble;
 use super::gateway::variables::{self, Answerer, Place};
-use super::gateway::{Around, Backends, answer, receive};
+use super::gateway::{Backends, answer, receive};
 use crate::exchange::{Exchange, RequestContent};
+use crate::handler::files::script::Script;
+use crate::handler::files::serve::{self, NAMELESS};
+use crate::handler::files::tree::Tree;
+use crate::handler::{Answering, Handler};
 use crate::response::Response;
-use crate::worker::Worker;
-
-pub use self::script::Script;
+use crate::services::Services;
 
 /// Connections at rest to one php-fpm: as many as a busy second leaves behind. Each holds a process, but gives it back to
 /// whoever wants a new connection, and is closed when nobody has used it for a second.
@@ -49,22 +51,50 @@ pub fn backend(php: &Php, backends: &Backends) -> Arc<Backend> {
     })
 }
 
-/// Has `script` run for a request.
-pub async fn answer(
-    worker: Rc<Worker>,
+/// Runs the scripts of a tree; other paths lead to its files.
+pub struct PhpHandler {
+    tree: Arc<Tree>,
     backend: Arc<Backend>,
-    script: Arc<Script>,
-    exchange: Exchange,
-    around: Around,
-) -> Response {
-    match try_answer(&worker, &backend, &script, exchange, &around.site).await {
-        Ok(response) => response,
-        Err(trouble) => cure::tell(&trouble, &backend, &script.name, &around),
+}
+
+impl PhpHandler {
+    pub fn new(tree: Arc<Tree>, backend: Arc<Backend>) -> PhpHandler {
+        PhpHandler { tree, backend }
+    }
+}
+
+impl Handler for PhpHandler {
+    fn answer(&self, mut exchange: Exchange) -> Answering {
+        let (tree, backend) = (Arc::clone(&self.tree), Arc::clone(&self.backend));
+        Box::pin(async move {
+            // A path that no file can have may still be one behind a script.
+            if !exchange.is_file_path && SafePath::from_decoded(&exchange.path).is_ok() {
+                exchange.path = NAMELESS.into();
+            }
+            let script = match serve::script(&tree, &exchange).await {
+                Ok(script) => script,
+                Err(answer) => return answer,
+            };
+            let (services, route) = (Rc::clone(&exchange.services), Arc::clone(&exchange.route));
+            match try_answer(&services, &backend, &script, exchange, &route.label.site).await {
+                Ok(response) => response,
+                Err(trouble) => cure::tell(&trouble, &backend, &script.name, &route.label),
+            }
+            .into()
+        })
+    }
+
+    fn receives_bodies_whole(&self) -> bool {
+        true
+    }
+
+    fn names_files(&self) -> bool {
+        true
     }
 }
 
 async fn try_answer(
-    worker: &Rc<Worker>,
+    services: &Rc<Services>,
     backend: &Arc<Backend>,
     script: &Script,
     exchange: Exchange,
@@ -75,15 +105,15 @@ async fn try_answer(
         content,
         client,
         secure,
-        scope,
+        route,
         ..
     } = exchange;
     let view = request.view();
     let has_length = view.fields.get(Known::ContentLength).is_some();
-    let (content, length) = receive(worker, &scope, content).await?;
+    let (content, length) = receive(services, &route, content).await?;
     let place = Place {
         site,
-        address: &worker.address,
+        address: &services.address,
         client,
         secure: secure.as_deref(),
     };
@@ -99,8 +129,8 @@ async fn try_answer(
     let mut written = records()?;
 
     // A tick less than the protocol waits for an answer: it would say 503.
-    let ticks = worker.wheel.ticks(scope.answer_timeout).saturating_sub(1);
-    let deadline = worker.wheel.deadline();
+    let ticks = services.wheel.ticks(route.answer_timeout).saturating_sub(1);
+    let deadline = services.wheel.deadline();
     deadline.set(ticks);
 
     // One that was kept open may be closed by the other side at any moment. Whether a request came through then, nobody
@@ -108,15 +138,15 @@ async fn try_answer(
     let repeatable = matches!(view.method, Method::Get | Method::Head) && !has_length && length.is_none();
     let complaints = || Complaints::new("PHP", site, &script.name);
     if let Some(connected) = repeatable.then(|| backend.kept()).flatten() {
-        let conversation = Conversation::by_records(worker, connected, std::mem::take(&mut written), complaints());
+        let conversation = Conversation::by_records(services, connected, std::mem::take(&mut written), complaints());
         let conversation = conversation.kept_by(backend, MAX_IDLE);
         match conversation.hold(RequestContent::none(), &deadline, ticks).await {
             Err(Trouble::Unheard) => written = records()?,
             conversation => return answer::response(conversation?, view.method, StatusLine::Refused),
         }
     }
-    let connected = backend.connect(worker, CONNECT, true).await?;
-    let conversation = Conversation::by_records(worker, connected, written, complaints()).kept_by(backend, MAX_IDLE);
+    let connected = backend.connect(services, CONNECT, true).await?;
+    let conversation = Conversation::by_records(services, connected, written, complaints()).kept_by(backend, MAX_IDLE);
     let conversation = conversation.hold(content, &deadline, ticks).await?;
     answer::response(conversation, view.method, StatusLine::Refused)
 }

@@ -27,71 +27,76 @@ use super::upstream::{Upstream, Way};
 use super::wire::Wire;
 use crate::certificates::HTTP_2;
 use crate::exchange::Client;
-use crate::worker::Worker;
+use crate::services::Services;
 
 /// A connection for HTTP/1.1.
 pub async fn connect(
-    worker: &Rc<Worker>,
+    services: &Rc<Services>,
     upstream: &Arc<Upstream>,
     proxy: &Proxy,
     client: Client,
     deadline: &Deadline,
 ) -> Result<Box<Connection>, Trouble> {
-    let wire = wire(worker, upstream, proxy, client, deadline).await?;
+    let wire = wire(services, upstream, proxy, client, deadline).await?;
     Ok(Box::new(Connection::new(wire)))
 }
 
 /// Connects within the time that is given for it, to the first of its addresses that answers, the handshake included where there
 /// is TLS.
 pub async fn wire(
-    worker: &Rc<Worker>,
+    services: &Rc<Services>,
     upstream: &Arc<Upstream>,
     proxy: &Proxy,
     client: Client,
     deadline: &Deadline,
 ) -> Result<Wire, Trouble> {
-    deadline.set(worker.wheel.ticks(proxy.connect));
+    deadline.set(services.wheel.ticks(proxy.connect));
     let mut header = Vec::new();
     if let Some(version) = upstream.announce {
-        announcement::write(version, &announcement::of(client, &worker.address), &mut header);
+        announcement::write(version, &announcement::of(client, &services.address), &mut header);
     }
-    if let Some(dialer) = worker.shared.services.upstreams.dialer() {
+    if let Some(dialer) = proxy.dialer.as_deref() {
         let link = dialer.dial(&upstream.name).map_err(Trouble::Unreachable)?;
-        let begun = deadline.within(begin(worker, upstream, link, header)).await;
+        let begun = deadline.within(begin(services, upstream, link, header)).await;
         let wire = begun.unwrap_or_else(|| Err(ErrorKind::TimedOut.into()));
         return wire.map_err(Trouble::Handshake);
     }
-    let connected = deadline.within(try_connect(worker, upstream, &header)).await;
+    let connected = deadline.within(try_connect(services, upstream, &header)).await;
     let socket = connected.unwrap_or_else(|| Err(Trouble::Unreachable(ErrorKind::TimedOut.into())))?;
     let stream = Stream::connected(socket).map_err(Trouble::Unreachable)?;
     let Some(secure) = &upstream.secure else {
         return Ok(Wire::Plain(stream));
     };
-    let shaken = deadline.within(shake(worker, upstream, secure, stream)).await;
+    let shaken = deadline.within(shake(services, upstream, secure, stream)).await;
     let tls = shaken.unwrap_or_else(|| Err(ErrorKind::TimedOut.into()));
     tls.map(|tls| Wire::Secure(Box::new(tls))).map_err(Trouble::Handshake)
 }
 
 /// All that comes before the first request, on a link that was dialed. `header`: what is said before all else.
-async fn begin(worker: &Rc<Worker>, upstream: &Upstream, mut link: Box<dyn Link>, header: Vec<u8>) -> io::Result<Wire> {
+async fn begin(
+    services: &Rc<Services>,
+    upstream: &Upstream,
+    mut link: Box<dyn Link>,
+    header: Vec<u8>,
+) -> io::Result<Wire> {
     let mut queue = SendQueue::default();
     queue.push_owned(header.into());
     poll_fn(|context| link.poll_send(context, &mut queue)).await?;
     Ok(Wire::Dialed(match &upstream.secure {
         None => link,
-        Some(secure) => Box::new(shake(worker, upstream, secure, link).await?),
+        Some(secure) => Box::new(shake(services, upstream, secure, link).await?),
     }))
 }
 
 async fn shake<L: Link>(
-    worker: &Rc<Worker>,
+    services: &Rc<Services>,
     upstream: &Upstream,
     (secure, name): &(Arc<Secure>, ServerName<'static>),
     link: L,
 ) -> io::Result<Tls<L, Opened>> {
     // Its certificate costs as much to check as a handshake of a client's costs to answer.
-    worker.handshakes.pass().await;
-    let mut tls = Tls::connect(link, Arc::clone(&secure.settings), name.clone(), worker.tls_buffers())?;
+    services.handshakes.pass().await;
+    let mut tls = Tls::connect(link, Arc::clone(&secure.settings), name.clone(), services.tls_buffers())?;
     poll_fn(|context| tls.poll_handshake(context)).await?;
     if upstream.http2 && tls.agreed().alpn != Some(HTTP_2) {
         return Err(io::Error::other(mistrust::NO_HTTP2));
@@ -100,18 +105,18 @@ async fn shake<L: Link>(
 }
 
 /// `header`: what is said before all else.
-async fn try_connect(worker: &Rc<Worker>, upstream: &Upstream, header: &[u8]) -> Result<OwnedFd, Trouble> {
+async fn try_connect(services: &Rc<Services>, upstream: &Upstream, header: &[u8]) -> Result<OwnedFd, Trouble> {
     loop {
         match upstream.way() {
             Way::Unix(path) => {
-                worker.connects.pass().await;
+                services.connects.pass().await;
                 return unix(path, header).await.map_err(Trouble::Unreachable);
             }
             Way::Tcp(addresses) => {
-                worker.connects.pass().await;
-                let silence = worker.wheel.ticks(HEAD_START);
+                services.connects.pass().await;
+                let silence = services.wheel.ticks(HEAD_START);
                 let pause = async || {
-                    let pause = worker.wheel.deadline();
+                    let pause = services.wheel.deadline();
                     pause.set(silence);
                     pause.past().await;
                 };
@@ -122,7 +127,7 @@ async fn try_connect(worker: &Rc<Worker>, upstream: &Upstream, header: &[u8]) ->
             Way::Nowhere(error) => return Err(Trouble::Unresolved(error)),
             // Only in the first moments of a server. The next tick looks again.
             Way::Unknown => {
-                let pause = worker.wheel.deadline();
+                let pause = services.wheel.deadline();
                 pause.set(1);
                 pause.past().await;
             }

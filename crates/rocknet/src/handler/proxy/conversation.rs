@@ -14,7 +14,7 @@ use super::answer::Head;
 use super::connection::Connection;
 use super::incoming::Incoming;
 use super::mistrust;
-use super::pool::Input;
+use super::pool::Pool;
 use super::request::Sent;
 use super::slots::Place;
 use super::trailers;
@@ -23,10 +23,10 @@ use super::upstream::Upstream;
 use crate::exchange::RequestContent;
 use crate::interim::Interim;
 use crate::response::FieldList;
-use crate::worker::Worker;
+use crate::services::{Input, Services};
 
 pub struct Conversation {
-    worker: Rc<Worker>,
+    services: Rc<Services>,
     /// Left when the answer is over. `None`: its head has not come.
     place: Option<Place>,
     /// Taken when it is kept for another.
@@ -55,9 +55,9 @@ enum Asking {
 }
 
 impl Conversation {
-    pub fn new(worker: &Rc<Worker>, connection: Box<Connection>, times: Times) -> Conversation {
+    pub fn new(services: &Rc<Services>, connection: Box<Connection>, times: Times) -> Conversation {
         Conversation {
-            worker: Rc::clone(worker),
+            services: Rc::clone(services),
             place: None,
             connection: Some(connection),
             times,
@@ -133,8 +133,12 @@ impl Conversation {
         self.connection.take()
     }
 
-    pub fn worker(&self) -> &Worker {
-        &self.worker
+    pub fn times(&self) -> Times {
+        self.times
+    }
+
+    pub fn services(&self) -> &Services {
+        &self.services
     }
 
     /// What has come of the content and was not taken yet.
@@ -157,7 +161,7 @@ impl Conversation {
 
     /// A deadline for the pieces of the answer.
     pub fn deadline(&self) -> Deadline {
-        self.worker.wheel.deadline()
+        self.services.wheel.deadline()
     }
 
     pub fn idle_ticks(&self) -> u32 {
@@ -297,7 +301,7 @@ impl Conversation {
         let Connection {
             link, engine, unread, ..
         } = &mut **connection;
-        let mut input = self.worker.upstreams.input.borrow_mut();
+        let mut input = self.services.input.borrow_mut();
         let Input { bytes, index } = input.ready();
         let received = match link.poll_recv(context, bytes) {
             Poll::Pending => return Poll::Pending,
@@ -351,10 +355,12 @@ impl Conversation {
         let Some(place) = self.place.take() else { return };
         let is_fit = self.is_over() && !self.spoilt && self.content.is_none();
         if let Some(connection) = self.connection.take().filter(|_| is_fit) {
-            let tick_ms = u64::try_from(self.worker.wheel.tick_length().as_millis()).unwrap_or(u64::MAX);
+            let tick_ms = u64::try_from(self.services.wheel.tick_length().as_millis()).unwrap_or(u64::MAX);
             let idle_ms = tick_ms.saturating_mul(self.times.idle.into());
-            let now_ms = self.worker.clock.uptime_ms();
-            self.worker.upstreams.keep(&place.upstream, connection, now_ms, idle_ms);
+            let now_ms = self.services.clock.uptime_ms();
+            self.services
+                .local::<Pool>()
+                .keep(&place.upstream, connection, now_ms, idle_ms);
         }
     }
 }

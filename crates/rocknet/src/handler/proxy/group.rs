@@ -17,6 +17,7 @@ use super::trouble::Trouble;
 use super::upstream::Upstream;
 use super::upstreams::Upstreams;
 use super::waiting::Waiting;
+use super::wire::Dialer;
 
 /// Servers tried for one request: the one it is for, and one more where that was not reached or did not hear it.
 pub(super) const MAX_TRIES: u8 = 2;
@@ -51,6 +52,8 @@ pub struct Proxy {
     /// How much of a request's body is received before a server is asked.
     pub request_buffering: RequestBuffering,
     pub(super) mirror: Option<Mirror>,
+    /// Makes links in place of sockets.
+    pub(super) dialer: Option<Arc<dyn Dialer>>,
     rules: Rules,
     slow_start_ms: u64,
     /// Requests that one server has at once, at most.
@@ -62,6 +65,8 @@ pub struct Proxy {
     pub(super) connect: Duration,
     pub(super) first_byte: Duration,
     pub(super) idle: Duration,
+    /// Longest time that a side of a tunnel may take no bytes.
+    pub(super) send_stall: Duration,
 }
 
 struct Member {
@@ -81,7 +86,7 @@ pub struct Asked<'a> {
 
 impl Proxy {
     /// An error is told in words for whoever wrote the configuration.
-    pub fn new(model: &model::Proxy, upstreams: &Arc<Upstreams>) -> Result<Proxy, String> {
+    pub fn new(model: &model::Proxy, upstreams: &Arc<Upstreams>, send_stall: Duration) -> Result<Proxy, String> {
         let mut secured = model.to.iter().filter(|to| to.upstream.is_secure);
         let secure = secured.next().map(|to| upstreams.secure(&model.tls, to.upstream.http2));
         let secure = secure.transpose()?;
@@ -118,6 +123,7 @@ impl Proxy {
                 .mirror
                 .as_ref()
                 .map(|mirror| Mirror::new(mirror, model.resolve, upstreams)),
+            dialer: upstreams.dialer(),
             rules: Rules {
                 fails: model.fails,
                 window_ms: millis(model.fail_time),
@@ -130,6 +136,7 @@ impl Proxy {
             connect: model.connect,
             first_byte: model.first_byte,
             idle: model.idle,
+            send_stall,
         })
     }
 
@@ -349,7 +356,7 @@ mod tests {
             balance: Balance::Uri,
             ..model::Proxy::to(to.collect())
         };
-        Proxy::new(&model, &Arc::default()).expect("servers in the clear")
+        Proxy::new(&model, &Arc::default(), Duration::ZERO).expect("servers in the clear")
     }
 
     /// Where a request goes; `but`: where it was.
@@ -394,7 +401,7 @@ mod tests {
                 connections,
                 ..model::Proxy::to(vec![to])
             };
-            let proxy = Proxy::new(&model, &Arc::default()).expect("a server in the clear");
+            let proxy = Proxy::new(&model, &Arc::default(), Duration::ZERO).expect("a server in the clear");
             let upstream = &proxy.members[0].upstream;
             let tunnel = proxy.tunnel_place(upstream.take(proxy.most, Priority::Normal, 1).expect("room"));
             let places: Vec<_> = std::iter::from_fn(|| upstream.take(proxy.most, Priority::Normal, 1))

@@ -26,6 +26,7 @@ mod conversation;
 mod forwarded;
 mod group;
 mod grpc;
+mod handler;
 mod http2;
 mod incoming;
 mod likeness;
@@ -54,7 +55,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use rocknet_config::model::{Balance, Mode, RequestBuffering};
+use rocknet_config::model::{Balance, RequestBuffering};
 use rocknet_proto::request::Request;
 
 use self::conversation::Conversation;
@@ -63,49 +64,34 @@ use self::trouble::Trouble;
 use self::upstream::Upstream;
 use crate::exchange::{Client, Exchange, RequestContent};
 use crate::response::Response;
+use crate::route::Route;
+use crate::services::Services;
 use crate::spool::Spool;
-use crate::worker::{View, Worker};
 
 pub use self::group::Proxy;
+pub use self::handler::ProxyHandler;
 pub use self::pool::Pool;
-pub use self::switch::Wish;
-pub use self::target::hides_dots;
+use self::switch::Wish;
+use self::target::hides_dots;
 pub use self::upstreams::Upstreams;
 pub use self::wire::Dialer;
 
 /// An answer, or the error that stands for one.
-pub enum Answered {
+enum Answered {
     Passed(Response),
     Failed(Response),
 }
 
-/// Where a request came in, for the log and for pages.
-pub struct Around {
-    pub view: Rc<View>,
-    /// Its number in the snapshot.
-    pub site: u32,
-}
-
-impl Around {
-    fn site(&self) -> &str {
-        &self.view.snapshot.sites[self.site as usize].name
-    }
-
-    fn is_dev(&self) -> bool {
-        self.view.snapshot.config.server.mode == Mode::Dev
-    }
-}
-
 /// No answer: why, and of which server that was tried.
-pub struct Failed {
+struct Failed {
     trouble: Trouble,
     last: Option<Arc<Upstream>>,
 }
 
 impl Failed {
     /// What the client is told.
-    pub fn tell(&self, asked: &Request<'_>, around: &Around) -> Answered {
-        let response = self.trouble.tell(self.last.as_deref(), around);
+    fn tell(&self, asked: &Request<'_>, route: &Route) -> Answered {
+        let response = self.trouble.tell(self.last.as_deref(), &route.label);
         match grpc::is_call(asked) {
             // What a client of gRPC reads is neither a page nor a status of HTTP.
             true => Answered::Passed(grpc::refusal(response.status)),
@@ -115,15 +101,16 @@ impl Failed {
 }
 
 /// Passes a request on and its answer back. `request`: the one of the exchange.
-pub async fn answer(
-    worker: &Rc<Worker>,
+async fn answer(
+    services: &Rc<Services>,
     proxy: &Proxy,
     request: &Request<'_>,
     exchange: &mut Exchange,
-    around: &Around,
+    route: &Route,
 ) -> Result<Response, Failed> {
     let mut last: Option<Arc<Upstream>> = None;
-    let mut sent = request::Sent::new(proxy, request, exchange, &around.view.snapshot.config.server);
+    let pool = services.local::<Pool>();
+    let mut sent = request::Sent::new(proxy, request, exchange, &route.server.server);
     let mut buffer = [0; 16];
     let asked = Asked {
         key: key(proxy.balance(), request, exchange.client, &mut buffer),
@@ -131,18 +118,17 @@ pub async fn answer(
             .sticky
             .as_deref()
             .and_then(|cookie| sticky::asked(request.fields, cookie)),
-        priority: exchange.scope.priority,
+        priority: exchange.route.priority,
     };
     let Exchange {
         client,
         content,
         interim,
         secure,
-        scope,
         ..
     } = exchange;
     if let Some(mirror) = &proxy.mirror {
-        mirror.copy(&sent, content, worker.upstreams.draw());
+        mirror.copy(&sent, content, services.draw());
     }
     if sent.has_content() {
         // In a box, as all that is rare: it would make every request's future larger.
@@ -152,8 +138,8 @@ pub async fn answer(
             // A streaming call takes turns, so its request never ends before its response begins.
             RequestBuffering::Whole if grpc::is_call(request) => Ok(()),
             RequestBuffering::Whole => {
-                let bounds = around.view.snapshot.spool.clone();
-                let spool = Spool::new(&worker.shared.spool, bounds, scope.body_memory, scope.priority);
+                let bounds = route.server.spool.clone();
+                let spool = Spool::new(&services.spool, bounds, route.body_memory, route.priority);
                 let received = Box::pin(content.spool(spool)).await;
                 received.map(|length| sent.received(length, content.has_trailers()))
             }
@@ -166,39 +152,37 @@ pub async fn answer(
     let mut content = Some(std::mem::replace(content, RequestContent::none()));
     // A body that was received whole can be sent once more.
     let spare = content.as_ref().and_then(RequestContent::again);
-    let deadline = worker.wheel.deadline();
+    let deadline = services.wheel.deadline();
     let mut tries = 1u8;
-    let times = Times::of(worker, proxy);
+    let times = Times::of(services, proxy);
     loop {
         let but = last.as_ref().map(|upstream| upstream.id);
-        let draw = || worker.upstreams.draw();
-        let now_ms = worker.clock.uptime_ms();
-        let place = proxy.place(&asked, but, now_ms, draw, &deadline, &worker.wheel).await;
+        let draw = || services.draw();
+        let now_ms = services.clock.uptime_ms();
+        let place = proxy.place(&asked, but, now_ms, draw, &deadline, &services.wheel).await;
         let place = match place {
             Ok(place) => place,
             Err(trouble) => return Err(Failed { trouble, last }),
         };
         let upstream = Arc::clone(&place.upstream);
         // What may have been heard and lost is not said twice, so it takes only a connection that surely stands.
-        let mut kept = worker
-            .upstreams
-            .take(&upstream, sent.is_repeatable(), worker.clock.uptime_ms());
+        let mut kept = pool.take(&upstream, sent.is_repeatable(), services.clock.uptime_ms());
         let answered = loop {
             if upstream.http2 {
                 // In a box, as the next one: it would make every request's future larger.
-                let asked = http2::ask(worker, &upstream, proxy, &sent, &mut content, interim, &deadline);
+                let asked = http2::ask(services, &upstream, proxy, &sent, &mut content, interim, &deadline);
                 let begun = Box::pin(asked).await;
                 break begun.and_then(|begun| begun.response(sent.method(), place));
             }
             let connection = match kept.take() {
                 Some(connection) => connection,
                 // In a box of its own: it is rare, and would make every request's future larger.
-                None => match Box::pin(connect::connect(worker, &upstream, proxy, *client, &deadline)).await {
+                None => match Box::pin(connect::connect(services, &upstream, proxy, *client, &deadline)).await {
                     Ok(connection) => connection,
                     Err(trouble) => break Err(trouble),
                 },
             };
-            let mut conversation = Conversation::new(worker, connection, times);
+            let mut conversation = Conversation::new(services, connection, times);
             if let Err(trouble) = conversation.begin(&upstream, &sent, &mut content, &deadline) {
                 break Err(trouble);
             }
@@ -213,14 +197,14 @@ pub async fn answer(
                 }
                 // Whatever is at rest there may be closed as well.
                 Err(Trouble::Unheard) if sent.is_repeatable() && restore(&mut content, &spare) => {
-                    worker.upstreams.forget(&upstream);
+                    pool.forget(&upstream);
                 }
                 Err(trouble) => break Err(trouble),
             }
         };
         let trouble = match answered {
             Ok(mut response) => {
-                proxy.succeeded(&upstream, worker.clock.uptime_ms());
+                proxy.succeeded(&upstream, services.clock.uptime_ms());
                 if let Some(cookie) = &proxy.sticky
                     && asked.sticky != Some(upstream.hash)
                 {
@@ -232,7 +216,7 @@ pub async fn answer(
             Err(trouble) => trouble,
         };
         if trouble.is_upstreams() {
-            proxy.failed(&upstream, worker.clock.uptime_ms());
+            proxy.failed(&upstream, services.clock.uptime_ms());
         }
         // A server that is being ended has connections that it has not looked at yet. They are closed, or reset where
         // something lies in them.
@@ -244,7 +228,7 @@ pub async fn answer(
             return Err(Failed { trouble, last });
         }
         tries += 1;
-        trouble.log(Some(&upstream), around);
+        trouble.log(Some(&upstream), &route.label);
         last = Some(upstream);
     }
 }
@@ -281,13 +265,15 @@ fn key<'a>(balance: &Balance, view: &Request<'a>, client: Client, buffer: &'a mu
 struct Times {
     first_byte: u32,
     idle: u32,
+    send_stall: u32,
 }
 
 impl Times {
-    fn of(worker: &Worker, proxy: &Proxy) -> Times {
+    fn of(services: &Services, proxy: &Proxy) -> Times {
         Times {
-            first_byte: worker.wheel.ticks(proxy.first_byte),
-            idle: worker.wheel.ticks(proxy.idle),
+            first_byte: services.wheel.ticks(proxy.first_byte),
+            idle: services.wheel.ticks(proxy.idle),
+            send_stall: services.wheel.ticks(proxy.send_stall),
         }
     }
 }

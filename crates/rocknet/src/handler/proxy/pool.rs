@@ -2,15 +2,14 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::hash::BuildHasher;
 use std::sync::{Arc, Weak};
 
 use hashbrown::HashMap;
-use rocknet_proto::response::ResponseIndex;
 
 use super::connection::Connection;
 use super::http2::Sessions;
 use super::upstream::Upstream;
+use crate::services::Local;
 
 /// Connections at rest to one upstream: as many as 128 clients at once leave behind. Each holds a descriptor here and
 /// there.
@@ -18,8 +17,6 @@ const MAX_IDLE: usize = 128;
 /// A connection that rested longer may be closed by the other side at this very moment, with no word of it yet. Servers
 /// keep theirs for five seconds and more mostly, two where they are short of them.
 const SURE_MS: u64 = 1000;
-/// Bytes received at once: answers up to that size in one go.
-const INPUT: usize = 64 * 1024;
 
 #[derive(Default)]
 pub struct Pool {
@@ -27,26 +24,6 @@ pub struct Pool {
     resting: Cell<usize>,
     /// Those that many requests share.
     pub(super) sessions: Sessions,
-    /// The state of the dice by which servers are drawn; 0 until they are thrown.
-    dice: Cell<u64>,
-    /// Where answers are received, one at a time; made when the first one comes.
-    pub(in crate::handler) input: RefCell<Input>,
-}
-
-#[derive(Default)]
-pub struct Input {
-    pub bytes: Box<[u8]>,
-    pub index: ResponseIndex,
-}
-
-impl Input {
-    /// With room to receive into.
-    pub fn ready(&mut self) -> &mut Input {
-        if self.bytes.is_empty() {
-            self.bytes = vec![0; INPUT].into_boxed_slice();
-        }
-        self
-    }
 }
 
 struct Shelf {
@@ -95,29 +72,17 @@ impl Pool {
         }
     }
 
-    /// A random number, good enough to spread load.
-    pub(in crate::handler) fn draw(&self) -> u64 {
-        let mut state = match self.dice.get() {
-            0 => foldhash::fast::RandomState::default().hash_one(0) | 1,
-            state => state,
-        };
-        // xorshift64* (Vigna, 2016).
-        state ^= state >> 12;
-        state ^= state << 25;
-        state ^= state >> 27;
-        self.dice.set(state);
-        state.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
     /// Closes all that rests of one upstream: it has closed one of them.
     pub(super) fn forget(&self, upstream: &Upstream) {
         if let Some(shelf) = self.shelves.borrow_mut().remove(&upstream.id) {
             self.resting.set(self.resting.get() - shelf.connections.len());
         }
     }
+}
 
+impl Local for Pool {
     /// Closes what has rested too long, what the other side has closed, and what no configuration names any more.
-    pub fn tick(&self, now_ms: u64) {
+    fn tick(&self, now_ms: u64) {
         self.sessions.tick(now_ms);
         if self.resting.get() == 0 {
             return;
@@ -138,10 +103,9 @@ impl Pool {
     }
 
     /// Closes all: nobody is served, and nobody would notice when they are closed.
-    pub fn rest(&self) {
+    fn rest(&self) {
         self.sessions.rest();
         self.shelves.borrow_mut().clear();
         self.resting.set(0);
-        *self.input.borrow_mut() = Input::default();
     }
 }

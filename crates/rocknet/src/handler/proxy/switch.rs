@@ -126,8 +126,8 @@ impl Joined {
     /// `None`: the connection has gone meanwhile.
     pub fn new(mut conversation: Conversation) -> Option<Joined> {
         let connection = conversation.take_connection()?;
-        let worker = conversation.worker();
-        let link = Watched::new(connection.link, &worker.wheel, worker.view().ticks.send);
+        let services = conversation.services();
+        let link = Watched::new(connection.link, &services.wheel, conversation.times().send_stall);
         Some(Joined {
             splice: Splice::new(link, connection.unread),
             _conversation: conversation,

@@ -9,14 +9,14 @@ use rocknet_proto::h1::{EncodeError, Fault};
 use rocknet_proto::status::Status;
 use tracing::Level;
 
-use super::Around;
 use super::mistrust;
 use super::upstream::Upstream;
 use crate::exchange::ContentError;
+use crate::fixed;
 use crate::handler::exhausted::{self, is_exhausted};
-use crate::handler::fixed;
 use crate::log::throttle::Cause;
 use crate::response::Response;
+use crate::route::Label;
 
 #[derive(Debug)]
 pub enum Trouble {
@@ -127,24 +127,24 @@ impl Trouble {
     }
 
     /// The answer, and a line in the log where it is the operator's matter.
-    pub fn tell(&self, upstream: Option<&Upstream>, around: &Around) -> Response {
+    pub fn tell(&self, upstream: Option<&Upstream>, label: &Label) -> Response {
         let status = self.status();
         let Some(cure) = self.cure(upstream.map_or("the server", |upstream| &upstream.name)) else {
             return Response::new(status);
         };
-        self.log(upstream, around);
-        if around.is_dev() {
+        self.log(upstream, label);
+        if label.is_dev {
             fixed::error_with_hint(status, Some(&cure))
         } else {
             Response::new(status)
         }
     }
 
-    pub fn log(&self, upstream: Option<&Upstream>, around: &Around) {
+    pub fn log(&self, upstream: Option<&Upstream>, label: &Label) {
         let cause = Cause {
             level: Level::ERROR,
             what: "no answer from an upstream",
-            site: around.site(),
+            site: &label.site,
             subject: upstream.map_or("", |upstream| &upstream.name),
         };
         if !cause.may_be_logged() {
@@ -153,9 +153,9 @@ impl Trouble {
         match upstream {
             Some(upstream) => {
                 let help = self.cure(&upstream.name).unwrap_or_default();
-                tracing::error!(site = %around.site(), upstream = %upstream.name, help, "no answer: {self}");
+                tracing::error!(site = %label.site, upstream = %upstream.name, help, "no answer: {self}");
             }
-            None => tracing::error!(site = %around.site(), "no answer of any upstream: {self}"),
+            None => tracing::error!(site = %label.site, "no answer of any upstream: {self}"),
         }
     }
 }

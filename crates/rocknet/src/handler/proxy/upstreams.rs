@@ -63,8 +63,8 @@ impl Upstreams {
         }
     }
 
-    pub(super) fn dialer(&self) -> Option<&dyn Dialer> {
-        self.dialer.as_deref()
+    pub(super) fn dialer(&self) -> Option<Arc<dyn Dialer>> {
+        self.dialer.clone()
     }
 
     /// Returns the upstream at a place. Scopes of one configuration and of the next share it.

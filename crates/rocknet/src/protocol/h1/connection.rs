@@ -23,10 +23,11 @@ use rocknet_proto::status::Status;
 
 use super::feed::Feed;
 use super::tunnelling::Tunnelling;
-use crate::exchange::{Client, Pipe, Secure};
+use crate::exchange::{Client, Pipe};
 use crate::pipeline::{Pending, RequestContext};
 use crate::protocol::deadlines::{Deadlines, ONLY_THE_END, Phase};
 use crate::protocol::record;
+use crate::transport::handshake::Handshake;
 use crate::worker::{OpenConnection, View, Worker};
 
 /// Pieces of an answer queued before others get their turn: a client that takes a large file as fast as it comes would
@@ -40,7 +41,7 @@ pub struct Connection<L: Link> {
     pub(super) deadlines: Deadlines,
     pub(super) client: Client,
     /// `None`: in the clear.
-    pub(super) secure: Option<Rc<Secure>>,
+    pub(super) secure: Option<Rc<Handshake>>,
     /// The address it came in on, where that matters. Boxed, as the next field is: every byte here is paid for by each
     /// idle connection.
     pub(super) local: Option<Box<IpAddr>>,
@@ -148,7 +149,7 @@ impl<L: Link> Connection<L> {
     }
 
     /// Under TLS: what the handshake has settled.
-    pub fn secured(mut self, secure: Rc<Secure>) -> Connection<L> {
+    pub fn secured(mut self, secure: Rc<Handshake>) -> Connection<L> {
         self.secure = Some(secure);
         self
     }

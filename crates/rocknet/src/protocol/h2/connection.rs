@@ -24,8 +24,9 @@ use rocknet_proto::request::{OwnedRequest, RequestIndex};
 use super::answer::Answers;
 use super::pushing::Pushes;
 use super::send_ahead::SendAhead;
-use crate::exchange::{Client, Secure};
+use crate::exchange::Client;
 use crate::protocol::deadlines::{Deadlines, LEFT_TO_KERNEL, ONLY_THE_END, Phase};
+use crate::transport::handshake::Handshake;
 use crate::worker::{OpenConnection, View, Worker};
 
 /// Rounds before others get their turn: a client that takes large answers as fast as they come would else have the
@@ -48,7 +49,7 @@ pub struct Connection<L: Link> {
     pub(super) deadlines: Deadlines,
     pub(super) client: Client,
     /// `None`: in the clear.
-    pub(super) secure: Option<Rc<Secure>>,
+    pub(super) secure: Option<Rc<Handshake>>,
     /// The address it came in on, where that matters.
     pub(super) local: Option<Box<IpAddr>>,
     /// The client's address as text, once it has been logged.
@@ -183,7 +184,7 @@ impl<L: Link> Connection<L> {
     }
 
     /// Under TLS: what the handshake has settled.
-    pub fn secured(mut self, secure: Rc<Secure>) -> Connection<L> {
+    pub fn secured(mut self, secure: Rc<Handshake>) -> Connection<L> {
         self.secure = Some(secure);
         self
     }

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use rocknet::exchange::{ContentError, Exchange};
-use rocknet::handler::{Answering, Handler};
+use rocknet::handler::{Answering, Handler, answer_with};
 use rocknet::response::Response;
 use rocknet_proto::status::Status;
 use tokio::sync::{mpsc, oneshot};
@@ -17,7 +17,7 @@ impl Handler for Panics {
             !exchange.path.ends_with("/now"),
             "a handler that panics at once, for a test"
         );
-        Box::pin(async { panic!("a handler that panics while it is waited for, for a test") })
+        answer_with(async { panic!("a handler that panics while it is waited for, for a test") })
     }
 }
 
@@ -27,7 +27,7 @@ pub struct Echo;
 impl Handler for Echo {
     fn answer(&self, exchange: Exchange) -> Answering {
         let mut content = exchange.content;
-        Box::pin(async move {
+        answer_with(async move {
             let mut all = Vec::new();
             loop {
                 match content.chunk().await {
@@ -79,7 +79,7 @@ impl Handler for Waits {
             .lock()
             .map(|asked| asked.send(Asked(answer)).is_ok())
             .unwrap_or(false);
-        Box::pin(async move {
+        answer_with(async move {
             match told.await {
                 Ok(text) if sent => Response::new(Status::OK).body(text),
                 _ => Response::new(Status::SERVICE_UNAVAILABLE),

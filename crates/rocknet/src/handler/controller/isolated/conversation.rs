@@ -23,14 +23,14 @@ use crate::handler::controller::draft::{Draft, MAX_BODY};
 use crate::handler::controller::trouble::Trouble;
 use crate::handler::controller::{collect, whole};
 use crate::response::{Body, Response};
-use crate::worker::Worker;
+use crate::services::Services;
 
 /// Longest wait for a process that is being started: a library loads in milliseconds.
 const STARTING: Duration = Duration::from_secs(5);
 
 /// Has the controller answer, in as many calls as that takes.
 pub async fn answer(
-    worker: &Rc<Worker>,
+    services: &Rc<Services>,
     name: &Arc<str>,
     controller: &Controller,
     exchange: Exchange,
@@ -39,7 +39,7 @@ pub async fn answer(
         request,
         mut content,
         path,
-        scope,
+        route,
         client,
         secure,
         ..
@@ -48,17 +48,17 @@ pub async fn answer(
         true => Vec::new(),
         false => collect(&mut content).await?,
     };
-    let deadline = worker.wheel.deadline();
+    let deadline = services.wheel.deadline();
     // A tick less than the protocol waits for an answer: it would say 503 without a word of why.
-    deadline.set(worker.wheel.ticks(scope.answer_timeout).saturating_sub(1));
+    deadline.set(services.wheel.ticks(route.answer_timeout).saturating_sub(1));
     let place = controller
         .library
         .supervised
         .places
-        .enter(scope.priority, &deadline)
+        .enter(route.priority, &deadline)
         .await;
     let place = place.ok_or(Trouble::Full)?;
-    deadline.set(worker.wheel.ticks(STARTING));
+    deadline.set(services.wheel.ticks(STARTING));
     let mut talk = Conversation::open(&controller.library, place, &deadline).await?;
     drop(deadline);
 

@@ -24,11 +24,11 @@ use crate::handler::proxy::trouble::{self, Trouble};
 use crate::handler::proxy::{Times, trailers};
 use crate::interim::{Early, Interim};
 use crate::response::{Body, ErrorPage, FieldList, Response, Stream};
-use crate::worker::Worker;
+use crate::services::Services;
 
 /// A request that has been sent, or is being sent.
 pub struct Call {
-    worker: Rc<Worker>,
+    services: Rc<Services>,
     lease: Lease,
     times: Times,
     answer: ResponseFuture,
@@ -39,7 +39,7 @@ pub struct Call {
 
 /// A request whose answer has begun.
 pub struct Begun {
-    worker: Rc<Worker>,
+    services: Rc<Services>,
     lease: Lease,
     times: Times,
     head: http::Response<RecvStream>,
@@ -48,14 +48,14 @@ pub struct Begun {
 
 impl Call {
     pub fn new(
-        worker: &Rc<Worker>,
+        services: &Rc<Services>,
         lease: Lease,
         times: Times,
         answer: ResponseFuture,
         upload: Option<Upload>,
     ) -> Call {
         Call {
-            worker: Rc::clone(worker),
+            services: Rc::clone(services),
             lease,
             times,
             answer,
@@ -75,7 +75,7 @@ impl Call {
         deadline.set(self.times.first_byte);
         match poll_fn(|context| self.poll_head(context, interim, deadline)).await {
             Ok(head) => Ok(Begun {
-                worker: self.worker,
+                services: self.services,
                 lease: self.lease,
                 times: self.times,
                 head,
@@ -167,7 +167,7 @@ impl Begun {
             Body::Empty
         } else {
             Body::Stream(Box::new(Content {
-                deadline: self.worker.wheel.deadline(),
+                deadline: self.services.wheel.deadline(),
                 idle: self.times.idle,
                 body,
                 unreleased: 0,

@@ -31,7 +31,7 @@ use super::trouble::{self, Trouble};
 use super::upstream::Upstream;
 use crate::exchange::RequestContent;
 use crate::interim::Interim;
-use crate::worker::Worker;
+use crate::services::Services;
 
 pub use self::sessions::Sessions;
 
@@ -42,7 +42,7 @@ pub const MAX_ASKED: u32 = 3;
 /// Sends a request, and goes on until the head of its answer is there. `content` is left where it is when nothing of it was
 /// taken, so that another server can be asked.
 pub async fn ask(
-    worker: &Rc<Worker>,
+    services: &Rc<Services>,
     upstream: &Arc<Upstream>,
     proxy: &Proxy,
     sent: &Sent<'_>,
@@ -50,13 +50,13 @@ pub async fn ask(
     interim: &mut Interim,
     deadline: &Deadline,
 ) -> Result<Begun, Trouble> {
-    let times = Times::of(worker, proxy);
-    let tick_ms = u64::try_from(worker.wheel.tick_length().as_millis()).unwrap_or(u64::MAX);
+    let times = Times::of(services, proxy);
+    let tick_ms = u64::try_from(services.wheel.tick_length().as_millis()).unwrap_or(u64::MAX);
     let idle_ms = tick_ms.saturating_mul(times.idle.into());
     let mut asked = 0;
     loop {
         asked += 1;
-        let lease = Sessions::lease(worker, upstream, proxy, deadline, idle_ms).await?;
+        let lease = Sessions::lease(services, upstream, proxy, deadline, idle_ms).await?;
         let mut head = Head {
             is_secure: upstream.secure.is_some(),
             wants_trailers: sent.wants_trailers(),
@@ -85,7 +85,7 @@ pub async fn ask(
                     content.let_pause();
                     upload = Some(Upload::new(stream, content, &proxy.headers));
                 }
-                let call = Call::new(worker, lease, times, answer, upload);
+                let call = Call::new(services, lease, times, answer, upload);
                 match call.hold(interim, deadline).await {
                     Ok(begun) => return Ok(begun),
                     Err((trouble, upload)) => {

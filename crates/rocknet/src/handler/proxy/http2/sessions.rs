@@ -18,11 +18,12 @@ use rocknet_io::wheel::Deadline;
 use super::socket::{Malformed, Socket};
 use crate::exchange::Client;
 use crate::handler::proxy::group::Proxy;
+use crate::handler::proxy::pool::Pool;
 use crate::handler::proxy::trouble::Trouble;
 use crate::handler::proxy::upstream::Upstream;
 use crate::handler::proxy::wire::Wire;
 use crate::handler::proxy::{connect, trouble};
-use crate::worker::Worker;
+use crate::services::Services;
 
 /// Requests on one connection at once, where the server takes more: what RFC 9113 §6.5.2 has servers take at least, and few
 /// take fewer.
@@ -66,7 +67,7 @@ pub struct Session {
 /// One request's place on a connection.
 pub struct Lease {
     session: Rc<Session>,
-    worker: Rc<Worker>,
+    services: Rc<Services>,
 }
 
 /// A connection in the making.
@@ -79,12 +80,12 @@ struct Opening {
 }
 
 impl Lease {
-    fn new(worker: &Rc<Worker>, session: &Rc<Session>) -> Lease {
+    fn new(services: &Rc<Services>, session: &Rc<Session>) -> Lease {
         session.active.set(session.active.get() + 1);
         session.begun.set(session.begun.get() + 1);
         Lease {
             session: Rc::clone(session),
-            worker: Rc::clone(worker),
+            services: Rc::clone(services),
         }
     }
 
@@ -111,7 +112,7 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         self.session.active.set(self.session.active.get() - 1);
-        self.session.rests_since_ms.set(self.worker.clock.uptime_ms());
+        self.session.rests_since_ms.set(self.services.clock.uptime_ms());
     }
 }
 
@@ -144,13 +145,14 @@ impl Session {
 impl Sessions {
     /// A place on a connection, which is made if there is none with room. Who comes while one is made waits for it.
     pub async fn lease(
-        worker: &Rc<Worker>,
+        services: &Rc<Services>,
         upstream: &Arc<Upstream>,
         proxy: &Proxy,
         deadline: &Deadline,
         idle_ms: u64,
     ) -> Result<Lease, Trouble> {
-        let all = &worker.upstreams.sessions;
+        let pool = services.local::<Pool>();
+        let all = &pool.sessions;
         loop {
             let opening = {
                 let mut shelves = all.shelves.borrow_mut();
@@ -163,7 +165,7 @@ impl Sessions {
                 shelf.idle_ms = idle_ms;
                 shelf.sessions.retain(|session| !session.is_over.get());
                 if let Some(session) = shelf.sessions.iter().find(|session| session.has_room()) {
-                    return Ok(Lease::new(worker, session));
+                    return Ok(Lease::new(services, session));
                 }
                 if shelf.sessions.len() >= MAX_SESSIONS {
                     return Err(Trouble::Full);
@@ -181,13 +183,13 @@ impl Sessions {
                         opening,
                     };
                     // Connections that many share name no client.
-                    let made = match connect::wire(worker, upstream, proxy, Client::Local, deadline).await {
+                    let made = match connect::wire(services, upstream, proxy, Client::Local, deadline).await {
                         Ok(wire) => open(wire, upstream).await,
                         Err(trouble) => Err(trouble),
                     };
                     match made {
                         Ok(session) => {
-                            let lease = Lease::new(worker, &session);
+                            let lease = Lease::new(services, &session);
                             if let Some(shelf) = all.shelves.borrow_mut().get_mut(&upstream.id) {
                                 shelf.sessions.push(session);
                             }
@@ -200,7 +202,7 @@ impl Sessions {
                     }
                 }
                 Err(opening) => {
-                    deadline.set(worker.wheel.ticks(proxy.connect));
+                    deadline.set(services.wheel.ticks(proxy.connect));
                     let mut place = None;
                     let over = poll_fn(|context| opening.poll_over(context, &mut place));
                     if deadline.within(over).await.is_none() {

@@ -1,127 +1,15 @@
-//! One request and what is needed to answer it, free of any HTTP version.
+//! The content of a request, as it comes in.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
-use std::net::IpAddr;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use rocknet_config::model::Network;
-use rocknet_proto::request::OwnedRequest;
 use rocknet_proto::status::Status;
 
-use rocknet_io::tls::Agreed;
-use rustls::pki_types::CertificateDer;
-use rustls::{CipherSuite, ProtocolVersion};
-
-use crate::certificates::{Trust, subject};
-use crate::interim::Interim;
 use crate::response::FieldList;
-use crate::scope::Scope;
 use crate::spool::{self, Spool, Spooled};
-
-/// What a handler is given.
-pub struct Exchange {
-    pub request: Rc<OwnedRequest>,
-    pub content: RequestContent,
-    /// For what the client can be told before the answer is there.
-    pub interim: Interim,
-    /// Decoded and normalised.
-    pub path: Box<str>,
-    pub scope: Arc<Scope>,
-    /// Who asks: whom trusted proxies name, where one has passed it on.
-    pub client: Client,
-    /// The other end of the connection.
-    pub peer: Client,
-    /// `None`: it came in the clear.
-    pub secure: Option<Rc<Secure>>,
-}
-
-/// Who asks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Client {
-    Ip {
-        address: IpAddr,
-        port: u16,
-    },
-    /// Somebody on this machine, through a Unix socket.
-    Local,
-}
-
-impl Client {
-    /// Whether it is one of these.
-    pub fn is_in(self, networks: &[Network]) -> bool {
-        match self {
-            Client::Ip { address, .. } => networks.iter().any(|network| network.contains(address)),
-            Client::Local => networks.contains(&Network::Unix),
-        }
-    }
-}
-
-impl std::fmt::Display for Client {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Client::Ip { address, .. } => address.fmt(f),
-            Client::Local => f.write_str("unix:"),
-        }
-    }
-}
-
-/// What the handshake of a connection has settled.
-#[derive(Debug)]
-pub struct Secure {
-    trust: Arc<Trust>,
-    pub version: Option<ProtocolVersion>,
-    suite: Option<CipherSuite>,
-    /// The name that the client asked for in its handshake, in lower case.
-    pub server_name: Option<Box<str>>,
-    /// The certificate that the client has proved to be its own.
-    pub client: Option<ClientCertificate>,
-}
-
-#[derive(Debug)]
-pub struct ClientCertificate {
-    /// Whom it names: `CN=bob, O=Example`.
-    pub subject: String,
-    pub der: CertificateDer<'static>,
-}
-
-impl Secure {
-    pub fn new(trust: Arc<Trust>, agreed: &Agreed<'_>, server_name: Option<Box<str>>) -> Secure {
-        let leaf = agreed.peer.and_then(<[_]>::first);
-        Secure {
-            trust,
-            version: agreed.version,
-            suite: agreed.suite.map(|suite| suite.suite()),
-            server_name,
-            client: leaf.map(|der| ClientCertificate {
-                subject: subject(der).unwrap_or_default(),
-                der: der.clone(),
-            }),
-        }
-    }
-
-    /// The cipher suite, as IANA names it.
-    pub fn cipher(&self) -> Option<&'static str> {
-        Some(match self.suite? {
-            CipherSuite::TLS13_AES_128_GCM_SHA256 => "TLS_AES_128_GCM_SHA256",
-            CipherSuite::TLS13_AES_256_GCM_SHA384 => "TLS_AES_256_GCM_SHA384",
-            CipherSuite::TLS13_CHACHA20_POLY1305_SHA256 => "TLS_CHACHA20_POLY1305_SHA256",
-            // Those of TLS 1.2 have no other name.
-            suite => suite.as_str()?,
-        })
-    }
-
-    /// Whether a site may be asked over this connection: one that shows the same certificate, trusts the same, and takes
-    /// this version.
-    #[inline]
-    pub fn may_ask(&self, trust: &Arc<Trust>) -> bool {
-        // A reload makes new ones that are equal.
-        Arc::ptr_eq(&self.trust, trust) || self.trust.is_worth(trust) && trust.takes(self.version)
-    }
-}
 
 /// Why request content ended too soon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

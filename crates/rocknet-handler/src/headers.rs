@@ -4,17 +4,17 @@ use rocknet_proto::fields::{FixedLine, Known};
 use rocknet_proto::status::Status;
 
 use crate::response::FieldList;
-use crate::scope::Scope;
+use crate::route::Route;
 
 /// What the server calls itself; without a version, which would only help those who look for old ones.
 pub const SERVER: &str = "RockNet";
 static SERVER_LINE: FixedLine = FixedLine::new(Known::Server, "Server: RockNet\r\n");
 
-/// Adds `Server` and what the scope says. An empty value removes the field, `Server` too. Errors are not to be kept for as
+/// Adds `Server` and what the route says. An empty value removes the field, `Server` too. Errors are not to be kept for as
 /// long as what should have been there.
-pub fn apply(scope: &Scope, status: Status, fields: &mut FieldList) {
+pub fn apply(route: &Route, status: Status, fields: &mut FieldList) {
     apply_server(fields);
-    for (name, value) in &scope.headers {
+    for (name, value) in &route.headers {
         if value.is_empty() {
             fields.remove(name);
         } else if status.code() < 400 || !lets_keep(name, value) {

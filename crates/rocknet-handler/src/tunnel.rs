@@ -5,7 +5,6 @@
 //! client's side is a `Link` to it, whatever the version. What a tunnel holds while nothing flows is what its handler
 //! holds: buffers are the worker's, lent for one poll.
 
-mod agreement;
 mod ends;
 mod flow;
 mod splice;
@@ -17,7 +16,6 @@ use rocknet_io::link::Link;
 use rocknet_io::pipe::Pipes;
 use rocknet_io::queue::SendQueue;
 
-pub use agreement::settle;
 pub use ends::Ends;
 pub use splice::Splice;
 

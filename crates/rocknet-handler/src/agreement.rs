@@ -4,7 +4,7 @@ use rocknet_proto::method::Method;
 use rocknet_proto::request::Request;
 use rocknet_proto::status::Status;
 
-use crate::handler::fixed;
+use crate::fixed;
 use crate::response::{Body, Response};
 
 /// Makes an answer out of one that does not fit.

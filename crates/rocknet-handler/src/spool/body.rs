@@ -12,7 +12,7 @@ use rocknet_config::model::Priority;
 use rocknet_io::file::{read_range, take_resident};
 
 use super::store::{self, Bounds, Error, Places, Share};
-use crate::blocking::{Job, Pool};
+use rocknet_blocking::{Job, Pool};
 
 /// Maximum number of bytes of one piece: about what a socket takes.
 const PIECE: usize = 64 * 1024;

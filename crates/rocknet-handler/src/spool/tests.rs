@@ -11,7 +11,7 @@ use rocknet_io::runtime::Runtime;
 
 use super::store::Error;
 use super::*;
-use crate::blocking::Pool;
+use rocknet_blocking::Pool;
 
 /// Longest wait for the pool to close a file.
 const DEADLINE: Duration = Duration::from_secs(20);

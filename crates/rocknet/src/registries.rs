@@ -1,7 +1,7 @@
 //! What one server shares among its workers and from one configuration to the next, with the threads behind it.
 //!
 //! ```text
-//! Server ──▶ Services ◀── Worker (by Shared)      Snapshot ▶ Site ▶ Scope take what they need when they are made
+//! Server ──▶ Registries ◀── Worker (by Shared)      Snapshot ▶ Site ▶ Scope take what they need when they are made
 //!              ├─ upstreams   who is proxied to: health, circuits, queues; the threads rn-upstreams and rn-mirror
 //!              ├─ backends    application servers and connections at rest
 //!              ├─ programs    places for CGI programs, and the thread rn-cgi that ends them
@@ -30,7 +30,7 @@ use crate::open_folder::{OpenFolders, most_open_folders};
 use crate::php;
 
 /// The registries of one server.
-pub struct Services {
+pub struct Registries {
     /// The clock of all workers.
     pub time: Time,
     pub upstreams: Arc<Upstreams>,
@@ -38,38 +38,38 @@ pub struct Services {
     pub programs: Arc<Processes>,
     pub libraries: Libraries,
     pub folders: Arc<OpenFolders>,
-    scope_ids: AtomicU32,
+    tree_ids: AtomicU32,
     generations: AtomicU64,
 }
 
-impl Services {
+impl Registries {
     /// Starts nothing. `php`: what is known of the PHP that this server runs itself.
-    pub fn new(php: Arc<php::Sockets>) -> Services {
+    pub fn new(php: Arc<php::Sockets>) -> Registries {
         let time = Time::default();
-        Services::with(Upstreams::new(time.clone()), php, time)
+        Registries::with(Upstreams::new(time.clone()), php, time)
     }
 
     /// For a simulation: by a clock of its own, with links to upstreams in place of sockets.
-    pub fn simulated(time: Time, dialer: Arc<dyn Dialer>) -> Services {
-        Services::with(Upstreams::dialed(time.clone(), dialer), Arc::default(), time)
+    pub fn simulated(time: Time, dialer: Arc<dyn Dialer>) -> Registries {
+        Registries::with(Upstreams::dialed(time.clone(), dialer), Arc::default(), time)
     }
 
-    fn with(upstreams: Upstreams, php: Arc<php::Sockets>, time: Time) -> Services {
-        Services {
+    fn with(upstreams: Upstreams, php: Arc<php::Sockets>, time: Time) -> Registries {
+        Registries {
             upstreams: Arc::new(upstreams),
             backends: Backends::new(php, time.clone()),
             programs: Arc::default(),
             libraries: Libraries::default(),
             folders: Arc::new(OpenFolders::new(most_open_folders())),
-            scope_ids: AtomicU32::new(0),
+            tree_ids: AtomicU32::new(0),
             generations: AtomicU64::new(0),
             time,
         }
     }
 
-    /// The next number of a scope. None is used twice in a server, because cached answers carry it.
-    pub fn next_scope_id(&self) -> u32 {
-        self.scope_ids.fetch_add(1, Ordering::Relaxed)
+    /// The next number of a tree of files. None is used twice in a server, because cached answers carry it.
+    pub fn next_tree_id(&self) -> u32 {
+        self.tree_ids.fetch_add(1, Ordering::Relaxed)
     }
 
     /// The next number of a snapshot.
@@ -91,8 +91,8 @@ impl Services {
     }
 }
 
-impl Default for Services {
-    fn default() -> Services {
-        Services::new(Arc::default())
+impl Default for Registries {
+    fn default() -> Registries {
+        Registries::new(Arc::default())
     }
 }

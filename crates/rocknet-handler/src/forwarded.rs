@@ -10,7 +10,7 @@ use rocknet_config::model::{Server, TrustedField};
 use rocknet_proto::fields::{Fields, Known};
 use rocknet_proto::semantics::forwarded::{self, Element};
 
-use crate::exchange::Client;
+use crate::client::Client;
 
 /// What trusted proxies say of a request.
 pub struct Told<'a> {

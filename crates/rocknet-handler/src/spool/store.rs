@@ -12,8 +12,8 @@ use rocknet_io::descriptors;
 use rocknet_io::temporary::{self, is_full, is_shortage};
 use tracing::Level;
 
-use crate::blocking::{JobError, Pool};
-use crate::log::throttle::Cause;
+use rocknet_blocking::{JobError, Pool};
+use rocknet_log::throttle::Cause;
 
 /// Share of the process's descriptors that spooled bodies may take, and what it is at least and at most: connections come first, and
 /// thousands of large uploads at once are bounded by the disk rather than by their number.

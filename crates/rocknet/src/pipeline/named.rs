@@ -2,20 +2,22 @@
 //! path on disk. They are sent as files are, from below the roots of the site alone, with the fields the application gave.
 
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 
-use rocknet_proto::method::Method;
 use rocknet_proto::request::OwnedRequest;
 use rocknet_proto::semantics::safe_path::SafePath;
 use rocknet_proto::status::Status;
 use tracing::Level;
 
-use super::answer;
+use super::context::RequestContext;
 use crate::cache::entry::Found;
-use crate::handler::fixed;
+use crate::fixed;
+use crate::handler::Answer;
+use crate::handler::files::answer;
+use crate::handler::files::tree::Tree;
 use crate::log::throttle::Cause;
 use crate::response::{Body, FieldList, Response};
-use crate::scope::{Action, Scope};
 use crate::site::Places;
 use crate::worker::Worker;
 
@@ -41,16 +43,26 @@ enum Name {
     File(PathBuf),
 }
 
-/// Whether an answer names a file that is to be sent in its place.
+/// Whether an answer names a file that is to be sent in its place. A tunnel stays one, whatever its fields say.
 pub fn is_named(response: &Response) -> bool {
-    name(&response.fields).is_some()
+    !matches!(response.body, Body::Tunnel(_)) && name(&response.fields).is_some()
 }
 
-/// The answer with the file that it names; as it is where it names none. What the file is answered with is looked at no
-/// further: one application cannot send a request in circles.
+/// The answer with the file that it names. What the file is answered with is looked at no further: one application cannot
+/// send a request in circles.
 ///
-/// To be called for answers of applications that are trusted with the files of the site, whose places these are.
-pub async fn follow(
+/// To be called for answers of handlers that are trusted with the files of the site.
+pub async fn follow(worker: Rc<Worker>, context: Rc<RequestContext>, response: Response) -> Answer {
+    let snapshot = &context.view.snapshot;
+    let site = context.site.and_then(|number| snapshot.sites.get(number as usize));
+    let (Some(site), Some(request)) = (site, &context.request) else {
+        return response.into();
+    };
+    let places = site.places(context.is_secure);
+    send(&worker, &site.name, places, request, response).await.into()
+}
+
+async fn send(
     worker: &Worker,
     site: &str,
     places: &Places,
@@ -62,10 +74,10 @@ pub async fn follow(
     };
     // Whatever it had to say beside that is not awaited.
     response.body = Body::Empty;
-    let Some((scope, path)) = place(worker, places, &name).await else {
+    let Some((tree, path)) = place(worker, places, &name).await else {
         return missing(site, &name);
     };
-    let Some(entry) = worker.shared.cache.ask(&scope, &path.as_ref().into()).await else {
+    let Some(entry) = worker.shared.cache.ask(&tree, &path.as_ref().into()).await else {
         return fixed::error(Status::SERVICE_UNAVAILABLE);
     };
     match &entry.found {
@@ -114,35 +126,31 @@ fn name(fields: &FieldList) -> Option<Name> {
     Some(Name::File(file.into()))
 }
 
-/// The scope that the name is looked up in, and the path there.
-async fn place(worker: &Worker, places: &Places, name: &Name) -> Option<(Arc<Scope>, Box<str>)> {
+/// The tree that the name is looked up in, and the path there.
+async fn place(worker: &Worker, places: &Places, name: &Name) -> Option<(Arc<Tree>, Box<str>)> {
     match name {
         Name::Path(raw) => {
             let raw = raw.split('?').next().unwrap_or_default();
             let path = SafePath::parse(raw.as_bytes()).ok()?;
-            let scope = places.scope(path.as_str());
-            matches!(scope.action, Action::Files(_)).then(|| (Arc::clone(scope), path.as_str().into()))
+            let tree = places.endpoint(path.as_str()).tree.as_ref()?;
+            Some((Arc::clone(tree), path.as_str().into()))
         }
         Name::File(file) => {
-            let scopes: Vec<_> = places.scopes().cloned().collect();
-            let priority = places.scope.priority;
+            let trees: Vec<_> = places
+                .endpoints()
+                .filter_map(|endpoint| endpoint.tree.clone())
+                .collect();
+            let priority = places.root.route.priority;
             let file = file.clone();
-            worker
-                .shared
-                .pool
-                .spawn(priority, move || on_disk(&scopes, &file))
-                .await
-                .ok()?
+            let job = worker.pool.spawn(priority, move || on_disk(&trees, &file));
+            job.await.ok()?
         }
     }
 }
 
-/// The scope with the longest root that a file is below, by the names of both. May wait for the disk.
-fn on_disk(scopes: &[Arc<Scope>], file: &Path) -> Option<(Arc<Scope>, Box<str>)> {
-    let below = |scope: &Arc<Scope>| {
-        let Action::Files(tree) = &scope.action else {
-            return None;
-        };
+/// The tree with the longest root that a file is below, by the names of both. May wait for the disk.
+fn on_disk(trees: &[Arc<Tree>], file: &Path) -> Option<(Arc<Tree>, Box<str>)> {
+    let below = |tree: &Arc<Tree>| {
         let root = tree.folder();
         // As it is written, or as it is without links: PHP's `realpath` gives that.
         let real = root.canonicalize().ok();
@@ -151,9 +159,9 @@ fn on_disk(scopes: &[Arc<Scope>], file: &Path) -> Option<(Arc<Scope>, Box<str>)>
             .find_map(|root| file.strip_prefix(root).ok())?;
         let path = format!("/{}", rest.to_str()?);
         let path = SafePath::from_decoded(&path).ok()?.as_str().into();
-        Some((root.as_os_str().len(), (Arc::clone(scope), path)))
+        Some((root.as_os_str().len(), (Arc::clone(tree), path)))
     };
-    let found = scopes.iter().filter_map(below).max_by_key(|(length, _)| *length);
+    let found = trees.iter().filter_map(below).max_by_key(|(length, _)| *length);
     found.map(|(_, place)| place)
 }
 
@@ -174,14 +182,6 @@ fn join(own: &FieldList, mut file: Response) -> Response {
         file.fields.add(name, value);
     }
     file
-}
-
-/// The method that a file is asked for by, whatever the application was.
-pub(super) fn method(method: Method) -> Method {
-    match method {
-        Method::Head => Method::Head,
-        _ => Method::Get,
-    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,90 @@
+//! Handlers: everything that answers requests implements [`Handler`].
+
+use std::any::Any;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+
+use rocknet_io::wheel::Wheel;
+use rocknet_proto::request::Request;
+
+use crate::client::Client;
+use crate::exchange::Exchange;
+use crate::response::Response;
+use crate::route::Route;
+use crate::secure::Secure;
+use crate::services::Services;
+
+/// The result of a handler.
+pub enum Answer {
+    Response(Box<Response>),
+    /// An entry of the file cache: the server sends it as it was prepared.
+    Stored(Rc<dyn Any>),
+}
+
+impl From<Response> for Answer {
+    fn from(response: Response) -> Answer {
+        Answer::Response(Box::new(response))
+    }
+}
+
+/// An answer in the making, on the thread of its connection.
+pub type Answering = Pin<Box<dyn Future<Output = Answer>>>;
+
+/// Boxes work that ends with a response: the whole of [`Handler::answer`] for most handlers.
+pub fn answer_with(work: impl Future<Output = Response> + 'static) -> Answering {
+    Box::pin(async { work.await.into() })
+}
+
+/// A request that a handler may answer without a wait.
+#[derive(Clone, Copy)]
+pub struct OnTheSpot<'a> {
+    pub services: &'a Services,
+    pub request: &'a Request<'a>,
+    /// The request has a body, or is an extended CONNECT, whose data follows.
+    pub has_body: bool,
+    /// Decoded and normalised.
+    pub path: &'a str,
+    /// Whether a file can have this path.
+    pub is_file_path: bool,
+    pub client: Client,
+    /// `None` for a connection in the clear.
+    pub secure: Option<&'a Secure>,
+}
+
+/// Answers requests. One value serves all workers.
+pub trait Handler: Send + Sync {
+    /// Answers where that needs neither a wait nor a copy of the request. Called before [`Handler::answer`], on the thread of
+    /// the connection: it must not block.
+    fn answer_now(&self, _request: &OnTheSpot<'_>) -> Option<Response> {
+        None
+    }
+
+    /// Begins to answer. The future is dropped if the client goes away or the time is over.
+    fn answer(&self, exchange: Exchange) -> Answering;
+
+    /// Longest time that an answer may take, in ticks of the wheel.
+    fn patience(&self, wheel: &Wheel, route: &Route) -> u32 {
+        wheel.ticks(route.answer_timeout)
+    }
+
+    /// Returns whether an answer may take long enough that the client is told of resources of the page meanwhile.
+    fn takes_time(&self) -> bool {
+        true
+    }
+
+    /// Returns whether a response may be a tunnel (`Upgrade`, extended CONNECT).
+    fn takes_tunnels(&self) -> bool {
+        false
+    }
+
+    /// Returns whether request bodies are received whole before the handler passes them on.
+    fn receives_bodies_whole(&self) -> bool {
+        false
+    }
+
+    /// Returns whether responses may name a file of the site in place of their content (`X-Accel-Redirect`, `X-Sendfile`).
+    fn names_files(&self) -> bool {
+        false
+    }
+}

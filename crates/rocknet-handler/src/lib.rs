@@ -1,0 +1,33 @@
+//! The contract between the server and what answers requests: a request with its route, a response, and the trait that
+//! joins them.
+//!
+//! ```text
+//! Exchange { request, content, path, route, services, … } ─▶ Handler ─▶ Answer { Response { status, fields, body } }
+//!     interim responses on the way: interim.rs                            another protocol in place of a body: tunnel.rs
+//! ```
+//! It knows no HTTP version, no socket of a client, and of a site only what its routes say.
+#![forbid(unsafe_code)]
+
+pub mod agreement;
+pub mod background;
+pub mod client;
+pub mod clock;
+pub mod content;
+pub mod exchange;
+pub mod exhausted;
+pub mod fixed;
+pub mod forwarded;
+pub mod gate;
+pub mod handler;
+pub mod headers;
+pub mod interim;
+pub mod open_file;
+pub mod preload;
+pub mod response;
+pub mod route;
+pub mod secure;
+pub mod services;
+pub mod spool;
+pub mod tunnel;
+
+pub use handler::{Answer, Answering, Handler, OnTheSpot, answer_with};

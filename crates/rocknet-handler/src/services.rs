@@ -1,0 +1,199 @@
+//! The services of a worker that handlers use: its clock and timers, pools, gates, and what handlers keep per worker.
+
+use std::any::{Any, TypeId};
+use std::cell::{Cell, OnceCell, RefCell};
+use std::hash::BuildHasher;
+use std::rc::Rc;
+
+use rocknet_blocking::Pool;
+use rocknet_io::socket::Address;
+use rocknet_io::tls::Buffers as TlsBuffers;
+use rocknet_io::wheel::Wheel;
+use rocknet_proto::response::ResponseIndex;
+
+use crate::clock::Clock;
+use crate::gate::{self, Gate};
+use crate::spool;
+
+/// Bytes received at once from a back end: responses up to that size in one read.
+const INPUT: usize = 64 * 1024;
+
+/// What a worker lends to handlers. All of it belongs to one thread.
+pub struct Services {
+    /// The listener of the worker.
+    pub address: Address,
+    pub clock: Clock,
+    pub wheel: Rc<Wheel>,
+    /// Threads for work that blocks.
+    pub pool: Pool,
+    /// Request bodies that are received whole.
+    pub spool: spool::Store,
+    /// Passed before each TLS handshake.
+    pub handshakes: Gate,
+    /// Passed before each `connect` to another server.
+    pub connects: Gate,
+    /// Buffers of TLS connections; made with the first of them.
+    tls: OnceCell<Rc<TlsBuffers>>,
+    /// Lent to whoever receives from a back end, for one read.
+    pub input: RefCell<Input>,
+    random: Cell<u64>,
+    locals: RefCell<Vec<(TypeId, Rc<dyn Local>)>>,
+}
+
+/// State that a handler keeps for each worker, such as idle connections to its back ends.
+pub trait Local: Any {
+    /// Called once a tick of the worker while there are connections.
+    fn tick(&self, _now_ms: u64) {}
+
+    /// Called when the worker has no connection any more: gives memory and descriptors back.
+    fn rest(&self) {}
+}
+
+/// A buffer to receive into, with room for the fields of a head.
+#[derive(Default)]
+pub struct Input {
+    pub bytes: Box<[u8]>,
+    pub index: ResponseIndex,
+}
+
+impl Input {
+    /// Allocates the buffer where that has not been done.
+    pub fn ready(&mut self) -> &mut Input {
+        if self.bytes.is_empty() {
+            self.bytes = vec![0; INPUT].into_boxed_slice();
+        }
+        self
+    }
+}
+
+impl Services {
+    pub fn new(address: Address, clock: Clock, wheel: Rc<Wheel>, pool: Pool, spool: spool::Store) -> Services {
+        Services {
+            address,
+            clock,
+            wheel,
+            pool,
+            spool,
+            handshakes: Gate::new(gate::HANDSHAKES),
+            connects: Gate::new(gate::CONNECTS),
+            tls: OnceCell::new(),
+            input: RefCell::default(),
+            random: Cell::new(0),
+            locals: RefCell::default(),
+        }
+    }
+
+    pub fn tls_buffers(&self) -> &Rc<TlsBuffers> {
+        self.tls.get_or_init(|| TlsBuffers::new(&self.wheel))
+    }
+
+    /// Adds the `T` of this worker.
+    pub fn add<T: Local>(&self, local: Rc<T>) {
+        self.locals.borrow_mut().push((TypeId::of::<T>(), local));
+    }
+
+    /// Returns the `T` of this worker, if there is one. There are a few, so they are looked through.
+    pub fn get<T: Local>(&self) -> Option<Rc<T>> {
+        let locals = self.locals.borrow();
+        let (_, local) = locals.iter().find(|(id, _)| *id == TypeId::of::<T>())?;
+        let local: Rc<dyn Any> = Rc::<dyn Local>::clone(local);
+        local.downcast().ok()
+    }
+
+    /// Returns the `T` of this worker, made with the first call.
+    pub fn local<T: Local + Default>(&self) -> Rc<T> {
+        self.get().unwrap_or_else(|| {
+            let local = Rc::<T>::default();
+            self.add(Rc::clone(&local));
+            local
+        })
+    }
+
+    /// Returns a number for choices that may be guessed (xorshift64*).
+    pub fn draw(&self) -> u64 {
+        let mut state = match self.random.get() {
+            // A seed that differs in each worker and each process. Zero would stay zero.
+            0 => foldhash::fast::RandomState::default().hash_one(0) | 1,
+            state => state,
+        };
+        state ^= state >> 12;
+        state ^= state << 25;
+        state ^= state >> 27;
+        self.random.set(state);
+        state.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    /// Lets the state of all handlers do what is due. Called by the worker, once a tick.
+    pub fn tick(&self) {
+        let now_ms = self.clock.uptime_ms();
+        self.each(|local| local.tick(now_ms));
+    }
+
+    /// Gives back what is kept for the next requests. Called by the worker when its last connection has gone.
+    pub fn rest(&self) {
+        self.each(Local::rest);
+        *self.input.borrow_mut() = Input::default();
+    }
+
+    fn each(&self, work: impl Fn(&dyn Local)) {
+        // By number: work may add another one.
+        for number in 0.. {
+            let Some(local) = self.locals.borrow().get(number).map(|(_, local)| Rc::clone(local)) else {
+                return;
+            };
+            work(&*local);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Time;
+
+    fn services() -> Services {
+        let (wheel, pool) = (Wheel::new(std::time::Duration::from_millis(100), 1), Pool::new(1));
+        let address = Address::Unix("/none".into());
+        Services::new(
+            address,
+            Clock::new(Time::System),
+            wheel,
+            pool.clone(),
+            spool::Store::new(pool),
+        )
+    }
+
+    #[derive(Default)]
+    struct Ticks(Cell<u32>);
+
+    impl Local for Ticks {
+        fn tick(&self, _: u64) {
+            self.0.set(self.0.get() + 1);
+        }
+    }
+
+    #[derive(Default)]
+    struct Other;
+
+    impl Local for Other {}
+
+    #[test]
+    fn each_type_has_one_value_in_a_worker() {
+        let locals = services();
+        locals.local::<Other>();
+        let ticks = locals.local::<Ticks>();
+        locals.tick();
+        locals.tick();
+        assert_eq!(ticks.0.get(), 2);
+        assert!(Rc::ptr_eq(&ticks, &locals.local::<Ticks>()));
+        assert_eq!(services().local::<Ticks>().0.get(), 0);
+    }
+
+    #[test]
+    fn numbers_differ() {
+        let one = services();
+        let drawn: std::collections::HashSet<u64> = (0..100).map(|_| one.draw()).collect();
+        assert_eq!(drawn.len(), 100);
+        assert_ne!(services().draw(), services().draw());
+    }
+}

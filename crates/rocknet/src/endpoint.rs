@@ -1,0 +1,157 @@
+//! An endpoint: a route with the handler that answers there.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::path::Path;
+use std::sync::Arc;
+
+use rocknet_config::model::Settings;
+
+use crate::accounts::Account;
+use crate::handler::Handler;
+use crate::handler::cgi::{CgiHandler, Programs};
+use crate::handler::files::tree::Tree;
+use crate::handlers::{self, Entry, Parts};
+use crate::registries::Registries;
+use crate::route::{Label, Route, ServerSettings};
+
+/// What answers the requests of a route.
+pub struct Endpoint {
+    pub route: Arc<Route>,
+    /// The row of the handler in the table.
+    pub entry: &'static Entry,
+    handler: Arc<dyn Handler>,
+    /// Answers below the folder of programs, if there is one.
+    programs: Option<Arc<dyn Handler>>,
+    /// The files that are served here.
+    pub tree: Option<Arc<Tree>>,
+    /// The files that error pages come from.
+    pub pages: Option<Arc<Tree>>,
+    /// Whether another protocol may be agreed on.
+    pub takes_tunnels: bool,
+}
+
+/// Facts about a site that all of its endpoints share.
+pub struct Common<'a> {
+    pub label: &'a Label,
+    pub server: &'a Arc<ServerSettings>,
+    /// Largest file whose content is kept in memory, in bytes.
+    pub max_cached_file: u64,
+    pub registries: &'a Registries,
+    /// The file that the configuration was read from.
+    pub config_file: Option<&'a Path>,
+}
+
+impl Endpoint {
+    /// Makes the endpoint of a route. `headers`: those of the settings, with what the server adds to them.
+    ///
+    /// # Errors
+    ///
+    /// The error tells the operator what in the settings cannot be used.
+    pub fn new(
+        settings: &Settings,
+        headers: BTreeMap<String, String>,
+        common: &Common<'_>,
+    ) -> Result<Endpoint, Box<dyn Error>> {
+        if settings.runs_programs() {
+            // Refused before it acts, and not for each script. Without scripts `user` has no effect, whatever it names.
+            let user = settings.user.as_deref();
+            let of = user.map_or_else(|| "scripts".to_owned(), |user| format!("user = \"{user}\""));
+            Account::of_scripts(user).map_err(|error| format!("{of}: {error}"))?;
+        }
+        let entry = handlers::choose(settings);
+        let route = Arc::new(common.route(settings, headers)?);
+        let root = settings.root.as_deref();
+        let tree = root
+            .filter(|_| entry.serves_files)
+            .map(|root| Arc::new(common.tree(root, settings, &route)));
+        let registries = common.registries;
+        let handler = entry.make(&Parts {
+            settings,
+            route: &route,
+            tree: tree.as_ref(),
+            registries,
+            config_file: common.config_file,
+        })?;
+        let programs = tree.as_ref().zip(settings.cgi.as_ref()).map(|(tree, cgi)| {
+            let user = settings.user.as_deref();
+            let programs = Programs::new(tree.folder(), cgi, user, &registries.programs);
+            Arc::new(CgiHandler::new(Arc::clone(tree), programs)) as Arc<dyn Handler>
+        });
+        Ok(Endpoint {
+            takes_tunnels: handler.takes_tunnels(),
+            pages: tree.clone().or_else(|| common.pages(settings, &route)),
+            route,
+            entry,
+            handler,
+            programs,
+            tree,
+        })
+    }
+
+    /// Puts a handler of the embedding program at a route.
+    ///
+    /// # Errors
+    ///
+    /// As [`Endpoint::new`].
+    pub fn embedded(
+        handler: Arc<dyn Handler>,
+        settings: &Settings,
+        headers: BTreeMap<String, String>,
+        common: &Common<'_>,
+    ) -> Result<Endpoint, Box<dyn Error>> {
+        let route = Arc::new(common.route(settings, headers)?);
+        Ok(Endpoint {
+            pages: common.pages(settings, &route),
+            route,
+            entry: &handlers::EMBEDDED,
+            handler,
+            programs: None,
+            tree: None,
+            takes_tunnels: true,
+        })
+    }
+
+    /// Returns the handler of a decoded path.
+    pub fn handler(&self, path: &str) -> &Arc<dyn Handler> {
+        match (&self.programs, &self.tree) {
+            (Some(programs), Some(tree)) if tree.is_program(path) => programs,
+            _ => &self.handler,
+        }
+    }
+
+    /// Returns whether any request is answered with something other than 404.
+    pub fn serves(&self) -> bool {
+        !self.entry.serves_nothing() || !self.route.redirects.is_empty()
+    }
+
+    /// Returns whether request bodies are received whole here before a handler passes them on.
+    pub fn receives_bodies_whole(&self) -> bool {
+        let handlers = std::iter::once(&self.handler).chain(&self.programs);
+        handlers.into_iter().any(|handler| handler.receives_bodies_whole())
+    }
+
+    /// The files of the endpoint, those of error pages among them.
+    pub fn trees(&self) -> impl Iterator<Item = &Arc<Tree>> {
+        // Where files are served, the pages are among them.
+        self.tree.as_ref().or(self.pages.as_ref()).into_iter()
+    }
+}
+
+impl Common<'_> {
+    fn route(&self, settings: &Settings, headers: BTreeMap<String, String>) -> Result<Route, String> {
+        Route::new(settings, headers, self.label.clone(), Arc::clone(self.server))
+    }
+
+    fn tree(&self, root: &Path, settings: &Settings, route: &Arc<Route>) -> Tree {
+        let folders = &self.registries.folders;
+        let id = self.registries.next_tree_id();
+        Tree::new(id, root, settings, Arc::clone(route), self.max_cached_file, folders)
+    }
+
+    /// The files that error pages come from, where something other than files answers.
+    fn pages(&self, settings: &Settings, route: &Arc<Route>) -> Option<Arc<Tree>> {
+        let root = settings.root.as_deref().filter(|_| !settings.errors.is_empty())?;
+        Some(Arc::new(self.tree(root, settings, route).for_pages()))
+    }
+}

@@ -1,0 +1,57 @@
+//! The handler of the page that a server without a configuration shows.
+
+use std::future::ready;
+use std::path::Path;
+
+use rocknet_proto::method::Method;
+use rocknet_proto::status::Status;
+
+use crate::exchange::Exchange;
+use crate::fixed;
+use crate::handler::{Answering, Handler, OnTheSpot};
+use crate::pages;
+use crate::response::Response;
+
+/// Shows the welcome page at `/`.
+pub struct Welcome {
+    /// The configuration file that the page names.
+    config_file: Option<String>,
+}
+
+impl Welcome {
+    pub fn new(config_file: Option<&Path>) -> Welcome {
+        Welcome {
+            config_file: config_file.map(|path| path.display().to_string()),
+        }
+    }
+}
+
+impl Handler for Welcome {
+    fn answer_now(&self, asked: &OnTheSpot<'_>) -> Option<Response> {
+        match asked.request.method {
+            Method::Get | Method::Head if asked.path == "/" => {}
+            Method::Get | Method::Head => return Some(fixed::error(Status::NOT_FOUND)),
+            Method::Options => return Some(fixed::options()),
+            _ => return Some(fixed::method_not_allowed()),
+        }
+        let listen = asked.services.address.to_string();
+        let page = pages::welcome::html(&pages::welcome::Welcome {
+            listen: &listen,
+            config_path: self.config_file.as_deref(),
+            root: None,
+            version: env!("CARGO_PKG_VERSION"),
+        });
+        Some(
+            Response::new(Status::OK)
+                .with("Content-Type", pages::CONTENT_TYPE)
+                .with("Content-Security-Policy", pages::CONTENT_SECURITY_POLICY)
+                .with("X-Content-Type-Options", "nosniff")
+                .with("Cache-Control", "no-cache")
+                .body(page),
+        )
+    }
+
+    fn answer(&self, _: Exchange) -> Answering {
+        Box::pin(ready(fixed::error(Status::NOT_FOUND).into()))
+    }
+}

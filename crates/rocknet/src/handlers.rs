@@ -1,0 +1,241 @@
+//! The table of handlers: the keys that choose each of them, its constructor, and what is said of it.
+//!
+//! [`choose`] decides which handler answers a route. The server, `sites` and `explain` all call it.
+
+use std::error::Error;
+use std::path::Path;
+use std::sync::Arc;
+
+use rocknet_config::model::Settings;
+use rocknet_control::SiteKind;
+
+use crate::handler::Handler;
+use crate::handler::application::{Application, ApplicationHandler};
+use crate::handler::controller::ControllerHandler;
+use crate::handler::files::serve::Files;
+use crate::handler::files::tree::Tree;
+use crate::handler::nothing::Nothing;
+use crate::handler::php::{self, PhpHandler};
+use crate::handler::proxy::{Proxy, ProxyHandler};
+use crate::handler::welcome::Welcome;
+use crate::registries::Registries;
+use crate::route::Route;
+
+/// One row of the table.
+pub struct Entry {
+    pub name: &'static str,
+    /// Keys of a route that choose the handler. Any of them does.
+    pub keys: &'static [&'static str],
+    /// What `sites` calls a site that it answers for.
+    pub kind: SiteKind,
+    /// Whether it answers with the files of a tree.
+    pub serves_files: bool,
+    is_chosen: fn(&Settings) -> bool,
+    make: fn(&Parts<'_>) -> Made,
+    /// What answers, for `explain`; `None` where that depends on the path.
+    pub describe: fn(&Settings) -> Option<String>,
+}
+
+type Made = Result<Arc<dyn Handler>, Box<dyn Error>>;
+
+/// Everything that handlers are made of.
+pub struct Parts<'a> {
+    pub settings: &'a Settings,
+    pub route: &'a Arc<Route>,
+    /// The files of the route, where it serves any.
+    pub tree: Option<&'a Arc<Tree>>,
+    pub registries: &'a Registries,
+    /// The file that the configuration was read from.
+    pub config_file: Option<&'a Path>,
+}
+
+/// All handlers that a configuration can choose, in the order in which they are asked whether they are meant. The last takes
+/// every route.
+pub const HANDLERS: &[&Entry] = &[&CONTROLLER, &APPLICATION, &PROXY, &FILES, &WELCOME, &REDIRECT, &NOTHING];
+
+/// Returns the handler of a route with these settings.
+pub fn choose(settings: &Settings) -> &'static Entry {
+    HANDLERS
+        .iter()
+        .find(|entry| (entry.is_chosen)(settings))
+        .unwrap_or(&&NOTHING)
+}
+
+impl Entry {
+    /// Makes the handler.
+    ///
+    /// # Errors
+    ///
+    /// The error tells the operator what in the settings cannot be used.
+    pub fn make(&self, parts: &Parts<'_>) -> Made {
+        (self.make)(parts)
+    }
+
+    /// Returns whether it answers every request with 404.
+    pub fn serves_nothing(&self) -> bool {
+        matches!(self.kind, SiteKind::Nothing | SiteKind::Redirect)
+    }
+}
+
+const CONTROLLER: Entry = Entry {
+    name: "controller",
+    keys: &["controller"],
+    kind: SiteKind::Controller,
+    serves_files: false,
+    is_chosen: |settings| settings.controller.is_some(),
+    make: |parts| {
+        let Some(wanted) = &parts.settings.controller else {
+            return nothing();
+        };
+        let handler = ControllerHandler::new(wanted, parts.settings, &parts.registries.libraries)?;
+        Ok(Arc::new(handler))
+    },
+    describe: |settings| Some(format!("the controller {}", settings.controller.as_ref()?)),
+};
+
+const APPLICATION: Entry = Entry {
+    name: "application",
+    keys: &["fastcgi", "scgi", "uwsgi"],
+    kind: SiteKind::Application,
+    serves_files: false,
+    is_chosen: |settings| settings.application.is_some(),
+    make: |parts| {
+        let Some(wanted) = &parts.settings.application else {
+            return nothing();
+        };
+        let root = parts.settings.root.as_deref();
+        let application = Application::new(wanted, root, &parts.registries.backends);
+        Ok(Arc::new(ApplicationHandler::new(application)))
+    },
+    describe: |settings| {
+        let application = settings.application.as_ref()?;
+        let places: Vec<String> = application.to.iter().map(ToString::to_string).collect();
+        Some(format!(
+            "an application by {} at {}",
+            application.protocol,
+            places.join(" or ")
+        ))
+    },
+};
+
+const PROXY: Entry = Entry {
+    name: "proxy",
+    keys: &["proxy"],
+    kind: SiteKind::Proxy,
+    serves_files: false,
+    is_chosen: |settings| settings.proxy.is_some(),
+    make: |parts| {
+        let Some(wanted) = &parts.settings.proxy else {
+            return nothing();
+        };
+        let send_stall = parts.route.server.send_stall;
+        let proxy = Proxy::new(wanted, &parts.registries.upstreams, send_stall)?;
+        Ok(Arc::new(ProxyHandler::new(proxy)))
+    },
+    describe: |settings| {
+        let servers = &settings.proxy.as_ref()?.to;
+        let names: Vec<String> = servers.iter().map(|to| to.upstream.to_string()).collect();
+        Some(format!("passed on to {}", names.join(" or ")))
+    },
+};
+
+/// Scripts are found as files are, so the tree answers for both.
+const FILES: Entry = Entry {
+    name: "files",
+    keys: &["root", "php"],
+    kind: SiteKind::Files,
+    serves_files: true,
+    is_chosen: |settings| settings.root.is_some(),
+    make: |parts| {
+        let Some(tree) = parts.tree else { return nothing() };
+        Ok(match &parts.settings.php {
+            Some(php) => Arc::new(PhpHandler::new(
+                Arc::clone(tree),
+                php::backend(php, &parts.registries.backends),
+            )),
+            None => Arc::new(Files::new(Arc::clone(tree))),
+        })
+    },
+    describe: |_| None,
+};
+
+const WELCOME: Entry = Entry {
+    name: "welcome",
+    keys: &[],
+    kind: SiteKind::Welcome,
+    serves_files: false,
+    is_chosen: |settings| settings.default_page,
+    make: |parts| Ok(Arc::new(Welcome::new(parts.config_file))),
+    describe: |_| Some("the welcome page".to_owned()),
+};
+
+/// The redirects themselves belong to the route and are applied before every handler.
+const REDIRECT: Entry = Entry {
+    name: "redirect",
+    keys: &["redirects"],
+    kind: SiteKind::Redirect,
+    serves_files: false,
+    is_chosen: |settings| !settings.redirects.is_empty(),
+    make: |_| nothing(),
+    describe: |_| None,
+};
+
+const NOTHING: Entry = Entry {
+    name: "nothing",
+    keys: &[],
+    kind: SiteKind::Nothing,
+    serves_files: false,
+    is_chosen: |_| true,
+    make: |_| nothing(),
+    describe: |_| None,
+};
+
+/// A handler of the program that embeds the server. No key chooses it.
+pub const EMBEDDED: Entry = Entry {
+    name: "embedded",
+    keys: &[],
+    kind: SiteKind::Other,
+    serves_files: false,
+    is_chosen: |_| false,
+    make: |_| nothing(),
+    describe: |_| None,
+};
+
+fn nothing() -> Made {
+    Ok(Arc::new(Nothing))
+}
+
+#[cfg(test)]
+mod tests {
+    use rocknet_config::keys::{Scope, find};
+
+    use super::*;
+
+    #[test]
+    fn names_differ_and_keys_exist() {
+        for (number, entry) in HANDLERS.iter().enumerate() {
+            let others = HANDLERS[number + 1..].iter();
+            assert!(others.clone().all(|other| other.name != entry.name), "{}", entry.name);
+            for key in entry.keys {
+                assert!(find(Scope::Site, key).is_some(), "{}: {key}", entry.name);
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_that_is_meant_is_chosen() {
+        let none = Settings::default();
+        let files = Settings {
+            root: Some("/srv".into()),
+            default_page: true,
+            ..Settings::default()
+        };
+        let welcome = Settings {
+            default_page: true,
+            ..Settings::default()
+        };
+        for (settings, expected) in [(&none, "nothing"), (&files, "files"), (&welcome, "welcome")] {
+            assert_eq!(choose(settings).name, expected);
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Responses that need nothing but the request: those of the route itself, and those of handlers that need no wait.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use rocknet_proto::method::Method;
+use rocknet_proto::request::{OwnedRequest, Request};
+use rocknet_proto::status::Status;
+
+use super::Incoming;
+use crate::cache::front::{Lead, Place};
+use crate::endpoint::Endpoint;
+use crate::fixed;
+use crate::handler::OnTheSpot;
+use crate::response::Response;
+use crate::routing::Asked;
+use crate::site::Places;
+use crate::worker::Worker;
+
+/// Returns the response of the route, whichever handler it has.
+pub(super) fn of_route(endpoint: &Endpoint, request: &Request<'_>, path: &str) -> Option<Response> {
+    if endpoint.route.internal {
+        return Some(fixed::error(Status::NOT_FOUND));
+    }
+    let mut location = Vec::new();
+    let asked = Asked {
+        path,
+        raw_path: request.path,
+        query: request.query,
+    };
+    if let Some(status) = endpoint.route.redirects.find(&asked, &mut location) {
+        return Some(redirect(status, &location));
+    }
+    // Another protocol is asked for, and nothing here speaks any (RFC 9220 §3).
+    let is_refused = request.method == Method::Connect && !endpoint.takes_tunnels;
+    is_refused.then(|| fixed::error(Status::NOT_IMPLEMENTED))
+}
+
+pub(super) fn redirect(status: u16, location: &[u8]) -> Response {
+    let status = Status::new(status).unwrap_or(Status::PERMANENT_REDIRECT);
+    fixed::redirect(status, String::from_utf8_lossy(location).into_owned())
+}
+
+/// Remembers a route for one path whose handler has answered on the spot. There are as many of these as the configuration
+/// names, so that no client can fill the front with them.
+pub(super) fn remember(
+    worker: &Worker,
+    key: u32,
+    request: &Request<'_>,
+    endpoint: &Endpoint,
+    places: &Places,
+    path: &str,
+) {
+    let is_plain = path.as_bytes() == request.path && matches!(request.method, Method::Get | Method::Head);
+    if is_plain && places.names(path) {
+        let place = Place {
+            route: Arc::clone(&endpoint.route),
+            handler: Arc::clone(endpoint.handler(path)),
+            pages: endpoint.pages.clone(),
+            path: path.into(),
+        };
+        let lead = Lead::Place(Rc::new(place));
+        worker.files.front().keep(key, request.path, lead);
+    }
+}
+
+/// Answers at a path whose handler has answered on the spot before.
+pub(super) fn ready<F: Fn() -> Rc<OwnedRequest>>(
+    worker: &Worker,
+    place: &Place,
+    incoming: &Incoming<'_, F>,
+) -> Option<Response> {
+    place.handler.answer_now(&OnTheSpot {
+        services: worker,
+        request: incoming.request,
+        has_body: incoming.has_body,
+        path: &place.path,
+        is_file_path: true,
+        client: incoming.client(worker),
+        secure: incoming.secure.map(|secure| &**secure.facts()),
+    })
+}

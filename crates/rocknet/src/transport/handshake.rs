@@ -1,0 +1,38 @@
+//! The handshake of a TLS connection: its facts, and the trust that it was made under.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use rocknet_io::tls::Agreed;
+
+use crate::certificates::{Trust, subject};
+use crate::exchange::Secure;
+
+/// A handshake that has succeeded.
+pub struct Handshake {
+    facts: Rc<Secure>,
+    trust: Arc<Trust>,
+}
+
+impl Handshake {
+    pub fn new(trust: Arc<Trust>, agreed: &Agreed<'_>, server_name: Option<Box<str>>) -> Handshake {
+        Handshake {
+            facts: Rc::new(Secure::new(agreed, server_name, |leaf| subject(leaf))),
+            trust,
+        }
+    }
+
+    /// The facts that handlers see.
+    #[inline]
+    pub fn facts(&self) -> &Rc<Secure> {
+        &self.facts
+    }
+
+    /// Returns whether a site may be asked over this connection: one that shows the same certificate, trusts the same, and
+    /// takes this version.
+    #[inline]
+    pub fn may_ask(&self, trust: &Arc<Trust>) -> bool {
+        // A reload makes new ones that are equal.
+        Arc::ptr_eq(&self.trust, trust) || self.trust.is_worth(trust) && trust.takes(self.facts.version)
+    }
+}
