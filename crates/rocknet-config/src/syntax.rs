@@ -12,12 +12,11 @@ use crate::finding::{MAX_FINDINGS, Report};
 use crate::source::{FileId, Sources, Span};
 use builder::{Builder, Built, Torn};
 
+pub(crate) use tree::MAX_KEY_PARTS;
+
 /// Deepest nesting of lists and inline tables: the keys of RockNet need three. With [`MAX_KEY_PARTS`] it bounds the
 /// depth of the whole tree, and so every recursion over it.
 const MAX_NESTING: u32 = 16;
-
-/// Most parts of a dotted key or header: `site."example.com".route."/x".headers.A` has six.
-pub(crate) const MAX_KEY_PARTS: usize = 8;
 
 /// Reads one file of `sources`; what is wrong goes to `report`, and the rest is returned.
 pub(crate) fn parse(sources: &Sources, file: FileId, report: &mut Report) -> Table {

@@ -7,8 +7,7 @@ use toml_parser::{ParseError, Source};
 use crate::file::{Node, Origin, Table, Text, Value};
 use crate::finding::{Code, Finding, MAX_FINDINGS, Related, Severity};
 use crate::source::{FileId, Sources, Span};
-use crate::syntax::MAX_KEY_PARTS;
-use crate::syntax::tree::{self, Clash};
+use crate::syntax::tree::{self, Clash, MAX_KEY_PARTS};
 
 /// What became of a file.
 pub(super) struct Built {

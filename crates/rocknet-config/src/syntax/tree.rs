@@ -2,7 +2,9 @@
 
 use crate::file::{Entry, Node, Origin, Table, Value};
 use crate::source::Span;
-use crate::syntax::MAX_KEY_PARTS;
+
+/// Most parts of a dotted key or header: `site."example.com".route."/x".headers.A` has six.
+pub(crate) const MAX_KEY_PARTS: usize = 8;
 
 /// Why a key cannot be put where it stands.
 pub(super) enum Clash {

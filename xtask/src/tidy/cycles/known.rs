@@ -274,8 +274,4 @@ pub const KNOWN_FILES: &[Known] = &[
             "variable.rs",
         ],
     },
-    Known {
-        folder: "crates/rocknet-config",
-        members: &["syntax.rs", "syntax/builder.rs", "syntax/hint.rs", "syntax/tree.rs"],
-    },
 ];
