@@ -36,8 +36,6 @@ use crate::finding::{Code, Finding, Related, Report, Severity};
 use crate::model::{Config, Place};
 use crate::source::{Sources, Span};
 
-pub(crate) use pattern::matches;
-
 /// Why the configuration is read: decides what an error that concerns one site does to the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {

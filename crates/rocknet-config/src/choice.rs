@@ -3,7 +3,29 @@
 //! A declaration by [`choice!`] gives the enum, the parser of its words, their printing, and the table of words that the
 //! check, the reference page and the JSON Schema read.
 
-use crate::keys::Word;
+/// A word of the configuration.
+#[derive(Debug)]
+pub struct Word {
+    pub text: &'static str,
+    pub doc: &'static str,
+    /// Feature of a later version that brings the word.
+    pub later: Option<&'static str>,
+}
+
+impl Word {
+    pub(crate) const fn new(text: &'static str, doc: &'static str) -> Word {
+        Word { text, doc, later: None }
+    }
+
+    #[allow(dead_code, reason = "every word acts at the moment; the next one to come will not")]
+    pub(crate) const fn later(text: &'static str, doc: &'static str, feature: &'static str) -> Word {
+        Word {
+            text,
+            doc,
+            later: Some(feature),
+        }
+    }
+}
 
 /// An enum whose variants are words of the configuration.
 pub trait Choice: Sized + 'static {
@@ -47,7 +69,7 @@ macro_rules! choice {
         })?
 
         impl $crate::choice::Choice for $name {
-            const WORDS: &'static [$crate::keys::Word] = &[$($crate::keys::Word::new($word, $doc),)+];
+            const WORDS: &'static [$crate::choice::Word] = &[$($crate::choice::Word::new($word, $doc),)+];
 
             fn of(word: &str) -> Option<$name> {
                 match word {

@@ -1,6 +1,5 @@
 //! Which settings hold for a URL, and in which file and line each was written: what `rocknet explain` shows.
 
-use crate::check::matches;
 use std::collections::BTreeMap;
 
 use crate::choice::Choice;
@@ -97,7 +96,7 @@ pub fn route<'c>(site: &'c Site, path: &str) -> Option<&'c Route> {
         Pattern::Prefix(prefix) => (2, prefix.len()),
         Pattern::Glob(glob) => (1, glob.chars().filter(|c| *c != '*').count()),
     };
-    let holds = site.routes.iter().filter(|route| matches(&route.pattern, path));
+    let holds = site.routes.iter().filter(|route| route.pattern.matches(path));
     // Routes are sorted by pattern, and among equals the first text wins: hence the reverse.
     holds.rev().max_by_key(|route| rank(&route.pattern))
 }
@@ -107,7 +106,7 @@ pub fn rules(site: &Site, path: &str) -> impl Iterator<Item = Applied> {
     let numbered = site.rules.iter().zip(1..);
     let met = numbered.filter(move |(rule, _)| {
         let paths = &rule.when.paths;
-        paths.is_empty() || paths.iter().any(|pattern| matches(pattern, path))
+        paths.is_empty() || paths.iter().any(|pattern| pattern.matches(path))
     });
     met.map(|(rule, number)| Applied {
         key: format!("rule {number}"),

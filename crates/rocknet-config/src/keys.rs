@@ -16,7 +16,8 @@ pub(crate) mod site;
 pub(crate) mod tls;
 mod upstream;
 
-pub use cgi::MAX_PROGRAMS;
+pub use crate::choice::Word;
+pub use crate::model::MAX_PROGRAMS;
 
 use std::sync::LazyLock;
 
@@ -116,15 +117,6 @@ pub enum Kind {
     },
     /// A short form and a long one, or words beside a measure.
     Either(&'static [Kind]),
-}
-
-/// One word of a [`Kind::Choice`].
-#[derive(Debug)]
-pub struct Word {
-    pub text: &'static str,
-    pub doc: &'static str,
-    /// The feature it waits for.
-    pub later: Option<&'static str>,
 }
 
 /// Whether a key acts.
@@ -245,21 +237,6 @@ impl Key {
     const fn elsewhere(mut self, names: &'static [&'static str]) -> Key {
         self.elsewhere = names;
         self
-    }
-}
-
-impl Word {
-    pub(crate) const fn new(text: &'static str, doc: &'static str) -> Word {
-        Word { text, doc, later: None }
-    }
-
-    #[allow(dead_code, reason = "every word acts at the moment; the next one to come will not")]
-    const fn later(text: &'static str, doc: &'static str, feature: &'static str) -> Word {
-        Word {
-            text,
-            doc,
-            later: Some(feature),
-        }
     }
 }
 

@@ -16,7 +16,6 @@ pub mod reference;
 
 mod check;
 mod choice;
-mod defaults;
 mod file;
 mod format;
 mod glob;

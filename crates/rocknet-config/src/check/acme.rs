@@ -6,8 +6,8 @@ use crate::check::{Check, path, value};
 use crate::choice::Choice;
 use crate::file::{Node, Table};
 use crate::finding::Code;
-use crate::keys::acme::{DNS_WAIT, KnownCa};
-use crate::model::{Acme, AcmeCa, Challenge, Dns, DnsZone, Secret, SharedKey};
+use crate::keys::acme::DNS_WAIT;
+use crate::model::{Acme, AcmeCa, Challenge, Dns, DnsZone, KnownCa, Secret, SharedKey};
 
 /// More than exist.
 const MAX_CAS: usize = 16;

@@ -7,7 +7,6 @@ use crate::check::host::SiteName;
 use crate::check::socket::{self, Help};
 use crate::check::words::short;
 use crate::check::{Check, value};
-use crate::defaults;
 use crate::file::{Node, Text, Value};
 use crate::finding::Code;
 use crate::model::{Listen, Mode};
@@ -51,7 +50,7 @@ pub(super) fn build(
         if let SiteName::Port(address, port) = name {
             return (vec![place(*address, *port, tls)], false);
         }
-        let (clear, secure) = defaults::ports(mode);
+        let (clear, secure) = mode.ports();
         let mut places = vec![place(address, clear, false)];
         if tls {
             places.push(place(address, secure, true));

@@ -2,11 +2,10 @@
 
 use crate::check::words::short;
 use crate::check::{Check, field, host, pattern, value};
-use crate::defaults;
 use crate::file::{Node, Table, Value};
 use crate::finding::Code;
 use crate::keys::rule::Scheme;
-use crate::model::{Conditions, Pattern, Rule, RuleAction};
+use crate::model::{Conditions, Pattern, Redirect, Rule, RuleAction};
 use crate::source::Span;
 
 /// Rules of one site: each is looked at for every request that no cached answer is known for.
@@ -202,7 +201,7 @@ fn redirect(check: &mut Check<'_>, when: &Conditions, table: &Table, node: &Node
         check.bad_text(written, node.span, format!("`redirect`: {message}"), help);
         return None;
     }
-    let status = value::integer::<u16>(Some(table), "status").unwrap_or(defaults::REDIRECT);
+    let status = value::integer::<u16>(Some(table), "status").unwrap_or(Redirect::STATUS);
     if !matches!(status, 301 | 302 | 303 | 307 | 308) && (301..=308).contains(&status) {
         let help = "write 301, 302, 303, 307 or 308";
         let span = table.node("status").map_or(node.span, |node| node.span);

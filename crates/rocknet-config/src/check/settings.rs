@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::check::words::short;
 use crate::check::{Check, application, cgi, controller, field, path, pattern, php, proxy, value};
-use crate::defaults;
 use crate::explain::Group;
 use crate::file::{Entry, Table, Value};
 use crate::finding::Code;
@@ -34,7 +33,7 @@ pub(super) fn build(check: &mut Check<'_>, scope: Scope, table: &Table, base: &S
     }
     answering(check, table, &mut settings);
     if !settings.places.contains_key("index") {
-        settings.index = defaults::index(settings.php.is_some());
+        settings.index = Settings::usual_index(settings.php.is_some());
     }
     settings
 }
@@ -309,7 +308,7 @@ pub(crate) fn redirects(check: &mut Check<'_>, written: &Written<'_>, settings: 
 fn redirect(check: &mut Check<'_>, from: Pattern, entry: &Entry) -> Option<Redirect> {
     let (to, status) = match &entry.node.value {
         Value::Table(long) => {
-            let status = value::integer::<u16>(Some(long), "status").unwrap_or(defaults::REDIRECT);
+            let status = value::integer::<u16>(Some(long), "status").unwrap_or(Redirect::STATUS);
             if let Some(node) = long.node("status")
                 && !matches!(status, 301 | 302 | 303 | 307 | 308)
                 && (301..=308).contains(&status)
@@ -324,7 +323,7 @@ fn redirect(check: &mut Check<'_>, from: Pattern, entry: &Entry) -> Option<Redir
             };
             (to, status)
         }
-        _ => (&entry.node, defaults::REDIRECT),
+        _ => (&entry.node, Redirect::STATUS),
     };
     let written = to.written()?;
     if let Err((message, help)) = pattern::target(&from, &written.value) {

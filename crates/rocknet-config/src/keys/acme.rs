@@ -4,38 +4,9 @@ use std::time::Duration;
 
 use super::binding::quoted;
 use super::{Key, Kind, Scope};
-use crate::choice::{Choice, choice};
+use crate::choice::Choice;
+use crate::model::{Challenge, KnownCa};
 use crate::units;
-
-choice! {
-    /// A public authority that is known by a name.
-    #[derive(Copy)]
-    pub enum KnownCa {
-        LetsEncrypt = "letsencrypt", "Let's Encrypt";
-        LetsEncryptStaging = "letsencrypt-staging", "its certificates for trying out, which nobody trusts";
-    }
-    default LetsEncrypt
-}
-
-choice! {
-    /// A way to prove a name.
-    #[derive(Copy)]
-    pub enum Challenge {
-        Http = "http-01", "a text on port 80";
-        TlsAlpn = "tls-alpn-01", "a certificate on port 443";
-        Dns = "dns-01", "a record in the zone, by `dns`; it alone proves wildcards";
-    }
-}
-
-impl KnownCa {
-    /// The URL of its directory.
-    pub(crate) fn url(self) -> &'static str {
-        match self {
-            KnownCa::LetsEncrypt => "https://acme-v02.api.letsencrypt.org/directory",
-            KnownCa::LetsEncryptStaging => "https://acme-staging-v02.api.letsencrypt.org/directory",
-        }
-    }
-}
 
 /// Wait for the zone's other servers: NOTIFY reaches them in a second or two.
 pub(crate) const DNS_WAIT: Duration = Duration::from_secs(5);

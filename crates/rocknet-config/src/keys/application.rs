@@ -1,10 +1,9 @@
 //! Keys of applications that answer by FastCGI, SCGI or uwsgi: where they are, and what they are told.
 
 use super::binding::{Shown, Target, bound, field};
-use super::proxy::Balance;
 use super::{Key, Kind, Scope};
 use crate::explain::{Group, Rows};
-use crate::model::{Protocol, Settings};
+use crate::model::{Balance, Protocol, Settings};
 
 const BOTH: &[Scope] = &[Scope::Site, Scope::Route];
 

@@ -4,11 +4,9 @@ use super::binding::{Shown, Target, bound, field};
 use super::{Key, Kind, Scope};
 use crate::check::settings;
 use crate::explain::Group;
+use crate::model::MAX_PROGRAMS;
 
 const BOTH: &[Scope] = &[Scope::Site, Scope::Route];
-
-/// Programs that run at once, of all sites: each is a process that may take a core and tens of megabytes.
-pub const MAX_PROGRAMS: usize = 64;
 
 pub(super) const KEYS: &[Key] = &[
     Key::new(

@@ -3,18 +3,9 @@
 use super::binding::{Shown, Target, bound, field};
 use super::{Key, Kind, Scope};
 use crate::check::settings;
-use crate::choice::{Choice, choice};
+use crate::choice::Choice;
 use crate::explain::Group;
-
-choice! {
-    /// The threads that run a controller.
-    #[derive(Copy)]
-    pub enum RunOn {
-        Worker = "worker", "in the pool of blocking threads, by the `priority` of the route";
-        Network = "network", "on the thread of the connection, which serves nobody else meanwhile: for what takes microseconds";
-    }
-    default Worker
-}
+use crate::model::RunOn;
 
 const BOTH: &[Scope] = &[Scope::Site, Scope::Route];
 

@@ -1,52 +1,9 @@
 //! Keys of `[log]` and of a site's own `log`.
 
-use std::path::PathBuf;
-
 use super::binding::{Shown, Target, bound, field};
 use super::{Key, Kind, Scope, Word};
-use crate::choice::{Choice, choice};
-
-choice! {
-    /// The least urgent messages that the error log holds.
-    #[derive(Copy)]
-    pub enum Level {
-        Error = "error", "what failed";
-        Warn = "warn", "and what may fail soon";
-        Info = "info", "and what the server does: start, reload, stop";
-        Debug = "debug", "and why it answers as it does";
-        Trace = "trace", "and every step; slow";
-    }
-    default Info
-}
-
-choice! {
-    /// The destination of a log.
-    pub enum LogTarget {
-        Stderr = "stderr", "standard error";
-        Stdout = "stdout", "standard output";
-        Off = "off", "none";
-    }
-    with {
-        File(PathBuf),
-    }
-    default Off
-}
-
-choice! {
-    /// The form of a line of the access log.
-    #[derive(Copy)]
-    pub enum AccessFormat {
-        Common = "common", "the Common Log Format";
-        Combined = "combined", "and Referer and User-Agent";
-        Json = "json", "one object a line";
-    }
-    default Combined
-}
-
-impl LogTarget {
-    /// The words of an access log: all but the first, because standard error is for errors.
-    pub(crate) const ACCESS: &'static [Word] = LogTarget::WORDS.split_at(1).1;
-}
+use crate::choice::Choice;
+use crate::model::{AccessFormat, Level, LogTarget};
 
 const DAY_MS: u64 = 86_400_000;
 

@@ -3,71 +3,12 @@
 use std::time::Duration;
 
 use super::binding::{Field, Shown, Target, bound, field};
-use super::{Key, Kind, Scope, Word};
+use super::{Key, Kind, Scope};
 use crate::check::settings;
-use crate::choice::{Choice, choice};
+use crate::choice::Choice;
 use crate::explain::{Group, servers};
-use crate::model::{Host, RequestBuffering};
+use crate::model::{Balance, Forwarded, Host, ProxyProtocol, RequestBuffering, Resolve};
 use crate::units;
-
-choice! {
-    /// The server that a request goes to.
-    pub enum Balance {
-        RandomTwo = "random_two", "the less loaded of two that are drawn";
-        RoundRobin = "round_robin", "one after the other";
-        LeastConn = "least_conn", "the one with the fewest requests";
-        IpHash = "ip_hash", "the same for the same client";
-        Uri = "uri", "the same for the same path";
-    }
-    with {
-        /// The same for the same value of this field.
-        Header(String),
-    }
-    default RandomTwo
-}
-
-choice! {
-    /// The fields in which a server learns whom a request is from.
-    #[derive(Copy)]
-    pub enum Forwarded {
-        XForwarded = "x-forwarded", "`X-Forwarded-For`, `-Proto` and `-Host`";
-        Standard = "forwarded", "`Forwarded` (RFC 7239)";
-        Both = "both", "all of these";
-    }
-    with {
-        Nothing,
-    }
-    default XForwarded
-}
-
-choice! {
-    /// A version of the PROXY protocol.
-    #[derive(Copy, Hash, PartialOrd, Ord)]
-    pub enum ProxyProtocol {
-        V1 = "v1", "a line of text";
-        V2 = "v2", "binary";
-    }
-}
-
-choice! {
-    /// The time at which a name is looked up again.
-    #[derive(Copy, Hash, PartialOrd, Ord)]
-    pub enum Resolve {
-        Ttl = "ttl", "as long as the DNS says";
-    }
-    with {
-        Every(Duration),
-    }
-    default Ttl
-}
-
-impl Balance {
-    /// The words of applications: those before `ip_hash`, which need nothing of the request.
-    pub(crate) const KEYLESS: &'static [Word] = Balance::WORDS.split_at(3).0;
-
-    /// What precedes the name of a field.
-    pub(crate) const HEADER: &'static str = "header:";
-}
 
 const DAY_MS: u64 = 86_400_000;
 

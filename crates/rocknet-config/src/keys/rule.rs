@@ -2,7 +2,7 @@
 
 use super::{Key, Kind, Scope};
 use crate::choice::{Choice, choice};
-use crate::defaults;
+use crate::model::Redirect;
 
 choice! {
     /// The way a request came.
@@ -108,7 +108,7 @@ pub(super) const KEYS: &[Key] = &[
         Kind::Integer { min: 301, max: 308 },
         "The status of `redirect`, as in `redirects`.",
     )
-    .default(|| defaults::REDIRECT.to_string())
+    .default(|| Redirect::STATUS.to_string())
     .example("status = 302"),
     key(
         "last",

@@ -2,51 +2,9 @@
 
 use super::binding::{Field, Target, bound, field};
 use super::{Key, Kind, Scope};
-use crate::choice::{Choice, choice};
+use crate::choice::Choice;
 use crate::file::{Node, Value};
-
-choice! {
-    /// The machine that the server runs on.
-    #[derive(Copy)]
-    pub enum Mode {
-        Prod = "prod", "for the public";
-        Dev = "dev", "for a developer's own machine: sites listen on 8080 when nothing else is said";
-    }
-    default Prod
-}
-
-choice! {
-    /// Kernel threads per listening port.
-    #[derive(Copy)]
-    pub enum Workers {
-        Auto = "auto", "as many as cores, fewer when there are many ports";
-    }
-    with {
-        Count(u16),
-    }
-    default Auto
-}
-
-choice! {
-    /// The way sockets are driven.
-    #[derive(Copy)]
-    pub enum Backend {
-        Auto = "auto", "the best over all loads: epoll, for now; the log tells it, and whether io_uring would work";
-        Epoll = "epoll", "readiness: on any system";
-        IoUring = "io_uring", "completion: Linux 6.1 and newer, where the kernel and the container allow it";
-    }
-    default Auto
-}
-
-choice! {
-    /// The field in which trusted proxies name the client.
-    #[derive(Copy)]
-    pub enum TrustedField {
-        XForwardedFor = "x-forwarded-for", "`X-Forwarded-For`, with `X-Forwarded-Proto` and `-Host`";
-        Forwarded = "forwarded", "`Forwarded` (RFC 7239)";
-    }
-    default XForwardedFor
-}
+use crate::model::{Backend, Mode, TrustedField, Workers};
 
 pub(super) const KEYS: &[Key] = &[
     Key::new(

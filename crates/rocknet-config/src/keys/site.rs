@@ -1,35 +1,11 @@
 //! Keys of a site and of its routes: names, listeners, actions and filters.
 
 use super::binding::{Field, Shown, Target, bound, field, list, quoted};
-use super::log::LogTarget;
 use super::{Key, Kind, Scope};
 use crate::check::settings;
-use crate::choice::{Choice, choice};
-use crate::defaults;
+use crate::choice::Choice;
 use crate::explain::{self, Group};
-use crate::model::{Fallback, Mode};
-
-choice! {
-    /// The symbolic links that are followed.
-    #[derive(Copy)]
-    pub enum Symlinks {
-        Inside = "inside", "while they stay inside the root";
-        Owner = "owner", "anywhere, if link and target belong to the same user";
-        All = "all", "anywhere; dangerous where others may make links";
-    }
-    default Inside
-}
-
-choice! {
-    /// The order in which work is done.
-    #[derive(Copy, PartialOrd, Ord)]
-    pub enum Priority {
-        High = "high", "before all others";
-        Normal = "normal", "in between";
-        Low = "low", "behind all others, yet never starved";
-    }
-    default Normal
-}
+use crate::model::{Fallback, LogTarget, Mode, Priority, Redirect, Symlinks};
 
 const BOTH: &[Scope] = &[Scope::Site, Scope::Route];
 
@@ -64,7 +40,7 @@ pub(super) const KEYS: &[Key] = &[
          site's name says, else 80 and, where the site has TLS, 443 (8080 and 8443 in `dev` mode).",
     )
     .default(|| {
-        let (clear, secure) = defaults::ports(Mode::default());
+        let (clear, secure) = Mode::default().ports();
         list([clear, secure].iter().map(ToString::to_string))
     })
     .group(Group::Site)
@@ -274,7 +250,7 @@ pub(super) const KEYS: &[Key] = &[
         STATUS,
         "301 or 308 when it has moved for good, 302 or 307 for now, 303 after a form. 307 and 308 keep the method.",
     )
-    .default(|| defaults::REDIRECT.to_string())
+    .default(|| Redirect::STATUS.to_string())
     .elsewhere(&["code"]),
     Key::new(
         "symlinks",

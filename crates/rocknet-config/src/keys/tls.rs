@@ -4,7 +4,7 @@ use super::binding::{Shown, Target, bound, field, quoted};
 use super::{Key, Kind, Scope};
 use crate::choice::{Choice, choice};
 use crate::explain::{self, Group};
-use crate::model::CertificateSource;
+use crate::model::{CertificateSource, TlsVersion};
 
 choice! {
     /// The short forms of a site's `tls`.
@@ -26,16 +26,6 @@ choice! {
         Local = "local", "this machine's own CA";
     }
     default Auto
-}
-
-choice! {
-    /// A version of TLS, the oldest that is spoken.
-    #[derive(Copy, Hash)]
-    pub enum TlsVersion {
-        V12 = "1.2", "and newer";
-        V13 = "1.3", "alone";
-    }
-    default V12
 }
 
 choice! {

@@ -6,8 +6,37 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::with_defaults::with_defaults;
-pub use crate::keys::acme::Challenge;
-use crate::keys::acme::KnownCa;
+use crate::choice::choice;
+
+choice! {
+    /// A public authority that is known by a name.
+    #[derive(Copy)]
+    pub enum KnownCa {
+        LetsEncrypt = "letsencrypt", "Let's Encrypt";
+        LetsEncryptStaging = "letsencrypt-staging", "its certificates for trying out, which nobody trusts";
+    }
+    default LetsEncrypt
+}
+
+choice! {
+    /// A way to prove a name.
+    #[derive(Copy)]
+    pub enum Challenge {
+        Http = "http-01", "a text on port 80";
+        TlsAlpn = "tls-alpn-01", "a certificate on port 443";
+        Dns = "dns-01", "a record in the zone, by `dns`; it alone proves wildcards";
+    }
+}
+
+impl KnownCa {
+    /// The URL of its directory.
+    pub(crate) fn url(self) -> &'static str {
+        match self {
+            KnownCa::LetsEncrypt => "https://acme-v02.api.letsencrypt.org/directory",
+            KnownCa::LetsEncryptStaging => "https://acme-staging-v02.api.letsencrypt.org/directory",
+        }
+    }
+}
 
 with_defaults! {
     #[derive(Debug, Clone, PartialEq, Eq)]

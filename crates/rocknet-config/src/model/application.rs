@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use super::{Balance, Host};
+use super::proxy::Balance;
+use super::upstream::Host;
 
 /// What `fastcgi`, `scgi` or `uwsgi` says at one place.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-pub use crate::keys::MAX_PROGRAMS;
+/// Most programs that run at once, of all sites: each is a process that may take a core and tens of megabytes.
+pub const MAX_PROGRAMS: usize = 64;
 
 /// What `cgi` says at one place.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,7 +3,17 @@
 use std::fmt;
 use std::path::PathBuf;
 
-pub use crate::keys::controller::RunOn;
+use crate::choice::choice;
+
+choice! {
+    /// The threads that run a controller.
+    #[derive(Copy)]
+    pub enum RunOn {
+        Worker = "worker", "in the pool of blocking threads, by the `priority` of the route";
+        Network = "network", "on the thread of the connection, which serves nobody else meanwhile: for what takes microseconds";
+    }
+    default Worker
+}
 
 /// A function in a shared library.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

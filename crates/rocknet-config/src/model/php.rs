@@ -1,27 +1,20 @@
-//! Who runs PHP, as meant.
+//! PHP, as meant.
 
 use std::fmt;
 use std::path::PathBuf;
 
-use super::{Host, Settings};
+use super::upstream::Host;
 
-/// Where an application is reached that runs PHP by FastCGI.
+/// The application that runs PHP by FastCGI.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Php {
-    /// A php-fpm that somebody else looks after.
+    /// A php-fpm that the operator runs.
     At(Host),
-    /// One that the server starts itself. Where it listens is settled when it does; before, the path is empty.
+    /// A php-fpm that the server starts. Its socket is chosen at that time; before, the path is empty.
     Own { version: PhpVersion, socket: PathBuf },
 }
 
-impl Settings {
-    /// Returns whether RockNet starts programs for requests here: CGI programs, or a php-fpm of its own.
-    pub fn runs_programs(&self) -> bool {
-        self.cgi.is_some() || matches!(self.php, Some(Php::Own { .. }))
-    }
-}
-
-/// Which of the installed versions.
+/// One of the installed versions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PhpVersion {
     Newest,

@@ -1,6 +1,7 @@
 //! Rules of a site, as meant: what a request has to be like, and what is done with it then.
 
-use super::{HostPattern, Pattern, Place};
+use super::pattern::{HostPattern, Pattern};
+use super::place::Place;
 
 /// Rules are looked at in the order they were written, each once.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,45 +1,33 @@
-//! What holds where nothing is written, and whole configurations made without a file.
+//! A whole configuration, read from files or made without one.
 
 use std::path::{Path, PathBuf};
 
-use crate::model::{AccessLog, Cache, Config, Limits, Listen, Log, Mode, Place, Server, Settings, Site, Tls};
+use super::limits::Limits;
+use super::log::{AccessLog, Log};
+use super::place::Place;
+use super::server::{Cache, Mode, Server};
+use super::settings::Settings;
+use super::site::{Listen, Site};
+use super::tls::Tls;
 
-/// The status of a redirect that names none.
-pub(crate) const REDIRECT: u16 = 308;
-
-/// Ports of a site that says nothing else, in the clear and under TLS: the web's own in `prod`, those that a plain user
-/// may open in `dev`.
-pub(crate) fn ports(mode: Mode) -> (u16, u16) {
-    match mode {
-        Mode::Prod => (80, 443),
-        Mode::Dev => (8080, 8443),
-    }
-}
-
-/// What is served for a folder where nobody says it.
-pub(crate) fn index(php: bool) -> Vec<String> {
-    let script = php.then_some("index.php");
-    let names = script.into_iter().chain(["index.html", "index.htm"]);
-    names.map(str::to_owned).collect()
-}
-
-impl Default for Config {
-    /// An empty file: every default, and no site.
-    fn default() -> Config {
-        Config {
-            server: Server::default(),
-            limits: Limits::default(),
-            log: Log::default(),
-            cache: Cache::default(),
-            tls: Tls::default(),
-            sites: Vec::new(),
-            files: Vec::new(),
-        }
-    }
+/// A whole, checked configuration. Nothing in it needs a further look at the file it came from. The default is that of an
+/// empty file, without a site.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Config {
+    pub server: Server,
+    pub limits: Limits,
+    pub log: Log,
+    pub cache: Cache,
+    pub tls: Tls,
+    /// In the order of their names, so that two equal files give two equal configurations.
+    pub sites: Vec<Site>,
+    /// The file it was read from and all files it includes, in reading order; empty when built in memory.
+    pub files: Vec<PathBuf>,
 }
 
 impl Config {
-    /// What `rocknet serve DIR` means: one folder in `dev` mode, its `index.html` where there is one, else a list.
+    /// Returns the configuration of `rocknet serve DIR`: one folder in `dev` mode, with its `index.html` where there is one,
+    /// else a list.
     pub fn for_directory(directory: &Path, listen: Listen) -> Config {
         let settings = Settings {
             root: Some(directory.to_owned()),
@@ -49,7 +37,7 @@ impl Config {
         Config::one_site(Mode::Dev, listen, settings)
     }
 
-    /// What a fresh install serves: one site without a root, which answers with the default page.
+    /// Returns the configuration of a fresh install: one site without a root, which answers with the default page.
     pub fn welcome(listen: Listen) -> Config {
         let settings = Settings {
             default_page: true,

@@ -1,0 +1,59 @@
+//! Networks of peers that are trusted, as meant.
+
+use std::net::IpAddr;
+
+/// A set of peer addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Network {
+    /// The first `length` bits are those of `ip`.
+    Ip { ip: IpAddr, length: u8 },
+    /// Peers of Unix sockets.
+    Unix,
+}
+
+impl Network {
+    /// Returns whether the network holds an address.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let Network::Ip { ip, length } = *self else {
+            return false;
+        };
+        let (ours, theirs, bits) = match (ip, address.to_canonical()) {
+            (IpAddr::V4(ours), IpAddr::V4(theirs)) => (u128::from(ours.to_bits()), u128::from(theirs.to_bits()), 32),
+            (IpAddr::V6(ours), IpAddr::V6(theirs)) => (ours.to_bits(), theirs.to_bits(), 128),
+            _ => return false,
+        };
+        let ignored = bits - u32::from(length).min(bits);
+        // Shifting by all bits there are is no shift.
+        ours.checked_shr(ignored).unwrap_or(0) == theirs.checked_shr(ignored).unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn networks_hold_their_addresses() {
+        for (ip, length, address, held) in [
+            ("10.0.0.0", 8, "10.255.0.1", true),
+            ("10.0.0.0", 8, "11.0.0.1", false),
+            ("10.0.0.0", 8, "::ffff:10.1.2.3", true),
+            ("192.0.2.7", 32, "192.0.2.7", true),
+            ("192.0.2.7", 32, "192.0.2.6", false),
+            ("0.0.0.0", 0, "203.0.113.9", true),
+            ("0.0.0.0", 0, "2001:db8::1", false),
+            ("::", 0, "2001:db8::1", true),
+            ("2001:db8::", 32, "2001:db8:1::1", true),
+            ("2001:db8::", 32, "2001:db9::1", false),
+            ("::1", 128, "::1", true),
+        ] {
+            let network = Network::Ip {
+                ip: ip.parse().expect("an address"),
+                length,
+            };
+            let address = address.parse().expect("an address");
+            assert_eq!(network.contains(address), held, "{ip}/{length} {address}");
+        }
+        assert!(!Network::Unix.contains("::1".parse().expect("an address")));
+    }
+}
