@@ -1,46 +1,12 @@
 //! Which settings hold for a URL, and in which file and line each was written: what `rocknet explain` shows.
 
-use std::collections::BTreeMap;
-
+use crate::binding::{Rows, host, list, quoted};
 use crate::choice::Choice;
-use crate::keys::binding::{Model, Shown, list, quoted};
-use crate::keys::log::log_target;
 use crate::keys::rule::Scheme;
-use crate::keys::tls::Encryption;
-use crate::keys::{self, Key, Scope};
-use crate::model::{CertificateSource, Config, HostPattern, Listen, Pattern, Place, Route, Rule, RuleAction, Settings};
-use crate::model::{Site, SiteTls, Weighted};
+use crate::keys::{self, Scope};
+use crate::model::{Config, HostPattern, Listen, Pattern, Route, Rule, RuleAction, Settings, Site};
 
-/// A part of an explanation, in the order in which a request meets it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Group {
-    /// Names and addresses of the site, its encryption and its log.
-    Site,
-    /// Redirects and rules.
-    Rules,
-    /// The handler that answers, with the keys of its table.
-    Handler,
-    /// The threads and processes of controllers.
-    Controller,
-    /// The lookup of files.
-    Files,
-    /// Changes of answers.
-    Filters,
-    /// Limits and priority.
-    Limits,
-}
-
-/// One setting as it applies.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Applied {
-    /// `root`, `headers.X-Frame-Options`, `redirects./old`
-    pub key: String,
-    /// As it would be written.
-    pub value: String,
-    /// Where it was written; `None` for a default.
-    pub place: Option<Place>,
-    pub group: Group,
-}
+pub use crate::binding::{Applied, Group, pattern};
 
 /// The site and route that answer, and all that holds there.
 #[derive(Debug, Clone, PartialEq)]
@@ -180,13 +146,7 @@ const MAX_BODY_CHARS: usize = 60;
 pub fn applied(site: &Site, route: Option<&Route>) -> Vec<Applied> {
     let settings = route.map_or(&site.settings, |route| &route.settings);
     let bare = Settings::default();
-    let mut rows = Rows {
-        places: &settings.places,
-        prefix: String::new(),
-        group: Group::Site,
-        in_use: true,
-        all: Vec::new(),
-    };
+    let mut rows = Rows::new(&settings.places);
     for key in keys::within(Scope::Site) {
         let Some(group) = key.group else { continue };
         rows.group = group;
@@ -196,145 +156,16 @@ pub fn applied(site: &Site, route: Option<&Route>) -> Vec<Applied> {
             Group::Controller => settings.controller.is_some(),
             Group::Files => settings.root.is_some(),
         };
-        rows.key(key, site, None);
-        rows.key(key, settings, Some(&bare));
-    }
-    rows.all.sort_by_key(|applied| applied.group);
-    rows.all
-}
-
-/// The settings of an explanation while they are collected.
-#[derive(Debug)]
-pub(crate) struct Rows<'p> {
-    places: &'p BTreeMap<String, Place>,
-    /// The tables around the key, each with a dot.
-    prefix: String,
-    group: Group,
-    /// Whether defaults are shown too.
-    in_use: bool,
-    all: Vec<Applied>,
-}
-
-impl Rows<'_> {
-    /// Adds the keys of a table.
-    pub fn of<T: Model>(&mut self, scope: Scope, name: &str, value: &T) {
-        let outer = self.prefix.len();
-        self.prefix.push_str(name);
-        self.prefix.push('.');
-        let bare = T::bare();
-        for key in keys::within(scope) {
-            self.key(key, value, bare.as_ref());
+        if let Some(key) = key.bound() {
+            rows.key(&key, site, None);
         }
-        self.prefix.truncate(outer);
-    }
-
-    fn key<T: Model>(&mut self, key: &Key, value: &T, bare: Option<&T>) {
-        let Some(binding) = T::binding(key) else { return };
-        let shown = (binding.show)(value, &key.kind);
-        let is_default = bare.is_some_and(|bare| (binding.show)(bare, &key.kind) == shown);
-        let name = format!("{}{}", self.prefix, key.name);
-        match shown {
-            Shown::Entries(entries) if self.prefix.is_empty() => {
-                for (entry, value) in entries {
-                    self.push(format!("{name}.{entry}"), value);
-                }
-            }
-            shown => {
-                if let Some(value) = shown.line()
-                    && (self.in_use || !is_default || self.places.contains_key(&name))
-                {
-                    self.push(name, value);
-                }
-            }
-        }
-        if let Some(inside) = binding.inside {
-            inside(value, self);
+        if let Some(key) = key.bound() {
+            rows.key(&key, settings, Some(&bare));
         }
     }
-
-    fn push(&mut self, key: String, value: String) {
-        self.all.push(Applied {
-            place: self.places.get(&key).cloned(),
-            key,
-            value,
-            group: self.group,
-        });
-    }
-}
-
-/// Writes the servers of a proxy, each with the keys of its table that are not at their defaults.
-pub(crate) fn servers(all: &[Weighted]) -> Shown {
-    let server = |server: &Weighted| {
-        let url = quoted(&server.upstream.to_string());
-        let places = BTreeMap::new();
-        let mut rows = Rows {
-            places: &places,
-            prefix: String::new(),
-            group: Group::Handler,
-            in_use: false,
-            all: Vec::new(),
-        };
-        let bare = Weighted::bare();
-        keys::within(Scope::Upstream).for_each(|key| rows.key(key, server, bare.as_ref()));
-        if rows.all.is_empty() {
-            return url;
-        }
-        let more = rows.all.iter().map(|row| format!("{} = {}", row.key, row.value));
-        format!("{{ url = {url}, {} }}", more.collect::<Vec<_>>().join(", "))
-    };
-    Shown::Value(list(all.iter().map(server)))
-}
-
-/// Writes where the certificate of a site comes from, in the short form where there is one.
-pub(crate) fn tls(tls: Option<&SiteTls>) -> Shown {
-    let Some(tls) = tls else {
-        return Shown::text(Encryption::Off.word());
-    };
-    let file = |path: &std::path::Path| quoted(&path.to_string_lossy());
-    match &tls.source {
-        CertificateSource::Auto => Shown::text(Encryption::Auto.word()),
-        CertificateSource::Local => Shown::text(Encryption::Local.word()),
-        CertificateSource::Files(all) => {
-            let (certs, keys) = (
-                all.iter().map(|one| file(&one.cert)),
-                all.iter().map(|one| file(&one.key)),
-            );
-            Shown::Value(format!("{{ cert = {}, key = {} }}", list(certs), list(keys)))
-        }
-    }
-}
-
-/// A pattern as it is written.
-pub fn pattern(pattern: &Pattern) -> String {
-    match pattern {
-        Pattern::Exact(text) | Pattern::Glob(text) => text.clone(),
-        Pattern::Prefix(prefix) => format!("{prefix}*"),
-    }
-}
-
-/// Writes the access log of a site, with what it has from `[log]`.
-pub(crate) fn access_log(site: &Site) -> Shown {
-    let target = log_target(&site.access.target).line().unwrap_or_default();
-    let format = quoted(site.access.format.word());
-    Shown::Value(format!("{{ access = {target}, format = {format} }}"))
-}
-
-pub(crate) fn listen(listen: &Listen) -> String {
-    match listen {
-        Listen::Tcp { address: None, port } => port.to_string(),
-        Listen::Tcp {
-            address: Some(address),
-            port,
-        } => quoted(&std::net::SocketAddr::new(*address, *port).to_string()),
-        Listen::Unix(path) => quoted(&format!("unix:{}", path.display())),
-    }
-}
-
-pub(crate) fn host(name: &HostPattern) -> String {
-    match name {
-        HostPattern::Exact(name) => quoted(name),
-        HostPattern::Wildcard(name) => quoted(&format!("*.{name}")),
-    }
+    let mut all = rows.into_all();
+    all.sort_by_key(|applied| applied.group);
+    all
 }
 
 #[cfg(test)]

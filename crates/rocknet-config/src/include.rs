@@ -1,12 +1,12 @@
 //! Reads a configuration and the files it includes into one table, every string filled in, every key written once.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use crate::environment::Environment;
 use crate::file::{Node, Origin, Table, Value};
 use crate::finding::{Code, Finding, Related, Report, Severity};
 use crate::glob;
-use crate::source::{FileId, MAX_FILE_BYTES, MAX_FILES, MAX_TOTAL_BYTES, Sources, Span};
+use crate::source::{FileId, MAX_FILE_BYTES, MAX_FILES, MAX_TOTAL_BYTES, Sources, Span, clean};
 use crate::{syntax, variable};
 
 /// Deepest chain of includes: a main file, a folder per customer and one per site use three.
@@ -211,20 +211,4 @@ impl Reading<'_> {
             related: Vec::new(),
         });
     }
-}
-
-/// A path without `.` and, where a plain name stands before it, without `..`: so that one file has one name.
-pub(crate) fn clean(path: &Path) -> PathBuf {
-    let mut cleaned = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::CurDir => {}
-            Component::ParentDir if matches!(cleaned.components().next_back(), Some(Component::Normal(_))) => {
-                cleaned.pop();
-            }
-            Component::ParentDir if matches!(cleaned.components().next_back(), Some(Component::RootDir)) => {}
-            part => cleaned.push(part),
-        }
-    }
-    cleaned
 }

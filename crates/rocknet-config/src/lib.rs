@@ -2,6 +2,16 @@
 //!
 //! A file is read as written (`file`), checked against the table of keys (`keys`, `check`), and becomes a
 //! [`model::Config`], the only thing the server sees. Nothing here opens a socket, starts a thread or writes a file.
+//!
+//! The modules build on each other in one direction:
+//!
+//! 1. `model`, with the words of `choice`: the configuration as meant, and every default.
+//! 2. `include`, `variable`, `syntax`: files to one table, with every variable filled in.
+//! 3. `binding`: kinds of values, and the link between a key and a field of the model.
+//! 4. `value`: parsers of single values.
+//! 5. `keys`: the table of keys, whose entries bind these parsers to the model.
+//! 6. `check`: the whole tree against the table of keys, and the rules that concern several keys.
+//! 7. `explain`, `reference`: what is generated from the table of keys.
 #![forbid(unsafe_code)]
 
 pub mod edit;
@@ -14,8 +24,10 @@ pub mod keys;
 pub mod model;
 pub mod reference;
 
+mod binding;
 mod check;
 mod choice;
+mod context;
 mod file;
 mod format;
 mod glob;
@@ -24,11 +36,13 @@ mod local_name;
 mod source;
 mod syntax;
 mod units;
+mod value;
 mod variable;
+mod words;
 
 use std::path::Path;
 
-use check::Purpose;
+use context::{Check, Purpose};
 use include::Reading;
 use source::Sources;
 
@@ -62,14 +76,14 @@ pub fn check(path: &Path, env: &dyn Environment) -> Result<Loaded, Report> {
 /// Reads a text that is not on disk (yet); `name` is the file it stands for, which relative paths begin at.
 pub fn parse(text: &str, name: &Path, env: &dyn Environment) -> Result<Loaded, Report> {
     whole(env, Purpose::Start, |reading| {
-        reading.text(include::clean(name), text.to_owned(), &mut Vec::new())
+        reading.text(source::clean(name), text.to_owned(), &mut Vec::new())
     })
 }
 
 /// Checks a text that is not on disk (yet), as [`check`] does a file.
 pub fn check_text(text: &str, name: &Path, env: &dyn Environment) -> Result<Loaded, Report> {
     whole(env, Purpose::Check, |reading| {
-        reading.text(include::clean(name), text.to_owned(), &mut Vec::new())
+        reading.text(source::clean(name), text.to_owned(), &mut Vec::new())
     })
 }
 
@@ -87,7 +101,7 @@ fn whole(
     let Reading {
         sources, mut report, ..
     } = reading;
-    let mut check = check::Check {
+    let mut check = Check {
         sources: &sources,
         env,
         report: &mut report,

@@ -1,7 +1,7 @@
 //! The text of every file read, and the way from a byte in it back to file, line and column.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use crate::finding::Location;
 
@@ -167,6 +167,22 @@ impl Sources {
             skipped,
         }
     }
+}
+
+/// Returns a path without `.` and, where a plain name stands before it, without `..`: so that one file has one name.
+pub(crate) fn clean(path: &Path) -> PathBuf {
+    let mut cleaned = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir if matches!(cleaned.components().next_back(), Some(Component::Normal(_))) => {
+                cleaned.pop();
+            }
+            Component::ParentDir if matches!(cleaned.components().next_back(), Some(Component::RootDir)) => {}
+            part => cleaned.push(part),
+        }
+    }
+    cleaned
 }
 
 #[cfg(test)]

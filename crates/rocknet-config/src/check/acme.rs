@@ -2,12 +2,13 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use crate::check::{Check, path, value};
 use crate::choice::Choice;
+use crate::context::Check;
 use crate::file::{Node, Table};
 use crate::finding::Code;
 use crate::keys::acme::DNS_WAIT;
 use crate::model::{Acme, AcmeCa, Challenge, Dns, DnsZone, KnownCa, Secret, SharedKey};
+use crate::value::{path, typed};
 
 /// More than exist.
 const MAX_CAS: usize = 16;
@@ -51,7 +52,7 @@ fn email(check: &mut Check<'_>, node: &Node) -> Option<String> {
 }
 
 fn cas(check: &mut Check<'_>, node: &Node) -> Vec<AcmeCa> {
-    let items = value::several(node);
+    let items = typed::several(node);
     if items.len() > MAX_CAS {
         check.error(
             Code::BadValue,
@@ -135,7 +136,7 @@ fn challenges(check: &mut Check<'_>, table: &Table, has_dns: bool) -> Option<Vec
         return has_dns.then(|| vec![Challenge::Dns]);
     };
     let mut all = Vec::new();
-    for (text, span) in value::texts(node) {
+    for (text, span) in typed::texts(node) {
         let Some(kind) = Challenge::of(&text.value) else {
             continue;
         };
@@ -159,7 +160,7 @@ fn challenges(check: &mut Check<'_>, table: &Table, has_dns: bool) -> Option<Vec
 }
 
 fn dns(check: &mut Check<'_>, tls: &Table, table: &Table) -> Option<Dns> {
-    let wait = value::duration(Some(table), "wait").unwrap_or(DNS_WAIT);
+    let wait = typed::duration(Some(table), "wait").unwrap_or(DNS_WAIT);
     match (table.node("hook"), table.node("server")) {
         (Some(hook), None) => {
             let program = path::file(check, "hook", hook)?;
@@ -185,7 +186,7 @@ fn dns(check: &mut Check<'_>, tls: &Table, table: &Table) -> Option<Dns> {
                 return None;
             };
             let key = shared_key(check, table, "key")?;
-            let name = value::text(Some(table), "zone").map(|zone| zone.trim_end_matches('.').to_ascii_lowercase());
+            let name = typed::text(Some(table), "zone").map(|zone| zone.trim_end_matches('.').to_ascii_lowercase());
             let zone = DnsZone {
                 server: address,
                 name,

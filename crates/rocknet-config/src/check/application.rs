@@ -1,24 +1,14 @@
 //! `fastcgi`, `scgi`, `uwsgi`: which application answers, and how it is spoken to.
 
-use std::collections::BTreeMap;
-
-use crate::check::words::short;
-use crate::check::{Check, address, path, value};
+use crate::binding::{self, Scope};
+use crate::context::Check;
 use crate::file::{Entry, Node, Table, Value};
 use crate::finding::Code;
-use crate::keys::Scope;
-use crate::keys::binding;
 use crate::model::{Application, Host, Pattern, Protocol, Settings};
+use crate::value::{address, params, path, typed};
 
 /// Most addresses of one place: who has more has a balancer of its own before them.
 const MAX_ADDRESSES: usize = 256;
-
-/// Variables that frame a message, or say which protocol this is.
-const OWN_VARIABLES: &[&str] = &["CONTENT_LENGTH", "SCGI", "GATEWAY_INTERFACE"];
-
-/// Longest name and value: a variable is told with every request.
-const MAX_NAME: usize = 128;
-const MAX_VALUE: usize = 4096;
 
 /// Reads the application that a site or route names over the one it inherits. Returns the keys whose settings no longer
 /// apply.
@@ -119,7 +109,7 @@ fn application(check: &mut Check<'_>, protocol: Protocol, node: &Node) -> Option
             .and_then(|node| path::below_site(check, "mount", node))
             .map(|path| path.trim_end_matches('/').to_owned())
             .unwrap_or_default(),
-        params: table.map(|table| params(check, table)).unwrap_or_default(),
+        params: table.map(|table| params::build(check, table)).unwrap_or_default(),
         ..base
     };
     binding::read(check, Scope::Application, table, &mut application);
@@ -129,7 +119,7 @@ fn application(check: &mut Check<'_>, protocol: Protocol, node: &Node) -> Option
 const EXAMPLE: &str = "write where it listens: \"unix:/run/app.sock\" or \"127.0.0.1:9000\"";
 
 fn addresses(check: &mut Check<'_>, key: &str, node: &Node) -> Option<Vec<Host>> {
-    let items = value::several(node);
+    let items = typed::several(node);
     if items.is_empty() {
         let message = format!("`{key}` names no application");
         check.error(Code::BadValue, node.span, message, EXAMPLE);
@@ -151,27 +141,4 @@ fn addresses(check: &mut Check<'_>, key: &str, node: &Node) -> Option<Vec<Host>>
         all.push(host);
     }
     Some(all)
-}
-
-pub(super) fn params(check: &mut Check<'_>, table: &Table) -> BTreeMap<String, String> {
-    let mut all = BTreeMap::new();
-    for (name, entry) in table.table("params").map(Table::in_order).unwrap_or_default() {
-        let Some(written) = entry.node.written() else { continue };
-        let is_byte = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-        let (message, help) = if name.is_empty() || name.len() > MAX_NAME || !name.bytes().all(is_byte) {
-            let message = format!("\"{}\" is no name of a variable", short(name));
-            (message, "names hold letters, digits and `_`: SCRIPT_FILENAME")
-        } else if OWN_VARIABLES.contains(&name) {
-            (format!("`{name}` is told by the server alone"), "remove it")
-        } else if written.value.len() > MAX_VALUE || written.value.contains(|c: char| c.is_control()) {
-            let message = format!("the value of `{name}` cannot be told");
-            check.bad_text(written, entry.node.span, message, "one line of at most 4096 bytes");
-            continue;
-        } else {
-            all.insert(name.to_owned(), written.value.clone());
-            continue;
-        };
-        check.error(Code::BadValue, entry.key, message, help);
-    }
-    all
 }

@@ -3,9 +3,9 @@
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
-use crate::check::Check;
 use crate::check::listen::Place;
 use crate::check::site::Built;
+use crate::context::Check;
 use crate::model::{HostPattern, Listen};
 use crate::source::Span;
 

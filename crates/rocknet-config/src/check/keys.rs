@@ -1,12 +1,12 @@
 //! Every key against the table of keys: unknown, misplaced or not available yet, and every value against its kind.
 
-use crate::check::words::{kind_words, quoted, short};
-use crate::check::{Check, nearest, unknown};
+use crate::check::unknown;
+use crate::context::Check;
 use crate::file::{Entry, Node, Table, Value};
 use crate::finding::Code;
 use crate::keys::{self, Availability, Key, Kind, Literal, Scope, Word};
-use crate::source::Span;
 use crate::units::{self, BadUnit};
+use crate::words::{nearest, or, quoted, short};
 
 pub(super) fn check(check: &mut Check<'_>, root: &Table) {
     table(check, Scope::Top, Scope::Top.header(), root);
@@ -19,7 +19,7 @@ fn table(check: &mut Check<'_>, scope: Scope, header: &str, written: &Table) {
             Some(key) => known(check, key, entry),
             // What has no value was told by the parser; most such lines are no keys at all.
             None if matches!(entry.node.value, Value::Broken) => {}
-            None => unknown::tell(check, scope, header, name, entry),
+            None => unknown::report(check, scope, header, name, entry),
         }
     }
 }
@@ -28,7 +28,7 @@ fn known(check: &mut Check<'_>, key: &Key, entry: &Entry) {
     let node = &entry.node;
     match key.availability {
         Availability::Now => {}
-        Availability::Later(feature) => return not_yet(check, key.name, feature, entry.key, "remove it until then"),
+        Availability::Later(feature) => return check.not_yet(key.name, feature, entry.key, "remove it until then"),
         Availability::Only { value, feature } => {
             let (fits, written) = match (value, &node.value) {
                 (_, Value::Broken) => return,
@@ -39,16 +39,11 @@ fn known(check: &mut Check<'_>, key: &Key, entry: &Entry) {
             };
             if !fits {
                 let help = format!("until then only `{} = {written}` is accepted", key.name);
-                return not_yet(check, key.name, feature, entry.key, &help);
+                return check.not_yet(key.name, feature, entry.key, &help);
             }
         }
     }
     value(check, key, &key.kind, node);
-}
-
-pub(super) fn not_yet(check: &mut Check<'_>, what: &str, feature: &str, span: Span, help: &str) {
-    let message = format!("`{what}` is not available yet: it comes with {feature} in a later version");
-    check.error(Code::NotAvailable, span, message, help);
 }
 
 /// One value against its kind.
@@ -180,13 +175,7 @@ fn choice(check: &mut Check<'_>, key: &Key, words: &[Word], node: &Node, written
                 .map(|w| quoted(w.text))
                 .collect();
             let help = format!("until then write {}", usable.join(" or "));
-            not_yet(
-                check,
-                &format!("{} = {}", key.name, quoted(text)),
-                feature,
-                node.span,
-                &help,
-            );
+            check.not_yet(&format!("{} = {}", key.name, quoted(text)), feature, node.span, &help);
         }
         None => {
             let message = format!("`{}` cannot be {}", key.name, quoted(&short(shown)));
@@ -330,4 +319,24 @@ fn wrong_type(check: &mut Check<'_>, key: &Key, kind: &Kind, node: &Node) {
             .unwrap_or_default();
     }
     check.error(Code::WrongType, node.span, message, help);
+}
+
+/// Returns the values that a kind takes, as a message says it.
+fn kind_words(kind: &Kind) -> String {
+    match kind {
+        Kind::Any => "any value".to_owned(),
+        Kind::Boolean => "true or false".to_owned(),
+        Kind::Integer { min, max } => format!("a whole number from {min} to {max}"),
+        Kind::Duration { .. } => "a duration such as \"10s\"".to_owned(),
+        Kind::Size { .. } => "a size such as \"50KiB\"".to_owned(),
+        Kind::Rate { .. } => "a rate such as \"500B/s\"".to_owned(),
+        Kind::Choice(words) => or(words.iter().filter(|w| w.later.is_none()).map(|word| quoted(word.text))),
+        Kind::Text(what) => format!("a string ({what})"),
+        Kind::List(inner) => format!("a list, each element {}", kind_words(inner)),
+        Kind::Several(inner) => format!("{}, or a list", kind_words(inner)),
+        Kind::Map { name, .. } => format!("a table, {{ \"{name}\" = … }}"),
+        Kind::Table(_) => "a table".to_owned(),
+        Kind::Tables { name, .. } => format!("a table for each {name}"),
+        Kind::Either(kinds) => or(kinds.iter().map(kind_words)),
+    }
 }

@@ -3,14 +3,15 @@
 use std::collections::HashSet;
 use std::net::{IpAddr, SocketAddr};
 
-use crate::check::host::SiteName;
-use crate::check::socket::{self, Help};
-use crate::check::words::short;
-use crate::check::{Check, value};
+use crate::context::Check;
 use crate::file::{Node, Text, Value};
 use crate::finding::Code;
 use crate::model::{Listen, Mode};
 use crate::source::Span;
+use crate::value::host::SiteName;
+use crate::value::socket::{self, Help};
+use crate::value::typed;
+use crate::words::short;
 
 /// A listener with its place in the file.
 pub(super) struct Place {
@@ -67,7 +68,7 @@ pub(super) fn build(
         );
         return (Vec::new(), true);
     }
-    let items = value::several(node);
+    let items = typed::several(node);
     if items.is_empty() && matches!(node.value, Value::List(_)) {
         check.error(
             Code::BadValue,

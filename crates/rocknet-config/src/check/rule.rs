@@ -1,12 +1,13 @@
 //! The rules of a site, in order: their conditions, and the one thing each does.
 
-use crate::check::words::short;
-use crate::check::{Check, field, host, pattern, value};
+use crate::context::Check;
 use crate::file::{Node, Table, Value};
 use crate::finding::Code;
 use crate::keys::rule::Scheme;
 use crate::model::{Conditions, Pattern, Redirect, Rule, RuleAction};
 use crate::source::Span;
+use crate::value::{field, host, pattern, typed};
+use crate::words::short;
 
 /// Rules of one site: each is looked at for every request that no cached answer is known for.
 const MAX_RULES: usize = 256;
@@ -37,7 +38,7 @@ pub(super) fn build(check: &mut Check<'_>, site: &Table) -> Vec<Rule> {
 fn rule(check: &mut Check<'_>, node: &Node, table: &Table) -> Option<Rule> {
     let some = Some(table);
     let when = conditions(check, table);
-    let last = value::boolean(some, "last").unwrap_or(false);
+    let last = typed::boolean(some, "last").unwrap_or(false);
     let written: Vec<_> = ACTIONS.iter().filter_map(|key| table.entries.get(*key)).collect();
     if let [first, second, ..] = written[..] {
         let message = "a rule does one thing, and this one two".to_owned();
@@ -81,7 +82,7 @@ fn conditions(check: &mut Check<'_>, table: &Table) -> Conditions {
     let mut when = Conditions {
         headers: patterns(check, table, "header"),
         query: patterns(check, table, "query"),
-        secure: value::choice(Some(table), "scheme").map(|scheme: Scheme| scheme == Scheme::Https),
+        secure: typed::choice(Some(table), "scheme").map(|scheme: Scheme| scheme == Scheme::Https),
         ..Conditions::default()
     };
     when.paths = each(check, table, "path", pattern::parse);
@@ -95,9 +96,9 @@ fn each<T>(check: &mut Check<'_>, table: &Table, key: &str, read: impl Fn(&str) 
     let Some(node) = table.node(key) else {
         return Vec::new();
     };
-    bounded(check, key, value::several(node).len(), node.span);
+    bounded(check, key, typed::several(node).len(), node.span);
     let mut all = Vec::new();
-    for (text, span) in value::texts(node) {
+    for (text, span) in typed::texts(node) {
         match read(&text.value) {
             Ok(one) => all.push(one),
             Err((message, help)) => check.bad_text(text, span, format!("`{key}`: {message}"), help),
@@ -201,7 +202,7 @@ fn redirect(check: &mut Check<'_>, when: &Conditions, table: &Table, node: &Node
         check.bad_text(written, node.span, format!("`redirect`: {message}"), help);
         return None;
     }
-    let status = value::integer::<u16>(Some(table), "status").unwrap_or(Redirect::STATUS);
+    let status = typed::integer::<u16>(Some(table), "status").unwrap_or(Redirect::STATUS);
     if !matches!(status, 301 | 302 | 303 | 307 | 308) && (301..=308).contains(&status) {
         let help = "write 301, 302, 303, 307 or 308";
         let span = table.node("status").map_or(node.span, |node| node.span);
@@ -215,13 +216,13 @@ fn redirect(check: &mut Check<'_>, when: &Conditions, table: &Table, node: &Node
 }
 
 fn respond(check: &mut Check<'_>, table: &Table, node: &Node) -> Option<RuleAction> {
-    let status = value::integer::<u16>(Some(table), "respond")?;
+    let status = typed::integer::<u16>(Some(table), "respond")?;
     if (300..400).contains(&status) {
         let message = format!("`respond` cannot be {status}: such an answer leads elsewhere");
         check.error(Code::BadValue, node.span, message, "write `redirect` and `status`");
         return None;
     }
-    let body = value::text(Some(table), "body").map(str::to_owned);
+    let body = typed::text(Some(table), "body").map(str::to_owned);
     if let (Some(body), Some(node)) = (&body, table.node("body")) {
         if body.len() > MAX_BODY_BYTES {
             let help = "put it into a file, and write `rewrite` or `errors`";

@@ -1,12 +1,12 @@
 //! `[server]`, `[limits]`, `[log]` and `[cache]`, as meant.
 
-use crate::check::{Check, network, path};
+use crate::binding::{self, Scope};
+use crate::context::Check;
 use crate::file::{Node, Table};
 use crate::finding::Code;
-use crate::keys::Scope;
-use crate::keys::binding;
 use crate::model::{AccessLog, Cache, Config, Events, Limits, Log, LogTarget, Server, Spool};
 use crate::units;
+use crate::value::{network, path};
 
 pub(super) fn build(check: &mut Check<'_>, root: &Table) -> (Server, Limits, Log, Cache) {
     (

@@ -1,14 +1,16 @@
 //! The sites, as meant: names, listeners, settings, routes.
 
-use crate::check::host::{self, SiteName};
+use crate::binding;
 use crate::check::listen::Place;
-use crate::check::{Check, application, listen, path, pattern, rule, server, settings, tls, value};
+use crate::check::{application, listen, rule, server, settings, tls};
+use crate::context::Check;
 use crate::file::{Entry, Node, Table, Value};
 use crate::finding::Code;
-use crate::keys::binding;
 use crate::keys::{self, Scope};
 use crate::model::{AccessLog, HostPattern, Log, Mode, Route, Settings, Site, Tls};
 use crate::source::Span;
+use crate::value::host::{self, SiteName};
+use crate::value::{path, pattern, typed};
 
 /// Most names of one site: no certificate holds more, and no person reads more.
 const MAX_ALIASES: usize = 1_000;
@@ -184,7 +186,7 @@ fn names(check: &mut Check<'_>, kind: &SiteName, header: Span, aliases: Option<&
     };
     let mut names = vec![(own.clone(), header)];
     let Some(node) = aliases else { return names };
-    if value::several(node).len() > MAX_ALIASES {
+    if typed::several(node).len() > MAX_ALIASES {
         let help = "write \"*.example.com\" for all names below one";
         check.error(
             Code::BadValue,
@@ -194,7 +196,7 @@ fn names(check: &mut Check<'_>, kind: &SiteName, header: Span, aliases: Option<&
         );
         return names;
     }
-    for (text, span) in value::texts(node) {
+    for (text, span) in typed::texts(node) {
         let alias = match host::host_pattern(&text.value) {
             Ok(alias) => alias,
             Err((message, help)) => {

@@ -3,17 +3,18 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::check::{Check, acme, path, value};
+use crate::binding::{self, Scope};
+use crate::check::acme;
 use crate::choice::Choice;
+use crate::context::Check;
 use crate::environment::{CertificateFault, CertificatePart, Kind};
 use crate::file::{Node, Table, Value};
 use crate::finding::{Code, Severity};
-use crate::keys::Scope;
-use crate::keys::binding;
 use crate::keys::tls::{ClientCertificate, Encryption, Issuer};
 use crate::local_name::is_local_name;
 use crate::model::{CertificateFiles, CertificateSource, ClientAuth, HostPattern, Mode, SiteTls, Tls};
 use crate::source::Span;
+use crate::value::{path, typed};
 
 /// Most certificates of one site: there are fewer kinds of keys.
 const MAX_CERTIFICATES: usize = 8;
@@ -46,7 +47,7 @@ pub(super) fn site(
         (None, _) if name.is_some() => CertificateSource::Auto,
         _ => return None,
     };
-    let redirect = value::boolean(table, "redirect").unwrap_or(all.redirect);
+    let redirect = typed::boolean(table, "redirect").unwrap_or(all.redirect);
     // What a browser once heard it keeps: a name of a developer's machine, or one whose certificate nobody else trusts,
     // would be out of reach the day it is served in another way.
     let local = match source {
@@ -57,10 +58,10 @@ pub(super) fn site(
     let cautious = local || !redirect;
     let inherited = if cautious { Duration::ZERO } else { all.hsts };
     Some(SiteTls {
-        min: value::choice(table, "min").unwrap_or(all.min),
+        min: typed::choice(table, "min").unwrap_or(all.min),
         client: client(check, table),
         redirect,
-        hsts: value::duration(table, "hsts").unwrap_or(inherited),
+        hsts: typed::duration(table, "hsts").unwrap_or(inherited),
         source,
     })
 }
@@ -73,7 +74,7 @@ fn source(check: &mut Check<'_>, table: &Table) -> Option<CertificateSource> {
                 check.error(Code::Missing, entry.key, message, "write cert = \"…\" beside it");
             }
         }
-        return Some(match value::choice(Some(table), "issuer").unwrap_or_default() {
+        return Some(match typed::choice(Some(table), "issuer").unwrap_or_default() {
             Issuer::Local => CertificateSource::Local,
             Issuer::Auto => CertificateSource::Auto,
         });
@@ -90,7 +91,7 @@ fn source(check: &mut Check<'_>, table: &Table) -> Option<CertificateSource> {
     let certs = files(check, "cert", cert);
     if certs.is_empty() {
         // A value that is no path has its own error already.
-        if value::several(cert).is_empty() {
+        if typed::several(cert).is_empty() {
             let help = "write cert = \"example.pem\"";
             check.error(Code::BadValue, cert.span, "`cert` names no file", help);
         }
@@ -129,7 +130,7 @@ fn client(check: &mut Check<'_>, table: Option<&Table>) -> Option<ClientAuth> {
     let ca = files(check, "client_ca", table?.node("client_ca")?);
     Some(ClientAuth {
         ca,
-        required: value::choice::<ClientCertificate>(table, "client").unwrap_or_default()
+        required: typed::choice::<ClientCertificate>(table, "client").unwrap_or_default()
             == ClientCertificate::Required,
     })
 }
@@ -185,11 +186,11 @@ fn place(table: &Table, fault: &CertificateFault) -> Option<Span> {
         CertificatePart::Ocsp => "ocsp",
     };
     let node = table.node(key).or_else(|| table.node("cert"))?;
-    let item = value::several(node).get(fault.at);
+    let item = typed::several(node).get(fault.at);
     Some(item.map_or(node.span, |item| item.span))
 }
 
 fn files(check: &mut Check<'_>, key: &str, node: &Node) -> Vec<PathBuf> {
-    let items = value::several(node).iter();
+    let items = typed::several(node).iter();
     items.filter_map(|item| path::file(check, key, item)).collect()
 }

@@ -1,16 +1,15 @@
 //! Keys that a table does not have: mistyped, in the wrong table, or words of another server.
 
 use crate::check::foreign::{self, Answer};
-use crate::check::keys::not_yet;
-use crate::check::words::short;
-use crate::check::{Check, nearest};
+use crate::context::Check;
 use crate::file::{Entry, Origin, Table};
 use crate::finding::{Code, Severity};
 use crate::keys::{self, Availability, Scope};
 use crate::source::Span;
+use crate::words::{nearest, short};
 
-/// Error for an unknown key, with the most likely correction.
-pub(super) fn tell(check: &mut Check<'_>, scope: Scope, header: &str, name: &str, entry: &Entry) {
+/// Reports an unknown key, with the most likely correction.
+pub(super) fn report(check: &mut Check<'_>, scope: Scope, header: &str, name: &str, entry: &Entry) {
     // Looking for what was meant is the dear part of the whole check, and nobody would see it.
     if check.report.omit(Severity::Error) {
         return;
@@ -104,7 +103,7 @@ fn foreign_word(check: &mut Check<'_>, name: &str, header: &str, answer: Answer,
             format!("unknown key `{name}` in {header}"),
             help,
         ),
-        Answer::Later(feature) => not_yet(check, &name, feature, span, "remove it until then"),
+        Answer::Later(feature) => check.not_yet(&name, feature, span, "remove it until then"),
         Answer::Missing(help) => {
             let message = format!("`{name}` is not available yet: RockNet has nothing like it");
             check.error(Code::NotAvailable, span, message, help);

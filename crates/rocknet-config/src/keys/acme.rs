@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::binding::quoted;
 use super::{Key, Kind, Scope};
+use crate::binding::quoted;
 use crate::choice::Choice;
 use crate::model::{Challenge, KnownCa};
 use crate::units;

@@ -1,8 +1,8 @@
 //! Keys of applications that answer by FastCGI, SCGI or uwsgi: where they are, and what they are told.
 
-use super::binding::{Shown, Target, bound, field};
+use super::target::Target;
 use super::{Key, Kind, Scope};
-use crate::explain::{Group, Rows};
+use crate::binding::{Group, Rows, Shown, bound, field};
 use crate::model::{Balance, Protocol, Settings};
 
 const BOTH: &[Scope] = &[Scope::Site, Scope::Route];

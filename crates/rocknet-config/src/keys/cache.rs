@@ -1,7 +1,8 @@
 //! Keys of `[cache]`: files kept in memory.
 
-use super::binding::{Target, field};
+use super::target::Target;
 use super::{Key, Kind, Scope};
+use crate::binding::field;
 
 pub(super) const KEYS: &[Key] = &[
     Key::new(

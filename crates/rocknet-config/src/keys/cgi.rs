@@ -1,10 +1,10 @@
 //! Keys of CGI: where programs are, and what each may take.
 
-use super::binding::{Shown, Target, bound, field};
+use super::target::Target;
 use super::{Key, Kind, Scope};
-use crate::check::settings;
-use crate::explain::Group;
+use crate::binding::{Group, Shown, bound, field};
 use crate::model::MAX_PROGRAMS;
+use crate::value::settings;
 
 const BOTH: &[Scope] = &[Scope::Site, Scope::Route];
 

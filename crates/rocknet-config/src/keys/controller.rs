@@ -1,11 +1,11 @@
 //! Keys of controllers: functions in shared libraries that answer.
 
-use super::binding::{Shown, Target, bound, field};
+use super::target::Target;
 use super::{Key, Kind, Scope};
-use crate::check::settings;
+use crate::binding::{Group, Shown, bound, field};
 use crate::choice::Choice;
-use crate::explain::Group;
 use crate::model::RunOn;
+use crate::value::settings;
 
 const BOTH: &[Scope] = &[Scope::Site, Scope::Route];
 

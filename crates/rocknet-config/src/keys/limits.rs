@@ -1,7 +1,8 @@
 //! Keys of `[limits]`: what one client may use before the server says no.
 
-use super::binding::{Target, field};
+use super::target::Target;
 use super::{Key, Kind, Scope, Word};
+use crate::binding::field;
 
 const HOUR_MS: u64 = 3_600_000;
 const DAY_MS: u64 = 24 * HOUR_MS;

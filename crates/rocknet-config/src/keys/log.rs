@@ -1,9 +1,10 @@
 //! Keys of `[log]` and of a site's own `log`.
 
-use super::binding::{Shown, Target, bound, field};
+use super::target::Target;
 use super::{Key, Kind, Scope, Word};
+use crate::binding::{Shown, bound, field, quoted};
 use crate::choice::Choice;
-use crate::model::{AccessFormat, Level, LogTarget};
+use crate::model::{AccessFormat, Level, LogTarget, Site};
 
 const DAY_MS: u64 = 86_400_000;
 
@@ -91,9 +92,16 @@ pub(super) const KEYS: &[Key] = &[
 ];
 
 /// Writes the destination of a log.
-pub(crate) fn log_target(target: &LogTarget) -> Shown {
+fn log_target(target: &LogTarget) -> Shown {
     match target {
         LogTarget::File(path) => Shown::text(&path.to_string_lossy()),
         word => Shown::text(word.word()),
     }
+}
+
+/// Writes the access log of a site, with what it has from `[log]`.
+pub(crate) fn access_log(site: &Site) -> Shown {
+    let target = log_target(&site.access.target).line().unwrap_or_default();
+    let format = quoted(site.access.format.word());
+    Shown::Value(format!("{{ access = {target}, format = {format} }}"))
 }

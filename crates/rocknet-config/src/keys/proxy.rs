@@ -2,25 +2,21 @@
 
 use std::time::Duration;
 
-use super::binding::{Field, Shown, Target, bound, field};
+use super::target::Target;
+use super::upstream::{MAX_BUFFERED, URL, servers};
 use super::{Key, Kind, Scope};
-use crate::check::settings;
+use crate::binding::{Field, Group, Shown, bound, field};
 use crate::choice::Choice;
-use crate::explain::{Group, servers};
 use crate::model::{Balance, Forwarded, Host, ProxyProtocol, RequestBuffering, Resolve};
 use crate::units;
+use crate::value::settings;
 
 const DAY_MS: u64 = 86_400_000;
-
-/// Each request may hold so much: who wants more than that means a disk.
-pub(super) const MAX_BUFFERED: u64 = 64 << 20;
 
 const BUFFERED: Kind = Kind::Size {
     min: 1024,
     max: MAX_BUFFERED,
 };
-
-pub(super) const URL: Kind = Kind::Text("\"http://host:port\" or \"unix:/path\"");
 
 const FILE: Kind = Kind::Text("PEM file");
 
@@ -300,7 +296,7 @@ pub(super) const KEYS: &[Key] = &[
     )
     .sets(&[Target::Proxy(bound!(
         read |_, written, proxy| {
-            let (kind, node) = (&written.key.kind, &written.entry.node);
+            let (kind, node) = (written.kind, &written.entry.node);
             let every = || Duration::read(kind, node).map(Resolve::Every);
             if let Some(resolve) = Resolve::read(kind, node).or_else(every) {
                 proxy.resolve = resolve;

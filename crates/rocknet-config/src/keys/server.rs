@@ -1,7 +1,8 @@
 //! Keys of the whole server: the top of the file and `[server]`.
 
-use super::binding::{Field, Target, bound, field};
+use super::target::Target;
 use super::{Key, Kind, Scope};
+use crate::binding::{Field, bound, field};
 use crate::choice::Choice;
 use crate::file::{Node, Value};
 use crate::model::{Backend, Mode, TrustedField, Workers};
@@ -57,7 +58,7 @@ pub(super) const KEYS: &[Key] = &[
     )
     .sets(&[Target::Server(bound!(
         read |_, written, server| {
-            if let Some(workers) = workers(&written.key.kind, &written.entry.node) {
+            if let Some(workers) = workers(written.kind, &written.entry.node) {
                 server.workers = workers;
             }
         },

@@ -1,11 +1,12 @@
 //! Keys of a site and of its routes: names, listeners, actions and filters.
 
-use super::binding::{Field, Shown, Target, bound, field, list, quoted};
+use super::log::access_log;
+use super::target::Target;
 use super::{Key, Kind, Scope};
-use crate::check::settings;
+use crate::binding::{Field, Group, Shown, bound, field, host, list, listen, pattern, quoted};
 use crate::choice::Choice;
-use crate::explain::{self, Group};
 use crate::model::{Fallback, LogTarget, Mode, Priority, Redirect, Symlinks};
+use crate::value::settings;
 
 const BOTH: &[Scope] = &[Scope::Site, Scope::Route];
 
@@ -22,7 +23,7 @@ pub(super) const KEYS: &[Key] = &[
     .group(Group::Site)
     .sets(&[Target::Site(bound!(show |site, _| match &site.names[..] {
         [] => Shown::Nothing,
-        [_, aliases @ ..] => Shown::Value(list(aliases.iter().map(explain::host))),
+        [_, aliases @ ..] => Shown::Value(list(aliases.iter().map(host))),
     }))])
     .example("aliases = [\"www.example.com\", \"*.example.com\"]")
     .elsewhere(&["server_name", "ServerAlias", "ServerName", "hosts", "domains"]),
@@ -44,7 +45,7 @@ pub(super) const KEYS: &[Key] = &[
         list([clear, secure].iter().map(ToString::to_string))
     })
     .group(Group::Site)
-    .sets(&[Target::Site(bound!(show |site, _| Shown::Value(list(site.listen.iter().map(explain::listen)))))])
+    .sets(&[Target::Site(bound!(show |site, _| Shown::Value(list(site.listen.iter().map(listen)))))])
     .example("listen = [80, 443, \"http://127.0.0.1:8080\", \"unix:/run/rocknet/site.sock\"]")
     .elsewhere(&["port", "ports", "bind", "Listen", "server.port", "address"]),
     Key::new(
@@ -206,7 +207,7 @@ pub(super) const KEYS: &[Key] = &[
     .group(Group::Filters)
     .sets(&[Target::Settings(bound!(
         read settings::push,
-        show |settings, _| Shown::entries(&settings.push, explain::pattern, |files| list(files.iter().map(|file| quoted(file))))
+        show |settings, _| Shown::entries(&settings.push, pattern, |files| list(files.iter().map(|file| quoted(file))))
     ))])
     .example("push = { \"/\" = [\"/style.css\", \"/app.js\"], \"/blog/*\" = \"/blog.css\" }")
     .elsewhere(&["http2_push", "http2_push_preload", "http2-push-preload", "H2Push", "H2PushResource", "early_hints"]),
@@ -236,7 +237,7 @@ pub(super) const KEYS: &[Key] = &[
         read settings::redirects,
         show |settings, _| Shown::entries(
             settings.redirects.iter().map(|redirect| (&redirect.from, redirect)),
-            explain::pattern,
+            pattern,
             |redirect| format!("{{ to = {}, status = {} }}", quoted(&redirect.to), redirect.status),
         )
     ))])
@@ -298,7 +299,7 @@ pub(super) const KEYS: &[Key] = &[
          from `[log]`.",
     )
     .group(Group::Site)
-    .sets(&[Target::Site(bound!(show |site, _| explain::access_log(site)))])
+    .sets(&[Target::Site(bound!(show |site, _| access_log(site)))])
     .example("log = { access = \"/var/log/rocknet/example.log\", format = \"json\" }"),
     Key::new(
         "route",

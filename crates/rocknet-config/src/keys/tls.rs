@@ -1,10 +1,10 @@
 //! Keys of `[tls]` and of a site's own `tls`: encryption and certificates.
 
-use super::binding::{Shown, Target, bound, field, quoted};
+use super::target::Target;
 use super::{Key, Kind, Scope};
+use crate::binding::{Group, Shown, bound, field, list, quoted};
 use crate::choice::{Choice, choice};
-use crate::explain::{self, Group};
-use crate::model::{CertificateSource, TlsVersion};
+use crate::model::{CertificateSource, SiteTls, TlsVersion};
 
 choice! {
     /// The short forms of a site's `tls`.
@@ -57,7 +57,7 @@ pub(super) const KEYS: &[Key] = &[
     .default(|| quoted(Encryption::default().word()))
     .group(Group::Site)
     .sets(&[Target::Site(bound!(
-        show |site, _| explain::tls(site.tls.as_ref()),
+        show |site, _| encryption(site.tls.as_ref()),
         inside |site, rows| {
             if let Some(tls) = &site.tls {
                 rows.of(Scope::SiteTls, "tls", tls);
@@ -158,3 +158,22 @@ pub(super) const KEYS: &[Key] = &[
     }))])
     .elsewhere(&["ssl_verify_client", "SSLVerifyClient"]),
 ];
+
+/// Writes where the certificate of a site comes from, in the short form where there is one.
+fn encryption(tls: Option<&SiteTls>) -> Shown {
+    let Some(tls) = tls else {
+        return Shown::text(Encryption::Off.word());
+    };
+    let file = |path: &std::path::Path| quoted(&path.to_string_lossy());
+    match &tls.source {
+        CertificateSource::Auto => Shown::text(Encryption::Auto.word()),
+        CertificateSource::Local => Shown::text(Encryption::Local.word()),
+        CertificateSource::Files(all) => {
+            let (certs, keys) = (
+                all.iter().map(|one| file(&one.cert)),
+                all.iter().map(|one| file(&one.key)),
+            );
+            Shown::Value(format!("{{ cert = {}, key = {} }}", list(certs), list(keys)))
+        }
+    }
+}

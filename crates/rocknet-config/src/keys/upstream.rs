@@ -1,9 +1,16 @@
 //! Keys of the servers of a proxy: their shares, their checks, and the server that gets copies of requests.
 
-use super::binding::{Field, Shown, Target, bound, field};
-use super::proxy::{MAX_BUFFERED, URL};
+use std::collections::BTreeMap;
+
+use super::target::Target;
 use super::{Key, Kind, Scope};
-use crate::model::Duty;
+use crate::binding::{Field, Keyed, Rows, Shown, bound, field, list, quoted};
+use crate::model::{Duty, Weighted};
+
+/// Most bytes that a request may hold: a disk is the place for more.
+pub(super) const MAX_BUFFERED: u64 = 64 << 20;
+
+pub(super) const URL: Kind = Kind::Text("\"http://host:port\" or \"unix:/path\"");
 
 pub(super) const KEYS: &[Key] = &[
     Key::new("path", &[Scope::Health], Kind::Text("path"), "What is asked for, by GET.")
@@ -112,6 +119,25 @@ pub(super) const KEYS: &[Key] = &[
     .sets(&[Target::Mirror(field!(content))])
     .example("content = \"1MiB\""),
 ];
+
+/// Writes the servers of a proxy, each with the keys of its table that are not at their defaults.
+pub(super) fn servers(all: &[Weighted]) -> Shown {
+    let server = |server: &Weighted| {
+        let url = quoted(&server.upstream.to_string());
+        let places = BTreeMap::new();
+        let mut rows = Rows::new(&places);
+        rows.in_use = false;
+        let bare = Weighted::bare();
+        Weighted::keys(Scope::Upstream).for_each(|key| rows.key(&key, server, bare.as_ref()));
+        let rows = rows.into_all();
+        if rows.is_empty() {
+            return url;
+        }
+        let more = rows.iter().map(|row| format!("{} = {}", row.key, row.value));
+        format!("{{ url = {url}, {} }}", more.collect::<Vec<_>>().join(", "))
+    };
+    Shown::Value(list(all.iter().map(server)))
+}
 
 /// Writes a part of all, as in `"0.5%"`.
 fn percent(share: u32) -> String {

@@ -1,4 +1,4 @@
-//! How certificates are had from public CAs, as meant.
+//! Certificates of public CAs, as meant.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -41,13 +41,13 @@ impl KnownCa {
 with_defaults! {
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct Acme {
-        /// Where a CA may write to the operator.
+        /// Address at which a CA may write to the operator.
         pub email: Option<String> = None,
         /// Asked in this order until one signs; never empty.
         pub cas: Vec<AcmeCa> = vec![AcmeCa { url: KnownCa::default().url().to_owned(), binding: None }],
         /// Roots that CAs are known by, instead of those of the system.
         pub ca_root: Option<PathBuf> = None,
-        /// How names are proven, the first one first.
+        /// Proofs of names, in the order in which they are tried.
         pub challenges: Vec<Challenge> = vec![Challenge::Http, Challenge::TlsAlpn],
         pub dns: Option<Dns> = None,
         /// `http://…`: who says whether a name below a wildcard may have a certificate.
@@ -59,7 +59,7 @@ with_defaults! {
 pub struct AcmeCa {
     /// Its directory, `https://…`.
     pub url: String,
-    /// What ties our account to one that was had elsewhere (external account binding).
+    /// Key that ties the account to one that exists at the CA (external account binding).
     pub binding: Option<SharedKey>,
 }
 
@@ -74,7 +74,7 @@ pub struct SharedKey {
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Vec<u8>);
 
-/// How records of a zone are changed.
+/// The way to change records of a zone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Dns {
     /// By a program: `program present|cleanup NAME VALUE`.
@@ -86,9 +86,9 @@ pub enum Dns {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DnsZone {
     pub server: SocketAddr,
-    /// None: the server is asked for it.
+    /// Name of the zone; `None`: the server is queried for it.
     pub name: Option<String>,
-    /// What signs updates (TSIG); without it the server has to take them from this address.
+    /// Key that signs updates (TSIG); without it the server has to accept them from this address.
     pub key: Option<SharedKey>,
 }
 

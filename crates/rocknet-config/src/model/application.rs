@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::proxy::Balance;
 use super::upstream::Host;
 
-/// What `fastcgi`, `scgi` or `uwsgi` says at one place.
+/// The application of `fastcgi`, `scgi` or `uwsgi` at one place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Application {
     pub protocol: Protocol,
@@ -29,7 +29,7 @@ pub struct Application {
     pub fail_time: Duration,
 }
 
-/// How an application is spoken to.
+/// The protocol of an application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Protocol {
     FastCgi,
@@ -67,7 +67,7 @@ impl Protocol {
     }
 }
 
-/// As people call it.
+/// Formats the protocol by its usual name.
 impl fmt::Display for Protocol {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

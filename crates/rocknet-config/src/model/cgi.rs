@@ -6,12 +6,12 @@ use std::time::Duration;
 /// Most programs that run at once, of all sites: each is a process that may take a core and tens of megabytes.
 pub const MAX_PROGRAMS: usize = 64;
 
-/// What `cgi` says at one place.
+/// CGI programs of one place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cgi {
     /// The path whose programs are run, without a slash at its end.
     pub folder: String,
-    /// How many of them run at once, [`MAX_PROGRAMS`] at most.
+    /// Programs that run at once, [`MAX_PROGRAMS`] at most.
     pub programs: usize,
     /// Longest wait of a request for its program to be let run.
     pub queue: Duration,

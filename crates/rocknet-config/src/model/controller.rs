@@ -19,11 +19,11 @@ choice! {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Controller {
     pub library: PathBuf,
-    /// What the library calls it.
+    /// Name in the library.
     pub name: String,
 }
 
-/// As it is written.
+/// Formats the value as it is written.
 impl fmt::Display for Controller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.library.display(), self.name)

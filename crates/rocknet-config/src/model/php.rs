@@ -25,7 +25,7 @@ pub enum PhpVersion {
     },
 }
 
-/// As it is written.
+/// Formats the value as it is written.
 impl fmt::Display for Php {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -52,7 +52,7 @@ impl Balance {
     /// The words of applications: those before `ip_hash`, which need nothing of the request.
     pub(crate) const KEYLESS: &'static [Word] = Balance::WORDS.split_at(3).0;
 
-    /// What precedes the name of a field.
+    /// Prefix of the name of a field.
     pub(crate) const HEADER: &'static str = "header:";
 }
 
@@ -166,7 +166,7 @@ impl Mirror {
     pub const ALL: u32 = 10_000;
 }
 
-/// How servers are checked in the background.
+/// Checks of servers in the background.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Health {
     /// Path of the request, with a query if need be.

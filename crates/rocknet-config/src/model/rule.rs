@@ -8,7 +8,7 @@ use super::place::Place;
 pub struct Rule {
     pub when: Conditions,
     pub action: RuleAction,
-    /// Whether no further rule is looked at once this one holds.
+    /// Ends the rules once this one holds.
     pub last: bool,
     pub place: Place,
 }
@@ -18,9 +18,9 @@ pub struct Rule {
 pub struct Conditions {
     /// One of these is the path.
     pub paths: Vec<Pattern>,
-    /// One of these is the name that was asked for.
+    /// One of these is the host of the request.
     pub hosts: Vec<HostPattern>,
-    /// As they are sent: upper case.
+    /// Methods as they are sent: in upper case.
     pub methods: Vec<String>,
     /// Names of fields, and patterns of their values; an empty one: the field is not there.
     pub headers: Vec<(String, String)>,
@@ -32,9 +32,9 @@ pub struct Conditions {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RuleAction {
-    /// None: what holds is spared the rules that follow.
+    /// No action; `last` ends the rules.
     Pass,
-    /// Another path, and query, to be looked up in place of those asked for.
+    /// Path and query that replace those of the request.
     Rewrite(String),
     Redirect {
         to: String,

@@ -93,7 +93,7 @@ pub enum Fallback {
     /// The front controller where scripts are run, elsewhere none.
     #[default]
     Usual,
-    /// None, with scripts or without.
+    /// No file, with scripts or without.
     Nothing,
     Path(String),
 }

@@ -1,18 +1,18 @@
 //! Patterns of routes and redirects, and the targets redirects lead to.
 
-use crate::check::host::Fault;
-use crate::check::words::short;
-use crate::check::{path, regex};
 use crate::model::Pattern;
+use crate::value::host::Fault;
+use crate::value::{path, regex};
+use crate::words::short;
 
 /// Longest pattern or target: no request target is longer by default, so nothing longer can match.
 const MAX_PATTERN_BYTES: usize = 8 * 1024;
 
-/// Most `*` in one pattern: matching stays cheap, and nobody reads more.
+/// Most `*` in one pattern: more would make matching expensive and the pattern unreadable.
 const MAX_STARS: usize = 8;
 
 /// `/exact`, `/prefix/*`, or a glob.
-pub(super) fn parse(text: &str) -> Result<Pattern, Fault> {
+pub(crate) fn parse(text: &str) -> Result<Pattern, Fault> {
     let shown = short(text);
     let fault = |message: &str, help: &str| Err((format!("\"{shown}\" {message}"), help.to_owned()));
     if text.is_empty() {
@@ -24,8 +24,8 @@ pub(super) fn parse(text: &str) -> Result<Pattern, Fault> {
     if text == "*" {
         return fault("is no path", "write \"/*\" for the whole site");
     }
-    if let Some(told) = regex::fault(text) {
-        return Err(told);
+    if let Some(fault) = regex::fault(text) {
+        return Err(fault);
     }
     if text.contains("**") {
         return fault(
@@ -37,8 +37,8 @@ pub(super) fn parse(text: &str) -> Result<Pattern, Fault> {
         let help = format!("write \"/{shown}\", or \"*{shown}\" for every path that ends so");
         return Err((format!("\"{shown}\" does not begin with `/`"), help));
     }
-    if let Some(told) = path::path_fault(text) {
-        return Err(told);
+    if let Some(fault) = path::path_fault(text) {
+        return Err(fault);
     }
     let stars = text.matches('*').count();
     if stars > MAX_STARS {
@@ -52,7 +52,7 @@ pub(super) fn parse(text: &str) -> Result<Pattern, Fault> {
 }
 
 /// The target of a redirect: a path, or an absolute http or https URL; what `{*}` brings in can change the path only.
-pub(super) fn target(from: &Pattern, text: &str) -> Result<(), Fault> {
+pub(crate) fn target(from: &Pattern, text: &str) -> Result<(), Fault> {
     target_form(from, text)?;
     if leads_back(from, text) {
         return Err((
@@ -63,8 +63,8 @@ pub(super) fn target(from: &Pattern, text: &str) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The same where it is no matter whether it leads back.
-pub(super) fn target_form(from: &Pattern, text: &str) -> Result<(), Fault> {
+/// Checks the form of a target, without the question whether it leads back.
+pub(crate) fn target_form(from: &Pattern, text: &str) -> Result<(), Fault> {
     let shown = short(text);
     let fault = |message: &str, help: &str| Err((format!("\"{shown}\" {message}"), help.to_owned()));
     if text.is_empty() {
@@ -160,7 +160,7 @@ fn foreign_capture(text: &str) -> Option<&str> {
         .find(|name| text.contains(name))
 }
 
-/// Whether a path target is caught by its own redirect again.
+/// Returns whether a path target is caught by its own redirect again.
 fn leads_back(from: &Pattern, to: &str) -> bool {
     let path = to.split(['?', '#']).next().unwrap_or(to);
     if !path.starts_with('/') {

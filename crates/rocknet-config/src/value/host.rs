@@ -2,12 +2,12 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use crate::check::words::short;
 use crate::model::HostPattern;
+use crate::words::short;
 
-/// What the name of a site says.
+/// The form of a site's name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum SiteName {
+pub(crate) enum SiteName {
     /// `example.com`, `*.example.com`
     Host(HostPattern),
     /// `:8081`, and with an address `10.0.0.1:8081`
@@ -18,10 +18,10 @@ pub(super) enum SiteName {
     Default,
 }
 
-/// Why a text names no site or host: what is wrong, what to write.
-pub(super) type Fault = (String, String);
+/// Message and help for a text that cannot be read.
+pub(crate) type Fault = (String, String);
 
-pub(super) fn site_name(text: &str) -> Result<SiteName, Fault> {
+pub(crate) fn site_name(text: &str) -> Result<SiteName, Fault> {
     if text == "default" {
         return Ok(SiteName::Default);
     }
@@ -60,7 +60,7 @@ pub(super) fn site_name(text: &str) -> Result<SiteName, Fault> {
 }
 
 fn port(text: &str) -> Option<u16> {
-    // `+80` is a number to Rust, and to nobody else.
+    // Rust reads `+80` as a number, and no other tool does.
     if text.bytes().all(|b| b.is_ascii_digit()) {
         text.parse().ok()
     } else {
@@ -69,7 +69,7 @@ fn port(text: &str) -> Option<u16> {
 }
 
 /// A host name (RFC 1123 §2.1, and `_` as the DNS allows), or `*.` and one.
-pub(super) fn host_pattern(text: &str) -> Result<HostPattern, Fault> {
+pub(crate) fn host_pattern(text: &str) -> Result<HostPattern, Fault> {
     let lower = text.to_ascii_lowercase();
     let (name, wildcard) = match lower.strip_prefix("*.") {
         Some(rest) => (rest, true),

@@ -2,28 +2,29 @@
 
 use std::path::PathBuf;
 
-use crate::check::words::short;
-use crate::check::{Check, nearest, value};
 use crate::choice::Choice;
+use crate::context::Check;
 use crate::environment::Kind;
 use crate::file::{Node, Value};
 use crate::finding::Code;
-use crate::include::clean;
 use crate::model::LogTarget;
 use crate::source::Span;
+use crate::source::clean;
+use crate::value::typed;
+use crate::words::{nearest, short};
 
 /// A folder to serve. A missing one keeps its site from being served; see [`Check::dark`].
-pub(super) fn root(check: &mut Check<'_>, node: &Node) -> Option<PathBuf> {
+pub(crate) fn root(check: &mut Check<'_>, node: &Node) -> Option<PathBuf> {
     existing_folder(check, "root", node)
 }
 
 /// A folder that has to be there, as a root has.
-pub(super) fn existing_folder(check: &mut Check<'_>, key: &str, node: &Node) -> Option<PathBuf> {
+pub(crate) fn existing_folder(check: &mut Check<'_>, key: &str, node: &Node) -> Option<PathBuf> {
     let text = node.as_text()?;
     disk(check, key, text, node.span)?;
     let path = check.resolve(node.span, text);
     let shown = if matches!(&node.value, Value::Text(t) if t.template.is_some()) {
-        value::shown(node).to_owned()
+        typed::shown(node).to_owned()
     } else {
         clean(&path).display().to_string()
     };
@@ -52,12 +53,12 @@ pub(super) fn existing_folder(check: &mut Check<'_>, key: &str, node: &Node) -> 
 }
 
 /// A file to read when the server starts. A missing one keeps its site from being served; see [`Check::dark`].
-pub(super) fn file(check: &mut Check<'_>, key: &str, node: &Node) -> Option<PathBuf> {
+pub(crate) fn file(check: &mut Check<'_>, key: &str, node: &Node) -> Option<PathBuf> {
     file_at(check, key, node.as_text()?, node.span)
 }
 
-/// As [`file`], where the path is a part of what is written.
-pub(super) fn file_at(check: &mut Check<'_>, key: &str, text: &str, span: Span) -> Option<PathBuf> {
+/// Reads a file as [`file`] does, where the path is a part of the value.
+pub(crate) fn file_at(check: &mut Check<'_>, key: &str, text: &str, span: Span) -> Option<PathBuf> {
     disk(check, key, text, span)?;
     let path = check.resolve(span, text);
     let fault = match check.env.kind(&path) {
@@ -72,14 +73,14 @@ pub(super) fn file_at(check: &mut Check<'_>, key: &str, text: &str, span: Span) 
 }
 
 /// A folder that the server makes if it is not there.
-pub(super) fn folder(check: &mut Check<'_>, key: &str, node: &Node) -> Option<PathBuf> {
+pub(crate) fn folder(check: &mut Check<'_>, key: &str, node: &Node) -> Option<PathBuf> {
     let text = node.as_text()?;
     disk(check, key, text, node.span)?;
     Some(check.resolve(node.span, text))
 }
 
 /// A word for a stream, or a file.
-pub(super) fn log_target(check: &mut Check<'_>, key: &str, node: &Node) -> Option<LogTarget> {
+pub(crate) fn log_target(check: &mut Check<'_>, key: &str, node: &Node) -> Option<LogTarget> {
     let text = node.as_text()?;
     let words = if key == "errors" {
         LogTarget::WORDS
@@ -91,7 +92,7 @@ pub(super) fn log_target(check: &mut Check<'_>, key: &str, node: &Node) -> Optio
     }
     // A bare word is far more often a mistyped "stdout" than a file without folder and suffix.
     if !text.contains(['/', '.']) {
-        let message = format!("`{key}` cannot be \"{}\"", short(value::shown(node)));
+        let message = format!("`{key}` cannot be \"{}\"", short(typed::shown(node)));
         let words: Vec<_> = words.iter().map(|word| word.text).collect();
         let help = match nearest(text, words.iter().copied()) {
             Some(meant) => format!("did you mean \"{meant}\"?"),
@@ -119,10 +120,10 @@ pub(super) fn log_target(check: &mut Check<'_>, key: &str, node: &Node) -> Optio
     Some(LogTarget::File(check.resolve(node.span, text)))
 }
 
-/// What no path on disk may hold.
+/// Reports what no path on disk may hold.
 fn disk(check: &mut Check<'_>, key: &str, text: &str, span: Span) -> Option<()> {
     let raw = check.sources.slice(span);
-    let told = if text.is_empty() {
+    let fault = if text.is_empty() {
         Some((
             "is empty".to_owned(),
             "write a path, or \".\" for the folder of this file".to_owned(),
@@ -145,7 +146,7 @@ fn disk(check: &mut Check<'_>, key: &str, text: &str, span: Span) -> Option<()> 
     } else {
         None
     };
-    match told {
+    match fault {
         None => Some(()),
         Some((what, help)) => {
             check.error(Code::BadValue, span, format!("the path of `{key}` {what}"), help);
@@ -155,7 +156,7 @@ fn disk(check: &mut Check<'_>, key: &str, text: &str, span: Span) -> Option<()> 
 }
 
 /// A path below the site: what `fallback` and error pages name.
-pub(super) fn below_site(check: &mut Check<'_>, key: &str, node: &Node) -> Option<String> {
+pub(crate) fn below_site(check: &mut Check<'_>, key: &str, node: &Node) -> Option<String> {
     let written = node.written()?;
     if let Some((message, help)) = site_path_fault(&written.value) {
         check.bad_text(written, node.span, format!("`{key}`: {message}"), help);
@@ -164,8 +165,8 @@ pub(super) fn below_site(check: &mut Check<'_>, key: &str, node: &Node) -> Optio
     Some(written.value.clone())
 }
 
-/// What is wrong with a path of a request, and what to write.
-pub(super) fn site_path_fault(text: &str) -> Option<(String, String)> {
+/// Returns the fault of a path of a request, and the help.
+pub(crate) fn site_path_fault(text: &str) -> Option<(String, String)> {
     if !text.starts_with('/') {
         return Some((
             format!("\"{}\" does not begin with `/`", short(text)),
@@ -175,8 +176,8 @@ pub(super) fn site_path_fault(text: &str) -> Option<(String, String)> {
     path_fault(text)
 }
 
-/// What no path of a request may hold, however it begins.
-pub(super) fn path_fault(text: &str) -> Option<(String, String)> {
+/// Returns the fault of a path of a request, however it begins.
+pub(crate) fn path_fault(text: &str) -> Option<(String, String)> {
     let fault = if text.contains("//") {
         (
             "holds `//`",

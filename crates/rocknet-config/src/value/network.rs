@@ -1,15 +1,16 @@
-//! Addresses and networks, wherever somebody is trusted by them.
+//! Addresses and networks of trusted peers.
 
 use std::net::IpAddr;
 
-use crate::check::words::short;
-use crate::check::{Check, value};
+use crate::context::Check;
 use crate::file::Node;
 use crate::model::Network;
+use crate::value::typed;
+use crate::words::short;
 
-pub(super) fn build(check: &mut Check<'_>, node: &Node) -> Vec<Network> {
+pub(crate) fn build(check: &mut Check<'_>, node: &Node) -> Vec<Network> {
     let mut all = Vec::new();
-    for (written, span) in value::texts(node) {
+    for (written, span) in typed::texts(node) {
         match network(&written.value) {
             Some(network) => all.push(network),
             None => {

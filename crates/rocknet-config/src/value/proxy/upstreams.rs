@@ -2,14 +2,15 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use crate::check::socket::{self, Help};
-use crate::check::words::short;
-use crate::check::{Check, value};
+use crate::context::Check;
 use crate::file::{Node, Value};
 use crate::finding::Code;
 use crate::model::{Duty, Host, Upstream, Weighted};
+use crate::value::socket::{self, Help};
+use crate::value::typed;
+use crate::words::short;
 
-/// Most servers of one place: who has more has a balancer of its own before them.
+/// Most servers of one place: a larger group has a balancer of its own in front.
 const MAX_UPSTREAMS: usize = 256;
 
 /// Longest name of the DNS.
@@ -18,9 +19,9 @@ const MAX_NAME: usize = 253;
 pub(super) const EXAMPLE: &str =
     "write where the other server listens: \"http://127.0.0.1:3000\" or \"unix:/run/app.sock\"";
 
-/// `http2`: also those whose URL does not say so are asked in HTTP/2.
+/// Reads the servers of a proxy. `http2`: requests are in HTTP/2 whatever the scheme.
 pub(super) fn upstreams(check: &mut Check<'_>, node: &Node, http2: bool) -> Option<Vec<Weighted>> {
-    let items = value::several(node);
+    let items = typed::several(node);
     if items.is_empty() {
         check.error(Code::BadValue, node.span, "`proxy` names no server", EXAMPLE);
         return None;
@@ -49,13 +50,13 @@ pub(super) fn upstreams(check: &mut Check<'_>, node: &Node, http2: bool) -> Opti
             _ => (item, None),
         };
         let upstream = upstream(check, written, http2)?;
-        let weight = value::integer(table, "weight").unwrap_or(Weighted::WEIGHT);
+        let weight = typed::integer(table, "weight").unwrap_or(Weighted::WEIGHT);
         if all.iter().any(|other| other.upstream == upstream) {
             let help = "remove it";
             check.error(Code::Conflict, item.span, format!("{upstream} is named twice"), help);
             return None;
         }
-        let [drains, is_backup] = ["drain", "backup"].map(|key| value::boolean(table, key).unwrap_or(false));
+        let [drains, is_backup] = ["drain", "backup"].map(|key| typed::boolean(table, key).unwrap_or(false));
         let duty = match (drains, is_backup) {
             (false, false) => Duty::Share,
             (true, false) => Duty::Drain,
@@ -76,7 +77,7 @@ pub(super) fn upstreams(check: &mut Check<'_>, node: &Node, http2: bool) -> Opti
     Some(all)
 }
 
-/// One server.
+/// Reads one server.
 pub(super) fn upstream(check: &mut Check<'_>, node: &Node, http2: bool) -> Option<Upstream> {
     let written = node.written()?;
     let text = written.value.as_str();
@@ -106,7 +107,7 @@ pub(super) fn upstream(check: &mut Check<'_>, node: &Node, http2: bool) -> Optio
         None if host("http", text).is_ok() => format!("write \"http://{}\"", short(text)),
         None => EXAMPLE.to_owned(),
     };
-    let message = format!("`proxy` cannot be \"{}\"", short(value::shown(node)));
+    let message = format!("`proxy` cannot be \"{}\"", short(typed::shown(node)));
     check.bad_text(written, node.span, message, fault);
     None
 }
@@ -119,7 +120,7 @@ fn unix(check: &mut Check<'_>, path: &str, node: &Node) -> Option<Host> {
     Some(Host::Unix(socket::path(check, "unix:", path, node.span, help)?))
 }
 
-/// What stands behind `http://` or another scheme, or what to write instead.
+/// Reads the part of a URL after its scheme; the error is the help.
 fn host(scheme: &str, text: &str) -> Result<Host, String> {
     let text = text.strip_suffix('/').unwrap_or(text);
     if text.contains('@') {

@@ -1,17 +1,16 @@
-//! `health` of a proxy: how its servers are checked in the background.
+//! `health` of a proxy: the checks of its servers in the background.
 
 use std::collections::BTreeMap;
 
 use super::headers;
-use crate::check::Check;
-use crate::check::words::short;
+use crate::binding::{self, Scope};
+use crate::context::Check;
 use crate::file::{Node, Value};
 use crate::finding::Code;
-use crate::keys::Scope;
-use crate::keys::binding;
 use crate::model::Health;
+use crate::words::short;
 
-/// `given`: the fields that the proxy gives to requests.
+/// Reads `health`. `given`: the fields that the proxy sets in requests.
 pub(super) fn build(check: &mut Check<'_>, node: &Node, given: &BTreeMap<String, String>) -> Option<Health> {
     let (path, table) = match &node.value {
         Value::Table(table) => match table.node("path") {

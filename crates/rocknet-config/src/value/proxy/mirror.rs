@@ -1,13 +1,13 @@
 //! `mirror` of a proxy: the server that copies of requests go to, and of how many.
 
 use super::upstreams::{EXAMPLE, upstream};
-use crate::check::words::short;
-use crate::check::{Check, value};
+use crate::binding::{self, Scope};
+use crate::context::Check;
 use crate::file::{Node, Value};
 use crate::finding::Code;
-use crate::keys::Scope;
-use crate::keys::binding;
 use crate::model::Mirror;
+use crate::value::typed;
+use crate::words::short;
 
 pub(super) fn build(check: &mut Check<'_>, node: &Node) -> Option<Mirror> {
     let (to, table) = match &node.value {
@@ -30,7 +30,7 @@ pub(super) fn build(check: &mut Check<'_>, node: &Node) -> Option<Mirror> {
     if let Some((scheme, _)) = written.value.split_once("://")
         && scheme != "http"
     {
-        let message = format!("copies of requests cannot go to \"{}\"", short(value::shown(to)));
+        let message = format!("copies of requests cannot go to \"{}\"", short(typed::shown(to)));
         check.bad_text(
             written,
             to.span,

@@ -1,15 +1,15 @@
-//! `cgi`: where programs are, and what each may take.
+//! `cgi`: the folder of programs, and the limits of each.
 
-use crate::check::words::short;
-use crate::check::{Check, application, path, value};
+use crate::binding::{self, Scope};
+use crate::context::Check;
 use crate::file::{Node, Value};
 use crate::finding::Code;
-use crate::keys::Scope;
-use crate::keys::binding;
 use crate::model::Cgi;
+use crate::value::{params, path, typed};
+use crate::words::short;
 
-/// `None`: nowhere, or what is written cannot be meant.
-pub(super) fn build(check: &mut Check<'_>, node: &Node, has_root: bool) -> Option<Cgi> {
+/// Reads `cgi`; `None` if it is off or invalid.
+pub(crate) fn build(check: &mut Check<'_>, node: &Node, has_root: bool) -> Option<Cgi> {
     let (place, table) = match &node.value {
         Value::Boolean(true) => {
             let message = "`cgi = true` does not say where the programs are";
@@ -35,7 +35,7 @@ pub(super) fn build(check: &mut Check<'_>, node: &Node, has_root: bool) -> Optio
     }
     let base = Cgi::at(folder(check, place)?);
     let mut cgi = Cgi {
-        params: table.map(|table| application::params(check, table)).unwrap_or_default(),
+        params: table.map(|table| params::build(check, table)).unwrap_or_default(),
         ..base
     };
     binding::read(check, Scope::Cgi, table, &mut cgi);
@@ -56,7 +56,7 @@ fn folder(check: &mut Check<'_>, node: &Node) -> Option<String> {
         return None;
     }
     if text.contains('*') {
-        let message = format!("`cgi` cannot be \"{}\"", short(value::shown(node)));
+        let message = format!("`cgi` cannot be \"{}\"", short(typed::shown(node)));
         check.bad_text(written, node.span, message, EXAMPLE.to_owned());
         return None;
     }

@@ -1,15 +1,16 @@
-//! `php`: who runs it.
+//! `php`: the application that runs scripts.
 
 use std::path::PathBuf;
 
-use crate::check::words::short;
-use crate::check::{Check, address, value};
+use crate::context::Check;
 use crate::file::{Node, Value};
 use crate::finding::Code;
 use crate::model::{Php, PhpVersion};
+use crate::value::{address, typed};
+use crate::words::short;
 
-/// `None`: nobody, or what is written cannot be meant.
-pub(super) fn build(check: &mut Check<'_>, node: &Node, has_root: bool) -> Option<Php> {
+/// Reads `php`; `None` if it is off or invalid.
+pub(crate) fn build(check: &mut Check<'_>, node: &Node, has_root: bool) -> Option<Php> {
     let written = match &node.value {
         Value::Boolean(true) => {
             let message = "`php = true` does not say which PHP";
@@ -32,7 +33,7 @@ pub(super) fn build(check: &mut Check<'_>, node: &Node, has_root: bool) -> Optio
         });
     }
     if text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') && text.contains('.') {
-        let message = format!("`php` cannot be \"{}\"", short(value::shown(node)));
+        let message = format!("`php` cannot be \"{}\"", short(typed::shown(node)));
         let help = "write two numbers, \"8.2\": the newest of its releases is meant".to_owned();
         check.bad_text(written, node.span, message, help);
         return None;

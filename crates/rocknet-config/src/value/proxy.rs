@@ -6,18 +6,18 @@ mod mirror;
 mod upstreams;
 
 use self::upstreams::{EXAMPLE, upstreams};
-use crate::check::field::is_token;
-use crate::check::words::{or, quoted, short};
-use crate::check::{Check, path, upstream_tls, value};
+use crate::binding::{self, Scope};
 use crate::choice::Choice;
+use crate::context::Check;
 use crate::file::{Node, Table, Value};
 use crate::finding::Code;
-use crate::keys::Scope;
-use crate::keys::binding;
 use crate::model::{Balance, Forwarded, Proxy, ProxyProtocol, RequestBuffering};
+use crate::value::field::is_token;
+use crate::value::{path, typed, upstream_tls};
+use crate::words::{or, quoted, short};
 
-/// `None`: requests are answered here, or what is written cannot be meant.
-pub(super) fn build(check: &mut Check<'_>, node: &Node) -> Option<Proxy> {
+/// Reads `proxy`; `None` if it is off or invalid.
+pub(crate) fn build(check: &mut Check<'_>, node: &Node) -> Option<Proxy> {
     let (servers, table) = match &node.value {
         Value::Boolean(true) => {
             let message = "`proxy = true` does not say where requests go";
@@ -40,9 +40,9 @@ pub(super) fn build(check: &mut Check<'_>, node: &Node) -> Option<Proxy> {
         },
         _ => return None,
     };
-    let http2 = value::boolean(table, "http2").unwrap_or(false);
+    let http2 = typed::boolean(table, "http2").unwrap_or(false);
     let mut to = upstreams(check, servers, http2)?;
-    let announce = value::choice::<ProxyProtocol>(table, "proxy_protocol");
+    let announce = typed::choice::<ProxyProtocol>(table, "proxy_protocol");
     if announce.is_some() && to.iter().any(|to| to.upstream.http2) {
         let message = "`proxy_protocol` names one client, and connections in HTTP/2 are shared by many";
         check.error(Code::Conflict, node.span, message, "remove one of the two");
@@ -94,7 +94,7 @@ fn balance(check: &mut Check<'_>, node: &Node) -> Option<Balance> {
     match written.value.strip_prefix(Balance::HEADER).map(str::trim) {
         Some(name) if is_token(name) => Some(Balance::Header(name.to_owned())),
         _ => {
-            let message = format!("`balance` cannot be \"{}\"", short(value::shown(node)));
+            let message = format!("`balance` cannot be \"{}\"", short(typed::shown(node)));
             let field = format!("{}NAME", Balance::HEADER);
             let words = Balance::WORDS.iter().map(|word| word.text).chain([&*field]);
             let help = format!("write {}", or(words.map(quoted)));
@@ -124,20 +124,20 @@ fn forwarded(check: &mut Check<'_>, node: &Node) -> Option<Forwarded> {
 /// Bytes that are held, where anything is.
 fn buffering(table: Option<&Table>) -> usize {
     const USUAL: usize = 64 * 1024;
-    match value::boolean(table, "buffering") {
+    match typed::boolean(table, "buffering") {
         Some(true) => USUAL,
         Some(false) => 0,
-        None => value::size(table, "buffering")
+        None => typed::size(table, "buffering")
             .and_then(|size| usize::try_from(size).ok())
             .unwrap_or(0),
     }
 }
 
 fn request_buffering(table: Option<&Table>) -> RequestBuffering {
-    match value::boolean(table, "request_buffering") {
+    match typed::boolean(table, "request_buffering") {
         Some(true) => RequestBuffering::Whole,
         Some(false) => RequestBuffering::None,
-        None => match value::size(table, "request_buffering").and_then(|size| usize::try_from(size).ok()) {
+        None => match typed::size(table, "request_buffering").and_then(|size| usize::try_from(size).ok()) {
             None | Some(0) => RequestBuffering::None,
             Some(size) => RequestBuffering::First(size),
         },

@@ -1,18 +1,19 @@
-//! Where an application listens: `unix:/path`, `/path`, or `host:port`.
+//! Address of an application: `unix:/path`, `/path`, or `host:port`.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::check::socket::{self, Help};
-use crate::check::words::short;
-use crate::check::{Check, value};
+use crate::context::Check;
 use crate::file::Node;
 use crate::model::Host;
+use crate::value::socket::{self, Help};
+use crate::value::typed;
+use crate::words::short;
 
 /// Longest name of the DNS.
 const MAX_NAME: usize = 253;
 
-/// What is written for `key`. `example` is what to write instead of what cannot be meant.
-pub(super) fn build(check: &mut Check<'_>, key: &str, node: &Node, example: &str) -> Option<Host> {
+/// Reads the address of `key`. `example`: the help for an address that cannot be read.
+pub(crate) fn build(check: &mut Check<'_>, key: &str, node: &Node, example: &str) -> Option<Host> {
     let written = node.written()?;
     let text = written.value.as_str();
     let path = text.strip_prefix("unix:");
@@ -23,7 +24,7 @@ pub(super) fn build(check: &mut Check<'_>, key: &str, node: &Node, example: &str
     }
     let host = tcp(text);
     if host.is_none() {
-        let message = format!("`{key}` cannot be \"{}\"", short(value::shown(node)));
+        let message = format!("`{key}` cannot be \"{}\"", short(typed::shown(node)));
         let help = match text.parse::<u16>() {
             Ok(port) => format!("add the host: \"127.0.0.1:{port}\""),
             Err(_) if text.contains("://") => "leave out what stands before the host: \"127.0.0.1:9000\"".to_owned(),
@@ -36,7 +37,7 @@ pub(super) fn build(check: &mut Check<'_>, key: &str, node: &Node, example: &str
 }
 
 /// `127.0.0.1:9000`, `[::1]:9000`, `app.internal:9000`.
-pub(super) fn tcp(text: &str) -> Option<Host> {
+pub(crate) fn tcp(text: &str) -> Option<Host> {
     let (host, port) = text.rsplit_once(':')?;
     let port = port.parse().ok().filter(|port| *port != 0)?;
     if let Some(address) = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {

@@ -1,8 +1,8 @@
 //! Regular expressions where patterns are taken, as nginx, Apache and Caddy write them: known by their look, and turned
 //! into patterns where that can be done.
 
-use crate::check::host::Fault;
-use crate::check::words::short;
+use crate::value::host::Fault;
+use crate::words::short;
 
 /// Most patterns proposed for the alternatives of one group: a message stays a message.
 const MAX_ALTERNATIVES: usize = 8;
@@ -11,7 +11,7 @@ const MAX_ALTERNATIVES: usize = 8;
 const PARTS: [&str; 8] = ["(.*)", "(.+)", "(?", "[^", "[0-9]", "[a-z", "[A-Z", "\\."];
 
 /// The fault of a text that is most likely a regular expression.
-pub(super) fn fault(text: &str) -> Option<Fault> {
+pub(crate) fn fault(text: &str) -> Option<Fault> {
     let modified = text.starts_with('~') || text.starts_with("= ") || text.starts_with("^~");
     let anchored = text.starts_with('^') || text.starts_with("/^") || text.len() > 1 && text.ends_with('$');
     if !modified && !anchored && !PARTS.iter().any(|part| text.contains(part)) {

@@ -1,11 +1,12 @@
-//! What a proxy asks of servers under TLS: whose certificates it believes, for which name, and what it shows itself.
+//! TLS of a proxy towards its servers: trusted authorities, the verified name, and the client certificate.
 
-use crate::check::words::short;
-use crate::check::{Check, path, value};
+use crate::context::Check;
 use crate::environment::Kind;
 use crate::file::{Node, Table};
 use crate::finding::{Code, Severity};
 use crate::model::{CertificateFiles, UpstreamTls, Weighted};
+use crate::value::{path, typed};
+use crate::words::short;
 
 /// Longest name of the DNS.
 const MAX_NAME: usize = 253;
@@ -16,8 +17,8 @@ const MAX_FILES: usize = 64;
 /// Keys that have a meaning under TLS alone.
 const KEYS: [&str; 5] = ["ca", "server_name", "verify", "cert", "key"];
 
-/// `to`: the servers that are asked.
-pub(super) fn build(check: &mut Check<'_>, table: &Table, to: &[Weighted]) -> UpstreamTls {
+/// Reads the TLS keys of a proxy. `to`: its servers.
+pub(crate) fn build(check: &mut Check<'_>, table: &Table, to: &[Weighted]) -> UpstreamTls {
     if !to.iter().any(|to| to.upstream.is_secure) {
         for key in KEYS {
             if let Some(entry) = table.entries.get(key) {
@@ -38,7 +39,7 @@ pub(super) fn build(check: &mut Check<'_>, table: &Table, to: &[Weighted]) -> Up
             .map(|node| authorities(check, node))
             .unwrap_or_default(),
         server_name: table.node("server_name").and_then(|node| server_name(check, node)),
-        verify: value::boolean(Some(table), "verify").unwrap_or(true),
+        verify: typed::boolean(Some(table), "verify").unwrap_or(true),
         client: client(check, table),
     };
     if let (false, Some(entry)) = (tls.verify, table.entries.get("verify")) {
@@ -54,7 +55,7 @@ pub(super) fn build(check: &mut Check<'_>, table: &Table, to: &[Weighted]) -> Up
 }
 
 fn authorities(check: &mut Check<'_>, node: &Node) -> Vec<std::path::PathBuf> {
-    let items = value::several(node);
+    let items = typed::several(node);
     if items.is_empty() || items.len() > MAX_FILES {
         let message = format!("`ca` names {} files", items.len());
         check.error(
@@ -75,7 +76,7 @@ fn authorities(check: &mut Check<'_>, node: &Node) -> Vec<std::path::PathBuf> {
     files
 }
 
-/// Whether there is something to read: what is missing has been reported already.
+/// Returns whether there is a file to read; a missing one has been reported already.
 fn is_file(check: &Check<'_>, path: &std::path::Path) -> bool {
     matches!(check.env.kind(path), Some(Kind::File | Kind::Other))
 }
@@ -92,7 +93,7 @@ fn server_name(check: &mut Check<'_>, node: &Node) -> Option<String> {
     if is_name || text.parse::<std::net::IpAddr>().is_ok() {
         return Some(text.to_ascii_lowercase());
     }
-    let message = format!("\"{}\" is no name of a server", short(value::shown(node)));
+    let message = format!("\"{}\" is no name of a server", short(typed::shown(node)));
     check.bad_text(
         written,
         node.span,

@@ -1,16 +1,17 @@
-//! `controller`: which function of which library answers.
+//! `controller`: the library and the name of a controller in it.
 
-use crate::check::words::short;
-use crate::check::{Check, path};
+use crate::context::Check;
 use crate::file::{Node, Value};
 use crate::finding::Code;
 use crate::model::Controller;
+use crate::value::path;
+use crate::words::short;
 
-/// Longest name of a controller: a name of C may be longer, one that somebody writes is not.
+/// Longest name of a controller: names in C may be longer, but no sensible one is.
 const MAX_NAME: usize = 128;
 
-/// `None`: none, or what is written cannot be meant.
-pub(super) fn build(check: &mut Check<'_>, node: &Node) -> Option<Controller> {
+/// Reads `controller`; `None` if it is off or invalid.
+pub(crate) fn build(check: &mut Check<'_>, node: &Node) -> Option<Controller> {
     let written = match &node.value {
         Value::Boolean(true) => {
             let message = "`controller = true` does not say which";

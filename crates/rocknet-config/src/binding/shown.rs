@@ -1,0 +1,117 @@
+//! Values of the model as they would be written.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::model::{HostPattern, Listen, Pattern};
+
+/// A value as it would be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Shown {
+    /// The value cannot be written, as with a missing root.
+    Nothing,
+    Value(String),
+    /// The entries of a map.
+    Entries(Vec<(String, String)>),
+}
+
+impl Shown {
+    /// A string.
+    pub fn text(text: &str) -> Shown {
+        Shown::Value(quoted(text))
+    }
+
+    /// The value of a key that `false` turns off.
+    pub fn or_off(value: Option<Shown>) -> Shown {
+        value.unwrap_or_else(|| Shown::Value("false".to_owned()))
+    }
+
+    /// A list of strings.
+    pub fn texts<T: AsRef<str>>(items: impl IntoIterator<Item = T>) -> Shown {
+        Shown::Value(list(items.into_iter().map(|item| quoted(item.as_ref()))))
+    }
+
+    /// A path on disk.
+    pub fn path(path: &Path) -> Shown {
+        Shown::text(&path.to_string_lossy())
+    }
+
+    /// A list of paths.
+    pub fn paths<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> Shown {
+        Shown::texts(paths.into_iter().map(|path| path.to_string_lossy()))
+    }
+
+    /// A list of paths, which cannot be written without one.
+    pub fn some_paths<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> Shown {
+        let mut paths = paths.into_iter().peekable();
+        match paths.peek() {
+            Some(_) => Shown::paths(paths),
+            None => Shown::Nothing,
+        }
+    }
+
+    /// The entries of a map.
+    pub fn entries<K, V>(
+        map: impl IntoIterator<Item = (K, V)>,
+        name: impl Fn(K) -> String,
+        value: impl Fn(V) -> String,
+    ) -> Shown {
+        Shown::Entries(map.into_iter().map(|(key, entry)| (name(key), value(entry))).collect())
+    }
+
+    /// The names of a map whose values may be secrets.
+    pub fn names(map: &BTreeMap<String, String>) -> Shown {
+        Shown::Entries(map.keys().map(|name| (name.clone(), "…".to_owned())).collect())
+    }
+
+    /// Returns the value on one line, `None` if it cannot be written.
+    pub fn line(self) -> Option<String> {
+        match self {
+            Shown::Nothing => None,
+            Shown::Value(value) => Some(value),
+            Shown::Entries(entries) if entries.is_empty() => Some("{}".to_owned()),
+            Shown::Entries(entries) => {
+                let pairs = entries
+                    .iter()
+                    .map(|(name, value)| format!("{} = {value}", quoted(name)));
+                Some(format!("{{ {} }}", pairs.collect::<Vec<_>>().join(", ")))
+            }
+        }
+    }
+}
+
+/// A list as it would be written.
+pub(crate) fn list(items: impl Iterator<Item = String>) -> String {
+    format!("[{}]", items.collect::<Vec<_>>().join(", "))
+}
+
+/// A string as it would be written.
+pub(crate) fn quoted(text: &str) -> String {
+    toml_edit::Value::from(text).to_string()
+}
+
+/// Returns a pattern as it is written.
+pub fn pattern(pattern: &Pattern) -> String {
+    match pattern {
+        Pattern::Exact(text) | Pattern::Glob(text) => text.clone(),
+        Pattern::Prefix(prefix) => format!("{prefix}*"),
+    }
+}
+
+pub(crate) fn listen(listen: &Listen) -> String {
+    match listen {
+        Listen::Tcp { address: None, port } => port.to_string(),
+        Listen::Tcp {
+            address: Some(address),
+            port,
+        } => quoted(&std::net::SocketAddr::new(*address, *port).to_string()),
+        Listen::Unix(path) => quoted(&format!("unix:{}", path.display())),
+    }
+}
+
+pub(crate) fn host(name: &HostPattern) -> String {
+    match name {
+        HostPattern::Exact(name) => quoted(name),
+        HostPattern::Wildcard(name) => quoted(&format!("*.{name}")),
+    }
+}

@@ -1,0 +1,130 @@
+//! The context of a check: the files as written, the environment, and the findings so far.
+
+use std::path::{Path, PathBuf};
+
+use crate::environment::Environment;
+use crate::file::Text;
+use crate::finding::{Code, Finding, Related, Report, Severity};
+use crate::model::Place;
+use crate::source::{Sources, Span};
+use crate::words::short;
+
+/// The reason why a configuration is read. It decides what an error of one site does to the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// To start a server: the site is not served and the others are, because there is no older configuration to keep.
+    Start,
+    /// To check it, or to replace the configuration of a running server: nothing of the file is used.
+    Check,
+}
+
+/// The files, the environment, and the findings so far.
+pub(crate) struct Check<'a> {
+    pub sources: &'a Sources,
+    pub env: &'a dyn Environment,
+    pub report: &'a mut Report,
+    /// Errors that keep one site from being served and the others not; filled for [`Purpose::Start`] only.
+    pub dark: Report,
+    /// Errors of that kind that were reported with the others; counted for [`Purpose::Check`] only.
+    pub dark_errors: usize,
+    pub purpose: Purpose,
+}
+
+impl Check<'_> {
+    fn finding(&mut self, severity: Severity, code: Code, span: Span, message: String, help: String) {
+        if self.report.omit(severity) {
+            return;
+        }
+        let location = Some(self.sources.locate(span));
+        let help = Some(help).filter(|h| !h.is_empty());
+        self.report.push(Finding {
+            severity,
+            code,
+            message,
+            help,
+            location,
+            related: Vec::new(),
+        });
+    }
+
+    pub fn error(&mut self, code: Code, span: Span, message: impl Into<String>, help: impl Into<String>) {
+        self.finding(Severity::Error, code, span, message.into(), help.into());
+    }
+
+    /// Reports what keeps one site, or a part of it, from being served.
+    pub fn dark(&mut self, code: Code, span: Span, message: impl Into<String>, help: impl Into<String>) {
+        if self.purpose == Purpose::Check {
+            self.dark_errors += 1;
+            return self.error(code, span, message, help);
+        }
+        self.dark.push(Finding {
+            severity: Severity::Error,
+            code,
+            message: message.into(),
+            help: Some(help.into()),
+            location: Some(self.sources.locate(span)),
+            related: Vec::new(),
+        });
+    }
+
+    /// Returns true if there are errors other than those that only keep one site from being served.
+    pub fn has_other_errors(&self) -> bool {
+        self.report.errors() > self.dark_errors
+    }
+
+    pub fn warning(&mut self, code: Code, span: Span, message: impl Into<String>, help: impl Into<String>) {
+        self.finding(Severity::Warning, code, span, message.into(), help.into());
+    }
+
+    /// Reports a text that is invalid where it stands. The message may quote it. Where variables were filled in, only the
+    /// template is shown, because the value may be a secret.
+    pub fn bad_text(&mut self, text: &Text, span: Span, message: impl Into<String>, help: impl Into<String>) {
+        let Some(template) = &text.template else {
+            return self.error(Code::BadValue, span, message, help);
+        };
+        let message = format!(
+            "\"{}\" is filled in with a value that cannot stand here",
+            short(template)
+        );
+        let help = "correct the variable or file; the value itself is not shown, as it may be a secret";
+        self.error(Code::BadValue, span, message, help);
+    }
+
+    /// Reports two places that exclude each other.
+    pub fn conflict(&mut self, span: Span, there: (&str, Span), message: String, help: &str) {
+        if self.report.omit(Severity::Error) {
+            return;
+        }
+        let related = vec![Related {
+            message: there.0.to_owned(),
+            location: self.sources.locate(there.1),
+        }];
+        self.report.push(Finding {
+            severity: Severity::Error,
+            code: Code::Conflict,
+            message,
+            help: Some(help.to_owned()),
+            location: Some(self.sources.locate(span)),
+            related,
+        });
+    }
+
+    /// Reports a key or word of a later version.
+    pub fn not_yet(&mut self, what: &str, feature: &str, span: Span, help: &str) {
+        let message = format!("`{what}` is not available yet: it comes with {feature} in a later version");
+        self.error(Code::NotAvailable, span, message, help);
+    }
+
+    pub fn place(&self, span: Span) -> Place {
+        Place {
+            file: self.sources.path(span.file).to_owned(),
+            line: self.sources.line(span),
+        }
+    }
+
+    /// Returns a path as written, made absolute: it is relative to the file it stands in.
+    pub fn resolve(&self, span: Span, path: &str) -> PathBuf {
+        let folder = self.sources.path(span.file).parent().unwrap_or(Path::new(""));
+        folder.join(path).components().collect()
+    }
+}

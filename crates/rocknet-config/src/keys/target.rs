@@ -1,0 +1,73 @@
+//! The parts of the model that keys are bound to, each with the value that it has before a key is read.
+
+use crate::binding::{Binding, Kind};
+use crate::model::{
+    AccessLog, Application, Cache, Cgi, Duty, Events, Health, Host, Limits, Log, Mirror, Protocol, Proxy, Rotate,
+    Server, Settings, Site, SiteTls, Spool, Tls, Upstream, Weighted,
+};
+
+/// A part of the model that keys are bound to.
+pub(crate) trait Model: Sized + 'static {
+    /// Returns the binding of a target if it belongs to this part.
+    fn binding(target: &Target) -> Option<&Binding<Self>>;
+
+    /// Returns the value without any key written, which holds the defaults. `None`: they depend on other tables.
+    fn bare() -> Option<Self>;
+}
+
+macro_rules! models {
+    ($($name:ident: $bare:expr,)+) => {
+        /// A binding and the part of the model that it belongs to.
+        #[derive(Debug)]
+        pub(crate) enum Target {
+            $($name(Binding<$name>),)+
+        }
+
+        impl Target {
+            /// Returns the default of the bound value as it would be written.
+            pub fn default(&self, kind: &Kind) -> Option<String> {
+                match self {
+                    $(Target::$name(binding) => (binding.show)(&$name::bare()?, kind).line(),)+
+                }
+            }
+        }
+
+        $(impl Model for $name {
+            fn binding(target: &Target) -> Option<&Binding<$name>> {
+                match target {
+                    Target::$name(binding) => Some(binding),
+                    _ => None,
+                }
+            }
+
+            fn bare() -> Option<$name> {
+                $bare
+            }
+        })+
+    };
+}
+
+models! {
+    Server: Some(Server::default()),
+    Events: Some(Events::default()),
+    Spool: Some(Spool::default()),
+    Limits: Some(Limits::default()),
+    Log: Some(Log::default()),
+    AccessLog: Some(AccessLog::default()),
+    Rotate: Some(Rotate::default()),
+    Cache: Some(Cache::default()),
+    Tls: Some(Tls::default()),
+    Site: None,
+    SiteTls: None,
+    Settings: Some(Settings::default()),
+    Proxy: Some(Proxy::to(Vec::new())),
+    Weighted: Some(Weighted { upstream: nowhere(), weight: Weighted::WEIGHT, duty: Duty::Share }),
+    Health: Some(Health::of(String::new())),
+    Mirror: Some(Mirror::to(nowhere())),
+    Application: Some(Application::at(Protocol::FastCgi, Vec::new())),
+    Cgi: Some(Cgi::at(String::new())),
+}
+
+fn nowhere() -> Upstream {
+    Upstream::at(Host::Name(String::new(), 0))
+}

@@ -1,0 +1,18 @@
+//! Parsers of the values of single keys: each turns what is written into a part of the model, or reports why it cannot.
+
+pub(crate) mod address;
+pub(crate) mod cgi;
+pub(crate) mod controller;
+pub(crate) mod field;
+pub(crate) mod host;
+pub(crate) mod network;
+pub(crate) mod params;
+pub(crate) mod path;
+pub(crate) mod pattern;
+pub(crate) mod php;
+pub(crate) mod proxy;
+pub(crate) mod regex;
+pub(crate) mod settings;
+pub(crate) mod socket;
+pub(crate) mod typed;
+pub(crate) mod upstream_tls;

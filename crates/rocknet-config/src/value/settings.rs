@@ -1,0 +1,301 @@
+//! Values of the keys of a site or route, each laid over the inherited one: maps join, all else is replaced.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::binding::{self, Scope, Written};
+use crate::context::Check;
+use crate::file::{Entry, Table, Value};
+use crate::finding::Code;
+use crate::model::{Fallback, Pattern, Redirect, Settings};
+use crate::source::Span;
+use crate::value::{cgi, controller, field, path, pattern, php, proxy, typed};
+use crate::words::short;
+
+/// Files sent along with one page: what a page cannot be shown without is less, and each takes a stream of its own.
+const MAX_PUSH: usize = 32;
+
+pub(crate) fn root(check: &mut Check<'_>, written: &Written<'_>, settings: &mut Settings) {
+    settings.root = path::root(check, &written.entry.node);
+}
+
+pub(crate) fn php(check: &mut Check<'_>, written: &Written<'_>, settings: &mut Settings) {
+    settings.php = php::build(check, &written.entry.node, settings.root.is_some());
+}
+
+pub(crate) fn proxy(check: &mut Check<'_>, written: &Written<'_>, settings: &mut Settings) {
+    settings.proxy = proxy::build(check, &written.entry.node);
+}
+
+pub(crate) fn controller(check: &mut Check<'_>, written: &Written<'_>, settings: &mut Settings) {
+    settings.controller = controller::build(check, &written.entry.node);
+}
+
+pub(crate) fn cgi(check: &mut Check<'_>, written: &Written<'_>, settings: &mut Settings) {
+    settings.cgi = cgi::build(check, &written.entry.node, settings.root.is_some());
+}
+
+pub(crate) fn fallback(check: &mut Check<'_>, written: &Written<'_>, settings: &mut Settings) {
+    let node = &written.entry.node;
+    settings.fallback = match node.value {
+        Value::Boolean(false) => Fallback::Nothing,
+        Value::Boolean(true) => {
+            let help = "write the path of a file: fallback = \"/index.html\"";
+            let message = "`fallback = true` does not say what is served";
+            check.error(Code::BadValue, node.span, message, help);
+            Fallback::Usual
+        }
+        _ => path::below_site(check, "fallback", node).map_or(Fallback::Usual, Fallback::Path),
+    };
+}
+
+pub(crate) fn limits(check: &mut Check<'_>, written: &Written<'_>, settings: &mut Settings) {
+    binding::read(check, Scope::SiteLimits, written.entry.node.as_table(), settings);
+}
+
+pub(crate) fn index(check: &mut Check<'_>, written: &Written<'_>, settings: &mut Settings) {
+    let mut names = Vec::new();
+    for (written, span) in typed::texts(&written.entry.node) {
+        let text = written.value.as_str();
+        let bad = text.is_empty() || text == "." || text == "..";
+        if bad || text.contains(['/', '\\']) || text.contains(|c: char| c.is_control()) {
+            let help = "write names alone: index = [\"index.html\"]; for paths there is `try`";
+            check.bad_text(
+                written,
+                span,
+                format!("`index`: \"{}\" is no file name", short(text)),
+                help,
+            );
+            continue;
+        }
+        names.push(text.to_owned());
+    }
+    settings.index = names;
+}
+
+pub(crate) fn try_paths(check: &mut Check<'_>, written: &Written<'_>, settings: &mut Settings) {
+    let mut paths = Vec::new();
+    for (written, span) in typed::texts(&written.entry.node) {
+        let text = written.value.as_str();
+        if text.starts_with('=') {
+            let help = "leave it off: when nothing matches, the answer is 404";
+            check.bad_text(written, span, format!("`try`: \"{}\" is no path", short(text)), help);
+            continue;
+        }
+        // The placeholder holds a path that begins with `/`; what stands around it must make a path of it again.
+        let sample = text.replace("{path}", "/x");
+        if sample.contains(['{', '}', '$']) {
+            let help = "write \"{path}\" for the path of the request";
+            check.bad_text(
+                written,
+                span,
+                format!("`try` knows only {{path}}, not \"{}\"", short(text)),
+                help,
+            );
+            continue;
+        }
+        if let Some((message, help)) = path::site_path_fault(&sample) {
+            let (message, help) = match (sample == text, text.starts_with(['/', '{'])) {
+                (true, _) => (message, help),
+                (false, true) => (format!("\"{}\" makes no path", short(text)), help),
+                (false, false) => (
+                    format!("\"{}\" makes no path", short(text)),
+                    "begin it with {path} or `/`".to_owned(),
+                ),
+            };
+            check.bad_text(written, span, format!("`try`: {message}"), help);
+            continue;
+        }
+        paths.push(text.to_owned());
+    }
+    settings.try_paths = paths;
+}
+
+pub(crate) fn headers(check: &mut Check<'_>, written: &Written<'_>, settings: &mut Settings) {
+    let entries = map(written);
+    // Both keyed by the name in lower case, because names that differ in case are one field.
+    let mut written: HashMap<String, Span> = HashMap::with_capacity(entries.len());
+    let mut inherited: HashMap<String, String> = match entries.is_empty() {
+        true => HashMap::new(),
+        false => (settings.headers.keys())
+            .map(|name| (name.to_ascii_lowercase(), name.clone()))
+            .collect(),
+    };
+    for (name, entry, text) in entries {
+        let token = !name.is_empty() && name.bytes().all(field::is_token_byte);
+        if !token {
+            let message = format!("\"{}\" is no field name", short(name));
+            let help = "names hold letters, digits and `-`: \"Cache-Control\"";
+            check.error(Code::BadValue, entry.key, message, help);
+            continue;
+        }
+        if field::is_own(name) {
+            let message = format!("`{name}` belongs to the server, which frames its messages with it");
+            check.error(Code::BadValue, entry.key, message, "remove it");
+            continue;
+        }
+        if let Some(bad) = text.chars().find(|c| !(' '..='~').contains(c) && *c != '\t') {
+            let what = if bad.is_control() {
+                "a control character"
+            } else {
+                "a character outside ASCII"
+            };
+            let help = "one line of ASCII; encode anything else as the field's own rules say";
+            check.error(
+                Code::BadValue,
+                entry.node.span,
+                format!("the value of `{name}` holds {what}"),
+                help,
+            );
+            continue;
+        }
+        let lower = name.to_ascii_lowercase();
+        if let Some(there) = written.get(&lower) {
+            let message = format!("`{name}` is written twice; case makes no difference");
+            check.conflict(entry.key, ("first here", *there), message, "keep one of the two");
+            continue;
+        }
+        // Case makes no difference either to what is replaced.
+        if let Some(replaced) = inherited.remove(&lower) {
+            settings.headers.remove(&replaced);
+            settings.places.remove(&format!("headers.{replaced}"));
+        }
+        written.insert(lower, entry.key);
+        settings.headers.insert(name.to_owned(), text.trim().to_owned());
+        settings
+            .places
+            .insert(format!("headers.{name}"), check.place(entry.key));
+    }
+}
+
+pub(crate) fn errors(check: &mut Check<'_>, written: &Written<'_>, settings: &mut Settings) {
+    for (name, entry, _) in map(written) {
+        let status = name
+            .parse::<u16>()
+            .ok()
+            .filter(|s| (400..600).contains(s) && name.len() == 3);
+        let Some(status) = status else {
+            let message = format!("\"{}\" is no status of an error", short(name));
+            check.error(
+                Code::BadValue,
+                entry.key,
+                message,
+                "write a number from 400 to 599: errors = { 404 = \"/404.html\" }",
+            );
+            continue;
+        };
+        if let Some(page) = path::below_site(check, "errors", &entry.node) {
+            settings.errors.insert(status, page);
+            settings
+                .places
+                .insert(format!("errors.{status}"), check.place(entry.key));
+        }
+    }
+}
+
+pub(crate) fn redirects(check: &mut Check<'_>, written: &Written<'_>, settings: &mut Settings) {
+    let Some(written) = written.entry.node.as_table() else {
+        return;
+    };
+    // By pattern: a site that has moved brings tens of thousands, and each would be looked for among all others.
+    let inherited = std::mem::take(&mut settings.redirects).into_iter();
+    let mut all: BTreeMap<Pattern, Redirect> = inherited.map(|redirect| (redirect.from.clone(), redirect)).collect();
+    for (name, entry) in written.in_order() {
+        let from = match pattern::parse(name) {
+            Ok(from) => from,
+            Err((message, help)) => {
+                check.error(Code::BadValue, entry.key, message, help);
+                continue;
+            }
+        };
+        let Some(redirect) = redirect(check, from, entry) else {
+            continue;
+        };
+        all.insert(redirect.from.clone(), redirect);
+        settings
+            .places
+            .insert(format!("redirects.{name}"), check.place(entry.key));
+    }
+    settings.redirects = all.into_values().collect();
+}
+
+fn redirect(check: &mut Check<'_>, from: Pattern, entry: &Entry) -> Option<Redirect> {
+    let (to, status) = match &entry.node.value {
+        Value::Table(long) => {
+            let status = typed::integer::<u16>(Some(long), "status").unwrap_or(Redirect::STATUS);
+            if let Some(node) = long.node("status")
+                && !matches!(status, 301 | 302 | 303 | 307 | 308)
+                && (301..=308).contains(&status)
+            {
+                let help = "write 301, 302, 303, 307 or 308";
+                check.error(Code::BadValue, node.span, format!("{status} is no redirect"), help);
+            }
+            let Some(to) = long.node("to") else {
+                let help = "write { to = \"/new\", status = 302 }";
+                check.error(Code::Missing, entry.key, "the redirect has no target", help);
+                return None;
+            };
+            (to, status)
+        }
+        _ => (&entry.node, Redirect::STATUS),
+    };
+    let written = to.written()?;
+    if let Err((message, help)) = pattern::target(&from, &written.value) {
+        check.bad_text(written, to.span, message, help);
+        return None;
+    }
+    Some(Redirect {
+        from,
+        to: written.value.clone(),
+        status,
+    })
+}
+
+pub(crate) fn push(check: &mut Check<'_>, written: &Written<'_>, settings: &mut Settings) {
+    let Some(written) = written.entry.node.as_table() else {
+        return;
+    };
+    for (name, entry) in written.in_order() {
+        let page = match pattern::parse(name) {
+            Ok(page) => page,
+            Err((message, help)) => {
+                check.error(Code::BadValue, entry.key, message, help);
+                continue;
+            }
+        };
+        let mut files = Vec::new();
+        for (text, span) in typed::texts(&entry.node) {
+            if let Some((message, help)) = path::site_path_fault(&text.value) {
+                check.bad_text(text, span, format!("`push`: {message}"), help);
+                continue;
+            }
+            if page == Pattern::Exact(text.value.clone()) {
+                let message = format!("`push`: \"{}\" is the page itself", short(&text.value));
+                check.bad_text(text, span, message, "remove it");
+                continue;
+            }
+            if !files.contains(&text.value) {
+                files.push(text.value.clone());
+            }
+            if files.len() > MAX_PUSH {
+                break;
+            }
+        }
+        if files.len() > MAX_PUSH {
+            let message = format!("`push`: more than {MAX_PUSH} files for one page");
+            let help = "name what the page cannot be shown without: style sheets, scripts, fonts";
+            check.error(Code::BadValue, entry.node.span, message, help);
+            continue;
+        }
+        settings.push.insert(page, files);
+        settings.places.insert(format!("push.{name}"), check.place(entry.key));
+    }
+}
+
+/// Returns the entries of a map of strings, in the order they were written.
+fn map<'t>(written: &Written<'t>) -> Vec<(&'t str, &'t Entry, &'t str)> {
+    let entries = written.entry.node.as_table().map(Table::in_order).unwrap_or_default();
+    entries
+        .into_iter()
+        .filter_map(|(name, entry)| Some((name, entry, entry.node.as_text()?)))
+        .collect()
+}
