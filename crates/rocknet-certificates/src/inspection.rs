@@ -3,20 +3,18 @@
 //! The one place that judges: `check`, start, reload, the watcher of the files and `doctor` all call it.
 
 use std::collections::HashSet;
-use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rocknet_config::Severity;
-use rocknet_config::environment::{CertificateFault, CertificatePart, Environment, Kind, System};
+use rocknet_config::environment::{CertificateFault, CertificatePart};
 use rocknet_config::model::{CertificateFiles, HostPattern};
 use rocknet_proto::semantics::date;
 use rustls_pki_types::CertificateDer;
 use x509_parser::prelude::{FromDer, GeneralName, ParsedExtension, X509Certificate};
 
-use super::files::{FileFault, FileSet, load};
-use super::settings::roots;
-use super::{Certified, Keeper};
+use super::Certified;
+use super::pem::{FileFault, load};
 
 /// Most names that one message lists.
 const MAX_NAMES_SHOWN: usize = 5;
@@ -230,66 +228,4 @@ fn roots_of_system() -> &'static HashSet<Vec<u8>> {
 fn day(time: SystemTime) -> String {
     let seconds = time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     String::from_utf8_lossy(&date::format(seconds)).into_owned()
-}
-
-/// The machine, with certificates loaded as the server loads them.
-pub struct Disk<'k> {
-    keeper: Option<&'k Keeper>,
-}
-
-impl Disk<'static> {
-    /// To check files as a server that starts now would find them.
-    pub fn new() -> Disk<'static> {
-        Disk { keeper: None }
-    }
-}
-
-impl Default for Disk<'static> {
-    fn default() -> Self {
-        Disk::new()
-    }
-}
-
-impl<'k> Disk<'k> {
-    /// To check files as a running server finds them: it may have read some with rights that it has given up since.
-    pub fn of(keeper: &'k Keeper) -> Disk<'k> {
-        Disk { keeper: Some(keeper) }
-    }
-}
-
-impl Environment for Disk<'_> {
-    fn variable(&self, name: &str) -> Option<String> {
-        System.variable(name)
-    }
-
-    fn read(&self, path: &std::path::Path) -> std::io::Result<String> {
-        System.read(path)
-    }
-
-    fn matching(&self, pattern: &std::path::Path) -> std::io::Result<Vec<PathBuf>> {
-        System.matching(pattern)
-    }
-
-    fn kind(&self, path: &std::path::Path) -> Option<Kind> {
-        System.kind(path)
-    }
-
-    fn current_dir(&self) -> PathBuf {
-        System.current_dir()
-    }
-
-    fn certificate_faults(&self, files: &[CertificateFiles], names: &[HostPattern]) -> Vec<CertificateFault> {
-        let held = self.keeper.and_then(|keeper| keeper.held(files));
-        match held {
-            Some(set) => {
-                set.look_again(SystemTime::now());
-                set.faults_for(names)
-            }
-            None => FileSet::new(files.to_vec()).faults_for(names),
-        }
-    }
-
-    fn authorities_fault(&self, files: &[PathBuf]) -> Option<String> {
-        roots(files).err()
-    }
 }

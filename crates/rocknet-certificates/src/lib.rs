@@ -8,19 +8,21 @@
 #![forbid(unsafe_code)]
 
 pub mod acme;
+mod disk;
 pub mod files;
 mod inspection;
 mod issuer;
 mod keeper;
 mod keyset;
 pub mod local;
+mod pem;
 mod secure_site;
 mod settings;
 mod shelf;
 pub mod store;
 pub mod trust;
 
-pub use inspection::Disk;
+pub use disk::Disk;
 pub use issuer::{Authority, Issuer, Wanted};
 pub use keeper::{Keeper, state_folder};
 pub use keyset::{Answer, Certified, KeyError, KeySet, subject};

@@ -129,7 +129,7 @@ pub(super) fn roots(files: &[PathBuf]) -> Result<Vec<CertificateDer<'static>>, S
 /// The certificates of a file.
 pub fn read_roots(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let told = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
-    let bytes = super::files::read(path).map_err(|error| told(&error))?;
+    let bytes = super::pem::read(path).map_err(|error| told(&error))?;
     CertificateDer::pem_slice_iter(&bytes)
         .collect::<Result<_, _>>()
         .map_err(|error| told(&error))

@@ -9,7 +9,7 @@ use rustls::crypto::aws_lc_rs::sign::any_supported_type;
 use rustls::sign::CertifiedKey;
 use rustls_pki_types::PrivatePkcs8KeyDer;
 
-use super::dns::{self, Deed};
+use super::dns::{self, Action};
 use crate::Shelf;
 
 /// What is up, to be taken down again.
@@ -64,7 +64,7 @@ pub async fn show(
         Challenge::Dns => {
             let value = proof.dns_value();
             let settings = settings.dns.as_ref().ok_or("no way to change the DNS is configured")?;
-            dns::apply(settings, Deed::Present, name, &value).await?;
+            dns::apply(settings, Action::Present, name, &value).await?;
             Ok(Proof::Record {
                 name: name.to_owned(),
                 value,
@@ -80,7 +80,7 @@ pub async fn hide(proof: Proof, settings: &Acme, shelf: &Shelf) {
         Proof::Answer(name) => shelf.remove_answer(&name),
         Proof::Record { name, value } => {
             if let Some(dns) = &settings.dns
-                && let Err(why) = dns::apply(dns, Deed::Cleanup, &name, &value).await
+                && let Err(why) = dns::apply(dns, Action::Cleanup, &name, &value).await
             {
                 tracing::warn!("the record _acme-challenge.{name} stays: {why}");
             }

@@ -9,11 +9,12 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use super::account::Accounts;
+use super::ask;
 use super::attempt::{Failed, Office};
+use super::chance::chance;
 use super::clock::Clock;
 use super::record::{Failures, Record};
 use super::schedule::{self, Life};
-use super::{ask, chance};
 use crate::Shelf;
 use crate::store::{Lock, Store};
 

@@ -12,6 +12,7 @@ mod account;
 mod ask;
 mod attempt;
 mod challenge;
+mod chance;
 mod clock;
 pub(crate) mod dns;
 mod http;
@@ -197,14 +198,6 @@ impl Issuer for AcmeIssuer {
         self.wish = watch::channel(Arc::default()).0;
         self.thread.take().is_none_or(|thread| thread.join(deadline))
     }
-}
-
-/// A number from 0 up to but without 1, for spreading what many do at once.
-fn chance() -> f64 {
-    let mut bytes = [0; 4];
-    // Without randomness nothing is spread, and no harm is done.
-    let _ = aws_lc_rs::rand::fill(&mut bytes);
-    f64::from(u32::from_le_bytes(bytes)) / (f64::from(u32::MAX) + 1.0)
 }
 
 /// Names that clients came with and nobody has looked at yet.

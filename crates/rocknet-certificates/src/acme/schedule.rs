@@ -2,6 +2,8 @@
 
 use std::time::{Duration, SystemTime};
 
+use super::chance::Chance;
+
 /// From when until when a certificate holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Life {
@@ -14,9 +16,6 @@ impl Life {
         self.to.duration_since(self.from).unwrap_or_default()
     }
 }
-
-/// A number from 0 up to but without 1.
-pub type Chance = f64;
 
 /// After two thirds of its life, give or take a little, so that certificates had at once are not renewed at once; or in
 /// the window that its CA suggests (RFC 9773), when it has one. Never so late that no time is left for failures.

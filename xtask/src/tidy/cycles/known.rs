@@ -34,10 +34,6 @@ pub const KNOWN_MODULES: &[Known] = &[
             "worker",
         ],
     },
-    Known {
-        folder: "crates/rocknet-certificates",
-        members: &["files", "inspection", "keeper", "secure_site", "settings"],
-    },
 ];
 
 /// Cycles of files.
@@ -162,37 +158,5 @@ pub const KNOWN_FILES: &[Known] = &[
     Known {
         folder: "crates/rocknet",
         members: &["filter/encode.rs", "filter/encode/stream.rs"],
-    },
-    Known {
-        folder: "crates/rocknet-certificates",
-        members: &[
-            "acme/attempt.rs",
-            "acme/challenge.rs",
-            "acme/dns.rs",
-            "acme/dns/update.rs",
-            "acme/keeper.rs",
-            "acme/mod.rs",
-            "acme/order.rs",
-        ],
-    },
-    Known {
-        folder: "crates/rocknet-certificates",
-        members: &[
-            "files.rs",
-            "inspection.rs",
-            "keeper.rs",
-            "secure_site.rs",
-            "settings.rs",
-        ],
-    },
-    Known {
-        folder: "crates/rocknet-certificates",
-        members: &[
-            "trust/command.rs",
-            "trust/home.rs",
-            "trust/mod.rs",
-            "trust/nss.rs",
-            "trust/system.rs",
-        ],
     },
 ];

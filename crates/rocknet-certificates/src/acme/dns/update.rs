@@ -6,9 +6,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rocknet_config::model;
 use tokio::net::UdpSocket;
 
-use super::Deed;
+use super::action::Action;
 use super::message::{self, Change, Key, SOA};
-use crate::acme::chance;
+use crate::acme::chance::chance;
 
 /// The server of a zone, and the key that may change it.
 pub struct Zone {
@@ -30,14 +30,14 @@ impl Zone {
         }
     }
 
-    pub async fn apply(&self, deed: Deed, record: &str, text: &str) -> Result<(), String> {
+    pub async fn apply(&self, action: Action, record: &str, text: &str) -> Result<(), String> {
         let zone = match &self.name {
             Some(name) => name.clone(),
             None => self.find(record).await?,
         };
-        let change = match deed {
-            Deed::Present => Change::Add { ttl: TTL },
-            Deed::Cleanup => Change::Delete,
+        let change = match action {
+            Action::Present => Change::Add { ttl: TTL },
+            Action::Cleanup => Change::Delete,
         };
         let id = number();
         let mut update = message::update(id, &zone, change, record, text)

@@ -1,0 +1,199 @@
+//! Certificates and private keys in PEM files: read with a bound, and checked to belong together.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use rocknet_config::environment::CertificatePart;
+use rocknet_config::model::CertificateFiles;
+use rustls_pki_types::pem::{PemObject, SectionKind};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs1KeyDer, PrivatePkcs8KeyDer, PrivateSec1KeyDer};
+use zeroize::{Zeroize, Zeroizing};
+
+use super::keyset::leaf_first;
+use super::{Certified, KeyError};
+
+/// Largest file read: a chain with its key has a few kilobytes, a bundle of all public roots about 250.
+const MAX_FILE: u64 = 1 << 20;
+/// Rights of users other than the owner and the group: a key with any of these is not private.
+const OTHERS: u32 = 0o007;
+
+/// A file that cannot be used.
+#[derive(Debug)]
+pub struct FileFault {
+    path: PathBuf,
+    part: CertificatePart,
+    kind: FaultKind,
+}
+
+#[derive(Debug)]
+enum FaultKind {
+    Io(io::Error),
+    TooLarge,
+    /// Every user may read it.
+    Open,
+    NoKey,
+    Encrypted,
+    Key(KeyError),
+}
+
+/// Reads a certificate and its key, and checks that they belong together.
+pub fn load(files: &CertificateFiles) -> Result<Certified, FileFault> {
+    let fault = |part, kind| FileFault {
+        path: match (part, &files.ocsp) {
+            (CertificatePart::Key, _) => files.key.clone(),
+            (CertificatePart::Ocsp, Some(path)) => path.clone(),
+            _ => files.cert.clone(),
+        },
+        part,
+        kind,
+    };
+    let of_chain = |kind| fault(CertificatePart::Certificate, kind);
+    let of_key = |kind| fault(CertificatePart::Key, kind);
+    let chain = read(&files.cert)
+        .map_err(FaultKind::from)
+        .and_then(|bytes| chain(&bytes))
+        .map_err(of_chain)?;
+    let key_file = read_key(&files.key).map_err(of_key)?;
+    let mut key = key(&key_file).map_err(of_key)?;
+    let certified = Certified::new(chain, &key);
+    // The library has copied it.
+    key.zeroize();
+    let certified = certified.map_err(|error| match error {
+        KeyError::Key(_) | KeyError::Mismatch => of_key(FaultKind::Key(error)),
+        error => of_chain(FaultKind::Key(error)),
+    })?;
+    let ocsp = match &files.ocsp {
+        None => None,
+        Some(path) => Some(read(path).map_err(|error| fault(CertificatePart::Ocsp, error.into()))?),
+    };
+    Ok(certified.with_origin(&files.cert).with_ocsp(ocsp))
+}
+
+/// Returns the certificates of a text, the leaf first: some tools write the chain the other way round.
+fn chain(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, FaultKind> {
+    let mut all = Vec::new();
+    for item in CertificateDer::pem_slice_iter(pem) {
+        all.push(item.map_err(|error| FaultKind::Key(KeyError::Certificate(error.to_string())))?);
+    }
+    if all.is_empty() {
+        return Err(FaultKind::Key(KeyError::NoCertificate));
+    }
+    leaf_first(&mut all);
+    Ok(all)
+}
+
+/// Returns the first private key of a text.
+fn key(pem: &[u8]) -> Result<PrivateKeyDer<'static>, FaultKind> {
+    for item in <(SectionKind, Vec<u8>)>::pem_slice_iter(pem) {
+        let (kind, mut bytes) = item.map_err(|error| FaultKind::Key(KeyError::Key(error.to_string())))?;
+        match kind {
+            SectionKind::PrivateKey => return Ok(PrivatePkcs8KeyDer::from(bytes).into()),
+            SectionKind::RsaPrivateKey => return Ok(PrivatePkcs1KeyDer::from(bytes).into()),
+            SectionKind::EcPrivateKey => return Ok(PrivateSec1KeyDer::from(bytes).into()),
+            _ => bytes.zeroize(),
+        }
+    }
+    let encrypted = memchr::memmem::find(pem, b"ENCRYPTED").is_some();
+    Err(if encrypted {
+        FaultKind::Encrypted
+    } else {
+        FaultKind::NoKey
+    })
+}
+
+pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(path)?.take(MAX_FILE).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Reads a file that holds a private key; the bytes are wiped when they are dropped.
+fn read_key(path: &Path) -> Result<Zeroizing<Vec<u8>>, FaultKind> {
+    let file = open(path)?;
+    let meta = file.metadata()?;
+    if meta.permissions().mode() & OTHERS != 0 {
+        return Err(FaultKind::Open);
+    }
+    if meta.len() > MAX_FILE {
+        return Err(FaultKind::TooLarge);
+    }
+    // All of it at once: a buffer that grows would leave copies behind.
+    let mut bytes = Zeroizing::new(vec![0; meta.len() as usize]);
+    (&file).read_exact(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Opens a regular file only, because a FIFO would block for ever.
+fn open(path: &Path) -> io::Result<File> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
+    }
+    File::open(path)
+}
+
+impl From<io::Error> for FaultKind {
+    fn from(error: io::Error) -> FaultKind {
+        FaultKind::Io(error)
+    }
+}
+
+impl FileFault {
+    pub fn part(&self) -> CertificatePart {
+        self.part
+    }
+
+    /// Returns whether this process lacks the right to read the file.
+    pub fn is_denied(&self) -> bool {
+        matches!(&self.kind, FaultKind::Io(error) if error.kind() == io::ErrorKind::PermissionDenied)
+    }
+
+    /// Returns the help for the operator.
+    pub fn help(&self) -> &'static str {
+        match &self.kind {
+            FaultKind::Io(error) => match error.kind() {
+                io::ErrorKind::PermissionDenied => {
+                    "give the user who starts the server the right to read it; run `rocknet check` as that user"
+                }
+                io::ErrorKind::NotFound => "put the file there, or correct the path",
+                _ => "name a regular file that can be read",
+            },
+            FaultKind::TooLarge | FaultKind::NoKey => {
+                "name the PEM file that holds -----BEGIN PRIVATE KEY----- with `key`"
+            }
+            FaultKind::Open => "chmod 600 the file, and replace the key if others could have read it",
+            FaultKind::Encrypted => "decrypt it: openssl pkey -in OLD -out NEW",
+            FaultKind::Key(KeyError::NoCertificate) => {
+                "name the PEM file that holds -----BEGIN CERTIFICATE----- with `cert`"
+            }
+            FaultKind::Key(KeyError::Mismatch) => "name the key that the certificate was ordered with",
+            FaultKind::Key(_) => "copy the file again, whole, from the first -----BEGIN to the last -----END",
+        }
+    }
+}
+
+impl fmt::Display for FileFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.path.display())?;
+        match &self.kind {
+            FaultKind::Io(error) => write!(f, "cannot be read: {error}"),
+            FaultKind::TooLarge => f.write_str("is larger than any key"),
+            FaultKind::Open => f.write_str("holds a private key that every user may read, and is refused"),
+            FaultKind::NoKey => f.write_str("holds no private key"),
+            FaultKind::Encrypted => f.write_str("holds an encrypted key; RockNet has nobody to ask for its password"),
+            FaultKind::Key(error) => error.fmt(f),
+        }
+    }
+}
+
+/// Reads any bytes as a chain and as a key, for fuzzing.
+#[doc(hidden)]
+pub fn read_any(bytes: &[u8]) -> bool {
+    let (chain, key) = (chain(bytes), key(bytes));
+    match (chain, key) {
+        (Ok(chain), Ok(key)) => Certified::new(chain, &key).is_ok(),
+        _ => false,
+    }
+}
