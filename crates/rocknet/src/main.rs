@@ -1,14 +1,13 @@
 //! The program `rocknet`: each command has a file in `cli`, and each way to end an exit code here.
 #![forbid(unsafe_code)]
 
-mod banner;
 mod cli;
 mod console;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use cli::{Arguments, Command, Exit};
 use rocknet::accounts;
 use rocknet::handler::controller::isolated;
@@ -60,11 +59,11 @@ fn main() -> ExitCode {
         Some(Command::Trust(options)) => cli::trust::run(&options),
         Some(Command::Untrust(options)) => cli::trust::run_untrust(&options),
         Some(Command::Doctor(options)) => cli::doctor::run(&options),
-        Some(Command::Completions(options)) => cli::completions::run(&options),
-        Some(Command::Man(options)) => cli::man::run(&options),
+        Some(Command::Completions(options)) => cli::completions::run(&options, Arguments::command()),
+        Some(Command::Man(options)) => cli::man::run(&options, Arguments::command()),
     };
     match done {
         Ok(()) => Exit::Good.into(),
-        Err(failure) => failure.tell().into(),
+        Err(failure) => failure.report().into(),
     }
 }

@@ -4,7 +4,7 @@ use rocknet::certificates::Disk;
 use rocknet::php;
 use rocknet_config::{Code, Finding, Loaded, Report, Severity};
 
-use super::{Exit, Failure, say, search, tell_report};
+use super::{Exit, Failure, print, print_report, search};
 
 /// Find every mistake in a configuration, without acting on it
 #[derive(Debug, clap::Args)]
@@ -31,20 +31,20 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         ))
     });
     match checked {
-        Ok((_, _, report)) if options.json => say(format_args!("{:#}\n", report.json())),
+        Ok((_, _, report)) if options.json => print(format_args!("{:#}\n", report.json())),
         Ok((file, config, report)) => {
             if !report.findings.is_empty() {
-                tell_report(&report);
+                print_report(&report);
             }
             let sites = match config.sites.len() {
                 1 => "1 site".to_owned(),
                 sites => format!("{sites} sites"),
             };
-            say(format_args!("{} is good: {sites}\n", search::absolute(&file).display()));
+            print(format_args!("{} is good: {sites}\n", search::absolute(&file).display()));
         }
         Err(Failure::Configuration(report)) if options.json => {
-            say(format_args!("{:#}\n", report.json()));
-            return Err(Failure::Told(Exit::Configuration));
+            print(format_args!("{:#}\n", report.json()));
+            return Err(Failure::Reported(Exit::Configuration));
         }
         Err(failure) => return Err(failure),
     }

@@ -1,9 +1,8 @@
 //! `rocknet completions`: what a shell needs to finish what is typed.
 
-use clap::CommandFactory;
 use clap_complete::Shell;
 
-use super::{Arguments, Failure, say};
+use super::{Failure, print};
 
 /// Print completions for a shell
 #[derive(Debug, clap::Args)]
@@ -13,9 +12,10 @@ pub struct Options {
     pub shell: Shell,
 }
 
-pub fn run(options: &Options) -> Result<(), Failure> {
+/// `command`: the whole command line.
+pub fn run(options: &Options, mut command: clap::Command) -> Result<(), Failure> {
     let mut script = Vec::new();
-    clap_complete::generate(options.shell, &mut Arguments::command(), "rocknet", &mut script);
-    say(String::from_utf8_lossy(&script));
+    clap_complete::generate(options.shell, &mut command, "rocknet", &mut script);
+    print(String::from_utf8_lossy(&script));
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! `rocknet doctor`: looks at what a server needs here, and says what to do about what is missing.
 
 mod accounts;
+mod verdict;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -17,7 +18,8 @@ use rocknet_io::descriptors;
 use rocknet_io::socket::{Address, BindErrorKind, Listener, Options as SocketOptions};
 use serde_json::json;
 
-use super::{Exit, Failure, say, search, trust};
+use super::{Exit, Failure, print, search, trust};
+use verdict::{Check, Verdict};
 
 /// Look at what the server needs on this machine, and say what is missing
 #[derive(Debug, clap::Args)]
@@ -27,21 +29,6 @@ pub struct Options {
     /// Print what was found as JSON, for programs
     #[arg(long)]
     pub json: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Verdict {
-    Good,
-    /// It will do, but not as it could.
-    Fair,
-    Bad,
-}
-
-/// What was looked at, what was found, and what helps.
-struct Check {
-    what: &'static str,
-    verdict: Verdict,
-    found: String,
 }
 
 pub fn run(options: &Options) -> Result<(), Failure> {
@@ -58,9 +45,9 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         checks.extend(own_php(config));
     }
     checks.push(files());
-    tell(&checks, options.json);
+    print_checks(&checks, options.json);
     if checks.iter().any(|check| check.verdict == Verdict::Bad) {
-        return Err(Failure::Told(Exit::Failed));
+        return Err(Failure::Reported(Exit::Failed));
     }
     Ok(())
 }
@@ -198,56 +185,20 @@ fn files() -> Check {
     Check::good("open files", format!("{limit} at most"))
 }
 
-fn tell(checks: &[Check], json: bool) {
+fn print_checks(checks: &[Check], json: bool) {
     if json {
         let check = |check: &Check| {
             let verdict = check.verdict.word();
             json!({ "check": check.what, "verdict": verdict, "found": check.found })
         };
         let checks: Vec<_> = checks.iter().map(check).collect();
-        return say(format_args!("{:#}\n", json!({ "checks": checks })));
+        return print(format_args!("{:#}\n", json!({ "checks": checks })));
     }
     let mut out = String::new();
     for check in checks {
         let _ = writeln!(out, "{:4}  {:14} {}", check.verdict.word(), check.what, check.found);
     }
-    say(out);
-}
-
-impl Verdict {
-    fn word(self) -> &'static str {
-        match self {
-            Verdict::Good => "good",
-            Verdict::Fair => "fair",
-            Verdict::Bad => "bad",
-        }
-    }
-}
-
-impl Check {
-    fn good(what: &'static str, found: String) -> Check {
-        Check {
-            what,
-            verdict: Verdict::Good,
-            found,
-        }
-    }
-
-    fn fair(what: &'static str, found: impl Into<String>) -> Check {
-        Check {
-            what,
-            verdict: Verdict::Fair,
-            found: found.into(),
-        }
-    }
-
-    fn bad(what: &'static str, found: String) -> Check {
-        Check {
-            what,
-            verdict: Verdict::Bad,
-            found,
-        }
-    }
+    print(out);
 }
 
 /// Findings about single sites that are shown: `rocknet check` shows all.

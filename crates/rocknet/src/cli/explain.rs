@@ -23,7 +23,7 @@ use rocknet_proto::semantics::authority::{Authority, HOST_BUFFER};
 use rocknet_proto::semantics::safe_path::{PathError, SafePath};
 use rocknet_proto::status::Status;
 
-use super::{Failure, say, search};
+use super::{Failure, print, search};
 
 /// Say which site, route and line answer a URL, and what it leads to
 #[derive(Debug, clap::Args)]
@@ -62,7 +62,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
             status(Status::new(error.status()).unwrap_or(Status::BAD_REQUEST))
         ),
     };
-    say(shown(&found, &leads_to, &problems(found.site)));
+    print(shown(&found, &leads_to, &problems(found.site)));
     Ok(())
 }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use rocknet_config::environment::{Environment, System};
 
-use super::{Exit, Failure, say, search};
+use super::{Exit, Failure, print, search};
 
 /// Tidy a configuration; comments and order stay
 ///
@@ -35,11 +35,11 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         return Ok(());
     }
     if options.check {
-        say(format_args!(
+        print(format_args!(
             "{} is not tidy; `rocknet fmt` makes it so\n",
             search::absolute(&file).display()
         ));
-        return Err(Failure::Told(Exit::Failed));
+        return Err(Failure::Reported(Exit::Failed));
     }
     replace(&file, tidy.as_bytes()).map_err(cannot)
 }
@@ -60,7 +60,7 @@ fn stream(check: bool) -> Result<(), Failure> {
     let tidy = tidy(&text, Path::new("standard input"))?;
     match check {
         true if tidy == text => Ok(()),
-        true => Err(Failure::Told(Exit::Failed)),
+        true => Err(Failure::Reported(Exit::Failed)),
         false => io::stdout()
             .lock()
             .write_all(tidy.as_bytes())

@@ -2,11 +2,10 @@
 
 use std::io;
 
-use clap::CommandFactory;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 
-use super::{Arguments, Failure, say, search};
+use super::{Failure, print, search};
 
 /// Print the manual page
 #[derive(Debug, clap::Args)]
@@ -16,8 +15,8 @@ pub struct Options {
     pub command: Option<String>,
 }
 
-pub fn run(options: &Options) -> Result<(), Failure> {
-    let mut root = Arguments::command();
+/// `root`: the whole command line.
+pub fn run(options: &Options, mut root: clap::Command) -> Result<(), Failure> {
     // Fills in what commands take over from RockNet itself.
     root.build();
     let mut page = Vec::new();
@@ -33,7 +32,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         },
     };
     rendered.map_err(|error| Failure::Failed(error.to_string()))?;
-    say(String::from_utf8_lossy(&page));
+    print(String::from_utf8_lossy(&page));
     Ok(())
 }
 

@@ -1,11 +1,16 @@
-//! The command line: what may be typed, and what every command has in common.
+//! The command line: its arguments, and a file for each command.
 
+mod banner;
 pub mod check;
 pub mod completions;
 pub mod doctor;
+mod exit;
 pub mod explain;
 pub mod fmt;
+mod launch;
+mod main_loop;
 pub mod man;
+mod output;
 mod reload;
 pub mod run;
 mod running;
@@ -13,13 +18,8 @@ mod search;
 pub mod serve;
 pub mod trust;
 
-use std::fmt::Display;
-use std::io::{self, Write};
-use std::process::ExitCode;
-
-use rocknet_config::Report;
-use rocknet_io::terminal::{Stream, shows_colour};
-pub use search::resolved;
+pub use exit::{Exit, Failure};
+pub use output::{print, print_error, print_report, print_warning};
 
 /// A web server: one line of TOML to host a site, at the speed limit of the kernel.
 #[derive(clap::Parser)]
@@ -49,84 +49,6 @@ const AFTER_HELP: &str = "\
 Without a command, rocknet does what `rocknet run` does.
 
 Exit codes: 0 good, 1 failed, 2 wrong usage, 78 bad configuration.";
-
-/// How the program ends, for whoever started it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Exit {
-    Good = 0,
-    Failed = 1,
-    /// The command line makes no sense; clap's number too.
-    Usage = 2,
-    /// `EX_CONFIG` of sysexits.h: starting again will not help, a person has to edit.
-    Configuration = 78,
-}
-
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> ExitCode {
-        ExitCode::from(exit as u8)
-    }
-}
-
-/// Why a command did not do what it was asked to.
-#[derive(Debug)]
-pub enum Failure {
-    Failed(String),
-    Usage(String),
-    Configuration(Report),
-    /// All has been said already.
-    Told(Exit),
-}
-
-impl Failure {
-    /// Says it on standard error, and how the program ends.
-    pub fn tell(self) -> Exit {
-        match self {
-            Failure::Failed(message) => {
-                complain(message);
-                Exit::Failed
-            }
-            Failure::Usage(message) => {
-                complain(message);
-                Exit::Usage
-            }
-            Failure::Configuration(report) => {
-                tell_report(&report);
-                Exit::Configuration
-            }
-            Failure::Told(exit) => exit,
-        }
-    }
-}
-
-/// Writes to standard output. A reader that has gone (`rocknet man | head`) is no failure of ours, and a server goes on.
-pub fn say(text: impl Display) {
-    let mut output = io::stdout().lock();
-    let _ = write!(output, "{text}").and_then(|()| output.flush());
-}
-
-/// Tells the operator on standard error what went wrong.
-pub fn complain(message: impl Display) {
-    note("error", "\x1b[1;31m", message);
-}
-
-/// Tells the operator on standard error what is hardly as meant.
-pub fn warn(message: impl Display) {
-    note("warning", "\x1b[1;33m", message);
-}
-
-/// A report on standard error, as a terminal shows it.
-pub fn tell_report(report: &Report) {
-    let _ = write!(io::stderr().lock(), "{}", report.display(shows_colour(Stream::Error)));
-}
-
-fn note(word: &str, style: &str, message: impl Display) {
-    let (on, off) = if shows_colour(Stream::Error) {
-        (style, "\x1b[0m")
-    } else {
-        ("", "")
-    };
-    let _ = writeln!(io::stderr().lock(), "{on}{word}{off}: {message}");
-}
 
 #[cfg(test)]
 mod tests {

@@ -7,8 +7,8 @@ use rocknet_config::{Config, Finding, Loaded, Report};
 use rocknet_io::rights;
 use rocknet_io::terminal::{Stream, is_terminal};
 
-use super::running::Origin;
-use super::{complain, tell_report, warn};
+use super::launch::Origin;
+use super::{print_error, print_report, print_warning};
 
 /// What was settled at start and stays so until the next one.
 pub struct InForce {
@@ -145,7 +145,7 @@ impl Screen {
 
     fn show(&self, report: &Report) {
         if self.watched {
-            tell_report(report);
+            print_report(report);
         }
         if !self.holds_log {
             log_findings(&report.findings);
@@ -155,7 +155,7 @@ impl Screen {
     fn refuse(&self, message: &str) -> Option<String> {
         tracing::error!("{message}");
         if self.watched && !self.holds_log {
-            complain(message);
+            print_error(message);
         }
         None
     }
@@ -163,7 +163,7 @@ impl Screen {
     fn caution(&self, message: &str) {
         tracing::warn!("{message}");
         if self.watched && !self.holds_log {
-            warn(message);
+            print_warning(message);
         }
     }
 }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use rocknet::certificates::Disk;
 use rocknet_config::{Config, Loaded};
 
-use super::running::{self, Origin, Plan};
-use super::{Failure, search, serve};
+use super::launch::{Console, LaunchOptions, Origin};
+use super::{Failure, running, search, serve};
 
 /// Serve a configuration
 ///
@@ -30,13 +30,6 @@ pub struct Bare {
     pub console: Console,
 }
 
-#[derive(Debug, Clone, Copy, clap::Args)]
-pub struct Console {
-    /// Take the commands of the terminal (status, sites, reload, quit, help) from standard input even if it is none
-    #[arg(long)]
-    pub console: bool,
-}
-
 pub fn run(options: &Options) -> Result<(), Failure> {
     run_file(options.file.named(), options.console.console)
 }
@@ -51,7 +44,7 @@ fn run_file(named: Option<&Path>, console: bool) -> Result<(), Failure> {
         Some(file) => {
             let Loaded { config, warnings } =
                 rocknet_config::load(&file, &Disk::new()).map_err(Failure::Configuration)?;
-            let plan = Plan {
+            let options = LaunchOptions {
                 warnings,
                 origin: Origin::File(search::absolute(&file)),
                 notes: Vec::new(),
@@ -59,7 +52,7 @@ fn run_file(named: Option<&Path>, console: bool) -> Result<(), Failure> {
                 open: false,
                 shows_addresses: false,
             };
-            running::run(config, plan)
+            running::run(config, options)
         }
         None => welcome(console),
     }
@@ -71,7 +64,7 @@ fn welcome(console: bool) -> Result<(), Failure> {
             "There is no rocknet.toml here yet. To serve a folder, type `rocknet serve FOLDER`; to keep it, write\n\
              rocknet.toml, and start again:\n\n  [site.\":{port}\"]\n  root = \"FOLDER\""
         ));
-        let plan = Plan {
+        let options = LaunchOptions {
             warnings: Vec::new(),
             origin: Origin::Nothing,
             notes,
@@ -79,6 +72,6 @@ fn welcome(console: bool) -> Result<(), Failure> {
             open: false,
             shows_addresses: false,
         };
-        (Config::welcome(listen), plan)
+        (Config::welcome(listen), options)
     })
 }

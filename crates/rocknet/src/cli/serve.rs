@@ -10,8 +10,8 @@ use rocknet_io::holder;
 use rocknet_io::socket::{self, BindErrorKind};
 
 use super::Failure;
-use super::run::Console;
-use super::running::{self, NotStarted, Origin, Plan};
+use super::launch::{Console, LaunchOptions, Origin};
+use super::running::{self, NotStarted};
 
 /// Serve a folder, without a configuration
 ///
@@ -35,7 +35,7 @@ pub struct Options {
 pub fn run(options: &Options) -> Result<(), Failure> {
     let directory = folder(&options.directory)?;
     let plan = |listen: Listen, notes| {
-        let plan = Plan {
+        let launch = LaunchOptions {
             warnings: Vec::new(),
             origin: Origin::Folder,
             notes,
@@ -47,7 +47,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         if holds_php(&directory) {
             run_php(&mut config);
         }
-        (config, plan)
+        (config, launch)
     };
     match &options.listen {
         Some(listen) => {
@@ -59,7 +59,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
 }
 
 /// Runs what `plan` makes of the first free port from [`FIRST_PORT`] on, and of a word on why it is not that one.
-pub fn on_next_free(plan: impl Fn(u16, Listen, Vec<String>) -> (Config, Plan)) -> Result<(), Failure> {
+pub fn on_next_free(plan: impl Fn(u16, Listen, Vec<String>) -> (Config, LaunchOptions)) -> Result<(), Failure> {
     let ip = Some(THIS_MACHINE);
     let mut races = 0;
     loop {

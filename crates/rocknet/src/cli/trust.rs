@@ -13,7 +13,7 @@ use rocknet_config::model::{CertificateSource, HostPattern, Mode, Site};
 use rocknet_config::{Config, Loaded, is_local_name};
 use serde_json::json;
 
-use super::{Exit, Failure, say, search};
+use super::{Exit, Failure, print, search};
 
 /// Let this system and its browsers trust the local CA
 ///
@@ -79,7 +79,11 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let rows = go(&roots, deed, options.which.browsers);
     tell(&rows, &roots, options.which.json);
     let good = !rows.is_empty() && rows.iter().all(|row| row.found == Found::Trusted);
-    if good { Ok(()) } else { Err(Failure::Told(Exit::Failed)) }
+    if good {
+        Ok(())
+    } else {
+        Err(Failure::Reported(Exit::Failed))
+    }
 }
 
 pub fn run_untrust(options: &UntrustOptions) -> Result<(), Failure> {
@@ -88,7 +92,11 @@ pub fn run_untrust(options: &UntrustOptions) -> Result<(), Failure> {
     let rows = go(&roots, Deed::Remove, options.which.browsers);
     tell(&rows, &roots, options.which.json);
     let good = rows.iter().all(|row| row.found == Found::NotTrusted);
-    if good { Ok(()) } else { Err(Failure::Told(Exit::Failed)) }
+    if good {
+        Ok(())
+    } else {
+        Err(Failure::Reported(Exit::Failed))
+    }
 }
 
 /// The state folder of the configuration that is named or found, else that of this user.
@@ -224,9 +232,9 @@ fn tell(rows: &[Row], roots: &[Root], json: bool) {
             .map(|root| json!({ "name": root.name, "file": root.file }))
             .collect();
         let rows: Vec<_> = rows.iter().map(row).collect();
-        return say(format_args!("{:#}\n", json!({ "cas": cas, "stores": rows })));
+        return print(format_args!("{:#}\n", json!({ "cas": cas, "stores": rows })));
     }
-    say(text(rows, roots));
+    print(text(rows, roots));
 }
 
 fn text(rows: &[Row], roots: &[Root]) -> String {

@@ -12,10 +12,6 @@ pub struct Known {
 pub const KNOWN_MODULES: &[Known] = &[
     Known {
         folder: "crates/rocknet",
-        members: &["banner", "cli"],
-    },
-    Known {
-        folder: "crates/rocknet",
         members: &[
             "cache",
             "endpoint",
@@ -83,26 +79,6 @@ pub const KNOWN_FILES: &[Known] = &[
             "handler/proxy/request.rs",
             "handler/proxy/switch.rs",
             "handler/proxy/upstreams.rs",
-        ],
-    },
-    Known {
-        folder: "crates/rocknet",
-        members: &[
-            "banner.rs",
-            "cli/check.rs",
-            "cli/completions.rs",
-            "cli/doctor.rs",
-            "cli/doctor/accounts.rs",
-            "cli/explain.rs",
-            "cli/fmt.rs",
-            "cli/man.rs",
-            "cli/mod.rs",
-            "cli/reload.rs",
-            "cli/run.rs",
-            "cli/running.rs",
-            "cli/search.rs",
-            "cli/serve.rs",
-            "cli/trust.rs",
         ],
     },
     Known {

@@ -8,7 +8,7 @@ use rocknet::certificates::state_folder;
 use rocknet_config::model::{CertificateSource, Config, Settings, Site};
 use rocknet_io::rights::{self, User};
 
-use super::Check;
+use super::verdict::Check;
 
 const WHAT: &str = "accounts";
 

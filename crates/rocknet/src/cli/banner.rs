@@ -1,4 +1,4 @@
-//! What start-up prints: which URL leads to what, and how to stop.
+//! The start-up block: URLs with what they lead to, and how to stop.
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -7,7 +7,7 @@ use rocknet_config::Config;
 use rocknet_config::model::Listen;
 use rocknet_control::{SiteKind, SiteSummary};
 
-use crate::cli::resolved;
+use super::search::resolved;
 
 /// The URLs and what they lead to, and the notes below them; plain text, or with colour.
 pub fn places(sites: &[SiteSummary], notes: &[String], colour: bool) -> String {

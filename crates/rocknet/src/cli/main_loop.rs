@@ -1,0 +1,148 @@
+//! The main loop of a server in the foreground: signals and typed commands until the server has stopped.
+
+use std::io;
+use std::thread;
+
+use rocknet::server::Server;
+use rocknet_control::Command;
+use rocknet_io::terminal::{Stream, is_terminal};
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc::{Receiver, Sender};
+
+use super::launch::Origin;
+use super::reload::{self, InForce};
+use super::{Exit, Failure, print, print_error, print_warning};
+use crate::console::{self, Typed};
+
+/// An event of the main loop.
+pub enum Event {
+    Reload,
+    Reopen,
+    Stop,
+    Typed(Typed),
+    /// The server has stopped; true if no connection was cut.
+    Stopped(bool),
+}
+
+/// The main thread while the server runs.
+pub struct MainLoop {
+    pub sender: Sender<Event>,
+    pub origin: Origin,
+    pub in_force: InForce,
+    pub has_console: bool,
+}
+
+impl MainLoop {
+    pub async fn run(self, server: Server, mut events: Receiver<Event>) -> Result<(), Failure> {
+        let mut server = Some(server);
+        while let Some(event) = events.recv().await {
+            match (event, &server) {
+                (Event::Stopped(clean), _) => {
+                    if !clean {
+                        print_warning("some connections did not finish in time and were cut");
+                    }
+                    return Ok(());
+                }
+                (Event::Stop | Event::Typed(Typed::Command(Command::Quit)), Some(_)) => {
+                    if let Some(server) = server.take() {
+                        self.stop(server);
+                    }
+                }
+                (Event::Stop | Event::Typed(Typed::Command(Command::Quit)), None) => {
+                    print_error("stopped at once: what was being answered is cut");
+                    return Err(Failure::Reported(Exit::Failed));
+                }
+                (Event::Reload, Some(_)) if self.terminal_has_gone() => {
+                    // What a closed window sends is SIGHUP too.
+                    if let Some(server) = server.take() {
+                        self.stop(server);
+                    }
+                }
+                (Event::Reload, Some(server)) => {
+                    let _ = reload::reload(server, &self.origin, &self.in_force);
+                }
+                (Event::Reopen, Some(server)) => {
+                    server.logger().reopen();
+                    tracing::info!("log files are opened anew");
+                }
+                (Event::Typed(Typed::Command(Command::Reload)), Some(server)) => {
+                    if let Some(done) = reload::reload(server, &self.origin, &self.in_force) {
+                        print(format_args!("{done}\n"));
+                    }
+                }
+                (Event::Typed(Typed::Command(command)), Some(server)) => print(console::answer(command, server)),
+                (Event::Typed(Typed::Unknown(unknown)), _) => print(format_args!("{unknown}\n")),
+                // Too late for anything else.
+                (_, None) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Stops on a thread of its own, so that a second signal acts at once.
+    fn stop(&self, server: Server) {
+        tracing::info!("stopping");
+        if self.has_console {
+            print("Stopping when the answers under way are out; Ctrl+C stops at once.\n");
+        }
+        let sender = self.sender.clone();
+        let stop = move || {
+            let clean = server.stop();
+            // The main thread waits for this, and for nothing else.
+            let _ = sender.blocking_send(Event::Stopped(clean));
+        };
+        if let Err(error) = thread::Builder::new().name("rn-stop".to_owned()).spawn(stop) {
+            // The server went with the closure: its threads end with the process.
+            print_error(format_args!("stopped at once: {error}"));
+            let _ = self.sender.try_send(Event::Stopped(false));
+        }
+    }
+
+    fn terminal_has_gone(&self) -> bool {
+        self.in_force.at_terminal && !is_terminal(Stream::Input)
+    }
+}
+
+/// Sends an event for each signal.
+pub fn catch_signals(runtime: &Runtime, events: &Sender<Event>) -> io::Result<()> {
+    let _inside = runtime.enter();
+    let table: [(SignalKind, fn() -> Event); 4] = [
+        (SignalKind::terminate(), || Event::Stop),
+        (SignalKind::interrupt(), || Event::Stop),
+        (SignalKind::hangup(), || Event::Reload),
+        (SignalKind::user_defined1(), || Event::Reopen),
+    ];
+    for (kind, event) in table {
+        let (mut signals, events) = (signal(kind)?, events.clone());
+        runtime.spawn(async move {
+            while signals.recv().await.is_some() {
+                if events.send(event()).await.is_err() {
+                    return;
+                }
+            }
+        });
+    }
+    Ok(())
+}
+
+/// Sends an event for each line that is typed. The thread that waits for the keyboard is left behind when the program ends,
+/// and its end does not end the program.
+pub fn read_commands(events: Sender<Event>) -> io::Result<()> {
+    let read = move || {
+        console::read(console::Keyboard, |typed| {
+            events.blocking_send(Event::Typed(typed)).is_ok()
+        });
+    };
+    thread::Builder::new()
+        .name("rn-console".to_owned())
+        .stack_size(CONSOLE_STACK)
+        .spawn(read)
+        .map(drop)
+}
+
+/// Events that wait while one is handled; further senders block.
+pub const MAX_EVENTS: usize = 16;
+
+/// Stack of the console thread, which splits lines and compares words.
+const CONSOLE_STACK: usize = 128 * 1024;

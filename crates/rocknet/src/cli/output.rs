@@ -1,0 +1,37 @@
+//! Output of commands: text on standard output; errors, warnings and reports on standard error.
+
+use std::fmt::Display;
+use std::io::{self, Write};
+
+use rocknet_config::Report;
+use rocknet_io::terminal::{Stream, shows_colour};
+
+/// Writes to standard output. A reader that has gone (`rocknet man | head`) is not an error, and a server goes on.
+pub fn print(text: impl Display) {
+    let mut output = io::stdout().lock();
+    let _ = write!(output, "{text}").and_then(|()| output.flush());
+}
+
+/// Prints an error on standard error.
+pub fn print_error(message: impl Display) {
+    note("error", "\x1b[1;31m", message);
+}
+
+/// Prints a warning on standard error.
+pub fn print_warning(message: impl Display) {
+    note("warning", "\x1b[1;33m", message);
+}
+
+/// Prints a report on standard error, as a terminal shows it.
+pub fn print_report(report: &Report) {
+    let _ = write!(io::stderr().lock(), "{}", report.display(shows_colour(Stream::Error)));
+}
+
+fn note(word: &str, style: &str, message: impl Display) {
+    let (on, off) = if shows_colour(Stream::Error) {
+        (style, "\x1b[0m")
+    } else {
+        ("", "")
+    };
+    let _ = writeln!(io::stderr().lock(), "{on}{word}{off}: {message}");
+}
