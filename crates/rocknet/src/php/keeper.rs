@@ -8,7 +8,8 @@ use std::thread::{self, JoinHandle};
 use rocknet_config::Config;
 use rocknet_config::model::{Mode, Php, PhpVersion};
 
-use super::overseer::{Overseer, Word};
+use super::event::Event;
+use super::overseer::Overseer;
 use super::pool::{self, Pool, Program};
 use super::run_folder::RunFolder;
 use super::{Sockets, choose, installed, lock, settings, settings_mut, wanted};
@@ -31,7 +32,7 @@ struct State {
 
 /// There is something to look after, or there was.
 struct Running {
-    words: Sender<Word>,
+    words: Sender<Event>,
     thread: Option<JoinHandle<()>>,
     /// Removed behind the thread.
     folder: RunFolder,
@@ -116,7 +117,7 @@ impl Keeper {
         state.pools.clone_from(&pools);
         if let Some(running) = &mut state.running {
             running.start(&self.sockets)?;
-            let _ = running.words.send(Word::Want(pools));
+            let _ = running.words.send(Event::Want(pools));
         }
         Ok(())
     }
@@ -161,7 +162,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let _ = self.words.send(Word::Stop);
+        let _ = self.words.send(Event::Stop);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
+use super::event::Event;
 use super::installed::{self, Installed, Kind};
-use super::overseer::Word;
 use super::pool::{self, Pool, Program};
 use super::{Sockets, lock, told_missing};
 use crate::accounts::Process;
@@ -44,7 +44,7 @@ pub struct Master {
     /// Processes whose php-fpm was killed, and when they are killed too: they answer what they have begun.
     orphans: Vec<(Process, Instant)>,
     words: Arc<Mutex<VecDeque<String>>>,
-    sender: Sender<Word>,
+    sender: Sender<Event>,
     sockets: Arc<Sockets>,
     state: State,
     /// Counts those that were started, so that what the last one said is not taken for this one's.
@@ -72,7 +72,7 @@ enum State {
 }
 
 impl Master {
-    pub fn new(number: u32, pool: Pool, folder: &Path, sender: Sender<Word>, sockets: Arc<Sockets>) -> Master {
+    pub fn new(number: u32, pool: Pool, folder: &Path, sender: Sender<Event>, sockets: Arc<Sockets>) -> Master {
         let socket = pool::socket(folder, number);
         Master {
             number,
@@ -214,7 +214,7 @@ impl Master {
                 pass_on(&version, &said);
                 if said.contains(NOTICE) {
                     if said.ends_with(READY) {
-                        let _ = sender.send(Word::Ready(number, run));
+                        let _ = sender.send(Event::Ready(number, run));
                     }
                     continue;
                 }
@@ -224,7 +224,7 @@ impl Master {
                 }
                 words.push_back(said);
             }
-            let _ = sender.send(Word::Silent(number, run));
+            let _ = sender.send(Event::Silent(number, run));
         };
         // Without it, nobody reads what is said, and the end is seen at the next look.
         let _ = thread::Builder::new().name(format!("rn-php-{number}")).spawn(read);
@@ -413,13 +413,13 @@ mod tests {
     use std::os::unix::net::UnixStream;
     use std::sync::mpsc::{Receiver, channel};
 
-    use rocknet_proto::fastcgi::{self, Event, Params};
+    use rocknet_proto::fastcgi::{self, Params};
 
     use super::*;
 
     const PATIENCE: Duration = Duration::from_secs(30);
 
-    fn master(folder: &Path, kind: Kind, program: PathBuf) -> (Master, Receiver<Word>) {
+    fn master(folder: &Path, kind: Kind, program: PathBuf) -> (Master, Receiver<Event>) {
         let (sender, words) = channel();
         let installed = Installed {
             major: 8,
@@ -448,7 +448,7 @@ mod tests {
         // The first failure may be an accident: nothing is told before the second.
         for is_told in [false, true] {
             master.tick();
-            assert!(matches!(words.recv_timeout(PATIENCE), Ok(Word::Silent(1, _))));
+            assert!(matches!(words.recv_timeout(PATIENCE), Ok(Event::Silent(1, _))));
             assert!(UnixStream::connect(&master.socket).is_ok());
             master.is_silent(master.run);
             assert_eq!(master.sockets.trouble(&master.socket).is_some(), is_told);
@@ -517,9 +517,9 @@ mod tests {
         while at < bytes.len() {
             let received = records.receive(&bytes[at..]).unwrap();
             match received.event {
-                Event::Stdout(place) => out.extend_from_slice(&bytes[at..][place]),
-                Event::Stderr(place) => err.extend_from_slice(&bytes[at..][place]),
-                Event::End(_) | Event::More => {}
+                fastcgi::Event::Stdout(place) => out.extend_from_slice(&bytes[at..][place]),
+                fastcgi::Event::Stderr(place) => err.extend_from_slice(&bytes[at..][place]),
+                fastcgi::Event::End(_) | fastcgi::Event::More => {}
             }
             at += received.consumed;
         }
@@ -535,7 +535,7 @@ mod tests {
             thread::sleep(PAUSE);
         }
         // All that held its error stream have ended.
-        assert!(matches!(words.recv_timeout(PATIENCE), Ok(Word::Silent(1, _))));
+        assert!(matches!(words.recv_timeout(PATIENCE), Ok(Event::Silent(1, _))));
         assert!(UnixStream::connect(&master.socket).is_err());
     }
 

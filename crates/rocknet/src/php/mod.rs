@@ -7,6 +7,7 @@
 //!                     installed.rs                run_folder.rs: sockets and pool files, and what a dead server left
 //! ```
 
+mod event;
 mod installed;
 mod keeper;
 mod master;

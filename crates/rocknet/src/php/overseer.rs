@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use super::Sockets;
+use super::event::Event;
 use super::master::Master;
 use super::pool::Pool;
 
@@ -14,26 +15,15 @@ const LOOK: Duration = Duration::from_secs(5);
 /// After the last answer nothing is under way: who does not end then is killed.
 const STOP: Duration = Duration::from_secs(2);
 
-/// What the thread is told.
-pub enum Word {
-    /// The pools that run from now on, by number; all others end when their requests are answered.
-    Want(Vec<(u32, Pool)>),
-    /// The pool with this number takes requests, in its run of the second number.
-    Ready(u32, u32),
-    /// It says nothing more.
-    Silent(u32, u32),
-    Stop,
-}
-
 pub struct Overseer {
     masters: Vec<Master>,
     folder: PathBuf,
-    sender: Sender<Word>,
+    sender: Sender<Event>,
     sockets: Arc<Sockets>,
 }
 
 impl Overseer {
-    pub fn new(folder: PathBuf, sender: Sender<Word>, sockets: Arc<Sockets>) -> Overseer {
+    pub fn new(folder: PathBuf, sender: Sender<Event>, sockets: Arc<Sockets>) -> Overseer {
         Overseer {
             masters: Vec::new(),
             folder,
@@ -42,15 +32,15 @@ impl Overseer {
         }
     }
 
-    pub fn run(mut self, words: &Receiver<Word>) {
+    pub fn run(mut self, events: &Receiver<Event>) {
         loop {
             let due = self.masters.iter().filter_map(Master::due).min();
             let patience = due.map_or(LOOK, |due| due.saturating_duration_since(Instant::now()).min(LOOK));
-            match words.recv_timeout(patience) {
-                Ok(Word::Want(pools)) => self.want(pools),
-                Ok(Word::Ready(number, run)) => self.of(number).map_or((), |master| master.is_ready(run)),
-                Ok(Word::Silent(number, run)) => self.of(number).map_or((), |master| master.is_silent(run)),
-                Ok(Word::Stop) | Err(RecvTimeoutError::Disconnected) => return self.stop(),
+            match events.recv_timeout(patience) {
+                Ok(Event::Want(pools)) => self.want(pools),
+                Ok(Event::Ready(number, run)) => self.of(number).map_or((), |master| master.is_ready(run)),
+                Ok(Event::Silent(number, run)) => self.of(number).map_or((), |master| master.is_silent(run)),
+                Ok(Event::Stop) | Err(RecvTimeoutError::Disconnected) => return self.stop(),
                 Err(RecvTimeoutError::Timeout) => {}
             }
             self.tick();
