@@ -5,14 +5,14 @@ use std::io::{self, PipeReader, PipeWriter};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Child, Command};
 
 use rocknet_io::child::{self, Setup};
 use rocknet_io::unnamed;
 use rustix::fs::{Mode, fchmod};
 use rustix::process::Signal;
 
-use super::{Account, Process};
+use super::account::Account;
 
 /// Everything that a program gets. Its environment is `environment` and nothing else.
 pub struct Launch {
@@ -39,12 +39,8 @@ pub struct Launch {
 const SOCKETS: &str = "FPM_SOCKETS";
 
 impl Launch {
-    /// Starts the program, from a thread that has to outlive it.
-    pub fn start(self) -> io::Result<Process> {
-        if let Account::Helped { number, .. } = self.account {
-            let helper = super::helper().ok_or(io::ErrorKind::NotConnected)?;
-            return Ok(helper.launch(number, self)?.into());
-        }
+    /// Starts the program as a child of this process, from a thread that has to outlive it.
+    pub(super) fn start_child(self) -> io::Result<Child> {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).env_clear().envs(self.environment);
         if !self.name.is_empty() {
@@ -68,7 +64,7 @@ impl Launch {
         };
         child::prepare(&mut command, setup)?;
         command.stdin(self.input).stdout(self.output).stderr(self.errors);
-        Ok(command.spawn()?.into())
+        command.spawn()
     }
 }
 

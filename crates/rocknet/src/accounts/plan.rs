@@ -1,4 +1,4 @@
-//! Which accounts a configuration needs: that of the server, and those of its scripts.
+//! Accounts that a configuration needs: that of the server, and those of its scripts.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use rocknet_config::Config;
 use rocknet_config::model::Settings;
 use rocknet_io::rights::{self, User};
 
-use super::{FOR_SCRIPTS, is_root, is_servers};
+use super::account::{FOR_SCRIPTS, is_root, is_servers};
 
 /// The accounts of scripts, each with its number: its place in `all`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -19,12 +19,12 @@ pub struct Accounts {
 /// The account that packages create for RockNet.
 const SERVER: &str = "rocknet";
 
-/// What is needed of a configuration to prepare the accounts of its scripts.
+/// The part of a configuration that prepares the accounts of its scripts.
 #[derive(Debug, Clone, Default)]
 pub struct Plan {
     /// `server.script_user`.
     default: Option<String>,
-    /// Those that sites with scripts name.
+    /// Accounts that sites with scripts name.
     named: Vec<String>,
     has_scripts: bool,
     /// A site with scripts names no account for them.
@@ -114,7 +114,7 @@ fn chosen(written: Option<&str>, is_root: bool, has_package: impl Fn() -> bool) 
     }
 }
 
-/// Why the default is not the first of those that systems have.
+/// Returns the warning for a default that is not the first of the usual accounts.
 pub fn unusual_default(user: &User) -> Option<String> {
     (user.name == "nobody").then(|| {
         "scripts run as `nobody`, because the account that systems have for them is RockNet's own or is missing: give RockNet one \
@@ -123,22 +123,9 @@ pub fn unusual_default(user: &User) -> Option<String> {
     })
 }
 
-/// Whether RockNet starts programs that answer requests.
+/// Returns whether RockNet starts programs that answer requests.
 pub fn runs_scripts(config: &Config) -> bool {
     settings(config).any(Settings::runs_programs)
-}
-
-/// Gives `server.script_user` to all who name nobody else, where this process can start programs as others.
-pub fn apply_default(config: &mut Config) {
-    let Some(default) = config.server.script_user.clone().filter(|_| super::can_choose()) else {
-        return;
-    };
-    for site in &mut config.sites {
-        let routes = site.routes.iter_mut().map(|route| &mut route.settings);
-        for settings in std::iter::once(&mut site.settings).chain(routes) {
-            settings.user.get_or_insert_with(|| default.clone());
-        }
-    }
 }
 
 fn settings(config: &Config) -> impl Iterator<Item = &Settings> {

@@ -71,12 +71,12 @@ pub const MUTABLE: &[Listed] = &[
         reason: SHARED,
     },
     Listed {
-        file: "crates/rocknet/src/accounts/mod.rs",
+        file: "crates/rocknet/src/accounts/rights.rs",
         name: "PROGRAM",
         reason: "the program is one for the process, set by `main` before there is a server",
     },
     Listed {
-        file: "crates/rocknet/src/accounts/mod.rs",
+        file: "crates/rocknet/src/accounts/rights.rs",
         name: "RIGHTS",
         reason: "user and rights belong to the process, which gives them up once",
     },

@@ -16,8 +16,7 @@ use rocknet_io::courier::{Courier, Patience};
 use rocknet_io::unnamed;
 use rustix::process::Signal;
 
-use super::WORD;
-use super::protocol::{self, MAX_ACCOUNTS, MAX_MESSAGE, Program, RUNNING, Reply, Request};
+use super::protocol::{self, MAX_ACCOUNTS, MAX_MESSAGE, Program, RUNNING, Reply, Request, WORD};
 use crate::accounts::{Accounts, Launch};
 
 /// Longest wait for a reply. Starting a program takes a millisecond; a program on a network drive that hangs takes for ever.

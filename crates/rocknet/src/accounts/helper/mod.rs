@@ -16,11 +16,9 @@ use std::ffi::OsStr;
 use std::process::ExitCode;
 
 pub use self::client::{Helper, Started};
+use self::protocol::WORD;
 
-/// How this program is told that it is the helper. Nobody types it.
-const WORD: &str = "start-programs-as-accounts";
-
-/// Whether this process was started to be the helper, and how it ended then. To be called before anything else.
+/// Runs the helper if this process was started as one, and returns its exit code. Called before anything else.
 pub fn entered() -> Option<ExitCode> {
     let is_meant = std::env::args_os().nth(1).as_deref() == Some(OsStr::new(WORD));
     is_meant.then(serve::run)

@@ -9,6 +9,9 @@ use std::os::unix::fs::FileExt;
 use rocknet_io::rights::User;
 use rustix::process::Signal;
 
+/// First argument of a process that is the helper. No person types it.
+pub const WORD: &str = "start-programs-as-accounts";
+
 /// Longest of both kinds of messages.
 pub const MAX_MESSAGE: usize = 32;
 /// Longest content of a file: the system starts no program with more than 2 MiB of arguments and environment.

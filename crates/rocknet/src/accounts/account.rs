@@ -1,0 +1,67 @@
+//! The account of the system that a program is started as.
+
+use std::io;
+
+use rocknet_io::rights::{self, User};
+
+/// The accounts that systems have for web applications, in the order in which they are tried.
+pub(super) const FOR_SCRIPTS: [&str; 5] = ["www-data", "nginx", "apache", "http", "nobody"];
+
+/// The account that a program is started as.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Account {
+    /// The account of this process.
+    Own,
+    /// Another account, which this process has the rights to become.
+    Other(User),
+    /// Another account, by its number at the helper.
+    Helped { number: u8, user: User },
+}
+
+impl Account {
+    /// Returns the account of a name.
+    pub(super) fn named(name: &str) -> io::Result<Account> {
+        let user = User::find(name).map_err(io::Error::other)?;
+        match rights::is_root() {
+            _ if user.uid == 0 => Err(is_root()),
+            true => Ok(Account::Other(user)),
+            false if user.uid == rights::own_uid() => Ok(Account::Own),
+            false => {
+                let help = "only root can run scripts as somebody else, and RockNet is not root";
+                Err(io::Error::other(help))
+            }
+        }
+    }
+
+    /// Returns the account of scripts where the configuration names none.
+    pub(super) fn default() -> io::Result<Account> {
+        if !rights::is_root() {
+            return Ok(Account::Own);
+        }
+        let user = FOR_SCRIPTS.iter().find_map(|name| User::find(name).ok());
+        user.map(Account::Other).ok_or_else(|| {
+            let help =
+                "RockNet is root, and there is no user to run scripts as: write script_user = \"NAME\" below [server]";
+            io::Error::other(help)
+        })
+    }
+
+    /// Returns its entry in the tables of the system, if it is not the account of this process.
+    pub fn user(&self) -> Option<&User> {
+        match self {
+            Account::Own => None,
+            Account::Other(user) | Account::Helped { user, .. } => Some(user),
+        }
+    }
+}
+
+pub(super) fn is_root() -> io::Error {
+    io::Error::other("scripts are not run as root: name another user")
+}
+
+pub(super) fn is_servers(name: &str) -> io::Error {
+    let why = format!("RockNet itself runs as {name}, whose scripts could read its private keys");
+    io::Error::other(format!(
+        "{why}: name another account, or one for RockNet alone as `user` below [server]"
+    ))
+}

@@ -1,0 +1,164 @@
+//! Rights of this process to start programs as other accounts: root's own, or those of the helper.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use rocknet_config::Config;
+use rocknet_io::rights::{self, User};
+
+use super::account::{Account, is_root, is_servers};
+use super::helper::Helper;
+use super::launch::Launch;
+use super::plan::{self, Plan};
+use super::process::Process;
+
+/// The way to start scripts, since this process has given up the rights of root.
+static RIGHTS: OnceLock<Rights> = OnceLock::new();
+
+static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+
+enum Rights {
+    /// Programs are started as others by a process that kept the right to.
+    Helped(Helper),
+    /// The rights were given up when there was no script.
+    Given,
+    /// The only account for scripts is that of the server.
+    Shared,
+}
+
+/// Sets the program that is started as the helper: one whose `main` calls [`entered`]. The first call counts.
+pub fn run_by(program: impl Into<PathBuf>) {
+    let _ = PROGRAM.set(program.into());
+}
+
+/// Prepares for the loss of root's rights, which has to follow: starts the helper where the plan has scripts. `server` is the
+/// account that this process becomes.
+pub fn prepare(plan: &Plan, server: &User) -> io::Result<()> {
+    let accounts = plan.accounts(server)?;
+    let rights = if accounts.all.is_empty() {
+        Rights::Shared
+    } else if plan.needs_helper() {
+        if plan.needs_default {
+            accounts.of_unnamed()?;
+        }
+        let program = PROGRAM.get().map(PathBuf::as_path);
+        Rights::Helped(Helper::start(
+            program.unwrap_or(Path::new("/proc/self/exe")),
+            server.uid,
+            accounts,
+        )?)
+    } else {
+        Rights::Given
+    };
+    let _ = RIGHTS.set(rights);
+    Ok(())
+}
+
+fn helper() -> Option<&'static Helper> {
+    match RIGHTS.get() {
+        Some(Rights::Helped(helper)) => Some(helper),
+        _ => None,
+    }
+}
+
+/// Returns whether this process can start programs as other accounts.
+pub fn can_choose() -> bool {
+    helper().is_some() || rights::is_root()
+}
+
+/// Returns the warning for the operator where scripts and the server share an account although the server was started as root, or where
+/// the default for scripts is not what one would expect.
+pub fn warning(scripts: bool) -> Option<String> {
+    if !scripts {
+        return None;
+    }
+    match RIGHTS.get()? {
+        Rights::Shared => Some(
+            "scripts run as the account of the server and can read its private keys, because there is no other account for \
+             them: create one (useradd --system www-data) and restart"
+                .to_owned(),
+        ),
+        Rights::Helped(helper) => plan::unusual_default(helper.accounts().of_unnamed().ok()?.1),
+        Rights::Given => None,
+    }
+}
+
+/// Sets `server.script_user` for all sites that name no account, where this process can start programs as others.
+pub fn apply_default(config: &mut Config) {
+    let Some(default) = config.server.script_user.clone().filter(|_| can_choose()) else {
+        return;
+    };
+    for site in &mut config.sites {
+        let routes = site.routes.iter_mut().map(|route| &mut route.settings);
+        for settings in std::iter::once(&mut site.settings).chain(routes) {
+            settings.user.get_or_insert_with(|| default.clone());
+        }
+    }
+}
+
+impl Launch {
+    /// Starts the program, from a thread that has to outlive it.
+    pub fn start(self) -> io::Result<Process> {
+        match self.account {
+            Account::Helped { number, .. } => {
+                let helper = helper().ok_or(io::ErrorKind::NotConnected)?;
+                Ok(helper.launch(number, self)?.into())
+            }
+            Account::Own | Account::Other(_) => Ok(self.start_child()?.into()),
+        }
+    }
+}
+
+impl Account {
+    /// Returns the account of scripts: `wanted` where the configuration names one, else the default for this process.
+    pub fn of_scripts(wanted: Option<&str>) -> io::Result<Account> {
+        match (RIGHTS.get(), wanted) {
+            (Some(Rights::Helped(helper)), wanted) => Account::of_helper(helper, wanted),
+            (Some(Rights::Given), wanted) => {
+                let wanted = wanted.unwrap_or("another account");
+                let why =
+                    format!("RockNet gave up root's rights when it had no scripts, and cannot run any as {wanted} now");
+                Err(io::Error::other(format!(
+                    "{why}: restart it (script_user = \"NAME\" below [server] keeps a reload able to)"
+                )))
+            }
+            (Some(Rights::Shared), None) => Ok(Account::Own),
+            (_, Some(name)) => Account::named(name),
+            (None, None) => Account::default(),
+        }
+    }
+
+    fn of_helper(helper: &Helper, wanted: Option<&str>) -> io::Result<Account> {
+        let accounts = helper.accounts();
+        let at = match wanted {
+            None => {
+                let (number, user) = accounts.of_unnamed()?;
+                return Ok(Account::Helped {
+                    number,
+                    user: user.clone(),
+                });
+            }
+            Some(name) => {
+                let user = User::find(name).map_err(io::Error::other)?;
+                if user.uid == 0 {
+                    return Err(is_root());
+                }
+                if user.uid == rights::own_uid() {
+                    return Err(is_servers(name));
+                }
+                accounts
+                    .all
+                    .iter()
+                    .position(|known| (known.uid, known.gid) == (user.uid, user.gid))
+            }
+        };
+        let found = at.and_then(|at| Some((u8::try_from(at).ok()?, accounts.all.get(at)?)));
+        found.map(|(number, user)| Account::Helped { number, user: user.clone() }).ok_or_else(|| {
+            io::Error::other(
+                "the accounts of scripts are fixed when RockNet starts as root, and this one was not in the configuration then: \
+                 restart RockNet",
+            )
+        })
+    }
+}
