@@ -30,10 +30,7 @@ use crate::handler::files::encode::EncodedFile;
 use crate::response::{Body, Response, Stream};
 
 pub use stream::Encoders;
-use stream::{CodedStream, Unsent, Whole};
-
-/// Input that is encoded on the event loop at once: Brotli takes about 0.2 ms for it. More is handed to the pool.
-const ON_LOOP: usize = 8 * 1024;
+use stream::{CodedStream, ON_LOOP, Unsent, Whole};
 
 /// Content in memory that one job encodes whole, so that its length is known before the head is sent. Longer content is
 /// sent while it is encoded: a job would take more than 20 ms, and a client would wait for its end.

@@ -131,8 +131,4 @@ pub const KNOWN_FILES: &[Known] = &[
         folder: "crates/rocknet",
         members: &["transport.rs", "transport/announced.rs"],
     },
-    Known {
-        folder: "crates/rocknet",
-        members: &["filter/encode.rs", "filter/encode/stream.rs"],
-    },
 ];

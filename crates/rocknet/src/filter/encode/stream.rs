@@ -11,10 +11,13 @@ use rocknet_config::model::Priority;
 use rocknet_io::byte_budget::ByteBudget;
 use rocknet_proto::semantics::negotiation::Coding;
 
-use super::{ON_LOOP, fields};
+use super::fields;
 use crate::blocking::{Job, JobError, Pool};
 use crate::coding::{Encoder, Window};
 use crate::response::{FieldList, Stream};
+
+/// Input that is encoded on the event loop at once: Brotli takes about 0.2 ms for it. More is handed to the pool.
+pub const ON_LOOP: usize = 8 * 1024;
 
 /// Input encoded in one step: long enough to be worth a job, short enough that other jobs get their turn. A source that
 /// is faster waits meanwhile.
