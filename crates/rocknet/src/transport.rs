@@ -37,14 +37,20 @@ pub fn serve(worker: &Rc<Worker>, socket: OwnedFd, peer: Peer) -> io::Result<()>
     };
     let link = Stream::new(socket)?;
     if client.is_in(&view.snapshot.config.server.proxy_protocol) {
-        spawn(announced::serve(OpenConnection::new(worker), link, client, local));
+        let open = OpenConnection::new(worker);
+        spawn(async move {
+            let mut link = link;
+            if let Some((client, local)) = announced::read(open.worker(), &mut link, client, local).await {
+                go_on(open, link, client, local);
+            }
+        });
     } else {
         go_on(OpenConnection::new(worker), link, client, local);
     }
     Ok(())
 }
 
-/// Serves a connection whose client is known as well as it can be. `open`: the one count of it.
+/// Serves a connection whose client is known. `open`: the one count of it.
 fn go_on(open: OpenConnection, link: Stream, client: Client, local: Option<IpAddr>) {
     let view = open.worker().view();
     if view.is_secure {

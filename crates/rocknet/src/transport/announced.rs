@@ -1,4 +1,4 @@
-//! A connection from a balancer: it says whose it is, by the PROXY protocol, and then goes on as if it were that one's.
+//! Reads the PROXY protocol header, by which a balancer names the client of a connection.
 
 use std::future::poll_fn;
 use std::io;
@@ -8,21 +8,25 @@ use std::task::Poll;
 
 use rocknet_io::link::Link;
 use rocknet_io::stream::Stream;
-use rocknet_proto::proxy_protocol::{Announced, Progress, read};
+use rocknet_proto::proxy_protocol::{self, Announced, Progress};
 use tracing::Level;
 
-use super::go_on;
 use crate::exchange::Client;
 use crate::log::throttle::Cause;
-use crate::worker::{OpenConnection, Worker};
+use crate::worker::Worker;
 
-/// Reads the header, and goes on.
-pub async fn serve(open: OpenConnection, mut link: Stream, sender: Client, local: Option<IpAddr>) {
-    let worker = Rc::clone(open.worker());
-    let announced = match hear(&worker, &mut link).await {
+/// Returns the client that the header names and the address that it reached, in place of those of the balancer. `None`: there
+/// is no valid header, so the connection is closed.
+pub async fn read(
+    worker: &Rc<Worker>,
+    link: &mut Stream,
+    sender: Client,
+    local: Option<IpAddr>,
+) -> Option<(Client, Option<IpAddr>)> {
+    let announced = match header(worker, link).await {
         Ok(announced) => announced,
         Err(error) => {
-            // A balancer that does not say whose its connections are says so with each of them.
+            // A balancer that sends no header sends none on any of its connections.
             let address = worker.address.to_string();
             let cause = Cause {
                 level: Level::WARN,
@@ -33,30 +37,29 @@ pub async fn serve(open: OpenConnection, mut link: Stream, sender: Client, local
             if error.kind() == io::ErrorKind::InvalidData && cause.may_be_logged() {
                 tracing::warn!(%sender, "a connection was refused: {error} (server.proxy_protocol)");
             }
-            return;
+            return None;
         }
     };
-    let (client, local) = match announced {
+    Some(match announced {
         Announced::Own | Announced::Unknown => (sender, local),
         Announced::Client { source, destination } => {
             let client = Client::Ip {
                 address: source.ip(),
                 port: source.port(),
             };
-            // Which address was asked matters where sites have their own.
+            // The address that was reached matters where sites have their own.
             (client, local.map(|_| destination.ip().to_canonical()))
         }
-    };
-    go_on(open, link, client, local);
+    })
 }
 
-async fn hear(worker: &Rc<Worker>, link: &mut Stream) -> io::Result<Announced> {
+async fn header(worker: &Rc<Worker>, link: &mut Stream) -> io::Result<Announced> {
     let deadline = worker.wheel.deadline();
     // Hard, as the time for a head is.
     deadline.set(worker.view().ticks.header);
     let mut header = Vec::new();
     loop {
-        let wanted = match read(&header) {
+        let wanted = match proxy_protocol::read(&header) {
             Ok(Progress::Whole(announced)) => return Ok(announced),
             Ok(Progress::More { wanted }) => wanted,
             Err(fault) => return Err(io::Error::new(io::ErrorKind::InvalidData, fault.reason())),
