@@ -110,14 +110,6 @@ pub const KNOWN_FILES: &[Known] = &[
     Known {
         folder: "crates/rocknet",
         members: &[
-            "handler/proxy/slots.rs",
-            "handler/proxy/upstream.rs",
-            "handler/proxy/waiting.rs",
-        ],
-    },
-    Known {
-        folder: "crates/rocknet",
-        members: &[
             "protocol/h1/answering.rs",
             "protocol/h1/connection.rs",
             "protocol/h1/tunnelling.rs",

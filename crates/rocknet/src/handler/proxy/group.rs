@@ -12,7 +12,7 @@ use super::balance::{self, Candidate};
 use super::breaker::Rules;
 use super::http2;
 use super::mirror::Mirror;
-use super::slots::Place;
+use super::place::Place;
 use super::trouble::Trouble;
 use super::upstream::Upstream;
 use super::upstreams::Upstreams;
@@ -222,7 +222,7 @@ impl Proxy {
         let candidates: Vec<Candidate> = able
             .iter()
             .enumerate()
-            .filter(|(_, member)| member.upstream.admits_more(self.most, asked.priority, now_ms))
+            .filter(|(_, member)| member.upstream.slots.admits_more(self.most, asked.priority, now_ms))
             .map(|(index, member)| self.candidate(index, member, now_ms))
             .collect();
         let sticky = asked
@@ -247,7 +247,7 @@ impl Proxy {
                 && !upstream.is_sick()
                 && Some(upstream.id) != but
                 && upstream.admits(now_ms)
-                && upstream.admits_more(self.most, asked.priority, now_ms);
+                && upstream.slots.admits_more(self.most, asked.priority, now_ms);
             is_able.then(|| self.candidate(index, member, now_ms))
         };
         let drawn = balance::two_drawn(self.members.len(), self.heaviest, draw, look)?;
@@ -257,7 +257,7 @@ impl Proxy {
     fn candidate(&self, index: usize, member: &Member, now_ms: u64) -> Candidate {
         Candidate {
             index,
-            load: member.upstream.load(),
+            load: member.upstream.slots.load(),
             weight: member.weight * self.share(&member.upstream, now_ms),
             name: member.upstream.hash,
         }
@@ -275,7 +275,7 @@ impl Proxy {
 
     fn enter(&self, member: &Member, priority: Priority, now_ms: u64) -> Result<Place, Trouble> {
         let upstream = &member.upstream;
-        if !upstream.admits_more(self.most, priority, now_ms) {
+        if !upstream.slots.admits_more(self.most, priority, now_ms) {
             return Err(Trouble::Full);
         }
         let place = upstream.take(self.most, priority, now_ms).ok_or(Trouble::Full)?;

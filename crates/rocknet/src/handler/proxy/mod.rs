@@ -32,6 +32,7 @@ mod incoming;
 mod likeness;
 mod mirror;
 mod mistrust;
+mod place;
 mod pool;
 mod race;
 mod request;

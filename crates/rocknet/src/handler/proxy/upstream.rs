@@ -35,7 +35,7 @@ pub struct Upstream {
     pub hash: u64,
     /// Which of its addresses comes next.
     next: AtomicUsize,
-    /// Requests that are with it, and those that wait.
+    /// Requests that are with the server, and those that wait for it.
     pub(super) slots: Slots,
     /// Checks in the background found it so.
     is_sick: AtomicBool,
@@ -92,7 +92,6 @@ impl Upstream {
         };
         Upstream {
             id,
-            time,
             host: host.into(),
             hash: balance::name(&name),
             name: name.into(),
@@ -101,11 +100,12 @@ impl Upstream {
             place,
             announce: model.announce,
             next: AtomicUsize::new(0),
-            slots: Slots::default(),
+            slots: Slots::new(id, time.clone()),
             is_sick: AtomicBool::new(false),
             is_doubted: AtomicBool::new(false),
             breaker: Mutex::default(),
             back_ms: AtomicU64::new(0),
+            time,
         }
     }
 
@@ -141,14 +141,14 @@ impl Upstream {
         self.is_sick.load(Ordering::SeqCst)
     }
 
-    pub fn set_sick(self: &Arc<Upstream>, is_sick: bool) {
-        // Before it is looked whether anybody waits: he looks at this when he has said so.
+    pub fn set_sick(&self, is_sick: bool) {
+        // Stored before the look at those that wait: such a request counts itself first, then looks at this.
         self.is_sick.store(is_sick, Ordering::SeqCst);
         if !is_sick {
             self.back_ms.store(self.time.uptime_ms().max(1), Ordering::Relaxed);
         }
-        // Whoever waits has one server more, or may have none at all.
-        self.offer();
+        // Requests that wait have one server more, or may have none at all.
+        self.slots.offer();
     }
 
     /// When it came back, if it was ever away.
@@ -168,7 +168,7 @@ impl Upstream {
         }
     }
 
-    pub fn succeeded(self: &Arc<Upstream>, now_ms: u64) {
+    pub fn succeeded(&self, now_ms: u64) {
         if !self.is_doubted.load(Ordering::Relaxed) {
             return;
         }
@@ -180,7 +180,7 @@ impl Upstream {
             tracing::info!(upstream = %self.name, "answers again");
             self.back_ms.store(now_ms.max(1), Ordering::Relaxed);
             // There may be room for more than the one that tried.
-            self.offer();
+            self.slots.offer();
         }
     }
 

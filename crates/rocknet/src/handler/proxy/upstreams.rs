@@ -112,7 +112,7 @@ impl Upstreams {
         }
         let waiting = Arc::new(Waiting::new(servers, most as usize));
         queues.insert(same, Arc::downgrade(&waiting));
-        waiting.servers().for_each(|server| server.tell_of_room(&waiting));
+        waiting.register();
         waiting
     }
 

@@ -1,4 +1,4 @@
-//! Requests that wait until a server has room: a queue with an end, high priority before low, and nobody for ever.
+//! Requests that wait until a server has room: a bounded queue, high priority before low, with a deadline for each.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,28 +9,29 @@ use rocknet_config::model::Priority;
 use rocknet_io::wheel::Deadline;
 
 use super::breaker::Rules;
-use super::slots::Place;
+use super::place::Place;
+use super::slots::Waiters;
 use super::upstream::Upstream;
 use crate::blocking::queue::{Queue, Ticket, Urgency};
 use crate::blocking::turn::Turn;
 
-/// Ticks after which who waits looks for room himself: a server whose rest has ended tells nobody.
+/// Ticks after which a waiting request looks for room itself, because the end of a server's rest makes no event.
 const LOOKS_AGAIN: u32 = 4;
 
-/// Those who wait for the same servers, whichever worker they belong to. The queue bounds itself, for each priority.
+/// Requests of all workers that wait for the same servers. The queue bounds itself, for each priority.
 pub struct Waiting {
-    /// And which of them are backups.
+    /// The servers; true for backups.
     servers: Vec<(Arc<Upstream>, bool)>,
     /// Requests that one server has at once.
-    pub most: usize,
+    most: usize,
     queue: Mutex<Queue<Arc<Request>>>,
-    /// Those in it who do not want some server.
+    /// Requests in the queue that exclude a server.
     choosy: AtomicUsize,
 }
 
-/// One who waits.
+/// A request that waits.
 struct Request {
-    /// The server that he does not want.
+    /// The server that it excludes, because it was there before.
     but: Option<u32>,
     rules: Rules,
     place: Turn<Place>,
@@ -46,47 +47,34 @@ impl Waiting {
         }
     }
 
+    /// Has every server offer its room to this queue.
+    pub fn register(self: &Arc<Waiting>) {
+        for server in self.servers() {
+            let queue = Arc::downgrade(self);
+            server.slots.register(queue);
+        }
+    }
+
     pub fn servers(&self) -> impl Iterator<Item = &Arc<Upstream>> {
         self.servers.iter().map(|(server, _)| server)
     }
 
-    /// How urgent it is for the first here whom a place at this server would suit.
-    pub fn urgency(&self, server: &Upstream, priorities: &[Priority], now: Duration) -> Option<Urgency> {
-        if priorities.is_empty() {
-            return None;
-        }
-        let suits = self.suits(server, now)?;
-        lock(&self.queue).urgency_of(priorities, now, suits)
-    }
-
-    /// Gives that one a place, if he and the room are still there, and tells whom to wake.
-    pub fn call(&self, server: &Arc<Upstream>, priorities: &[Priority], now: Duration) -> Option<Option<Waker>> {
-        let suits = self.suits(server, now)?;
-        let mut queue = lock(&self.queue);
-        let priority = queue.urgency_of(priorities, now, &suits)?.priority;
-        let place = server.take(self.most, priority, millis(now))?;
-        let (_, request) = queue.pop_where(&[priority], now, &suits)?;
-        server.begin(millis(now), request.rules);
-        // Whoever leaves finds himself in the queue, or has a place: the lock is held until both are so.
-        Some(request.place.give(place))
-    }
-
-    /// Who of those here may go to this server now: to a backup, or to one that rests, only where no better one is, and to a
-    /// sick one only to hear that all are. `None`: nobody, and nobody needs to be looked at.
-    fn suits(&self, server: &Upstream, now: Duration) -> Option<impl Fn(&Arc<Request>) -> bool> {
+    /// Returns the test for requests that may go to this server now: to a backup, or to a server that rests, only where no
+    /// better one is, and to an unhealthy one only where all are. `None`: no request may.
+    fn suits(&self, server: u32, now: Duration) -> Option<impl Fn(&Arc<Request>) -> bool> {
         let rank =
             |(server, is_backup): &(Arc<Upstream>, bool)| (server.is_sick(), !server.admits(millis(now)), *is_backup);
-        let this = self.servers.iter().find(|(other, _)| other.id == server.id).map(rank);
+        let this = self.servers.iter().find(|(other, _)| other.id == server).map(rank);
         let mut better = self
             .servers
             .iter()
             .filter(|other| Some(rank(other)) < this)
             .map(|(other, _)| other.id);
-        let (id, better, another) = (server.id, better.next(), better.next());
-        // One that was tried is no better for who has tried it.
-        let is_anybodys = better.is_none() || another.is_none() && self.choosy.load(Ordering::SeqCst) > 0;
-        is_anybodys.then_some(move |request: &Arc<Request>| {
-            request.but != Some(id) && (better.is_none() || better == request.but)
+        let (better, another) = (better.next(), better.next());
+        // A server that was tried is no better for the request that tried it.
+        let suits_any = better.is_none() || another.is_none() && self.choosy.load(Ordering::SeqCst) > 0;
+        suits_any.then_some(move |request: &Arc<Request>| {
+            request.but != Some(server) && (better.is_none() || better == request.but)
         })
     }
 
@@ -108,7 +96,9 @@ impl Waiting {
         let now = Duration::from_millis(uptime_ms);
         let ticket = lock(&self.queue).push(priority, Arc::clone(&request), now).ok()?;
         self.choosy.fetch_add(usize::from(but.is_some()), Ordering::SeqCst);
-        self.servers.iter().for_each(|(server, _)| server.await_slot(priority));
+        self.servers
+            .iter()
+            .for_each(|(server, _)| server.slots.await_slot(priority));
         let leaving = Leaving {
             waiting: self,
             request,
@@ -117,8 +107,8 @@ impl Waiting {
         };
         let mut left = ticks;
         loop {
-            // Somebody may have left who did not see that anybody waits.
-            self.servers.iter().for_each(|(server, _)| server.offer());
+            // A request may have left before it could see this one in the queue.
+            self.servers.iter().for_each(|(server, _)| server.slots.offer());
             let step = left.min(LOOKS_AGAIN);
             deadline.set(step);
             let place = leaving.request.place.wait(deadline).await;
@@ -130,7 +120,33 @@ impl Waiting {
     }
 }
 
-/// Takes one who leaves out of the queue; if he has a place that he does not know of, it is given on.
+impl Waiters for Waiting {
+    fn limit(&self) -> usize {
+        self.most
+    }
+
+    fn urgency(&self, server: u32, priorities: &[Priority], now: Duration) -> Option<Urgency> {
+        if priorities.is_empty() {
+            return None;
+        }
+        let suits = self.suits(server, now)?;
+        lock(&self.queue).urgency_of(priorities, now, suits)
+    }
+
+    fn call(&self, server: u32, priorities: &[Priority], now: Duration) -> Option<Option<Waker>> {
+        let suits = self.suits(server, now)?;
+        let server = self.servers().find(|own| own.id == server)?;
+        let mut queue = lock(&self.queue);
+        let priority = queue.urgency_of(priorities, now, &suits)?.priority;
+        let place = server.take(self.most, priority, millis(now))?;
+        let (_, request) = queue.pop_where(&[priority], now, &suits)?;
+        server.begin(millis(now), request.rules);
+        // A request that leaves finds itself in the queue, or has a place: the lock is held until both are so.
+        Some(request.place.give(place))
+    }
+}
+
+/// Takes a request that leaves out of the queue. A place that it was given meanwhile goes to another one.
 struct Leaving<'w> {
     waiting: &'w Waiting,
     request: Arc<Request>,
@@ -142,7 +158,7 @@ impl Drop for Leaving<'_> {
     fn drop(&mut self) {
         lock(&self.waiting.queue).cancel(self.ticket);
         let servers = self.waiting.servers.iter();
-        servers.for_each(|(server, _)| server.give_up_slot(self.priority));
+        servers.for_each(|(server, _)| server.slots.give_up_slot(self.priority));
         let is_choosy = self.request.but.is_some();
         self.waiting.choosy.fetch_sub(usize::from(is_choosy), Ordering::SeqCst);
         drop(self.request.place.take());
@@ -185,7 +201,7 @@ mod tests {
     fn line(servers: &[&Arc<Upstream>], most: usize) -> Arc<Waiting> {
         let sharing = servers.iter().map(|server| (Arc::clone(server), false));
         let waiting = Arc::new(Waiting::new(sharing.collect(), most));
-        servers.iter().for_each(|server| server.tell_of_room(&waiting));
+        waiting.register();
         waiting
     }
 
@@ -234,7 +250,7 @@ mod tests {
         let late = client(&wide, High, None);
         drop(here);
         // Nobody else takes it before he has looked.
-        assert!(!shared.admits_more(1, High, uptime_ms()) && normal.place().is_none());
+        assert!(!shared.slots.admits_more(1, High, uptime_ms()) && normal.place().is_none());
         let place = high.place().expect("he is the highest");
         assert_eq!(place.upstream.id, shared.id);
         drop(place);
@@ -245,8 +261,8 @@ mod tests {
         drop(normal.place().expect("the next"));
         drop(low.place().expect("the last"));
         drop(there);
-        assert_eq!((shared.load(), other.load()), (0, 0));
-        assert!(shared.admits_more(1, Low, uptime_ms()) && other.admits_more(1, Low, uptime_ms()));
+        assert_eq!((shared.slots.load(), other.slots.load()), (0, 0));
+        assert!(shared.slots.admits_more(1, Low, uptime_ms()) && other.slots.admits_more(1, Low, uptime_ms()));
     }
 
     #[test]
@@ -257,11 +273,11 @@ mod tests {
         let mut next = client(&waiting, Normal, None);
         let tunnel = tunnel.beyond_limit();
         let place = next.place().expect("the room of the tunnel");
-        assert!(shared.load() == 2 && take(&shared, 1, Normal).is_none());
+        assert!(shared.slots.load() == 2 && take(&shared, 1, Normal).is_none());
         drop(tunnel);
-        assert!(shared.load() == 1 && take(&shared, 1, Normal).is_none());
+        assert!(shared.slots.load() == 1 && take(&shared, 1, Normal).is_none());
         drop(place);
-        assert!(shared.load() == 0 && take(&shared, 1, Normal).is_some());
+        assert!(shared.slots.load() == 0 && take(&shared, 1, Normal).is_some());
     }
 
     #[test]
@@ -280,7 +296,7 @@ mod tests {
         assert_eq!(alone.len(), 6);
         let mut low = client(&waiting, Low, None);
         // Those of low priority that wait hold nobody up.
-        assert!(!shared.admits_more(8, Low, uptime_ms()) && shared.admits_more(8, Normal, uptime_ms()));
+        assert!(!shared.slots.admits_more(8, Low, uptime_ms()) && shared.slots.admits_more(8, Normal, uptime_ms()));
         let second = take(&shared, 8, Normal).expect("a place that was spared");
         assert!(take(&shared, 8, High).is_none());
         drop(first);
@@ -340,9 +356,7 @@ mod tests {
         let (share, backup) = (server(11), server(12));
         let servers = [(Arc::clone(&share), false), (Arc::clone(&backup), true)];
         let waiting = Arc::new(Waiting::new(servers.into(), 1));
-        [&share, &backup]
-            .iter()
-            .for_each(|server| server.tell_of_room(&waiting));
+        waiting.register();
         let (busy, full) = (take(&share, 1, Low), take(&backup, 1, Low));
         let mut patient = client(&waiting, Normal, None);
         // Whoever was with the other one has only the backup left.
@@ -359,7 +373,7 @@ mod tests {
         // One that rests is no better than a backup that does not, and better than one that rests as well.
         let mut patient = client(&waiting, Normal, None);
         share.failed(uptime_ms(), RULES);
-        backup.offer();
+        backup.slots.offer();
         assert_eq!(patient.place().map(|place| place.upstream.id), Some(backup.id));
         backup.failed(uptime_ms(), RULES);
         let mut patient = client(&waiting, Normal, None);
@@ -374,7 +388,7 @@ mod tests {
         let (narrow, wide) = (line(&[&shared], 1), line(&[&shared], 2));
         let held = take(&shared, 1, Normal);
         let mut modest = client(&narrow, High, None);
-        assert!(!shared.admits_more(1, High, uptime_ms()) && shared.admits_more(2, Normal, uptime_ms()));
+        assert!(!shared.slots.admits_more(1, High, uptime_ms()) && shared.slots.admits_more(2, Normal, uptime_ms()));
         let second = take(&shared, 2, Normal);
         let mut greedy = client(&wide, Normal, None);
         drop(held);
@@ -382,7 +396,7 @@ mod tests {
         assert!(third.is_some() && modest.place().is_none());
         drop(second);
         // Who comes now would pass one who waits in his own line, and has a place before him.
-        assert!(modest.place().is_none() && shared.admits_more(2, Low, uptime_ms()));
+        assert!(modest.place().is_none() && shared.slots.admits_more(2, Low, uptime_ms()));
         drop(third);
         assert!(modest.place().is_some());
     }
@@ -433,6 +447,6 @@ mod tests {
         };
         assert!(place.is_none() && (6..=8).contains(&ticks), "{ticks}");
         drop(held);
-        assert!(shared.admits_more(1, Low, uptime_ms()));
+        assert!(shared.slots.admits_more(1, Low, uptime_ms()));
     }
 }

@@ -19,7 +19,7 @@ use super::head;
 use super::sessions::Lease;
 use super::upload::{Beside, Upload};
 use crate::handler::proxy::answer::Unsent;
-use crate::handler::proxy::slots::Place;
+use crate::handler::proxy::place::Place;
 use crate::handler::proxy::trouble::{self, Trouble};
 use crate::handler::proxy::{Times, trailers};
 use crate::interim::{Early, Interim};
