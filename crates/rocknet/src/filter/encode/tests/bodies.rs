@@ -1,0 +1,124 @@
+//! Bodies of all kinds: the place and time at which each is encoded, and those that stay plain.
+
+use std::io::Write;
+
+use super::super::*;
+use super::support::*;
+use crate::open_file::OpenFile;
+use crate::response::{FilePart, Part};
+
+#[test]
+fn only_what_shrinks_is_used() {
+    for length in [2000, ON_LOOP + 1] {
+        let plain = noise(length);
+        let response = filtered(
+            &conditions("br"),
+            response(200, &[TYPE, ("ETag", "\"a\"")], plain.clone()),
+        );
+        check_fields(&response, &[TYPE, ("ETag", "\"a\""), VARY]);
+        assert!(content(response.body) == plain, "{length}");
+    }
+}
+
+#[test]
+fn content_in_memory_is_encoded_at_once_or_in_the_pool_or_while_it_is_sent() {
+    let rows = [
+        (ON_LOOP, false, true),
+        (ON_LOOP + 1, true, true),
+        (WHOLE, true, true),
+        (WHOLE + 1, false, false),
+    ];
+    for (length, waits, has_length) in rows {
+        for coding in CODINGS {
+            let (pool, plain) = (Pool::new(1), text(length));
+            let mut response = response(200, &[TYPE], plain.clone());
+            let pending = apply(&conditions(coding.name()), &pool, &Encoders::default(), &mut response);
+            assert_eq!(pending.is_some(), waits, "{length}");
+            if let Some(pending) = pending {
+                check_fields(&response, &[TYPE, VARY]);
+                block_on(pending.complete(&mut response));
+            }
+            check_fields(&response, &[TYPE, VARY, ("Content-Encoding", coding.name())]);
+            assert_eq!(response.body.length().is_some(), has_length, "{length}");
+            assert!(
+                decode(coding, &content(response.body)) == (plain, true),
+                "{length} {coding:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_pool_without_room_leaves_content_plain_and_streams_coded() {
+    let pool = Pool::new(0);
+    let mut medium = response(200, &[TYPE], text(100_000));
+    let pending = apply(&conditions("br"), &pool, &Encoders::default(), &mut medium).expect("a job");
+    block_on(pending.complete(&mut medium));
+    check_fields(&medium, &[TYPE, VARY]);
+    assert!(content(medium.body) == text(100_000));
+
+    for coding in CODINGS {
+        let mut stream = coded(coding, script([piece(text(300_000))]), &pool);
+        let (pieces, error) = drain(&mut stream);
+        assert!(
+            error.is_none() && decode(coding, &pieces.concat()) == (text(300_000), true),
+            "{coding:?}"
+        );
+    }
+}
+
+#[test]
+fn files_are_encoded_whole_or_not_at_all() {
+    let file = || {
+        let mut file = tempfile::tempfile().expect("a file");
+        file.write_all(&text(300_000)).expect("room");
+        Arc::new(OpenFile::new(file, 300_000))
+    };
+    let part = |offset| FilePart {
+        file: file(),
+        offset,
+        length: 300_000 - offset,
+    };
+    let whole = Response {
+        body: Body::File(part(0)),
+        ..response(200, &[TYPE], "")
+    };
+    let whole = filtered(&conditions("gzip"), whole);
+    check_fields(&whole, &[TYPE, VARY, ("Content-Encoding", "gzip")]);
+
+    let negotiated = Response {
+        body: Body::File(part(0)),
+        ..response(200, &[TYPE, VARY], "")
+    };
+    let stretch = Response {
+        body: Body::File(part(1)),
+        ..response(200, &[TYPE, VARY], "")
+    };
+    let parts = Response {
+        body: Body::Parts(vec![Part::File(part(0))]),
+        ..response(200, &[TYPE, VARY], "")
+    };
+    for response in [negotiated, stretch, parts] {
+        let length = response.body.length();
+        let response = filtered(&conditions("gzip"), response);
+        check_fields(&response, &[TYPE, VARY]);
+        assert_eq!(response.body.length(), length);
+    }
+}
+
+#[test]
+fn streams_beyond_the_memory_for_encoders_are_plain() {
+    let (pool, encoders) = (Pool::new(1), Encoders::new(3 * 1024 * 1024));
+    let start = || {
+        let body = Body::Stream(Box::new(script([piece(text(5000))])));
+        let mut response = response(200, &[TYPE], body);
+        assert!(apply(&conditions("br"), &pool, &encoders, &mut response).is_none());
+        response
+    };
+    let (first, second) = (start(), start());
+    check_fields(&first, &[TYPE, VARY, BR]);
+    check_fields(&second, &[TYPE, VARY]);
+    assert!(content(second.body) == text(5000));
+    assert!(decode(Coding::Br, &content(first.body)) == (text(5000), true));
+    check_fields(&start(), &[TYPE, VARY, BR]);
+}
