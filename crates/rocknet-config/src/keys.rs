@@ -5,6 +5,7 @@ mod application;
 mod cache;
 mod cgi;
 mod controller;
+mod forwarding;
 mod key;
 mod later;
 mod limits;
@@ -16,6 +17,7 @@ mod site;
 mod target;
 pub(crate) mod tls;
 mod upstream;
+mod upstream_connection;
 
 pub use crate::binding::{Kind, Scope};
 pub use crate::choice::Word;
@@ -39,6 +41,8 @@ pub fn all() -> impl Iterator<Item = &'static Key> {
         tls::KEYS,
         acme::KEYS,
         proxy::KEYS,
+        forwarding::KEYS,
+        upstream_connection::KEYS,
         upstream::KEYS,
         application::KEYS,
         cgi::KEYS,

@@ -209,3 +209,14 @@ pub enum RequestBuffering {
     /// The whole body, in memory or on disk.
     Whole,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn applications_take_the_policies_that_need_no_request() {
+        let words: Vec<_> = Balance::KEYLESS.iter().map(|word| word.text).collect();
+        assert_eq!(words, ["random_two", "round_robin", "least_conn"]);
+    }
+}

@@ -1,0 +1,116 @@
+//! Keys of the proxy for connections to its servers: lookup of names, the path at the server, HTTP/2 and TLS.
+
+use std::time::Duration;
+
+use super::target::Target;
+use super::{Key, Kind, Scope};
+use crate::binding::{Field, Shown, bound};
+use crate::choice::Choice;
+use crate::model::{Host, Resolve};
+
+const FILE: Kind = Kind::Text("PEM file");
+
+const DAY_MS: u64 = 86_400_000;
+
+pub(super) const KEYS: &[Key] = &[
+    Key::new(
+        "resolve",
+        &[Scope::Proxy],
+        Kind::Either(&[
+            Kind::Choice(Resolve::WORDS),
+            Kind::Duration {
+                min_ms: 100,
+                max_ms: DAY_MS,
+            },
+        ]),
+        "When the name of a server is looked up again. With `\"ttl\"` as soon as the answer of the DNS is over, 1 second to 5 \
+         minutes; where that cannot be known, because the name is in `/etc/hosts` for one, every 10 seconds.",
+    )
+    .sets(&[Target::Proxy(bound!(
+        read |_, written, proxy| {
+            let (kind, node) = (written.kind, &written.entry.node);
+            let every = || Duration::read(kind, node).map(Resolve::Every);
+            if let Some(resolve) = Resolve::read(kind, node).or_else(every) {
+                proxy.resolve = resolve;
+            }
+        },
+        show |proxy, kind| match proxy.resolve {
+            Resolve::Every(time) => time.show(kind),
+            word => word.show(kind),
+        }
+    ))])
+    .example("resolve = \"30s\"")
+    .elsewhere(&["resolver", "dynamic", "resolvers"]),
+    Key::new(
+        "strip",
+        &[Scope::Proxy],
+        Kind::Text("path below the site"),
+        "What paths begin with that is not passed on: with `\"/api\"` the server is asked for `/users` where the client asks \
+         for `/api/users`.",
+    )
+    .sets(&[Target::Proxy(bound!(show |proxy, kind| proxy.strip.show(kind)))])
+    .example("strip = \"/api\"")
+    .elsewhere(&["strip_prefix", "uri strip_prefix", "handle_path"]),
+    Key::new(
+        "http2",
+        &[Scope::Proxy],
+        Kind::Boolean,
+        "Asks servers under `https://` and at sockets in HTTP/2, as gRPC needs it. Behind `h2c://` it is spoken anyway. A \
+         server that does not speak it is no server: nothing is asked in HTTP/1.1 instead.",
+    )
+    .sets(&[Target::Proxy(bound!(show |proxy, kind| {
+        let without_word = |host: &Host, is_secure| is_secure || matches!(host, Host::Unix(_));
+        let mut servers = proxy.to.iter().map(|server| &server.upstream);
+        servers.any(|it| it.http2 && without_word(&it.host, it.is_secure)).show(kind)
+    }))])
+    .example("to = \"https://grpc.internal\"\nhttp2 = true")
+    .elsewhere(&["proxy_http_version", "versions", "grpc_pass"]),
+    Key::new(
+        "ca",
+        &[Scope::Proxy],
+        Kind::Several(&FILE),
+        "The authorities whose certificates servers under `https://` may show, in place of those that the system trusts. Read \
+         at the start and at a reload.",
+    )
+    .sets(&[Target::Proxy(bound!(show |proxy, _| Shown::some_paths(&proxy.tls.ca)))])
+    .example("ca = \"internal-ca.pem\"")
+    .elsewhere(&["proxy_ssl_trusted_certificate", "tls_trust_pool", "ca-file", "SSLProxyCACertificateFile"]),
+    Key::new(
+        "server_name",
+        &[Scope::Proxy],
+        Kind::Text("name or address"),
+        "The name that servers under `https://` are asked for in the handshake (SNI), and that their certificates have to be \
+         for. Without it, the host of each URL.",
+    )
+    .sets(&[Target::Proxy(bound!(show |proxy, kind| proxy.tls.server_name.show(kind)))])
+    .example("server_name = \"app.internal\"")
+    .elsewhere(&["proxy_ssl_name", "tls_server_name", "sni"]),
+    Key::new(
+        "verify",
+        &[Scope::Proxy],
+        Kind::Boolean,
+        "Whether certificates of servers under `https://` are checked. `false` is dangerous: whoever is in between can read \
+         and change everything.",
+    )
+    .sets(&[Target::Proxy(bound!(show |proxy, kind| proxy.tls.verify.show(kind)))])
+    .example("verify = false")
+    .elsewhere(&["proxy_ssl_verify", "tls_insecure_skip_verify", "SSLProxyVerify"]),
+    Key::new(
+        "cert",
+        &[Scope::Proxy],
+        FILE,
+        "The certificate, with its chain, that servers under `https://` are shown when they ask for one.",
+    )
+    .sets(&[Target::Proxy(bound!(show |proxy, _| Shown::some_paths(proxy.tls.client.iter().map(|it| &it.0))))])
+    .example("cert = \"rocknet.pem\"")
+    .elsewhere(&["proxy_ssl_certificate", "tls_client_auth", "SSLProxyMachineCertificateFile"]),
+    Key::new(
+        "key",
+        &[Scope::Proxy],
+        FILE,
+        "The private key of `cert`. Without it the key is looked for in the file of the certificate.",
+    )
+    .sets(&[Target::Proxy(bound!(show |proxy, _| Shown::some_paths(proxy.tls.client.iter().map(|it| &it.1))))])
+    .example("cert = \"rocknet.pem\"\nkey = \"rocknet.key\"")
+    .elsewhere(&["proxy_ssl_certificate_key"]),
+];
