@@ -9,28 +9,26 @@ pub struct Known {
 }
 
 /// Cycles of modules at the top of a crate.
-pub const KNOWN_MODULES: &[Known] = &[
-    Known {
-        folder: "crates/rocknet",
-        members: &[
-            "cache",
-            "endpoint",
-            "filter",
-            "handler",
-            "handlers",
-            "php",
-            "pipeline",
-            "prepared",
-            "protocol",
-            "registries",
-            "report",
-            "site",
-            "snapshot",
-            "transport",
-            "worker",
-        ],
-    },
-];
+pub const KNOWN_MODULES: &[Known] = &[Known {
+    folder: "crates/rocknet",
+    members: &[
+        "cache",
+        "endpoint",
+        "filter",
+        "handler",
+        "handlers",
+        "php",
+        "pipeline",
+        "prepared",
+        "protocol",
+        "registries",
+        "report",
+        "site",
+        "snapshot",
+        "transport",
+        "worker",
+    ],
+}];
 
 /// Cycles of files.
 pub const KNOWN_FILES: &[Known] = &[
@@ -98,29 +96,9 @@ pub const KNOWN_FILES: &[Known] = &[
     Known {
         folder: "crates/rocknet",
         members: &[
-            "accounts/helper/client.rs",
-            "accounts/helper/mod.rs",
-            "accounts/helper/serve.rs",
-            "accounts/launch.rs",
-            "accounts/mod.rs",
-            "accounts/plan.rs",
-            "accounts/process.rs",
-        ],
-    },
-    Known {
-        folder: "crates/rocknet",
-        members: &[
             "protocol/h1/answering.rs",
             "protocol/h1/connection.rs",
             "protocol/h1/tunnelling.rs",
         ],
-    },
-    Known {
-        folder: "crates/rocknet",
-        members: &["php/master.rs", "php/overseer.rs"],
-    },
-    Known {
-        folder: "crates/rocknet",
-        members: &["transport.rs", "transport/announced.rs"],
     },
 ];
