@@ -8,10 +8,12 @@ mod encode;
 mod fault;
 pub(crate) mod framing;
 mod lines;
+mod prepared;
 mod request_head;
 mod response_head;
 mod server;
 
+pub use prepared::PreparedHead;
 pub use crate::refusal::{ChunkFault, FieldFault, FramingFault, Refusal};
 pub use client::{Answered, ClientConnection, INTERIM_MAX, RequestLine, ResponseContent};
 pub use content::may_trail;

@@ -1,7 +1,6 @@
 //! HTTP/1.1 and 1.0 connections: the engine's events on one side, exchanges on the other.
 
 mod answering;
-mod block;
 mod closing;
 mod connection;
 mod content;
@@ -11,5 +10,4 @@ mod reply;
 mod tunnelling;
 mod waiting;
 
-pub use block::Block;
 pub use connection::Connection;

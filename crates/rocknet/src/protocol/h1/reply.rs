@@ -61,14 +61,14 @@ impl Reply for H1Reply<'_> {
         let length = Length::Exact(head.length);
         let Some((known, variant)) = content else {
             let (framing, next) = self.engine.respond_complete(head.status, length, self.close);
-            head.h1.write(&self.date, framing.connection, self.output);
+            head.h1.write(&self.date, framing.connection, self.output.buffer());
             self.written.next = Some(next);
             return;
         };
         match (&variant.content, known.content(variant)) {
             (Content::Memory(_), Some(bytes)) => {
                 let (framing, next) = self.engine.respond_complete(head.status, length, self.close);
-                head.h1.write(&self.date, framing.connection, self.output);
+                head.h1.write(&self.date, framing.connection, self.output.buffer());
                 if framing.content {
                     self.output.push_shared(bytes, 0, head.length as usize);
                     self.written.content_bytes = head.length;
@@ -77,7 +77,7 @@ impl Reply for H1Reply<'_> {
             }
             (Content::File(file), _) => {
                 let framing = self.engine.respond(head.status, length, self.close);
-                head.h1.write(&self.date, framing.connection, self.output);
+                head.h1.write(&self.date, framing.connection, self.output.buffer());
                 if framing.content
                     && file.length > 0
                     && self.engine.begin_data(file.length, self.output.buffer()).is_ok()

@@ -2,7 +2,6 @@
 
 mod answer;
 mod answering;
-mod block;
 mod closing;
 mod connection;
 mod feeding;
@@ -15,5 +14,4 @@ mod supply;
 mod tunnelling;
 mod waiting;
 
-pub use block::render;
 pub use connection::{Connection, Upgraded};

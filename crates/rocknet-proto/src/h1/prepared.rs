@@ -1,14 +1,12 @@
 //! A head rendered for HTTP/1: bytes to copy, with the date to patch in.
 
-use rocknet_io::queue::SendQueue;
-use rocknet_proto::h1::ConnectionField;
-use rocknet_proto::status::Status;
-
-use crate::response::FieldList;
+use super::encode::ConnectionField;
+use crate::fields::FieldList;
+use crate::status::Status;
 
 /// Status line, fields and the empty line that ends them.
 #[derive(Debug)]
-pub struct Block {
+pub struct PreparedHead {
     bytes: Box<[u8]>,
     /// Where the date stands.
     date_at: usize,
@@ -18,10 +16,9 @@ pub struct Block {
 const NO_DATE: &[u8; 29] = b"Thu, 01 Jan 1970 00:00:00 GMT";
 const END: &[u8] = b"\r\n";
 
-impl Block {
-    /// Fields come from the configuration or from us, checked already; a line break in one would be a mistake of ours
-    /// and is written as a space.
-    pub fn render(status: Status, fields: &FieldList, length: u64) -> Block {
+impl PreparedHead {
+    /// Renders a head. Its fields were checked when they were added to the list; a line break in one is written as a space.
+    pub fn new(status: Status, fields: &FieldList, length: u64) -> PreparedHead {
         let mut bytes = Vec::with_capacity(320);
         bytes.extend_from_slice(format!("HTTP/1.1 {} {}\r\nDate: ", status.code(), status.reason()).as_bytes());
         let date_at = bytes.len();
@@ -37,15 +34,15 @@ impl Block {
             bytes.extend_from_slice(format!("Content-Length: {length}\r\n").as_bytes());
         }
         bytes.extend_from_slice(END);
-        Block {
+        PreparedHead {
             bytes: bytes.into_boxed_slice(),
             date_at,
         }
     }
 
+    /// Appends the head with this date and connection field.
     #[inline]
-    pub fn write(&self, date: &[u8; 29], connection: ConnectionField, out: &mut SendQueue) {
-        let out = out.buffer();
+    pub fn write(&self, date: &[u8; 29], connection: ConnectionField, out: &mut Vec<u8>) {
         let start = out.len();
         out.extend_from_slice(&self.bytes);
         out[start + self.date_at..][..date.len()].copy_from_slice(date);
@@ -59,6 +56,7 @@ impl Block {
         out.extend_from_slice(field);
     }
 
+    /// Memory it takes.
     pub fn size(&self) -> usize {
         self.bytes.len()
     }
@@ -96,10 +94,9 @@ mod tests {
                 format!("{short}Connection: keep-alive\r\n\r\n"),
             ),
         ] {
-            let mut out = SendQueue::default();
-            out.buffer().extend_from_slice(b"before");
-            Block::render(status, &fields, 5).write(date, connection, &mut out);
-            assert_eq!(String::from_utf8_lossy(out.buffer()), format!("before{expected}"));
+            let mut out = b"before".to_vec();
+            PreparedHead::new(status, &fields, 5).write(date, connection, &mut out);
+            assert_eq!(String::from_utf8_lossy(&out), format!("before{expected}"));
         }
     }
 }
