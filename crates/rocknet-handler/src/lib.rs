@@ -8,8 +8,11 @@
 //! It knows no HTTP version, no socket of a client, and of a site only what its routes say.
 #![forbid(unsafe_code)]
 
+pub mod address;
 pub mod agreement;
 pub mod background;
+pub mod balance;
+pub mod breaker;
 pub mod client;
 pub mod clock;
 pub mod content;

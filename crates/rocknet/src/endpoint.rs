@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use rocknet_config::model::Settings;
 
-use crate::accounts::Account;
+use crate::files::tree::Tree;
+use crate::gateway::accounts::Account;
+use crate::gateway::cgi::{CgiHandler, Programs};
 use crate::handler::Handler;
-use crate::handler::cgi::{CgiHandler, Programs};
-use crate::handler::files::tree::Tree;
 use crate::handlers::{self, Entry, Parts};
 use crate::registries::Registries;
 use crate::route::{Label, Route, ServerSettings};

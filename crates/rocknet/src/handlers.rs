@@ -9,15 +9,15 @@ use std::sync::Arc;
 use rocknet_config::model::Settings;
 use rocknet_control::SiteKind;
 
+use crate::files::serve::Files;
+use crate::files::tree::Tree;
+use crate::gateway::application::{Application, ApplicationHandler};
+use crate::gateway::fpm::{self, PhpHandler};
 use crate::handler::Handler;
-use crate::handler::application::{Application, ApplicationHandler};
 use crate::handler::controller::ControllerHandler;
-use crate::handler::files::serve::Files;
-use crate::handler::files::tree::Tree;
 use crate::handler::nothing::Nothing;
-use crate::handler::php::{self, PhpHandler};
-use crate::handler::proxy::{Proxy, ProxyHandler};
 use crate::handler::welcome::Welcome;
+use crate::proxy::{Proxy, ProxyHandler};
 use crate::registries::Registries;
 use crate::route::Route;
 
@@ -151,7 +151,7 @@ const FILES: Entry = Entry {
         Ok(match &parts.settings.php {
             Some(php) => Arc::new(PhpHandler::new(
                 Arc::clone(tree),
-                php::backend(php, &parts.registries.backends),
+                fpm::backend(php, &parts.registries.backends),
             )),
             None => Arc::new(Files::new(Arc::clone(tree))),
         })

@@ -3,21 +3,15 @@
 //! It never speaks to the kernel itself; that is `rocknet-io`. It never parses a wire; that is `rocknet-proto`.
 #![forbid(unsafe_code)]
 
-pub mod accounts;
-pub mod address;
 pub mod backend;
-pub mod cache;
-pub mod coding;
 pub mod endpoint;
 pub mod filter;
 pub mod group;
 pub mod handler;
 pub mod handlers;
+pub mod handshake;
 pub mod metrics;
-pub mod open_folder;
-pub mod php;
 pub mod pipeline;
-pub mod prepared;
 pub mod protocol;
 pub mod registries;
 pub mod report;
@@ -31,10 +25,13 @@ pub mod worker;
 pub use rocknet_blocking as blocking;
 pub use rocknet_certificates as certificates;
 pub use rocknet_certificates::trust;
+pub use rocknet_files as files;
+pub use rocknet_gateway as gateway;
 pub use rocknet_handler::{
-    agreement, background, clock, exchange, fixed, forwarded, gate, headers, interim, open_file, preload, response,
-    route, services, spool, tunnel,
+    address, agreement, background, clock, exchange, fixed, forwarded, gate, headers, interim, open_file, preload,
+    response, route, services, spool, tunnel,
 };
 pub use rocknet_log as log;
 pub use rocknet_pages as pages;
+pub use rocknet_proxy as proxy;
 pub use rocknet_routing as routing;

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 use cli::{Arguments, Command, Exit};
-use rocknet::accounts;
+use rocknet::gateway::accounts;
 use rocknet::handler::controller::isolated;
 
 /// A connection is a few blocks of 128-byte alignment, which glibc rounds up by a third: with this allocator an idle one

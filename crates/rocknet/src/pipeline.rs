@@ -42,15 +42,15 @@ use rocknet_proto::request::{OwnedRequest, Request};
 use rocknet_proto::status::Status;
 
 use self::exit::Exit;
-use crate::cache::entry::Variant;
-use crate::cache::front::{BEHIND_RULES, Known};
 use crate::endpoint::Endpoint;
 use crate::exchange::{CacheKey, Client, Exchange, RequestContent};
+use crate::files::cache::front::{BEHIND_RULES, Known};
+use crate::files::entry::Variant;
+use crate::files::prepared::Prepared;
 use crate::fixed;
 use crate::handler::OnTheSpot;
 use crate::interim::Interim;
 use crate::preload::{self, Preloads};
-use crate::prepared::Prepared;
 use crate::response::Response;
 use crate::routing::Ruled;
 use crate::site::Places;

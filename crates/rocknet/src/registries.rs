@@ -22,12 +22,12 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Instant;
 
 use crate::clock::Time;
-use crate::handler::cgi::Processes;
+use crate::files::open_folder::{OpenFolders, most_open_folders};
+use crate::gateway::cgi::Processes;
+use crate::gateway::gateway::Backends;
+use crate::gateway::php;
 use crate::handler::controller::Libraries;
-use crate::handler::gateway::Backends;
-use crate::handler::proxy::{Dialer, Upstreams};
-use crate::open_folder::{OpenFolders, most_open_folders};
-use crate::php;
+use crate::proxy::{Dialer, Upstreams};
 
 /// The registries of one server.
 pub struct Registries {

@@ -9,9 +9,9 @@ use rocknet_config::model::{self, HostPattern, Listen};
 use rocknet_control::{Cache, Mode, Responses, SiteKind, SiteSummary, Status};
 use rocknet_io::socket::Address;
 
-use crate::cache::CacheStatus;
 use crate::certificates::SecureSite;
 use crate::clock::uptime_ms;
+use crate::files::cache::CacheStatus;
 use crate::metrics::{Metrics, WorkerCounters};
 use crate::site::Site;
 use crate::snapshot::Snapshot;

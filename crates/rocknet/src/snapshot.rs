@@ -10,8 +10,8 @@ use rocknet_config::model::{Config, Listen, Pattern};
 use rocknet_io::socket::Address;
 
 use crate::certificates::Keeper;
+use crate::files::tree::Tree;
 use crate::handler::Handler;
-use crate::handler::files::tree::Tree;
 use crate::log::Logger;
 use crate::registries::Registries;
 use crate::route::ServerSettings;

@@ -1,7 +1,6 @@
 //! From an accepted socket to a connection that speaks a protocol.
 
 mod announced;
-pub(crate) mod handshake;
 mod secure;
 mod sniff;
 

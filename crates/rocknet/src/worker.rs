@@ -22,9 +22,9 @@ use rocknet_proto::semantics::authority::{Authority, HOST_BUFFER};
 
 use crate::backend::Backend;
 use crate::blocking::Pool;
-use crate::cache::{Cache, WorkerCache};
 use crate::certificates::Keeper;
 use crate::clock::{Clock, LONGEST_TICK};
+use crate::files::cache::{Cache, WorkerCache};
 use crate::filter::encode::Encoders;
 use crate::log::{AccessWriter, Logger};
 use crate::metrics::WorkerCounters;

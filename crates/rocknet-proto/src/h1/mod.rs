@@ -13,7 +13,6 @@ mod request_head;
 mod response_head;
 mod server;
 
-pub use prepared::PreparedHead;
 pub use crate::refusal::{ChunkFault, FieldFault, FramingFault, Refusal};
 pub use client::{Answered, ClientConnection, INTERIM_MAX, RequestLine, ResponseContent};
 pub use content::may_trail;
@@ -23,4 +22,5 @@ pub use encode::{
 };
 pub use fault::Fault;
 pub use framing::{Content, connection_options};
+pub use prepared::PreparedHead;
 pub use server::{Next, Received, ServerConnection};

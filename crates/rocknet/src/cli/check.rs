@@ -1,7 +1,7 @@
 //! `rocknet check`: finds every mistake in a configuration, and acts on nothing.
 
 use rocknet::certificates::Disk;
-use rocknet::php;
+use rocknet::gateway::php;
 use rocknet_config::{Code, Finding, Loaded, Report, Severity};
 
 use super::{Exit, Failure, print, print_report, search};

@@ -10,7 +10,7 @@ use std::path::Path;
 use rocknet::backend::Choice;
 use rocknet::certificates::store::Folder;
 use rocknet::certificates::{Disk, state_folder};
-use rocknet::php;
+use rocknet::gateway::php;
 use rocknet::trust::Found;
 use rocknet_config::model::{Config, Listen};
 use rocknet_config::{Code, Finding, Loaded};

@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use rocknet::certificates::Disk;
 use rocknet::endpoint::{Common, Endpoint};
-use rocknet::handler::cgi;
-use rocknet::handler::files::look::Look;
-use rocknet::handler::files::resolve::{self, Target};
+use rocknet::files::look::Look;
+use rocknet::files::resolve::{self, Target};
+use rocknet::gateway::cgi;
+use rocknet::gateway::php;
 use rocknet::handlers;
-use rocknet::php;
 use rocknet::registries::Registries;
 use rocknet::route::{Label, ServerSettings};
 use rocknet::routing::Asked;

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rocknet::accounts;
 use rocknet::certificates::state_folder;
 use rocknet::certificates::store::Folder;
+use rocknet::gateway::accounts;
+use rocknet::gateway::php;
 use rocknet::log::init_errors;
-use rocknet::php;
 use rocknet::report::MAX_FOLDERS_TRIED;
 use rocknet::server::{Server, StartError};
 use rocknet_config::model::LogTarget;

@@ -24,9 +24,9 @@ use rocknet_proto::semantics::negotiation::{self, Accepted, Coding};
 use rocknet_proto::status::Status;
 
 use crate::blocking::{Job, Pool};
-use crate::cache::entry::ENCODED;
-use crate::coding::{self, COMPRESS_FROM};
-use crate::handler::files::encode::EncodedFile;
+use crate::files::coding::{self, COMPRESS_FROM};
+use crate::files::encode::EncodedFile;
+use crate::files::entry::ENCODED;
 use crate::response::{Body, Response, Stream};
 
 pub use stream::Encoders;

@@ -7,10 +7,10 @@ use rocknet_proto::semantics::negotiation::Coding;
 
 use super::{Pending, RequestContext, Step, finish};
 use crate::blocking::JobError;
-use crate::cache::entry::{Asset, Content, Found, Variant};
-use crate::cache::front::Known;
+use crate::files::cache::front::Known;
+use crate::files::entry::{Asset, Content, Found, Variant};
+use crate::files::{answer, encode, load};
 use crate::handler::Answer;
-use crate::handler::files::{answer, encode, load};
 use crate::response::{Body, Response};
 use crate::worker::Worker;
 

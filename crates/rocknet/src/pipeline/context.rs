@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use rocknet_proto::request::OwnedRequest;
 
-use crate::cache::front::{Known, Place};
 use crate::endpoint::Endpoint;
-use crate::handler::files::tree::Tree;
+use crate::files::cache::front::{Known, Place};
+use crate::files::tree::Tree;
 use crate::log::SinkId;
 use crate::route::Route;
 use crate::worker::View;

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::cache::Cache;
-use crate::cache::entry::{Content, Found};
+use crate::files::cache::Cache;
+use crate::files::entry::{Content, Found};
+use crate::files::missed;
+use crate::files::tree::Tree;
 use crate::fixed;
-use crate::handler::files::missed;
-use crate::handler::files::tree::Tree;
 use crate::response::{Body, ErrorPage, FilePart, Response};
 use crate::route::Route;
 use rocknet_proto::status::Status;

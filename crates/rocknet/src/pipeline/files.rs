@@ -8,9 +8,9 @@ use rocknet_proto::status::Status;
 
 use super::{Pending, RequestContext, Step};
 use crate::blocking::JobError;
-use crate::cache::front::Known;
+use crate::files::cache::front::Known;
+use crate::files::listing;
 use crate::fixed;
-use crate::handler::files::listing;
 use crate::response::Response;
 use crate::worker::Worker;
 

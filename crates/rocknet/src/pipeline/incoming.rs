@@ -7,7 +7,7 @@ use rocknet_proto::request::{OwnedRequest, Request};
 
 use crate::exchange::Client;
 use crate::forwarded;
-use crate::transport::handshake::Handshake;
+use crate::handshake::Handshake;
 use crate::worker::Worker;
 
 pub struct Incoming<'a, F> {

@@ -9,9 +9,9 @@ use tracing::Level;
 use tracing::level_filters::LevelFilter;
 
 use super::context::RequestContext;
-use crate::cache::front::Known;
 use crate::endpoint::Endpoint;
-use crate::handler::files::missed;
+use crate::files::cache::front::Known;
+use crate::files::missed;
 use crate::log::throttle::Cause;
 
 /// Reason of a 404 that is not about a file.

@@ -11,11 +11,11 @@ use rocknet_proto::status::Status;
 use tracing::Level;
 
 use super::context::RequestContext;
-use crate::cache::entry::Found;
+use crate::files::answer;
+use crate::files::entry::Found;
+use crate::files::tree::Tree;
 use crate::fixed;
 use crate::handler::Answer;
-use crate::handler::files::answer;
-use crate::handler::files::tree::Tree;
 use crate::log::throttle::Cause;
 use crate::response::{Body, FieldList, Response};
 use crate::site::Places;

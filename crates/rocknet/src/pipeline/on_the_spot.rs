@@ -8,8 +8,8 @@ use rocknet_proto::request::{OwnedRequest, Request};
 use rocknet_proto::status::Status;
 
 use super::Incoming;
-use crate::cache::front::{Lead, Place};
 use crate::endpoint::Endpoint;
+use crate::files::cache::front::{Lead, Place};
 use crate::fixed;
 use crate::handler::OnTheSpot;
 use crate::response::Response;

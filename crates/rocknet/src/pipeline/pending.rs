@@ -13,7 +13,7 @@ use super::context::RequestContext;
 use super::exit::{self, Exit};
 use super::named;
 use crate::agreement;
-use crate::cache::front::Known;
+use crate::files::cache::front::Known;
 use crate::fixed;
 use crate::handler::{self, Answering};
 use crate::interim::{Door, Early};

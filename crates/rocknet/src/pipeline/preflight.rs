@@ -9,9 +9,9 @@ use rocknet_proto::semantics::authority::{Authority, HOST_BUFFER};
 use rocknet_proto::status::Status;
 
 use crate::fixed;
+use crate::handshake::Handshake;
 use crate::response::Response;
 use crate::site::{HTTPS_PORT, Site};
-use crate::transport::handshake::Handshake;
 use crate::worker::{View, Worker};
 
 /// RFC 8555 §8.3.

@@ -9,13 +9,13 @@ use rocknet_proto::status::Status;
 use super::{
     Begun, Going, Incoming, Reply, RequestContext, Step, coded_form, files, finish, missing, on_the_spot, respond,
 };
-use crate::cache;
-use crate::cache::entry::{Found, REFRESH_AFTER_MS, STALE_AFTER_MS};
-use crate::cache::front::{BEHIND_RULES, Known, Lead};
+use crate::files::answer::{self, Choice};
+use crate::files::cache;
+use crate::files::cache::front::{BEHIND_RULES, Known, Lead};
+use crate::files::entry::{Found, REFRESH_AFTER_MS, STALE_AFTER_MS};
+use crate::files::prepared::Prepared;
 use crate::fixed;
-use crate::handler::files::answer::{self, Choice};
 use crate::preload;
-use crate::prepared::Prepared;
 use crate::routing::Ruled;
 use crate::worker::{View, Worker};
 

@@ -10,7 +10,7 @@ use tracing::Level;
 use super::context::RequestContext;
 use crate::endpoint::Endpoint;
 use crate::exchange::Client;
-use crate::handler::files::serve::NAMELESS;
+use crate::files::serve::NAMELESS;
 use crate::log::throttle::Cause;
 use crate::routing::Ruled;
 use crate::site::Places;

@@ -18,11 +18,11 @@ use tracing::Level;
 
 use crate::certificates::{ACME_PROTOCOL, Answer, HTTP_2, SecureSite, Trust};
 use crate::exchange::Client;
+use crate::handshake::Handshake;
 use crate::log::throttle::Cause;
 use crate::pages;
 use crate::protocol::{h1, h2};
 use crate::site::Site;
-use crate::transport::handshake::Handshake;
 use crate::worker::{OpenConnection, Worker};
 
 /// RFC 8446 §6.2: the server does not know that name, or has nothing to show for it.

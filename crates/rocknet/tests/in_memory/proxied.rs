@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rocknet::clock::Time;
-use rocknet::handler::proxy::Dialer;
+use rocknet::proxy::Dialer;
 use rocknet::registries::Registries;
 use rocknet_io::link::Link;
 use rocknet_io::sim::{self, Peer};

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use rocknet::cache::front::{Lead, Place};
+use rocknet::files::cache::front::{Lead, Place};
 
 use crate::library;
 use crate::wire;

@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use rocknet::blocking::Pool;
-use rocknet::cache::Cache;
-use rocknet::cache::entry::Found;
-use rocknet::handler::files::tree::Tree;
+use rocknet::files::cache::Cache;
+use rocknet::files::entry::Found;
+use rocknet::files::tree::Tree;
 use rocknet_config::model::Settings;
 
 use super::support::client::request;

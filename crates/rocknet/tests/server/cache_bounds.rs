@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rocknet::blocking::Pool;
-use rocknet::cache::entry::{Content, Entry, Found};
-use rocknet::cache::{Cache, weight};
-use rocknet::handler::files::tree::Tree;
+use rocknet::files::cache::{Cache, weight};
+use rocknet::files::entry::{Content, Entry, Found};
+use rocknet::files::tree::Tree;
 use rocknet_config::model::{Fallback, Settings};
 use tokio::runtime::{Builder, Runtime};
 

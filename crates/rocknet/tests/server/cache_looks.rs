@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rocknet::blocking::Pool;
-use rocknet::cache::Cache;
-use rocknet::cache::entry::{Content, Entry, Found};
-use rocknet::handler::files::tree::Tree;
+use rocknet::files::cache::Cache;
+use rocknet::files::entry::{Content, Entry, Found};
+use rocknet::files::tree::Tree;
 use rocknet_config::model::Settings;
 use rocknet_io::file;
 use rocknet_io::runtime::{Runtime, ring_trouble};

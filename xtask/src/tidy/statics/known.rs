@@ -71,12 +71,12 @@ pub const MUTABLE: &[Listed] = &[
         reason: SHARED,
     },
     Listed {
-        file: "crates/rocknet/src/accounts/rights.rs",
+        file: "crates/rocknet-gateway/src/accounts/rights.rs",
         name: "PROGRAM",
         reason: "the program is one for the process, set by `main` before there is a server",
     },
     Listed {
-        file: "crates/rocknet/src/accounts/rights.rs",
+        file: "crates/rocknet-gateway/src/accounts/rights.rs",
         name: "RIGHTS",
         reason: "user and rights belong to the process, which gives them up once",
     },
@@ -101,17 +101,17 @@ pub const MUTABLE: &[Listed] = &[
         reason: "local ports are shared by everything on the machine; the table should be owned by the server",
     },
     Listed {
-        file: "crates/rocknet/src/handler/files/encode.rs",
+        file: "crates/rocknet-files/src/encode.rs",
         name: "STREAMS",
         reason: SHARED,
     },
     Listed {
-        file: "crates/rocknet/src/handler/files/load.rs",
+        file: "crates/rocknet-files/src/load.rs",
         name: "PAGES",
         reason: "pages rendered once and then constant",
     },
     Listed {
-        file: "crates/rocknet/src/handler/gateway/socket.rs",
+        file: "crates/rocknet-gateway/src/gateway/socket.rs",
         name: "PLACES",
         reason: SHARED,
     },

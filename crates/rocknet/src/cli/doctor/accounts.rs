@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use rocknet::accounts;
 use rocknet::certificates::state_folder;
+use rocknet::gateway::accounts;
 use rocknet_config::model::{CertificateSource, Config, Settings, Site};
 use rocknet_io::rights::{self, User};
 

@@ -13,7 +13,7 @@ use rocknet_proto::semantics::negotiation::Coding;
 
 use super::fields;
 use crate::blocking::{Job, JobError, Pool};
-use crate::coding::{Encoder, Window};
+use crate::files::coding::{Encoder, Window};
 use crate::response::{FieldList, Stream};
 
 /// Input that is encoded on the event loop at once: Brotli takes about 0.2 ms for it. More is handed to the pool.

@@ -24,10 +24,10 @@ use rocknet_proto::status::Status;
 use super::feed::Feed;
 use super::tunnelling::Tunnelling;
 use crate::exchange::{Client, Pipe};
+use crate::handshake::Handshake;
 use crate::pipeline::{Pending, RequestContext};
 use crate::protocol::deadlines::{Deadlines, ONLY_THE_END, Phase};
 use crate::protocol::record;
-use crate::transport::handshake::Handshake;
 use crate::worker::{OpenConnection, View, Worker};
 
 /// Pieces of an answer queued before others get their turn: a client that takes a large file as fast as it comes would

@@ -6,11 +6,11 @@ use rocknet_io::queue::SendQueue;
 use rocknet_proto::h1::{Length, Next, Refusal, ServerConnection};
 
 use super::feed::Feed;
-use crate::cache::entry::{Content, Variant};
-use crate::cache::front::Known;
 use crate::exchange::{Pipe, RequestContent};
+use crate::files::cache::front::Known;
+use crate::files::entry::{Content, Variant};
+use crate::files::prepared::Prepared;
 use crate::pipeline::Reply;
-use crate::prepared::Prepared;
 use crate::worker::Worker;
 
 /// Writes one answer.

@@ -25,8 +25,8 @@ use super::answer::Answers;
 use super::pushing::Pushes;
 use super::send_ahead::SendAhead;
 use crate::exchange::Client;
+use crate::handshake::Handshake;
 use crate::protocol::deadlines::{Deadlines, LEFT_TO_KERNEL, ONLY_THE_END, Phase};
-use crate::transport::handshake::Handshake;
 use crate::worker::{OpenConnection, View, Worker};
 
 /// Rounds before others get their turn: a client that takes large answers as fast as they come would else have the

@@ -8,12 +8,12 @@ use rocknet_proto::request::Request;
 use super::answer::Incoming;
 use super::pushing::{Promised, Pushes};
 use super::supply::Supply;
-use crate::cache::entry::{Content, Variant};
-use crate::cache::front::Known;
 use crate::exchange::RequestContent;
+use crate::files::cache::front::Known;
+use crate::files::entry::{Content, Variant};
+use crate::files::prepared::Prepared;
 use crate::pipeline::Reply;
 use crate::preload::Preloads;
-use crate::prepared::Prepared;
 use crate::response::{Body, FilePart};
 use crate::worker::Worker;
 

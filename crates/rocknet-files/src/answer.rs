@@ -1,0 +1,333 @@
+//! From an asset and a request to the answer: which form, whether at all (RFC 9110 §13), and which part (§14).
+
+use std::borrow::Cow;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use rocknet_proto::fields::{Fields, Known, KnownSet};
+use rocknet_proto::method::Method;
+use rocknet_proto::request::Request;
+use rocknet_proto::semantics::conditional::{self, Outcome, Preconditions, Validators};
+use rocknet_proto::semantics::multipart::{Boundary, ByteRanges};
+use rocknet_proto::semantics::negotiation::{self, Accepted, Coding};
+use rocknet_proto::semantics::range::{self, ByteRange, ContentRange, Ranges};
+use rocknet_proto::status::Status;
+
+use crate::entry::{Asset, Content, ENCODED, Variant};
+use crate::prepared::Prepared;
+use rocknet_handler::fixed;
+use rocknet_handler::response::{Body, ErrorPage, FieldList, FilePart, Part, Response};
+
+/// What to do with a request for an asset.
+pub enum Choice<'a> {
+    /// Send this head, and the content of this form if the head has any.
+    Send(&'a Prepared, Option<&'a Variant>),
+    Respond(Box<Response>),
+    /// The form with this coding is wanted and has not been made yet.
+    Encode(Coding),
+}
+
+/// Fields that make an answer anything else than the whole file as it is.
+const SELECTING: KnownSet = KnownSet::of(&[
+    Known::IfMatch,
+    Known::IfNoneMatch,
+    Known::IfModifiedSince,
+    Known::IfUnmodifiedSince,
+    Known::Range,
+    Known::AcceptEncoding,
+]);
+
+#[inline]
+pub fn choose<'a>(asset: &'a Asset, request: &Request<'_>) -> Choice<'a> {
+    if !request.fields.any(SELECTING) {
+        return whole(&asset.plain);
+    }
+    select(asset, request)
+}
+
+fn whole(variant: &Variant) -> Choice<'_> {
+    Choice::Send(&variant.full, Some(variant))
+}
+
+fn select<'a>(asset: &'a Asset, request: &Request<'_>) -> Choice<'a> {
+    let ranged = request.method == Method::Get && request.fields.contains(Known::Range) && asset.status == Status::OK;
+    let variant = match coding(asset, request, ranged) {
+        Ok(variant) => variant,
+        Err(coding) => return unmade(asset, request, coding),
+    };
+    let Some(etag) = &variant.etag else {
+        return whole(variant);
+    };
+    let validators = Validators {
+        etag: etag.as_bytes(),
+        last_modified: asset.last_modified,
+    };
+    let fields = &request.fields;
+    match judge(request, &validators) {
+        Outcome::Proceed => {}
+        Outcome::NotModified => {
+            return match &variant.unchanged {
+                Some(unchanged) => Choice::Send(unchanged, None),
+                None => whole(variant),
+            };
+        }
+        Outcome::PreconditionFailed => return respond(fixed::error(Status::PRECONDITION_FAILED)),
+    }
+    let range = match fields.get(Known::Range) {
+        Some(range) if ranged && !fields.is_repeated(Known::Range) => range,
+        _ => return whole(variant),
+    };
+    if fields
+        .get(Known::IfRange)
+        .is_some_and(|value| !conditional::if_range(value, &validators))
+    {
+        return whole(variant);
+    }
+    match range::parse(range, variant.content.length()) {
+        Ranges::Whole => whole(variant),
+        Ranges::One(part) => respond(partial(asset, variant, part)),
+        Ranges::Many(parts) => respond(multipart(asset, variant, &parts)),
+        Ranges::Unsatisfiable => respond(unsatisfied(variant)),
+    }
+}
+
+/// A form that is not kept. One made while it is sent is never kept, so its conditions are judged here or nowhere; one
+/// that will be kept is judged once it is there, because it may turn out not to be worth it.
+fn unmade<'a>(asset: &Asset, request: &Request<'_>, coding: Coding) -> Choice<'a> {
+    let Some(etag) = asset
+        .tag(coding)
+        .filter(|_| matches!(asset.plain.content, Content::File(..)))
+    else {
+        return Choice::Encode(coding);
+    };
+    let validators = Validators {
+        etag: etag.as_bytes(),
+        last_modified: asset.last_modified,
+    };
+    match judge(request, &validators) {
+        Outcome::Proceed => Choice::Encode(coding),
+        Outcome::NotModified => respond(unchanged(asset, etag.as_bytes())),
+        Outcome::PreconditionFailed => respond(fixed::error(Status::PRECONDITION_FAILED)),
+    }
+}
+
+/// The plain form as a response, with conditions and ranges: for those who change it before it is sent. It is answered as
+/// GET is, whatever was asked for.
+pub fn in_full(asset: &Asset, request: &Request<'_>) -> Response {
+    let variant = &asset.plain;
+    let Some(etag) = &variant.etag else {
+        return plain(asset);
+    };
+    let validators = Validators {
+        etag: etag.as_bytes(),
+        last_modified: asset.last_modified,
+    };
+    let method = method(request.method);
+    match judge_as(method, request, &validators) {
+        Outcome::Proceed => {}
+        Outcome::NotModified => return unchanged(asset, etag.as_bytes()),
+        Outcome::PreconditionFailed => return fixed::error(Status::PRECONDITION_FAILED),
+    }
+    let fields = &request.fields;
+    let range = fields
+        .get(Known::Range)
+        .filter(|_| method == Method::Get && !fields.is_repeated(Known::Range));
+    let is_same = || {
+        let value = fields.get(Known::IfRange);
+        value.is_none_or(|value| conditional::if_range(value, &validators))
+    };
+    match range
+        .filter(|_| is_same())
+        .map(|range| range::parse(range, variant.content.length()))
+    {
+        None | Some(Ranges::Whole) => plain(asset),
+        Some(Ranges::One(part)) => partial(asset, variant, part),
+        Some(Ranges::Many(parts)) => multipart(asset, variant, &parts),
+        Some(Ranges::Unsatisfiable) => unsatisfied(variant),
+    }
+}
+
+fn unchanged(asset: &Asset, etag: &[u8]) -> Response {
+    let mut fields = asset.fields.clone();
+    fields.remove("Content-Type");
+    fields.remove("Accept-Ranges");
+    fields.add("ETag", text(etag));
+    Response {
+        status: Status::NOT_MODIFIED,
+        fields,
+        body: Body::Empty,
+        error_page: ErrorPage::IfEmpty,
+        is_negotiated: true,
+    }
+}
+
+fn unsatisfied(variant: &Variant) -> Response {
+    let range = ContentRange::unsatisfied(variant.content.length());
+    fixed::error(Status::RANGE_NOT_SATISFIABLE).with("Content-Range", text(range.as_bytes()))
+}
+
+fn judge(request: &Request<'_>, validators: &Validators<'_>) -> Outcome {
+    judge_as(request.method, request, validators)
+}
+
+/// RFC 9110 §13.2.2, for the form that would be sent.
+fn judge_as(method: Method, request: &Request<'_>, validators: &Validators<'_>) -> Outcome {
+    let fields = &request.fields;
+    let (if_match, if_none_match) = (joined(fields, Known::IfMatch), joined(fields, Known::IfNoneMatch));
+    let preconditions = Preconditions {
+        if_match: if_match.as_deref(),
+        if_none_match: if_none_match.as_deref(),
+        if_modified_since: fields.get(Known::IfModifiedSince),
+        if_unmodified_since: fields.get(Known::IfUnmodifiedSince),
+    };
+    conditional::evaluate(method, &preconditions, validators, true)
+}
+
+/// All values of a list field as one; a copy only if it was sent more than once.
+fn joined<'a>(fields: &Fields<'a>, name: Known) -> Option<Cow<'a, [u8]>> {
+    if fields.is_repeated(name) {
+        return Some(Cow::Owned(fields.all(name).collect::<Vec<_>>().join(&b", "[..])));
+    }
+    fields.get(name).map(Cow::Borrowed)
+}
+
+/// Values made by us are ASCII.
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The form this client gets; the coding to make if it is not there yet. A range is always of the plain form.
+fn coding<'a>(asset: &'a Asset, request: &Request<'_>, ranged: bool) -> Result<&'a Variant, Coding> {
+    if !asset.negotiates || ranged {
+        return Ok(&asset.plain);
+    }
+    let accepted = Accepted::parse(joined(&request.fields, Known::AcceptEncoding).as_deref());
+    if accepted == Accepted::IDENTITY {
+        return Ok(&asset.plain);
+    }
+    // What lies encoded on the disk was meant to be used, whatever we could make ourselves.
+    for untried in [false, true] {
+        let mut offered = [Coding::Identity; 3];
+        let mut count = 0;
+        for coding in ENCODED {
+            let offer = match asset.encoded(coding) {
+                Some(form) => form.is_some() && (untried || asset.neighbours),
+                None => untried && asset.status == Status::OK,
+            };
+            if offer {
+                offered[count] = coding;
+                count += 1;
+            }
+        }
+        match negotiation::choose(accepted, &offered[..count]) {
+            Coding::Identity => {}
+            coding => return asset.encoded(coding).flatten().ok_or(coding),
+        }
+    }
+    Ok(&asset.plain)
+}
+
+fn respond<'a>(response: Response) -> Choice<'a> {
+    Choice::Respond(Box::new(response))
+}
+
+fn partial(asset: &Asset, variant: &Variant, part: ByteRange) -> Response {
+    let mut fields = with_etag(asset, variant);
+    fields.add(
+        "Content-Range",
+        text(ContentRange::new(part, variant.content.length()).as_bytes()),
+    );
+    let body = match cut(&variant.content, part) {
+        Part::Bytes(bytes) => Body::Bytes(bytes),
+        Part::File(part) => Body::File(part),
+    };
+    Response {
+        status: Status::PARTIAL_CONTENT,
+        fields,
+        body,
+        error_page: ErrorPage::IfEmpty,
+        is_negotiated: true,
+    }
+}
+
+fn multipart(asset: &Asset, variant: &Variant, ranges: &[ByteRange]) -> Response {
+    let content_type = Some(asset.content_type.as_bytes());
+    let frame = ByteRanges::new(ranges, variant.content.length(), content_type, Boundary::new(random()));
+    let mut fields = with_etag(asset, variant);
+    let mut value = Vec::new();
+    frame.write_content_type(&mut value);
+    fields.set("Content-Type", text(&value));
+    let mut parts = Vec::with_capacity(ranges.len() * 2 + 1);
+    for range in ranges {
+        let mut head = Vec::new();
+        frame.write_part_head(*range, &mut head);
+        parts.push(Part::Bytes(Bytes::from(head)));
+        parts.push(cut(&variant.content, *range));
+    }
+    let mut end = Vec::new();
+    frame.write_end(&mut end);
+    parts.push(Part::Bytes(Bytes::from(end)));
+    Response {
+        status: Status::PARTIAL_CONTENT,
+        fields,
+        body: Body::Parts(parts),
+        error_page: ErrorPage::IfEmpty,
+        is_negotiated: true,
+    }
+}
+
+/// The whole of the plain form, where a coded one was asked for and cannot be made now.
+pub fn plain(asset: &Asset) -> Response {
+    let body = match &asset.plain.content {
+        Content::Memory(bytes) => Body::Bytes(bytes.clone()),
+        Content::File(file) => Body::File(FilePart {
+            file: Arc::clone(file),
+            offset: 0,
+            length: file.length,
+        }),
+    };
+    Response {
+        status: asset.status,
+        fields: with_etag(asset, &asset.plain),
+        body,
+        error_page: ErrorPage::IfEmpty,
+        is_negotiated: true,
+    }
+}
+
+fn with_etag(asset: &Asset, variant: &Variant) -> FieldList {
+    let mut fields = asset.fields.clone();
+    if let Some(etag) = &variant.etag {
+        fields.add("ETag", text(etag.as_bytes()));
+    }
+    fields
+}
+
+fn cut(content: &Content, range: ByteRange) -> Part {
+    match content {
+        Content::Memory(bytes) => Part::Bytes(bytes.slice(range.first() as usize..=range.last() as usize)),
+        Content::File(file) => Part::File(FilePart {
+            file: Arc::clone(file),
+            offset: range.first(),
+            length: range.size(),
+        }),
+    }
+}
+
+/// Unguessable enough that nobody can plant the boundary in a file.
+fn random() -> [u8; 16] {
+    let state = RandomState::new();
+    let now = rocknet_handler::clock::uptime_ms();
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&state.hash_one(now).to_ne_bytes());
+    bytes[8..].copy_from_slice(&state.hash_one(!now).to_ne_bytes());
+    bytes
+}
+/// The method that a file is asked for by, whatever the application was.
+fn method(method: Method) -> Method {
+    match method {
+        Method::Head => Method::Head,
+        _ => Method::Get,
+    }
+}

@@ -1,0 +1,158 @@
+//! Content codings made by the server itself: whole for what is kept in memory, piece by piece for what is not.
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use rocknet_config::model::Priority;
+use rocknet_io::file;
+use rocknet_proto::semantics::negotiation::Coding;
+
+use crate::coding::{Encoder, Window};
+use rocknet_blocking::Pool;
+use rocknet_handler::open_file::OpenFile;
+use rocknet_handler::response::Stream;
+
+pub use crate::coding::encode;
+
+/// Read and encoded in one go of the blocking pool: long enough to be worth the hand-over, short enough that other
+/// jobs get their turn.
+const PIECE: usize = 128 * 1024;
+
+/// Files encoded while they are sent, at once, in the whole process. An encoder holds up to 6 MB (brotli; zstd 3, gzip half
+/// a megabyte; measured) for as long as its client takes to receive, and a client may be slow on purpose: this makes
+/// 240 MB at most, about what the cache has by default.
+const MAX_STREAMS: usize = 40;
+
+static STREAMS: Seats = Seats::new(MAX_STREAMS);
+
+/// A number of things that may be under way at once.
+struct Seats {
+    taken: AtomicUsize,
+    most: usize,
+}
+
+/// One of them, until it is dropped.
+struct Seat(&'static Seats);
+
+impl Seats {
+    const fn new(most: usize) -> Seats {
+        Seats {
+            taken: AtomicUsize::new(0),
+            most,
+        }
+    }
+
+    fn take(&'static self) -> Option<Seat> {
+        let more = |taken| (taken < self.most).then(|| taken + 1);
+        let taken = self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        taken.is_ok().then(|| Seat(self))
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.0.taken.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A file encoded while it is sent. No thread waits for the client: each piece is a job of its own.
+pub struct EncodedFile {
+    state: Option<State>,
+    pool: Pool,
+    priority: Priority,
+}
+
+struct State {
+    /// Goes with the encoder, also where a job outlives the client that it was for.
+    _seat: Seat,
+    encoder: Encoder,
+    file: Arc<OpenFile>,
+    offset: u64,
+}
+
+impl EncodedFile {
+    /// `None`: so many files are being encoded that this one had better go out as it is.
+    pub fn new(coding: Coding, file: Arc<OpenFile>, pool: Pool, priority: Priority) -> io::Result<Option<EncodedFile>> {
+        let Some(seat) = STREAMS.take() else { return Ok(None) };
+        let Some(encoder) = Encoder::new(coding, Window::Large)? else {
+            return Ok(None);
+        };
+        Ok(Some(EncodedFile {
+            state: Some(State {
+                _seat: seat,
+                encoder,
+                file,
+                offset: 0,
+            }),
+            pool,
+            priority,
+        }))
+    }
+}
+
+impl Stream for EncodedFile {
+    fn next(&mut self) -> Pin<Box<dyn Future<Output = Option<io::Result<Bytes>>> + '_>> {
+        Box::pin(async move {
+            let state = self.state.take()?;
+            let job = self.pool.spawn(self.priority, move || state.step());
+            match job.await {
+                Ok(Ok((bytes, state))) => {
+                    self.state = state;
+                    Some(Ok(bytes))
+                }
+                Ok(Err(error)) => Some(Err(error)),
+                Err(error) => Some(Err(io::Error::other(error.to_string()))),
+            }
+        })
+    }
+}
+
+impl State {
+    /// Reads until something has come out of the encoder.
+    fn step(mut self) -> io::Result<(Bytes, Option<State>)> {
+        let mut piece = vec![0; PIECE];
+        loop {
+            let length = (self.file.length - self.offset).min(PIECE as u64) as usize;
+            if length == 0 {
+                return Ok((self.encoder.finish()?.into(), None));
+            }
+            file::read_range(&self.file.file, self.offset, &mut piece[..length])?;
+            self.offset += length as u64;
+            self.encoder.write(&piece[..length])?;
+            let encoded = self.encoder.take();
+            if !encoded.is_empty() {
+                return Ok((encoded.into(), Some(self)));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_than_there_are_seats() {
+        static SEATS: Seats = Seats::new(2);
+        let (first, second) = (SEATS.take(), SEATS.take());
+        assert!(first.is_some() && second.is_some() && SEATS.take().is_none());
+        drop(first);
+        assert!(SEATS.take().is_some(), "a seat that was left is free");
+    }
+
+    #[test]
+    fn beyond_the_bound_nothing_is_encoded_while_it_is_sent() {
+        let file = Arc::new(OpenFile::new(tempfile::tempfile().expect("a file"), 0));
+        let pool = Pool::new(1);
+        let start =
+            || EncodedFile::new(Coding::Gzip, Arc::clone(&file), pool.clone(), Priority::Normal).expect("an encoder");
+        let all: Vec<_> = std::iter::from_fn(start).take(MAX_STREAMS + 1).collect();
+        assert!(all.len() <= MAX_STREAMS, "{} at once", all.len());
+        drop(all);
+        assert!(start().is_some(), "a seat that was left is free");
+    }
+}

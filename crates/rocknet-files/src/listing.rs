@@ -1,0 +1,74 @@
+//! Directory listings (`browse`): as a page, or as JSON for programs.
+
+use rocknet_proto::semantics::negotiation;
+use rocknet_proto::status::Status;
+
+use crate::resolve::status_of;
+use crate::tree::Tree;
+use rocknet_handler::response::Response;
+use rocknet_pages::listing::{self, Entry, Kind, Listing, MAX_ENTRIES};
+
+/// A listing, written.
+pub struct Page {
+    content_type: &'static str,
+    content: Vec<u8>,
+}
+
+/// Lists a directory. May wait for the disk.
+pub fn list(tree: &Tree, path: &str, relative: &[u8], query: &[u8], accept: Option<&[u8]>) -> Result<Page, Status> {
+    let root = tree.root().map_err(|_| Status::NOT_FOUND)?;
+    let found = root
+        .list(relative, tree.symlinks, MAX_ENTRIES)
+        .map_err(|error| status_of(&error, tree, relative))?;
+    let (sort, order) = listing::parse_query(query);
+    let entries = found
+        .entries
+        .into_iter()
+        .filter_map(|entry| {
+            // A name that is not UTF-8 has no URL here, and dotfiles are not served.
+            let name = entry.name.into_string().ok().filter(|name| !name.starts_with('.'))?;
+            let kind = match entry.meta.kind {
+                rocknet_io::beneath::Kind::File => Kind::File,
+                rocknet_io::beneath::Kind::Directory => Kind::Directory,
+            };
+            let seconds = entry.meta.modified_ns.div_euclid(1_000_000_000);
+            Some(Entry {
+                name,
+                kind,
+                size: entry.meta.size,
+                modified_unix: i64::try_from(seconds).ok(),
+            })
+        })
+        .collect();
+    let listing = Listing {
+        path,
+        entries,
+        sort,
+        order,
+        truncated: found.truncated,
+    };
+    let json = accept.and_then(|accept| negotiation::prefers(accept, &["text/html", "application/json"])) == Some(1);
+    Ok(if json {
+        Page {
+            content_type: "application/json",
+            content: listing::json(&listing),
+        }
+    } else {
+        Page {
+            content_type: rocknet_pages::CONTENT_TYPE,
+            content: listing::html(&listing),
+        }
+    })
+}
+
+impl Page {
+    pub fn into_response(self) -> Response {
+        Response::new(Status::OK)
+            .with("Content-Type", self.content_type)
+            .with("Content-Security-Policy", rocknet_pages::CONTENT_SECURITY_POLICY)
+            .with("X-Content-Type-Options", "nosniff")
+            .with("Cache-Control", "no-cache")
+            .with("Vary", "Accept")
+            .body(self.content)
+    }
+}

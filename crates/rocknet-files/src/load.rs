@@ -1,0 +1,272 @@
+//! From a file on disk to an asset: content read, neighbours found, heads rendered. What may be waited for, the [`Look`] says.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use rocknet_io::beneath::{Meta, Opened};
+use rocknet_proto::semantics::date;
+use rocknet_proto::semantics::etag::FileTag;
+use rocknet_proto::semantics::media_type::MediaType;
+use rocknet_proto::semantics::negotiation::Coding;
+use rocknet_proto::status::Status;
+
+use crate::coding::COMPRESS_FROM;
+use crate::entry::{Asset, Content, ENCODED, Entry, FileIdentity, Found, Variant};
+use crate::kind;
+use crate::look::Look;
+use crate::missed;
+use crate::prepared::Prepared;
+use crate::resolve::{self, Target};
+use crate::tree::Tree;
+use rocknet_handler::clock::{LONGEST_TICK, uptime_ms};
+use rocknet_handler::fixed;
+use rocknet_handler::headers;
+use rocknet_handler::open_file::OpenFile;
+use rocknet_handler::response::{Body, FieldList};
+
+/// What `path` leads to in `tree`, if the look lacks nothing. If that is what `previous` found, and unchanged, gives back nothing new.
+pub fn load(look: &Look, tree: &Tree, path: &str, previous: Option<&Entry>) -> Option<Entry> {
+    let now = uptime_ms();
+    let target = resolve::resolve(look, tree, path);
+    let stands_in = match &target {
+        Target::File { relative, .. } => kind::stands_in(relative, path),
+        Target::Script(script) => kind::script_stands_in(script, path),
+        Target::WithoutSlash | Target::Directory { .. } | Target::Failed(_) => false,
+    };
+    let (found, identity) = match target {
+        Target::WithoutSlash => (Found::WithoutSlash, Vec::new()),
+        Target::Directory { relative } => (Found::Directory { relative }, Vec::new()),
+        Target::Script(script) => {
+            let is_known = |entry: &Entry| matches!(&entry.found, Found::Script(known) if **known == script);
+            if previous.is_some_and(is_known) {
+                return None;
+            }
+            (Found::Script(Arc::new(script)), Vec::new())
+        }
+        // A shortage says nothing of the file: what was known of it holds until somebody can look again.
+        Target::Failed(Status::SERVICE_UNAVAILABLE) if previous.is_some() => return None,
+        Target::Failed(status) => match error_page(look, tree, status) {
+            Ok((asset, identity)) => (Found::Asset(Box::new(asset)), identity),
+            Err(status) => (Found::Failed(status), Vec::new()),
+        },
+        Target::File { opened, relative } => {
+            let neighbours = neighbours(look, tree, &relative, &opened.meta);
+            let identity = identity(&opened.meta, &neighbours);
+            // The same file may have been found as the page of an error.
+            let is_file = |entry: &Entry| matches!(&entry.found, Found::Asset(asset) if asset.status == Status::OK);
+            if previous.is_some_and(|previous| previous.identity == identity && is_file(previous)) {
+                return None;
+            }
+            match asset(look, tree, Status::OK, opened, &relative, neighbours, stands_in) {
+                Ok(asset) => (Found::Asset(Box::new(asset)), identity),
+                Err(_) if look.lacks() => return None,
+                Err(error) => {
+                    missed::unreadable(tree, &relative, &error);
+                    (Found::Failed(Status::INTERNAL_SERVER_ERROR), Vec::new())
+                }
+            }
+        }
+    };
+    let mut entry = Entry::new(found, identity, now);
+    entry.stands_in = stands_in;
+    Some(entry)
+}
+
+/// Makes the answer for a failure: the site's own page, or the plain one. Shortages are not worth keeping.
+fn error_page(look: &Look, tree: &Tree, status: Status) -> Result<(Asset, Vec<FileIdentity>), Status> {
+    if status.code() >= 500 {
+        return Err(status);
+    }
+    if let Some((opened, relative)) = tree
+        .route
+        .errors
+        .get(&status.code())
+        .and_then(|path| resolve::resolve_file(look, tree, path))
+    {
+        let identity = identity(&opened.meta, &[]);
+        return asset(look, tree, status, opened, &relative, Vec::new(), true)
+            .map(|asset| (asset, identity))
+            .map_err(|_| status);
+    }
+    let (mut fields, page) = plain_page(status);
+    headers::apply(&tree.route, status, &mut fields);
+    let variant = Variant {
+        coding: Coding::Identity,
+        etag: None,
+        full: Prepared::new(status, &fields, page.len() as u64),
+        unchanged: None,
+        content: Content::Memory(page),
+    };
+    Ok((
+        Asset::new(status, fields, "text/html; charset=utf-8", variant),
+        Vec::new(),
+    ))
+}
+
+/// The plain page for a status. One copy serves all entries.
+fn plain_page(status: Status) -> (FieldList, Bytes) {
+    // As many as there are statuses below 500 that a look may end with.
+    static PAGES: Mutex<BTreeMap<u16, (FieldList, Bytes)>> = Mutex::new(BTreeMap::new());
+    let mut pages = PAGES.lock().unwrap_or_else(PoisonError::into_inner);
+    let page = pages.entry(status.code()).or_insert_with(|| {
+        let response = fixed::error(status);
+        let page = match response.body {
+            Body::Bytes(page) => page,
+            _ => Bytes::new(),
+        };
+        (response.fields, page)
+    });
+    page.clone()
+}
+
+fn media_type(relative: &[u8]) -> MediaType {
+    let name = relative.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+    std::str::from_utf8(name).map_or(MediaType::DEFAULT, MediaType::of_name)
+}
+
+fn identity(meta: &Meta, neighbours: &[(Coding, Opened)]) -> Vec<FileIdentity> {
+    std::iter::once(identity_of(meta))
+        .chain(neighbours.iter().map(|(_, opened)| identity_of(&opened.meta)))
+        .collect()
+}
+
+fn identity_of(meta: &Meta) -> FileIdentity {
+    FileIdentity {
+        device: meta.device,
+        inode: meta.inode,
+        size: meta.size,
+        modified_ns: meta.modified_ns,
+    }
+}
+
+/// The forms of a file that lie encoded beside it: `x.css.br`. One older than the file is left over and ignored.
+fn neighbours(look: &Look, tree: &Tree, relative: &[u8], meta: &Meta) -> Vec<(Coding, Opened)> {
+    if !tree.route.compress || !media_type(relative).compressible {
+        return Vec::new();
+    }
+    let Ok(root) = look.root(tree) else { return Vec::new() };
+    let mut found = Vec::new();
+    for coding in ENCODED {
+        let name = [relative, coding.file_suffix().as_bytes()].concat();
+        if let Some(opened) = look.open_if_there(&root, &name, tree.symlinks)
+            && opened.meta.kind == rocknet_io::beneath::Kind::File
+            && opened.meta.modified_ns >= meta.modified_ns
+        {
+            found.push((coding, opened));
+        }
+    }
+    found
+}
+
+fn asset(
+    look: &Look,
+    tree: &Tree,
+    status: Status,
+    opened: Opened,
+    relative: &[u8],
+    neighbours: Vec<(Coding, Opened)>,
+    is_shared: bool,
+) -> std::io::Result<Asset> {
+    let media = media_type(relative);
+    let modified_ns = u64::try_from(opened.meta.modified_ns).unwrap_or(0);
+    let seconds = (modified_ns / 1_000_000_000).min(latest());
+    let negotiates =
+        tree.route.compress && media.compressible && (opened.meta.size >= COMPRESS_FROM || !neighbours.is_empty());
+    let fields = fields(&media, (status == Status::OK).then_some(seconds), negotiates);
+
+    let (length, validated) = (opened.meta.size, status == Status::OK);
+    let tag = |coding| validated.then(|| FileTag::new(modified_ns, length, coding));
+    let content = content(look, tree, opened, is_shared)?;
+    let plain = variant(tree, status, &fields, Coding::Identity, tag(Coding::Identity), content);
+    let mut asset = Asset::new(status, fields, media.value, plain);
+    asset.last_modified = (status == Status::OK).then_some(seconds);
+    asset.negotiates = negotiates;
+    asset.modified_ns = modified_ns;
+    for (coding, opened) in neighbours {
+        let content = self::content(look, tree, opened, is_shared)?;
+        let variant = variant(tree, status, &asset.fields, coding, tag(coding), content);
+        asset.keep(coding, Some(Box::new(variant)));
+        asset.neighbours = true;
+    }
+    Ok(asset)
+}
+
+/// The latest time that an answer may call its file's last change: its own `Date`, which lags by a tick of the worker's
+/// clock (RFC 9110 §8.8.2.1). A file unpacked from another time zone may have been changed tomorrow.
+fn latest() -> u64 {
+    let now = SystemTime::now().checked_sub(LONGEST_TICK);
+    now.and_then(|now| now.duration_since(UNIX_EPOCH).ok())
+        .map_or(0, |since| since.as_secs())
+}
+
+/// The fields that all forms of a file share.
+fn fields(media: &MediaType, modified: Option<u64>, negotiates: bool) -> FieldList {
+    let mut fields = FieldList::default();
+    fields.add("Content-Type", media.value);
+    if let Some(seconds) = modified {
+        fields.add("Last-Modified", String::from_utf8_lossy(&date::format(seconds)));
+        fields.add("Accept-Ranges", "bytes");
+    }
+    fields.add("X-Content-Type-Options", "nosniff");
+    if negotiates {
+        fields.add("Vary", "Accept-Encoding");
+    }
+    fields
+}
+
+/// Renders one form.
+pub fn variant(
+    tree: &Tree,
+    status: Status,
+    shared: &FieldList,
+    coding: Coding,
+    etag: Option<FileTag>,
+    content: Content,
+) -> Variant {
+    let mut fields = shared.clone();
+    if let Some(etag) = &etag {
+        fields.add("ETag", String::from_utf8_lossy(etag.as_bytes()));
+    }
+    let mut short = fields.clone();
+    short.remove("Content-Type");
+    short.remove("Accept-Ranges");
+    if coding != Coding::Identity {
+        fields.add("Content-Encoding", coding.name());
+        fields.remove("Accept-Ranges");
+    }
+    headers::apply(&tree.route, status, &mut fields);
+    headers::apply(&tree.route, status, &mut short);
+    Variant {
+        coding,
+        full: Prepared::new(status, &fields, content.length()),
+        unchanged: etag.is_some().then(|| Prepared::new(Status::NOT_MODIFIED, &short, 0)),
+        etag,
+        content,
+    }
+}
+
+/// The form with `coding` that has been made out of a plain one in memory.
+pub fn coded(tree: &Tree, asset: &Asset, coding: Coding, encoded: Vec<u8>) -> Variant {
+    let content = Content::Memory(Bytes::from(encoded));
+    variant(tree, asset.status, &asset.fields, coding, asset.tag(coding), content)
+}
+
+/// Reads or opens the content of a file. `is_shared`: the file answers for many paths.
+fn content(look: &Look, tree: &Tree, opened: Opened, is_shared: bool) -> std::io::Result<Content> {
+    let size = opened.meta.size;
+    if size > tree.max_cached_file {
+        return Ok(Content::File(Arc::new(OpenFile::new(opened.file, size))));
+    }
+    let identity = identity_of(&opened.meta);
+    if is_shared && let Some(content) = tree.shared_pages.find(&identity) {
+        return Ok(Content::Memory(content));
+    }
+    let content = Bytes::from(look.read(opened)?);
+    // A file that shrank while it was read is not the file that the identity describes.
+    if is_shared && content.len() as u64 == size {
+        tree.shared_pages.keep(identity, &content);
+    }
+    Ok(Content::Memory(content))
+}

@@ -1,0 +1,90 @@
+//! Log lines about files that were not sent: which site, which file, why, and what to do.
+
+use std::io;
+
+use rocknet_io::beneath::OpenError;
+use tracing::Level;
+
+use crate::tree::Tree;
+use rocknet_log::throttle::Cause;
+
+/// Lines about missing files a second and site: a page that is being written may miss several at once.
+const MISSING_A_SECOND: u32 = 20;
+
+const FORBIDDEN: &str = "a file may not be read";
+const NOT_FOUND: &str = "a file is not there";
+
+fn cause<'c>(tree: &'c Tree, level: Level, what: &'static str) -> Cause<'c> {
+    Cause {
+        level,
+        what,
+        site: &tree.route.label.site,
+        subject: "",
+    }
+}
+
+/// 403: the mode or the owner of the file, or of a folder on the way, keeps it from this process.
+pub fn forbidden(tree: &Tree, relative: &[u8]) {
+    if cause(tree, Level::WARN, FORBIDDEN).may_be_logged() {
+        let file = tree.folder().join(&*String::from_utf8_lossy(relative));
+        let user = rocknet_io::rights::own_uid();
+        tracing::warn!(
+            site = %tree.route.label.site,
+            file = %file.display(),
+            help = "give that user the right: chmod o+r the file and o+x the folders above it, or change their owner",
+            "403 Forbidden: the file may not be read by the user of the server (uid {user})"
+        );
+    }
+}
+
+/// 403: a file that would be sent if it had another name or place.
+pub fn not_sent(tree: &Tree, relative: &[u8], why: &'static str) {
+    if cause(tree, Level::INFO, why).may_be_logged() {
+        let file = tree.folder().join(&*String::from_utf8_lossy(relative));
+        tracing::info!(site = %tree.route.label.site, file = %file.display(), "403 Forbidden: the file is not sent: {why}");
+    }
+}
+
+/// 404: at debug, and for a site in `dev` mode at info.
+pub fn not_found(tree: &Tree, path: &str) {
+    let level = if tree.route.label.is_dev {
+        Level::INFO
+    } else {
+        Level::DEBUG
+    };
+    if !cause(tree, level, NOT_FOUND).may_be_logged_in_burst(MISSING_A_SECOND) {
+        return;
+    }
+    let (site, root) = (&tree.route.label.site, tree.folder().display());
+    if tree.route.label.is_dev {
+        tracing::info!(%site, path, %root, "404 Not Found: no file below the root has this path");
+    } else {
+        tracing::debug!(%site, path, %root, "404 Not Found: no file below the root has this path");
+    }
+}
+
+pub fn shortage(tree: &Tree, error: &OpenError) {
+    if cause(tree, Level::WARN, "a file cannot be opened").may_be_logged() {
+        tracing::warn!(site = %tree.route.label.site, folder = %tree.folder().display(), "cannot open a file: {error}");
+    }
+}
+
+pub fn unreadable(tree: &Tree, relative: &[u8], error: &io::Error) {
+    if cause(tree, Level::ERROR, "a file cannot be read").may_be_logged() {
+        let file = String::from_utf8_lossy(relative);
+        tracing::error!(site = %tree.route.label.site, folder = %tree.folder().display(), %file, "cannot read: {error}");
+    }
+}
+
+pub fn root(tree: &Tree, error: &io::Error, what: &'static str) {
+    if cause(tree, Level::ERROR, what).may_be_logged() {
+        let help = match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => "make the folder, or correct `root`",
+            io::ErrorKind::PermissionDenied => {
+                "give the user of the server the right: chmod o+rx the folder and o+x those above it"
+            }
+            _ => "",
+        };
+        tracing::error!(site = %tree.route.label.site, folder = %tree.folder().display(), help, "{what}: {error}");
+    }
+}

@@ -1,0 +1,93 @@
+//! The handler of files.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use rocknet_proto::method::Method;
+use rocknet_proto::status::Status;
+
+use crate::cache::WorkerCache;
+use crate::cache::front::Known;
+use crate::entry::Found;
+use crate::script::Script;
+use crate::tree::Tree;
+use rocknet_handler::exchange::Exchange;
+use rocknet_handler::fixed;
+use rocknet_handler::response::Response;
+use rocknet_handler::{Answer, Answering, Handler, OnTheSpot};
+
+/// Stands for every path that no file can have: a colon is in no name that is looked up.
+pub const NAMELESS: &str = "/:";
+
+/// Answers with what lies at a path of a tree.
+pub struct Files(Arc<Tree>);
+
+impl Files {
+    pub fn new(tree: Arc<Tree>) -> Files {
+        Files(tree)
+    }
+}
+
+impl Handler for Files {
+    fn answer_now(&self, asked: &OnTheSpot<'_>) -> Option<Response> {
+        match asked.request.method {
+            Method::Get | Method::Head => None,
+            Method::Options => Some(fixed::options()),
+            _ => Some(fixed::method_not_allowed()),
+        }
+    }
+
+    fn takes_time(&self) -> bool {
+        false
+    }
+
+    fn answer(&self, mut exchange: Exchange) -> Answering {
+        let tree = Arc::clone(&self.0);
+        Box::pin(async move {
+            if !exchange.is_file_path {
+                exchange.path = NAMELESS.into();
+            }
+            match find(&tree, &exchange).await {
+                Some(known) => Answer::Stored(known),
+                None => fixed::error(Status::SERVICE_UNAVAILABLE).into(),
+            }
+        })
+    }
+}
+
+async fn find(tree: &Arc<Tree>, exchange: &Exchange) -> Option<Rc<Known>> {
+    let cache = exchange.services.get::<WorkerCache>()?;
+    let (tree, path) = (Arc::clone(tree), Arc::from(&*exchange.path));
+    cache
+        .look_up(exchange.cache_key, exchange.request.view().path, tree, path)
+        .await
+}
+
+/// Finds the script that a request leads to.
+///
+/// # Errors
+///
+/// The answer, where the path leads to something else.
+pub async fn script(tree: &Arc<Tree>, exchange: &Exchange) -> Result<Arc<Script>, Answer> {
+    let services = &exchange.services;
+    let raw = exchange.request.view().path;
+    let cache = services.get::<WorkerCache>();
+    let remembered = cache.and_then(|cache| cache.script(exchange.cache_key, raw, services.clock.uptime_ms()));
+    if let Some(script) = remembered {
+        return Ok(script);
+    }
+    let Some(known) = find(tree, exchange).await else {
+        return Err(fixed::error(Status::SERVICE_UNAVAILABLE).into());
+    };
+    if let Found::Script(script) = &known.entry.found {
+        return Ok(Arc::clone(script));
+    }
+    Err(match exchange.request.view().method {
+        Method::Get | Method::Head => Answer::Stored(known),
+        Method::Options => fixed::options().into(),
+        // Empty, for the site's own page.
+        _ => Response::new(Status::METHOD_NOT_ALLOWED)
+            .with("Allow", fixed::FILE_METHODS)
+            .into(),
+    })
+}

@@ -1,0 +1,64 @@
+//! Content of files that answer for many paths (error pages, fallbacks): one copy for all of them.
+//!
+//! Without it, each path that a client makes up has a copy of its own until the response has been sent, whatever the cache
+//! evicts: a client that opens many streams and reads nothing would hold as many copies.
+
+use std::sync::{Mutex, PoisonError};
+
+use bytes::Bytes;
+
+use crate::entry::FileIdentity;
+
+/// Files of one scope: it names one fallback and a few error pages; `try` may lead to more.
+const MAX_PAGES: usize = 16;
+
+#[derive(Default)]
+pub struct SharedPages(Mutex<Vec<(FileIdentity, Bytes)>>);
+
+impl SharedPages {
+    /// The content of a file as it was read before, if it is the same file, unchanged.
+    pub fn find(&self, identity: &FileIdentity) -> Option<Bytes> {
+        let pages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (_, content) = pages.iter().find(|(known, _)| known == identity)?;
+        Some(content.clone())
+    }
+
+    /// Keeps the content of a file in place of what it had before. Beyond [`MAX_PAGES`] the oldest goes.
+    pub fn keep(&self, identity: FileIdentity, content: &Bytes) {
+        let mut pages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        pages.retain(|(known, _)| (known.device, known.inode) != (identity.device, identity.inode));
+        if pages.len() >= MAX_PAGES {
+            pages.remove(0);
+        }
+        pages.push((identity, content.clone()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn identity(inode: u64, size: u64) -> FileIdentity {
+        FileIdentity {
+            device: 1,
+            inode,
+            size,
+            modified_ns: 0,
+        }
+    }
+
+    #[test]
+    fn a_file_has_one_copy_and_the_oldest_goes() {
+        let (pages, content) = (SharedPages::default(), Bytes::from_static(b"x"));
+        pages.keep(identity(0, 1), &content);
+        assert_eq!(pages.find(&identity(0, 1)), Some(content.clone()));
+        pages.keep(identity(0, 2), &content);
+        assert_eq!(pages.find(&identity(0, 1)), None, "the file has changed");
+        for inode in 1..MAX_PAGES as u64 {
+            pages.keep(identity(inode, 1), &content);
+        }
+        assert!(pages.find(&identity(0, 2)).is_some());
+        pages.keep(identity(100, 1), &content);
+        assert!(pages.find(&identity(0, 2)).is_none() && pages.find(&identity(1, 1)).is_some());
+    }
+}

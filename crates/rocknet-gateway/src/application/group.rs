@@ -1,0 +1,120 @@
+//! The applications of one place: which of them a request goes to, and what their answers say of them.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use rocknet_config::model::{self, Balance, Protocol};
+use rocknet_io::wheel::Wheel;
+
+use super::MAX_TRIES;
+use crate::gateway::Backends;
+use crate::gateway::backend::{Backend, Place};
+use crate::gateway::trouble::Trouble;
+use rocknet_handler::balance::{self, Candidate};
+use rocknet_handler::breaker::Rules;
+
+/// Where requests of one place go, and how.
+pub struct Application {
+    pub(super) protocol: Protocol,
+    members: Vec<Arc<Backend>>,
+    balance: Balance,
+    turn: AtomicUsize,
+    pub(super) rules: Rules,
+    pub(super) connect: Duration,
+    pub(super) keep: usize,
+    /// Its name in paths, without a slash at its end.
+    pub(super) mount: Box<str>,
+    /// In place of other variables of these names; an empty value takes one away.
+    pub(super) params: Vec<(String, String)>,
+    /// The folder of the site's files.
+    pub(super) root: Option<Box<[u8]>>,
+}
+
+impl Application {
+    pub fn new(model: &model::Application, root: Option<&Path>, backends: &Backends) -> Application {
+        let member = |host: &model::Host| {
+            backends.of(&Place {
+                host: host.clone(),
+                own: None,
+            })
+        };
+        Application {
+            protocol: model.protocol,
+            members: model.to.iter().map(member).collect(),
+            balance: model.balance.clone(),
+            turn: AtomicUsize::new(0),
+            rules: Rules {
+                fails: model.fails,
+                window_ms: u64::try_from(model.fail_time.as_millis()).unwrap_or(u64::MAX),
+            },
+            connect: model.connect,
+            keep: model.keep,
+            mount: model.mount.as_str().into(),
+            params: model.params.clone().into_iter().collect(),
+            root: root.map(|root| root.as_os_str().as_encoded_bytes().into()),
+        }
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.members.len()
+    }
+
+    pub(super) fn member(&self, number: usize) -> &Arc<Backend> {
+        &self.members[number]
+    }
+
+    /// Ticks in which there is an answer, or an error instead.
+    pub fn patience(&self, wheel: &Wheel, answer_timeout: Duration) -> u32 {
+        let tries = self.members.len().min(MAX_TRIES) as u32;
+        wheel.ticks(self.connect * tries + answer_timeout)
+    }
+
+    /// The one that a request goes to, of those that were not tried for it.
+    pub(super) fn choose(&self, tried: &[usize], now_ms: u64, draw: impl FnMut() -> u64) -> usize {
+        if self.members.len() == 1 {
+            return 0;
+        }
+        let candidate = |(index, member): (usize, &Arc<Backend>)| Candidate {
+            index,
+            load: member.load(),
+            weight: 1.0,
+            name: 0,
+        };
+        let left = || {
+            self.members
+                .iter()
+                .enumerate()
+                .filter(|(number, _)| !tried.contains(number))
+        };
+        let mut all: Vec<Candidate> = left()
+            .filter(|(_, member)| member.admits(now_ms))
+            .map(candidate)
+            .collect();
+        if all.is_empty() {
+            // Better one that failed a while ago than none.
+            all = left().map(candidate).collect();
+        }
+        let turn = || self.turn.fetch_add(1, Ordering::Relaxed);
+        let chosen = match self.balance {
+            Balance::RoundRobin => balance::in_turn(&all, turn()),
+            Balance::LeastConn => balance::least_loaded(&all, turn()),
+            _ => balance::random_two(&all, draw),
+        };
+        chosen.unwrap_or_default()
+    }
+
+    /// What came of asking one.
+    pub(super) fn heard(&self, number: usize, now_ms: u64, trouble: Option<&Trouble>) {
+        // One that nobody can stand in for is asked in any case.
+        if self.members.len() == 1 {
+            return;
+        }
+        match trouble {
+            None => self.members[number].succeeded(),
+            Some(trouble) if !trouble.is_applications() => {}
+            Some(_) => self.members[number].failed(now_ms, self.rules),
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Applications that answer by FastCGI, SCGI or uwsgi: each is asked for everything at its place.
+//!
+//! ```text
+//! Exchange ─▶ group.rs: which of several ─▶ request.rs: its variables, in the application's protocol
+//!                                                │
+//!                     Response ◀─ gateway/conversation.rs ⇄ one of gateway/backend.rs
+//! ```
+
+mod cure;
+mod group;
+mod request;
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use rocknet_config::model::Protocol;
+use rocknet_io::wheel::Wheel;
+use rocknet_proto::cgi::StatusLine;
+use rocknet_proto::fields::Known;
+use rocknet_proto::method::Method;
+
+pub use self::group::Application;
+use crate::gateway::complaints::Complaints;
+use crate::gateway::conversation::Conversation;
+use crate::gateway::trouble::Trouble;
+use crate::gateway::variables::Place;
+use crate::gateway::{answer as gateway_answer, receive};
+use rocknet_handler::exchange::{Exchange, RequestContent};
+use rocknet_handler::response::Response;
+use rocknet_handler::route::Route;
+use rocknet_handler::services::Services;
+use rocknet_handler::{Answering, Handler};
+
+/// Applications tried for one request: of two that are down at once, a third is still found.
+const MAX_TRIES: usize = 3;
+
+/// The applications of a route as a handler.
+pub struct ApplicationHandler(Arc<Application>);
+
+impl ApplicationHandler {
+    pub fn new(application: Application) -> ApplicationHandler {
+        ApplicationHandler(Arc::new(application))
+    }
+}
+
+impl Handler for ApplicationHandler {
+    fn answer(&self, exchange: Exchange) -> Answering {
+        let application = Arc::clone(&self.0);
+        Box::pin(async move {
+            let (services, route) = (Rc::clone(&exchange.services), Arc::clone(&exchange.route));
+            let mut tried = Vec::new();
+            match try_answer(&services, &application, exchange, &route.label.site, &mut tried).await {
+                Ok(response) => response,
+                Err(trouble) => cure::tell(&trouble, &application, tried.last().copied(), &route.label),
+            }
+            .into()
+        })
+    }
+
+    fn patience(&self, wheel: &Wheel, route: &Route) -> u32 {
+        self.0.patience(wheel, route.answer_timeout)
+    }
+
+    fn receives_bodies_whole(&self) -> bool {
+        true
+    }
+
+    fn names_files(&self) -> bool {
+        true
+    }
+}
+
+/// `tried`: those that were asked, by their number.
+async fn try_answer(
+    services: &Rc<Services>,
+    application: &Application,
+    exchange: Exchange,
+    site: &str,
+    tried: &mut Vec<usize>,
+) -> Result<Response, Trouble> {
+    let Exchange {
+        request,
+        content,
+        client,
+        secure,
+        route,
+        path,
+        ..
+    } = exchange;
+    let view = request.view();
+    let has_length = view.fields.get(Known::ContentLength).is_some();
+    let (content, length) = receive(services, &route, content).await?;
+    let place = Place {
+        site,
+        address: &services.address,
+        client,
+        secure: secure.as_deref(),
+    };
+    let asked = || request::write(application, &view, &path, &place, length).map_err(Trouble::Request);
+    let mut written = asked()?;
+
+    // A tick less than the protocol waits for an answer: it would say 503.
+    let ticks = services.wheel.ticks(route.answer_timeout).saturating_sub(1);
+    let deadline = services.wheel.deadline();
+    // As with PHP: what may have been heard and lost is not said twice.
+    let repeatable = matches!(view.method, Method::Get | Method::Head) && !has_length && length.is_none();
+    let complaints = || Complaints::new(application.protocol.key(), site, &path);
+    let now_ms = || services.clock.uptime_ms();
+    let (number, connected) = loop {
+        let number = application.choose(tried, now_ms(), || services.draw());
+        tried.push(number);
+        let backend = application.member(number);
+        backend.begin(now_ms(), application.rules);
+        if let Some(connected) = (repeatable && application.keep > 0).then(|| backend.kept()).flatten() {
+            deadline.set(ticks);
+            let conversation =
+                Conversation::by_records(services, connected, std::mem::take(&mut written), complaints());
+            let conversation = conversation.kept_by(backend, application.keep);
+            match conversation.hold(RequestContent::none(), &deadline, ticks).await {
+                Err(Trouble::Unheard) => written = asked()?,
+                held => {
+                    let answer = held.and_then(|held| gateway_answer::response(held, view.method, StatusLine::Refused));
+                    application.heard(number, now_ms(), answer.as_ref().err());
+                    return answer;
+                }
+            }
+        }
+        let has_others = tried.len() < application.count().min(MAX_TRIES);
+        let connected = backend.connect(services, application.connect, application.count() == 1);
+        match connected.await {
+            Ok(connected) => break (number, connected),
+            Err(trouble) if has_others && trouble.is_before_all() => {
+                application.heard(number, now_ms(), Some(&trouble));
+                cure::log(&trouble, application, number, site);
+            }
+            Err(trouble) => {
+                application.heard(number, now_ms(), Some(&trouble));
+                return Err(trouble);
+            }
+        }
+    };
+    deadline.set(ticks);
+    let (conversation, line) = match application.protocol {
+        Protocol::FastCgi => (
+            Conversation::by_records(services, connected, written, complaints())
+                .kept_by(application.member(number), application.keep),
+            StatusLine::Refused,
+        ),
+        Protocol::Scgi | Protocol::Uwsgi => (
+            Conversation::plain(services, connected, written, u64::MAX, complaints()),
+            StatusLine::Allowed,
+        ),
+    };
+    let held = conversation.hold(content, &deadline, ticks).await;
+    let answer = held.and_then(|held| gateway_answer::response(held, view.method, line));
+    application.heard(number, now_ms(), answer.as_ref().err());
+    answer
+}

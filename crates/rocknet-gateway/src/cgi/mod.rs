@@ -1,0 +1,284 @@
+//! CGI (RFC 3875): a program is run for a request, told of it by its environment and its input, and its output is the
+//! answer.
+//!
+//! ```text
+//! Exchange ─▶ script.rs: which program ─▶ process.rs: started, in a group of its own ─▶ gateway/conversation.rs ─▶ Response
+//!                                              └─▶ reaper.rs: waits for its end, and kills it when its time is over
+//! ```
+
+mod places;
+mod process;
+mod reaper;
+mod script;
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Instant;
+
+use rocknet_proto::cgi::{StatusLine, VariableFault};
+use rocknet_proto::status::Status;
+use tracing::Level;
+
+use self::places::Places;
+use self::process::{Start, Started};
+use self::reaper::Reaper;
+use crate::gateway::backend::Connected;
+use crate::gateway::complaints::Complaints;
+use crate::gateway::conversation::Conversation;
+use crate::gateway::socket::Socket;
+use crate::gateway::trouble::{Trouble, page};
+use crate::gateway::variables::{self, Answerer, Place, Sink};
+use crate::gateway::{answer as gateway_answer, receive};
+use rocknet_files::tree::Tree;
+use rocknet_handler::exchange::Exchange;
+use rocknet_handler::response::Response;
+use rocknet_handler::route::Label;
+use rocknet_handler::services::Services;
+use rocknet_handler::{Answering, Handler};
+use rocknet_log::throttle::Cause;
+
+pub use self::places::{Permit, Programs};
+
+/// The programs of one server that run or wait for a place.
+#[derive(Default)]
+pub struct Processes {
+    places: Places,
+    reaper: Reaper,
+}
+
+impl Processes {
+    /// Kills every program that runs, with its process group, and starts none from now on. Returns whether all of them had
+    /// ended at `deadline`.
+    pub fn stop(&self, deadline: Instant) -> bool {
+        self.reaper.stop(deadline)
+    }
+}
+
+/// Why there is no answer.
+enum Failure {
+    /// As with any application.
+    Trouble(Trouble),
+    /// No program is there, or it may not be run.
+    Status(Status),
+    /// Its name below the root.
+    NotExecutable(String),
+    Start(std::io::Error),
+}
+
+impl From<Trouble> for Failure {
+    fn from(trouble: Trouble) -> Failure {
+        Failure::Trouble(trouble)
+    }
+}
+
+/// The environment of a program.
+struct Environment(Vec<(OsString, OsString)>);
+
+impl Environment {
+    /// With what the configuration says in place of what stands there.
+    fn told(mut self, params: &[(String, String)]) -> Vec<(OsString, OsString)> {
+        self.0
+            .retain(|(name, _)| params.iter().all(|(own, _)| name != own.as_str()));
+        let told = params.iter().filter(|(_, value)| !value.is_empty());
+        self.0.extend(told.map(|(name, value)| (name.into(), value.into())));
+        self.0
+    }
+}
+
+impl Sink for Environment {
+    fn put(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableFault> {
+        // Passwords are checked by the server, and an environment is seen by more than its program (RFC 3875 §4.1.18).
+        if !matches!(name, b"HTTP_AUTHORIZATION" | b"HTTP_PROXY_AUTHORIZATION") {
+            let text = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
+            self.0.push((text(name), text(value)));
+        }
+        Ok(())
+    }
+}
+
+/// Runs the programs of a tree.
+pub struct CgiHandler {
+    tree: Arc<Tree>,
+    programs: Arc<Programs>,
+}
+
+impl CgiHandler {
+    pub fn new(tree: Arc<Tree>, programs: Programs) -> CgiHandler {
+        CgiHandler {
+            tree,
+            programs: Arc::new(programs),
+        }
+    }
+}
+
+impl Handler for CgiHandler {
+    fn answer(&self, exchange: Exchange) -> Answering {
+        let (tree, programs) = (Arc::clone(&self.tree), Arc::clone(&self.programs));
+        Box::pin(async move {
+            let (services, route, path) = (
+                Rc::clone(&exchange.services),
+                Arc::clone(&exchange.route),
+                exchange.path.clone(),
+            );
+            let mut script = None;
+            match try_answer(&services, tree, &programs, exchange, &route.label.site, &mut script).await {
+                Ok(response) => response,
+                Err(failure) => failure.tell(script.as_deref(), &path, &route.label),
+            }
+            .into()
+        })
+    }
+
+    fn receives_bodies_whole(&self) -> bool {
+        true
+    }
+
+    fn names_files(&self) -> bool {
+        true
+    }
+}
+
+/// Returns the file of the program that a path leads to. May wait for the disk.
+///
+/// # Errors
+///
+/// The status of the response where there is no program, or none that can be executed.
+pub fn program(tree: &Tree, path: &str) -> Result<PathBuf, Status> {
+    let found = script::find(tree, path).map_err(|failure| match failure {
+        Failure::Status(status) => status,
+        Failure::NotExecutable(_) => Status::FORBIDDEN,
+        Failure::Start(_) | Failure::Trouble(_) => Status::BAD_GATEWAY,
+    })?;
+    Ok(OsString::from_vec(found.file()).into())
+}
+
+/// `script`: the name of the program, once it is known.
+async fn try_answer(
+    services: &Rc<Services>,
+    tree: Arc<Tree>,
+    programs: &Programs,
+    exchange: Exchange,
+    site: &str,
+    script: &mut Option<String>,
+) -> Result<Response, Failure> {
+    let Exchange {
+        request,
+        content,
+        path,
+        route,
+        client,
+        secure,
+        ..
+    } = exchange;
+    let view = request.view();
+    let found = {
+        let job = services.pool.spawn(route.priority, move || script::find(&tree, &path));
+        job.await.map_err(|_| Failure::Status(Status::SERVICE_UNAVAILABLE))??
+    };
+    *script = Some(found.name.to_string());
+    let (content, length) = receive(services, &route, content).await?;
+    let place = Place {
+        site,
+        address: &services.address,
+        client,
+        secure: secure.as_deref(),
+    };
+    let mut environment = Environment(vec![("PATH".into(), PATH.into())]);
+    let answerer = Answerer::Script(&found);
+    variables::write(&mut environment, &view, answerer, &place, length).map_err(Trouble::Request)?;
+
+    // A tick less than the protocol waits for an answer: it would say 503.
+    let ticks = services.wheel.ticks(route.answer_timeout).saturating_sub(1);
+    let deadline = services.wheel.deadline();
+    deadline.set(services.wheel.ticks(programs.queue));
+    let permit = match deadline.within(programs.enter()).await {
+        Some(permit) => permit?,
+        None => return Err(Trouble::Full.into()),
+    };
+    deadline.set(ticks);
+    let complaints = Complaints::new("CGI", site, &found.name);
+    let start = Start {
+        file: OsString::from_vec(found.file()).into(),
+        environment: environment.told(&programs.params),
+        user: programs.user.clone(),
+        time: programs.time,
+        place: permit,
+        processes: Arc::clone(&programs.processes),
+    };
+    let job = services.pool.spawn(route.priority, move || start.start());
+    let started = job.await.map_err(|_| Failure::Status(Status::SERVICE_UNAVAILABLE))?;
+    let program = started.and_then(Started::join_loop).map_err(Failure::Start)?;
+    let connected = Connected {
+        socket: Socket::Program(Box::new(program)),
+        is_new: true,
+        unheard: None,
+        // The thread that waits for it counts it, and longer than anybody speaks with it.
+        place: None,
+    };
+    let conversation = Conversation::plain(services, connected, Vec::new(), programs.output, complaints);
+    let conversation = conversation.hold(content, &deadline, ticks).await?;
+    Ok(gateway_answer::response(
+        conversation,
+        view.method,
+        StatusLine::Refused,
+    )?)
+}
+
+/// Where programs look for others, whatever the server was started with.
+const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+impl Failure {
+    fn tell(&self, script: Option<&str>, path: &str, label: &Label) -> Response {
+        let script = match self {
+            Failure::NotExecutable(name) => name,
+            _ => script.unwrap_or_default(),
+        };
+        let (status, what, cure) = match self {
+            Failure::Status(status) => return Response::new(*status),
+            Failure::NotExecutable(_) => (
+                Status::FORBIDDEN,
+                "it is not executable".to_owned(),
+                "Make the program executable for the user that RockNet runs as: chmod +x.",
+            ),
+            Failure::Start(error) => (
+                Status::BAD_GATEWAY,
+                format!("it cannot be started: {error}"),
+                "See that the first line of the program names an interpreter that is there (#!/usr/bin/env python3), and that \
+                 RockNet's user may read both.",
+            ),
+            Failure::Trouble(trouble) => {
+                let cure = match trouble {
+                    Trouble::Content(_) | Trouble::Request(_) => {
+                        trouble.log_of_client(&label.site, script);
+                        return Response::new(trouble.status());
+                    }
+                    Trouble::Full => {
+                        "Programs of CGI take too long. Find out which, raise cgi.programs or cgi.queue, or serve the application by \
+                         FastCGI."
+                    }
+                    Trouble::Slow => {
+                        "The program takes longer than limits.answer_timeout. Raise that, or see what it waits for."
+                    }
+                    Trouble::Head(_) | Trouble::HeadTooLong => {
+                        "What the program writes has to begin with header fields and an empty line: `Content-Type: text/plain`."
+                    }
+                    _ => "The program ended without an answer. The error log tells what it said.",
+                };
+                (trouble.status(), trouble.to_string(), cure)
+            }
+        };
+        let cause = Cause {
+            level: Level::ERROR,
+            what: "no answer from a program",
+            site: &label.site,
+            subject: script,
+        };
+        if cause.may_be_logged() {
+            tracing::error!(site = %label.site, script, path, help = cure, "no answer from the program: {what}");
+        }
+        page(status, cure, label)
+    }
+}

@@ -1,0 +1,153 @@
+//! PHP: a script is found as a file is, and run by an application server that is told of it by FastCGI.
+//!
+//! ```text
+//! Exchange and Script ─▶ gateway/variables.rs ─▶ gateway/conversation.rs ⇄ php-fpm ─▶ Response
+//! ```
+
+mod cure;
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use rocknet_config::model::{Host, Php};
+use rocknet_proto::cgi::StatusLine;
+use rocknet_proto::fastcgi::{self, Params};
+use rocknet_proto::fields::Known;
+use rocknet_proto::method::Method;
+use rocknet_proto::semantics::safe_path::SafePath;
+
+use crate::gateway::backend::{self, Backend};
+use crate::gateway::complaints::Complaints;
+use crate::gateway::conversation::Conversation;
+use crate::gateway::trouble::Trouble;
+use crate::gateway::variables::{self, Answerer, Place};
+use crate::gateway::{Backends, answer, receive};
+use crate::php::CONNECT;
+use rocknet_files::script::Script;
+use rocknet_files::serve::{self, NAMELESS};
+use rocknet_files::tree::Tree;
+use rocknet_handler::exchange::{Exchange, RequestContent};
+use rocknet_handler::response::Response;
+use rocknet_handler::services::Services;
+use rocknet_handler::{Answering, Handler};
+
+/// Connections at rest to one php-fpm: as many as a busy second leaves behind. Each holds a process, but gives it back to
+/// whoever wants a new connection, and is closed when nobody has used it for a second.
+const MAX_IDLE: usize = 32;
+
+/// Who runs the scripts of a place.
+pub fn backend(php: &Php, backends: &Backends) -> Arc<Backend> {
+    backends.of(&match php {
+        Php::At(host) => backend::Place {
+            host: host.clone(),
+            own: None,
+        },
+        Php::Own { version, socket } => backend::Place {
+            host: Host::Unix(socket.clone()),
+            own: Some(*version),
+        },
+    })
+}
+
+/// Runs the scripts of a tree; other paths lead to its files.
+pub struct PhpHandler {
+    tree: Arc<Tree>,
+    backend: Arc<Backend>,
+}
+
+impl PhpHandler {
+    pub fn new(tree: Arc<Tree>, backend: Arc<Backend>) -> PhpHandler {
+        PhpHandler { tree, backend }
+    }
+}
+
+impl Handler for PhpHandler {
+    fn answer(&self, mut exchange: Exchange) -> Answering {
+        let (tree, backend) = (Arc::clone(&self.tree), Arc::clone(&self.backend));
+        Box::pin(async move {
+            // A path that no file can have may still be one behind a script.
+            if !exchange.is_file_path && SafePath::from_decoded(&exchange.path).is_ok() {
+                exchange.path = NAMELESS.into();
+            }
+            let script = match serve::script(&tree, &exchange).await {
+                Ok(script) => script,
+                Err(answer) => return answer,
+            };
+            let (services, route) = (Rc::clone(&exchange.services), Arc::clone(&exchange.route));
+            match try_answer(&services, &backend, &script, exchange, &route.label.site).await {
+                Ok(response) => response,
+                Err(trouble) => cure::tell(&trouble, &backend, &script.name, &route.label),
+            }
+            .into()
+        })
+    }
+
+    fn receives_bodies_whole(&self) -> bool {
+        true
+    }
+
+    fn names_files(&self) -> bool {
+        true
+    }
+}
+
+async fn try_answer(
+    services: &Rc<Services>,
+    backend: &Arc<Backend>,
+    script: &Script,
+    exchange: Exchange,
+    site: &str,
+) -> Result<Response, Trouble> {
+    let Exchange {
+        request,
+        content,
+        client,
+        secure,
+        route,
+        ..
+    } = exchange;
+    let view = request.view();
+    let has_length = view.fields.get(Known::ContentLength).is_some();
+    let (content, length) = receive(services, &route, content).await?;
+    let place = Place {
+        site,
+        address: &services.address,
+        client,
+        secure: secure.as_deref(),
+    };
+    let records = || {
+        let mut records = Vec::with_capacity(RECORDS);
+        fastcgi::begin(&mut records, true);
+        let mut params = Params::new(&mut records);
+        let written = variables::write(&mut params, &view, Answerer::Script(script), &place, length);
+        written.map_err(Trouble::Request)?;
+        params.finish();
+        Ok(records)
+    };
+    let mut written = records()?;
+
+    // A tick less than the protocol waits for an answer: it would say 503.
+    let ticks = services.wheel.ticks(route.answer_timeout).saturating_sub(1);
+    let deadline = services.wheel.deadline();
+    deadline.set(ticks);
+
+    // One that was kept open may be closed by the other side at any moment. Whether a request came through then, nobody
+    // can tell, so it carries only what may be sent again.
+    let repeatable = matches!(view.method, Method::Get | Method::Head) && !has_length && length.is_none();
+    let complaints = || Complaints::new("PHP", site, &script.name);
+    if let Some(connected) = repeatable.then(|| backend.kept()).flatten() {
+        let conversation = Conversation::by_records(services, connected, std::mem::take(&mut written), complaints());
+        let conversation = conversation.kept_by(backend, MAX_IDLE);
+        match conversation.hold(RequestContent::none(), &deadline, ticks).await {
+            Err(Trouble::Unheard) => written = records()?,
+            conversation => return answer::response(conversation?, view.method, StatusLine::Refused),
+        }
+    }
+    let connected = backend.connect(services, CONNECT, true).await?;
+    let conversation = Conversation::by_records(services, connected, written, complaints()).kept_by(backend, MAX_IDLE);
+    let conversation = conversation.hold(content, &deadline, ticks).await?;
+    answer::response(conversation, view.method, StatusLine::Refused)
+}
+
+/// The usual size of a request with its variables.
+const RECORDS: usize = 2048;

@@ -1,0 +1,335 @@
+//! One application server and the connections to it: those in use are counted, those at rest are kept for the next.
+//!
+//! What is kept is shared by all workers. A connection at rest holds one process of php-fpm, of which there may be five:
+//! if each worker kept its own, processes would wait for workers that are idle while others wait for a process. For the same
+//! reason none is kept while a new one waits to be heard for long: its request may be waiting for that very process, and
+//! those who come later would pass it on the connections that are kept.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::io::{self, ErrorKind};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rocknet_config::model::{Host, PhpVersion};
+use rocknet_io::tcp::Resting;
+
+use super::socket::Socket;
+use super::trouble::Trouble;
+use crate::php::Sockets;
+use rocknet_handler::breaker::{Breaker, Rules};
+use rocknet_handler::clock::Time;
+use rocknet_handler::services::Services;
+
+/// Requests that are with one application server, or on their way to it. php-fpm has a queue of 511; what is beyond waits
+/// here, and each holds a descriptor.
+const MAX_REQUESTS: usize = 1024;
+/// A new connection that has not been heard for so long waits for a process, most likely: one that is free answers a quick
+/// page sooner, and where pages are slow, a connection more costs nothing that counts.
+const UNHEARD_MS: u64 = 20;
+/// One that was reached in this time and is gone is being started again, most likely: that is waited for.
+const RESTART_MS: u64 = 10_000;
+
+pub struct Backend {
+    place: Place,
+    /// Connections at rest in all backends of the server.
+    resting: Arc<AtomicUsize>,
+    /// What is known of the PHP that RockNet starts itself.
+    php: Arc<Sockets>,
+    time: Time,
+    idle: Mutex<VecDeque<(Resting, u64)>>,
+    /// New connections of which nothing was heard yet, in their order, and since when.
+    unheard: Mutex<BTreeMap<u64, u64>>,
+    next: AtomicU64,
+    requests: AtomicUsize,
+    /// `breaker` remembers something: nobody needs its lock before.
+    is_doubted: AtomicBool,
+    breaker: Mutex<Breaker>,
+    /// Set when it answers, for whoever restarts the PHP that RockNet runs itself.
+    answered: Option<Arc<AtomicBool>>,
+    /// When it was reached the last time, in milliseconds of uptime, with one added so that 0 means never.
+    reached_ms: AtomicU64,
+}
+
+/// Where an application listens.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    pub host: Host,
+    /// It is PHP, and RockNet runs it.
+    pub own: Option<PhpVersion>,
+}
+
+/// As it is written.
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.own {
+            Some(version) => version.fmt(f),
+            None => self.host.fmt(f),
+        }
+    }
+}
+
+/// Counts a request for as long as it lives.
+pub struct Counted(Arc<Backend>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.requests.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A new connection, until something is heard of it.
+pub struct Unheard {
+    backend: Arc<Backend>,
+    number: u64,
+}
+
+impl Unheard {
+    /// The first of an answer has come.
+    pub fn heard(self) {
+        if let Some(answered) = &self.backend.answered {
+            answered.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for Unheard {
+    fn drop(&mut self) {
+        lock(&self.backend.unheard).remove(&self.number);
+    }
+}
+
+/// A connection in use.
+pub struct Connected {
+    pub socket: Socket,
+    pub is_new: bool,
+    /// Dropped when something is heard.
+    pub unheard: Option<Unheard>,
+    /// Counts for as long as it lives; a program is counted elsewhere.
+    pub place: Option<Counted>,
+}
+
+impl Backend {
+    pub(super) fn new(place: Place, resting: &Arc<AtomicUsize>, php: &Arc<Sockets>, time: &Time) -> Backend {
+        let answered = match (&place.host, place.own) {
+            (Host::Unix(socket), Some(_)) => Some(php.answered(socket)),
+            _ => None,
+        };
+        Backend {
+            answered,
+            place,
+            resting: Arc::clone(resting),
+            php: Arc::clone(php),
+            time: time.clone(),
+            idle: Mutex::default(),
+            unheard: Mutex::default(),
+            next: AtomicU64::new(0),
+            is_doubted: AtomicBool::new(false),
+            breaker: Mutex::default(),
+            requests: AtomicUsize::new(0),
+            reached_ms: AtomicU64::new(0),
+        }
+    }
+
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// What keeps the PHP that RockNet starts itself from running.
+    pub fn own_trouble(&self) -> Option<String> {
+        match (&self.place.host, self.place.own) {
+            (Host::Unix(socket), Some(_)) => self.php.trouble(socket),
+            _ => None,
+        }
+    }
+
+    /// Requests that are with it, or on their way.
+    pub fn load(&self) -> usize {
+        self.requests.load(Ordering::Relaxed)
+    }
+
+    /// A connection that was kept and still stands.
+    pub fn kept(self: &Arc<Backend>) -> Option<Connected> {
+        loop {
+            // The youngest first: the older ones may go when there is little to do.
+            let (idle, _) = lock(&self.idle).pop_back()?;
+            self.resting.fetch_sub(1, Ordering::Relaxed);
+            if let Some(link) = idle.wake() {
+                return Some(Connected {
+                    socket: Socket::Server(link),
+                    is_new: false,
+                    unheard: None,
+                    place: Some(self.enter().ok()?),
+                });
+            }
+        }
+    }
+
+    fn kept_longest(&self) -> Option<Resting> {
+        let (idle, _) = lock(&self.idle).pop_front()?;
+        self.resting.fetch_sub(1, Ordering::Relaxed);
+        Some(idle)
+    }
+
+    /// Keeps a connection whose request is over, unless `most` are kept or somebody waits for what it holds.
+    pub fn keep(&self, connected: Connected, most: usize) {
+        let Connected { socket, place, .. } = connected;
+        drop(place);
+        let now = self.time.uptime_ms();
+        self.reached_ms.store(now + 1, Ordering::Relaxed);
+        let oldest = lock(&self.unheard).first_key_value().map(|(_, since)| *since);
+        if oldest.is_some_and(|since| now.saturating_sub(since) >= UNHEARD_MS) {
+            return;
+        }
+        let Some(resting) = socket.rest() else { return };
+        let mut all = lock(&self.idle);
+        if all.len() < most {
+            all.push_back((resting, now));
+            self.resting.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// A new connection. Where there is no other application to turn to, one that is full or is being started again is
+    /// `waited` for.
+    pub async fn connect(
+        self: &Arc<Backend>,
+        services: &Services,
+        patience: Duration,
+        waited: bool,
+    ) -> Result<Connected, Trouble> {
+        let place = self.enter()?;
+        // A new one wants a process. One that rests gives its own, or all could rest while this one waits.
+        drop(self.kept_longest());
+        let wheel = &services.wheel;
+        let (deadline, pause) = (wheel.deadline(), wheel.deadline());
+        deadline.set(wheel.ticks(patience));
+        let connect = async || {
+            services.connects.pass().await;
+            Socket::connect(&self.place.host).await
+        };
+        // What came of it before tells more than that the time is over.
+        let mut refused = None;
+        loop {
+            let connected = match deadline.within(connect()).await {
+                Some(connected) => connected,
+                None => {
+                    let error = refused.take().unwrap_or_else(|| ErrorKind::TimedOut.into());
+                    return Err(past_time(error));
+                }
+            };
+            let error = match connected {
+                Ok(socket) => {
+                    self.reached_ms.store(self.time.uptime_ms() + 1, Ordering::Relaxed);
+                    return Ok(Connected {
+                        socket,
+                        is_new: true,
+                        unheard: Some(self.unheard()),
+                        place: Some(place),
+                    });
+                }
+                Err(error) => error,
+            };
+            if !waited || !self.may_come(&error) {
+                return Err(past_time(error));
+            }
+            pause.set(1);
+            if deadline.within(pause.past()).await.is_none() {
+                return Err(past_time(error));
+            }
+            refused = Some(error);
+        }
+    }
+
+    fn unheard(self: &Arc<Backend>) -> Unheard {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        lock(&self.unheard).insert(number, self.time.uptime_ms());
+        let backend = Arc::clone(self);
+        Unheard { backend, number }
+    }
+
+    fn enter(self: &Arc<Backend>) -> Result<Counted, Trouble> {
+        let before = self.requests.fetch_add(1, Ordering::Relaxed);
+        // Counted already, so that leaving it counts it down.
+        let place = Counted(Arc::clone(self));
+        if before < MAX_REQUESTS {
+            Ok(place)
+        } else {
+            Err(Trouble::Full)
+        }
+    }
+
+    /// Whether it is worth trying again a moment later.
+    fn may_come(&self, error: &io::Error) -> bool {
+        match error.kind() {
+            // A socket file says so when its queue is full.
+            ErrorKind::WouldBlock => true,
+            ErrorKind::NotFound | ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset => {
+                // Our own is being started, unless that is known to have failed.
+                if self.place.own.is_some() {
+                    return self.own_trouble().is_none();
+                }
+                let reached = self.reached_ms.load(Ordering::Relaxed);
+                reached != 0 && self.time.uptime_ms().saturating_sub(reached) < RESTART_MS
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether its answers give no reason to leave it alone.
+    pub fn admits(&self, now_ms: u64) -> bool {
+        !self.is_doubted.load(Ordering::Relaxed) || lock(&self.breaker).admits(now_ms)
+    }
+
+    /// A request goes there.
+    pub fn begin(&self, now_ms: u64, rules: Rules) {
+        if self.is_doubted.load(Ordering::Relaxed) {
+            lock(&self.breaker).begin(now_ms, rules);
+        }
+    }
+
+    /// An answer has begun.
+    pub fn succeeded(&self) {
+        if self.is_doubted.load(Ordering::Relaxed) {
+            if lock(&self.breaker).succeeded() {
+                tracing::info!(application = %self.place, "answers again");
+            }
+            self.is_doubted.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// There was none.
+    pub fn failed(&self, now_ms: u64, rules: Rules) {
+        let mut breaker = lock(&self.breaker);
+        if breaker.failed(now_ms, rules) {
+            tracing::warn!(application = %self.place, "failed {} times, and is left alone for a while", rules.fails);
+        }
+        self.is_doubted.store(!breaker.is_closed(), Ordering::Relaxed);
+    }
+
+    pub(super) fn close_idle(&self, is_old: impl Fn(u64) -> bool) {
+        let mut idle = lock(&self.idle);
+        let before = idle.len();
+        idle.retain(|(_, since)| !is_old(*since));
+        self.resting.fetch_sub(before - idle.len(), Ordering::Relaxed);
+    }
+}
+
+impl Drop for Backend {
+    fn drop(&mut self) {
+        self.close_idle(|_| true);
+    }
+}
+
+/// Why there was no connection all the time.
+fn past_time(error: io::Error) -> Trouble {
+    match error.kind() {
+        ErrorKind::WouldBlock => Trouble::Full,
+        _ => Trouble::Unreachable(error),
+    }
+}
+
+/// Nothing that can panic runs while one of these is locked.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,72 @@
+//! The registry of the application servers that one server uses, shared by its configurations.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use super::backend::{Backend, Place};
+use crate::php::Sockets;
+use rocknet_handler::clock::Time;
+
+/// A connection that rests longer gives its process back. Under load none rests so long.
+const IDLE_MS: u64 = 1000;
+
+pub struct Backends {
+    /// Those in use by some snapshot.
+    all: Mutex<BTreeMap<Place, Weak<Backend>>>,
+    /// Connections at rest in all of them. Mostly there are none, and then nothing has to be looked at.
+    resting: Arc<AtomicUsize>,
+    php: Arc<Sockets>,
+    time: Time,
+}
+
+impl Backends {
+    pub fn new(php: Arc<Sockets>, time: Time) -> Backends {
+        Backends {
+            all: Mutex::default(),
+            resting: Arc::default(),
+            php,
+            time,
+        }
+    }
+
+    /// Returns the backend at a place. Scopes of one configuration and of the next share it.
+    pub fn of(&self, place: &Place) -> Arc<Backend> {
+        let mut all = self.lock();
+        if let Some(backend) = all.get(place).and_then(Weak::upgrade) {
+            return backend;
+        }
+        all.retain(|_, backend| backend.strong_count() > 0);
+        let backend = Arc::new(Backend::new(place.clone(), &self.resting, &self.php, &self.time));
+        all.insert(place.clone(), Arc::downgrade(&backend));
+        backend
+    }
+
+    /// Closes connections that have rested too long. Called by each worker at each tick.
+    pub fn tick(&self) {
+        if self.resting.load(Ordering::Relaxed) > 0 {
+            let now = self.time.uptime_ms();
+            self.close_all(|since| now.saturating_sub(since) >= IDLE_MS);
+        }
+    }
+
+    /// Closes connections at rest. Called by a worker that ticks no more: the others would do it if there were any.
+    pub fn rest(&self) {
+        self.close_all(|_| true);
+    }
+
+    fn close_all(&self, is_old: impl Fn(u64) -> bool) {
+        if self.resting.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let all: Vec<Arc<Backend>> = self.lock().values().filter_map(Weak::upgrade).collect();
+        for backend in all {
+            backend.close_idle(&is_old);
+        }
+    }
+
+    /// Nothing that can panic runs while it is locked.
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Place, Weak<Backend>>> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,218 @@
+//! A connection to an application server, over a socket file or TCP.
+
+use std::io::{self, ErrorKind};
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use rocknet_config::model::Host;
+use rocknet_io::link::{Link, Received};
+use rocknet_io::queue::SendQueue;
+use rocknet_io::tcp::{Resting, Tcp};
+use tokio::io::{AsyncRead, ReadBuf};
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
+
+use crate::gateway::program::Program;
+use rocknet_handler::exhausted;
+
+/// Names that are looked up at once, for all workers. Each takes a thread for as long as the system asks about, which may be
+/// half a minute, and nothing cuts that short for a request that has been given up.
+const LOOKUPS: usize = 16;
+
+static PLACES: Semaphore = Semaphore::const_new(LOOKUPS);
+
+pub enum Socket {
+    /// A server, at a socket file or an address. Heard by the runtime's own events, also where a ring drives the rest: there
+    /// too another worker may take it over.
+    Server(Tcp),
+    /// A program that was started for one request.
+    Program(Box<Program>),
+}
+
+impl Socket {
+    pub async fn connect(host: &Host) -> io::Result<Socket> {
+        let link = match host {
+            Host::Unix(path) => Tcp::connect_to_file(path).await?,
+            Host::Address(ip, port) => connect_to(SocketAddr::new(*ip, *port)).await?,
+            Host::Name(name, port) => connect_to_any(&look_up(name, *port).await?).await?,
+        };
+        Ok(Socket::Server(link))
+    }
+
+    pub fn poll_recv<'b>(&mut self, context: &mut Context<'_>, buffer: &'b mut [u8]) -> Poll<io::Result<Received<'b>>> {
+        match self {
+            Socket::Server(link) => link.poll_recv(context, buffer),
+            Socket::Program(program) => {
+                let mut read = ReadBuf::new(buffer);
+                ready!(Pin::new(&mut program.output).poll_read(context, &mut read))?;
+                let length = read.filled().len();
+                Poll::Ready(Ok(Received::Lent(&buffer[..length])))
+            }
+        }
+    }
+
+    /// Takes what is in the queue. Ready when that is empty; but what was taken may come back into it: this is to be called
+    /// before anything else each time, and [`Socket::has_left`] tells when there is no more of that.
+    pub fn poll_send(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> Poll<io::Result<()>> {
+        match self {
+            Socket::Server(link) => {
+                if let Some(unsent) = link.take_unsent() {
+                    queue.put_back(unsent);
+                    return link.poll_send(context, queue);
+                }
+                if queue.is_empty() || link.send_together(context, queue) {
+                    return Poll::Ready(Ok(()));
+                }
+                link.poll_send(context, queue)
+            }
+            Socket::Program(program) => program.poll_send(context, queue),
+        }
+    }
+
+    /// Whether all that was taken has left. What has not is in the queue again, and is to be sent first.
+    pub fn has_left(&mut self, queue: &mut SendQueue) -> bool {
+        let Socket::Server(link) = self else { return true };
+        link.flush();
+        let unsent = link.take_unsent();
+        let has_left = unsent.is_none();
+        if let Some(unsent) = unsent {
+            queue.put_back(unsent);
+        }
+        has_left
+    }
+
+    /// A piece of what it says on a stream of its own; 0 where there is none.
+    pub fn poll_complaint(&mut self, context: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+        match self {
+            Socket::Program(program) => program.poll_complaint(context, buffer),
+            Socket::Server(_) => Poll::Ready(Ok(0)),
+        }
+    }
+
+    /// Nothing more is written. Servers are told by the length of the content, programs by the end of their input.
+    pub fn end_writing(&mut self) {
+        if let Socket::Program(program) = self {
+            program.input = None;
+        }
+    }
+
+    /// The end of what was read: whether it was meant.
+    pub fn is_whole(&self) -> bool {
+        match self {
+            Socket::Program(program) => program.process.ends_itself(),
+            Socket::Server(_) => true,
+        }
+    }
+
+    /// Puts it aside; a program, which serves one request, is left to end.
+    pub fn rest(self) -> Option<Resting> {
+        match self {
+            Socket::Program(mut program) => {
+                program.process.leave();
+                None
+            }
+            Socket::Server(link) => link.rest(),
+        }
+    }
+}
+
+async fn connect_to(address: SocketAddr) -> io::Result<Tcp> {
+    exhausted::connect(address, Tcp::connect(address)).await
+}
+
+async fn connect_to_any(addresses: &[SocketAddr]) -> io::Result<Tcp> {
+    let mut last = ErrorKind::AddrNotAvailable.into();
+    for address in addresses {
+        match connect_to(*address).await {
+            Ok(link) => return Ok(link),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+async fn look_up(name: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+    let place = PLACES.acquire().await.map_err(io::Error::other)?;
+    let name = name.to_owned();
+    let found = spawn_blocking(move || {
+        // Taken along: whoever leaves does not end this.
+        let _place = place;
+        (name.as_str(), port).to_socket_addrs().map(Iterator::collect)
+    });
+    found.await.map_err(io::Error::other)?
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::io::Read;
+    use std::net::TcpListener;
+    use std::os::unix::net::UnixListener;
+    use std::pin::pin;
+    use std::sync::mpsc;
+    use std::thread;
+
+    use rocknet_io::runtime::{Runtime, hear};
+
+    use super::*;
+
+    #[test]
+    fn so_many_names_are_looked_up_at_once() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port to listen at");
+        let port = listener.local_addr().expect("its address").port();
+        let host = Host::Name("localhost".to_owned(), port);
+        Runtime::new(16).expect("a runtime").block_on(async {
+            let all = PLACES.acquire_many(LOOKUPS as u32).await.expect("places");
+            let mut connect = pin!(Socket::connect(&host));
+            poll_fn(|context| {
+                assert!(connect.as_mut().poll(context).is_pending());
+                Poll::Ready(())
+            })
+            .await;
+            assert_eq!(PLACES.available_permits(), 0);
+            drop(all);
+            assert!(matches!(connect.await, Ok(Socket::Server(_))));
+            assert_eq!(PLACES.available_permits(), LOOKUPS);
+        });
+    }
+
+    #[test]
+    fn what_finds_no_room_comes_back_and_arrives_in_order() {
+        const PIECE: usize = 1000;
+        // Far more than the system holds for a socket file.
+        const PIECES: usize = 2000;
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("socket");
+        let listener = UnixListener::bind(&path).expect("a file to listen at");
+        let (go_on, waits) = mpsc::channel::<()>();
+        let application = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("a connection");
+            let mut all = Vec::new();
+            waits.recv().expect("a word");
+            stream.read_to_end(&mut all).expect("all");
+            all
+        });
+        let content: Vec<u8> = (0..PIECE * PIECES).map(|at| (at / 7 % 251) as u8).collect();
+        Runtime::new(16).expect("a runtime").block_on(async {
+            let mut socket = Socket::connect(&Host::Unix(path)).await.expect("a connection");
+            let (mut queue, mut returned) = (SendQueue::default(), 0);
+            for piece in content.chunks(PIECE) {
+                queue.buffer().extend_from_slice(piece);
+                let sent = poll_fn(|context| Poll::Ready(socket.poll_send(context, &mut queue))).await;
+                assert!(matches!(sent, Poll::Pending | Poll::Ready(Ok(()))));
+                let is_taken = queue.is_empty();
+                hear().await;
+                // Nothing was read, and it was all taken: what is back had no room.
+                returned += usize::from(!socket.has_left(&mut queue) && is_taken);
+            }
+            assert!(returned > 0 && !queue.is_empty());
+            go_on.send(()).expect("the application");
+            poll_fn(|context| socket.poll_send(context, &mut queue))
+                .await
+                .expect("sent");
+            assert!(socket.has_left(&mut queue) && socket.rest().is_some());
+        });
+        assert!(application.join().expect("what it has read") == content);
+    }
+}

@@ -1,0 +1,228 @@
+//! A request as variables: those of CGI (RFC 3875 §4.1), and those that applications read beside them.
+
+use std::borrow::Cow;
+
+use rocknet_io::socket::Address;
+use rocknet_proto::cgi::VariableFault;
+use rocknet_proto::fastcgi::Params;
+use rocknet_proto::fields::Known;
+use rocknet_proto::request::{Request, TargetForm};
+use rocknet_proto::semantics::authority::{Authority, HOST_BUFFER};
+
+use rocknet_files::script::Script;
+use rocknet_handler::exchange::{Client, Secure};
+
+/// Where variables are written to.
+pub trait Sink {
+    fn put(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableFault>;
+}
+
+impl Sink for Params<'_> {
+    fn put(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableFault> {
+        self.push(name, value)
+    }
+}
+
+/// Where a request came in, and from whom.
+pub struct Place<'a> {
+    pub site: &'a str,
+    pub address: &'a Address,
+    pub client: Client,
+    pub secure: Option<&'a Secure>,
+}
+
+/// Fields that no script gets: those of the connection, those that are variables by another name, and `Proxy`, which
+/// would become `HTTP_PROXY`, where programs look for the proxy that they are to use.
+const NOT_PASSED: [&str; 12] = [
+    "connection",
+    "content-length",
+    "content-type",
+    "expect",
+    "host",
+    "keep-alive",
+    "proxy",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// What the variables say that answers.
+#[derive(Clone, Copy)]
+pub enum Answerer<'a> {
+    /// A file.
+    Script(&'a Script),
+    Application {
+        /// Empty for one that is the whole site.
+        name: &'a str,
+        /// What follows that in the path.
+        path_info: &'a str,
+        /// The folder of the site's files, where there is one.
+        root: Option<&'a [u8]>,
+    },
+}
+
+/// Writes all variables. `length` is that of content that has been received.
+pub fn write(
+    params: &mut impl Sink,
+    request: &Request<'_>,
+    answerer: Answerer<'_>,
+    place: &Place<'_>,
+    length: Option<u64>,
+) -> Result<(), VariableFault> {
+    let query = request.query.unwrap_or_default();
+    let uri: Cow<'_, [u8]> = match (request.form, request.query) {
+        (TargetForm::Absolute, Some(query)) => [request.path, b"?", query].concat().into(),
+        (TargetForm::Absolute, None) => request.path.into(),
+        _ => request.target.into(),
+    };
+    for (name, value) in [
+        ("GATEWAY_INTERFACE", &b"CGI/1.1"[..]),
+        ("SERVER_SOFTWARE", b"RockNet"),
+        ("SERVER_PROTOCOL", request.version.as_str().as_bytes()),
+        ("REQUEST_METHOD", request.method_name),
+        ("REQUEST_URI", &uri),
+        ("QUERY_STRING", query),
+    ] {
+        params.put(name.as_bytes(), value)?;
+    }
+    match answerer {
+        Answerer::Script(script) => script_names(params, script)?,
+        Answerer::Application { name, path_info, root } => {
+            params.put(b"SCRIPT_NAME", name.as_bytes())?;
+            params.put(b"PATH_INFO", path_info.as_bytes())?;
+            params.put(b"DOCUMENT_URI", &[name.as_bytes(), path_info.as_bytes()].concat())?;
+            if let Some(root) = root {
+                params.put(b"DOCUMENT_ROOT", root)?;
+            }
+        }
+    }
+    content(params, request, length)?;
+    ends(params, request, place)?;
+    fields(params, request)
+}
+
+fn script_names(params: &mut impl Sink, script: &Script) -> Result<(), VariableFault> {
+    let root = script.root.as_encoded_bytes();
+    let document_uri = [&*script.name, &*script.path_info].concat();
+    for (name, value) in [
+        ("SCRIPT_FILENAME", &script.file()[..]),
+        ("SCRIPT_NAME", script.name.as_bytes()),
+        ("DOCUMENT_URI", document_uri.as_bytes()),
+        ("DOCUMENT_ROOT", root),
+        // php-cgi runs nothing without it.
+        ("REDIRECT_STATUS", b"200"),
+    ] {
+        params.put(name.as_bytes(), value)?;
+    }
+    if !script.path_info.is_empty() {
+        params.put(b"PATH_INFO", script.path_info.as_bytes())?;
+        params.put(b"PATH_TRANSLATED", &[root, script.path_info.as_bytes()].concat())?;
+    }
+    Ok(())
+}
+
+fn content(params: &mut impl Sink, request: &Request<'_>, length: Option<u64>) -> Result<(), VariableFault> {
+    if let Some(media_type) = request.fields.get(Known::ContentType) {
+        params.put(b"CONTENT_TYPE", media_type)?;
+    }
+    match (length, request.fields.get(Known::ContentLength)) {
+        (Some(length), _) => params.put(b"CONTENT_LENGTH", length.to_string().as_bytes()),
+        // There is none, and the client has said so.
+        (None, Some(told)) => params.put(b"CONTENT_LENGTH", told),
+        (None, None) => Ok(()),
+    }
+}
+
+/// Both ends of the connection.
+fn ends(params: &mut impl Sink, request: &Request<'_>, place: &Place<'_>) -> Result<(), VariableFault> {
+    let authority = Authority::parse(request.authority);
+    let mut buffer = [0; HOST_BUFFER];
+    let host = authority.as_ref().map(|authority| authority.lower_host(&mut buffer));
+    // What the client calls the server is taken only where the site has no name of its own.
+    let name = if is_name(place.site) {
+        place.site
+    } else {
+        host.unwrap_or("localhost")
+    };
+    params.put(b"SERVER_NAME", name.as_bytes())?;
+    let usual = if place.secure.is_some() { 443 } else { 80 };
+    let told = || authority.as_ref().and_then(|authority| authority.port);
+    let port = place
+        .address
+        .port()
+        .filter(|port| *port != 0)
+        .or_else(told)
+        .unwrap_or(usual);
+    params.put(b"SERVER_PORT", port.to_string().as_bytes())?;
+    if let Address::Tcp { ip: Some(ip), .. } = place.address {
+        params.put(b"SERVER_ADDR", ip.to_string().as_bytes())?;
+    }
+    match place.client {
+        Client::Ip { address, port } => {
+            params.put(b"REMOTE_ADDR", address.to_canonical().to_string().as_bytes())?;
+            // Proxies in front mostly do not tell it.
+            if port != 0 {
+                params.put(b"REMOTE_PORT", port.to_string().as_bytes())?;
+            }
+        }
+        // Scripts look for an address there, and this is whose it is.
+        Client::Local => params.put(b"REMOTE_ADDR", b"127.0.0.1")?,
+    }
+    params.put(
+        b"REQUEST_SCHEME",
+        if place.secure.is_some() { b"https" } else { b"http" },
+    )?;
+    if let Some(secure) = place.secure {
+        params.put(b"HTTPS", b"on")?;
+        if let Some(client) = &secure.client {
+            params.put(b"SSL_CLIENT_VERIFY", b"SUCCESS")?;
+            params.put(b"SSL_CLIENT_S_DN", client.subject.as_bytes())?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a site is named by one host name, as opposed to a port, a pattern, or all.
+fn is_name(site: &str) -> bool {
+    site.contains('.') && !site.contains(['*', ':'])
+}
+
+fn fields(params: &mut impl Sink, request: &Request<'_>) -> Result<(), VariableFault> {
+    if !request.authority.is_empty() {
+        params.put(b"HTTP_HOST", request.authority)?;
+    }
+    let mut variable = Vec::new();
+    for (number, (name, _)) in request.fields.iter().enumerate() {
+        // An underscore, or what PHP makes one of, would let a field pass for another: `X_Real_IP` for `X-Real-IP`.
+        let is_plain = name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-');
+        let is_passed = !NOT_PASSED
+            .iter()
+            .any(|other| name.eq_ignore_ascii_case(other.as_bytes()));
+        let mut before = request.fields.iter().take(number);
+        if !is_plain || !is_passed || before.any(|(other, _)| other.eq_ignore_ascii_case(name)) {
+            continue;
+        }
+        variable.clear();
+        variable.extend_from_slice(b"HTTP_");
+        variable.extend(
+            name.iter()
+                .map(|byte| if *byte == b'-' { b'_' } else { byte.to_ascii_uppercase() }),
+        );
+        let between: &[u8] = if name.eq_ignore_ascii_case(b"Cookie") {
+            b"; "
+        } else {
+            b", "
+        };
+        let mut values = request.fields.by_name(name);
+        match (values.next(), values.next()) {
+            (Some(value), None) => params.put(&variable, value)?,
+            _ => {
+                let values: Vec<&[u8]> = request.fields.by_name(name).collect();
+                params.put(&variable, &values.join(between))?;
+            }
+        }
+    }
+    Ok(())
+}

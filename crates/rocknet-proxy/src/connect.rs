@@ -1,0 +1,149 @@
+//! A new connection to an upstream, on what this worker drives its sockets with.
+
+use std::future::poll_fn;
+use std::io::{self, ErrorKind};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use rocknet_io::link::Link;
+use rocknet_io::queue::SendQueue;
+use rocknet_io::stream::Stream;
+use rocknet_io::tls::{Opened, Tls};
+use rocknet_io::wheel::Deadline;
+use rustls_pki_types::ServerName;
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpStream, UnixStream};
+
+use crate::Proxy;
+use crate::announcement;
+use crate::connection::Connection;
+use crate::mistrust;
+use crate::race::{self, HEAD_START};
+use crate::secure::Secure;
+use crate::trouble::Trouble;
+use crate::upstream::{Upstream, Way};
+use crate::wire::Wire;
+use rocknet_certificates::HTTP_2;
+use rocknet_handler::exchange::Client;
+use rocknet_handler::services::Services;
+
+/// A connection for HTTP/1.1.
+pub async fn connect(
+    services: &Rc<Services>,
+    upstream: &Arc<Upstream>,
+    proxy: &Proxy,
+    client: Client,
+    deadline: &Deadline,
+) -> Result<Box<Connection>, Trouble> {
+    let wire = wire(services, upstream, proxy, client, deadline).await?;
+    Ok(Box::new(Connection::new(wire)))
+}
+
+/// Connects within the time that is given for it, to the first of its addresses that answers, the handshake included where there
+/// is TLS.
+pub async fn wire(
+    services: &Rc<Services>,
+    upstream: &Arc<Upstream>,
+    proxy: &Proxy,
+    client: Client,
+    deadline: &Deadline,
+) -> Result<Wire, Trouble> {
+    deadline.set(services.wheel.ticks(proxy.connect));
+    let mut header = Vec::new();
+    if let Some(version) = upstream.announce {
+        announcement::write(version, &announcement::of(client, &services.address), &mut header);
+    }
+    if let Some(dialer) = proxy.dialer.as_deref() {
+        let link = dialer.dial(&upstream.name).map_err(Trouble::Unreachable)?;
+        let begun = deadline.within(begin(services, upstream, link, header)).await;
+        let wire = begun.unwrap_or_else(|| Err(ErrorKind::TimedOut.into()));
+        return wire.map_err(Trouble::Handshake);
+    }
+    let connected = deadline.within(try_connect(services, upstream, &header)).await;
+    let socket = connected.unwrap_or_else(|| Err(Trouble::Unreachable(ErrorKind::TimedOut.into())))?;
+    let stream = Stream::connected(socket).map_err(Trouble::Unreachable)?;
+    let Some(secure) = &upstream.secure else {
+        return Ok(Wire::Plain(stream));
+    };
+    let shaken = deadline.within(shake(services, upstream, secure, stream)).await;
+    let tls = shaken.unwrap_or_else(|| Err(ErrorKind::TimedOut.into()));
+    tls.map(|tls| Wire::Secure(Box::new(tls))).map_err(Trouble::Handshake)
+}
+
+/// All that comes before the first request, on a link that was dialed. `header`: what is said before all else.
+async fn begin(
+    services: &Rc<Services>,
+    upstream: &Upstream,
+    mut link: Box<dyn Link>,
+    header: Vec<u8>,
+) -> io::Result<Wire> {
+    let mut queue = SendQueue::default();
+    queue.push_owned(header.into());
+    poll_fn(|context| link.poll_send(context, &mut queue)).await?;
+    Ok(Wire::Dialed(match &upstream.secure {
+        None => link,
+        Some(secure) => Box::new(shake(services, upstream, secure, link).await?),
+    }))
+}
+
+async fn shake<L: Link>(
+    services: &Rc<Services>,
+    upstream: &Upstream,
+    (secure, name): &(Arc<Secure>, ServerName<'static>),
+    link: L,
+) -> io::Result<Tls<L, Opened>> {
+    // Its certificate costs as much to check as a handshake of a client's costs to answer.
+    services.handshakes.pass().await;
+    let mut tls = Tls::connect(link, Arc::clone(&secure.settings), name.clone(), services.tls_buffers())?;
+    poll_fn(|context| tls.poll_handshake(context)).await?;
+    if upstream.http2 && tls.agreed().alpn != Some(HTTP_2) {
+        return Err(io::Error::other(mistrust::NO_HTTP2));
+    }
+    Ok(tls)
+}
+
+/// `header`: what is said before all else.
+async fn try_connect(services: &Rc<Services>, upstream: &Upstream, header: &[u8]) -> Result<OwnedFd, Trouble> {
+    loop {
+        match upstream.way() {
+            Way::Unix(path) => {
+                services.connects.pass().await;
+                return unix(path, header).await.map_err(Trouble::Unreachable);
+            }
+            Way::Tcp(addresses) => {
+                services.connects.pass().await;
+                let silence = services.wheel.ticks(HEAD_START);
+                let pause = async || {
+                    let pause = services.wheel.deadline();
+                    pause.set(silence);
+                    pause.past().await;
+                };
+                let stream = race::connect(&addresses, pause).await;
+                let stream = stream.map_err(Trouble::Unreachable)?;
+                return tcp(stream, header).await.map_err(Trouble::Unreachable);
+            }
+            Way::Nowhere(error) => return Err(Trouble::Unresolved(error)),
+            // Only in the first moments of a server. The next tick looks again.
+            Way::Unknown => {
+                let pause = services.wheel.deadline();
+                pause.set(1);
+                pause.past().await;
+            }
+        }
+    }
+}
+
+async fn unix(path: &Path, header: &[u8]) -> io::Result<OwnedFd> {
+    let mut stream = UnixStream::connect(path).await?;
+    stream.write_all(header).await?;
+    stream.into_std().map(OwnedFd::from)
+}
+
+async fn tcp(mut stream: TcpStream, header: &[u8]) -> io::Result<OwnedFd> {
+    // Messages are written whole, and their ends are not to wait for the other side.
+    stream.set_nodelay(true)?;
+    stream.write_all(header).await?;
+    stream.into_std().map(OwnedFd::from)
+}

@@ -1,0 +1,373 @@
+//! One request and its answer over one connection: content goes there as the client sends it, while what comes back is
+//! read, up to the end of its head and from there on as it is asked for.
+
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use rocknet_io::link::Link;
+use rocknet_io::wheel::Deadline;
+
+use crate::Times;
+use crate::answer::Head;
+use crate::connection::Connection;
+use crate::incoming::Incoming;
+use crate::mistrust;
+use crate::place::Place;
+use crate::pool::Pool;
+use crate::request::Sent;
+use crate::trailers;
+use crate::trouble::Trouble;
+use crate::upstream::Upstream;
+use rocknet_handler::exchange::RequestContent;
+use rocknet_handler::interim::Interim;
+use rocknet_handler::response::FieldList;
+use rocknet_handler::services::{Input, Services};
+
+pub struct Conversation {
+    services: Rc<Services>,
+    /// Left when the answer is over. `None`: its head has not come.
+    place: Option<Place>,
+    /// Taken when it is kept for another.
+    connection: Option<Box<Connection>>,
+    times: Times,
+    /// Client's content that is still to come.
+    content: Option<RequestContent>,
+    /// The request has content, whether it is still to come or not.
+    has_content: bool,
+    /// Fields that the proxy sets, in trailers as in heads; none where there is no content that they could stand behind.
+    set: Option<Arc<[(String, String)]>>,
+    /// Some of that content was taken.
+    taken: bool,
+    answer: Incoming,
+    heard: bool,
+    /// Something went wrong that rules out another request on this connection.
+    spoilt: bool,
+}
+
+/// What sending the request waits for.
+#[derive(PartialEq, Eq)]
+enum Asking {
+    Client,
+    Server,
+    Nothing,
+}
+
+impl Conversation {
+    pub fn new(services: &Rc<Services>, connection: Box<Connection>, times: Times) -> Conversation {
+        Conversation {
+            services: Rc::clone(services),
+            place: None,
+            connection: Some(connection),
+            times,
+            content: None,
+            has_content: false,
+            set: None,
+            taken: false,
+            answer: Incoming::default(),
+            heard: false,
+            spoilt: false,
+        }
+    }
+
+    /// Writes the head of the request, and takes its content over.
+    pub fn begin(
+        &mut self,
+        upstream: &Upstream,
+        sent: &Sent<'_>,
+        content: &mut Option<RequestContent>,
+        deadline: &Deadline,
+    ) -> Result<(), Trouble> {
+        if let Some(connection) = &mut self.connection {
+            let Connection { engine, out, .. } = &mut **connection;
+            sent.encode(engine, upstream, out.buffer()).map_err(Trouble::Request)?;
+        }
+        self.answer.wish = sent.wish().map(Rc::clone);
+        if sent.has_content() {
+            self.has_content = true;
+            self.content = content.take();
+            self.set = Some(Arc::clone(sent.set()));
+        }
+        deadline.set(self.times.first_byte);
+        Ok(())
+    }
+
+    /// Goes on until the head of the answer is there. The content is put back into its place when nothing of it was taken,
+    /// so that another server can be asked. The time the client takes is the client's.
+    pub fn poll_begun(
+        &mut self,
+        context: &mut Context<'_>,
+        content: &mut Option<RequestContent>,
+        interim: &mut Interim,
+        deadline: &Deadline,
+    ) -> Poll<Result<(), Trouble>> {
+        let begun = ready!(self.poll_head(context, interim, deadline));
+        if !self.taken && self.content.is_some() {
+            *content = self.content.take();
+        }
+        Poll::Ready(begun)
+    }
+
+    /// The place at the server is this one's until the answer is over.
+    pub fn hold_place(&mut self, place: Place) {
+        self.place = Some(place);
+    }
+
+    pub fn take_head(&mut self) -> Option<Head> {
+        self.answer.head.take()
+    }
+
+    /// Whether the server has gone over to another protocol.
+    pub fn is_tunnel(&self) -> bool {
+        self.answer.switched.is_some()
+    }
+
+    /// The protocol that was agreed on, if one was.
+    pub fn take_switched(&mut self) -> Option<Box<[u8]>> {
+        self.answer.switched.take()
+    }
+
+    /// The connection, to be used for something else than HTTP.
+    pub fn take_connection(&mut self) -> Option<Box<Connection>> {
+        self.connection.take()
+    }
+
+    pub fn times(&self) -> Times {
+        self.times
+    }
+
+    pub fn services(&self) -> &Services {
+        &self.services
+    }
+
+    /// What has come of the content and was not taken yet.
+    pub fn take_pending(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.answer.pending)
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.answer.is_over
+    }
+
+    pub fn has_trailers(&self) -> bool {
+        self.answer.trailers.is_some()
+    }
+
+    /// Fields behind the content, once that is over.
+    pub fn take_trailers(&mut self) -> Option<FieldList> {
+        self.answer.trailers.take().map(|trailers| *trailers)
+    }
+
+    /// A deadline for the pieces of the answer.
+    pub fn deadline(&self) -> Deadline {
+        self.services.wheel.deadline()
+    }
+
+    pub fn idle_ticks(&self) -> u32 {
+        self.times.idle
+    }
+
+    /// Goes on with an answer that has begun: what is still to be sent of its request, and then what is there of it.
+    pub fn poll_on(&mut self, context: &mut Context<'_>, deadline: &Deadline) -> Poll<Result<(), Trouble>> {
+        // Silent is who neither speaks nor listens: an upstream that answers bit by bit what it is sent bit by bit is not.
+        if self.has_content {
+            if let Err(trouble) = self.ask(context, deadline, self.times.idle) {
+                return Poll::Ready(Err(trouble));
+            }
+        } else {
+            self.drop_unsent();
+        }
+        match self.poll_more(context) {
+            Poll::Pending if deadline.poll_past(context.waker()) => Poll::Ready(Err(Trouble::Slow)),
+            polled => polled,
+        }
+    }
+
+    /// A request without content may come back unsent when its answer has begun already: nobody needs it any more, but as long
+    /// as it is not taken back nothing more is heard.
+    fn drop_unsent(&mut self) {
+        if let Some(connection) = &mut self.connection
+            && connection.link.take_unsent().is_some()
+        {
+            self.spoilt = true;
+        }
+    }
+
+    fn poll_head(
+        &mut self,
+        context: &mut Context<'_>,
+        interim: &mut Interim,
+        deadline: &Deadline,
+    ) -> Poll<Result<(), Trouble>> {
+        loop {
+            let asking = match self.ask(context, deadline, self.times.first_byte) {
+                Ok(asking) => asking,
+                Err(trouble) => return Poll::Ready(Err(trouble)),
+            };
+            if self.answer.head.is_some() {
+                // Behind a whole answer nobody wants the rest of the request.
+                if self.is_over() && asking != Asking::Nothing {
+                    (self.spoilt, self.content) = (true, None);
+                }
+                self.taken = true;
+                return Poll::Ready(Ok(()));
+            }
+            match self.poll_more(context) {
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(trouble)) => return Poll::Ready(Err(trouble)),
+                Poll::Pending if asking != Asking::Client && deadline.poll_past(context.waker()) => {
+                    return Poll::Ready(Err(Trouble::Slow));
+                }
+                Poll::Pending => {
+                    if self.answer.early.is_some() {
+                        // Nobody waits until they are taken: this is polled again when they are.
+                        let _ = interim.poll_tell(context, &mut self.answer.early);
+                    }
+                    return Poll::Pending;
+                }
+            }
+        }
+    }
+
+    /// Sends what there is of the request; after each piece of it the other side has `ticks` anew.
+    fn ask(&mut self, context: &mut Context<'_>, deadline: &Deadline, ticks: u32) -> Result<Asking, Trouble> {
+        loop {
+            let Some(connection) = &mut self.connection else {
+                return Ok(Asking::Nothing);
+            };
+            let Connection { link, engine, out, .. } = &mut **connection;
+            if let Some(unsent) = link.take_unsent() {
+                out.put_back(unsent);
+                match link.poll_send(context, out) {
+                    Poll::Pending => return Ok(Asking::Server),
+                    Poll::Ready(sent) => self.spoilt |= sent.is_err(),
+                }
+            }
+            if !out.is_empty() && !link.send_together(context, out) {
+                match link.poll_send(context, out) {
+                    Poll::Pending => return Ok(Asking::Server),
+                    Poll::Ready(Ok(())) => {}
+                    // It listens no more; what it says is still worth hearing, and tells more than this error.
+                    Poll::Ready(Err(_)) => self.spoilt = true,
+                }
+            }
+            if self.spoilt {
+                out.clear();
+                if self.taken {
+                    self.content = None;
+                }
+                return Ok(Asking::Nothing);
+            }
+            let Some(content) = &mut self.content else {
+                return Ok(Asking::Nothing);
+            };
+            match content.poll_chunk(context) {
+                Poll::Pending => return Ok(Asking::Client),
+                Poll::Ready(Ok(Some(chunk))) => {
+                    self.taken = true;
+                    engine
+                        .begin_data(chunk.len() as u64, out.buffer())
+                        .map_err(Trouble::Request)?;
+                    if !chunk.is_empty() {
+                        out.push_owned(chunk);
+                        out.buffer().extend_from_slice(engine.data_end());
+                    }
+                }
+                Poll::Ready(Ok(None)) => {
+                    let trailers = content.take_trailers().unwrap_or_default();
+                    let trailers = trailers::of_request(&trailers, self.set.as_deref().unwrap_or_default());
+                    (self.taken, self.content) = (true, None);
+                    let is_whole = engine.finish(trailers.bytes(), out.buffer());
+                    if !is_whole.map_err(Trouble::Request)? {
+                        return Err(Trouble::Content(rocknet_handler::exchange::ContentError::Cut));
+                    }
+                }
+                Poll::Ready(Err(error)) => {
+                    self.taken = true;
+                    return Err(Trouble::Content(error));
+                }
+            }
+            deadline.set(ticks);
+        }
+    }
+
+    /// Receives once, and reads what came.
+    pub fn poll_more(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Trouble>> {
+        let Some(connection) = &mut self.connection else {
+            return Poll::Ready(Err(Trouble::Silent));
+        };
+        let is_unheard = !self.heard && !connection.is_new;
+        let Connection {
+            link, engine, unread, ..
+        } = &mut **connection;
+        let mut input = self.services.input.borrow_mut();
+        let Input { bytes, index } = input.ready();
+        let received = match link.poll_recv(context, bytes) {
+            Poll::Pending => return Poll::Pending,
+            Poll::Ready(Ok(received)) => received,
+            Poll::Ready(Err(_)) if is_unheard => return Poll::Ready(Err(Trouble::Unheard)),
+            // Under TLS 1.3 a server sees our certificate when the handshake is over for us.
+            Poll::Ready(Err(error)) if !self.heard && mistrust::is_refusal(&error) => {
+                return Poll::Ready(Err(Trouble::Handshake(error)));
+            }
+            Poll::Ready(Err(error)) => return Poll::Ready(Err(Trouble::Broken(error))),
+        };
+        let answer = &mut self.answer;
+        let read = if received.is_empty() {
+            self.spoilt = true;
+            match engine.closed() {
+                Ok(ended) => {
+                    answer.is_over |= ended;
+                    Ok(())
+                }
+                Err(_) if is_unheard => return Poll::Ready(Err(Trouble::Unheard)),
+                Err(_) if !self.heard => return Poll::Ready(Err(Trouble::Silent)),
+                Err(fault) => Err(fault),
+            }
+        } else {
+            self.heard = true;
+            if unread.is_empty() {
+                answer.read(engine, &received, index).map(|consumed| {
+                    unread.extend_from_slice(&received[consumed..]);
+                })
+            } else {
+                unread.extend_from_slice(&received);
+                answer.read(engine, unread, index).map(|consumed| {
+                    unread.drain(..consumed);
+                })
+            }
+        };
+        // What lies behind the end is nobody's.
+        self.spoilt |= answer.is_over && !unread.is_empty();
+        Poll::Ready(read.map_err(Trouble::Fault))
+    }
+
+    /// What waits to leave together with what others send leaves at once.
+    pub fn flush(&mut self) {
+        if let Some(connection) = &mut self.connection {
+            connection.link.flush();
+        }
+    }
+
+    /// Behind the last of the answer: the connection is kept for another request, if it is fit for one.
+    pub fn finish(&mut self) {
+        let Some(place) = self.place.take() else { return };
+        let is_fit = self.is_over() && !self.spoilt && self.content.is_none();
+        if let Some(connection) = self.connection.take().filter(|_| is_fit) {
+            let tick_ms = u64::try_from(self.services.wheel.tick_length().as_millis()).unwrap_or(u64::MAX);
+            let idle_ms = tick_ms.saturating_mul(self.times.idle.into());
+            let now_ms = self.services.clock.uptime_ms();
+            self.services
+                .local::<Pool>()
+                .keep(&place.upstream, connection, now_ms, idle_ms);
+        }
+    }
+}
+
+/// How the streams of bodies tell that an answer was cut.
+impl From<Trouble> for io::Error {
+    fn from(trouble: Trouble) -> io::Error {
+        io::Error::new(io::ErrorKind::ConnectionAborted, format!("proxy: {trouble}"))
+    }
+}

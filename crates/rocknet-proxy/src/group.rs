@@ -1,0 +1,435 @@
+//! The servers of one place: which of them a request goes to, who waits for one, and what their answers say of them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use rocknet_config::model::{self, Balance, Duty, Host, Priority, RequestBuffering};
+use rocknet_io::wheel::{Deadline, Wheel};
+use rustls_pki_types::ServerName;
+
+use crate::http2;
+use crate::mirror::Mirror;
+use crate::place::Place;
+use crate::trouble::Trouble;
+use crate::upstream::Upstream;
+use crate::upstreams::Upstreams;
+use crate::waiting::Waiting;
+use crate::wire::Dialer;
+use rocknet_handler::balance::{self, Candidate};
+use rocknet_handler::breaker::Rules;
+
+/// Servers tried for one request: the one it is for, and one more where that was not reached or did not hear it.
+pub(super) const MAX_TRIES: u8 = 2;
+
+/// Requests that one server has at once where the configuration says nothing. Without a limit, clients of HTTP/2 that send
+/// 100 requests each on 150 connections have 15,000 connections opened, until no local port is left. Envoy has the same
+/// default; nginx and HAProxy have none, but their clients have one request on a connection mostly.
+pub(super) const DEFAULT_CONNECTIONS: u32 = 1024;
+
+/// A server that has just come back begins with a tenth of its share, and has all of it when its start is over.
+const FIRST_SHARE: f64 = 0.1;
+
+/// Where requests of one place go.
+pub struct Proxy {
+    members: Vec<Member>,
+    /// The largest of their weights.
+    heaviest: f64,
+    balance: Balance,
+    turn: AtomicUsize,
+    pub(super) sticky: Option<String>,
+    /// Fields that requests get; an empty value removes one.
+    pub(super) headers: Arc<[(String, String)]>,
+    /// What paths begin with that is not passed on.
+    pub(super) strip: Option<String>,
+    pub(super) forwarded: model::Forwarded,
+    /// Files that answers name are sent in their place.
+    pub sends_files: bool,
+    /// Errors of servers get the pages of the site.
+    pub intercepts: bool,
+    /// Bytes of an answer that are received ahead of the client.
+    pub(super) ahead: usize,
+    /// How much of a request's body is received before a server is asked.
+    pub request_buffering: RequestBuffering,
+    pub(super) mirror: Option<Mirror>,
+    /// Makes links in place of sockets.
+    pub(super) dialer: Option<Arc<dyn Dialer>>,
+    rules: Rules,
+    slow_start_ms: u64,
+    /// Requests that one server has at once, at most.
+    most: usize,
+    /// Tunnels count among them: the limit was written down.
+    counts_tunnels: bool,
+    waiting: Arc<Waiting>,
+    patience: Duration,
+    pub(super) connect: Duration,
+    pub(super) first_byte: Duration,
+    pub(super) idle: Duration,
+    /// Longest time that a side of a tunnel may take no bytes.
+    pub(super) send_stall: Duration,
+}
+
+struct Member {
+    upstream: Arc<Upstream>,
+    weight: f64,
+    duty: Duty,
+}
+
+/// What a choice may go by.
+pub struct Asked<'a> {
+    /// The bytes that decide, where the balance goes by any.
+    pub key: Option<&'a [u8]>,
+    /// The server that the client has been with.
+    pub sticky: Option<u64>,
+    pub priority: Priority,
+}
+
+impl Proxy {
+    /// An error is told in words for whoever wrote the configuration.
+    pub fn new(model: &model::Proxy, upstreams: &Arc<Upstreams>, send_stall: Duration) -> Result<Proxy, String> {
+        let mut secured = model.to.iter().filter(|to| to.upstream.is_secure);
+        let secure = secured.next().map(|to| upstreams.secure(&model.tls, to.upstream.http2));
+        let secure = secure.transpose()?;
+        let member = |to: &model::Weighted| {
+            let secure = secure.as_ref().filter(|_| to.upstream.is_secure);
+            let secure = secure.map(|secure| Ok::<_, String>((Arc::clone(secure), server_name(model, &to.upstream)?)));
+            let upstream = upstreams.of(&to.upstream, model.health.as_ref(), model.resolve, secure.transpose()?);
+            let weight = f64::from(to.weight);
+            Ok::<_, String>(Member {
+                upstream,
+                weight,
+                duty: to.duty,
+            })
+        };
+        let members = model.to.iter().map(member).collect::<Result<Vec<Member>, _>>()?;
+        let most = model.connections.unwrap_or(DEFAULT_CONNECTIONS);
+        let is_backup = |member: &Member| member.duty == Duty::Backup;
+        let servers = lasting(&members).map(|member| (Arc::clone(&member.upstream), is_backup(member)));
+        let waiting = upstreams.queue(servers.collect(), most);
+        Ok(Proxy {
+            heaviest: sharing(&members).map(|member| member.weight).fold(0.0, f64::max),
+            members,
+            balance: model.balance.clone(),
+            turn: AtomicUsize::new(0),
+            sticky: model.sticky.clone(),
+            headers: model.headers.clone().into_iter().collect(),
+            strip: model.strip.clone(),
+            forwarded: model.forwarded,
+            sends_files: model.send_files,
+            intercepts: model.intercept,
+            ahead: model.buffering,
+            request_buffering: model.request_buffering,
+            mirror: model
+                .mirror
+                .as_ref()
+                .map(|mirror| Mirror::new(mirror, model.resolve, upstreams)),
+            dialer: upstreams.dialer(),
+            rules: Rules {
+                fails: model.fails,
+                window_ms: millis(model.fail_time),
+            },
+            slow_start_ms: millis(model.slow_start),
+            most: most as usize,
+            counts_tunnels: model.connections.is_some(),
+            waiting,
+            patience: model.queue,
+            connect: model.connect,
+            first_byte: model.first_byte,
+            idle: model.idle,
+            send_stall,
+        })
+    }
+
+    pub fn balance(&self) -> &Balance {
+        &self.balance
+    }
+
+    /// Ticks in which there is an answer, or its next piece, or an error instead.
+    pub fn patience(&self, wheel: &Wheel) -> u32 {
+        // Each server may be waited for, connected to, more than once in HTTP/2, and fall silent at the very end.
+        let one = self.patience + self.connect * http2::MAX_ASKED + self.first_byte;
+        // The protocol, which would say 503, is to look after this has.
+        wheel
+            .ticks((one * u32::from(MAX_TRIES)).max(self.idle))
+            .saturating_add(1)
+    }
+
+    /// Whether there is another server than one that was tried.
+    pub(super) fn has_others(&self, tried: u32) -> bool {
+        lasting(&self.members).any(|member| member.upstream.id != tried)
+    }
+
+    /// A place at the server that is to have this request, waited for where all are full. `but`: one that was tried.
+    pub(super) async fn place(
+        &self,
+        asked: &Asked<'_>,
+        but: Option<u32>,
+        now_ms: u64,
+        draw: impl Fn() -> u64,
+        deadline: &Deadline,
+        wheel: &Wheel,
+    ) -> Result<Place, Trouble> {
+        match self.choose(asked, but, now_ms, &draw) {
+            Err(Trouble::Full) => {}
+            chosen => return chosen,
+        }
+        // Where no other is asked, that one is waited for again.
+        let is_other = |member: &Member| {
+            let upstream = &member.upstream;
+            Some(upstream.id) != but && !upstream.is_sick() && upstream.admits(now_ms)
+        };
+        let but = but.filter(|_| lasting(&self.members).any(is_other));
+        let ticks = wheel.ticks(self.patience);
+        let place = Box::pin(self.waiting.wait(asked.priority, but, self.rules, deadline, ticks)).await;
+        let place = place.ok_or(Trouble::Full)?;
+        if lasting(&self.members).all(|member| member.upstream.is_sick()) {
+            return Err(Trouble::Sick);
+        }
+        Ok(place)
+    }
+
+    fn choose(
+        &self,
+        asked: &Asked<'_>,
+        but: Option<u32>,
+        now_ms: u64,
+        draw: impl Fn() -> u64,
+    ) -> Result<Place, Trouble> {
+        if let [only] = &self.members[..] {
+            // To refuse what nobody else could do either would only turn one error into another.
+            return match only.upstream.is_sick() {
+                true => Err(Trouble::Sick),
+                false => self.enter(only, asked.priority, now_ms),
+            };
+        }
+        if let Some(drawn) = self.drawn(asked, but, now_ms, &draw) {
+            return self.enter(drawn, asked.priority, now_ms);
+        }
+        let is_kept = |member: &Member| asked.sticky == Some(member.upstream.hash);
+        let well = self.members.iter().filter(|member| !member.upstream.is_sick());
+        let there = well.filter(|member| member.duty != Duty::Drain || is_kept(member));
+        // Better one that failed a while ago than the one that failed just now, and better that one than none.
+        let ranked = there.map(|member| {
+            let was_tried = Some(member.upstream.id) == but;
+            let rests = !member.upstream.admits(now_ms);
+            let is_spare = member.duty == Duty::Backup && !is_kept(member);
+            ((was_tried, rests, is_spare), member)
+        });
+        let ranked: Vec<_> = ranked.collect();
+        let best = ranked.iter().map(|(rank, _)| *rank).min().ok_or(Trouble::Sick)?;
+        let able = ranked.into_iter().filter(|(rank, _)| *rank == best);
+        let able: Vec<&Member> = able.map(|(_, member)| member).collect();
+        let candidates: Vec<Candidate> = able
+            .iter()
+            .enumerate()
+            .filter(|(_, member)| member.upstream.slots.admits_more(self.most, asked.priority, now_ms))
+            .map(|(index, member)| self.candidate(index, member, now_ms))
+            .collect();
+        let sticky = asked
+            .sticky
+            .and_then(|name| candidates.iter().find(|candidate| candidate.name == name));
+        let chosen = match sticky {
+            Some(candidate) => Some(candidate.index),
+            None => self.pick(&candidates, asked.key, draw),
+        };
+        self.enter(able[chosen.ok_or(Trouble::Full)?], asked.priority, now_ms)
+    }
+
+    /// Where any two will do, mostly two are found that can be asked: then the others need not be looked at.
+    fn drawn(&self, asked: &Asked<'_>, but: Option<u32>, now_ms: u64, draw: impl Fn() -> u64) -> Option<&Member> {
+        if self.balance != Balance::RandomTwo || asked.sticky.is_some() {
+            return None;
+        }
+        let look = |index: usize| {
+            let member = &self.members[index];
+            let upstream = &member.upstream;
+            let is_able = member.duty == Duty::Share
+                && !upstream.is_sick()
+                && Some(upstream.id) != but
+                && upstream.admits(now_ms)
+                && upstream.slots.admits_more(self.most, asked.priority, now_ms);
+            is_able.then(|| self.candidate(index, member, now_ms))
+        };
+        let drawn = balance::two_drawn(self.members.len(), self.heaviest, draw, look)?;
+        Some(&self.members[drawn])
+    }
+
+    fn candidate(&self, index: usize, member: &Member, now_ms: u64) -> Candidate {
+        Candidate {
+            index,
+            load: member.upstream.slots.load(),
+            weight: member.weight * self.share(&member.upstream, now_ms),
+            name: member.upstream.hash,
+        }
+    }
+
+    fn pick(&self, candidates: &[Candidate], key: Option<&[u8]>, draw: impl Fn() -> u64) -> Option<usize> {
+        match (&self.balance, key) {
+            (Balance::RoundRobin, _) => balance::in_turn(candidates, self.turn.fetch_add(1, Ordering::Relaxed)),
+            (Balance::LeastConn, _) => balance::least_loaded(candidates, self.turn.fetch_add(1, Ordering::Relaxed)),
+            (Balance::IpHash | Balance::Uri | Balance::Header(_), Some(key)) => balance::by_key(candidates, key),
+            // Those without a key go anywhere.
+            _ => balance::random_two(candidates, draw),
+        }
+    }
+
+    fn enter(&self, member: &Member, priority: Priority, now_ms: u64) -> Result<Place, Trouble> {
+        let upstream = &member.upstream;
+        if !upstream.slots.admits_more(self.most, priority, now_ms) {
+            return Err(Trouble::Full);
+        }
+        let place = upstream.take(self.most, priority, now_ms).ok_or(Trouble::Full)?;
+        upstream.begin(now_ms, self.rules);
+        Ok(place)
+    }
+
+    /// What becomes of a place whose answer is a tunnel: these last for hours, and a limit that nobody wrote down is meant for
+    /// requests.
+    pub(super) fn tunnel_place(&self, place: Place) -> Place {
+        match self.counts_tunnels {
+            true => place,
+            false => place.beyond_limit(),
+        }
+    }
+
+    /// How much of its weight a server has.
+    fn share(&self, upstream: &Upstream, now_ms: u64) -> f64 {
+        match upstream.back_since_ms() {
+            // A worker's clock may be behind that of whoever saw it come back.
+            Some(since_ms) if self.slow_start_ms > 0 && now_ms < since_ms.saturating_add(self.slow_start_ms) => {
+                let passed = now_ms.saturating_sub(since_ms) as f64 / self.slow_start_ms as f64;
+                passed.clamp(FIRST_SHARE, 1.0)
+            }
+            _ => 1.0,
+        }
+    }
+
+    /// An answer has begun.
+    pub(super) fn succeeded(&self, upstream: &Arc<Upstream>, now_ms: u64) {
+        upstream.succeeded(now_ms);
+    }
+
+    /// There was none, and that is the server's fault.
+    pub(super) fn failed(&self, upstream: &Upstream, now_ms: u64) {
+        upstream.failed(now_ms, self.rules);
+    }
+}
+
+/// Whom a server has to be, to be believed.
+fn server_name(model: &model::Proxy, upstream: &model::Upstream) -> Result<ServerName<'static>, String> {
+    let name = match (&model.tls.server_name, &upstream.host) {
+        (Some(name), _) => name.clone(),
+        (None, Host::Name(name, _)) => name.clone(),
+        (None, Host::Address(ip, _)) => ip.to_string(),
+        (None, Host::Unix(_)) => "localhost".to_owned(),
+    };
+    ServerName::try_from(name.clone()).map_err(|_| format!("\"{name}\" is no name that a certificate may be for"))
+}
+
+/// Those that anybody is sent to at all times.
+fn sharing(members: &[Member]) -> impl Iterator<Item = &Member> {
+    members.iter().filter(|member| member.duty == Duty::Share)
+}
+
+/// Those that anybody may be sent to.
+fn lasting(members: &[Member]) -> impl Iterator<Item = &Member> {
+    members.iter().filter(|member| member.duty != Duty::Drain)
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rocknet_config::model::{Host, Upstream as To, Weighted};
+
+    /// Two servers of which each request has its own.
+    fn two() -> Proxy {
+        let to = (1..=2).map(|port| Weighted {
+            upstream: To::at(Host::Address([127, 0, 0, 9].into(), port)),
+            weight: 1,
+            duty: Duty::Share,
+        });
+        let model = model::Proxy {
+            balance: Balance::Uri,
+            ..model::Proxy::to(to.collect())
+        };
+        Proxy::new(&model, &Arc::default(), Duration::ZERO).expect("servers in the clear")
+    }
+
+    /// Where a request goes; `but`: where it was.
+    fn chosen(proxy: &Proxy, key: u32, but: Option<u32>) -> u32 {
+        let key = key.to_le_bytes();
+        let asked = Asked {
+            key: Some(&key),
+            sticky: None,
+            priority: Priority::Normal,
+        };
+        let place = proxy.choose(&asked, but, 1, || 0);
+        place.map(|place| place.upstream.id).expect("a place")
+    }
+
+    #[test]
+    fn a_server_that_is_back_has_its_share_by_and_by_whatever_the_clock_says() {
+        let mut proxy = two();
+        let upstream = Arc::clone(&proxy.members[0].upstream);
+        assert_eq!(proxy.share(&upstream, 0), 1.0, "never away");
+        for _ in 0..proxy.rules.fails {
+            proxy.failed(&upstream, 1_000);
+        }
+        proxy.succeeded(&upstream, 20_000);
+        for now_ms in [0, 19_990, 20_000, 50_000] {
+            assert_eq!(proxy.share(&upstream, now_ms), 1.0, "without a slow start, at {now_ms}");
+        }
+        proxy.slow_start_ms = 10_000;
+        let shares =
+            [19_990, 20_000, 20_500, 25_000, 29_000, 30_000, 40_000].map(|now_ms| proxy.share(&upstream, now_ms));
+        assert_eq!(shares, [0.1, 0.1, 0.1, 0.5, 0.9, 1.0, 1.0]);
+    }
+
+    #[test]
+    fn a_limit_that_was_written_counts_tunnels_and_the_default_does_not() {
+        for (port, connections, most, expected) in [(3, None, 1024, 0), (4, Some(2), 2, 1)] {
+            let to = Weighted {
+                upstream: To::at(Host::Address([127, 0, 0, 9].into(), port)),
+                weight: 1,
+                duty: Duty::Share,
+            };
+            let model = model::Proxy {
+                connections,
+                ..model::Proxy::to(vec![to])
+            };
+            let proxy = Proxy::new(&model, &Arc::default(), Duration::ZERO).expect("a server in the clear");
+            let upstream = &proxy.members[0].upstream;
+            let tunnel = proxy.tunnel_place(upstream.take(proxy.most, Priority::Normal, 1).expect("room"));
+            let places: Vec<_> = std::iter::from_fn(|| upstream.take(proxy.most, Priority::Normal, 1))
+                .take(2 * most)
+                .collect();
+            assert_eq!(places.len(), most - expected, "{connections:?}");
+            drop(tunnel);
+        }
+    }
+
+    #[test]
+    fn who_was_tried_is_passed_over_for_one_that_failed_before() {
+        let proxy = two();
+        for resting in [&[][..], &[0], &[1], &[0, 1]] {
+            for member in &proxy.members {
+                proxy.succeeded(&member.upstream, 0);
+            }
+            for &member in resting {
+                for _ in 0..proxy.rules.fails {
+                    proxy.failed(&proxy.members[member].upstream, 0);
+                }
+            }
+            for key in 0..20 {
+                let first = chosen(&proxy, key, None);
+                let well = |id| !resting.iter().any(|&member| proxy.members[member].upstream.id == id);
+                assert!(well(first) || resting.len() == 2, "{resting:?}");
+                assert_ne!(chosen(&proxy, key, Some(first)), first, "{resting:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! What clients of gRPC read where a server gave no answer: a status of theirs, in a head that is all of the answer.
+
+use rocknet_proto::fields::Known;
+use rocknet_proto::request::Request;
+use rocknet_proto::status::Status;
+
+use rocknet_handler::response::Response;
+
+/// `application/grpc`, `application/grpc+proto` and the like; not gRPC-Web, which is another protocol.
+pub fn is_call(request: &Request<'_>) -> bool {
+    const TYPE: &[u8] = b"application/grpc";
+    let Some(media_type) = request.fields.get(Known::ContentType) else {
+        return false;
+    };
+    let start = media_type.get(..TYPE.len());
+    let is_type = start.is_some_and(|start| start.eq_ignore_ascii_case(TYPE));
+    is_type && matches!(media_type.get(TYPE.len()), None | Some(b'+' | b';' | b' '))
+}
+
+/// The answer in place of a page with this status: 200, as every answer of gRPC is, and what gRPC calls the trouble.
+pub fn refusal(status: Status) -> Response {
+    Response::new(Status::OK)
+        .with("Content-Type", "application/grpc")
+        .with("grpc-status", code(status))
+        .with("grpc-message", status.reason())
+}
+
+/// gRPC's table from statuses of HTTP to its own. Where a request is too large for this server, that is what is told.
+fn code(status: Status) -> &'static str {
+    match status.code() {
+        400 => INTERNAL,
+        408 => DEADLINE_EXCEEDED,
+        413 => RESOURCE_EXHAUSTED,
+        429 | 502 | 503 | 504 => UNAVAILABLE,
+        _ => UNKNOWN,
+    }
+}
+
+const UNKNOWN: &str = "2";
+const DEADLINE_EXCEEDED: &str = "4";
+const RESOURCE_EXHAUSTED: &str = "8";
+const INTERNAL: &str = "13";
+const UNAVAILABLE: &str = "14";
+
+#[cfg(test)]
+mod tests {
+    use rocknet_proto::request::{OwnedRequest, Version};
+
+    use super::*;
+
+    #[test]
+    fn calls_are_told_by_their_type() {
+        for (media_type, expected) in [
+            ("application/grpc", true),
+            ("Application/gRPC+proto", true),
+            ("application/grpc;x=y", true),
+            ("application/grpc-web", false),
+            ("application/grpc-web+proto", false),
+            ("application/json", false),
+            ("application/gr", false),
+        ] {
+            let fields = [(Known::ContentType, media_type.as_bytes())];
+            let owned = OwnedRequest::get(Version::Http2, b"h", b"/", &fields);
+            assert_eq!(is_call(&owned.view()), expected, "{media_type}");
+        }
+        assert!(!is_call(&OwnedRequest::get(Version::Http2, b"h", b"/", &[]).view()));
+    }
+
+    #[test]
+    fn troubles_have_the_codes_of_grpc() {
+        for (status, expected) in [
+            (400, "13"),
+            (408, "4"),
+            (413, "8"),
+            (500, "2"),
+            (502, "14"),
+            (503, "14"),
+            (504, "14"),
+        ] {
+            let response = refusal(Status::new(status).expect("a status"));
+            assert_eq!(response.status, Status::OK);
+            assert_eq!(response.fields.value("grpc-status"), Some(expected), "{status}");
+        }
+    }
+}

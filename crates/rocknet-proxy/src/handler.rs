@@ -1,0 +1,76 @@
+//! A proxied route as a handler.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use rocknet_config::model::RequestBuffering;
+use rocknet_io::wheel::Wheel;
+use rocknet_proto::method::Method;
+use rocknet_proto::status::Status;
+
+use crate::{Answered, Proxy, Wish, answer, hides_dots};
+use rocknet_handler::exchange::Exchange;
+use rocknet_handler::fixed;
+use rocknet_handler::response::{ErrorPage, Response};
+use rocknet_handler::route::Route;
+use rocknet_handler::{Answering, Handler, OnTheSpot};
+
+/// Passes requests on to the servers of a [`Proxy`].
+pub struct ProxyHandler(Arc<Proxy>);
+
+impl ProxyHandler {
+    pub fn new(proxy: Proxy) -> ProxyHandler {
+        ProxyHandler(Arc::new(proxy))
+    }
+}
+
+impl Handler for ProxyHandler {
+    fn answer_now(&self, asked: &OnTheSpot<'_>) -> Option<Response> {
+        let is_refused = !asked.is_file_path && hides_dots(asked.path);
+        is_refused.then(|| fixed::error(Status::BAD_REQUEST))
+    }
+
+    fn answer(&self, mut exchange: Exchange) -> Answering {
+        let proxy = Arc::clone(&self.0);
+        Box::pin(async move {
+            // The exchange is lent to all that is called from here: each move of it into another future would be a copy.
+            let request = Rc::clone(&exchange.request);
+            let asked = request.view();
+            if asked.method == Method::Connect && Wish::of(&asked).is_none() {
+                // There is no way to say that to an upstream.
+                return fixed::error(Status::NOT_IMPLEMENTED).into();
+            }
+            let route = Arc::clone(&exchange.route);
+            let services = Rc::clone(&exchange.services);
+            let answered = match answer(&services, &proxy, &asked, &mut exchange, &route).await {
+                Ok(response) => Answered::Passed(response),
+                Err(failed) => failed.tell(&asked, &route),
+            };
+            match answered {
+                Answered::Passed(mut response) => {
+                    if proxy.intercepts {
+                        response.error_page = ErrorPage::Always;
+                    }
+                    response.into()
+                }
+                Answered::Failed(response) => response.into(),
+            }
+        })
+    }
+
+    fn patience(&self, wheel: &Wheel, _: &Route) -> u32 {
+        self.0.patience(wheel)
+    }
+
+    fn takes_tunnels(&self) -> bool {
+        true
+    }
+
+    fn receives_bodies_whole(&self) -> bool {
+        self.0.request_buffering == RequestBuffering::Whole
+    }
+
+    fn names_files(&self) -> bool {
+        self.0.sends_files
+    }
+}

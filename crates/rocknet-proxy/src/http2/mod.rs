@@ -1,0 +1,109 @@
+//! Servers that are asked in HTTP/2, with their windows, their trailers, and many requests on one connection: gRPC.
+//!
+//! The frames are the `h2` crate's. It runs over the same wires as HTTP/1.1 does, as one task for each connection.
+//!
+//! ```text
+//! head.rs ─▶ call.rs ─▶ sessions.rs ─▶ socket.rs ─▶ a wire
+//!              │ upload.rs: the request's content, beside the answer
+//!          Response
+//! ```
+
+mod call;
+mod head;
+mod sessions;
+mod socket;
+mod upload;
+
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use http::Request;
+use rocknet_io::wheel::Deadline;
+
+use self::call::{Begun, Call};
+use self::head::Head;
+use self::upload::Upload;
+use super::Times;
+use super::group::Proxy;
+use super::request::Sent;
+use super::trouble::{self, Trouble};
+use super::upstream::Upstream;
+use rocknet_handler::exchange::RequestContent;
+use rocknet_handler::interim::Interim;
+use rocknet_handler::services::Services;
+
+pub use self::sessions::Sessions;
+
+/// How often one server is asked that has taken nothing of the request: a connection that was kept may be leaving, and the
+/// next one too.
+pub const MAX_ASKED: u32 = 3;
+
+/// Sends a request, and goes on until the head of its answer is there. `content` is left where it is when nothing of it was
+/// taken, so that another server can be asked.
+pub async fn ask(
+    services: &Rc<Services>,
+    upstream: &Arc<Upstream>,
+    proxy: &Proxy,
+    sent: &Sent<'_>,
+    content: &mut Option<RequestContent>,
+    interim: &mut Interim,
+    deadline: &Deadline,
+) -> Result<Begun, Trouble> {
+    let times = Times::of(services, proxy);
+    let tick_ms = u64::try_from(services.wheel.tick_length().as_millis()).unwrap_or(u64::MAX);
+    let idle_ms = tick_ms.saturating_mul(times.idle.into());
+    let mut asked = 0;
+    loop {
+        asked += 1;
+        let lease = Sessions::lease(services, upstream, proxy, deadline, idle_ms).await?;
+        let mut head = Head {
+            is_secure: upstream.secure.is_some(),
+            wants_trailers: sent.wants_trailers(),
+            request: Request::new(()),
+        };
+        sent.write(upstream, &mut head).map_err(Trouble::Request)?;
+        let mut sender = lease.sender();
+        let begun = match poll_fn(|context| sender.poll_ready(context)).await {
+            Ok(()) => sender.send_request(head.request, !sent.has_content()),
+            Err(error) => Err(error),
+        };
+        let trouble = match begun {
+            Err(error) => {
+                // Nothing was said.
+                lease.retire();
+                match trouble::of_http2(error, true) {
+                    Trouble::Unheard => Trouble::Refused,
+                    trouble => trouble,
+                }
+            }
+            Ok((answer, stream)) => {
+                let mut upload = None;
+                if sent.has_content()
+                    && let Some(content) = content.take()
+                {
+                    content.let_pause();
+                    upload = Some(Upload::new(stream, content, &proxy.headers));
+                }
+                let call = Call::new(services, lease, times, answer, upload);
+                match call.hold(interim, deadline).await {
+                    Ok(begun) => return Ok(begun),
+                    Err((trouble, upload)) => {
+                        if sent.has_content() {
+                            *content = upload.and_then(Upload::into_untouched);
+                        }
+                        trouble
+                    }
+                }
+            }
+        };
+        let may_repeat = match trouble {
+            Trouble::Refused => true,
+            Trouble::Unheard => sent.is_repeatable(),
+            _ => false,
+        };
+        if !may_repeat || content.is_none() || asked == MAX_ASKED {
+            return Err(trouble);
+        }
+    }
+}

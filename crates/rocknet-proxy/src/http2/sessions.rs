@@ -1,0 +1,305 @@
+//! Connections to servers that speak HTTP/2, kept by each worker for itself: many requests share one, up to what the server
+//! takes at once.
+
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::io;
+use std::rc::Rc;
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use h2::StreamId;
+use h2::client::{Builder, SendRequest};
+use hashbrown::HashMap;
+use rocknet_io::runtime::spawn;
+use rocknet_io::wheel::Deadline;
+
+use super::socket::{Malformed, Socket};
+use crate::group::Proxy;
+use crate::pool::Pool;
+use crate::trouble::Trouble;
+use crate::upstream::Upstream;
+use crate::wire::Wire;
+use crate::{connect, trouble};
+use rocknet_handler::exchange::Client;
+use rocknet_handler::services::Services;
+
+/// Requests on one connection at once, where the server takes more: what RFC 9113 §6.5.2 has servers take at least, and few
+/// take fewer.
+const MAX_STREAMS: usize = 100;
+/// Connections of one worker to one server: 1,600 requests at once. More of them wait nowhere, and are answered with 503.
+const MAX_SESSIONS: usize = 16;
+/// Content of one answer that a server may send ahead of its reader.
+const STREAM_WINDOW: u32 = 256 * 1024;
+/// Content of all of them: so much that one client that does not read keeps no other waiting.
+const CONNECTION_WINDOW: u32 = STREAM_WINDOW * MAX_STREAMS as u32;
+/// Content of one request that is framed and has not left.
+const SEND_BUFFER: usize = 128 * 1024;
+/// Head of an answer: as much as one in HTTP/1.1 may have.
+const HEAD_SIZE: u32 = 32 * 1024;
+
+#[derive(Default)]
+pub struct Sessions {
+    shelves: RefCell<HashMap<u32, Shelf, foldhash::fast::FixedState>>,
+}
+
+struct Shelf {
+    upstream: Weak<Upstream>,
+    sessions: Vec<Rc<Session>>,
+    /// Somebody makes a connection, and these wait for it.
+    opening: Option<Rc<Opening>>,
+    idle_ms: u64,
+}
+
+/// One connection.
+pub struct Session {
+    sender: SendRequest<Bytes>,
+    active: Cell<usize>,
+    /// Requests so far.
+    begun: Cell<u64>,
+    /// Nothing more is asked over it.
+    is_over: Rc<Cell<bool>>,
+    malformed: Rc<Malformed>,
+    rests_since_ms: Cell<u64>,
+}
+
+/// One request's place on a connection.
+pub struct Lease {
+    session: Rc<Session>,
+    services: Rc<Services>,
+}
+
+/// A connection in the making.
+#[derive(Default)]
+struct Opening {
+    waiting: RefCell<Vec<Waker>>,
+    /// `None`: not yet, or given up by whoever made it.
+    failed: RefCell<Option<(io::ErrorKind, String)>>,
+    is_over: Cell<bool>,
+}
+
+impl Lease {
+    fn new(services: &Rc<Services>, session: &Rc<Session>) -> Lease {
+        session.active.set(session.active.get() + 1);
+        session.begun.set(session.begun.get() + 1);
+        Lease {
+            session: Rc::clone(session),
+            services: Rc::clone(services),
+        }
+    }
+
+    pub fn sender(&self) -> SendRequest<Bytes> {
+        self.session.sender.clone()
+    }
+
+    /// Whether nothing was asked over this connection before.
+    pub fn is_first(&self) -> bool {
+        self.session.begun.get() == 1
+    }
+
+    /// Whether the answer on this stream breaks rules of HTTP/2 that the library does not look after.
+    pub fn is_malformed(&self, stream: StreamId) -> bool {
+        self.session.malformed.contains(stream)
+    }
+
+    /// Has nothing more asked over this connection; what is under way goes on.
+    pub fn retire(&self) {
+        self.session.is_over.set(true);
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.session.active.set(self.session.active.get() - 1);
+        self.session.rests_since_ms.set(self.services.clock.uptime_ms());
+    }
+}
+
+impl Opening {
+    /// Ready when it is over. `place`: of the one who waits, who has one, however often he looks: a connection in HTTP/2 looks
+    /// for all its streams whenever anything comes.
+    fn poll_over(&self, context: &mut Context<'_>, place: &mut Option<usize>) -> Poll<()> {
+        if self.is_over.get() {
+            return Poll::Ready(());
+        }
+        let mut waiting = self.waiting.borrow_mut();
+        match place.and_then(|place| waiting.get_mut(place)) {
+            Some(waker) => waker.clone_from(context.waker()),
+            None => {
+                *place = Some(waiting.len());
+                waiting.push(context.waker().clone());
+            }
+        }
+        Poll::Pending
+    }
+}
+
+impl Session {
+    fn has_room(&self) -> bool {
+        let most = self.sender.current_max_send_streams().min(MAX_STREAMS);
+        !self.is_over.get() && self.active.get() < most
+    }
+}
+
+impl Sessions {
+    /// A place on a connection, which is made if there is none with room. Who comes while one is made waits for it.
+    pub async fn lease(
+        services: &Rc<Services>,
+        upstream: &Arc<Upstream>,
+        proxy: &Proxy,
+        deadline: &Deadline,
+        idle_ms: u64,
+    ) -> Result<Lease, Trouble> {
+        let pool = services.local::<Pool>();
+        let all = &pool.sessions;
+        loop {
+            let opening = {
+                let mut shelves = all.shelves.borrow_mut();
+                let shelf = shelves.entry(upstream.id).or_insert_with(|| Shelf {
+                    upstream: Arc::downgrade(upstream),
+                    sessions: Vec::new(),
+                    opening: None,
+                    idle_ms,
+                });
+                shelf.idle_ms = idle_ms;
+                shelf.sessions.retain(|session| !session.is_over.get());
+                if let Some(session) = shelf.sessions.iter().find(|session| session.has_room()) {
+                    return Ok(Lease::new(services, session));
+                }
+                if shelf.sessions.len() >= MAX_SESSIONS {
+                    return Err(Trouble::Full);
+                }
+                match &shelf.opening {
+                    Some(opening) => Err(Rc::clone(opening)),
+                    None => Ok(Rc::clone(shelf.opening.insert(Rc::default()))),
+                }
+            };
+            match opening {
+                Ok(opening) => {
+                    let maker = Maker {
+                        all,
+                        id: upstream.id,
+                        opening,
+                    };
+                    // Connections that many share name no client.
+                    let made = match connect::wire(services, upstream, proxy, Client::Local, deadline).await {
+                        Ok(wire) => open(wire, upstream).await,
+                        Err(trouble) => Err(trouble),
+                    };
+                    match made {
+                        Ok(session) => {
+                            let lease = Lease::new(services, &session);
+                            if let Some(shelf) = all.shelves.borrow_mut().get_mut(&upstream.id) {
+                                shelf.sessions.push(session);
+                            }
+                            return Ok(lease);
+                        }
+                        Err(trouble) => {
+                            *maker.opening.failed.borrow_mut() = Some((trouble::kind(&trouble), trouble.to_string()));
+                            return Err(trouble);
+                        }
+                    }
+                }
+                Err(opening) => {
+                    deadline.set(services.wheel.ticks(proxy.connect));
+                    let mut place = None;
+                    let over = poll_fn(|context| opening.poll_over(context, &mut place));
+                    if deadline.within(over).await.is_none() {
+                        return Err(Trouble::Unreachable(io::ErrorKind::TimedOut.into()));
+                    }
+                    if let Some((kind, text)) = &*opening.failed.borrow() {
+                        return Err(Trouble::Unreachable(io::Error::new(*kind, text.clone())));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Closes what has rested too long, and what no configuration names any more.
+    pub fn tick(&self, now_ms: u64) {
+        if self.shelves.borrow().is_empty() {
+            return;
+        }
+        self.shelves.borrow_mut().retain(|_, shelf| {
+            let (idle_ms, is_used) = (shelf.idle_ms, shelf.upstream.strong_count() > 0);
+            shelf.sessions.retain(|session| {
+                let rests_ms = now_ms.saturating_sub(session.rests_since_ms.get());
+                let is_idle = session.active.get() == 0 && rests_ms >= idle_ms;
+                is_used && !is_idle && !session.is_over.get()
+            });
+            !shelf.sessions.is_empty() || shelf.opening.is_some()
+        });
+    }
+
+    /// Closes all that nothing is asked over.
+    pub fn rest(&self) {
+        self.shelves.borrow_mut().clear();
+    }
+}
+
+/// Whoever makes a connection; when that is over, for whatever reason, those who wait hear of it.
+struct Maker<'s> {
+    all: &'s Sessions,
+    id: u32,
+    opening: Rc<Opening>,
+}
+
+impl Drop for Maker<'_> {
+    fn drop(&mut self) {
+        if let Some(shelf) = self.all.shelves.borrow_mut().get_mut(&self.id) {
+            shelf.opening = None;
+        }
+        self.opening.is_over.set(true);
+        self.opening.waiting.take().into_iter().for_each(Waker::wake);
+    }
+}
+
+async fn open(wire: Wire, upstream: &Arc<Upstream>) -> Result<Rc<Session>, Trouble> {
+    let malformed = Rc::<Malformed>::default();
+    let made = Builder::new()
+        .enable_push(false)
+        .initial_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .initial_max_send_streams(MAX_STREAMS)
+        .max_send_buffer_size(SEND_BUFFER)
+        .max_header_list_size(HEAD_SIZE)
+        .handshake::<_, Bytes>(Socket::new(wire, Rc::clone(&malformed)))
+        .await;
+    let (sender, connection) = made.map_err(|error| trouble::of_http2(error, false))?;
+    let is_over = Rc::new(Cell::new(false));
+    let (over, upstream) = (Rc::clone(&is_over), Arc::clone(upstream));
+    spawn(async move {
+        if let Err(error) = connection.await {
+            tracing::debug!(upstream = %upstream.name, "a connection ended: {error}");
+        }
+        over.set(true);
+    });
+    Ok(Rc::new(Session {
+        sender,
+        active: Cell::new(0),
+        begun: Cell::new(0),
+        is_over,
+        malformed,
+        rests_since_ms: Cell::new(0),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_looks_often_waits_once() {
+        let opening = Opening::default();
+        let mut context = Context::from_waker(Waker::noop());
+        let (mut one, mut other) = (None, None);
+        for _ in 0..100 {
+            assert!(opening.poll_over(&mut context, &mut one).is_pending());
+            assert!(opening.poll_over(&mut context, &mut other).is_pending());
+        }
+        assert_eq!(opening.waiting.borrow().len(), 2);
+        opening.is_over.set(true);
+        assert!(opening.poll_over(&mut context, &mut one).is_ready());
+    }
+}

@@ -1,0 +1,143 @@
+//! A wire as the HTTP/2 library wants it: something to read from and to write to.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use h2::StreamId;
+use rocknet_io::link::{Link, Received};
+use rocknet_io::queue::SendQueue;
+use rocknet_proto::h2::{OutOfStep, ResponseJudge};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::wire::Wire;
+
+/// Bytes taken at once to be sent: frames are gathered by the library up to a like size.
+const WRITE: usize = 64 * 1024;
+
+pub struct Socket {
+    wire: Wire,
+    /// Received in a buffer of the wire's own, and not read yet.
+    held: Bytes,
+    out: SendQueue,
+    judge: ResponseJudge,
+    malformed: Rc<Malformed>,
+    /// The wire has not taken all that it was given.
+    is_full: bool,
+}
+
+/// Streams whose answers break the rules of HTTP/2 in what the library lets pass. They are known before the library tells of
+/// the answer, because its bytes are judged on their way to it.
+#[derive(Default)]
+pub struct Malformed {
+    streams: RefCell<BTreeSet<u32>>,
+    /// The connection could not be followed any more.
+    all: Cell<bool>,
+}
+
+/// Streams remembered: more than there are on a connection at once, and those that were given up take the rest.
+const MAX_MALFORMED: usize = 1024;
+
+impl Malformed {
+    pub fn contains(&self, stream: StreamId) -> bool {
+        self.all.get() || self.streams.borrow().contains(&stream.as_u32())
+    }
+
+    fn add(&self, stream: u32) {
+        let mut streams = self.streams.borrow_mut();
+        streams.insert(stream);
+        if streams.len() > MAX_MALFORMED {
+            streams.pop_first();
+        }
+    }
+}
+
+impl Socket {
+    pub fn new(wire: Wire, malformed: Rc<Malformed>) -> Socket {
+        Socket {
+            judge: ResponseJudge::default(),
+            malformed,
+            wire,
+            held: Bytes::new(),
+            out: SendQueue::default(),
+            is_full: false,
+        }
+    }
+
+    /// Looks at bytes before the library gets them.
+    fn look_at(&mut self, bytes: &[u8]) {
+        let malformed = &self.malformed;
+        if let Err(OutOfStep) = self.judge.read(bytes, |stream| malformed.add(stream)) {
+            malformed.all.set(true);
+        }
+    }
+
+    fn send(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let sent = self.wire.poll_send(context, &mut self.out);
+        self.is_full = sent.is_pending();
+        sent
+    }
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.held.is_empty() {
+            let got = match ready!(self.wire.poll_recv(context, buffer.initialize_unfilled()))? {
+                Received::Lent(bytes) => bytes.len(),
+                Received::Held(bytes) => {
+                    self.held = bytes;
+                    0
+                }
+            };
+            if self.held.is_empty() {
+                self.look_at(&buffer.initialize_unfilled()[..got]);
+                buffer.advance(got);
+                return Poll::Ready(Ok(()));
+            }
+        }
+        let length = self.held.len().min(buffer.remaining());
+        let taken = self.held.split_to(length);
+        self.look_at(&taken);
+        buffer.put_slice(&taken);
+        if self.held.is_empty() {
+            // It goes back to the wire.
+            self.held = Bytes::new();
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        if self.is_full {
+            ready!(self.send(context))?;
+        }
+        let taken = bytes.len().min(WRITE);
+        self.out.buffer().extend_from_slice(&bytes[..taken]);
+        match self.send(context) {
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            _ => Poll::Ready(Ok(taken)),
+        }
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.is_full {
+            ready!(self.send(context))?;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.as_mut().poll_flush(context))?;
+        self.wire.finish();
+        Poll::Ready(self.wire.shut_down())
+    }
+}

@@ -1,0 +1,91 @@
+//! What has come of an answer, and the reading of it: strict, within bounds, and told to nobody before it is asked for.
+
+use std::rc::Rc;
+
+use rocknet_proto::h1::{Answered, ClientConnection, Fault, ResponseContent};
+use rocknet_proto::limits::Limits;
+use rocknet_proto::response::ResponseIndex;
+
+use crate::answer::Head;
+use crate::switch::Wish;
+use crate::trailers;
+use rocknet_handler::interim::Early;
+use rocknet_handler::response::FieldList;
+
+#[derive(Default)]
+pub struct Incoming {
+    pub head: Option<Head>,
+    /// Content that nobody has taken.
+    pub pending: Vec<u8>,
+    /// What nobody has been told yet.
+    pub early: Option<Box<Early>>,
+    pub wish: Option<Rc<Wish>>,
+    /// Fields behind the content. Boxed, as what follows is: few answers have any, and all are moved.
+    pub trailers: Option<Box<FieldList>>,
+    /// The protocol that the upstream has gone over to.
+    pub switched: Option<Box<[u8]>>,
+    pub is_over: bool,
+}
+
+/// Bytes of an answer's head, and its fields: twice what clients may say, because cookies are set with all they hold.
+const LIMITS: Limits = Limits {
+    head_size: 32 * 1024,
+    fields: 200,
+    target_size: 0,
+    trailer_size: 8 * 1024,
+    chunk_extension: 4 * 1024,
+    content_size: 0,
+};
+
+impl Incoming {
+    /// Reads what there is, and tells how much of it is understood.
+    pub fn read(
+        &mut self,
+        engine: &mut ClientConnection,
+        bytes: &[u8],
+        index: &mut ResponseIndex,
+    ) -> Result<usize, Fault> {
+        let mut at = 0;
+        loop {
+            let rest = &bytes[at..];
+            match engine.receive(&LIMITS, rest, index)? {
+                Answered::More { consumed } => return Ok(at + consumed),
+                Answered::Interim { consumed } => {
+                    let head = Head::new(&index.view(rest), ResponseContent::None, None);
+                    Early::join(&mut self.early, index.status, head.into_fields());
+                    at += consumed;
+                }
+                Answered::Response { consumed, content } => {
+                    self.head = Some(Head::new(&index.view(rest), content, None));
+                    at += consumed;
+                    if content == ResponseContent::None {
+                        self.is_over = true;
+                        return Ok(at);
+                    }
+                }
+                Answered::Data { start, end } => {
+                    self.pending.extend_from_slice(&rest[start..end]);
+                    at += end;
+                }
+                Answered::End { consumed } => {
+                    if !index.trailers.is_empty() {
+                        let came = FieldList::copied(index.trailers.view(rest).lines());
+                        let passed = Some(trailers::of_answer(&came)).filter(|fields| !fields.is_empty());
+                        self.trailers = passed.map(Box::new);
+                    }
+                    self.is_over = true;
+                    return Ok(at + consumed);
+                }
+                Answered::Switched { consumed } => {
+                    let response = index.view(rest);
+                    let wish = self.wish.as_deref();
+                    let agreed = wish.and_then(|wish| wish.agreed(response.fields));
+                    self.switched = Some(agreed.ok_or(Fault::UnaskedUpgrade)?.into());
+                    self.head = Some(Head::new(&response, ResponseContent::None, wish));
+                    return Ok(at + consumed);
+                }
+                Answered::Blocked => return Ok(at),
+            }
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! The place of a request at a server, for as long as the request is there.
+
+use std::sync::Arc;
+
+use rocknet_config::model::Priority;
+
+use crate::slots::Kind;
+use crate::upstream::Upstream;
+
+/// The place of one request at one server. When it is dropped, it is given to a request that waits, or given back.
+pub struct Place {
+    pub upstream: Arc<Upstream>,
+    kind: Kind,
+}
+
+impl Upstream {
+    /// Takes a place, if there is room.
+    pub fn take(self: &Arc<Upstream>, most: usize, priority: Priority, now_ms: u64) -> Option<Place> {
+        let kind = self.slots.take(most, priority, now_ms)?;
+        Some(Place {
+            upstream: Arc::clone(self),
+            kind,
+        })
+    }
+}
+
+impl Place {
+    /// Keeps being load of the server, but takes no room from requests any more.
+    pub fn beyond_limit(mut self) -> Place {
+        self.kind = self.upstream.slots.make_tunnel(self.kind);
+        self
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.upstream.slots.give_back(self.kind);
+    }
+}

@@ -1,0 +1,138 @@
+//! The addresses of one server race: the next one sets out when the one before has failed or has been silent for a moment, and
+//! the first that connects is taken (RFC 8305, section 5). An address that nobody answers at costs that moment, not all the
+//! time there is.
+
+use std::future::poll_fn;
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::net::TcpStream;
+
+use rocknet_handler::exhausted;
+
+/// "Connection Attempt Delay": what section 8 recommends.
+pub const HEAD_START: Duration = Duration::from_millis(250);
+
+/// Connects to one of `addresses`, the foremost if it can be. `pause` waits for as long as one may be silent.
+pub async fn connect(addresses: &[SocketAddr], pause: impl AsyncFn()) -> io::Result<TcpStream> {
+    if let [only] = addresses {
+        return exhausted::connect(*only, TcpStream::connect(only)).await;
+    }
+    let mut field = Field {
+        running: Vec::new(),
+        last: ErrorKind::AddrNotAvailable.into(),
+    };
+    for address in addresses {
+        let connect = exhausted::connect(*address, TcpStream::connect(*address));
+        field.running.push(Box::pin(connect));
+        let mut pausing = pin!(pause());
+        let next = |context: &mut Context<'_>| match field.poll(context) {
+            Poll::Pending => pausing.as_mut().poll(context).map(|()| None),
+            arrived => arrived,
+        };
+        if let Some(stream) = poll_fn(next).await {
+            return Ok(stream);
+        }
+    }
+    while !field.running.is_empty() {
+        if let Some(stream) = poll_fn(|context| field.poll(context)).await {
+            return Ok(stream);
+        }
+    }
+    Err(field.last)
+}
+
+/// Those who are on their way.
+struct Field {
+    running: Vec<Pin<Box<dyn Future<Output = io::Result<TcpStream>> + Send>>>,
+    /// Why the last of those failed who did.
+    last: io::Error,
+}
+
+impl Field {
+    /// The one that has connected; or `None`: one has failed.
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<TcpStream>> {
+        for index in 0..self.running.len() {
+            match self.running[index].as_mut().poll(context) {
+                Poll::Ready(Ok(stream)) => return Poll::Ready(Some(stream)),
+                Poll::Ready(Err(error)) => {
+                    self.last = error;
+                    drop(self.running.remove(index));
+                    return Poll::Ready(None);
+                }
+                Poll::Pending => {}
+            }
+        }
+        Poll::Pending
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, TcpListener};
+
+    use rustix::net;
+
+    use super::*;
+
+    /// The queue of its listener is full: who asks hears nothing. The sockets have to stay.
+    fn silent() -> (SocketAddr, TcpListener, Vec<std::net::TcpStream>) {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        net::listen(&listener, 0).expect("a short queue");
+        let address = listener.local_addr().expect("its address");
+        let mut waiting = Vec::new();
+        while let Ok(stream) = std::net::TcpStream::connect_timeout(&address, Duration::from_millis(50)) {
+            waiting.push(stream);
+        }
+        (address, listener, waiting)
+    }
+
+    /// Nobody has listened there since it was closed.
+    fn refusing() -> SocketAddr {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        listener.local_addr().expect("its address")
+    }
+
+    fn run<T>(race: impl Future<Output = T>) -> T {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.expect("a runtime").block_on(race)
+    }
+
+    #[test]
+    fn the_first_that_connects_is_taken_and_nobody_waits_for_the_silent() {
+        let (silent, _listener, _waiting) = silent();
+        let answering = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        let answering = answering
+            .local_addr()
+            .map(|address| (address, answering))
+            .expect("its address");
+        let (dead, well) = (refusing(), answering.0);
+        for addresses in [
+            &[well][..],
+            &[well, silent],
+            &[silent, well],
+            &[dead, well],
+            &[silent, dead, well, dead],
+        ] {
+            let stream = run(connect(addresses, async || {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }));
+            let peer = stream.and_then(|stream| stream.peer_addr());
+            assert_eq!(peer.ok(), Some(well), "{addresses:?}");
+        }
+        // One that fails is followed by the next at once, whatever the pause.
+        let stream = run(connect(&[dead, well], async || std::future::pending().await));
+        assert!(stream.is_ok(), "{stream:?}");
+        for (addresses, expected) in [
+            (&[][..], ErrorKind::AddrNotAvailable),
+            (&[dead], ErrorKind::ConnectionRefused),
+            (&[dead, dead], ErrorKind::ConnectionRefused),
+        ] {
+            let failed = run(connect(addresses, async || std::future::pending().await));
+            assert_eq!(failed.map_err(|error| error.kind()).err(), Some(expected));
+        }
+    }
+}

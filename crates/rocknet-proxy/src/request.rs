@@ -1,0 +1,256 @@
+//! A request written for an upstream: nothing of it is copied unread, and what rules one connection stays there.
+
+use std::borrow::Cow;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use rocknet_config::model::Server;
+use rocknet_proto::fields::{Field, Known, KnownSet};
+use rocknet_proto::h1::{ClientConnection, EncodeError, Length, RequestLine, connection_options};
+use rocknet_proto::method::Method;
+use rocknet_proto::request::{Request, Version};
+
+use crate::forwarded::Origin;
+use crate::group::Proxy;
+use crate::likeness::{is_alike, is_disguised};
+use crate::switch::{Key, Wish};
+use crate::target;
+use crate::upstream::Upstream;
+use rocknet_handler::exchange::Exchange;
+use rocknet_handler::forwarded::is_trusted;
+
+/// Fields that are not passed on: those that frame a message or rule its connection (RFC 9110 §7.6.1), those that are
+/// written anew, and `Proxy`, in which an upstream by CGI would look for a proxy to use.
+const NOT_PASSED: KnownSet = KnownSet::of(&[
+    Known::Connection,
+    Known::ContentLength,
+    Known::Expect,
+    Known::Forwarded,
+    Known::Host,
+    Known::KeepAlive,
+    Known::Proxy,
+    Known::ProxyAuthorization,
+    Known::ProxyConnection,
+    Known::Te,
+    Known::Trailer,
+    Known::TransferEncoding,
+    Known::Upgrade,
+    Known::XForwardedFor,
+    Known::XForwardedHost,
+    Known::XForwardedProto,
+]);
+
+/// A version's way to write a head.
+pub trait Form {
+    fn write<'a>(self, line: &RequestLine<'_>, fields: impl Iterator<Item = Field<'a>>) -> Result<(), EncodeError>;
+}
+
+struct Http1<'h> {
+    engine: &'h mut ClientConnection,
+    out: &'h mut Vec<u8>,
+}
+
+impl Form for Http1<'_> {
+    fn write<'a>(self, line: &RequestLine<'_>, fields: impl Iterator<Item = Field<'a>>) -> Result<(), EncodeError> {
+        self.engine.encode_request(self.out, line, fields)
+    }
+}
+
+/// A request as upstreams get it.
+pub struct Sent<'p> {
+    proxy: &'p Proxy,
+    /// Segments of its path that are not passed on.
+    stripped: usize,
+    request: &'p Request<'p>,
+    origin: Origin,
+    /// Whoever passed it on is believed.
+    is_trusted: bool,
+    /// To go over to another protocol.
+    wish: Option<Rc<Wish>>,
+    length: Length,
+}
+
+impl<'p> Sent<'p> {
+    /// `request`: the one of the exchange.
+    pub fn new(proxy: &'p Proxy, request: &'p Request<'p>, exchange: &Exchange, server: &Server) -> Sent<'p> {
+        let length = if exchange.content.is_empty() {
+            Length::None
+        } else {
+            let told = request.fields.get(Known::ContentLength);
+            let told = told.and_then(|length| std::str::from_utf8(length).ok()?.parse().ok());
+            told.map_or(Length::Unknown, Length::Exact)
+        };
+        let is_trusted = is_trusted(server, exchange.peer);
+        let stripped = match &proxy.strip {
+            Some(prefix) => match exchange.path.strip_prefix(prefix.as_str()) {
+                Some(rest) if rest.is_empty() || rest.starts_with('/') => prefix.matches('/').count(),
+                _ => 0,
+            },
+            None => 0,
+        };
+        Sent {
+            proxy,
+            stripped,
+            request,
+            origin: Origin::new(proxy.forwarded, request, exchange, server, is_trusted),
+            is_trusted,
+            wish: Wish::of(request).map(Rc::new),
+            length,
+        }
+    }
+
+    /// Extended CONNECT is a GET with `Upgrade` in HTTP/1.1 (RFC 8441 §5).
+    pub fn method(&self) -> Method {
+        match self.request.method {
+            Method::Connect => Method::Get,
+            method => method,
+        }
+    }
+
+    /// Fields that the proxy sets.
+    pub fn set(&self) -> &Arc<[(String, String)]> {
+        &self.proxy.headers
+    }
+
+    pub fn wish(&self) -> Option<&Rc<Wish>> {
+        self.wish.as_ref()
+    }
+
+    /// Saying it twice does what saying it once does (RFC 9110 §9.2.2).
+    pub fn is_repeatable(&self) -> bool {
+        self.method().is_idempotent()
+    }
+
+    /// How much content it has, where that is told.
+    pub fn length(&self) -> Option<u64> {
+        match self.length {
+            Length::Exact(length) => Some(length),
+            _ => None,
+        }
+    }
+
+    pub fn has_content(&self) -> bool {
+        self.length != Length::None
+    }
+
+    /// Sets the length of a body that has been received whole, unless there are trailers, which need chunks.
+    pub fn received(&mut self, length: u64, has_trailers: bool) {
+        if !has_trailers {
+            self.length = Length::Exact(length);
+        }
+    }
+
+    /// The client takes trailers (RFC 9110 §10.1.4).
+    pub fn wants_trailers(&self) -> bool {
+        let lines = self.request.fields.all(Known::Te);
+        let mut codings = lines.flat_map(|line| line.split(|byte| *byte == b','));
+        codings.any(|coding| coding.trim_ascii().eq_ignore_ascii_case(b"trailers"))
+    }
+
+    /// Writes the head.
+    pub fn encode(
+        &self,
+        engine: &mut ClientConnection,
+        upstream: &Upstream,
+        out: &mut Vec<u8>,
+    ) -> Result<(), EncodeError> {
+        self.write(upstream, Http1 { engine, out })
+    }
+
+    /// Writes the head in the form of a version.
+    pub fn write(&self, upstream: &Upstream, form: impl Form) -> Result<(), EncodeError> {
+        let request = self.request;
+        let fields = request.fields;
+        let target = self.target();
+        let set = |name: &str| {
+            let mut headers = self.proxy.headers.iter();
+            headers.find(|(other, _)| other.eq_ignore_ascii_case(name))
+        };
+        let host = match (set("Host"), request.authority) {
+            (Some((_, host)), _) => host.as_bytes(),
+            (None, b"") => upstream.host.as_bytes(),
+            (None, authority) => authority,
+        };
+        let line = RequestLine {
+            method: match request.method {
+                Method::Connect => b"GET",
+                _ => request.method_name,
+            },
+            target: &target,
+            host,
+            length: self.length,
+            upgrade: self.wish.as_ref().map(|wish| &wish.protocols[..]),
+            close: false,
+        };
+        let nominates = fields.contains(Known::Connection);
+        let is_nominated =
+            |name: &[u8]| nominates && connection_options(fields).any(|nominated| name.eq_ignore_ascii_case(nominated));
+        // Crumbs of one cookie are one field outside HTTP/2 (RFC 9113 §8.2.3).
+        let crumbs = fields.is_repeated(Known::Cookie);
+        let cookie = if crumbs {
+            fields.all(Known::Cookie).collect::<Vec<_>>().join(&b"; "[..])
+        } else {
+            Vec::new()
+        };
+        let key = self.wish.as_ref().and_then(|wish| wish.key.as_ref());
+        let key = key.map_or(&b""[..], Key::as_bytes);
+        let is_passed = |field: &Field<'_>| match field.known {
+            Some(known) if NOT_PASSED.contains(known) => false,
+            Some(Known::XRealIp) if !self.is_trusted => false,
+            Some(Known::Cookie) => !crumbs,
+            Some(Known::SecWebSocketKey) if !key.is_empty() => false,
+            None if is_disguised(field.name) => false,
+            _ => !is_nominated(field.name),
+        };
+        let headers = &self.proxy.headers;
+        let is_set = |field: &[u8]| headers.iter().any(|(name, _)| is_alike(field, name.as_bytes()));
+        let own = |known: Known, name, value| Field {
+            known: Some(known),
+            name,
+            value,
+        };
+        let own = [
+            own(Known::SecWebSocketKey, &b"Sec-WebSocket-Key"[..], key),
+            own(Known::Cookie, b"Cookie", &cookie),
+            own(Known::XForwardedFor, b"X-Forwarded-For", &self.origin.client),
+            own(Known::XForwardedProto, b"X-Forwarded-Proto", &self.origin.proto),
+            own(Known::XForwardedHost, b"X-Forwarded-Host", self.origin.host(request)),
+            own(Known::Forwarded, b"Forwarded", &self.origin.forwarded),
+            own(Known::Via, b"Via", via(request.version)),
+        ];
+        let own = own.into_iter().filter(|field| !field.value.is_empty());
+        let all = fields.lines().filter(is_passed).chain(own);
+        let all = all.filter(|field| headers.is_empty() || !is_set(field.name));
+        let added = headers
+            .iter()
+            .filter(|(name, value)| !value.is_empty() && !name.eq_ignore_ascii_case("host"));
+        let added = added.map(|(name, value)| Field::new(name.as_bytes(), value.as_bytes()));
+        form.write(&line, all.chain(added))
+    }
+
+    /// What is asked for. It is no longer what the client sent when a rule has changed where the request leads.
+    fn target(&self) -> Cow<'p, [u8]> {
+        let Request { path, query, .. } = *self.request;
+        if self.stripped == 0 && query.is_none() && !target::may_have_dots(path) {
+            return Cow::Borrowed(path);
+        }
+        let mut target = Vec::with_capacity(path.len() + query.map_or(0, |query| 1 + query.len()));
+        target::write(path, &mut target);
+        target::strip(&mut target, self.stripped);
+        if let Some(query) = query {
+            target.push(b'?');
+            target.extend_from_slice(query);
+        }
+        Cow::Owned(target)
+    }
+}
+
+/// RFC 9110 §7.6.3.
+fn via(version: Version) -> &'static [u8] {
+    match version {
+        Version::Http10 => b"1.0 RockNet",
+        Version::Http11 => b"1.1 RockNet",
+        Version::Http2 => b"2 RockNet",
+        Version::Http3 => b"3 RockNet",
+    }
+}

@@ -1,0 +1,188 @@
+//! How servers under TLS are asked: whose certificates are believed, and what they are shown, as configurations of rustls.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use rocknet_config::model::{CertificateFiles, UpstreamTls};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, aws_lc_rs};
+use rustls::sign::SingleCertAndKey;
+use rustls::version::{TLS12, TLS13};
+use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
+
+use rocknet_certificates::{Certified, HTTP_2, files, read_roots};
+
+/// A configuration for handshakes with servers. Sessions are remembered in it, so that the next connection costs less.
+pub struct Secure {
+    pub settings: Arc<ClientConfig>,
+    /// Never used twice in a server.
+    pub id: u32,
+}
+
+/// What makes two configurations the same: contents, not names of files.
+#[derive(PartialEq)]
+struct Identity {
+    trust: Trust,
+    /// The certificate that is shown, and what signed it.
+    shown: Vec<CertificateDer<'static>>,
+    http2: bool,
+}
+
+/// Whose certificates are believed.
+#[derive(PartialEq)]
+enum Trust {
+    System,
+    Roots(Vec<CertificateDer<'static>>),
+    Anybody,
+}
+
+/// The configurations of one server.
+#[derive(Default)]
+pub struct Secures {
+    /// Those in use by some upstream.
+    all: Mutex<Vec<(Identity, Weak<Secure>)>>,
+    ids: AtomicU32,
+}
+
+impl Secures {
+    /// The one there is for what is asked. Told in words for whoever wrote the configuration.
+    ///
+    /// The system's store is read when the first place needs it, and again when none has needed it for a while.
+    pub fn of(&self, model: &UpstreamTls, http2: bool) -> Result<Arc<Secure>, String> {
+        let trust = match (model.verify, &model.ca[..]) {
+            (false, _) => Trust::Anybody,
+            (true, []) => Trust::System,
+            (true, paths) => {
+                let mut all = Vec::new();
+                for path in paths {
+                    all.extend(read_roots(path).map_err(|error| format!("`ca`: {error}"))?);
+                }
+                Trust::Roots(all)
+            }
+        };
+        let own = model.client.as_ref().map(|(cert, key)| {
+            let files = CertificateFiles {
+                cert: cert.clone(),
+                key: key.clone(),
+                ocsp: None,
+            };
+            files::load(&files).map_err(|fault| format!("`cert`: {fault}"))
+        });
+        let own = own.transpose()?;
+        let identity = Identity {
+            trust,
+            shown: own.as_ref().map(|own| own.key().cert.clone()).unwrap_or_default(),
+            http2,
+        };
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = all.iter().find(|(other, _)| *other == identity);
+        if let Some(secure) = known.and_then(|(_, secure)| secure.upgrade()) {
+            return Ok(secure);
+        }
+        all.retain(|(_, secure)| secure.strong_count() > 0);
+        let secure = Arc::new(Secure {
+            settings: Arc::new(settings(&identity, own.as_ref())?),
+            id: self.ids.fetch_add(1, Ordering::Relaxed),
+        });
+        all.push((identity, Arc::downgrade(&secure)));
+        Ok(secure)
+    }
+}
+
+fn settings(identity: &Identity, own: Option<&Certified>) -> Result<ClientConfig, String> {
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_protocol_versions(&[&TLS13, &TLS12])
+        .map_err(|error| error.to_string())?;
+    let builder = match &identity.trust {
+        Trust::System => builder.with_root_certificates(of_system()?),
+        Trust::Roots(all) => {
+            let mut store = RootCertStore::empty();
+            for root in all {
+                store.add(root.clone()).map_err(|error| format!("`ca`: {error}"))?;
+            }
+            if store.is_empty() {
+                return Err("`ca` names no certificate, so no server could be believed".to_owned());
+            }
+            builder.with_root_certificates(store)
+        }
+        Trust::Anybody => builder
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(Anybody::new(&provider))),
+    };
+    let mut settings = match own {
+        Some(own) => builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(Arc::clone(own.key())))),
+        None => builder.with_no_client_auth(),
+    };
+    // One alone: which of them is spoken must be known before there is a connection.
+    settings.alpn_protocols = vec![if identity.http2 {
+        HTTP_2.to_vec()
+    } else {
+        b"http/1.1".to_vec()
+    }];
+    Ok(settings)
+}
+
+fn of_system() -> Result<RootCertStore, String> {
+    let found = rustls_native_certs::load_native_certs();
+    let mut store = RootCertStore::empty();
+    // Old roots that nobody can read are no reason to believe none.
+    store.add_parsable_certificates(found.certs);
+    if store.is_empty() {
+        let why = found
+            .errors
+            .first()
+            .map(|error| format!(" ({error})"))
+            .unwrap_or_default();
+        return Err(format!(
+            "the system trusts no certificate authority{why}: install its list (Debian: ca-certificates), or name one with `ca`"
+        ));
+    }
+    Ok(store)
+}
+
+/// Believes every certificate, as long as the server has its key.
+#[derive(Debug)]
+struct Anybody(WebPkiSupportedAlgorithms);
+
+impl Anybody {
+    fn new(provider: &CryptoProvider) -> Anybody {
+        Anybody(provider.signature_verification_algorithms)
+    }
+}
+
+impl ServerCertVerifier for Anybody {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        rustls::crypto::verify_tls12_signature(message, cert, signed, &self.0)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        rustls::crypto::verify_tls13_signature(message, cert, signed, &self.0)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_schemes()
+    }
+}

@@ -1,0 +1,156 @@
+//! The registry of the servers that one RockNet server passes requests on to, with what its routes share about them.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use rocknet_config::model::{self, Health, Resolve};
+use rustls_pki_types::ServerName;
+
+use crate::mirror::Copies;
+use crate::secure::{Secure, Secures};
+use crate::upstream::Upstream;
+use crate::waiting::Waiting;
+use crate::watcher::Watcher;
+use crate::wire::Dialer;
+use rocknet_handler::clock::Time;
+
+/// What makes two upstreams the same: what is known of one depends on how it is checked and looked up, and what a connection
+/// is worth on who was believed when it was made.
+type Identity = (model::Upstream, Option<Health>, Resolve, Option<(u32, String)>);
+
+/// Who are asked, whether as a backup, and how many requests each may have.
+type Same = (Vec<(u32, bool)>, u32);
+
+pub struct Upstreams {
+    /// Those in use by some snapshot.
+    all: Mutex<BTreeMap<Identity, Weak<Upstream>>>,
+    ids: AtomicU32,
+    secures: Secures,
+    /// The queues of those that are limited: one for those that have the same servers, so that no server is offered to two
+    /// queues for one request.
+    queues: Mutex<BTreeMap<Same, Weak<Waiting>>>,
+    watcher: Watcher,
+    pub(super) copies: Arc<Copies>,
+    time: Time,
+    dialer: Option<Arc<dyn Dialer>>,
+}
+
+/// For lookups of names that are under way when the server stops: they cannot be interrupted, and nothing depends on them.
+const LOOKUP_GRACE: Duration = Duration::from_millis(500);
+
+impl Upstreams {
+    /// `time`: the clock of the server. Starts no thread.
+    pub fn new(time: Time) -> Upstreams {
+        Upstreams {
+            all: Mutex::default(),
+            ids: AtomicU32::new(0),
+            secures: Secures::default(),
+            queues: Mutex::default(),
+            watcher: Watcher::default(),
+            copies: Arc::default(),
+            time,
+            dialer: None,
+        }
+    }
+
+    /// As [`Upstreams::new`], with links in place of sockets.
+    pub fn dialed(time: Time, dialer: Arc<dyn Dialer>) -> Upstreams {
+        Upstreams {
+            dialer: Some(dialer),
+            ..Upstreams::new(time)
+        }
+    }
+
+    pub(super) fn dialer(&self) -> Option<Arc<dyn Dialer>> {
+        self.dialer.clone()
+    }
+
+    /// Returns the upstream at a place. Scopes of one configuration and of the next share it.
+    pub fn of(
+        &self,
+        model: &model::Upstream,
+        health: Option<&Health>,
+        resolve: Resolve,
+        secure: Option<(Arc<Secure>, ServerName<'static>)>,
+    ) -> Arc<Upstream> {
+        let believed = secure
+            .as_ref()
+            .map(|(secure, name)| (secure.id, name.to_str().into_owned()));
+        let identity = (model.clone(), health.cloned(), resolve, believed);
+        let mut all = lock(&self.all);
+        if let Some(upstream) = all.get(&identity).and_then(Weak::upgrade) {
+            return upstream;
+        }
+        all.retain(|_, upstream| upstream.strong_count() > 0);
+        let id = self.ids.fetch_add(1, Ordering::Relaxed);
+        let upstream = Arc::new(Upstream::new(id, model, secure, self.time.clone()));
+        all.insert(identity, Arc::downgrade(&upstream));
+        drop(all);
+        self.watcher.watch(&upstream, &model.host, health, resolve);
+        upstream
+    }
+
+    /// Returns the configuration for handshakes. The error is for the operator.
+    pub(super) fn secure(&self, model: &model::UpstreamTls, http2: bool) -> Result<Arc<Secure>, String> {
+        self.secures.of(model, http2)
+    }
+
+    /// Returns the queue for servers, each with whether it is a backup, with `most` requests at each.
+    pub(super) fn queue(&self, servers: Vec<(Arc<Upstream>, bool)>, most: u32) -> Arc<Waiting> {
+        let mut ids: Vec<_> = servers
+            .iter()
+            .map(|(server, is_backup)| (server.id, *is_backup))
+            .collect();
+        ids.sort_unstable();
+        let mut queues = lock(&self.queues);
+        queues.retain(|_, waiting| waiting.strong_count() > 0);
+        let same = (ids, most);
+        if let Some(waiting) = queues.get(&same).and_then(Weak::upgrade) {
+            return waiting;
+        }
+        let waiting = Arc::new(Waiting::new(servers, most as usize));
+        queues.insert(same, Arc::downgrade(&waiting));
+        waiting.register();
+        waiting
+    }
+
+    /// Ends lookups, checks and copies of requests. Returns whether their threads had ended at `deadline`.
+    pub fn stop(&self, deadline: Instant) -> bool {
+        let has_ended = self.watcher.stop(deadline.min(Instant::now() + LOOKUP_GRACE));
+        self.copies.stop(deadline) && has_ended
+    }
+}
+
+impl Default for Upstreams {
+    fn default() -> Upstreams {
+        Upstreams::new(Time::default())
+    }
+}
+
+/// Nothing that can panic runs while one of these is locked.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use rocknet_config::model::Host;
+
+    use super::*;
+
+    #[test]
+    fn one_place_is_one_upstream_in_one_server() {
+        let model = |port| model::Upstream::at(Host::Address([127, 0, 0, 1].into(), port));
+        let (upstreams, others) = (Upstreams::default(), Upstreams::default());
+        let (one, same, other, elsewhere) = (
+            upstreams.of(&model(1), None, Resolve::Ttl, None),
+            upstreams.of(&model(1), None, Resolve::Ttl, None),
+            upstreams.of(&model(2), None, Resolve::Ttl, None),
+            others.of(&model(1), None, Resolve::Ttl, None),
+        );
+        assert!(Arc::ptr_eq(&one, &same) && !Arc::ptr_eq(&one, &other) && one.id != other.id);
+        assert!(!Arc::ptr_eq(&one, &elsewhere), "shared by two servers");
+    }
+}

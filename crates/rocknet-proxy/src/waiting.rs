@@ -1,0 +1,452 @@
+//! Requests that wait until a server has room: a bounded queue, high priority before low, with a deadline for each.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+use std::time::Duration;
+
+use rocknet_config::model::Priority;
+use rocknet_io::wheel::Deadline;
+
+use crate::place::Place;
+use crate::slots::Waiters;
+use crate::upstream::Upstream;
+use rocknet_blocking::queue::{Queue, Ticket, Urgency};
+use rocknet_blocking::turn::Turn;
+use rocknet_handler::breaker::Rules;
+
+/// Ticks after which a waiting request looks for room itself, because the end of a server's rest makes no event.
+const LOOKS_AGAIN: u32 = 4;
+
+/// Requests of all workers that wait for the same servers. The queue bounds itself, for each priority.
+pub struct Waiting {
+    /// The servers; true for backups.
+    servers: Vec<(Arc<Upstream>, bool)>,
+    /// Requests that one server has at once.
+    most: usize,
+    queue: Mutex<Queue<Arc<Request>>>,
+    /// Requests in the queue that exclude a server.
+    choosy: AtomicUsize,
+}
+
+/// A request that waits.
+struct Request {
+    /// The server that it excludes, because it was there before.
+    but: Option<u32>,
+    rules: Rules,
+    place: Turn<Place>,
+}
+
+impl Waiting {
+    pub fn new(servers: Vec<(Arc<Upstream>, bool)>, most: usize) -> Waiting {
+        Waiting {
+            servers,
+            most,
+            queue: Mutex::default(),
+            choosy: AtomicUsize::new(0),
+        }
+    }
+
+    /// Has every server offer its room to this queue.
+    pub fn register(self: &Arc<Waiting>) {
+        for server in self.servers() {
+            let queue = Arc::downgrade(self);
+            server.slots.register(queue);
+        }
+    }
+
+    pub fn servers(&self) -> impl Iterator<Item = &Arc<Upstream>> {
+        self.servers.iter().map(|(server, _)| server)
+    }
+
+    /// Returns the test for requests that may go to this server now: to a backup, or to a server that rests, only where no
+    /// better one is, and to an unhealthy one only where all are. `None`: no request may.
+    fn suits(&self, server: u32, now: Duration) -> Option<impl Fn(&Arc<Request>) -> bool> {
+        let rank =
+            |(server, is_backup): &(Arc<Upstream>, bool)| (server.is_sick(), !server.admits(millis(now)), *is_backup);
+        let this = self.servers.iter().find(|(other, _)| other.id == server).map(rank);
+        let mut better = self
+            .servers
+            .iter()
+            .filter(|other| Some(rank(other)) < this)
+            .map(|(other, _)| other.id);
+        let (better, another) = (better.next(), better.next());
+        // A server that was tried is no better for the request that tried it.
+        let suits_any = better.is_none() || another.is_none() && self.choosy.load(Ordering::SeqCst) > 0;
+        suits_any.then_some(move |request: &Arc<Request>| {
+            request.but != Some(server) && (better.is_none() || better == request.but)
+        })
+    }
+
+    /// Waits for a place at one of the servers, `but` one, for so many ticks. `None`: too many wait already, or it took longer.
+    pub async fn wait(
+        &self,
+        priority: Priority,
+        but: Option<u32>,
+        rules: Rules,
+        deadline: &Deadline,
+        ticks: u32,
+    ) -> Option<Place> {
+        let request = Arc::new(Request {
+            but,
+            rules,
+            place: Turn::default(),
+        });
+        let uptime_ms = self.servers().next().map_or(0, |server| server.time.uptime_ms());
+        let now = Duration::from_millis(uptime_ms);
+        let ticket = lock(&self.queue).push(priority, Arc::clone(&request), now).ok()?;
+        self.choosy.fetch_add(usize::from(but.is_some()), Ordering::SeqCst);
+        self.servers
+            .iter()
+            .for_each(|(server, _)| server.slots.await_slot(priority));
+        let leaving = Leaving {
+            waiting: self,
+            request,
+            priority,
+            ticket,
+        };
+        let mut left = ticks;
+        loop {
+            // A request may have left before it could see this one in the queue.
+            self.servers.iter().for_each(|(server, _)| server.slots.offer());
+            let step = left.min(LOOKS_AGAIN);
+            deadline.set(step);
+            let place = leaving.request.place.wait(deadline).await;
+            left -= step;
+            if place.is_some() || left == 0 {
+                return place;
+            }
+        }
+    }
+}
+
+impl Waiters for Waiting {
+    fn limit(&self) -> usize {
+        self.most
+    }
+
+    fn urgency(&self, server: u32, priorities: &[Priority], now: Duration) -> Option<Urgency> {
+        if priorities.is_empty() {
+            return None;
+        }
+        let suits = self.suits(server, now)?;
+        lock(&self.queue).urgency_of(priorities, now, suits)
+    }
+
+    fn call(&self, server: u32, priorities: &[Priority], now: Duration) -> Option<Option<Waker>> {
+        let suits = self.suits(server, now)?;
+        let server = self.servers().find(|own| own.id == server)?;
+        let mut queue = lock(&self.queue);
+        let priority = queue.urgency_of(priorities, now, &suits)?.priority;
+        let place = server.take(self.most, priority, millis(now))?;
+        let (_, request) = queue.pop_where(&[priority], now, &suits)?;
+        server.begin(millis(now), request.rules);
+        // A request that leaves finds itself in the queue, or has a place: the lock is held until both are so.
+        Some(request.place.give(place))
+    }
+}
+
+/// Takes a request that leaves out of the queue. A place that it was given meanwhile goes to another one.
+struct Leaving<'w> {
+    waiting: &'w Waiting,
+    request: Arc<Request>,
+    priority: Priority,
+    ticket: Ticket,
+}
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        lock(&self.waiting.queue).cancel(self.ticket);
+        let servers = self.waiting.servers.iter();
+        servers.for_each(|(server, _)| server.slots.give_up_slot(self.priority));
+        let is_choosy = self.request.but.is_some();
+        self.waiting.choosy.fetch_sub(usize::from(is_choosy), Ordering::SeqCst);
+        drop(self.request.place.take());
+    }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Nothing that can panic runs while one of these is locked.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::Pin;
+    use std::rc::Rc;
+    use std::task::{Context, Poll};
+
+    use rocknet_config::model::{Host, Upstream as To};
+    use rocknet_io::wheel::Wheel;
+
+    use super::*;
+    use Priority::{High, Low, Normal};
+    use rocknet_handler::clock::{Time, uptime_ms};
+
+    const RULES: Rules = Rules {
+        fails: 1,
+        window_ms: 3_600_000,
+    };
+
+    /// A server, by its number.
+    fn server(number: u16) -> Arc<Upstream> {
+        let to = To::at(Host::Address([127, 0, 0, 8].into(), number));
+        Arc::new(Upstream::new(number.into(), &to, None, Time::default()))
+    }
+
+    fn line(servers: &[&Arc<Upstream>], most: usize) -> Arc<Waiting> {
+        let sharing = servers.iter().map(|server| (Arc::clone(server), false));
+        let waiting = Arc::new(Waiting::new(sharing.collect(), most));
+        waiting.register();
+        waiting
+    }
+
+    fn take(server: &Arc<Upstream>, most: usize, priority: Priority) -> Option<Place> {
+        server.take(most, priority, uptime_ms())
+    }
+
+    /// One that waits, with a wheel that nobody turns but the test.
+    struct Client<'w> {
+        wheel: Rc<Wheel>,
+        waits: Pin<Box<dyn Future<Output = Option<Place>> + 'w>>,
+    }
+
+    fn client<'w>(waiting: &'w Waiting, priority: Priority, but: Option<u32>) -> Client<'w> {
+        let wheel = Wheel::new(Duration::from_millis(10), 4);
+        let deadline = wheel.deadline();
+        let mut client = Client {
+            wheel,
+            waits: Box::pin(async move { waiting.wait(priority, but, RULES, &deadline, 6).await }),
+        };
+        assert!(client.place().is_none());
+        client
+    }
+
+    impl Client<'_> {
+        fn look(&mut self) -> Poll<Option<Place>> {
+            self.waits.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+        }
+
+        fn place(&mut self) -> Option<Place> {
+            match self.look() {
+                Poll::Ready(place) => Some(place.expect("a place before the deadline")),
+                Poll::Pending => None,
+            }
+        }
+    }
+
+    #[test]
+    fn a_place_goes_to_the_highest_of_all_lines_at_its_server() {
+        let (shared, other) = (server(1), server(2));
+        let (narrow, wide) = (line(&[&shared], 1), line(&[&shared, &other], 1));
+        let (here, there) = (take(&shared, 1, Low), take(&other, 1, Low));
+        let mut low = client(&narrow, Low, None);
+        let mut normal = client(&narrow, Normal, None);
+        let mut high = client(&wide, High, None);
+        let late = client(&wide, High, None);
+        drop(here);
+        // Nobody else takes it before he has looked.
+        assert!(!shared.slots.admits_more(1, High, uptime_ms()) && normal.place().is_none());
+        let place = high.place().expect("he is the highest");
+        assert_eq!(place.upstream.id, shared.id);
+        drop(place);
+        // One who leaves without having looked gives it on.
+        assert!(normal.place().is_none());
+        drop(late);
+        assert!(low.place().is_none());
+        drop(normal.place().expect("the next"));
+        drop(low.place().expect("the last"));
+        drop(there);
+        assert_eq!((shared.slots.load(), other.slots.load()), (0, 0));
+        assert!(shared.slots.admits_more(1, Low, uptime_ms()) && other.slots.admits_more(1, Low, uptime_ms()));
+    }
+
+    #[test]
+    fn a_tunnel_beyond_the_limit_is_load_and_takes_no_room() {
+        let shared = server(13);
+        let waiting = line(&[&shared], 1);
+        let tunnel = take(&shared, 1, Normal).expect("room");
+        let mut next = client(&waiting, Normal, None);
+        let tunnel = tunnel.beyond_limit();
+        let place = next.place().expect("the room of the tunnel");
+        assert!(shared.slots.load() == 2 && take(&shared, 1, Normal).is_none());
+        drop(tunnel);
+        assert!(shared.slots.load() == 1 && take(&shared, 1, Normal).is_none());
+        drop(place);
+        assert!(shared.slots.load() == 0 && take(&shared, 1, Normal).is_some());
+    }
+
+    #[test]
+    fn low_priority_has_all_places_only_while_nobody_else_comes() {
+        let shared = server(3);
+        let waiting = line(&[&shared], 8);
+        let mut alone: Vec<_> = (0..8)
+            .map(|_| take(&shared, 8, Low).expect("nobody else is there"))
+            .collect();
+        assert!(take(&shared, 8, Low).is_none());
+        let mut high = client(&waiting, High, None);
+        alone.pop();
+        let first = high.place().expect("a place that was left");
+        alone.truncate(5);
+        alone.extend(take(&shared, 8, Low));
+        assert_eq!(alone.len(), 6);
+        let mut low = client(&waiting, Low, None);
+        // Those of low priority that wait hold nobody up.
+        assert!(!shared.slots.admits_more(8, Low, uptime_ms()) && shared.slots.admits_more(8, Normal, uptime_ms()));
+        let second = take(&shared, 8, Normal).expect("a place that was spared");
+        assert!(take(&shared, 8, High).is_none());
+        drop(first);
+        assert!(low.place().is_none());
+        alone.pop();
+        let third = low.place().expect("a place that one of low priority left");
+        assert!(take(&shared, 8, Low).is_none());
+        let later = uptime_ms() + 10_000;
+        assert!(shared.take(8, Low, later).is_some());
+        drop((second, third));
+        // Of three none is spared.
+        assert!(take(&server(4), 3, High).is_some());
+        let few: Vec<_> = (0..3).map_while(|_| take(&server(4), 3, Low)).collect();
+        assert_eq!(few.len(), 3);
+    }
+
+    #[test]
+    fn a_server_that_rests_or_is_sick_or_was_tried_is_not_waited_for() {
+        let (one, two) = (server(5), server(6));
+        let waiting = line(&[&one, &two], 1);
+        let full = take(&two, 1, Low);
+        one.failed(uptime_ms(), RULES);
+        let mut client_of_one_that_rests = client(&waiting, Low, None);
+        drop(full);
+        let full = client_of_one_that_rests.place().expect("the other");
+        assert_eq!(full.upstream.id, two.id);
+        // Where all rest, they are asked all the same.
+        two.failed(uptime_ms(), RULES);
+        let busy = take(&one, 1, Low);
+        let mut client_of_two = client(&waiting, Low, None);
+        drop(busy);
+        assert_eq!(client_of_two.place().map(|place| place.upstream.id), Some(one.id));
+        for server in [&one, &two] {
+            server.succeeded(uptime_ms());
+        }
+        // One that was tried stays free, for others.
+        let mut choosy = client(&waiting, High, Some(one.id));
+        let held = take(&one, 1, Low).expect("room");
+        let mut any = client(&waiting, Low, None);
+        drop(held);
+        assert!(choosy.place().is_none());
+        let held = any.place().expect("what the other did not want");
+        drop(full);
+        drop(choosy.place().expect("the one he wanted"));
+        // One that is well again is offered at once.
+        drop(held);
+        let full = take(&two, 1, Low);
+        one.set_sick(true);
+        let mut patient = client(&waiting, Low, None);
+        one.set_sick(false);
+        assert_eq!(patient.place().map(|place| place.upstream.id), Some(one.id));
+        drop(full);
+    }
+
+    #[test]
+    fn a_backup_is_waited_for_only_where_no_other_may_be_asked() {
+        let (share, backup) = (server(11), server(12));
+        let servers = [(Arc::clone(&share), false), (Arc::clone(&backup), true)];
+        let waiting = Arc::new(Waiting::new(servers.into(), 1));
+        waiting.register();
+        let (busy, full) = (take(&share, 1, Low), take(&backup, 1, Low));
+        let mut patient = client(&waiting, Normal, None);
+        // Whoever was with the other one has only the backup left.
+        let mut tried = client(&waiting, Low, Some(share.id));
+        drop(full);
+        let full = tried.place().expect("the backup");
+        assert_eq!(full.upstream.id, backup.id);
+        assert!(patient.place().is_none());
+        drop(full);
+        assert!(patient.place().is_none(), "the other is but full");
+        drop(busy);
+        let busy = patient.place().expect("its turn");
+        assert_eq!(busy.upstream.id, share.id);
+        // One that rests is no better than a backup that does not, and better than one that rests as well.
+        let mut patient = client(&waiting, Normal, None);
+        share.failed(uptime_ms(), RULES);
+        backup.slots.offer();
+        assert_eq!(patient.place().map(|place| place.upstream.id), Some(backup.id));
+        backup.failed(uptime_ms(), RULES);
+        let mut patient = client(&waiting, Normal, None);
+        assert!(patient.place().is_none());
+        drop(busy);
+        assert_eq!(patient.place().map(|place| place.upstream.id), Some(share.id));
+    }
+
+    #[test]
+    fn who_has_no_room_by_his_own_limit_is_in_nobodys_way() {
+        let shared = server(8);
+        let (narrow, wide) = (line(&[&shared], 1), line(&[&shared], 2));
+        let held = take(&shared, 1, Normal);
+        let mut modest = client(&narrow, High, None);
+        assert!(!shared.slots.admits_more(1, High, uptime_ms()) && shared.slots.admits_more(2, Normal, uptime_ms()));
+        let second = take(&shared, 2, Normal);
+        let mut greedy = client(&wide, Normal, None);
+        drop(held);
+        let third = greedy.place();
+        assert!(third.is_some() && modest.place().is_none());
+        drop(second);
+        // Who comes now would pass one who waits in his own line, and has a place before him.
+        assert!(modest.place().is_none() && shared.slots.admits_more(2, Low, uptime_ms()));
+        drop(third);
+        assert!(modest.place().is_some());
+    }
+
+    #[test]
+    fn a_server_whose_rest_is_over_is_found_by_those_who_wait() {
+        let (one, two) = (server(9), server(10));
+        let waiting = line(&[&one, &two], 1);
+        let full = take(&two, 1, Low);
+        let short = Rules {
+            fails: 1,
+            window_ms: 50,
+        };
+        one.failed(uptime_ms(), short);
+        let mut patient = client(&waiting, Normal, None);
+        while !one.admits(uptime_ms()) {
+            std::thread::yield_now();
+        }
+        assert!(patient.place().is_none());
+        for _ in 0..=LOOKS_AGAIN {
+            patient.wheel.advance();
+        }
+        assert_eq!(patient.place().map(|place| place.upstream.id), Some(one.id));
+        // And one that answers again has room for all who wait.
+        let trial = take(&one, 2, Low);
+        one.failed(uptime_ms(), RULES);
+        let more = line(&[&one, &two], 2);
+        let held = take(&two, 2, Low);
+        let mut two_wait = [client(&more, Low, None), client(&more, Low, None)];
+        one.succeeded(uptime_ms());
+        assert!(two_wait[0].place().is_some() && two_wait[1].place().is_some());
+        drop((full, trial, held));
+    }
+
+    #[test]
+    fn who_is_called_by_nobody_gives_up_and_is_forgotten() {
+        let shared = server(7);
+        let waiting = line(&[&shared], 1);
+        let held = take(&shared, 1, Normal);
+        let mut late = client(&waiting, Normal, None);
+        let mut ticks = 0;
+        let place = loop {
+            match late.look() {
+                Poll::Ready(place) => break place,
+                Poll::Pending => ticks += 1,
+            }
+            late.wheel.advance();
+        };
+        assert!(place.is_none() && (6..=8).contains(&ticks), "{ticks}");
+        drop(held);
+        assert!(shared.slots.admits_more(1, Low, uptime_ms()));
+    }
+}

@@ -1,0 +1,184 @@
+//! What is done beside all requests: names looked up and servers checked, by one thread for all of them, again and again.
+
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use rocknet_config::model::{Health, Host, Resolve};
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::time::{sleep, timeout};
+use tracing::Level;
+
+use crate::check::{self, Failure};
+use crate::ttl;
+use crate::upstream::{Looked, Upstream};
+use crate::vitals::{Patience, Vitals};
+use rocknet_handler::background::Background;
+use rocknet_handler::exhausted;
+use rocknet_log::throttle::Cause;
+
+/// Between two looks at a name of which nobody tells how long its addresses hold.
+const AGAIN: Duration = Duration::from_secs(10);
+/// Between two looks, whatever the DNS says: a name without any time is not asked for without end, and one that was moved
+/// in haste, against what had been told, is found again at last.
+const SOONEST: Duration = Duration::from_secs(1);
+const LATEST: Duration = Duration::from_secs(300);
+/// After one that failed: who starts beside this server is mostly there a moment later.
+const AGAIN_FAILED: Duration = Duration::from_secs(2);
+/// The system asks three servers for up to ten seconds each.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Names asked for at once: each takes a thread while it lasts.
+const MAX_AT_ONCE: usize = 16;
+
+/// What is to be done for one upstream, until nobody uses it any more.
+enum Work {
+    LookUp(Weak<Upstream>, String, u16, Resolve),
+    Check(Weak<Upstream>, Health),
+}
+
+/// The thread that looks after the upstreams of one server.
+pub struct Watcher(Background<Work>);
+
+impl Default for Watcher {
+    fn default() -> Watcher {
+        Watcher(Background::new("rn-upstreams", MAX_AT_ONCE, |work| Box::pin(run(work))))
+    }
+}
+
+impl Watcher {
+    /// Looks after an upstream from now on. Bounded by what configurations name.
+    pub fn watch(&self, upstream: &Arc<Upstream>, host: &Host, health: Option<&Health>, resolve: Resolve) {
+        let mut work = Vec::new();
+        if let Host::Name(name, port) = host {
+            work.push(Work::LookUp(Arc::downgrade(upstream), name.clone(), *port, resolve));
+        }
+        if let Some(health) = health {
+            work.push(Work::Check(Arc::downgrade(upstream), health.clone()));
+        }
+        for work in work {
+            if !self.0.send(work) {
+                upstream.looked_up(Looked::Failed("no thread could be started to look names up".into()));
+            }
+        }
+    }
+
+    /// Ends all lookups and checks. Returns whether the thread had ended at `deadline`.
+    pub fn stop(&self, deadline: Instant) -> bool {
+        self.0.stop(deadline)
+    }
+}
+
+async fn run(mut all: UnboundedReceiver<Work>) {
+    while let Some(work) = all.recv().await {
+        match work {
+            Work::LookUp(upstream, name, port, resolve) => {
+                drop(tokio::spawn(look_up(upstream, name, port, resolve)));
+            }
+            Work::Check(upstream, health) => drop(tokio::spawn(check(upstream, health))),
+        }
+    }
+}
+
+async fn look_up(upstream: Weak<Upstream>, name: String, port: u16, resolve: Resolve) {
+    let mut told = false;
+    while upstream.strong_count() > 0 {
+        let found = match timeout(PATIENCE, tokio::net::lookup_host((name.as_str(), port))).await {
+            Ok(Ok(addresses)) => Looked::Found(addresses.collect()),
+            Ok(Err(error)) => Looked::Failed(error.to_string().into()),
+            Err(_) => Looked::Failed("nobody answers".into()),
+        };
+        let found = match found {
+            Looked::Found(addresses) if addresses.is_empty() => Looked::Failed("it has no address".into()),
+            found => found,
+        };
+        let is_known = matches!(found, Looked::Found(_));
+        if let Looked::Failed(error) = &found
+            && !told
+        {
+            tracing::warn!(upstream = %name, "its address is not known: {error}");
+        }
+        told = !is_known;
+        match upstream.upgrade() {
+            Some(upstream) => upstream.looked_up(found),
+            None => return,
+        }
+        let pause = match (is_known, resolve) {
+            (true, Resolve::Ttl) => interval(ttl::of(&name).await),
+            (true, Resolve::Every(interval)) => interval,
+            (false, Resolve::Ttl) => AGAIN_FAILED,
+            (false, Resolve::Every(interval)) => interval.min(AGAIN_FAILED),
+        };
+        sleep(pause).await;
+    }
+}
+
+/// Until the next look at a name that is known.
+fn interval(seconds: Option<u32>) -> Duration {
+    match seconds {
+        Some(seconds) => Duration::from_secs(seconds.into()).clamp(SOONEST, LATEST),
+        None => AGAIN,
+    }
+}
+
+async fn check(upstream: Weak<Upstream>, health: Health) {
+    let mut vitals = Vitals::default();
+    let patience = Patience {
+        rise: health.rise,
+        fall: health.fall,
+    };
+    loop {
+        let Some(checked) = upstream.upgrade() else { return };
+        let result = timeout(health.timeout, check::check(&checked, &health)).await;
+        let fault = match result {
+            Ok(Ok(())) => None,
+            Ok(Err(Failure::Server(fault))) => Some(fault),
+            // The verdict stays, or every server would be sick when this machine is short of ports.
+            Ok(Err(Failure::NoLocalPort)) => {
+                let cause = Cause {
+                    level: Level::WARN,
+                    what: "a health check found no local port",
+                    site: "",
+                    subject: &checked.name,
+                };
+                if cause.may_be_logged() {
+                    tracing::warn!(upstream = %checked.name, "cannot be checked: {}", exhausted::CURE);
+                }
+                drop(checked);
+                sleep(health.interval).await;
+                continue;
+            }
+            Err(_) => Some("no answer in time".to_owned()),
+        };
+        match (vitals.heard(fault.is_none(), patience), fault) {
+            (Some(true), Some(fault)) => {
+                tracing::warn!(upstream = %checked.name, "sick, and asked no more: {fault}");
+                checked.set_sick(true);
+            }
+            (Some(false), _) => {
+                tracing::info!(upstream = %checked.name, "well again");
+                checked.set_sick(false);
+            }
+            _ => {}
+        }
+        drop(checked);
+        sleep(health.interval).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_of_the_dns_have_bounds() {
+        for (seconds, expected) in [
+            (None, 10),
+            (Some(0), 1),
+            (Some(1), 1),
+            (Some(60), 60),
+            (Some(300), 300),
+            (Some(u32::MAX), 300),
+        ] {
+            assert_eq!(interval(seconds), Duration::from_secs(expected), "{seconds:?}");
+        }
+    }
+}
