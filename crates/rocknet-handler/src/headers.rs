@@ -3,12 +3,27 @@
 use rocknet_proto::fields::{FixedLine, Known};
 use rocknet_proto::status::Status;
 
-use crate::response::FieldList;
+use crate::filter::{Filter, Later, Passing, Phase};
+use crate::response::{FieldList, Response};
 use crate::route::Route;
 
 /// What the server calls itself; without a version, which would only help those who look for old ones.
 pub const SERVER: &str = "RockNet";
 static SERVER_LINE: FixedLine = FixedLine::new(Known::Server, "Server: RockNet\r\n");
+
+/// Adds fields to responses.
+pub struct Headers;
+
+impl Filter for Headers {
+    fn phase(&self) -> Phase {
+        Phase::Headers
+    }
+
+    fn apply(&self, passing: &Passing<'_>, response: &mut Response) -> Option<Box<dyn Later>> {
+        apply(passing.route, response.status, &mut response.fields);
+        None
+    }
+}
 
 /// Adds `Server` and what the route says. An empty value removes the field, `Server` too. Errors are not to be kept for as
 /// long as what should have been there.

@@ -18,6 +18,7 @@ pub mod clock;
 pub mod content;
 pub mod exchange;
 pub mod exhausted;
+pub mod filter;
 pub mod fixed;
 pub mod forwarded;
 pub mod gate;

@@ -18,7 +18,7 @@ use crate::certificates::{Keeper, state_folder};
 use crate::clock::uptime_ms;
 use crate::files::cache::{Cache, most_open_files};
 use crate::files::open_folder::most_open_folders;
-use crate::filter::encode::Encoders;
+use crate::filter;
 use crate::gateway::accounts;
 use crate::gateway::php;
 use crate::group::{Group, join_all};
@@ -112,7 +112,7 @@ impl Server {
         let shared = Shared {
             backend: backend.backend,
             spool: spool::Store::new(pool.clone()),
-            encoders: Encoders::default(),
+            filters: filter::all(),
             pool,
             cache,
             logger,

@@ -25,7 +25,7 @@ use crate::blocking::Pool;
 use crate::certificates::Keeper;
 use crate::clock::{Clock, LONGEST_TICK};
 use crate::files::cache::{Cache, WorkerCache};
-use crate::filter::encode::Encoders;
+use crate::filter::Filters;
 use crate::log::{AccessWriter, Logger};
 use crate::metrics::WorkerCounters;
 use crate::registries::Registries;
@@ -50,8 +50,8 @@ pub struct Shared {
     pub keeper: Arc<Keeper>,
     /// Request bodies that are received whole.
     pub spool: spool::Store,
-    /// Memory of content codings under way.
-    pub encoders: Encoders,
+    /// What responses pass before they are sent.
+    pub filters: Filters,
     /// Registries of the server.
     pub registries: Arc<Registries>,
 }

@@ -14,11 +14,16 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use rocknet_config::model::Priority;
-use rocknet_proto::fields::Known;
+use rocknet_handler::filter::{Filter, Later, Passing, Phase};
+use rocknet_proto::fields::{Fields, Known};
+use rocknet_proto::method::Method;
 use rocknet_proto::semantics::media_type::is_compressible;
 use rocknet_proto::semantics::negotiation::{self, Accepted, Coding};
 use rocknet_proto::status::Status;
@@ -36,6 +41,42 @@ use stream::{CodedStream, ON_LOOP, Unsent, Whole};
 /// sent while it is encoded: a job would take more than 20 ms, and a client would wait for its end.
 const WHOLE: usize = 1024 * 1024;
 
+/// Codes responses. All clones share the memory of the codings under way.
+#[derive(Default)]
+pub struct Encode {
+    encoders: Encoders,
+}
+
+impl Filter for Encode {
+    fn phase(&self) -> Phase {
+        Phase::Encode
+    }
+
+    fn apply(&self, passing: &Passing<'_>, response: &mut Response) -> Option<Box<dyn Later>> {
+        let route = passing.route;
+        let request = passing.request.filter(|_| route.compress && !response.is_negotiated)?;
+        let accept_encoding = joined(&request.fields, Known::AcceptEncoding);
+        let if_none_match = joined(&request.fields, Known::IfNoneMatch);
+        let conditions = Conditions {
+            compress: true,
+            accept_encoding: accept_encoding.as_deref(),
+            if_none_match: if_none_match.as_deref(),
+            is_head: request.method == Method::Head,
+            priority: route.priority,
+        };
+        let pending = apply(&conditions, &passing.services.pool, &self.encoders, response)?;
+        Some(Box::new(pending))
+    }
+}
+
+/// All values of a list field as one; a copy only if it was sent more than once.
+fn joined<'a>(fields: &Fields<'a>, name: Known) -> Option<Cow<'a, [u8]>> {
+    if fields.is_repeated(name) {
+        return Some(Cow::Owned(fields.all(name).collect::<Vec<_>>().join(&b", "[..])));
+    }
+    fields.get(name).map(Cow::Borrowed)
+}
+
 /// Everything besides the response that decides about its coding.
 #[derive(Clone, Copy)]
 pub struct Conditions<'a> {
@@ -51,14 +92,13 @@ pub struct Conditions<'a> {
 }
 
 /// A response whose content is being encoded in the pool.
-#[must_use = "the response is incomplete until the job has ended"]
 pub struct Pending {
     coding: Coding,
     job: Job<Option<Vec<u8>>>,
 }
 
 /// Codes the response where that is due. The result is `None` if the response is ready to be sent; otherwise
-/// [`Pending::complete`] finishes it.
+/// [`Later::complete`] finishes it.
 pub fn apply(
     conditions: &Conditions<'_>,
     pool: &Pool,
@@ -154,9 +194,15 @@ fn applies(response: &Response) -> bool {
             .is_some_and(|value| is_compressible(value.as_bytes()))
 }
 
+impl Later for Pending {
+    fn complete<'a>(self: Box<Self>, response: &'a mut Response) -> Pin<Box<dyn Future<Output = ()> + 'a>> {
+        Box::pin(self.put(response))
+    }
+}
+
 impl Pending {
     /// Waits for the job and puts its result into the response. Without a result the content is sent as it is.
-    pub async fn complete(self, response: &mut Response) {
+    async fn put(self, response: &mut Response) {
         match self.job.await {
             Ok(Some(encoded)) => {
                 response.body = Body::Bytes(Bytes::from(encoded));

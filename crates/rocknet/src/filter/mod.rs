@@ -1,3 +1,18 @@
-//! Filters change responses.
+//! The table of filters. What a filter does is in its own file.
 
 pub mod encode;
+
+use std::sync::Arc;
+
+use crate::headers::Headers;
+use rocknet_handler::filter::Filter;
+
+/// The filters of a server, in the order of their phases.
+pub type Filters = Arc<[Box<dyn Filter>]>;
+
+/// Makes the filters of a server. A new filter is one line here.
+pub fn all() -> Filters {
+    let mut all: Vec<Box<dyn Filter>> = vec![Box::new(encode::Encode::default()), Box::new(Headers)];
+    all.sort_by_key(|filter| filter.phase());
+    all.into()
+}

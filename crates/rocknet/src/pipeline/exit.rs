@@ -1,16 +1,14 @@
-//! What every response passes after its handler: the page for an error, a content coding, the fields of its route.
+//! What every response passes after its handler: the page for an error, then the filters: a content coding, the fields of its
+//! route.
 
-use std::borrow::Cow;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use rocknet_proto::fields::{Fields, Known};
-use rocknet_proto::method::Method;
+use rocknet_handler::filter::{Later, Passing};
 use rocknet_proto::request::Request;
 
 use super::context::RequestContext;
 use super::error_page;
-use crate::filter::encode;
 use crate::headers;
 use crate::response::Response;
 use crate::route::Route;
@@ -22,8 +20,8 @@ pub enum Exit {
     Done,
     /// It waits for the page of an error.
     Page,
-    /// It waits for its coding.
-    Coding(encode::Pending),
+    /// It waits for a filter. The number is that of the next one.
+    Filter(Box<dyn Later>, usize),
 }
 
 /// Applies the phases after the handler as far as nothing has to be waited for; [`complete`] does the rest. `request`: `None`
@@ -41,31 +39,50 @@ pub fn begin(
     if error_page::is_wanted(route, response) {
         return Exit::Page;
     }
-    match encode(worker, route, request, response) {
-        Some(pending) => Exit::Coding(pending),
-        None => {
-            headers::apply(route, response.status, &mut response.fields);
-            Exit::Done
+    error_page::fill(response);
+    filter(worker, route, request, response, 0)
+}
+
+/// Applies the filters from number `next` on.
+fn filter(
+    worker: &Worker,
+    route: &Arc<Route>,
+    request: Option<&Request<'_>>,
+    response: &mut Response,
+    next: usize,
+) -> Exit {
+    let passing = Passing {
+        services: worker,
+        route,
+        request,
+    };
+    for (number, filter) in worker.shared.filters.iter().enumerate().skip(next) {
+        if let Some(later) = filter.apply(&passing, response) {
+            return Exit::Filter(later, number + 1);
         }
     }
+    Exit::Done
 }
 
 /// Applies the phases that are left.
-pub async fn complete(worker: Rc<Worker>, context: Rc<RequestContext>, exit: Exit, response: &mut Response) {
+pub async fn complete(worker: Rc<Worker>, context: Rc<RequestContext>, mut exit: Exit, response: &mut Response) {
     let Some(route) = &context.route else { return };
-    let coding = match exit {
-        Exit::Done => return,
-        Exit::Coding(pending) => Some(pending),
-        Exit::Page => {
-            error_page::replace(&worker.shared.cache, route, context.pages.as_ref(), response).await;
-            let request = context.request.as_ref().map(|request| request.view());
-            encode(&worker, route, request.as_ref(), response)
-        }
-    };
-    if let Some(pending) = coding {
-        pending.complete(response).await;
+    loop {
+        let next = match exit {
+            Exit::Done => return,
+            Exit::Page => {
+                error_page::replace(&worker.shared.cache, route, context.pages.as_ref(), response).await;
+                error_page::fill(response);
+                0
+            }
+            Exit::Filter(later, next) => {
+                later.complete(response).await;
+                next
+            }
+        };
+        let request = context.request.as_ref().map(|request| request.view());
+        exit = filter(&worker, route, request.as_ref(), response, next);
     }
-    headers::apply(route, response.status, &mut response.fields);
 }
 
 /// Applies the phases after the handler without the route's own page for an error, which may have to be waited for.
@@ -77,33 +94,4 @@ pub fn apply_without_page(route: Option<&Arc<Route>>, response: &mut Response) {
         }
         None => headers::apply_server(&mut response.fields),
     }
-}
-
-/// Fills an empty error, and codes what is to be coded.
-fn encode(
-    worker: &Worker,
-    route: &Route,
-    request: Option<&Request<'_>>,
-    response: &mut Response,
-) -> Option<encode::Pending> {
-    error_page::fill(response);
-    let request = request.filter(|_| route.compress && !response.is_negotiated)?;
-    let accept_encoding = joined(&request.fields, Known::AcceptEncoding);
-    let if_none_match = joined(&request.fields, Known::IfNoneMatch);
-    let conditions = encode::Conditions {
-        compress: true,
-        accept_encoding: accept_encoding.as_deref(),
-        if_none_match: if_none_match.as_deref(),
-        is_head: request.method == Method::Head,
-        priority: route.priority,
-    };
-    encode::apply(&conditions, &worker.shared.pool, &worker.shared.encoders, response)
-}
-
-/// All values of a list field as one; a copy only if it was sent more than once.
-fn joined<'a>(fields: &Fields<'a>, name: Known) -> Option<Cow<'a, [u8]>> {
-    if fields.is_repeated(name) {
-        return Some(Cow::Owned(fields.all(name).collect::<Vec<_>>().join(&b", "[..])));
-    }
-    fields.get(name).map(Cow::Borrowed)
 }

@@ -14,7 +14,7 @@ use rocknet::blocking::Pool;
 use rocknet::certificates::Keeper;
 use rocknet::exchange::{Client, Exchange};
 use rocknet::files::cache::Cache;
-use rocknet::filter::encode::Encoders;
+use rocknet::filter;
 use rocknet::handler::{Answering, Handler, answer_with};
 use rocknet::log::Logger;
 use rocknet::metrics::Metrics;
@@ -256,7 +256,7 @@ impl World {
         let shared = Shared {
             backend: Backend::Epoll,
             spool: spool::Store::new(pool.clone()),
-            encoders: Encoders::default(),
+            filters: filter::all(),
             pool,
             cache,
             logger,

@@ -36,7 +36,7 @@ fn content_in_memory_is_encoded_at_once_or_in_the_pool_or_while_it_is_sent() {
             assert_eq!(pending.is_some(), waits, "{length}");
             if let Some(pending) = pending {
                 check_fields(&response, &[TYPE, VARY]);
-                block_on(pending.complete(&mut response));
+                block_on(pending.put(&mut response));
             }
             check_fields(&response, &[TYPE, VARY, ("Content-Encoding", coding.name())]);
             assert_eq!(response.body.length().is_some(), has_length, "{length}");
@@ -53,7 +53,7 @@ fn a_pool_without_room_leaves_content_plain_and_streams_coded() {
     let pool = Pool::new(0);
     let mut medium = response(200, &[TYPE], text(100_000));
     let pending = apply(&conditions("br"), &pool, &Encoders::default(), &mut medium).expect("a job");
-    block_on(pending.complete(&mut medium));
+    block_on(pending.put(&mut medium));
     check_fields(&medium, &[TYPE, VARY]);
     assert!(content(medium.body) == text(100_000));
 
