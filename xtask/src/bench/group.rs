@@ -1,5 +1,6 @@
 //! The groups of rows: each is a file that lists its rows, their lanes and its goals, and writes a page of its own.
 
+pub mod builds;
 pub mod controllers;
 pub mod fastcgi;
 pub mod files;
@@ -28,6 +29,7 @@ pub const ALL: &[Group] = &[
     websocket::GROUP,
     fastcgi::GROUP,
     page::GROUP,
+    builds::GROUP,
 ];
 
 #[cfg(test)]

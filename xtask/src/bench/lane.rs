@@ -29,6 +29,7 @@ pub const FLOOR_SLOW: Lane = plain(&floor::SLOW);
 pub const FLOOR_FILE: Lane = plain(&floor::FILE);
 pub const FLOOR_H2: Lane = http2(plain(&floor::H2));
 pub const ROCKNET: Lane = plain(&rocknet::PEER);
+pub const ROCKNET_BEFORE: Lane = plain(&rocknet::BEFORE);
 pub const ROCKNET_HANDLER: Lane = plain(&rocknet::WITH_HANDLER);
 pub const H2O: Lane = plain(&h2o::PEER);
 pub const LIGHTTPD: Lane = plain(&lighttpd::PEER);

@@ -21,6 +21,16 @@ pub const PEER: Peer = Peer {
     configure,
 };
 
+/// Another build, to compare this checkout with.
+pub const BEFORE: Peer = Peer {
+    name: "rocknet-before",
+    settings: "the build that ROCKNET_BEFORE names; otherwise as rocknet",
+    connections: NO_LIMIT,
+    find: find_before,
+    version: Some("--version"),
+    configure: configure_before,
+};
+
 /// The server within a program that has a handler of its own, for what no folder of files can answer.
 pub const WITH_HANDLER: Peer = Peer {
     name: "rocknet-handler",
@@ -38,6 +48,12 @@ fn find() -> Option<PathBuf> {
     built("rocknet")
 }
 
+fn find_before() -> Option<PathBuf> {
+    std::env::var_os("ROCKNET_BEFORE")
+        .map(PathBuf::from)
+        .filter(|path| path.exists())
+}
+
 fn find_with_handler() -> Option<PathBuf> {
     built("examples/echo")
 }
@@ -52,6 +68,13 @@ fn configure_with_handler(setting: &Setting<'_>) -> Result<Launch, Failure> {
         program: find_with_handler().ok_or("not built: cargo build --release -p rocknet --example echo")?,
         arguments: launch.arguments.last().cloned().into_iter().collect(),
         ..launch
+    })
+}
+
+fn configure_before(setting: &Setting<'_>) -> Result<Launch, Failure> {
+    Ok(Launch {
+        program: find_before().ok_or("ROCKNET_BEFORE names no program")?,
+        ..configure(setting)?
     })
 }
 
