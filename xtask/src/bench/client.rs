@@ -2,9 +2,10 @@
 
 mod tls;
 
-use super::lane::{Lane, Scheme};
+use super::lane::{Lane, Scheme, Version};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::process::Command;
 use std::time::Duration;
 
 /// What matters of an answer.
@@ -111,8 +112,20 @@ pub fn idle(lane: &Lane, port: u16, path: &str, connections: usize) -> io::Resul
         .collect()
 }
 
-/// Asks exactly `requests` times over one keep-alive connection.
+/// Asks exactly `requests` times over one connection, in HTTP/2 by h2load.
 pub fn ask_times(lane: &Lane, port: u16, path: &str, requests: usize) -> io::Result<()> {
+    if lane.version == Version::Http2 {
+        let url = format!("http://127.0.0.1:{port}{path}");
+        let requests = requests.to_string();
+        let out = Command::new("h2load")
+            .args(["-n", &requests, "-c", "1", "-m", "1", &url])
+            .output()?;
+        let told = String::from_utf8_lossy(&out.stdout);
+        return match told.contains(&format!("{requests} succeeded, 0 failed")) {
+            true => Ok(()),
+            false => Err(io::Error::other(format!("h2load: {told}"))),
+        };
+    }
     let mut client = Client::connect(lane, port, path)?;
     for _ in 0..requests {
         client.ask()?;
