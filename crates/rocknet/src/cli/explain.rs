@@ -1,8 +1,10 @@
 //! `rocknet explain`: which site and route answer a URL, what it leads to, and which line says so.
 
+mod url;
+
 use std::error::Error;
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rocknet::certificates::Disk;
@@ -14,15 +16,16 @@ use rocknet::gateway::php;
 use rocknet::handlers;
 use rocknet::registries::Registries;
 use rocknet::route::{Label, ServerSettings};
-use rocknet::routing::Asked;
+use rocknet::routing::{Asked, Ruled, Rules};
 use rocknet_config::environment::Environment;
 use rocknet_config::explain::{self, Explanation};
 use rocknet_config::model::{CertificateSource, Listen, Php, PhpVersion, Place, Settings, Site};
 use rocknet_config::{Config, Loaded, Severity};
-use rocknet_proto::semantics::authority::{Authority, HOST_BUFFER};
+use rocknet_proto::request::{OwnedRequest, Version};
 use rocknet_proto::semantics::safe_path::{PathError, SafePath};
 use rocknet_proto::status::Status;
 
+use self::url::Url;
 use super::{Failure, print, search};
 
 /// Say which site, route and line answer a URL, and what it leads to
@@ -40,30 +43,77 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let url = Url::parse(&options.url).map_err(|problem| Failure::Usage(format!("{}: {problem}", options.url)))?;
     let file = options.file.named_or_found()?;
     let Loaded { config, .. } = rocknet_config::load(&file, &Disk::new()).map_err(Failure::Configuration)?;
-    let decoded = match SafePath::parse(url.path.as_bytes()) {
-        Ok(path) => Ok(path.as_str().to_owned()),
-        // Such a path has no file, but it may have a route, a redirect and a fallback. Its colon, backslash or name of a
-        // device keeps it from being taken for a file here as in the server.
-        Err(PathError::Unmatchable) => SafePath::for_rules(url.path.as_bytes()),
-        Err(error) => Err(error),
-    };
-    let Some(found) = find(&config, &url, decoded.as_deref().unwrap_or("/")) else {
+    let answer = answer(&config, &url, &file)?;
+    print(shown(&answer.found, &answer.leads_to, &problems(answer.found.site)));
+    Ok(())
+}
+
+/// A URL with the route that answers it.
+struct Answer<'c> {
+    found: Explanation<'c>,
+    leads_to: String,
+}
+
+/// Finds the route of a URL, applies the rules of its site, and says what answers behind them.
+fn answer<'c>(config: &'c Config, url: &Url<'_>, file: &Path) -> Result<Answer<'c>, Failure> {
+    let own = decoded(url.path);
+    let Some(found) = find(config, url, own.as_deref().unwrap_or("/")) else {
         return Err(Failure::Failed(format!(
             "no site of {} answers {}",
-            search::absolute(&file).display(),
-            options.url
+            search::absolute(file).display(),
+            url.written
         )));
     };
-    let settings = found.route.map_or(&found.site.settings, |route| &route.settings);
-    let leads_to = match &decoded {
-        Ok(path) => leads_to(settings, &url, path)?,
-        Err(error) => format!(
-            "{}: {error}",
-            status(Status::new(error.status()).unwrap_or(Status::BAD_REQUEST))
-        ),
+    if let Err(error) = own {
+        let status = status(Status::new(error.status()).unwrap_or(Status::BAD_REQUEST));
+        let leads_to = format!("{status}: {error}");
+        return Ok(Answer { found, leads_to });
+    }
+    let leads_to = match ruled(found.site, url)? {
+        Ruled::Untouched => behind_rules(&found, url)?,
+        Ruled::Respond { status: code, .. } => {
+            format!("{}, by a rule", Status::new(code).map_or(code.to_string(), status))
+        }
+        Ruled::Redirect { status, location } => {
+            format!("redirect {status} to {}, by a rule", String::from_utf8_lossy(&location))
+        }
+        Ruled::Rewritten(target) => {
+            let target = String::from_utf8_lossy(&target).into_owned();
+            let (path, query) = target
+                .split_once('?')
+                .map_or((&*target, None), |(path, query)| (path, Some(query)));
+            let rewritten = Url {
+                host: url.host.clone(),
+                path,
+                query,
+                ..*url
+            };
+            // It is the same site: its name and port are the same.
+            let Some(mut behind) = find(config, &rewritten, decoded(path).as_deref().unwrap_or("/")) else {
+                return Ok(Answer {
+                    found,
+                    leads_to: format!("{target}, by a rule"),
+                });
+            };
+            let leads_to = format!(
+                "{}, as a rule rewrites it to {target}",
+                behind_rules(&behind, &rewritten)?
+            );
+            // The rule itself matches the path that was asked for.
+            let rules = found
+                .settings
+                .into_iter()
+                .filter(|setting| setting.key.starts_with("rule "));
+            let others = behind
+                .settings
+                .drain(..)
+                .filter(|setting| !setting.key.starts_with("rule "));
+            behind.settings = rules.chain(others).collect();
+            let found = behind;
+            return Ok(Answer { found, leads_to });
+        }
     };
-    print(shown(&found, &leads_to, &problems(found.site)));
-    Ok(())
+    Ok(Answer { found, leads_to })
 }
 
 /// What is wrong with the certificates of a site.
@@ -89,60 +139,45 @@ fn problems(site: &Site) -> Vec<String> {
     problems
 }
 
-/// A URL as a person types it, in parts.
-#[derive(Debug, PartialEq, Eq)]
-struct Url<'a> {
-    /// Lower case; empty where none was written.
-    host: String,
-    port: Option<u16>,
-    path: &'a str,
-    query: Option<&'a str>,
+/// Decodes and normalises a path as the server does.
+fn decoded(path: &str) -> Result<String, PathError> {
+    match SafePath::parse(path.as_bytes()) {
+        Ok(path) => Ok(path.as_str().to_owned()),
+        // Such a path has no file, but it may have a route, a redirect and a fallback. Its colon, backslash or name of a
+        // device keeps it from being taken for a file here as in the server.
+        Err(PathError::Unmatchable) => SafePath::for_rules(path.as_bytes()),
+        Err(error) => Err(error),
+    }
 }
 
-impl<'a> Url<'a> {
-    fn parse(written: &'a str) -> Result<Url<'a>, &'static str> {
-        let (scheme_port, rest) = match written.split_once("://") {
-            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => (Some(80), rest),
-            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => (Some(443), rest),
-            Some(_) => return Err("only http:// and https:// are served"),
-            None => (None, written),
-        };
-        let rest = rest.split('#').next().unwrap_or_default();
-        let end = rest.find(['/', '?']).unwrap_or(rest.len());
-        let (authority, target) = rest.split_at(end);
-        let (path, query) = match target.split_once('?') {
-            Some((path, query)) => (path, Some(query)),
-            None => (target, None),
-        };
-        let path = if path.is_empty() { "/" } else { path };
-        if authority.is_empty() {
-            return match scheme_port {
-                Some(_) => Err("the host is missing"),
-                None if written.starts_with('/') => Ok(Url {
-                    host: String::new(),
-                    port: None,
-                    path,
-                    query,
-                }),
-                None => Err("write a URL such as http://example.com/path"),
-            };
-        }
-        // Patterns are what `rocknet` itself prints for wildcards: any name will do to ask.
-        let named = authority.strip_prefix("*.").unwrap_or(authority);
-        let authority = Authority::parse(named.as_bytes()).ok_or("the host is none that a site can have")?;
-        let mut buffer = [0; HOST_BUFFER];
-        let host = authority.lower_host(&mut buffer);
-        let host = if named.len() < rest[..end].len() {
-            format!("any.{host}")
-        } else {
-            host.to_owned()
-        };
-        Ok(Url {
-            host,
-            port: authority.port.or(scheme_port),
-            path,
-            query,
-        })
+/// Has the rules of a site look at a GET for the URL.
+fn ruled(site: &Site, url: &Url<'_>) -> Result<Ruled, Failure> {
+    let Some(rules) = Rules::new(&site.rules).map_err(|error| Failure::Failed(error.to_string()))? else {
+        return Ok(Ruled::Untouched);
+    };
+    let target = url
+        .query
+        .map_or_else(|| url.path.to_owned(), |query| format!("{}?{query}", url.path));
+    let request = OwnedRequest::get(Version::default(), url.host.as_bytes(), target.as_bytes(), &[]);
+    let is_asked =
+        |listen: &&Listen| matches!(listen, Listen::Tcp { port, .. } if url.port.is_none_or(|own| own == *port));
+    let is_secure = site
+        .listen
+        .iter()
+        .find(is_asked)
+        .is_some_and(|listen| site.secure.contains(listen));
+    Ok(rules.lead(&request.view(), is_secure))
+}
+
+/// Says what answers a URL that no rule answers.
+fn behind_rules(found: &Explanation<'_>, url: &Url<'_>) -> Result<String, Failure> {
+    let settings = found.route.map_or(&found.site.settings, |route| &route.settings);
+    match decoded(url.path) {
+        Ok(path) => leads_to(settings, url, &path),
+        Err(error) => Ok(format!(
+            "{}: {error}",
+            status(Status::new(error.status()).unwrap_or(Status::BAD_REQUEST))
+        )),
     }
 }
 
@@ -324,43 +359,3 @@ const PROBLEM: &str = "problem";
 
 /// Widest column: one long value shall not push all lines off the screen.
 const MAX_COLUMN: usize = 60;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn urls_are_understood_as_people_type_them() {
-        fn check(written: &str, expected: Option<(&str, Option<u16>, &str, Option<&str>)>) {
-            let got = Url::parse(written).ok();
-            let got = got
-                .as_ref()
-                .map(|url| (url.host.as_str(), url.port, url.path, url.query));
-            assert_eq!(got, expected, "{written:?}");
-        }
-        check("http://Example.com", Some(("example.com", Some(80), "/", None)));
-        check(
-            "https://example.com/a?b?c#d",
-            Some(("example.com", Some(443), "/a", Some("b?c"))),
-        );
-        check("HTTP://[::1]:8080/x", Some(("[::1]", Some(8080), "/x", None)));
-        check("example.com:81?x", Some(("example.com", Some(81), "/", Some("x"))));
-        check(
-            "http://*.example.com/x",
-            Some(("any.example.com", Some(80), "/x", None)),
-        );
-        check("/a/b?c", Some(("", None, "/a/b", Some("c"))));
-        for bad in [
-            "",
-            "ftp://a/",
-            "http://",
-            "http:///x",
-            "?x",
-            "http://a b/",
-            "http://a:99999/",
-            "#",
-        ] {
-            check(bad, None);
-        }
-    }
-}

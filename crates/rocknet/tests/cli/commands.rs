@@ -321,6 +321,9 @@ fn explain_names_site_route_line_and_goal() {
             "rocknet.toml",
             "[site.\"example.test\"]\nlisten = \"http://8080\"\nroot = \"www\"\nerrors = { 404 = \"/gone.html\" }\n\
              redirects = { \"/old/*\" = \"/new/{*}\" }\n[site.\"example.test\".route.\"/list/*\"]\nbrowse = true\n\
+             [[site.\"example.test\".rule]]\npath = \"/was/*\"\nrespond = 410\n\
+             [[site.\"example.test\".rule]]\npath = \"/moved\"\nredirect = \"/new\"\n\
+             [[site.\"example.test\".rule]]\npath = \"/list.html\"\nrewrite = \"/list/?all\"\n\
              [site.\":8081\"]\nroot = \"missing\"\n",
         ),
     ]);
@@ -348,6 +351,12 @@ fn explain_names_site_route_line_and_goal() {
     check(
         "example.test/none",
         &["404 Not Found, with the page /gone.html", "rocknet.toml:4"],
+    );
+    check("example.test/was/x", &["410 Gone, by a rule", "rocknet.toml:8"]);
+    check("example.test/moved", &["redirect 308 to /new, by a rule"]);
+    check(
+        "example.test/list.html",
+        &["a list of the folder", "as a rule rewrites it to /list/?all", "/list/*"],
     );
     check("example.test/.git/config", &["404"]);
     check("example.test/%2e%2e/x", &["400 Bad Request"]);

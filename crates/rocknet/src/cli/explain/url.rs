@@ -1,0 +1,106 @@
+//! A URL as a person types it.
+
+use rocknet_proto::semantics::authority::{Authority, HOST_BUFFER};
+
+/// The parts of a URL.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Url<'a> {
+    pub written: &'a str,
+    /// Lower case; empty where none was written.
+    pub host: String,
+    pub port: Option<u16>,
+    pub path: &'a str,
+    pub query: Option<&'a str>,
+}
+
+impl<'a> Url<'a> {
+    /// # Errors
+    ///
+    /// What is wrong with it, in words for the one who typed it.
+    pub fn parse(written: &'a str) -> Result<Url<'a>, &'static str> {
+        let (scheme_port, rest) = match written.split_once("://") {
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => (Some(80), rest),
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => (Some(443), rest),
+            Some(_) => return Err("only http:// and https:// are served"),
+            None => (None, written),
+        };
+        let rest = rest.split('#').next().unwrap_or_default();
+        let end = rest.find(['/', '?']).unwrap_or(rest.len());
+        let (authority, target) = rest.split_at(end);
+        let (path, query) = match target.split_once('?') {
+            Some((path, query)) => (path, Some(query)),
+            None => (target, None),
+        };
+        let path = if path.is_empty() { "/" } else { path };
+        if authority.is_empty() {
+            return match scheme_port {
+                Some(_) => Err("the host is missing"),
+                None if written.starts_with('/') => Ok(Url {
+                    written,
+                    host: String::new(),
+                    port: None,
+                    path,
+                    query,
+                }),
+                None => Err("write a URL such as http://example.com/path"),
+            };
+        }
+        // Patterns are what `rocknet` itself prints for wildcards: any name will do to ask.
+        let named = authority.strip_prefix("*.").unwrap_or(authority);
+        let authority = Authority::parse(named.as_bytes()).ok_or("the host is none that a site can have")?;
+        let mut buffer = [0; HOST_BUFFER];
+        let host = authority.lower_host(&mut buffer);
+        let host = if named.len() < rest[..end].len() {
+            format!("any.{host}")
+        } else {
+            host.to_owned()
+        };
+        Ok(Url {
+            written,
+            host,
+            port: authority.port.or(scheme_port),
+            path,
+            query,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_understood_as_people_type_them() {
+        fn check(written: &str, expected: Option<(&str, Option<u16>, &str, Option<&str>)>) {
+            let got = Url::parse(written).ok();
+            let got = got
+                .as_ref()
+                .map(|url| (url.host.as_str(), url.port, url.path, url.query));
+            assert_eq!(got, expected, "{written:?}");
+        }
+        check("http://Example.com", Some(("example.com", Some(80), "/", None)));
+        check(
+            "https://example.com/a?b?c#d",
+            Some(("example.com", Some(443), "/a", Some("b?c"))),
+        );
+        check("HTTP://[::1]:8080/x", Some(("[::1]", Some(8080), "/x", None)));
+        check("example.com:81?x", Some(("example.com", Some(81), "/", Some("x"))));
+        check(
+            "http://*.example.com/x",
+            Some(("any.example.com", Some(80), "/x", None)),
+        );
+        check("/a/b?c", Some(("", None, "/a/b", Some("c"))));
+        for bad in [
+            "",
+            "ftp://a/",
+            "http://",
+            "http:///x",
+            "?x",
+            "http://a b/",
+            "http://a:99999/",
+            "#",
+        ] {
+            check(bad, None);
+        }
+    }
+}
