@@ -4,7 +4,6 @@ use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use rocknet_config::model::Priority;
@@ -15,6 +14,7 @@ use crate::coding::{Encoder, Window};
 use rocknet_blocking::Pool;
 use rocknet_handler::open_file::OpenFile;
 use rocknet_handler::response::Stream;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 pub use crate::coding::encode;
 
@@ -22,40 +22,18 @@ pub use crate::coding::encode;
 /// jobs get their turn.
 const PIECE: usize = 128 * 1024;
 
-/// Files encoded while they are sent, at once, in the whole process. An encoder holds up to 6 MB (brotli; zstd 3, gzip half
+/// Files encoded while they are sent, at once, in one server. An encoder holds up to 6 MB (brotli; zstd 3, gzip half
 /// a megabyte; measured) for as long as its client takes to receive, and a client may be slow on purpose: this makes
 /// 240 MB at most, about what the cache has by default.
 const MAX_STREAMS: usize = 40;
 
-static STREAMS: Seats = Seats::new(MAX_STREAMS);
+/// The files of one server that are encoded while they are sent. All clones count together.
+#[derive(Clone)]
+pub struct Streams(Arc<Semaphore>);
 
-/// A number of things that may be under way at once.
-struct Seats {
-    taken: AtomicUsize,
-    most: usize,
-}
-
-/// One of them, until it is dropped.
-struct Seat(&'static Seats);
-
-impl Seats {
-    const fn new(most: usize) -> Seats {
-        Seats {
-            taken: AtomicUsize::new(0),
-            most,
-        }
-    }
-
-    fn take(&'static self) -> Option<Seat> {
-        let more = |taken| (taken < self.most).then(|| taken + 1);
-        let taken = self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
-        taken.is_ok().then(|| Seat(self))
-    }
-}
-
-impl Drop for Seat {
-    fn drop(&mut self) {
-        self.0.taken.fetch_sub(1, Ordering::Relaxed);
+impl Default for Streams {
+    fn default() -> Streams {
+        Streams(Arc::new(Semaphore::new(MAX_STREAMS)))
     }
 }
 
@@ -68,7 +46,7 @@ pub struct EncodedFile {
 
 struct State {
     /// Goes with the encoder, also where a job outlives the client that it was for.
-    _seat: Seat,
+    _seat: OwnedSemaphorePermit,
     encoder: Encoder,
     file: Arc<OpenFile>,
     offset: u64,
@@ -76,8 +54,16 @@ struct State {
 
 impl EncodedFile {
     /// `None`: so many files are being encoded that this one had better go out as it is.
-    pub fn new(coding: Coding, file: Arc<OpenFile>, pool: Pool, priority: Priority) -> io::Result<Option<EncodedFile>> {
-        let Some(seat) = STREAMS.take() else { return Ok(None) };
+    pub fn new(
+        streams: &Streams,
+        coding: Coding,
+        file: Arc<OpenFile>,
+        pool: Pool,
+        priority: Priority,
+    ) -> io::Result<Option<EncodedFile>> {
+        let Ok(seat) = Arc::clone(&streams.0).try_acquire_owned() else {
+            return Ok(None);
+        };
         let Some(encoder) = Encoder::new(coding, Window::Large)? else {
             return Ok(None);
         };
@@ -136,22 +122,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_more_than_there_are_seats() {
-        static SEATS: Seats = Seats::new(2);
-        let (first, second) = (SEATS.take(), SEATS.take());
-        assert!(first.is_some() && second.is_some() && SEATS.take().is_none());
-        drop(first);
-        assert!(SEATS.take().is_some(), "a seat that was left is free");
-    }
-
-    #[test]
     fn beyond_the_bound_nothing_is_encoded_while_it_is_sent() {
         let file = Arc::new(OpenFile::new(tempfile::tempfile().expect("a file"), 0));
         let pool = Pool::new(1);
-        let start =
-            || EncodedFile::new(Coding::Gzip, Arc::clone(&file), pool.clone(), Priority::Normal).expect("an encoder");
+        let streams = Streams::default();
+        let start = || {
+            let (file, pool) = (Arc::clone(&file), pool.clone());
+            EncodedFile::new(&streams, Coding::Gzip, file, pool, Priority::Normal).expect("an encoder")
+        };
         let all: Vec<_> = std::iter::from_fn(start).take(MAX_STREAMS + 1).collect();
-        assert!(all.len() <= MAX_STREAMS, "{} at once", all.len());
+        assert_eq!(all.len(), MAX_STREAMS);
         drop(all);
         assert!(start().is_some(), "a seat that was left is free");
     }

@@ -25,6 +25,7 @@ use crate::blocking::Pool;
 use crate::certificates::Keeper;
 use crate::clock::{Clock, LONGEST_TICK};
 use crate::files::cache::{Cache, WorkerCache};
+use crate::files::encode::Streams;
 use crate::filter::Filters;
 use crate::log::{AccessWriter, Logger};
 use crate::metrics::WorkerCounters;
@@ -52,6 +53,8 @@ pub struct Shared {
     pub spool: spool::Store,
     /// What responses pass before they are sent.
     pub filters: Filters,
+    /// Files that are encoded while they are sent.
+    pub streams: Streams,
     /// Registries of the server.
     pub registries: Arc<Registries>,
 }
@@ -154,7 +157,12 @@ impl Worker {
         let clock = Clock::new(shared.registries.time.clone());
         let services = Services::new(address, clock, wheel, shared.pool.clone(), shared.spool.clone());
         let memory = snapshot.config.cache.memory;
-        let files = Rc::new(WorkerCache::new(shared.cache.clone(), memory, snapshot.generation));
+        let files = Rc::new(WorkerCache::new(
+            shared.cache.clone(),
+            shared.streams.clone(),
+            memory,
+            snapshot.generation,
+        ));
         services.add(Rc::clone(&files));
         Rc::new(Worker {
             log: RefCell::new(shared.logger.writer()),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::front::{Front, Known, Lead};
 use super::{Cache, still_holds};
+use crate::encode::Streams;
 use crate::entry::{Found, REFRESH_AFTER_MS, STALE_AFTER_MS};
 use crate::script::Script;
 use crate::tree::Tree;
@@ -15,6 +16,8 @@ use rocknet_handler::services::Local;
 /// One for each worker.
 pub struct WorkerCache {
     cache: Cache,
+    /// Files of the server that are encoded while they are sent.
+    pub streams: Streams,
     front: RefCell<Front>,
     /// Number of the configuration that the front belongs to.
     generation: Cell<u64>,
@@ -22,9 +25,10 @@ pub struct WorkerCache {
 
 impl WorkerCache {
     /// `memory`: bytes of the shared cache, as configured.
-    pub fn new(cache: Cache, memory: u64, generation: u64) -> WorkerCache {
+    pub fn new(cache: Cache, streams: Streams, memory: u64, generation: u64) -> WorkerCache {
         WorkerCache {
             cache,
+            streams,
             front: RefCell::new(Front::new(memory)),
             generation: Cell::new(generation),
         }

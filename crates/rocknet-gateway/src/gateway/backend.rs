@@ -15,7 +15,7 @@ use std::time::Duration;
 use rocknet_config::model::{Host, PhpVersion};
 use rocknet_io::tcp::Resting;
 
-use super::socket::Socket;
+use super::socket::{Lookups, Socket};
 use super::trouble::Trouble;
 use crate::php::Sockets;
 use rocknet_handler::breaker::{Breaker, Rules};
@@ -37,6 +37,7 @@ pub struct Backend {
     resting: Arc<AtomicUsize>,
     /// What is known of the PHP that RockNet starts itself.
     php: Arc<Sockets>,
+    lookups: Lookups,
     time: Time,
     idle: Mutex<VecDeque<(Resting, u64)>>,
     /// New connections of which nothing was heard yet, in their order, and since when.
@@ -111,7 +112,13 @@ pub struct Connected {
 }
 
 impl Backend {
-    pub(super) fn new(place: Place, resting: &Arc<AtomicUsize>, php: &Arc<Sockets>, time: &Time) -> Backend {
+    pub(super) fn new(
+        place: Place,
+        resting: &Arc<AtomicUsize>,
+        php: &Arc<Sockets>,
+        lookups: &Lookups,
+        time: &Time,
+    ) -> Backend {
         let answered = match (&place.host, place.own) {
             (Host::Unix(socket), Some(_)) => Some(php.answered(socket)),
             _ => None,
@@ -121,6 +128,7 @@ impl Backend {
             place,
             resting: Arc::clone(resting),
             php: Arc::clone(php),
+            lookups: lookups.clone(),
             time: time.clone(),
             idle: Mutex::default(),
             unheard: Mutex::default(),
@@ -206,7 +214,7 @@ impl Backend {
         deadline.set(wheel.ticks(patience));
         let connect = async || {
             services.connects.pass().await;
-            Socket::connect(&self.place.host).await
+            Socket::connect(&self.place.host, &self.lookups).await
         };
         // What came of it before tells more than that the time is over.
         let mut refused = None;

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::backend::{Backend, Place};
+use super::socket::Lookups;
 use crate::php::Sockets;
 use rocknet_handler::clock::Time;
 
@@ -17,6 +18,7 @@ pub struct Backends {
     /// Connections at rest in all of them. Mostly there are none, and then nothing has to be looked at.
     resting: Arc<AtomicUsize>,
     php: Arc<Sockets>,
+    lookups: Lookups,
     time: Time,
 }
 
@@ -25,19 +27,26 @@ impl Backends {
         Backends {
             all: Mutex::default(),
             resting: Arc::default(),
+            lookups: Lookups::default(),
             php,
             time,
         }
     }
 
-    /// Returns the backend at a place. Scopes of one configuration and of the next share it.
+    /// Returns the backend at a place. Routes of one configuration and of the next share it.
     pub fn of(&self, place: &Place) -> Arc<Backend> {
         let mut all = self.lock();
         if let Some(backend) = all.get(place).and_then(Weak::upgrade) {
             return backend;
         }
         all.retain(|_, backend| backend.strong_count() > 0);
-        let backend = Arc::new(Backend::new(place.clone(), &self.resting, &self.php, &self.time));
+        let backend = Arc::new(Backend::new(
+            place.clone(),
+            &self.resting,
+            &self.php,
+            &self.lookups,
+            &self.time,
+        ));
         all.insert(place.clone(), Arc::downgrade(&backend));
         backend
     }

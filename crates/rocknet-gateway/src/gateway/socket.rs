@@ -3,6 +3,7 @@
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use rocknet_config::model::Host;
@@ -20,7 +21,15 @@ use rocknet_handler::exhausted;
 /// half a minute, and nothing cuts that short for a request that has been given up.
 const LOOKUPS: usize = 16;
 
-static PLACES: Semaphore = Semaphore::const_new(LOOKUPS);
+/// The lookups that the applications of one server may have under way. All clones count together.
+#[derive(Clone)]
+pub struct Lookups(Arc<Semaphore>);
+
+impl Default for Lookups {
+    fn default() -> Lookups {
+        Lookups(Arc::new(Semaphore::new(LOOKUPS)))
+    }
+}
 
 pub enum Socket {
     /// A server, at a socket file or an address. Heard by the runtime's own events, also where a ring drives the rest: there
@@ -31,11 +40,11 @@ pub enum Socket {
 }
 
 impl Socket {
-    pub async fn connect(host: &Host) -> io::Result<Socket> {
+    pub async fn connect(host: &Host, lookups: &Lookups) -> io::Result<Socket> {
         let link = match host {
             Host::Unix(path) => Tcp::connect_to_file(path).await?,
             Host::Address(ip, port) => connect_to(SocketAddr::new(*ip, *port)).await?,
-            Host::Name(name, port) => connect_to_any(&look_up(name, *port).await?).await?,
+            Host::Name(name, port) => connect_to_any(&look_up(name, *port, lookups).await?).await?,
         };
         Ok(Socket::Server(link))
     }
@@ -132,8 +141,8 @@ async fn connect_to_any(addresses: &[SocketAddr]) -> io::Result<Tcp> {
     Err(last)
 }
 
-async fn look_up(name: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
-    let place = PLACES.acquire().await.map_err(io::Error::other)?;
+async fn look_up(name: &str, port: u16, lookups: &Lookups) -> io::Result<Vec<SocketAddr>> {
+    let place = Arc::clone(&lookups.0).acquire_owned().await.map_err(io::Error::other)?;
     let name = name.to_owned();
     let found = spawn_blocking(move || {
         // Taken along: whoever leaves does not end this.
@@ -163,17 +172,18 @@ mod tests {
         let port = listener.local_addr().expect("its address").port();
         let host = Host::Name("localhost".to_owned(), port);
         Runtime::new(16).expect("a runtime").block_on(async {
-            let all = PLACES.acquire_many(LOOKUPS as u32).await.expect("places");
-            let mut connect = pin!(Socket::connect(&host));
+            let lookups = Lookups::default();
+            let all = lookups.0.acquire_many(LOOKUPS as u32).await.expect("places");
+            let mut connect = pin!(Socket::connect(&host, &lookups));
             poll_fn(|context| {
                 assert!(connect.as_mut().poll(context).is_pending());
                 Poll::Ready(())
             })
             .await;
-            assert_eq!(PLACES.available_permits(), 0);
+            assert_eq!(lookups.0.available_permits(), 0);
             drop(all);
             assert!(matches!(connect.await, Ok(Socket::Server(_))));
-            assert_eq!(PLACES.available_permits(), LOOKUPS);
+            assert_eq!(lookups.0.available_permits(), LOOKUPS);
         });
     }
 
@@ -195,7 +205,9 @@ mod tests {
         });
         let content: Vec<u8> = (0..PIECE * PIECES).map(|at| (at / 7 % 251) as u8).collect();
         Runtime::new(16).expect("a runtime").block_on(async {
-            let mut socket = Socket::connect(&Host::Unix(path)).await.expect("a connection");
+            let mut socket = Socket::connect(&Host::Unix(path), &Lookups::default())
+                .await
+                .expect("a connection");
             let (mut queue, mut returned) = (SendQueue::default(), 0);
             for piece in content.chunks(PIECE) {
                 queue.buffer().extend_from_slice(piece);

@@ -30,7 +30,7 @@ use rocknet_proto::status::Status;
 
 use crate::blocking::{Job, Pool};
 use crate::files::coding::{self, COMPRESS_FROM};
-use crate::files::encode::EncodedFile;
+use crate::files::encode::{EncodedFile, Streams};
 use crate::files::entry::ENCODED;
 use crate::response::{Body, Response, Stream};
 
@@ -42,9 +42,17 @@ use stream::{CodedStream, ON_LOOP, Unsent, Whole};
 const WHOLE: usize = 1024 * 1024;
 
 /// Codes responses. All clones share the memory of the codings under way.
-#[derive(Default)]
 pub struct Encode {
     encoders: Encoders,
+}
+
+impl Encode {
+    /// `files`: the files of the server that are encoded while they are sent.
+    pub fn new(files: Streams) -> Encode {
+        let mut encoders = Encoders::default();
+        encoders.files = files;
+        Encode { encoders }
+    }
 }
 
 impl Filter for Encode {
@@ -140,7 +148,13 @@ pub fn apply(
             stream(conditions, pool, encoders, coding, source).map_err(|_| Body::Bytes(bytes))
         }
         Body::Stream(source) => stream(conditions, pool, encoders, coding, source).map_err(Body::Stream),
-        Body::File(part) => match EncodedFile::new(coding, Arc::clone(&part.file), pool.clone(), conditions.priority) {
+        Body::File(part) => match EncodedFile::new(
+            &encoders.files,
+            coding,
+            Arc::clone(&part.file),
+            pool.clone(),
+            conditions.priority,
+        ) {
             Ok(Some(file)) => Ok(Body::Stream(Box::new(file))),
             Ok(None) => Err(Body::File(part)),
             Err(error) => {

@@ -4,15 +4,17 @@ pub mod encode;
 
 use std::sync::Arc;
 
+use crate::files::encode::Streams;
 use crate::headers::Headers;
 use rocknet_handler::filter::Filter;
 
 /// The filters of a server, in the order of their phases.
 pub type Filters = Arc<[Box<dyn Filter>]>;
 
-/// Makes the filters of a server. A new filter is one line here.
-pub fn all() -> Filters {
-    let mut all: Vec<Box<dyn Filter>> = vec![Box::new(encode::Encode::default()), Box::new(Headers)];
+/// Makes the filters of a server. A new filter is one line here. `files`: those that are encoded while they are
+/// sent.
+pub fn all(files: &Streams) -> Filters {
+    let mut all: Vec<Box<dyn Filter>> = vec![Box::new(encode::Encode::new(files.clone())), Box::new(Headers)];
     all.sort_by_key(|filter| filter.phase());
     all.into()
 }

@@ -59,7 +59,13 @@ pub(super) fn make(
         }
         Content::File(file) => {
             let pool = worker.shared.pool.clone();
-            let stream = match encode::EncodedFile::new(coding, Arc::clone(file), pool, known.tree.route.priority) {
+            let stream = match encode::EncodedFile::new(
+                &worker.files.streams,
+                coding,
+                Arc::clone(file),
+                pool,
+                known.tree.route.priority,
+            ) {
                 Ok(stream) => stream?,
                 Err(error) => {
                     tracing::warn!("cannot compress {}: {error}", known.path);

@@ -14,6 +14,7 @@ use rocknet_proto::semantics::negotiation::Coding;
 use super::fields;
 use crate::blocking::{Job, JobError, Pool};
 use crate::files::coding::{Encoder, Window};
+use crate::files::encode::Streams;
 use crate::response::{FieldList, Stream};
 
 /// Input that is encoded on the event loop at once: Brotli takes about 0.2 ms for it. More is handed to the pool.
@@ -32,7 +33,10 @@ const MAX_ENCODER_BYTES: u64 = 256 * 1024 * 1024;
 
 /// Bounds the memory of all encoders of streams. One for each server; clones share the same count.
 #[derive(Clone)]
-pub struct Encoders(ByteBudget);
+pub struct Encoders {
+    budget: ByteBudget,
+    pub files: Streams,
+}
 
 /// The reserved memory of one encoder.
 struct Reserved {
@@ -93,13 +97,16 @@ impl Default for Encoders {
 
 impl Encoders {
     pub fn new(most: u64) -> Encoders {
-        Encoders(ByteBudget::new(most))
+        Encoders {
+            budget: ByteBudget::new(most),
+            files: Streams::default(),
+        }
     }
 
     fn reserve(&self, coding: Coding) -> Option<Reserved> {
         let bytes = size_of_encoder(coding);
-        self.0.take(bytes).then(|| Reserved {
-            budget: self.0.clone(),
+        self.budget.take(bytes).then(|| Reserved {
+            budget: self.budget.clone(),
             bytes,
         })
     }
