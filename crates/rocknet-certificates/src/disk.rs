@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use rocknet_config::environment::{CertificateFault, Environment, Kind, System};
+use rocknet_config::environment::{CertificateFault, Environment, Kind, PasswordFileFault, System};
 use rocknet_config::model::{CertificateFiles, HostPattern};
 
 use super::Keeper;
@@ -66,6 +66,10 @@ impl Environment for Disk<'_> {
             }
             None => FileSet::new(files.to_vec()).faults_for(names),
         }
+    }
+
+    fn password_file_faults(&self, file: &Path) -> Vec<PasswordFileFault> {
+        rocknet_config::htpasswd::inspect(file)
     }
 
     fn authorities_fault(&self, files: &[PathBuf]) -> Option<String> {

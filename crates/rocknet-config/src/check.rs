@@ -1,11 +1,13 @@
 //! From the configuration as written to the configuration as meant: every finding with its place, in one pass.
 
+mod access;
 mod acme;
 mod application;
 mod clash;
 mod foreign;
 mod keys;
 mod listen;
+mod passwords;
 mod rule;
 mod server;
 mod settings;
@@ -49,6 +51,7 @@ pub(crate) fn check(root: &Table, check: &mut Check<'_>) -> Config {
             related: Vec::new(),
         });
     }
+    passwords::warn_in_clear(check, &config.server, &sites);
     clash::check(check, &sites);
     config.sites = sites.into_iter().map(|built| built.site).collect();
     config.sites.sort_by(|a, b| a.name.cmp(&b.name));

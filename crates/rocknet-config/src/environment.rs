@@ -37,6 +37,15 @@ pub enum CertificatePart {
     Ocsp,
 }
 
+/// A fault of a file of users and hashes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PasswordFileFault {
+    /// An error if no user of the file could enter.
+    pub severity: Severity,
+    pub message: String,
+    pub help: String,
+}
+
 /// The world as a configuration sees it; a double of it makes every test run in memory.
 pub trait Environment {
     /// An environment variable, for `${NAME}`.
@@ -52,6 +61,12 @@ pub trait Environment {
     /// Loads certificates and keys as the server does and returns what is wrong with them for a site of these names.
     /// An environment that cannot read certificates finds no fault.
     fn certificate_faults(&self, _files: &[CertificateFiles], _names: &[HostPattern]) -> Vec<CertificateFault> {
+        Vec::new()
+    }
+
+    /// Reads a file of users and hashes as the server does and returns what is wrong with it. An environment that cannot
+    /// read such files finds no fault.
+    fn password_file_faults(&self, _file: &Path) -> Vec<PasswordFileFault> {
         Vec::new()
     }
 

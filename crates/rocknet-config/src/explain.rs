@@ -152,7 +152,7 @@ pub fn applied(site: &Site, route: Option<&Route>) -> Vec<Applied> {
         rows.group = group;
         rows.in_use = match group {
             Group::Site | Group::Filters | Group::Limits => true,
-            Group::Rules | Group::Handler => false,
+            Group::Access | Group::Rules | Group::Handler => false,
             Group::Controller => settings.controller.is_some(),
             Group::Files => settings.root.is_some(),
         };

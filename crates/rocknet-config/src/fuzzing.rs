@@ -1,4 +1,4 @@
-//! One body for the fuzz target and for the test that replays its seeds: everything that takes a text from outside.
+//! One body for each fuzz target and for the test that replays its seeds: everything that takes a text from outside.
 //!
 //! Not part of the interface: names here change without notice.
 
@@ -6,6 +6,8 @@ use std::path::Path;
 
 use crate::environment::Memory;
 use crate::finding::{MAX_FINDINGS, Report};
+use crate::htpasswd;
+use crate::model::PasswordHash;
 
 /// Any bytes as a configuration file.
 pub fn config(data: &[u8]) {
@@ -43,4 +45,23 @@ pub fn text_of_a_file(text: &str) -> Result<(), Report> {
         assert_eq!(report.json()["ok"], false);
     }
     loaded.map(|_| ())
+}
+
+/// Any bytes as a file of users: lines of fault, or users each of which can be written again.
+pub fn htpasswd(text: &[u8]) {
+    match htpasswd::parse(text) {
+        Err(faults) => {
+            assert!(!faults.is_empty());
+            let lines = text.split(|byte| *byte == b'\n').count();
+            assert!(faults.iter().all(|fault| (1..=lines).contains(&fault.line)));
+        }
+        Ok(users) => {
+            let written: Vec<String> = users
+                .iter()
+                .map(|(name, hash): (_, &PasswordHash)| format!("{name}:{}\n", hash.text()))
+                .collect();
+            // A name that begins with `#` would be a comment, and parse never returns one.
+            assert_eq!(htpasswd::parse(written.concat().as_bytes()), Ok(users));
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! The table of keys: one entry per key feeds the check, the reference page, the JSON Schema and the forms of the GUI.
 
+mod access;
 pub(crate) mod acme;
 mod application;
 mod cache;
@@ -47,6 +48,7 @@ pub fn all() -> impl Iterator<Item = &'static Key> {
         application::KEYS,
         cgi::KEYS,
         controller::KEYS,
+        access::KEYS,
         later::KEYS,
     ]
     .into_iter()

@@ -20,6 +20,7 @@ pub mod explain;
 pub mod finding;
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod htpasswd;
 pub mod keys;
 pub mod model;
 pub mod reference;

@@ -1,13 +1,16 @@
 //! The configuration as meant: what the server acts on, every default filled in, every reference resolved.
 
+mod access;
 mod acme;
 mod application;
+mod auth;
 mod cgi;
 mod config;
 mod controller;
 mod limits;
 mod log;
 mod network;
+mod password_hash;
 mod pattern;
 mod php;
 mod place;
@@ -20,15 +23,18 @@ mod tls;
 mod upstream;
 mod with_defaults;
 
+pub use access::{Access, ClientRange, PRIVATE};
 pub(crate) use acme::KnownCa;
 pub use acme::{Acme, AcmeCa, Challenge, Dns, DnsZone, Secret, SharedKey};
 pub use application::{Application, Protocol};
+pub use auth::{Auth, DEFAULT_REALM, MAX_USER_BYTES, is_user_name};
 pub use cgi::{Cgi, MAX_PROGRAMS};
 pub use config::Config;
 pub use controller::{Controller, RunOn};
 pub use limits::Limits;
 pub use log::{AccessFormat, AccessLog, Level, Log, LogTarget, Rotate};
 pub use network::Network;
+pub use password_hash::{Argon2Variant, HashFault, HashScheme, PasswordHash};
 pub use pattern::{HostPattern, Pattern};
 pub use php::{Php, PhpVersion};
 pub use place::Place;

@@ -1,6 +1,8 @@
 //! Parsers of the values of single keys: each turns what is written into a part of the model, or reports why it cannot.
 
+pub(crate) mod access;
 pub(crate) mod address;
+pub(crate) mod auth;
 pub(crate) mod cgi;
 pub(crate) mod controller;
 pub(crate) mod field;

@@ -20,6 +20,7 @@ fn row_of(scope: Scope, name: &str) -> Option<(String, bool)> {
         Scope::Mirror => ("proxy.mirror", &["to"]),
         Scope::Application => ("fastcgi", &["to"]),
         Scope::Cgi => ("cgi", &["folder"]),
+        Scope::Auth => ("auth", &["realm", "users", "file"]),
         Scope::Redirect => ("redirects./a", &["to", "status"]),
         Scope::Rule => return Some(("rule 1".to_owned(), true)),
         _ => return None,

@@ -154,7 +154,7 @@ fn write_settings(text: &mut String, settings: &Settings, base: &Settings, inden
             stringify!($field), format!("{:?}", settings.$field), format!("{:?}", base.$field),
         ); )* };
     }
-    each!(root index browse fallback try_paths symlinks php user proxy application controller run_on isolate cgi internal compress headers errors redirects push priority body_size body_memory answer_timeout);
+    each!(root index browse fallback try_paths symlinks php user proxy application controller run_on isolate cgi internal access auth compress headers errors redirects push priority body_size body_memory answer_timeout);
     let places: Vec<_> = settings
         .places
         .iter()

@@ -1,8 +1,16 @@
 //! Whether a person sits at the other end of a standard stream.
 
+#[cfg(unix)]
+mod hidden;
+#[cfg(not(unix))]
+#[path = "terminal/hidden_portable.rs"]
+mod hidden;
+
 use std::env;
 use std::ffi::OsStr;
-use std::io::{self, IsTerminal};
+use std::io::{self, BufRead, IsTerminal, Read};
+
+pub use hidden::read_hidden;
 
 /// A standard stream of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +38,17 @@ pub fn shows_colour(stream: Stream) -> bool {
     )
 }
 
+/// Reads a line without its end. Longer lines than `max_bytes` are cut one byte after it.
+pub fn read_line(input: &mut impl BufRead, max_bytes: usize) -> io::Result<Vec<u8>> {
+    let mut line = Vec::with_capacity(max_bytes + 3);
+    input.take(max_bytes as u64 + 2).read_until(b'\n', &mut line)?;
+    if line.pop_if(|byte| *byte == b'\n').is_some() {
+        line.pop_if(|byte| *byte == b'\r');
+    }
+    line.truncate(max_bytes + 1);
+    Ok(line)
+}
+
 fn colour(terminal: bool, no_color: Option<&OsStr>, term: Option<&OsStr>) -> bool {
     terminal && no_color.is_none_or(OsStr::is_empty) && term.is_none_or(|term| term != "dumb")
 }
@@ -54,6 +73,27 @@ mod tests {
                 colour(terminal, no_color, term),
                 expected,
                 "{terminal} {no_color:?} {term:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn lines_are_read_without_their_end_and_have_a_bound() {
+        for (input, max, expected) in [
+            ("ab\ncd", 4, "ab"),
+            ("ab\r\n", 4, "ab"),
+            ("ab", 4, "ab"),
+            ("", 4, ""),
+            ("\n", 4, ""),
+            ("abcd\n", 4, "abcd"),
+            ("abcde\n", 4, "abcde"),
+            ("abcdefgh\n", 4, "abcde"),
+            ("a\rb\n", 4, "a\rb"),
+        ] {
+            assert_eq!(
+                read_line(&mut input.as_bytes(), max).unwrap(),
+                expected.as_bytes(),
+                "{input:?}"
             );
         }
     }

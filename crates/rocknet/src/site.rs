@@ -144,6 +144,10 @@ impl Source<'_> {
 impl Places {
     fn new(site: &model::Site, common: &Common<'_>, tls: Option<&model::SiteTls>) -> Result<Places, Box<dyn Error>> {
         let ready = |settings: &model::Settings| -> Result<Arc<Endpoint>, Box<dyn Error>> {
+            if !settings.is_open() {
+                // Served without them, the site would be open to everyone.
+                return Err("`auth`, `allow` and `deny` are not enforced by this build".into());
+            }
             Ok(Arc::new(Endpoint::new(settings, headers(settings, tls), common)?))
         };
         let root = ready(&site.settings)?;

@@ -7,6 +7,8 @@ use crate::model::Place;
 pub enum Group {
     /// Names and addresses of the site, its encryption and its log.
     Site,
+    /// Client addresses and users that may enter.
+    Access,
     /// Redirects and rules.
     Rules,
     /// The handler that answers, with the keys of its table.

@@ -73,6 +73,7 @@ pub enum Scope {
     Mirror,
     Application,
     Cgi,
+    Auth,
 }
 
 impl Scope {
@@ -101,6 +102,7 @@ impl Scope {
         Scope::Mirror,
         Scope::Application,
         Scope::Cgi,
+        Scope::Auth,
     ];
 
     /// Returns the header as it is written.
@@ -130,6 +132,7 @@ impl Scope {
             Scope::Mirror => "a proxy's mirror",
             Scope::Application => "an application",
             Scope::Cgi => "a place's cgi",
+            Scope::Auth => "auth of a site or route",
         }
     }
 }

@@ -44,8 +44,11 @@ const RATE: Answer = Missing(
     "remove it; priority = \"low\" keeps a flood on one route from the others, and `connections` in [limits] bounds all",
 );
 const METRICS: Answer = Later("the dashboard");
-const PASSWORDS: Answer = Later("passwords");
-const ADDRESSES: Answer = Later("address rules");
+const PASSWORDS: Answer =
+    Way("write auth = { bob = \"…\" } with a hash from rocknet hash-password, or auth = { file = \"htpasswd\" }");
+const ADDRESSES: Answer =
+    Way("write allow = [\"10.0.0.0/8\"], and all others are denied, or deny = [\"192.0.2.0/24\"]");
+const COUNTRIES: Answer = Missing("remove it; the networks of a country can be listed in `allow` or `deny`");
 const HTTP3: Answer = Later("HTTP/3");
 const TYPES: Answer = Way(
     "types follow the ends of names; another one is set by a route: [site.\"example.com\".route.\"*.abc\"] with \
@@ -370,7 +373,7 @@ const FAMILIES: &[(&[&str], Answer)] = &[
     (&["http3_", "quic_"], HTTP3),
     (&["include_types"], TYPES),
     (&["perl_", "lua_", "js_", "content_by_", "access_by_"], CODE),
-    (&["geoip", "GeoIP"], ADDRESSES),
+    (&["geoip", "GeoIP"], COUNTRIES),
     (
         &["cache_"],
         Way("write cache = { memory = \"256MiB\" } at the top of the file"),

@@ -143,7 +143,12 @@ fn either(check: &mut Check<'_>, key: &Key, whole: &Kind, kinds: &'static [Kind]
         (Kind::Integer { .. }, Value::Integer(_)) => true,
         (Kind::Boolean, Value::Boolean(_)) => true,
         (Kind::List(_), Value::List(_)) => true,
-        (Kind::Table(_), Value::Table(_)) => true,
+        // Where names of the writer's own are the short form, a key of the table makes it the long one.
+        (Kind::Table(scope), Value::Table(table)) => {
+            let has_short_form = kinds.iter().any(|kind| matches!(kind, Kind::Map { .. }));
+            !has_short_form || table.entries.keys().any(|name| keys::find(*scope, name).is_some())
+        }
+        (Kind::Map { .. }, Value::Table(_)) => true,
         _ => false,
     };
     if let Some(kind) = kinds.iter().find(fits) {

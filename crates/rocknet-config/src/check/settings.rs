@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::binding::{Group, Kind, Scope, Written};
-use crate::check::application;
+use crate::check::{access, application};
 use crate::context::Check;
 use crate::file::{Entry, Table, Value};
 use crate::finding::Code;
@@ -18,7 +18,7 @@ pub(super) fn build(check: &mut Check<'_>, scope: Scope, table: &Table, base: &S
         let Some(entry) = table.entries.get(key.name) else {
             continue;
         };
-        if key.group == Some(Group::Handler) {
+        if matches!(key.group, Some(Group::Handler | Group::Access)) {
             forget(&mut settings, key.name);
         }
         note(check, &mut settings.places, key.name, &key.kind, entry);
@@ -27,6 +27,7 @@ pub(super) fn build(check: &mut Check<'_>, scope: Scope, table: &Table, base: &S
         }
     }
     answering(check, table, &mut settings);
+    access::conflict(check, table, &settings);
     if !settings.places.contains_key("index") {
         settings.index = Settings::usual_index(settings.php.is_some());
     }

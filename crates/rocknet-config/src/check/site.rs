@@ -2,7 +2,7 @@
 
 use crate::binding;
 use crate::check::listen::Place;
-use crate::check::{application, listen, rule, server, settings, tls};
+use crate::check::{access as client_access, application, listen, rule, server, settings, tls};
 use crate::context::Check;
 use crate::file::{Entry, Node, Table, Value};
 use crate::finding::Code;
@@ -233,6 +233,7 @@ fn routes(check: &mut Check<'_>, table: &Table, base: &Settings) -> Vec<Route> {
         return Vec::new();
     };
     let mut routes = Vec::with_capacity(written.entries.len());
+    let mut open = Vec::new();
     for (name, entry) in written.in_order() {
         let Some(table) = entry.node.as_table() else { continue };
         let pattern = match pattern::parse(name) {
@@ -248,6 +249,9 @@ fn routes(check: &mut Check<'_>, table: &Table, base: &Settings) -> Vec<Route> {
         }
         let mut settings = settings::build(check, Scope::Route, table, base);
         application::mount(table, &pattern, &mut settings);
+        if settings.is_open() && !client_access::is_written(table) {
+            open.push((pattern.clone(), entry.key));
+        }
         routes.push(Route {
             pattern,
             settings,
@@ -255,5 +259,6 @@ fn routes(check: &mut Check<'_>, table: &Table, base: &Settings) -> Vec<Route> {
         });
     }
     routes.sort_by(|a, b| a.pattern.cmp(&b.pattern));
+    client_access::warn_open(check, &routes, &open);
     routes
 }

@@ -48,6 +48,14 @@ respond = 404
 [site."scripts.test".route."/short/*"]
 php = "auto"
 cgi = "/cgi-bin"
+[site."staff.test"]
+root = "/w"
+allow = ["private", "192.0.2.0/24", "192.0.2.7"]
+auth = { realm = "staff", users = { bob = "$apr1$salt$0123456789012345678901" }, file = "users" }
+[site."staff.test".route."/open/*"]
+allow = "all"
+deny = []
+auth = false
 "#;
 
 #[test]
@@ -130,6 +138,23 @@ fn each_setting_names_its_line() {
             "{path} {key}"
         );
     }
+    // Users are shown, and their hashes are not.
+    let auth = "{ realm = \"staff\", users = { \"bob\" = … }, file = \"/users\" }";
+    for (path, key, value, line) in [
+        ("/", "allow", "[\"private\", \"192.0.2.0/24\", \"192.0.2.7\"]", 46),
+        ("/", "auth", auth, 47),
+        ("/open/x", "allow", "\"all\"", 49),
+        ("/open/x", "deny", "[]", 50),
+        ("/open/x", "auth", "false", 51),
+    ] {
+        assert_eq!(
+            found("staff.test", path, key),
+            (value.to_owned(), Some(line)),
+            "{path} {key}"
+        );
+    }
+    let plain = explain(&config, "a.test", None, "/").unwrap();
+    assert!(!plain.settings.iter().any(|applied| applied.key == "auth"));
     let got = explain(&config, "scripts.test", None, "/short/x").unwrap();
     let inherited = got.settings.iter().find(|applied| applied.key.starts_with("cgi."));
     assert_eq!(inherited, None, "the table of the site holds no more");

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::access::Access;
 use super::application::Application;
+use super::auth::Auth;
 use super::cgi::Cgi;
 use super::controller::{Controller, RunOn};
 use super::limits::Limits;
@@ -68,6 +70,10 @@ with_defaults! {
         pub cgi: Option<Cgi> = None,
         /// Sent only where an application names it.
         pub internal: bool = false,
+        /// Client addresses that may enter.
+        pub access: Access = Access::default(),
+        /// Users that may enter; `None`: no password is needed.
+        pub auth: Option<Auth> = None,
         /// Added to every answer; an empty value removes the field.
         pub headers: BTreeMap<String, String> = BTreeMap::new(),
         /// Status to a path within the site, or a file.
@@ -113,6 +119,11 @@ impl Redirect {
 }
 
 impl Settings {
+    /// Returns true if requests need no check: there is neither `allow`, `deny` nor `auth`.
+    pub fn is_open(&self) -> bool {
+        self.access.is_open() && self.auth.is_none()
+    }
+
     /// Returns whether RockNet starts programs for requests here: CGI programs, or a php-fpm of its own.
     pub fn runs_programs(&self) -> bool {
         self.cgi.is_some() || matches!(self.php, Some(Php::Own { .. }))

@@ -99,6 +99,7 @@ pub fn markdown() -> String {
             Scope::Mirror,
             Scope::Application,
             Scope::Cgi,
+            Scope::Auth,
         ],
     );
     section(&mut page, "`[[site.\"example.com\".rule]]`: rules", "", &[Scope::Rule]);
@@ -160,6 +161,7 @@ fn qualified(scope: Scope, key: &Key) -> String {
         Scope::Mirror => format!("proxy.mirror.{}", key.name),
         Scope::Application => format!("fastcgi.{}", key.name),
         Scope::Cgi => format!("cgi.{}", key.name),
+        Scope::Auth => format!("auth.{}", key.name),
         _ => key.name.to_owned(),
     }
 }

@@ -121,6 +121,7 @@ fn name(scope: Scope) -> &'static str {
         Scope::Mirror => "mirror",
         Scope::Application => "application",
         Scope::Cgi => "cgi",
+        Scope::Auth => "auth",
         Scope::Ca => "ca",
         Scope::TlsDns => "tls_dns",
     }

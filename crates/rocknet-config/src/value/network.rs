@@ -23,7 +23,7 @@ pub(crate) fn build(check: &mut Check<'_>, node: &Node) -> Vec<Network> {
     all
 }
 
-fn network(text: &str) -> Option<Network> {
+pub(super) fn network(text: &str) -> Option<Network> {
     if text == "unix" {
         return Some(Network::Unix);
     }

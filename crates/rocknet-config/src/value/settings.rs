@@ -8,7 +8,7 @@ use crate::file::{Entry, Table, Value};
 use crate::finding::Code;
 use crate::model::{Fallback, Pattern, Redirect, Settings};
 use crate::source::Span;
-use crate::value::{cgi, controller, field, path, pattern, php, proxy, typed};
+use crate::value::{access, auth, cgi, controller, field, path, pattern, php, proxy, typed};
 use crate::words::short;
 
 /// Files sent along with one page: what a page cannot be shown without is less, and each takes a stream of its own.
@@ -32,6 +32,19 @@ pub(crate) fn controller(check: &mut Check<'_>, written: &Written<'_>, settings:
 
 pub(crate) fn cgi(check: &mut Check<'_>, written: &Written<'_>, settings: &mut Settings) {
     settings.cgi = cgi::build(check, &written.entry.node, settings.root.is_some());
+}
+
+pub(crate) fn allow(check: &mut Check<'_>, written: &Written<'_>, settings: &mut Settings) {
+    settings.access.allow = access::allow(check, &written.entry.node);
+}
+
+pub(crate) fn deny(check: &mut Check<'_>, written: &Written<'_>, settings: &mut Settings) {
+    settings.access.deny = access::deny(check, &written.entry.node);
+}
+
+/// Users are replaced as a whole, because a route is often for fewer of them than its site.
+pub(crate) fn auth(check: &mut Check<'_>, written: &Written<'_>, settings: &mut Settings) {
+    settings.auth = auth::build(check, &written.entry.node);
 }
 
 pub(crate) fn fallback(check: &mut Check<'_>, written: &Written<'_>, settings: &mut Settings) {

@@ -65,9 +65,14 @@ pub fn placed(scope: Scope, line: &str) -> String {
         Scope::Application => format!("{site}fastcgi = {{ to = \"a:1\", {line} }}\n"),
         Scope::Cgi if line.starts_with("folder") => format!("{site}cgi = {{ {line} }}\n"),
         Scope::Cgi => format!("{site}cgi = {{ folder = \"/cgi-bin\", {line} }}\n"),
+        Scope::Auth if line.starts_with("users") => format!("{site}auth = {{ {line} }}\n"),
+        Scope::Auth => format!("{site}auth = {{ users = {{ bob = \"{BOB}\" }}, {line} }}\n"),
         Scope::Redirect => format!("{site}redirects = {{ \"/a\" = {{ to = \"/b\", {line} }} }}\n"),
     }
 }
+
+/// The hash of a password that is not known.
+pub const BOB: &str = "$apr1$salt$0123456789012345678901";
 
 /// A server that a key of a proxy has a meaning for.
 pub fn proxied(line: &str) -> &'static str {

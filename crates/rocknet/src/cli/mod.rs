@@ -7,6 +7,7 @@ pub mod doctor;
 mod exit;
 pub mod explain;
 pub mod fmt;
+pub mod hash_password;
 mod launch;
 mod main_loop;
 pub mod man;
@@ -38,6 +39,7 @@ pub enum Command {
     Check(check::Options),
     Fmt(fmt::Options),
     Explain(explain::Options),
+    HashPassword(hash_password::Options),
     Trust(trust::Options),
     Untrust(trust::UntrustOptions),
     Doctor(doctor::Options),
@@ -90,8 +92,12 @@ mod tests {
         let mut named = 0;
         for (path, text) in all {
             for after in text.split("`rocknet ").skip(1) {
-                let word: String = after.chars().take_while(|c| c.is_ascii_lowercase()).collect();
-                let is_command = word.is_empty() || word == "help" || known.contains(&word.as_str());
+                let word: String = after
+                    .chars()
+                    .take_while(|c| c.is_ascii_lowercase() || *c == '-')
+                    .collect();
+                let is_command =
+                    word.is_empty() || word.starts_with('-') || word == "help" || known.contains(&word.as_str());
                 assert!(is_command, "{}: there is no `rocknet {word}`", path.display());
                 named += 1;
             }

@@ -65,6 +65,81 @@ fn exit_codes_tell_what_happened() {
 }
 
 #[test]
+fn a_password_from_a_pipe_becomes_a_hash_that_a_configuration_takes() {
+    let place = Place::new(&[("www/index.html", "home")]);
+    let hashed = |line: &str, input: &str| place.run_with(&line.split_whitespace().collect::<Vec<_>>(), input);
+    let ended = hashed("hash-password", "correct horse\n");
+    assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{ended:?}");
+    let hash = ended.out.trim_end();
+    assert!(
+        hash.starts_with("$argon2id$v=19$m=19456,t=2,p=1$") && !ended.out.contains("horse"),
+        "{ended:?}"
+    );
+    assert_ne!(
+        hashed("hash-password", "correct horse\n").out,
+        ended.out,
+        "a salt of its own"
+    );
+    let parsed = rocknet_config::model::PasswordHash::parse(hash).unwrap();
+    assert!(rocknet_access::password::verify(&parsed, "correct horse"));
+    assert!(!rocknet_access::password::verify(&parsed, "correct horse\n"));
+
+    let line = hashed("hash-password --user bob", "correct horse");
+    assert!(
+        line.out.starts_with("bob:$argon2id$") && line.out.ends_with('\n'),
+        "{line:?}"
+    );
+    let file = place.write("htpasswd", &line.out);
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).unwrap();
+    let site = "[site.\"127.0.0.1:8080\"]\nroot = \"www\"\n";
+    place.write(
+        "rocknet.toml",
+        &format!("{site}auth = {{ users = {{ ann = \"{hash}\" }}, file = \"htpasswd\" }}\n"),
+    );
+    let ended = place.run(&["check"]);
+    assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{ended:?}");
+    place.write("htpasswd", "bob:correct horse\n");
+    let ended = place.run(&["check"]);
+    assert!(
+        ended.code == Some(78) && ended.err.contains("htpasswd has line 1: the password is no hash"),
+        "{ended:?}"
+    );
+
+    for (line, input, code, told) in [
+        ("hash-password", "", 1, "is empty"),
+        ("hash-password", "\n", 1, "is empty"),
+        ("hash-password", "a\tb\n", 1, "control character"),
+        ("hash-password", &"x".repeat(257), 1, "longer than 256 bytes"),
+        ("hash-password --user a:b", "x", 2, "cannot be the name of a user"),
+        ("hash-password secret", "x", 2, "unexpected argument"),
+    ] {
+        let ended = hashed(line, input);
+        assert!(
+            ended.code == Some(code) && ended.err.contains(told) && ended.out.is_empty(),
+            "{line}: {ended:?}"
+        );
+    }
+}
+
+#[test]
+fn a_site_is_not_served_without_its_access_control() {
+    for key in [
+        "allow = \"private\"",
+        "deny = \"192.0.2.1\"",
+        "auth = { a = \"$apr1$abcd$vOB3WbpdYWRuiO5Ne74Jb1\" }",
+    ] {
+        let site = format!("[site.\"127.0.0.1:0\"]\nroot = \"www\"\n{key}\n");
+        let place = Place::new(&[("www/index.html", "home"), ("rocknet.toml", &site)]);
+        let ended = place.run(&["run"]);
+        assert!(
+            ended.code == Some(1) && ended.err.contains("not enforced by this build"),
+            "{key}: {ended:?}"
+        );
+    }
+}
+
+#[test]
 fn files_are_named_alike_by_every_command() {
     let place = Place::new(&[
         ("www/index.html", "home"),

@@ -1,0 +1,334 @@
+//! Decisions about requests, from the field to the answer.
+
+use std::fs;
+use std::path::Path;
+
+use base64ct::{Base64, Encoding};
+use rocknet_config::environment::Memory;
+
+use super::*;
+use crate::attempts::WINDOW_MS;
+use crate::state::MAX_PENDING;
+use crate::verified;
+
+/// The password `secret`, at the least cost of bcrypt.
+const HASH: &str = "$2y$04$RwBnJOpDEQZiy2VKUT52Q.YEkrK.DMrhbaOu12VTXkM2GvfW0CUZW";
+
+/// The settings of a site with these keys.
+fn settings(keys: &str) -> Settings {
+    let world = Memory {
+        any_directory: true,
+        ..Memory::default()
+    };
+    let text = format!("[site.\"a.test\"]\nroot = \"/w\"\n{keys}\n");
+    let loaded = rocknet_config::parse(&text, Path::new("/r.toml"), &world);
+    loaded
+        .unwrap_or_else(|report| panic!("{text}{report}"))
+        .config
+        .sites
+        .remove(0)
+        .settings
+}
+
+fn access(keys: &str) -> Access {
+    Access::new(&settings(keys), &State::new([1; 32])).unwrap().unwrap()
+}
+
+fn basic(user: &str, password: &str) -> Vec<u8> {
+    format!(
+        "Basic {}",
+        Base64::encode_string(format!("{user}:{password}").as_bytes())
+    )
+    .into_bytes()
+}
+
+fn client(last: u8) -> Client {
+    Client::Ip([192, 0, 2, last].into())
+}
+
+/// The decision about a request, and whether the pool was needed for it.
+fn decide(access: &Access, now_ms: u64, client: Client, value: &[u8]) -> (Decision, bool) {
+    match access.check(now_ms, client, Some(value)) {
+        Check::Decided(decision) => (decision, false),
+        Check::Verify(pending) => (pending.run(), true),
+    }
+}
+
+fn granted(user: &str) -> Decision {
+    Decision::Granted {
+        user: Some(user.into()),
+    }
+}
+
+fn challenge(realm: &str) -> Decision {
+    Decision::Challenge {
+        www_authenticate: format!("Basic realm=\"{realm}\", charset=\"UTF-8\"").into(),
+    }
+}
+
+fn bob() -> Access {
+    access(&format!("auth = {{ bob = \"{HASH}\" }}"))
+}
+
+#[test]
+fn an_open_route_has_no_access_control() {
+    let state = State::new([1; 32]);
+    assert!(Access::new(&settings(""), &state).unwrap().is_none());
+    assert!(
+        Access::new(&settings("allow = \"all\"\ndeny = []\nauth = false"), &state)
+            .unwrap()
+            .is_none()
+    );
+    let mut without = settings(&format!("auth = {{ bob = \"{HASH}\" }}"));
+    without.auth.as_mut().unwrap().users.clear();
+    assert_eq!(Access::new(&without, &state).err(), Some(AccessError::NoUsers));
+}
+
+#[test]
+fn addresses_come_before_passwords() {
+    let access = access(&format!("deny = \"192.0.2.1\"\nauth = {{ bob = \"{HASH}\" }}"));
+    assert_eq!(
+        decide(&access, 0, client(1), &basic("bob", "secret")),
+        (Decision::Forbidden, false)
+    );
+    assert_eq!(
+        decide(&access, 0, client(2), &basic("bob", "secret")),
+        (granted("bob"), true)
+    );
+    let addresses = self::access("allow = \"private\"");
+    assert!(!addresses.needs_password() && access.needs_password());
+    let granted = Decision::Granted { user: None };
+    assert_eq!(
+        decide(&addresses, 0, Client::Ip([10, 0, 0, 1].into()), b"x"),
+        (granted, false)
+    );
+}
+
+#[test]
+fn a_password_is_verified_once_within_five_minutes() {
+    let access = bob();
+    let (right, wrong) = (basic("bob", "secret"), basic("bob", "Secret"));
+    assert_eq!(decide(&access, 0, client(1), &right), (granted("bob"), true));
+    assert_eq!(decide(&access, 1, client(1), &right), (granted("bob"), false));
+    assert_eq!(decide(&access, 1, client(2), &right), (granted("bob"), false));
+    assert_eq!(decide(&access, 1, client(2), &wrong), (challenge("restricted"), true));
+    assert_eq!(
+        decide(&access, verified::MAX_AGE_MS, client(1), &right),
+        (granted("bob"), true)
+    );
+}
+
+#[test]
+fn what_is_at_hand_is_granted_without_a_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("htpasswd");
+    fs::write(&path, format!("bob:{HASH}\n")).unwrap();
+    let access = access(&format!(
+        "deny = \"192.0.2.9\"\nauth = {{ file = \"{}\" }}",
+        path.display()
+    ));
+    let (right, wrong) = (basic("bob", "secret"), basic("bob", "wrong"));
+    // Nothing is verified yet, and the call takes no turn to look at the file.
+    assert_eq!(access.granted(5_000, client(1), Some(&right)), None);
+    assert_eq!(decide(&access, 5_000, client(1), &right), (granted("bob"), true));
+    for (now_ms, client, value, expected) in [
+        (5_000, client(1), Some(&right), Some(Some("bob".into()))),
+        (5_000, client(2), Some(&right), Some(Some("bob".into()))),
+        (5_000, client(9), Some(&right), None),
+        (5_000, client(1), Some(&wrong), None),
+        (5_000, client(1), None, None),
+        // The file has to be looked at first.
+        (6_000, client(1), Some(&right), None),
+        (6_000, client(1), Some(&right), None),
+    ] {
+        let value = value.map(Vec::as_slice);
+        assert_eq!(access.granted(now_ms, client, value), expected, "{now_ms} {client}");
+    }
+    let Check::Verify(pending) = access.check(6_000, client(1), Some(&right)) else {
+        panic!("the file was not looked at");
+    };
+    assert_eq!(pending.run(), granted("bob"));
+    assert!(access.granted(6_000, client(1), Some(&right)).is_some());
+    // A throttled client does not learn which of its guesses is right.
+    for number in 0..10 {
+        decide(&access, 6_000, client(1), &basic("bob", &number.to_string()));
+    }
+    assert_eq!(access.granted(6_000, client(1), Some(&right)), None);
+    assert!(access.granted(6_000, client(2), Some(&right)).is_some());
+}
+
+#[test]
+fn a_reload_verifies_no_password_again() {
+    let state = State::new([1; 32]);
+    let keys = format!("auth = {{ bob = \"{HASH}\" }}");
+    let (first, second) = (
+        Access::new(&settings(&keys), &state),
+        Access::new(&settings(&keys), &state),
+    );
+    let (first, second) = (first.unwrap().unwrap(), second.unwrap().unwrap());
+    let right = basic("bob", "secret");
+    assert_eq!(decide(&first, 0, client(1), &right), (granted("bob"), true));
+    assert_eq!(decide(&second, 0, client(1), &right), (granted("bob"), false));
+}
+
+#[test]
+fn what_is_no_password_is_challenged() {
+    let access = access(&format!(
+        "auth = {{ realm = 'a \"b\" \\', users = {{ bob = \"{HASH}\" }} }}"
+    ));
+    let expected = challenge("a \\\"b\\\" \\\\");
+    assert!(matches!(access.check(0, client(1), None), Check::Decided(decision) if decision == expected));
+    for value in [&b"Bearer x"[..], b"Basic !", b""] {
+        assert_eq!(decide(&access, 0, client(1), value), (expected.clone(), false));
+    }
+    // An unknown name is verified as a known one is.
+    assert_eq!(
+        decide(&access, 0, client(1), &basic("eve", "secret")),
+        (expected.clone(), true)
+    );
+    assert_eq!(
+        decide(&access, 0, client(1), &basic("eve", "secret")),
+        (expected, false)
+    );
+}
+
+#[test]
+fn a_client_that_guesses_waits() {
+    let access = bob();
+    let right = basic("bob", "secret");
+    assert_eq!(decide(&access, 0, client(1), &right), (granted("bob"), true));
+    for number in 0..MAX_GUESSES {
+        let wrong = basic(if number % 2 == 0 { "bob" } else { "eve" }, &number.to_string());
+        assert_eq!(
+            decide(&access, 0, client(1), &wrong),
+            (challenge("restricted"), true),
+            "{number}"
+        );
+        // Sent again it is neither verified nor counted.
+        if number + 1 < MAX_GUESSES {
+            assert_eq!(
+                decide(&access, 0, client(1), &wrong),
+                (challenge("restricted"), false),
+                "{number}"
+            );
+        }
+    }
+    // Right and wrong look the same now, also where the right one is known.
+    let throttled = Decision::Throttled { retry_after_s: 60 };
+    assert_eq!(decide(&access, 0, client(1), &right), (throttled.clone(), false));
+    assert_eq!(decide(&access, 0, client(1), &basic("bob", "x")), (throttled, false));
+    assert!(matches!(
+        access.check(0, client(1), None),
+        Check::Decided(Decision::Challenge { .. })
+    ));
+    assert_eq!(decide(&access, 0, client(2), &right), (granted("bob"), false));
+    assert_eq!(decide(&access, WINDOW_MS, client(1), &right), (granted("bob"), false));
+}
+
+#[test]
+fn work_that_waits_is_bounded_and_released() {
+    let state = State::new([1; 32]);
+    let access = Access::new(&settings(&format!("auth = {{ bob = \"{HASH}\" }}")), &state)
+        .unwrap()
+        .unwrap();
+    let right = basic("bob", "secret");
+    let mut waiting = Vec::new();
+    for _ in 0..MAX_PENDING {
+        match access.check(0, client(1), Some(&right)) {
+            Check::Verify(pending) => waiting.push(pending),
+            Check::Decided(decision) => panic!("{decision:?}"),
+        }
+    }
+    assert_eq!(state.pending(), MAX_PENDING);
+    assert_eq!(decide(&access, 0, client(2), &right), (BUSY, false));
+    // The first verifies, and the others find its result.
+    assert_eq!(waiting.pop().unwrap().run(), granted("bob"));
+    assert_eq!(waiting.pop().unwrap().run(), granted("bob"));
+    drop(waiting);
+    assert_eq!(state.pending(), 0);
+}
+
+#[test]
+fn work_that_is_dropped_is_no_guess() {
+    let access = bob();
+    for number in 0..3 * MAX_GUESSES {
+        let check = access.check(0, client(1), Some(&basic("bob", &number.to_string())));
+        assert!(matches!(check, Check::Verify(_)), "{number}");
+    }
+}
+
+#[test]
+fn guesses_beside_each_other_are_bounded() {
+    let access = bob();
+    let mut waiting = Vec::new();
+    for number in 0..MAX_GUESSES {
+        match access.check(0, client(1), Some(&basic("bob", &number.to_string()))) {
+            Check::Verify(pending) => waiting.push(pending),
+            Check::Decided(decision) => panic!("{decision:?}"),
+        }
+    }
+    let throttled = Decision::Throttled { retry_after_s: 1 };
+    assert_eq!(
+        decide(&access, 0, client(1), &basic("bob", "secret")),
+        (throttled, false)
+    );
+    waiting
+        .into_iter()
+        .for_each(|pending| assert_eq!(pending.run(), challenge("restricted")));
+    let throttled = Decision::Throttled { retry_after_s: 60 };
+    assert_eq!(
+        decide(&access, 0, client(1), &basic("bob", "secret")),
+        (throttled, false)
+    );
+}
+
+#[test]
+fn a_user_removed_from_the_file_is_out_within_a_second() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("htpasswd");
+    fs::write(&path, format!("ann:{HASH}\nbob:{HASH}\n")).unwrap();
+    let mut settings = settings("auth = { file = \"x\" }");
+    settings.auth.as_mut().unwrap().file = Some(path.clone());
+    let access = Access::new(&settings, &State::new([1; 32])).unwrap().unwrap();
+    let (ann, bob) = (basic("ann", "secret"), basic("bob", "secret"));
+    // The first in every second looks at the file.
+    assert_eq!(decide(&access, 0, client(1), &ann), (granted("ann"), true));
+    assert_eq!(decide(&access, 1, client(1), &bob), (granted("bob"), true));
+    assert_eq!(decide(&access, 2, client(1), &bob), (granted("bob"), false));
+    fs::write(&path, format!("ann:{HASH}\n")).unwrap();
+    assert_eq!(decide(&access, 999, client(1), &bob), (granted("bob"), false));
+    assert_eq!(decide(&access, 1_000, client(1), &bob), (challenge("restricted"), true));
+    assert_eq!(decide(&access, 1_001, client(1), &ann), (granted("ann"), false));
+    // A new password needs a new verification.
+    let other = "$2y$04$R824y.S3Zs4v8v92dJwo2.jISAhiDep.BcUmDMJUggnYdJpeVglvS";
+    fs::write(&path, format!("ann:{other}\n")).unwrap();
+    assert_eq!(decide(&access, 2_000, client(1), &ann), (challenge("restricted"), true));
+    assert_eq!(
+        decide(&access, 2_001, client(1), &basic("ann", "password")),
+        (granted("ann"), true)
+    );
+}
+
+#[test]
+fn without_a_file_no_one_is_told_that_a_password_is_wrong() {
+    let mut settings = settings("auth = { file = \"x\" }");
+    settings.auth.as_mut().unwrap().file = Some("/nowhere/htpasswd".into());
+    let access = Access::new(&settings, &State::new([1; 32])).unwrap().unwrap();
+    assert_eq!(
+        decide(&access, 0, client(1), &basic("ann", "secret")),
+        (UNREADABLE, true)
+    );
+    assert_eq!(
+        decide(&access, 1, client(1), &basic("ann", "secret")),
+        (UNREADABLE, false)
+    );
+}
+
+#[test]
+fn the_parts_may_be_shared_between_threads() {
+    fn shared<T: Send + Sync>() {}
+    fn sent<T: Send + 'static>() {}
+    shared::<Access>();
+    shared::<State>();
+    sent::<Pending>();
+}

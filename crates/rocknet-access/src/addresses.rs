@@ -1,0 +1,226 @@
+//! Client addresses against `allow` and `deny`.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use rocknet_config::model::{self, ClientRange, Network, PRIVATE};
+
+/// The other end of a request, after trusted proxies have named it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Client {
+    Ip(IpAddr),
+    /// A peer on a Unix socket, which has no address.
+    Unix,
+}
+
+impl fmt::Display for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Client::Ip(ip) => ip.fmt(f),
+            Client::Unix => f.write_str("on a Unix socket"),
+        }
+    }
+}
+
+/// The addresses that may enter at one place.
+#[derive(Debug, Clone, Default)]
+pub struct Addresses {
+    /// `None`: all.
+    allow: Option<Ranges>,
+    deny: Ranges,
+}
+
+impl Addresses {
+    pub fn new(access: &model::Access) -> Addresses {
+        let allow = &access.allow;
+        Addresses {
+            allow: (!allow.is_empty()).then(|| Ranges::new(allow)),
+            deny: Ranges::new(&access.deny),
+        }
+    }
+
+    /// Returns true if the client may enter: `deny` does not hold it, and `allow` holds it or is not written.
+    pub fn admit(&self, client: Client) -> bool {
+        !self.deny.contain(client) && self.allow.as_ref().is_none_or(|allow| allow.contain(client))
+    }
+}
+
+/// Ranges of addresses, sorted and disjoint, so that a lookup in 10,000 networks takes 14 steps.
+#[derive(Debug, Clone, Default)]
+struct Ranges {
+    v4: Box<[(u32, u32)]>,
+    v6: Box<[(u128, u128)]>,
+    unix: bool,
+}
+
+impl Ranges {
+    fn new(written: &[ClientRange]) -> Ranges {
+        let (mut v4, mut v6, mut unix) = (Vec::new(), Vec::new(), false);
+        let mut add = |network: &Network| match *network {
+            Network::Unix => unix = true,
+            Network::Ip {
+                ip: IpAddr::V4(ip),
+                length,
+            } => {
+                let rest = u32::MAX.checked_shr(length.into()).unwrap_or(0);
+                v4.push((ip.to_bits() & !rest, ip.to_bits() | rest));
+            }
+            Network::Ip {
+                ip: IpAddr::V6(ip),
+                length,
+            } => {
+                let rest = u128::MAX.checked_shr(length.into()).unwrap_or(0);
+                v6.push((ip.to_bits() & !rest, ip.to_bits() | rest));
+            }
+        };
+        for range in written {
+            match range {
+                ClientRange::Network(network) => add(network),
+                ClientRange::Private => PRIVATE.iter().for_each(&mut add),
+                ClientRange::All => {
+                    add(&Network::Unix);
+                    for ip in [IpAddr::from([0; 4]), IpAddr::from([0; 16])] {
+                        add(&Network::Ip { ip, length: 0 });
+                    }
+                }
+            }
+        }
+        Ranges {
+            v4: merged(v4),
+            v6: merged(v6),
+            unix,
+        }
+    }
+
+    fn contain(&self, client: Client) -> bool {
+        match client {
+            Client::Unix => self.unix,
+            Client::Ip(ip) => match ip.to_canonical() {
+                IpAddr::V4(ip) => holds(&self.v4, ip.to_bits()),
+                IpAddr::V6(ip) => holds(&self.v6, ip.to_bits()),
+            },
+        }
+    }
+}
+
+/// Sorts ranges and joins those that overlap.
+fn merged<T: Ord + Copy>(mut ranges: Vec<(T, T)>) -> Box<[(T, T)]> {
+    ranges.sort_unstable();
+    let mut all: Vec<(T, T)> = Vec::with_capacity(ranges.len());
+    for (first, last) in ranges {
+        match all.last_mut() {
+            Some(before) if first <= before.1 => before.1 = before.1.max(last),
+            _ => all.push((first, last)),
+        }
+    }
+    all.into()
+}
+
+fn holds<T: Ord + Copy>(ranges: &[(T, T)], address: T) -> bool {
+    let after = ranges.partition_point(|(first, _)| *first <= address);
+    after > 0 && address <= ranges[after - 1].1
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn range(text: &str) -> ClientRange {
+        match text {
+            "all" => ClientRange::All,
+            "private" => ClientRange::Private,
+            "unix" => ClientRange::Network(Network::Unix),
+            text => {
+                let (ip, length) = text.split_once('/').unwrap();
+                let (ip, length) = (ip.parse().unwrap(), length.parse().unwrap());
+                ClientRange::Network(Network::Ip { ip, length })
+            }
+        }
+    }
+
+    fn addresses(allow: &str, deny: &str) -> Addresses {
+        let list = |text: &str| text.split_whitespace().map(range).collect();
+        Addresses::new(&model::Access {
+            allow: list(allow),
+            deny: list(deny),
+        })
+    }
+
+    fn client(text: &str) -> Client {
+        match text {
+            "unix" => Client::Unix,
+            text => Client::Ip(text.parse().unwrap()),
+        }
+    }
+
+    #[test]
+    fn deny_comes_before_allow() {
+        // (allow, deny, those that may enter, those that may not)
+        let rows = [
+            ("", "", "192.0.2.1 2001:db8::1 unix", ""),
+            (
+                "10.0.0.0/8",
+                "",
+                "10.0.0.0 10.255.255.255 ::ffff:10.1.1.1",
+                "11.0.0.0 9.255.255.255 ::1 unix",
+            ),
+            ("", "10.0.0.0/8", "11.0.0.0 ::1 unix", "10.0.0.1 ::ffff:10.0.0.1"),
+            ("10.0.0.0/8", "10.9.0.0/16", "10.8.0.1 10.10.0.1", "10.9.0.1 192.0.2.1"),
+            ("", "all", "", "192.0.2.1 ::1 unix"),
+            ("unix", "", "unix", "127.0.0.1 ::1"),
+            (
+                "private",
+                "",
+                "127.0.0.1 10.1.1.1 172.16.0.1 172.31.255.255 192.168.1.1 169.254.1.1 ::1 fd00::1 fe80::1",
+                "172.32.0.0 172.15.255.255 100.64.0.1 192.0.2.1 2001:db8::1 ::2 unix",
+            ),
+            (
+                "2001:db8::/32 192.0.2.7/32",
+                "",
+                "2001:db8:1::1 192.0.2.7",
+                "2001:db9::1 192.0.2.6",
+            ),
+            ("", "0.0.0.0/0", "::1 unix", "0.0.0.0 255.255.255.255"),
+        ];
+        for (allow, deny, inside, outside) in rows {
+            let addresses = addresses(allow, deny);
+            for (list, expected) in [(inside, true), (outside, false)] {
+                for text in list.split_whitespace() {
+                    assert_eq!(
+                        addresses.admit(client(text)),
+                        expected,
+                        "allow {allow}, deny {deny}: {text}"
+                    );
+                }
+            }
+        }
+    }
+
+    proptest! {
+        /// Sorting and joining changes no decision.
+        #[test]
+        fn ranges_hold_what_their_networks_hold(
+            networks in prop::collection::vec((any::<u32>(), 0_u8..=32), 0..20),
+            address in any::<u32>(),
+            near in any::<prop::sample::Index>(),
+            offset in -2_i64..=2,
+        ) {
+            let networks: Vec<Network> =
+                networks.iter().map(|(ip, length)| Network::Ip { ip: IpAddr::V4((*ip).into()), length: *length }).collect();
+            let written: Vec<ClientRange> = networks.iter().map(|network| ClientRange::Network(*network)).collect();
+            let ranges = Ranges::new(&written);
+            // Edges of ranges are where a search errs.
+            let edge = (!ranges.v4.is_empty()).then(|| {
+                let (first, last) = *near.get(&ranges.v4);
+                if offset < 0 { first } else { last }
+            });
+            for bits in edge.into_iter().map(|edge| (i64::from(edge) + offset) as u32).chain([address]) {
+                let address = IpAddr::V4(bits.into());
+                let expected = networks.iter().any(|network| network.contains(address));
+                prop_assert_eq!(ranges.contain(Client::Ip(address)), expected);
+            }
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! The throttle of failed attempts: how many passwords a client address may try within a minute.
+//!
+//! What is counted are different credentials, not requests. A browser that sends one wrong password with every image of a
+//! page has made one guess, and a guess that was wrong is not verified again within the window. A success clears no
+//! count, because then an own account would make the guesses between two logins free.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::addresses::Client;
+
+/// Different wrong credentials after which an address waits: more than a person mistypes, and 14,400 a day for a program.
+pub const MAX_GUESSES: usize = 10;
+
+/// The time in which guesses are counted, and in which they are refused afterwards.
+pub const WINDOW_MS: u64 = 60_000;
+
+/// Most addresses of one generation: what a hash table of 8,192 places holds.
+const MAX_GENERATION: usize = 7_168;
+
+/// Most client addresses that are remembered. A flood from more makes the table forget the oldest, whose guesses each cost
+/// a verification.
+pub const MAX_CLIENTS: usize = 2 * MAX_GENERATION;
+
+/// Most memory of the table, in bytes.
+pub const MAX_BYTES: usize = 2 * 8_192 * (size_of::<(u128, Guesses)>() + 1);
+
+/// Whether an attempt may be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Admission {
+    /// It is counted until it ends by [`Attempts::succeed`], [`Attempts::fail`] or [`Attempts::cancel`].
+    Attempt,
+    /// These credentials were wrong before, within the window.
+    KnownWrong,
+    Throttled {
+        retry_after_s: u64,
+    },
+}
+
+/// Credentials that one client address tried within a window.
+#[derive(Debug, Clone, Copy)]
+struct Guesses {
+    /// When they are forgotten.
+    until_ms: u64,
+    /// The first `count` are in use.
+    tags: [u64; MAX_GUESSES],
+    count: u8,
+    /// One bit for each tag: set if it was wrong, clear while it is verified.
+    wrong: u16,
+}
+
+/// The clients of a server that tried credentials lately. Two generations: a full one replaces the one before.
+#[derive(Default)]
+pub(crate) struct Attempts {
+    tables: Mutex<Generations>,
+    /// The latest time until which an address is throttled: nothing is looked up after it.
+    throttled_until_ms: AtomicU64,
+}
+
+#[derive(Default)]
+struct Generations {
+    current: HashMap<u128, Guesses>,
+    previous: HashMap<u128, Guesses>,
+}
+
+impl Attempts {
+    /// Returns how long the client has to wait, if it is throttled. Takes no lock while no client is.
+    pub fn throttled_s(&self, client: Client, now_ms: u64) -> Option<u64> {
+        if now_ms >= self.throttled_until_ms.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.lock().find(key(client))?.throttled_s(now_ms)
+    }
+
+    /// Begins an attempt with the credentials of this tag.
+    pub fn begin(&self, client: Client, tag: u64, now_ms: u64) -> Admission {
+        let mut tables = self.lock();
+        let guesses = tables.entry(key(client), now_ms);
+        if let Some(retry_after_s) = guesses.throttled_s(now_ms) {
+            return Admission::Throttled { retry_after_s };
+        }
+        match guesses.position(tag) {
+            Some(at) if guesses.is_wrong(at) => Admission::KnownWrong,
+            // The same credentials are verified already; one of the two finds the result of the other.
+            Some(_) => Admission::Attempt,
+            None if guesses.push(tag) => Admission::Attempt,
+            // All guesses that are left are under way. A result takes less than a second.
+            None => Admission::Throttled { retry_after_s: 1 },
+        }
+    }
+
+    /// Returns true if these credentials were wrong before, within the window.
+    pub fn is_wrong(&self, client: Client, tag: u64, now_ms: u64) -> bool {
+        let tables = self.lock();
+        let guesses = tables.find(key(client)).filter(|guesses| now_ms < guesses.until_ms);
+        guesses.is_some_and(|guesses| guesses.position(tag).is_some_and(|at| guesses.is_wrong(at)))
+    }
+
+    /// Ends an attempt with right credentials: it is not counted.
+    pub fn succeed(&self, client: Client, tag: u64) {
+        self.cancel(client, tag);
+    }
+
+    /// Ends an attempt that was not made.
+    pub fn cancel(&self, client: Client, tag: u64) {
+        if let Some(guesses) = self.lock().find_mut(key(client)) {
+            guesses.remove(tag);
+        }
+    }
+
+    /// Ends an attempt with wrong credentials. Returns the time to wait if it was the last that the client had.
+    pub fn fail(&self, client: Client, tag: u64, now_ms: u64) -> Option<u64> {
+        let mut tables = self.lock();
+        let guesses = tables.entry(key(client), now_ms);
+        // Already counted by a request with the same credentials.
+        if guesses.position(tag).is_some_and(|at| guesses.is_wrong(at)) {
+            return None;
+        }
+        // The window may have ended meanwhile, and then it is the first of a new one.
+        if guesses.position(tag).is_none() {
+            guesses.push(tag);
+        }
+        if let Some(at) = guesses.position(tag) {
+            guesses.wrong |= 1 << at;
+        }
+        let retry_after_s = guesses.throttled_s(now_ms)?;
+        self.throttled_until_ms.fetch_max(guesses.until_ms, Ordering::Relaxed);
+        Some(retry_after_s)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Generations> {
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Generations {
+    fn find(&self, key: u128) -> Option<&Guesses> {
+        self.current.get(&key).or_else(|| self.previous.get(&key))
+    }
+
+    fn find_mut(&mut self, key: u128) -> Option<&mut Guesses> {
+        match self.current.get_mut(&key) {
+            Some(guesses) => Some(guesses),
+            None => self.previous.get_mut(&key),
+        }
+    }
+
+    /// The guesses of a client in the window that holds now.
+    fn entry(&mut self, key: u128, now_ms: u64) -> &mut Guesses {
+        let known = self.current.remove(&key).or_else(|| self.previous.remove(&key));
+        if self.current.len() >= MAX_GENERATION {
+            self.previous = std::mem::take(&mut self.current);
+        }
+        let guesses = known
+            .filter(|guesses| now_ms < guesses.until_ms)
+            .unwrap_or_else(|| Guesses::new(now_ms));
+        self.current.entry(key).insert_entry(guesses).into_mut()
+    }
+}
+
+impl Guesses {
+    fn new(now_ms: u64) -> Guesses {
+        Guesses {
+            until_ms: now_ms.saturating_add(WINDOW_MS),
+            tags: [0; MAX_GUESSES],
+            count: 0,
+            wrong: 0,
+        }
+    }
+
+    fn throttled_s(&self, now_ms: u64) -> Option<u64> {
+        let left_ms = self.until_ms.checked_sub(now_ms).filter(|left_ms| *left_ms > 0)?;
+        (self.wrong.count_ones() as usize >= MAX_GUESSES).then(|| left_ms.div_ceil(1_000))
+    }
+
+    fn position(&self, tag: u64) -> Option<usize> {
+        self.tags[..self.count.into()].iter().position(|known| *known == tag)
+    }
+
+    fn is_wrong(&self, at: usize) -> bool {
+        self.wrong & 1 << at != 0
+    }
+
+    /// Returns false if there is no room.
+    fn push(&mut self, tag: u64) -> bool {
+        let Some(place) = self.tags.get_mut(usize::from(self.count)) else {
+            return false;
+        };
+        *place = tag;
+        self.count += 1;
+        true
+    }
+
+    /// Forgets credentials that are being verified; wrong ones stay.
+    fn remove(&mut self, tag: u64) {
+        let Some(at) = self.position(tag).filter(|at| !self.is_wrong(*at)) else {
+            return;
+        };
+        // The last one takes the place.
+        let last = usize::from(self.count) - 1;
+        self.tags[at] = self.tags[last];
+        let last_is_wrong = self.is_wrong(last);
+        self.wrong &= !(1 << last);
+        if last_is_wrong && last != at {
+            self.wrong |= 1 << at;
+        }
+        self.count -= 1;
+    }
+}
+
+/// A customer of a provider has a whole /64 of IPv6, so that is what counts as one address. Keys of IPv4 have bits below
+/// those 64, so none is that of a network of IPv6.
+fn key(client: Client) -> u128 {
+    match client {
+        Client::Unix => u128::MAX,
+        Client::Ip(ip) => match ip.to_canonical() {
+            IpAddr::V4(ip) => ip.to_ipv6_mapped().to_bits(),
+            IpAddr::V6(ip) => ip.to_bits() >> 64 << 64,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client(text: &str) -> Client {
+        Client::Ip(text.parse().unwrap())
+    }
+
+    fn fail(attempts: &Attempts, client: Client, tags: std::ops::Range<u64>, now_ms: u64) {
+        for tag in tags {
+            assert_eq!(attempts.begin(client, tag, now_ms), Admission::Attempt, "{tag}");
+            attempts.fail(client, tag, now_ms);
+        }
+    }
+
+    #[test]
+    fn ten_different_guesses_are_all_within_a_minute() {
+        let (attempts, one) = (Attempts::default(), client("192.0.2.1"));
+        fail(&attempts, one, 0..9, 1_000);
+        assert_eq!(attempts.throttled_s(one, 1_000), None);
+        assert_eq!(attempts.begin(one, 9, 2_500), Admission::Attempt);
+        assert_eq!(attempts.fail(one, 9, 2_500), Some(59));
+        assert_eq!(
+            attempts.begin(one, 10, 2_500),
+            Admission::Throttled { retry_after_s: 59 }
+        );
+        assert_eq!(attempts.throttled_s(one, 60_999), Some(1));
+        assert_eq!(attempts.throttled_s(client("192.0.2.2"), 2_500), None);
+        // The window has passed.
+        assert_eq!(attempts.throttled_s(one, 61_000), None);
+        assert_eq!(attempts.begin(one, 10, 61_000), Admission::Attempt);
+    }
+
+    #[test]
+    fn a_guess_that_is_repeated_counts_once() {
+        let (attempts, one) = (Attempts::default(), client("192.0.2.1"));
+        fail(&attempts, one, 7..8, 0);
+        for _ in 0..100 {
+            assert_eq!(attempts.begin(one, 7, 1), Admission::KnownWrong);
+            assert!(attempts.is_wrong(one, 7, 1));
+        }
+        fail(&attempts, one, 8..16, 1);
+        assert_eq!(attempts.throttled_s(one, 1), None);
+        // In the next window it is verified again.
+        assert!(!attempts.is_wrong(one, 7, WINDOW_MS));
+        assert_eq!(attempts.begin(one, 7, WINDOW_MS), Admission::Attempt);
+    }
+
+    #[test]
+    fn guesses_under_way_count() {
+        let (attempts, one) = (Attempts::default(), client("192.0.2.1"));
+        for tag in 0..10 {
+            assert_eq!(attempts.begin(one, tag, 0), Admission::Attempt);
+        }
+        assert_eq!(attempts.begin(one, 10, 0), Admission::Throttled { retry_after_s: 1 });
+        // The same credentials beside each other are one guess.
+        assert_eq!(attempts.begin(one, 3, 0), Admission::Attempt);
+        attempts.succeed(one, 3);
+        attempts.succeed(one, 3);
+        attempts.cancel(one, 5);
+        assert_eq!(attempts.begin(one, 10, 0), Admission::Attempt);
+        assert_eq!(attempts.begin(one, 11, 0), Admission::Attempt);
+        for tag in [0, 1, 2, 4, 6, 7, 8, 9, 10] {
+            assert_eq!(attempts.fail(one, tag, 0), None, "{tag}");
+        }
+        assert_eq!(attempts.fail(one, 11, 0), Some(60));
+    }
+
+    #[test]
+    fn a_success_clears_no_count() {
+        let (attempts, one) = (Attempts::default(), client("192.0.2.1"));
+        for tag in 0..9 {
+            fail(&attempts, one, tag..tag + 1, 0);
+            assert_eq!(attempts.begin(one, 99, 0), Admission::Attempt);
+            attempts.succeed(one, 99);
+        }
+        fail(&attempts, one, 9..10, 0);
+        assert_eq!(attempts.begin(one, 99, 0), Admission::Throttled { retry_after_s: 60 });
+    }
+
+    #[test]
+    fn neighbours_in_a_network_of_ipv6_count_as_one() {
+        let attempts = Attempts::default();
+        fail(&attempts, client("2001:db8:0:1::1"), 0..10, 0);
+        assert!(attempts.throttled_s(client("2001:db8:0:1:ffff::2"), 0).is_some());
+        assert_eq!(attempts.throttled_s(client("2001:db8:0:2::1"), 0), None);
+        fail(&attempts, client("::ffff:192.0.2.1"), 0..10, 0);
+        assert!(attempts.throttled_s(client("192.0.2.1"), 0).is_some());
+        assert_eq!(attempts.throttled_s(client("::1"), 0), None);
+        assert_eq!(attempts.throttled_s(Client::Unix, 0), None);
+    }
+
+    #[test]
+    fn a_flood_of_addresses_has_a_bound() {
+        let (attempts, first) = (Attempts::default(), client("192.0.2.1"));
+        fail(&attempts, first, 0..10, 0);
+        let address = |number: u32| Client::Ip(IpAddr::V4(number.into()));
+        for number in 0..MAX_GENERATION as u32 {
+            attempts.begin(address(number), 1, 0);
+        }
+        // Still known, in the generation before.
+        assert!(attempts.throttled_s(first, 0).is_some());
+        for number in 0..3 * MAX_CLIENTS as u32 {
+            attempts.begin(address(number), 1, 0);
+        }
+        let tables = attempts.lock();
+        assert!(tables.current.len() <= MAX_GENERATION && tables.previous.len() <= MAX_GENERATION);
+    }
+}

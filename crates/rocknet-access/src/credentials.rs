@@ -1,0 +1,163 @@
+//! The field `Authorization` with the Basic scheme (RFC 7617).
+
+use base64ct::{Base64, Encoding};
+use rocknet_config::model::{MAX_USER_BYTES, is_user_name};
+use zeroize::Zeroizing;
+
+/// Longest password, in bytes. The work of SHA-crypt and apr1 grows with the length, so a client could choose it.
+pub const MAX_PASSWORD_BYTES: usize = 256;
+
+/// A name, a colon and a password in base64, four characters for three bytes.
+const MAX_ENCODED_BYTES: usize = (MAX_USER_BYTES + 1 + MAX_PASSWORD_BYTES).div_ceil(3) * 4;
+
+/// What a client sends to prove who it is. The memory of the password is cleared when it is dropped.
+#[derive(Clone)]
+pub struct Credentials {
+    /// `USER:PASSWORD`
+    text: Zeroizing<String>,
+    /// Index of the colon.
+    colon: usize,
+}
+
+impl Credentials {
+    /// Reads a field value. `None`: another scheme, or no credentials that any user of this server can have.
+    ///
+    /// Both parts are UTF-8, as the challenge asks for (RFC 7617 §2.1). The password has no control characters.
+    pub fn parse(value: &[u8]) -> Option<Credentials> {
+        let (scheme, rest) = value.split_at_checked(BASIC.len())?;
+        if !scheme.eq_ignore_ascii_case(BASIC) || !rest.starts_with(b" ") {
+            return None;
+        }
+        let encoded = rest.trim_ascii();
+        if encoded.len() > MAX_ENCODED_BYTES {
+            return None;
+        }
+        let mut buffer = Zeroizing::new([0; MAX_ENCODED_BYTES / 4 * 3]);
+        let decoded = Base64::decode(encoded, buffer.as_mut_slice()).ok()?;
+        let text = Zeroizing::new(std::str::from_utf8(decoded).ok()?.to_owned());
+        let (user, password) = text.split_once(':')?;
+        if !is_user_name(user) || password.len() > MAX_PASSWORD_BYTES || password.contains(|c: char| c.is_control()) {
+            return None;
+        }
+        let colon = user.len();
+        Some(Credentials { text, colon })
+    }
+
+    pub fn user(&self) -> &str {
+        &self.text[..self.colon]
+    }
+
+    pub fn password(&self) -> &str {
+        &self.text[self.colon + 1..]
+    }
+}
+
+const BASIC: &[u8] = b"Basic";
+
+/// Shows the name alone.
+impl std::fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Credentials")
+            .field("user", &self.user())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn encoded(text: &[u8]) -> Vec<u8> {
+        let mut buffer = vec![0; text.len().div_ceil(3) * 4];
+        let encoded = Base64::encode(text, &mut buffer).unwrap();
+        format!("Basic {encoded}").into_bytes()
+    }
+
+    fn parts(value: &[u8]) -> Option<(String, String)> {
+        let credentials = Credentials::parse(value)?;
+        Some((credentials.user().to_owned(), credentials.password().to_owned()))
+    }
+
+    #[test]
+    fn fields_are_read() {
+        let pair = |user: &str, password: &str| Some((user.to_owned(), password.to_owned()));
+        // The examples of RFC 7617 §2 and §2.1.
+        assert_eq!(
+            parts(b"Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="),
+            pair("Aladdin", "open sesame")
+        );
+        assert_eq!(parts(b"Basic dGVzdDoxMjPCow=="), pair("test", "123£"));
+        assert_eq!(parts(b"bASIC   dGVzdDoxMjPCow==  "), pair("test", "123£"));
+        assert_eq!(parts(&encoded(b"a:")), pair("a", ""));
+        assert_eq!(parts(&encoded(b"a:b:c")), pair("a", "b:c"));
+        for bad in [
+            &b""[..],
+            b"Basic",
+            b"Basic ",
+            b"BasicdGVzdDoxMjPCow==",
+            b"Basic\tdGVzdDoxMjPCow==",
+            b"Bearer dGVzdDoxMjPCow==",
+            b"Basic dGVzdDoxMjPCow",
+            b"Basic dGVzdDoxMjPCow=",
+            b"Basic dGVzdDoxMjPCox==",
+            b"Basic dGVzd DoxMjPCow==",
+            b"Basic dGVzdDoxMjPCow==\x00",
+            b"Basic \xff\xff\xff\xff",
+        ] {
+            assert_eq!(parts(bad), None, "{}", String::from_utf8_lossy(bad));
+        }
+        for bad in [
+            &b":secret"[..],
+            b"bob",
+            b"",
+            b"bo\nb:x",
+            b"bob:x\x00",
+            b"b\xffb:x",
+            "bob:\u{85}".as_bytes(),
+        ] {
+            assert_eq!(parts(&encoded(bad)), None, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn both_parts_have_bounds() {
+        let value =
+            |user: usize, password: usize| encoded(format!("{}:{}", "u".repeat(user), "p".repeat(password)).as_bytes());
+        assert!(parts(&value(MAX_USER_BYTES, MAX_PASSWORD_BYTES)).is_some());
+        assert_eq!(parts(&value(MAX_USER_BYTES + 1, 1)), None);
+        assert_eq!(parts(&value(1, MAX_PASSWORD_BYTES + 1)), None);
+        assert_eq!(parts(&value(1, 100_000)), None);
+    }
+
+    #[test]
+    fn no_output_holds_the_password() {
+        let credentials = Credentials::parse(&encoded(b"bob:swordfish")).unwrap();
+        assert!(!format!("{credentials:?}").contains("swordfish"));
+    }
+
+    #[test]
+    fn seeds_of_the_fuzz_target_pass() {
+        let seeds = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/basic_credentials");
+        let mut seen = 0;
+        for entry in std::fs::read_dir(seeds).unwrap() {
+            crate::fuzzing::credentials(&std::fs::read(entry.unwrap().path()).unwrap());
+            seen += 1;
+        }
+        assert!(seen >= 6, "{seen} seeds");
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_encoded_is_read(user in "[^:\\p{Cc}]{1,60}", password in "\\PC{0,60}") {
+            prop_assert_eq!(parts(&encoded(format!("{user}:{password}").as_bytes())), Some((user, password)));
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+            Credentials::parse(&bytes);
+            Credentials::parse(&encoded(&bytes));
+        }
+    }
+}

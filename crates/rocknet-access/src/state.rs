@@ -1,0 +1,57 @@
+//! What the routes of one server remember together: verified credentials, failed attempts, verifications under way.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::attempts::Attempts;
+use crate::fingerprint::Fingerprints;
+use crate::users::Files;
+use crate::verified::Verified;
+
+/// Most verifications that wait or run at once, in the whole server. Beyond, credentials that are not known get 503. Each
+/// waiting one holds about 1 KiB; the bound lets two connections with 128 streams each begin at the same time.
+pub const MAX_PENDING: usize = 512;
+
+/// Shared by all routes of a server. It outlives a reload, so that no reload frees a throttled client.
+pub struct State {
+    pub(crate) fingerprints: Fingerprints,
+    pub(crate) verified: Verified,
+    pub(crate) attempts: Attempts,
+    pub(crate) files: Files,
+    pending: AtomicUsize,
+}
+
+impl State {
+    /// `key` is random and known to this server alone.
+    pub fn new(key: [u8; 32]) -> Arc<State> {
+        Arc::new(State {
+            fingerprints: Fingerprints::new(key),
+            verified: Verified::default(),
+            attempts: Attempts::default(),
+            files: Files::default(),
+            pending: AtomicUsize::new(0),
+        })
+    }
+
+    /// Verifications that wait or run.
+    pub fn pending(&self) -> usize {
+        self.pending.load(Ordering::Relaxed)
+    }
+}
+
+/// The place of one verification among [`MAX_PENDING`].
+pub(crate) struct Permit(Arc<State>);
+
+impl Permit {
+    pub fn take(state: &Arc<State>) -> Option<Permit> {
+        let take = |taken: usize| (taken < MAX_PENDING).then_some(taken + 1);
+        let taken = state.pending.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
+        taken.is_ok().then(|| Permit(Arc::clone(state)))
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.0.pending.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,127 @@
+//! Users of the configuration and of a file that changes.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use super::*;
+
+const HASH: &str = "$apr1$salt$0123456789012345678901";
+
+fn users(configured: &[&str], file: Option<PathBuf>) -> Users {
+    let hash = PasswordHash::parse(HASH).unwrap();
+    let auth = model::Auth {
+        realm: "x".to_owned(),
+        users: configured
+            .iter()
+            .map(|name| ((*name).to_owned(), hash.clone()))
+            .collect::<BTreeMap<_, _>>(),
+        file,
+    };
+    Users::new(&auth, &Files::default())
+}
+
+#[test]
+fn routes_and_configurations_share_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("htpasswd");
+    fs::write(&path, format!("ann:{HASH}\n")).unwrap();
+    let auth = model::Auth {
+        realm: "x".to_owned(),
+        users: BTreeMap::new(),
+        file: Some(path.clone()),
+    };
+    let files = Files::default();
+    let before = Users::new(&auth, &files);
+    fs::write(&path, format!("cat:{HASH}\n\n")).unwrap();
+    let after = Users::new(&auth, &files);
+    assert!(Arc::ptr_eq(before.file.as_ref().unwrap(), after.file.as_ref().unwrap()));
+    assert_eq!((found(&before, "cat"), found(&after, "cat")), ("user", "user"));
+    // A faulty file at a reload locks out no one.
+    fs::write(&path, "dan:secret\n").unwrap();
+    assert_eq!(found(&Users::new(&auth, &files), "cat"), "user");
+    // Without a route, nothing is kept.
+    drop((before, after));
+    fs::remove_file(&path).unwrap();
+    assert_eq!(found(&Users::new(&auth, &files), "cat"), "unavailable");
+    assert_eq!(files.0.lock().unwrap().len(), 1);
+}
+
+fn found(users: &Users, name: &str) -> &'static str {
+    match users.find(name) {
+        Found::User(user) => {
+            assert_eq!(&*user.name, name);
+            "user"
+        }
+        Found::Unknown(_) => "unknown",
+        Found::Unavailable => "unavailable",
+    }
+}
+
+#[test]
+fn a_file_is_read_again_when_it_has_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("htpasswd");
+    fs::write(&path, format!("ann:{HASH}\n")).unwrap();
+    let users = users(&["bob"], Some(path.clone()));
+    assert_eq!(
+        (found(&users, "ann"), found(&users, "bob"), found(&users, "cat")),
+        ("user", "user", "unknown")
+    );
+
+    fs::write(&path, format!("cat:{HASH}\n\n")).unwrap();
+    assert_eq!(found(&users, "cat"), "unknown");
+    users.look();
+    assert_eq!((found(&users, "ann"), found(&users, "cat")), ("unknown", "user"));
+
+    // What cannot be used changes nothing, and neither does a missing file.
+    fs::write(&path, "dan:secret\n").unwrap();
+    users.look();
+    assert_eq!((found(&users, "cat"), found(&users, "dan")), ("user", "unknown"));
+    fs::remove_file(&path).unwrap();
+    users.look();
+    assert_eq!(found(&users, "cat"), "user");
+
+    // A file put in place by a rename, with the size of the one before.
+    let other = folder.path().join("new");
+    fs::write(&other, format!("eve:{HASH}\n")).unwrap();
+    fs::rename(&other, &path).unwrap();
+    users.look();
+    assert_eq!((found(&users, "cat"), found(&users, "eve")), ("unknown", "user"));
+}
+
+#[test]
+fn a_file_that_was_never_readable_lets_in_the_users_of_the_configuration_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("htpasswd");
+    let users = users(&["bob"], Some(path.clone()));
+    assert_eq!((found(&users, "bob"), found(&users, "ann")), ("user", "unavailable"));
+    fs::write(&path, format!("ann:{HASH}\n")).unwrap();
+    users.look();
+    assert_eq!((found(&users, "ann"), found(&users, "cat")), ("user", "unknown"));
+}
+
+#[test]
+fn one_caller_a_second_looks() {
+    let none = users(&["bob"], None);
+    assert!(!none.take_look(0) && !none.is_look_due(10_000));
+    let some = users(&[], Some("/nowhere/htpasswd".into()));
+    assert!(some.take_look(5_000));
+    assert!(!some.take_look(5_000) && !some.is_look_due(5_999));
+    assert!(some.take_look(6_000));
+    assert!(!some.take_look(6_001));
+}
+
+#[test]
+fn unknown_names_have_the_hash_of_another_user() {
+    let Found::Unknown(stand_in) = users(&["ann", "bob"], None).find("cat") else {
+        panic!("cat is no user");
+    };
+    assert_eq!(stand_in.hash.text(), HASH);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("htpasswd");
+    fs::write(&path, "").unwrap();
+    let Found::Unknown(stand_in) = users(&[], Some(path)).find("cat") else {
+        panic!("cat is no user");
+    };
+    assert!(stand_in.hash.text().starts_with("$argon2id$"));
+}

@@ -1,0 +1,93 @@
+//! Credentials that were verified lately, so that a page with fifty images costs one verification.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arc_swap::ArcSwap;
+
+use crate::fingerprint::Fingerprint;
+
+/// Most entries: users of one server that are active within five minutes. With more the oldest are verified again.
+pub const MAX_ENTRIES: usize = 4_096;
+
+/// Most memory of the entries, in bytes. It is needed twice while an entry is added.
+pub const MAX_BYTES: usize = MAX_ENTRIES * 2 * (size_of::<(Fingerprint, u64)>() + 1);
+
+/// How long an entry holds. It is bound to the hash, so a changed password or a removed user needs no wait for this.
+pub const MAX_AGE_MS: u64 = 5 * 60 * 1_000;
+
+/// Fingerprints with the time at which each expires.
+type Entries = HashMap<Fingerprint, u64>;
+
+/// Lookups take no lock. An entry is added by a copy of all, which is little beside the verification before it.
+#[derive(Default)]
+pub(crate) struct Verified {
+    entries: ArcSwap<Entries>,
+    /// Held while a copy is made, so that none is lost.
+    writing: Mutex<()>,
+}
+
+impl Verified {
+    pub fn contains(&self, fingerprint: &Fingerprint, now_ms: u64) -> bool {
+        let expires_ms = self.entries.load().get(fingerprint).copied();
+        expires_ms.is_some_and(|expires_ms| now_ms < expires_ms)
+    }
+
+    pub fn insert(&self, fingerprint: Fingerprint, now_ms: u64) {
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = Entries::clone(&self.entries.load());
+        if entries.len() >= MAX_ENTRIES && !entries.contains_key(&fingerprint) {
+            entries.retain(|_, expires_ms| now_ms < *expires_ms);
+            make_room(&mut entries);
+        }
+        entries.insert(fingerprint, now_ms.saturating_add(MAX_AGE_MS));
+        self.entries.store(Arc::new(entries));
+    }
+}
+
+/// Drops the entry that expires first if there are too many.
+fn make_room(entries: &mut Entries) {
+    if entries.len() < MAX_ENTRIES {
+        return;
+    }
+    let first = entries
+        .iter()
+        .min_by_key(|(_, expires_ms)| **expires_ms)
+        .map(|(first, _)| *first);
+    first.map(|first| entries.remove(&first));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fingerprint(number: usize) -> Fingerprint {
+        let mut fingerprint = [0; 32];
+        fingerprint[..8].copy_from_slice(&number.to_le_bytes());
+        fingerprint
+    }
+
+    #[test]
+    fn entries_expire() {
+        let verified = Verified::default();
+        verified.insert(fingerprint(1), 1_000);
+        assert!(verified.contains(&fingerprint(1), 1_000));
+        assert!(verified.contains(&fingerprint(1), 1_000 + MAX_AGE_MS - 1));
+        assert!(!verified.contains(&fingerprint(1), 1_000 + MAX_AGE_MS));
+        assert!(!verified.contains(&fingerprint(2), 1_000));
+    }
+
+    #[test]
+    fn the_oldest_entries_make_room() {
+        let verified = Verified::default();
+        for number in 0..MAX_ENTRIES + 2 {
+            verified.insert(fingerprint(number), number as u64);
+        }
+        assert_eq!(verified.entries.load().len(), MAX_ENTRIES);
+        let known = |number| verified.contains(&fingerprint(number), MAX_ENTRIES as u64);
+        assert!(!known(0) && !known(1) && known(2) && known(MAX_ENTRIES + 1));
+        // Expired entries go first, and all at once.
+        verified.insert(fingerprint(0), 2 * MAX_AGE_MS);
+        assert_eq!(verified.entries.load().len(), 1);
+    }
+}

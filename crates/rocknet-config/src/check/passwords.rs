@@ -1,0 +1,27 @@
+//! Passwords that clients send in the clear.
+
+use crate::check::site::Built;
+use crate::context::Check;
+use crate::finding::Code;
+use crate::model::{Listen, Mode, Server};
+
+/// Warns of sites whose passwords anyone on the way can read.
+pub(super) fn warn_in_clear(check: &mut Check<'_>, server: &Server, sites: &[Built]) {
+    // A proxy that is trusted ends TLS, and then the way to it is the operator's.
+    if server.mode == Mode::Dev || !server.trusted_proxies.is_empty() {
+        return;
+    }
+    for Built { site, header, .. } in sites {
+        let mut settings = std::iter::once(&site.settings).chain(site.routes.iter().map(|route| &route.settings));
+        let redirects = site.tls.as_ref().is_some_and(|tls| tls.redirect);
+        let is_read_by_others = |listen: &Listen| match listen {
+            Listen::Tcp { address, .. } => !site.secure.contains(listen) && address.is_none_or(|ip| !ip.is_loopback()),
+            Listen::Unix(_) => false,
+        };
+        if !redirects && settings.any(|settings| settings.auth.is_some()) && site.listen.iter().any(is_read_by_others) {
+            let message = "passwords for `auth` reach this site in the clear";
+            let help = "serve it under TLS, or name the proxy that does in `trusted_proxies` of [server]";
+            check.warning(Code::Dangerous, *header, message, help);
+        }
+    }
+}

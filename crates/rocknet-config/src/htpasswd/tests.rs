@@ -1,0 +1,169 @@
+//! Files of users, good and bad, by rows, and on disk.
+
+use proptest::prelude::*;
+
+use super::*;
+
+const HASH: &str = "$apr1$salt$0123456789012345678901";
+
+fn names(text: &str) -> Vec<String> {
+    let users = parse(text.as_bytes()).unwrap_or_else(|faults| panic!("{text:?}: {faults:?}"));
+    let mut names: Vec<String> = users.keys().map(ToString::to_string).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn lines_are_users() {
+    assert_eq!(names(""), [""; 0]);
+    assert_eq!(names("\n\r\n  \n# bob:x\n"), [""; 0]);
+    assert_eq!(names(&format!("bob:{HASH}")), ["bob"]);
+    assert_eq!(
+        names(&format!("bob:{HASH}\r\nann b:{HASH} \n\n#c\nölaf:{HASH}:a comment\n")),
+        ["ann b", "bob", "ölaf"]
+    );
+    let users = parse(format!("bob:{HASH}:x").as_bytes()).unwrap();
+    assert_eq!(users["bob"].text(), HASH);
+}
+
+#[test]
+fn faults_name_their_lines() {
+    // (text, faults as they are shown)
+    let rows: &[(&str, &[&str])] = &[
+        ("bob", &["line 1: no colon"]),
+        ("# x\n\nbob:", &["line 3: the password is empty"]),
+        (
+            "bob:swordfish",
+            &["line 1: the password is no hash: it may be the password itself"],
+        ),
+        (
+            "bob:{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ=",
+            &["line 1: the password is a hash of plain SHA-1, which is not accepted"],
+        ),
+        (
+            "bob:$2y$31$01234567890123456789012345678901234567890123456789012",
+            &["line 1: the password would take too long to verify: the cost may be 14 at most"],
+        ),
+        (
+            ":HASH\na\tb:HASH",
+            &[
+                "line 1: the name of the user is empty, too long or has a control character",
+                "line 2: the name of the user is empty, too long or has a control character",
+            ],
+        ),
+        ("bob:HASH\nann:HASH\nbob:HASH", &["line 3: the user of line 1 again"]),
+        (
+            "1\n2\n3\n4\n5\n6\n7",
+            &[
+                "line 1: no colon",
+                "line 2: no colon",
+                "line 3: no colon",
+                "line 4: no colon",
+                "line 5: no colon",
+            ],
+        ),
+    ];
+    for (text, expected) in rows {
+        let faults = parse(text.replace("HASH", HASH).as_bytes()).unwrap_err();
+        let shown: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        assert_eq!(shown, *expected, "{text:?}");
+        assert!(!shown.concat().contains("swordfish"));
+    }
+    assert_eq!(
+        parse(b"b\xff:x").unwrap_err(),
+        [LineFault {
+            line: 1,
+            kind: LineFaultKind::NotUtf8
+        }]
+    );
+}
+
+#[test]
+fn users_have_a_bound() {
+    let text = |count: usize| {
+        (0..count)
+            .map(|number| format!("u{number}:{HASH}\n"))
+            .collect::<String>()
+    };
+    assert_eq!(parse(text(MAX_USERS).as_bytes()).unwrap().len(), MAX_USERS);
+    let faults = parse(text(MAX_USERS + 1).as_bytes()).unwrap_err();
+    assert_eq!(
+        (faults[0].line, &faults[0].kind),
+        (MAX_USERS + 1, &LineFaultKind::TooManyUsers)
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_is_judged_by_its_kind_size_and_rights() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("htpasswd");
+    let write = |text: &[u8], mode: u32| {
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        inspect(&path)
+            .first()
+            .map(|fault| (fault.severity, fault.message.clone()))
+    };
+    let good = format!("bob:{HASH}\n");
+    assert_eq!(write(good.as_bytes(), 0o640), None);
+    let check = |found: Option<(Severity, String)>, severity: Severity, part: &str| {
+        assert!(
+            found
+                .as_ref()
+                .is_some_and(|found| found.0 == severity && found.1.contains(part)),
+            "{part}: {found:?}"
+        );
+    };
+    check(
+        write(good.as_bytes(), 0o644),
+        Severity::Warning,
+        "can be read by every account",
+    );
+    check(
+        write(good.as_bytes(), 0o642),
+        Severity::Error,
+        "can be written by every account",
+    );
+    check(write(b"", 0o640), Severity::Warning, "no user");
+    check(write(b"bob", 0o640), Severity::Error, "htpasswd has line 1: no colon");
+    check(
+        write(&vec![b'\n'; MAX_FILE_BYTES + 1], 0o640),
+        Severity::Error,
+        "larger than 4 MiB",
+    );
+    std::fs::remove_file(&path).unwrap();
+    let missing = inspect(&path);
+    assert!(missing[0].message.contains("cannot be read"), "{missing:?}");
+    std::fs::create_dir(&path).unwrap();
+    assert!(inspect(&path)[0].message.contains("not a regular file"));
+}
+
+#[test]
+fn seeds_of_the_fuzz_target_pass() {
+    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/htpasswd");
+    let mut seen = 0;
+    for entry in std::fs::read_dir(seeds).unwrap() {
+        crate::fuzzing::htpasswd(&std::fs::read(entry.unwrap().path()).unwrap());
+        seen += 1;
+    }
+    assert!(seen >= 6, "{seen} seeds");
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_users_or_faults(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        crate::fuzzing::htpasswd(&bytes);
+    }
+
+    #[test]
+    fn lines_of_any_parts_are_users_or_faults(
+        lines in prop::collection::vec(("[a-c#:\\PC]{0,4}", prop::sample::select(vec![":", "", "\r", "::"]),
+            prop::sample::select(vec![HASH, "", "x", "$2y$05$", "$argon2id$v=19$m=8,t=1,p=1$"])), 0..6),
+    ) {
+        let text: String = lines.iter().map(|(name, sign, hash)| format!("{name}{sign}{hash}\n")).collect();
+        crate::fuzzing::htpasswd(text.as_bytes());
+    }
+}

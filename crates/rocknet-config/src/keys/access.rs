@@ -1,0 +1,117 @@
+//! Keys of access control: addresses that may enter, users and their passwords.
+
+use super::target::Target;
+use super::{Key, Kind, Scope};
+use crate::binding::{Group, Shown, bound, quoted};
+use crate::model::{Auth, ClientRange, DEFAULT_REALM, Network};
+use crate::value::settings;
+
+const BOTH: &[Scope] = &[Scope::Site, Scope::Route];
+
+const ADDRESSES: Kind = Kind::Several(&Kind::Text("address, network, \"private\", \"unix\" or \"all\""));
+
+const USERS: Kind = Kind::Map {
+    name: "user",
+    value: &Kind::Text("hash of the password"),
+};
+
+pub(super) const KEYS: &[Key] = &[
+    Key::new(
+        "allow",
+        BOTH,
+        ADDRESSES,
+        "Client addresses that may enter; all others get 403. Each is an address, a network such as `10.0.0.0/8`, \
+         `\"private\"` (the machine itself and the networks of homes, offices and data centres: `127.0.0.0/8`, `10.0.0.0/8`, \
+         `172.16.0.0/12`, `192.168.0.0/16`, `169.254.0.0/16`, `::1`, `fc00::/7`, `fe80::/10`), `\"unix\"` (clients of a Unix \
+         socket) or `\"all\"`. The client is the one that `server.trusted_proxies` name, if they name one. An address that is \
+         in `deny` too may not enter. The list of a route replaces that of its site: `allow = \"all\"` takes it back.",
+    )
+    .group(Group::Access)
+    .sets(&[Target::Settings(bound!(
+        read settings::allow,
+        show |settings, _| match &settings.access.allow[..] {
+            [] => Shown::text("all"),
+            allow => ranges(allow),
+        }
+    ))])
+    .example("allow = [\"10.0.0.0/8\", \"2001:db8::/32\"]")
+    .elsewhere(&["Require", "ip_allow", "ip_whitelist", "remote_ip"]),
+    Key::new(
+        "deny",
+        BOTH,
+        ADDRESSES,
+        "Client addresses that get 403, written as in `allow`. Without `allow` all others may enter. The list of a route \
+         replaces that of its site: `deny = []` takes it back.",
+    )
+    .group(Group::Access)
+    .sets(&[Target::Settings(bound!(read settings::deny, show |settings, _| ranges(&settings.access.deny)))])
+    .example("deny = \"203.0.113.0/24\"")
+    .elsewhere(&["ip_deny"]),
+    Key::new(
+        "auth",
+        BOTH,
+        Kind::Either(&[Kind::Boolean, Kind::Table(Scope::Auth), USERS]),
+        "Users and the hashes of their passwords, for HTTP Basic authentication: a request without a valid user and password \
+         gets 401. `rocknet hash-password` makes a hash; those of argon2, bcrypt, SHA-crypt and apr1 are read. A table with \
+         one of the keys `realm`, `users` or `file` is the long form, any other names users. The users of a route replace \
+         those of its site, so that a route can be for fewer of them; `auth = false` opens a route. After 10 different \
+         wrong passwords within a minute the address of a client gets 429 for the rest of it.",
+    )
+    .group(Group::Access)
+    .sets(&[Target::Settings(bound!(
+        read settings::auth,
+        show |settings, _| Shown::or_off(settings.auth.as_ref().map(auth))
+    ))])
+    .example("auth = { bob = \"$argon2id$v=19$m=19456,t=2,p=1$q5Kkn0Zr7l1sYkR0b2VQxg$Zk1cJ4m0o5eT8uN2xq7sWQvB3yH6dLrPfGaEiCjXtUo\" }")
+    .elsewhere(&["auth_basic", "basicauth", "basic_auth", "AuthType"]),
+    Key::new(
+        "realm",
+        &[Scope::Auth],
+        Kind::Text("words that browsers may show"),
+        "The name of what is protected. Browsers send a password again wherever a site has the same realm.",
+    )
+    .default(|| quoted(DEFAULT_REALM))
+    .example("realm = \"staff only\"")
+    .elsewhere(&["AuthName"]),
+    Key::new(
+        "users",
+        &[Scope::Auth],
+        USERS,
+        "Users and the hashes of their passwords.",
+    )
+    .example("users = { ann = \"$2y$10$Vm9xkTqW3uL5pYc8nZr1deJ0aHsG7bKfXoQiRwEtCvBnMzLyPuSdK\" }"),
+    Key::new(
+        "file",
+        &[Scope::Auth],
+        Kind::Text("file"),
+        "A file with a `user:hash` on each line, as `htpasswd` of Apache and `rocknet hash-password --user` write it. It is \
+         read again when it has changed, without a reload. A user of `users` comes before one of the same name in it.",
+    )
+    .example("file = \"/etc/rocknet/htpasswd\"")
+    .elsewhere(&["auth_basic_user_file", "AuthUserFile", "htpasswd"]),
+];
+
+fn ranges(ranges: &[ClientRange]) -> Shown {
+    Shown::texts(ranges.iter().map(|range| match range {
+        ClientRange::All => "all".to_owned(),
+        ClientRange::Private => "private".to_owned(),
+        ClientRange::Network(Network::Unix) => "unix".to_owned(),
+        ClientRange::Network(Network::Ip { ip, length }) if *length == if ip.is_ipv4() { 32 } else { 128 } => {
+            ip.to_string()
+        }
+        ClientRange::Network(Network::Ip { ip, length }) => format!("{ip}/{length}"),
+    }))
+}
+
+/// Writes users without their hashes.
+fn auth(auth: &Auth) -> Shown {
+    let mut words = vec![format!("realm = {}", quoted(&auth.realm))];
+    if !auth.users.is_empty() {
+        let names: Vec<_> = auth.users.keys().map(|name| format!("{} = …", quoted(name))).collect();
+        words.push(format!("users = {{ {} }}", names.join(", ")));
+    }
+    if let Some(file) = &auth.file {
+        words.push(format!("file = {}", quoted(&file.to_string_lossy())));
+    }
+    Shown::Value(format!("{{ {} }}", words.join(", ")))
+}

@@ -1,0 +1,299 @@
+//! A password hash in the form of crypt(3): its scheme, and bounds on the work of verifying it.
+
+use std::fmt;
+
+/// Largest cost of bcrypt: about one second of a core. Each step doubles it, and 31 would take a day.
+pub const MAX_BCRYPT_COST: u32 = 14;
+
+/// Most rounds of SHA-crypt: about one second of a core with a long password. 5,000 are usual.
+pub const MAX_SHA_ROUNDS: u32 = 500_000;
+
+/// Most memory of one argon2 verification, in KiB. Every thread of the blocking pool may take this much at once.
+pub const MAX_ARGON2_MEMORY: u32 = 256 * 1024;
+
+/// Most work of one argon2 verification, in KiB times passes: about one second of a core.
+pub const MAX_ARGON2_WORK: u64 = 1024 * 1024;
+
+/// Most lanes of argon2: RFC 9106 recommends 4.
+const MAX_ARGON2_LANES: u32 = 16;
+
+/// Longest hash that is looked at: the longest argon2 hash within the bounds has about 230 characters.
+const MAX_TEXT_BYTES: usize = 512;
+
+/// The hash of a password. Its text is well-formed, and verifying it stays within the bounds of this module.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct PasswordHash {
+    text: Box<str>,
+    scheme: HashScheme,
+}
+
+/// The function that made a hash, and its parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum HashScheme {
+    Argon2 {
+        variant: Argon2Variant,
+        /// 0x10 or 0x13.
+        version: u32,
+        /// In KiB.
+        memory: u32,
+        passes: u32,
+        lanes: u32,
+    },
+    Bcrypt {
+        cost: u32,
+    },
+    Sha256Crypt {
+        rounds: u32,
+    },
+    Sha512Crypt {
+        rounds: u32,
+    },
+    /// 1,000 rounds of MD5, made by Apache's `htpasswd -m`.
+    Apr1,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Argon2Variant {
+    D,
+    I,
+    Id,
+}
+
+/// Why a text is not accepted as a hash. No variant holds any part of the text, because it may be a password.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HashFault {
+    Empty,
+    /// It has no form of a hash, so it is probably the password itself.
+    PlainText,
+    /// A known scheme that is too weak or not implemented.
+    Refused(&'static str),
+    /// A known scheme, cut or mistyped.
+    Malformed(&'static str),
+    /// Verifying it would take too long or too much memory.
+    TooCostly(&'static str),
+}
+
+impl PasswordHash {
+    /// Reads a hash such as `$argon2id$v=19$m=19456,t=2,p=1$…$…` or `$2y$10$…`.
+    pub fn parse(text: &str) -> Result<PasswordHash, HashFault> {
+        let scheme = scheme(text)?;
+        Ok(PasswordHash {
+            text: text.into(),
+            scheme,
+        })
+    }
+
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub fn scheme(&self) -> HashScheme {
+        self.scheme
+    }
+}
+
+/// Leaves out salt and digest, so that no log holds them.
+impl fmt::Debug for PasswordHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PasswordHash({:?})", self.scheme)
+    }
+}
+
+/// Completes a sentence that begins with the name of the hash's user or place.
+impl fmt::Display for HashFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            HashFault::Empty => f.write_str("is empty"),
+            HashFault::PlainText => f.write_str("is no hash: it may be the password itself"),
+            HashFault::Refused(name) => write!(f, "is a hash of {name}, which is not accepted"),
+            HashFault::Malformed(name) => write!(f, "begins like a hash of {name}, but is cut or mistyped"),
+            HashFault::TooCostly(bound) => write!(f, "would take too long to verify: {bound}"),
+        }
+    }
+}
+
+impl std::error::Error for HashFault {}
+
+const ARGON2: &str = "argon2";
+const BCRYPT: &str = "bcrypt";
+const SHA_CRYPT: &str = "SHA-crypt";
+const APR1: &str = "apr1";
+
+fn scheme(text: &str) -> Result<HashScheme, HashFault> {
+    if text.is_empty() {
+        return Err(HashFault::Empty);
+    }
+    if text.len() > MAX_TEXT_BYTES || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(HashFault::PlainText);
+    }
+    for (prefix, name) in [
+        ("{SHA}", "plain SHA-1"),
+        ("{SSHA}", "plain SHA-1"),
+        ("{PLAIN}", "nothing"),
+        ("$1$", "MD5-crypt"),
+        ("$2$", "the first bcrypt"),
+        ("$2x$", "a faulty bcrypt"),
+        ("$3$", "NTLM"),
+        ("$7$", "scrypt"),
+        ("$y$", "yescrypt"),
+        ("$gy$", "yescrypt"),
+        ("$pbkdf2", "PBKDF2"),
+        ("$scrypt$", "scrypt"),
+    ] {
+        if text.starts_with(prefix) {
+            return Err(HashFault::Refused(name));
+        }
+    }
+    let Some((id, rest)) = text.strip_prefix('$').and_then(|text| text.split_once('$')) else {
+        return Err(HashFault::PlainText);
+    };
+    match id {
+        "argon2d" => argon2(Argon2Variant::D, rest),
+        "argon2i" => argon2(Argon2Variant::I, rest),
+        "argon2id" => argon2(Argon2Variant::Id, rest),
+        "2a" | "2b" | "2y" => bcrypt(rest),
+        "5" => Ok(HashScheme::Sha256Crypt {
+            rounds: sha_crypt(rest, 43)?,
+        }),
+        "6" => Ok(HashScheme::Sha512Crypt {
+            rounds: sha_crypt(rest, 86)?,
+        }),
+        "apr1" => apr1(rest),
+        _ => Err(HashFault::PlainText),
+    }
+}
+
+/// The string format of the PHC: `v=19$m=19456,t=2,p=1$SALT$HASH`. Without `v` it is version 16.
+fn argon2(variant: Argon2Variant, text: &str) -> Result<HashScheme, HashFault> {
+    let malformed = HashFault::Malformed(ARGON2);
+    let (version, text) = match text.strip_prefix("v=") {
+        Some(text) => {
+            let (version, text) = text.split_once('$').ok_or(malformed)?;
+            let version = match version {
+                "16" => 0x10,
+                "19" => 0x13,
+                _ => return Err(malformed),
+            };
+            (version, text)
+        }
+        None => (0x10, text),
+    };
+    let parts: Vec<&str> = text.split('$').collect();
+    let &[parameters, salt, hash] = &parts[..] else {
+        return Err(malformed);
+    };
+    let parameters: Vec<&str> = parameters.split(',').collect();
+    let &[memory, passes, lanes] = &parameters[..] else {
+        return Err(malformed);
+    };
+    let number = |text: &str, name: &str| text.strip_prefix(name).and_then(decimal).ok_or(malformed);
+    let (memory, passes, lanes) = (number(memory, "m=")?, number(passes, "t=")?, number(lanes, "p=")?);
+    let fits = |text, least, most| base64_bytes(text).is_some_and(|bytes| (least..=most).contains(&bytes));
+    // Every program makes digests of whole words, so that a length between them is a digest that was cut.
+    let is_cut = base64_bytes(hash).is_none_or(|bytes| bytes % 4 != 0);
+    if !fits(salt, 8, 64)
+        || !fits(hash, 16, 64)
+        || is_cut
+        || lanes == 0
+        || passes == 0
+        || memory < lanes.saturating_mul(8)
+    {
+        return Err(malformed);
+    }
+    if memory > MAX_ARGON2_MEMORY {
+        return Err(HashFault::TooCostly("at most 256 MiB of memory are accepted"));
+    }
+    if u64::from(memory) * u64::from(passes) > MAX_ARGON2_WORK || lanes > MAX_ARGON2_LANES {
+        return Err(HashFault::TooCostly(
+            "at most 16 lanes, and 1 GiB of memory times passes, are accepted",
+        ));
+    }
+    Ok(HashScheme::Argon2 {
+        variant,
+        version,
+        memory,
+        passes,
+        lanes,
+    })
+}
+
+/// `COST$`, 22 characters of salt and 31 of digest.
+fn bcrypt(text: &str) -> Result<HashScheme, HashFault> {
+    let malformed = HashFault::Malformed(BCRYPT);
+    let (cost, digest) = text.split_once('$').ok_or(malformed)?;
+    let number = decimal(cost).filter(|number| cost.len() == 2 && *number >= 4);
+    let cost = number.ok_or(malformed)?;
+    if digest.len() != 53 || !digest.bytes().all(is_crypt_byte) {
+        return Err(malformed);
+    }
+    if cost > MAX_BCRYPT_COST {
+        return Err(HashFault::TooCostly("the cost may be 14 at most"));
+    }
+    Ok(HashScheme::Bcrypt { cost })
+}
+
+/// `rounds=N$` or nothing, then `SALT$DIGEST`. Returns the rounds.
+fn sha_crypt(text: &str, digest_length: usize) -> Result<u32, HashFault> {
+    let malformed = HashFault::Malformed(SHA_CRYPT);
+    let (rounds, text) = match text.strip_prefix("rounds=") {
+        Some(text) => {
+            let (rounds, text) = text.split_once('$').ok_or(malformed)?;
+            (decimal(rounds).ok_or(malformed)?, text)
+        }
+        None => (5_000, text),
+    };
+    let (salt, digest) = text.split_once('$').ok_or(malformed)?;
+    if salt.is_empty() || salt.len() > 16 || salt.contains(':') || rounds < 1_000 {
+        return Err(malformed);
+    }
+    if digest.len() != digest_length || !digest.bytes().all(is_crypt_byte) {
+        return Err(malformed);
+    }
+    if rounds > MAX_SHA_ROUNDS {
+        return Err(HashFault::TooCostly("at most 500000 rounds are accepted"));
+    }
+    Ok(rounds)
+}
+
+/// `SALT$DIGEST`
+fn apr1(text: &str) -> Result<HashScheme, HashFault> {
+    let parts = text.split_once('$');
+    let is_whole = parts.is_some_and(|(salt, digest)| {
+        (1..=8).contains(&salt.len()) && !salt.contains(':') && digest.len() == 22 && digest.bytes().all(is_crypt_byte)
+    });
+    is_whole.then_some(HashScheme::Apr1).ok_or(HashFault::Malformed(APR1))
+}
+
+/// The alphabet of crypt(3).
+fn is_crypt_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'.' || byte == b'/'
+}
+
+/// A number in decimal digits alone.
+fn decimal(text: &str) -> Option<u32> {
+    let is_digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    is_digits.then(|| text.parse().ok()).flatten()
+}
+
+/// Length of what a text in base64 without padding stands for; `None` if it is not the only text for those bytes.
+fn base64_bytes(text: &str) -> Option<usize> {
+    let value = |byte: u8| match byte {
+        b'A'..=b'Z' => Some(byte - b'A'),
+        b'a'..=b'z' => Some(byte - b'a' + 26),
+        b'0'..=b'9' => Some(byte - b'0' + 52),
+        b'+' => Some(62),
+        b'/' => Some(63),
+        _ => None,
+    };
+    let last = text.bytes().try_fold(0, |_, byte| value(byte))?;
+    let unused = match text.len() % 4 {
+        0 => 0,
+        2 => 0b1111,
+        3 => 0b11,
+        _ => return None,
+    };
+    (last & unused == 0).then_some(text.len() * 6 / 8)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,145 @@
+//! `allow` and `deny`: client addresses that may or may not enter.
+
+use std::net::IpAddr;
+
+use crate::context::Check;
+use crate::file::{Node, Value};
+use crate::finding::Code;
+use crate::model::{ClientRange, Network};
+use crate::value::{network, typed};
+use crate::words::short;
+
+/// Most addresses of one list: one list of a country's networks has about 10,000, and each route has a copy.
+const MAX_RANGES: usize = 20_000;
+
+/// Reads the addresses that may enter; empty: all.
+pub(crate) fn allow(check: &mut Check<'_>, node: &Node) -> Vec<ClientRange> {
+    let allow = ranges(check, "allow", node);
+    if typed::several(node).is_empty() && !matches!(node.value, Value::Broken) {
+        let help = "write allow = \"all\" for everyone, or deny = \"all\" for no one";
+        check.error(Code::BadValue, node.span, "`allow` has no address", help);
+    }
+    let is_all = allow.contains(&ClientRange::All);
+    if is_all { Vec::new() } else { allow }
+}
+
+/// Reads the addresses that may not enter.
+pub(crate) fn deny(check: &mut Check<'_>, node: &Node) -> Vec<ClientRange> {
+    ranges(check, "deny", node)
+}
+
+fn ranges(check: &mut Check<'_>, key: &str, node: &Node) -> Vec<ClientRange> {
+    if typed::several(node).len() > MAX_RANGES {
+        let message = format!("`{key}` has more than {MAX_RANGES} addresses");
+        check.error(Code::BadValue, node.span, message, "join neighbours into networks");
+        return Vec::new();
+    }
+    let mut all = Vec::new();
+    for (written, span) in typed::texts(node) {
+        match range(&written.value) {
+            Ok(range) => all.push(range),
+            Err(Fault::Unknown) => {
+                let message = format!("\"{}\" is no address or network", short(written.shown()));
+                let help = "write \"192.0.2.7\", \"10.0.0.0/8\", \"2001:db8::/32\", \"private\", \"unix\" or \"all\"";
+                check.bad_text(written, span, message, help);
+            }
+            Err(Fault::HostBits { network, address }) => {
+                let message = format!(
+                    "\"{}\" is no network: it has bits after its length",
+                    short(written.shown())
+                );
+                let help = format!("write \"{network}\" for the network, or \"{address}\" for the address");
+                check.bad_text(written, span, message, help);
+            }
+            Err(Fault::Mapped(address)) => {
+                let message = format!(
+                    "\"{}\" is IPv4 inside IPv6, and clients never have it",
+                    short(written.shown())
+                );
+                let help = format!("write the IPv4 address: \"{address}\"");
+                check.bad_text(written, span, message, help);
+            }
+        }
+    }
+    all
+}
+
+/// Why a text is no range of clients.
+#[derive(Debug, PartialEq, Eq)]
+enum Fault {
+    Unknown,
+    HostBits { network: String, address: IpAddr },
+    Mapped(IpAddr),
+}
+
+fn range(text: &str) -> Result<ClientRange, Fault> {
+    match text {
+        "all" => return Ok(ClientRange::All),
+        "private" => return Ok(ClientRange::Private),
+        _ => {}
+    }
+    let network = network::network(text).ok_or(Fault::Unknown)?;
+    if let Network::Ip { ip, length } = network {
+        if ip.to_canonical() != ip {
+            return Err(Fault::Mapped(ip.to_canonical()));
+        }
+        let first = first_address(ip, length);
+        if first != ip {
+            let network = format!("{first}/{length}");
+            return Err(Fault::HostBits { network, address: ip });
+        }
+    }
+    Ok(ClientRange::Network(network))
+}
+
+/// The address with every bit after the first `length` cleared.
+fn first_address(ip: IpAddr, length: u8) -> IpAddr {
+    let length = u32::from(length);
+    match ip {
+        IpAddr::V4(ip) => {
+            let mask = u32::MAX.checked_shl(32 - length.min(32)).unwrap_or(0);
+            IpAddr::V4((ip.to_bits() & mask).into())
+        }
+        IpAddr::V6(ip) => {
+            let mask = u128::MAX.checked_shl(128 - length.min(128)).unwrap_or(0);
+            IpAddr::V6((ip.to_bits() & mask).into())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_read() {
+        let network = |ip: &str, length| {
+            let ip = ip.parse().unwrap();
+            Ok(ClientRange::Network(Network::Ip { ip, length }))
+        };
+        let host_bits = |network: &str, address: &str| {
+            let (network, address) = (network.to_owned(), address.parse().unwrap());
+            Err(Fault::HostBits { network, address })
+        };
+        for (text, expected) in [
+            ("all", Ok(ClientRange::All)),
+            ("private", Ok(ClientRange::Private)),
+            ("unix", Ok(ClientRange::Network(Network::Unix))),
+            ("10.0.0.0/8", network("10.0.0.0", 8)),
+            ("0.0.0.0/0", network("0.0.0.0", 0)),
+            ("::/0", network("::", 0)),
+            ("192.0.2.7", network("192.0.2.7", 32)),
+            ("2001:db8::/32", network("2001:db8::", 32)),
+            ("10.0.0.1/8", host_bits("10.0.0.0/8", "10.0.0.1")),
+            ("2001:db8::1/64", host_bits("2001:db8::/64", "2001:db8::1")),
+            ("::1/0", host_bits("::/0", "::1")),
+            ("::ffff:10.0.0.1", Err(Fault::Mapped([10, 0, 0, 1].into()))),
+            ("Private", Err(Fault::Unknown)),
+            ("localhost", Err(Fault::Unknown)),
+            ("10.0.0.0/33", Err(Fault::Unknown)),
+            ("", Err(Fault::Unknown)),
+        ] {
+            assert_eq!(range(text), expected, "{text}");
+        }
+    }
+}

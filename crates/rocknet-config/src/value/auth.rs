@@ -1,0 +1,126 @@
+//! `auth`: users that may enter, and the hashes of their passwords.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use crate::context::Check;
+use crate::file::{Node, Table, Value};
+use crate::finding::{Code, Severity};
+use crate::model::{Auth, DEFAULT_REALM, HashFault, MAX_USER_BYTES, PasswordHash, is_user_name};
+use crate::value::path;
+use crate::words::short;
+
+/// Most users in the configuration: more are kept in a file, which takes effect without a reload.
+const MAX_USERS: usize = 1_000;
+
+/// Longest realm: browsers show about this much of it.
+const MAX_REALM_BYTES: usize = 128;
+
+/// The keys of the long form.
+const LONG_FORM: [&str; 3] = ["realm", "users", "file"];
+
+/// `None`: no password is needed, or what is written cannot be meant.
+pub(crate) fn build(check: &mut Check<'_>, node: &Node) -> Option<Auth> {
+    let table = match &node.value {
+        Value::Boolean(true) => {
+            let message = "`auth = true` does not say who may enter";
+            check.error(Code::BadValue, node.span, message, EXAMPLE);
+            return None;
+        }
+        Value::Table(table) => table,
+        _ => return None,
+    };
+    let (names, file, realm) = match is_long_form(table) {
+        true => (table.table("users"), table.node("file"), table.node("realm")),
+        false => (Some(table), None, None),
+    };
+    if file.is_none() && names.is_none_or(|names| names.entries.is_empty()) {
+        check.error(Code::Missing, node.span, "`auth` names no user", EXAMPLE);
+        return None;
+    }
+    Some(Auth {
+        realm: realm
+            .and_then(|node| self::realm(check, node))
+            .unwrap_or_else(|| DEFAULT_REALM.to_owned()),
+        users: names.map(|names| users(check, names)).unwrap_or_default(),
+        file: file.and_then(|node| self::file(check, node)),
+    })
+}
+
+/// One key of the long form makes a table the long form; any other table maps users to hashes.
+fn is_long_form(table: &Table) -> bool {
+    LONG_FORM.iter().any(|key| table.node(key).is_some())
+}
+
+/// A file that cannot be used keeps its site from being served; see [`Check::dark`].
+fn file(check: &mut Check<'_>, node: &Node) -> Option<PathBuf> {
+    if node.as_text().is_some_and(|text| PasswordHash::parse(text).is_ok()) {
+        let help = "for a user named `file` write auth = { users = { file = \"…\" } }";
+        check.error(
+            Code::BadValue,
+            node.span,
+            "`file` takes the path of a file, not a hash",
+            help,
+        );
+        return None;
+    }
+    let path = path::file(check, "auth.file", node)?;
+    if check.env.kind(&path).is_some() {
+        for fault in check.env.password_file_faults(&path) {
+            match fault.severity {
+                Severity::Error => check.dark(Code::BadValue, node.span, fault.message, fault.help),
+                Severity::Warning => check.warning(Code::Dangerous, node.span, fault.message, fault.help),
+            }
+        }
+    }
+    Some(path)
+}
+
+fn realm(check: &mut Check<'_>, node: &Node) -> Option<String> {
+    let written = node.written()?;
+    let text = &written.value;
+    let is_plain = text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
+    if text.is_empty() || text.len() > MAX_REALM_BYTES || !is_plain {
+        let message = format!("`realm` takes 1 to {MAX_REALM_BYTES} characters of ASCII");
+        check.bad_text(written, node.span, message, "write realm = \"staff only\"");
+        return None;
+    }
+    Some(text.clone())
+}
+
+fn users(check: &mut Check<'_>, table: &Table) -> BTreeMap<String, PasswordHash> {
+    let mut users = BTreeMap::new();
+    for (at, (name, entry)) in table.in_order().into_iter().enumerate() {
+        if at == MAX_USERS {
+            let help = "keep them in a file: auth = { file = \"/etc/rocknet/htpasswd\" }";
+            check.error(Code::BadValue, entry.key, format!("more than {MAX_USERS} users"), help);
+            break;
+        }
+        if !is_user_name(name) {
+            let message = match name {
+                "" => "a user has no name".to_owned(),
+                name => format!("\"{}\" cannot be the name of a user", short(name)),
+            };
+            let help = format!("write 1 to {MAX_USER_BYTES} bytes without `:` and control characters");
+            check.error(Code::BadValue, entry.key, message, help);
+            continue;
+        }
+        let Some(written) = entry.node.written() else { continue };
+        match PasswordHash::parse(&written.value) {
+            Ok(hash) => drop(users.insert(name.to_owned(), hash)),
+            Err(fault) => {
+                let help = match fault {
+                    HashFault::TooCostly(_) => "make a new hash with `rocknet hash-password`",
+                    HashFault::Empty | HashFault::PlainText | HashFault::Refused(_) | HashFault::Malformed(_) => {
+                        "write what `rocknet hash-password` prints"
+                    }
+                };
+                let message = format!("the password of `{}` {fault}", short(name));
+                check.error(Code::BadValue, entry.node.span, message, help);
+            }
+        }
+    }
+    users
+}
+
+const EXAMPLE: &str = "write auth = { bob = \"…\" } with what `rocknet hash-password` prints, or auth = { file = \"/etc/rocknet/htpasswd\" }";

@@ -1,0 +1,11 @@
+//! Reads a line that is typed at the terminal, where the system has no way to hide it.
+
+use std::io;
+
+/// Refuses, because the line would be shown.
+pub fn read_hidden(_max_bytes: usize) -> io::Result<Vec<u8>> {
+    Err(io::Error::new(
+        io::ErrorKind::Unsupported,
+        "it would be shown here; send it through a pipe",
+    ))
+}

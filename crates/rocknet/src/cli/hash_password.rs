@@ -1,0 +1,70 @@
+//! `rocknet hash-password`: the hash of a password, for `auth` or an htpasswd file.
+
+use std::io::{self, Write};
+
+use aws_lc_rs::rand;
+use rocknet_access::credentials::MAX_PASSWORD_BYTES;
+use rocknet_access::password::{SALT_BYTES, hash};
+use rocknet_config::model::{MAX_USER_BYTES, is_user_name};
+use rocknet_io::terminal::{Stream, is_terminal, read_hidden, read_line};
+use zeroize::Zeroizing;
+
+use super::{Failure, print};
+
+/// Print the hash of a password, for `auth` or an htpasswd file
+///
+/// At a terminal the password is typed twice and not shown. Otherwise it is one line of standard input. The hash is one of
+/// argon2id.
+#[derive(Debug, clap::Args)]
+pub struct Options {
+    /// Print NAME:HASH, a line of an htpasswd file
+    #[arg(long, value_name = "NAME")]
+    pub user: Option<String>,
+}
+
+pub fn run(options: &Options) -> Result<(), Failure> {
+    if let Some(user) = options.user.as_deref().filter(|user| !is_user_name(user)) {
+        return Err(Failure::Usage(format!(
+            "{user:?} cannot be the name of a user: write 1 to {MAX_USER_BYTES} bytes without a colon"
+        )));
+    }
+    let failed = |error: io::Error| Failure::Failed(format!("the password cannot be read: {error}"));
+    let password = if is_terminal(Stream::Input) {
+        let first = typed("Password: ").map_err(failed)?;
+        checked(&first)?;
+        if first != typed("The same again: ").map_err(failed)? {
+            return Err(Failure::Failed("the two passwords differ".to_owned()));
+        }
+        first
+    } else {
+        Zeroizing::new(read_line(&mut io::stdin().lock(), MAX_PASSWORD_BYTES).map_err(failed)?)
+    };
+    let password = checked(&password)?;
+    let mut salt = [0; SALT_BYTES];
+    rand::fill(&mut salt).map_err(|_| Failure::Failed("the system gives no random numbers".to_owned()))?;
+    let hash = hash(password, salt).map_err(|error| Failure::Failed(format!("no hash can be made: {error}")))?;
+    match &options.user {
+        Some(user) => print(format_args!("{user}:{hash}\n")),
+        None => print(format_args!("{hash}\n")),
+    }
+    Ok(())
+}
+
+/// Asks on standard error, because standard output is for the hash alone.
+fn typed(prompt: &str) -> io::Result<Zeroizing<Vec<u8>>> {
+    let mut output = io::stderr().lock();
+    write!(output, "{prompt}").and_then(|()| output.flush())?;
+    read_hidden(MAX_PASSWORD_BYTES).map(Zeroizing::new)
+}
+
+/// Refuses what no client could send.
+fn checked(password: &[u8]) -> Result<&str, Failure> {
+    let refused = |why: &str| Err(Failure::Failed(format!("the password {why}")));
+    match std::str::from_utf8(password) {
+        Ok("") => refused("is empty"),
+        _ if password.len() > MAX_PASSWORD_BYTES => refused(&format!("is longer than {MAX_PASSWORD_BYTES} bytes")),
+        Err(_) => refused("is not UTF-8"),
+        Ok(password) if password.contains(|c: char| c.is_control()) => refused("holds a control character"),
+        Ok(password) => Ok(password),
+    }
+}
