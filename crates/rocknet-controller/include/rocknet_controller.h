@@ -88,7 +88,9 @@ enum {
     /* "TLS_AES_128_GCM_SHA256", as IANA names it; absent in the clear. */
     ROCKNET_TLS_CIPHER = 13,
     /* The name that the client asked for in its handshake (SNI); absent in the clear, and where it named none. */
-    ROCKNET_SERVER_NAME = 14
+    ROCKNET_SERVER_NAME = 14,
+    /* The user whose password the server has verified (`auth`); absent where the route has no `auth`. */
+    ROCKNET_USER = 15
 };
 
 /* Levels of lines in the server's log. */

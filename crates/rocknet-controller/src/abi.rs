@@ -30,10 +30,11 @@ pub const CLIENT_CERTIFICATE: u32 = 11;
 pub const TLS_VERSION: u32 = 12;
 pub const TLS_CIPHER: u32 = 13;
 pub const SERVER_NAME: u32 = 14;
+pub const USER: u32 = 15;
 
 /// Everything from the first to the last can be asked for.
 pub const FIRST_TEXT: u32 = METHOD;
-pub const LAST_TEXT: u32 = SERVER_NAME;
+pub const LAST_TEXT: u32 = USER;
 
 pub const ERROR: u32 = 1;
 pub const WARN: u32 = 2;

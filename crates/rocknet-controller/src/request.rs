@@ -122,6 +122,11 @@ impl<'call> Request<'call> {
         self.read(abi::SERVER_NAME)
     }
 
+    /// The user whose password the server has verified (`auth`).
+    pub fn user(&self) -> Option<&'call [u8]> {
+        self.read(abi::USER)
+    }
+
     /// The value of the first field of that name, whatever its case.
     pub fn field(&self, name: &str) -> Option<&'call [u8]> {
         // SAFETY: as in `read`; the name is only looked at during the call.

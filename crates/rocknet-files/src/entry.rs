@@ -28,6 +28,9 @@ pub struct Entry {
     pub identity: Vec<FileIdentity>,
     /// The path names something else: a fallback answers it, or a script that the path continues after.
     pub stands_in: bool,
+    /// Path of what was found, if it is not the path of the request: that of an index file, of a script that more path follows,
+    /// or where `try` or `fallback` leads.
+    pub file: Option<Box<str>>,
     /// When somebody last looked at the disk, in milliseconds of uptime: all 64 bits, because a page may lie here for
     /// months before it is asked for again.
     checked_ms: AtomicU64,
@@ -106,6 +109,7 @@ impl Entry {
             found,
             identity,
             stands_in: false,
+            file: None,
             checked_ms: AtomicU64::new(now_ms),
             used_ms: AtomicU64::new(now_ms),
             gone: AtomicBool::new(false),
@@ -165,6 +169,9 @@ impl Entry {
 
     /// Whether two looks have found the same.
     pub fn is_same(&self, other: &Entry) -> bool {
+        if self.file != other.file {
+            return false;
+        }
         match (&self.found, &other.found) {
             (Found::Asset(one), Found::Asset(two)) => one.status == two.status && self.identity == other.identity,
             (Found::WithoutSlash, Found::WithoutSlash) => true,
@@ -203,7 +210,8 @@ impl Entry {
             Found::WithoutSlash | Found::Failed(_) => 0,
         };
         let identity = self.identity.capacity() * size_of::<FileIdentity>();
-        OVERHEAD + size_of::<Entry>() as u64 + identity as u64 + found
+        let file = self.file.as_ref().map_or(0, |file| file.len());
+        OVERHEAD + size_of::<Entry>() as u64 + identity as u64 + file as u64 + found
     }
 }
 

@@ -35,6 +35,12 @@ pub fn load(look: &Look, tree: &Tree, path: &str, previous: Option<&Entry>) -> O
         Target::Script(script) => kind::script_stands_in(script, path),
         Target::WithoutSlash | Target::Directory { .. } | Target::Failed(_) => false,
     };
+    let file = match &target {
+        Target::File { relative, .. } => other_path(relative, "", path),
+        Target::Directory { relative } => other_path(relative, "/", path),
+        Target::Script(script) => (*script.name != *path).then(|| script.name.clone()),
+        Target::WithoutSlash | Target::Failed(_) => None,
+    };
     let (found, identity) = match target {
         Target::WithoutSlash => (Found::WithoutSlash, Vec::new()),
         Target::Directory { relative } => (Found::Directory { relative }, Vec::new()),
@@ -56,7 +62,8 @@ pub fn load(look: &Look, tree: &Tree, path: &str, previous: Option<&Entry>) -> O
             let identity = identity(&opened.meta, &neighbours);
             // The same file may have been found as the page of an error.
             let is_file = |entry: &Entry| matches!(&entry.found, Found::Asset(asset) if asset.status == Status::OK);
-            if previous.is_some_and(|previous| previous.identity == identity && is_file(previous)) {
+            let is_same = |entry: &Entry| entry.identity == identity && entry.file == file && is_file(entry);
+            if previous.is_some_and(is_same) {
                 return None;
             }
             match asset(look, tree, Status::OK, opened, &relative, neighbours, stands_in) {
@@ -71,7 +78,18 @@ pub fn load(look: &Look, tree: &Tree, path: &str, previous: Option<&Entry>) -> O
     };
     let mut entry = Entry::new(found, identity, now);
     entry.stands_in = stands_in;
+    entry.file = file;
     Some(entry)
+}
+
+/// The path of a file or folder, which `end` follows, if it is not `path`. Names that are looked up are text.
+fn other_path(relative: &[u8], end: &str, path: &str) -> Option<Box<str>> {
+    let name = String::from_utf8_lossy(relative);
+    let found = match &*name {
+        "." => "/".to_owned(),
+        name => format!("/{name}{end}"),
+    };
+    (found != path).then(|| found.into())
 }
 
 /// Makes the answer for a failure: the site's own page, or the plain one. Shortages are not worth keeping.

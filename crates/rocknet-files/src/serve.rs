@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use rocknet_proto::method::Method;
+use rocknet_proto::semantics::safe_path::SafePath;
 use rocknet_proto::status::Status;
 
 use crate::cache::WorkerCache;
@@ -61,6 +62,13 @@ async fn find(tree: &Arc<Tree>, exchange: &Exchange) -> Option<Rc<Known>> {
     cache
         .look_up(exchange.cache_key, exchange.request.view().path, tree, path)
         .await
+}
+
+/// Gives a path that no file can have the name of none. A script may still be on the way.
+pub fn leave_files(exchange: &mut Exchange) {
+    if !exchange.is_file_path && SafePath::from_decoded(&exchange.path).is_ok() {
+        exchange.path = NAMELESS.into();
+    }
 }
 
 /// Finds the script that a request leads to.

@@ -43,4 +43,6 @@ pub struct Exchange {
     pub peer: Client,
     /// `None`: it came in the clear.
     pub secure: Option<Rc<Secure>>,
+    /// The user whose password the server has verified (`auth`).
+    pub user: Option<Arc<str>>,
 }

@@ -50,6 +50,8 @@ pub struct OnTheSpot<'a> {
     pub client: Client,
     /// `None` for a connection in the clear.
     pub secure: Option<&'a Secure>,
+    /// The user whose password the server has verified (`auth`).
+    pub user: Option<&'a str>,
 }
 
 /// Answers requests. One value serves all workers.

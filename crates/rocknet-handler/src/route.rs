@@ -14,6 +14,8 @@ use crate::spool::Bounds;
 pub struct Route {
     pub label: Label,
     pub server: Arc<ServerSettings>,
+    /// True if no route of the site has access control, so that no request is checked.
+    pub is_open: bool,
     pub headers: BTreeMap<String, String>,
     /// Paths of error pages, by status.
     pub errors: BTreeMap<u16, String>,
@@ -75,6 +77,7 @@ impl Route {
         Ok(Route {
             label,
             server,
+            is_open: false,
             compress: settings.compress && !forbids_transforming(&headers),
             headers,
             errors: settings.errors.clone(),

@@ -5,6 +5,7 @@ use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
 
+use rocknet_access::{Access, AccessError};
 use rocknet_config::model::Settings;
 
 use crate::files::tree::Tree;
@@ -18,6 +19,8 @@ use crate::route::{Label, Route, ServerSettings};
 /// What answers the requests of a route.
 pub struct Endpoint {
     pub route: Arc<Route>,
+    /// Checks requests before anything else of the route acts; `None`: everyone may enter here.
+    pub access: Option<Arc<Access>>,
     /// The row of the handler in the table.
     pub entry: &'static Entry,
     handler: Arc<dyn Handler>,
@@ -40,6 +43,8 @@ pub struct Common<'a> {
     pub registries: &'a Registries,
     /// The file that the configuration was read from.
     pub config_file: Option<&'a Path>,
+    /// No route of the site has access control.
+    pub is_open: bool,
 }
 
 impl Endpoint {
@@ -79,6 +84,7 @@ impl Endpoint {
             Arc::new(CgiHandler::new(Arc::clone(tree), programs)) as Arc<dyn Handler>
         });
         Ok(Endpoint {
+            access: common.access(settings)?,
             takes_tunnels: handler.takes_tunnels(),
             pages: tree.clone().or_else(|| common.pages(settings, &route)),
             route,
@@ -102,6 +108,7 @@ impl Endpoint {
     ) -> Result<Endpoint, Box<dyn Error>> {
         let route = Arc::new(common.route(settings, headers)?);
         Ok(Endpoint {
+            access: common.access(settings)?,
             pages: common.pages(settings, &route),
             route,
             entry: &handlers::EMBEDDED,
@@ -140,7 +147,14 @@ impl Endpoint {
 
 impl Common<'_> {
     fn route(&self, settings: &Settings, headers: BTreeMap<String, String>) -> Result<Route, String> {
-        Route::new(settings, headers, self.label.clone(), Arc::clone(self.server))
+        let mut route = Route::new(settings, headers, self.label.clone(), Arc::clone(self.server))?;
+        route.is_open = self.is_open;
+        Ok(route)
+    }
+
+    fn access(&self, settings: &Settings) -> Result<Option<Arc<Access>>, AccessError> {
+        let access = Access::new(settings, &self.registries.access)?;
+        Ok(access.map(Arc::new))
     }
 
     fn tree(&self, root: &Path, settings: &Settings, route: &Arc<Route>) -> Tree {

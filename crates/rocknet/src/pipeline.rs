@@ -3,17 +3,20 @@
 //! ```text
 //!  1 preflight     preflight.rs    redirect to HTTPS, misdirected request, targets and methods that no route takes
 //!  2 route         route.rs        path → route, limits and flags with it
-//!  3 limits        here            size of the request body
-//!  4 rules         rocknet-routing rewrite (once, back to 2), redirect, respond
-//!  5 cache lookup  ready.rs        what the worker remembers of a path, with the route it belongs to
-//!  6 handler       here            files | proxy | gateway | controller | embedded → a response, now or later
-//!  7 error page    error_page.rs   the page that the route has for an error, whoever produced the error
-//!  8 encode        filter/encode   content coding for every handler, never twice
-//!  9 headers       filter/headers  `headers` of the route, Server
-//! 10 log           protocol/       counters and the access log, once the response has been sent
+//!  3 access        access.rs       `allow`, `deny` and `auth` of the route, by addresses and passwords
+//!  4 limits        here            size of the request body
+//!  5 rules         rocknet-routing rewrite (once, back to 2), redirect, respond
+//!  6 cache lookup  ready.rs        what the worker remembers of a path, with the route it belongs to
+//!  7 handler       here            files | proxy | gateway | controller | embedded → a response, now or later
+//!  8 error page    error_page.rs   the page that the route has for an error, whoever produced the error
+//!  9 encode        filter/encode   content coding for every handler, never twice
+//! 10 headers       filter/headers  `headers` of the route, Server
+//! 11 log           protocol/       counters and the access log, once the response has been sent
 //! ```
-//! Phases 1 to 6 are [`begin`]; 7 to 9 are `exit.rs`, which no response goes round.
+//! Phases 1 to 7 are [`begin`]; 8 to 10 are `exit.rs`, which no response goes round. A request whose
+//! password has to be verified begins again with the decision (`verification.rs`).
 
+mod access;
 mod coded_form;
 mod context;
 mod error_page;
@@ -27,9 +30,11 @@ mod pending;
 mod preflight;
 mod ready;
 pub mod refusals;
+mod reply;
 mod route;
 mod rules;
 mod unknown_site;
+mod verification;
 
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -41,73 +46,27 @@ use rocknet_proto::refusal::Refusal;
 use rocknet_proto::request::{OwnedRequest, Request};
 use rocknet_proto::status::Status;
 
+use self::access::{Decisions, Denied};
 use self::exit::Exit;
+use self::verification::{Kept, Opened};
 use crate::endpoint::Endpoint;
 use crate::exchange::{CacheKey, Client, Exchange, RequestContent};
-use crate::files::cache::front::{BEHIND_RULES, Known};
-use crate::files::entry::Variant;
-use crate::files::prepared::Prepared;
+use crate::files::cache::front::BEHIND_RULES;
 use crate::fixed;
 use crate::handler::OnTheSpot;
 use crate::interim::Interim;
-use crate::preload::{self, Preloads};
+use crate::preload;
 use crate::response::Response;
 use crate::routing::Ruled;
 use crate::site::Places;
 use crate::worker::{View, Worker};
 
-pub use self::context::{RequestContext, access};
+pub use self::context::{RequestContext, access_log};
 pub use self::incoming::Incoming;
 pub use self::pending::{Answer, Pending};
 pub use self::ready::from_known;
+pub use self::reply::{Begun, Going, Reply, Step};
 pub use self::route::body_limit;
-
-/// What a protocol version does for a request that begins.
-pub trait Reply {
-    /// Sends a response that was prepared beforehand; `None`: its head is all of it.
-    fn send(&mut self, head: &Prepared, content: Option<(&Known, &Variant)>);
-
-    /// The response that is sent next is a page that needs these: they are pushed, or announced, where the version has a
-    /// way to.
-    fn lead(&mut self, _request: &Request<'_>, _preloads: &Preloads) {}
-
-    /// Bounds the request body, in bytes.
-    ///
-    /// # Errors
-    ///
-    /// The client has announced more.
-    fn limit_body(&mut self, limit: u64) -> Result<(), Refusal>;
-
-    /// Begins to receive the request body.
-    fn open_body(&mut self) -> RequestContent;
-}
-
-/// What became of a request.
-pub enum Begun {
-    /// It was answered by [`Reply::send`] with what the worker cache holds.
-    Sent {
-        status: Status,
-        site: u32,
-    },
-    Going(Going),
-}
-
-/// A request that is answered by more than the worker cache.
-pub struct Going {
-    pub context: Rc<RequestContext>,
-    pub step: Step,
-    /// The rest of the request body is not wanted: a connection that carries nothing else ends with the response.
-    pub close: bool,
-}
-
-/// How the response goes on.
-pub enum Step {
-    /// It was sent by [`Reply::send`].
-    Sent(Status),
-    /// It is here, and has passed all phases.
-    Respond(Box<Response>),
-    Wait(Pending),
-}
 
 /// Takes a request through the phases up to its handler.
 #[inline]
@@ -118,35 +77,48 @@ where
 {
     let site = view.site(incoming.local, incoming.request.authority);
     if view.is_guarded
-        && let Some(response) = preflight::check(
-            worker,
-            view,
-            incoming.secure.map(|secure| &**secure),
-            site,
-            incoming.request,
-        )
+        && let Some(going) = preflight(worker, view, incoming, site, reply)
     {
-        let route = site.map(|number| {
-            let places = view.snapshot.sites[number as usize].places(incoming.is_secure());
-            route::resolve_or_root(places, incoming.request.path)
-        });
-        return Begun::Going(stop(worker, view, incoming, site, route, response, reply));
+        return Begun::Going(going);
     }
     if let (false, Some(number)) = (incoming.has_body, site)
         && let Some(begun) = ready::answer(worker, view, number, incoming, reply)
     {
         return begun;
     }
-    Begun::Going(route_and_answer(worker, view, incoming, site, reply))
+    let decisions = Decisions::default();
+    Begun::Going(route_and_answer(worker, view, incoming, site, decisions, reply))
 }
 
-/// Phases 1 to 6 for a request that the worker cache cannot answer.
+/// Phase 1, where requests may come the wrong way.
+fn preflight<F, R>(
+    worker: &Rc<Worker>,
+    view: &Rc<View>,
+    incoming: &Incoming<'_, F>,
+    site: Option<u32>,
+    reply: &mut R,
+) -> Option<Going>
+where
+    F: Fn() -> Rc<OwnedRequest>,
+    R: Reply,
+{
+    let secure = incoming.secure.map(|secure| &**secure);
+    let response = preflight::check(worker, view, secure, site, incoming.request)?;
+    let route = site.map(|number| {
+        let places = view.snapshot.sites[number as usize].places(incoming.is_secure());
+        route::resolve_or_root(places, incoming.request.path)
+    });
+    Some(stop(worker, view, incoming, site, route, response, reply))
+}
+
+/// Phases 1 to 7 for a request that the worker cache cannot answer.
 #[inline(never)]
 fn route_and_answer<F, R>(
     worker: &Rc<Worker>,
     view: &Rc<View>,
     incoming: &Incoming<'_, F>,
     site: Option<u32>,
+    mut decisions: Decisions,
     reply: &mut R,
 ) -> Going
 where
@@ -184,17 +156,30 @@ where
             return going;
         }
     };
+    if let Some(denied) = decisions.check(worker, incoming, places, &resolved, request.path) {
+        return deny(worker, view, incoming, number, &resolved, denied, decisions, reply);
+    }
     let Some(rules) = &site.rules else {
-        return answer(worker, view, incoming, number, places, resolved, reply);
+        return answer(worker, view, incoming, number, places, resolved, decisions.user, reply);
     };
     let behind = number | BEHIND_RULES;
     let response = match rules.lead(request, incoming.is_secure()) {
-        Ruled::Untouched => return answer(worker, view, incoming, behind, places, resolved, reply),
+        Ruled::Untouched => {
+            return answer(worker, view, incoming, behind, places, resolved, decisions.user, reply);
+        }
         Ruled::Rewritten(target) => {
             let rewritten = request.looked_up_as(&target);
+            let before = incoming;
             let incoming = incoming.with(&rewritten, || Rc::new((incoming.owned)().looked_up_as(&target)));
             return match route::resolve(places, rewritten.path) {
-                Ok(resolved) => answer(worker, view, &incoming, behind, places, resolved, reply),
+                Ok(resolved) => match decisions.check(worker, &incoming, places, &resolved, rewritten.path) {
+                    // It begins again as it came.
+                    Some(denied) => deny(worker, view, before, number, &resolved, denied, decisions, reply),
+                    None => {
+                        let user = decisions.user;
+                        answer(worker, view, &incoming, behind, places, resolved, user, reply)
+                    }
+                },
                 Err(error) => {
                     let status = Status::new(error.status()).unwrap_or(Status::BAD_REQUEST);
                     let route = Some(resolved.endpoint);
@@ -217,15 +202,69 @@ where
         }
         Ruled::Respond { status, body } => rules::response(status, body),
     };
-    stop(
+    let route = Some(resolved.endpoint);
+    let going = stop(worker, view, incoming, Some(number), route, response, reply);
+    going.context.set_user(decisions.user);
+    going
+}
+
+/// Refuses a request, or has its password verified first.
+#[inline(never)]
+fn deny<F, R>(
+    worker: &Rc<Worker>,
+    view: &Rc<View>,
+    incoming: &Incoming<'_, F>,
+    site: u32,
+    resolved: &route::Resolved<'_>,
+    denied: Denied,
+    decisions: Decisions,
+    reply: &mut R,
+) -> Going
+where
+    F: Fn() -> Rc<OwnedRequest>,
+    R: Reply,
+{
+    let endpoint = resolved.endpoint;
+    let password = match denied {
+        Denied::Refused(response) => {
+            return stop(worker, view, incoming, Some(site), Some(endpoint), response, reply);
+        }
+        Denied::NotVerified(password) => password,
+    };
+    let applied = Some(endpoint.into());
+    let context = RequestContext::new(view, Some(site), applied, incoming.local, &incoming.owned);
+    let mut content = RequestContent::none();
+    if incoming.has_body {
+        let limit = body_limit(view, Some(site), incoming.request, incoming.is_secure());
+        if let Err(refusal) = reply.limit_body(limit) {
+            return refuse(worker, Rc::new(context), incoming.peer, incoming.request.path, refusal);
+        }
+        content = reply.open_body();
+    }
+    let handler = endpoint.handler(&resolved.path);
+    let patience = handler.patience(&worker.wheel, &endpoint.route);
+    verification::wait(
         worker,
-        view,
+        context,
         incoming,
-        Some(number),
-        Some(resolved.endpoint),
-        response,
-        reply,
+        content,
+        patience,
+        password,
+        decisions,
+        begin_again,
     )
+}
+
+/// Begins again with a request whose password was verified. The configuration may be another than before.
+fn begin_again(worker: &Rc<Worker>, incoming: &Kept<'_>, decisions: Decisions, reply: &mut Opened) -> Going {
+    let view = worker.view();
+    let site = view.site(incoming.local, incoming.request.authority);
+    if view.is_guarded
+        && let Some(going) = preflight(worker, &view, incoming, site, reply)
+    {
+        return going;
+    }
+    route_and_answer(worker, &view, incoming, site, decisions, reply)
 }
 
 /// Answers without a handler. The request body, which nobody receives, is bounded all the same.
@@ -253,7 +292,7 @@ where
     respond(worker, Rc::new(context), Some(incoming.request), response)
 }
 
-/// Phases 3, 5 and 6 for the route that the rules have led to. `number`: the site as [`ready`] remembers paths by it.
+/// Phases 4, 6 and 7 for the route that the rules have led to. `number`: the site as [`ready`] remembers paths by it.
 fn answer<F, R>(
     worker: &Rc<Worker>,
     view: &Rc<View>,
@@ -261,6 +300,7 @@ fn answer<F, R>(
     number: u32,
     places: &Places,
     resolved: route::Resolved<'_>,
+    user: Option<Arc<str>>,
     reply: &mut R,
 ) -> Going
 where
@@ -274,6 +314,7 @@ where
     } = resolved;
     let (request, site, route) = (incoming.request, number & !BEHIND_RULES, &endpoint.route);
     let mut context = RequestContext::new(view, Some(site), Some(endpoint.into()), incoming.local, &incoming.owned);
+    context.set_user(user.clone());
     if incoming.has_body
         && let Err(refusal) = reply.limit_body(route.body_size)
     {
@@ -292,6 +333,7 @@ where
             is_file_path,
             client,
             secure: secure.map(|secure| &**secure),
+            user: user.as_deref(),
         })
     });
     if let Some(response) = response {
@@ -308,14 +350,15 @@ where
     };
     let owned = (incoming.owned)();
     context.request = Some(Rc::clone(&owned));
+    context.client = Some(client);
     let context = Rc::new(context);
     let preloads = route
         .preloads(&path)
-        .filter(|_| handler.takes_time() && preload::is_first_look(request))
+        .filter(|_| handler.takes_time() && preload::is_first_look(request) && access::is_settled(endpoint))
         .cloned();
     let interim = Interim::default();
     let door = interim.door();
-    let answering = handler.answer(Exchange {
+    let exchange = Exchange {
         services: Rc::clone(worker.services()),
         client,
         peer: incoming.peer,
@@ -330,7 +373,9 @@ where
             generation: view.snapshot.generation,
         },
         secure: secure.cloned(),
-    });
+        user,
+    };
+    let answering = access::answer(worker, &context, endpoint, handler, exchange);
     let mut pending = Pending::handler(worker, &context, answering).with_interim(door);
     pending.preloads = preloads;
     pending.patience = Some(handler.patience(&worker.wheel, route));

@@ -6,7 +6,8 @@
 //!              ├─ backends    application servers and connections at rest
 //!              ├─ programs    places for CGI programs, and the thread rn-cgi that ends them
 //!              ├─ libraries   controllers, with a process and a thread rn-isolated for each isolated library
-//!              └─ folders     open folders of sites
+//!              ├─ folders     open folders of sites
+//!              └─ access      verified passwords, and clients that guess them
 //! ```
 //! Two servers in one process share none of it. These values belong to the process by nature and stay static:
 //! - `clock::uptime_ms`: the start of the monotonic clock, a constant once it is set.
@@ -20,6 +21,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Instant;
+
+use aws_lc_rs::rand;
+use rocknet_access::State;
 
 use crate::clock::Time;
 use crate::files::open_folder::{OpenFolders, most_open_folders};
@@ -38,6 +42,8 @@ pub struct Registries {
     pub programs: Arc<Processes>,
     pub libraries: Libraries,
     pub folders: Arc<OpenFolders>,
+    /// Outlives a reload, which thus verifies no password again and frees no client that guesses.
+    pub access: Arc<State>,
     tree_ids: AtomicU32,
     generations: AtomicU64,
 }
@@ -61,6 +67,7 @@ impl Registries {
             programs: Arc::default(),
             libraries: Libraries::default(),
             folders: Arc::new(OpenFolders::new(most_open_folders())),
+            access: State::new(random_key()),
             tree_ids: AtomicU32::new(0),
             generations: AtomicU64::new(0),
             time,
@@ -89,6 +96,13 @@ impl Registries {
         self.backends.rest();
         ended.into_iter().all(|ended| ended)
     }
+}
+
+/// A key that this server alone knows. Generators of random numbers do not fail once the system runs.
+fn random_key() -> [u8; 32] {
+    let mut key = [0; 32];
+    rand::fill(&mut key).expect("the system gives random numbers");
+    key
 }
 
 impl Default for Registries {

@@ -1,5 +1,6 @@
 //! A site made ready: its routes, each with the endpoint that answers there.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::PathBuf;
@@ -9,6 +10,7 @@ use rocknet_config::model;
 
 use crate::certificates::SecureSite;
 use crate::endpoint::{Common, Endpoint};
+use crate::files::tree::Tree;
 use crate::handler::Handler;
 use crate::log::SinkId;
 use crate::registries::Registries;
@@ -56,7 +58,7 @@ impl Site {
         secure: Option<SecureSite>,
     ) -> Result<Site, String> {
         let label = source.label(site);
-        let common = source.common(&label);
+        let common = source.common(site, &label);
         let places = |tls: Option<&model::SiteTls>| {
             Places::new(site, &common, tls).map_err(|error| format!("site {}: {error}", site.name))
         };
@@ -84,7 +86,7 @@ impl Site {
         let label = source.label(site);
         let common = Common {
             max_cached_file: 0,
-            ..source.common(&label)
+            ..source.common(site, &label)
         };
         let told = |error: &dyn std::fmt::Display| format!("site {}: {error}", site.name);
         let strict = site.tls.as_ref().filter(|tls| !tls.hsts.is_zero());
@@ -110,6 +112,11 @@ impl Site {
         self.rules.is_some() || self.endpoints().any(|endpoint| endpoint.serves())
     }
 
+    /// Returns true if no route of the site has access control.
+    pub fn is_open(&self) -> bool {
+        self.places.root.route.is_open
+    }
+
     /// What applies to visitors under TLS, or to those in the clear.
     pub fn places(&self, is_secure: bool) -> &Places {
         self.in_clear.as_ref().filter(|_| !is_secure).unwrap_or(&self.places)
@@ -129,7 +136,8 @@ impl Source<'_> {
         }
     }
 
-    fn common<'a>(&'a self, label: &'a Label) -> Common<'a> {
+    fn common<'a>(&'a self, site: &model::Site, label: &'a Label) -> Common<'a> {
+        let mut settings = std::iter::once(&site.settings).chain(site.routes.iter().map(|route| &route.settings));
         let cache = &self.config.cache;
         Common {
             label,
@@ -137,6 +145,7 @@ impl Source<'_> {
             max_cached_file: if cache.memory == 0 { 0 } else { cache.max_file },
             registries: self.registries,
             config_file: self.config.files.first().map(PathBuf::as_path),
+            is_open: settings.all(model::Settings::is_open),
         }
     }
 }
@@ -144,10 +153,6 @@ impl Source<'_> {
 impl Places {
     fn new(site: &model::Site, common: &Common<'_>, tls: Option<&model::SiteTls>) -> Result<Places, Box<dyn Error>> {
         let ready = |settings: &model::Settings| -> Result<Arc<Endpoint>, Box<dyn Error>> {
-            if !settings.is_open() {
-                // Served without them, the site would be open to everyone.
-                return Err("`auth`, `allow` and `deny` are not enforced by this build".into());
-            }
             Ok(Arc::new(Endpoint::new(settings, headers(settings, tls), common)?))
         };
         let root = ready(&site.settings)?;
@@ -161,6 +166,38 @@ impl Places {
     /// Returns the endpoint of a decoded path.
     pub fn endpoint(&self, path: &str) -> &Arc<Endpoint> {
         self.routes.find(path).map_or(&self.root, |(endpoint, _)| endpoint)
+    }
+
+    /// Returns the endpoint at the path of a file of `tree`, if it is not that of the tree. The same path in another folder is
+    /// another file.
+    pub fn endpoint_of_file(&self, tree: &Arc<Tree>, file: &str) -> Option<&Arc<Endpoint>> {
+        let own = self.endpoint(file);
+        let is_elsewhere = |own: &Arc<Tree>| Arc::ptr_eq(own, tree) || own.folder() != tree.folder();
+        (!own.tree.as_ref().is_some_and(is_elsewhere)).then_some(own)
+    }
+
+    /// Returns the endpoint that a route has for the path with a slash at its end, or without it, because many applications take
+    /// both for one. `None` for a path that a route names itself.
+    pub fn endpoint_of_other_end(&self, path: &str) -> Option<&Arc<Endpoint>> {
+        let other = match path.strip_suffix('/') {
+            Some(without) => Cow::Borrowed(without),
+            None => Cow::Owned(format!("{path}/")),
+        };
+        match self.named(path) {
+            Some(_) => None,
+            None => self.named(&other),
+        }
+    }
+
+    /// Returns the endpoint of the route whose pattern is this path, with or without a `*` after it.
+    fn named(&self, path: &str) -> Option<&Arc<Endpoint>> {
+        let (endpoint, matched) = self.routes.find(path)?;
+        let is_named = match matched.kind {
+            Kind::Exact => true,
+            Kind::Prefix => matched.star.is_empty(),
+            Kind::Glob => false,
+        };
+        is_named.then_some(endpoint)
     }
 
     /// Whether a route is for this decoded path alone.

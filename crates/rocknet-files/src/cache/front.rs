@@ -87,6 +87,15 @@ pub struct Place {
 }
 
 impl Lead {
+    /// Returns true if requests that lead here need no check.
+    #[inline]
+    pub fn is_open(&self) -> bool {
+        match self {
+            Lead::Entry(known) => known.is_open,
+            Lead::Place(place) => place.route.is_open,
+        }
+    }
+
     fn is_gone(&self) -> bool {
         match self {
             Lead::Entry(known) => known.entry.is_gone(),
@@ -139,6 +148,8 @@ pub struct Known {
     pub tree: Arc<Tree>,
     /// Decoded and normalised.
     pub path: Arc<str>,
+    /// As [`Route::is_open`], at hand.
+    is_open: bool,
     /// What goes along with it.
     pub preloads: Option<Arc<Preloads>>,
     /// Of the plain form and each coded one, in the order of `ENCODED`.
@@ -157,6 +168,7 @@ impl Known {
     pub fn new(entry: Arc<Entry>, tree: Arc<Tree>, path: Arc<str>) -> Known {
         Known {
             preloads: tree.route.preloads(&path).cloned(),
+            is_open: tree.route.is_open,
             entry,
             tree,
             path,

@@ -83,6 +83,7 @@ async fn try_answer(
         content,
         client,
         secure,
+        user,
         route,
         path,
         ..
@@ -95,6 +96,7 @@ async fn try_answer(
         address: &services.address,
         client,
         secure: secure.as_deref(),
+        user: user.as_deref(),
     };
     let asked = || request::write(application, &view, &path, &place, length).map_err(Trouble::Request);
     let mut written = asked()?;

@@ -171,6 +171,7 @@ async fn try_answer(
         route,
         client,
         secure,
+        user,
         ..
     } = exchange;
     let view = request.view();
@@ -185,6 +186,7 @@ async fn try_answer(
         address: &services.address,
         client,
         secure: secure.as_deref(),
+        user: user.as_deref(),
     };
     let mut environment = Environment(vec![("PATH".into(), PATH.into())]);
     let answerer = Answerer::Script(&found);

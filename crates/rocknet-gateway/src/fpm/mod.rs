@@ -14,7 +14,6 @@ use rocknet_proto::cgi::StatusLine;
 use rocknet_proto::fastcgi::{self, Params};
 use rocknet_proto::fields::Known;
 use rocknet_proto::method::Method;
-use rocknet_proto::semantics::safe_path::SafePath;
 
 use crate::gateway::backend::{self, Backend};
 use crate::gateway::complaints::Complaints;
@@ -24,7 +23,7 @@ use crate::gateway::variables::{self, Answerer, Place};
 use crate::gateway::{Backends, answer, receive};
 use crate::php::CONNECT;
 use rocknet_files::script::Script;
-use rocknet_files::serve::{self, NAMELESS};
+use rocknet_files::serve;
 use rocknet_files::tree::Tree;
 use rocknet_handler::exchange::{Exchange, RequestContent};
 use rocknet_handler::response::Response;
@@ -65,10 +64,7 @@ impl Handler for PhpHandler {
     fn answer(&self, mut exchange: Exchange) -> Answering {
         let (tree, backend) = (Arc::clone(&self.tree), Arc::clone(&self.backend));
         Box::pin(async move {
-            // A path that no file can have may still be one behind a script.
-            if !exchange.is_file_path && SafePath::from_decoded(&exchange.path).is_ok() {
-                exchange.path = NAMELESS.into();
-            }
+            serve::leave_files(&mut exchange);
             let script = match serve::script(&tree, &exchange).await {
                 Ok(script) => script,
                 Err(answer) => return answer,
@@ -103,6 +99,7 @@ async fn try_answer(
         content,
         client,
         secure,
+        user,
         route,
         ..
     } = exchange;
@@ -114,6 +111,7 @@ async fn try_answer(
         address: &services.address,
         client,
         secure: secure.as_deref(),
+        user: user.as_deref(),
     };
     let records = || {
         let mut records = Vec::with_capacity(RECORDS);

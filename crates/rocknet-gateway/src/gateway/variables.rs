@@ -29,6 +29,8 @@ pub struct Place<'a> {
     pub address: &'a Address,
     pub client: Client,
     pub secure: Option<&'a Secure>,
+    /// The user whose password was verified.
+    pub user: Option<&'a str>,
 }
 
 /// Fields that no script gets: those of the connection, those that are variables by another name, and `Proxy`, which
@@ -100,7 +102,11 @@ pub fn write(
     }
     content(params, request, length)?;
     ends(params, request, place)?;
-    fields(params, request)
+    if let Some(user) = place.user {
+        params.put(b"AUTH_TYPE", b"Basic")?;
+        params.put(b"REMOTE_USER", user.as_bytes())?;
+    }
+    fields(params, request, place.user.is_some())
 }
 
 fn script_names(params: &mut impl Sink, script: &Script) -> Result<(), VariableFault> {
@@ -189,7 +195,8 @@ fn is_name(site: &str) -> bool {
     site.contains('.') && !site.contains(['*', ':'])
 }
 
-fn fields(params: &mut impl Sink, request: &Request<'_>) -> Result<(), VariableFault> {
+/// `is_verified`: the server has verified the password, so that no script needs to see it (RFC 3875 §4.1.18).
+fn fields(params: &mut impl Sink, request: &Request<'_>, is_verified: bool) -> Result<(), VariableFault> {
     if !request.authority.is_empty() {
         params.put(b"HTTP_HOST", request.authority)?;
     }
@@ -200,8 +207,9 @@ fn fields(params: &mut impl Sink, request: &Request<'_>) -> Result<(), VariableF
         let is_passed = !NOT_PASSED
             .iter()
             .any(|other| name.eq_ignore_ascii_case(other.as_bytes()));
+        let is_password = is_verified && name.eq_ignore_ascii_case(b"Authorization");
         let mut before = request.fields.iter().take(number);
-        if !is_plain || !is_passed || before.any(|(other, _)| other.eq_ignore_ascii_case(name)) {
+        if !is_plain || !is_passed || is_password || before.any(|(other, _)| other.eq_ignore_ascii_case(name)) {
             continue;
         }
         variable.clear();

@@ -283,6 +283,8 @@ fn endpoint(settings: &Settings) -> Result<Endpoint, Box<dyn Error>> {
         max_cached_file: 0,
         registries: &Registries::default(),
         config_file: None,
+        // Files are looked up without a request.
+        is_open: true,
     };
     Endpoint::new(settings, settings.headers.clone(), &common)
 }

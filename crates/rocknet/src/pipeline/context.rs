@@ -1,5 +1,6 @@
 //! The facts about a request that the phases after its handler and the access log need.
 
+use std::cell::OnceCell;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -7,6 +8,7 @@ use std::sync::Arc;
 use rocknet_proto::request::OwnedRequest;
 
 use crate::endpoint::Endpoint;
+use crate::exchange::Client;
 use crate::files::cache::front::{Known, Place};
 use crate::files::tree::Tree;
 use crate::log::SinkId;
@@ -29,6 +31,10 @@ pub struct RequestContext {
     pub access: Option<SinkId>,
     /// Kept for handlers, and where there is an access log. `None` if what came is no request.
     pub request: Option<Rc<OwnedRequest>>,
+    /// The client that the request is from; known for requests that reach a handler.
+    pub client: Option<Client>,
+    /// The user whose password was verified: known once the request has passed access control.
+    pub user: OnceCell<Arc<str>>,
 }
 
 /// The route of a request, with its error pages.
@@ -74,8 +80,10 @@ impl RequestContext {
             route: None,
             pages: None,
             is_secure: view.is_secure,
-            access: access(view, view.stand_in(local)),
+            access: access_log(view, view.stand_in(local)),
             request: None,
+            client: None,
+            user: OnceCell::new(),
         })
     }
 
@@ -87,7 +95,7 @@ impl RequestContext {
         local: Option<IpAddr>,
         owned: impl FnOnce() -> Rc<OwnedRequest>,
     ) -> RequestContext {
-        let access = access(view, site.or_else(|| view.stand_in(local)));
+        let access = access_log(view, site.or_else(|| view.stand_in(local)));
         RequestContext {
             view: Rc::clone(view),
             is_secure: view.is_secure,
@@ -96,6 +104,15 @@ impl RequestContext {
             pages: applied.and_then(|applied| applied.pages.cloned()),
             access,
             request: access.map(|_| owned()),
+            client: None,
+            user: OnceCell::new(),
+        }
+    }
+
+    /// Records the user. One request has one user, because it has one `Authorization` field.
+    pub fn set_user(&self, user: Option<Arc<str>>) {
+        if let Some(user) = user {
+            let _ = self.user.set(user);
         }
     }
 
@@ -110,6 +127,6 @@ impl RequestContext {
 
 /// The access log of a site.
 #[inline]
-pub fn access(view: &View, site: Option<u32>) -> Option<SinkId> {
+pub fn access_log(view: &View, site: Option<u32>) -> Option<SinkId> {
     view.snapshot.sites.get(site? as usize)?.access
 }

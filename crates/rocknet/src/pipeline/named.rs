@@ -10,7 +10,9 @@ use rocknet_proto::semantics::safe_path::SafePath;
 use rocknet_proto::status::Status;
 use tracing::Level;
 
+use super::access;
 use super::context::RequestContext;
+use crate::endpoint::Endpoint;
 use crate::files::answer;
 use crate::files::entry::Found;
 use crate::files::tree::Tree;
@@ -18,7 +20,7 @@ use crate::fixed;
 use crate::handler::Answer;
 use crate::log::throttle::Cause;
 use crate::response::{Body, FieldList, Response};
-use crate::site::Places;
+use crate::site::{Places, Site};
 use crate::worker::Worker;
 
 /// By a path of the site, as in an URL.
@@ -58,29 +60,34 @@ pub async fn follow(worker: Rc<Worker>, context: Rc<RequestContext>, response: R
     let (Some(site), Some(request)) = (site, &context.request) else {
         return response.into();
     };
-    let places = site.places(context.is_secure);
-    send(&worker, &site.name, places, request, response).await.into()
+    match send(&worker, &context, site, request, response).await {
+        Ok(response) | Err(response) => response.into(),
+    }
 }
 
+/// `Err`: the response to a request that may not enter the route of the file.
 async fn send(
     worker: &Worker,
-    site: &str,
-    places: &Places,
+    context: &RequestContext,
+    site: &Site,
     request: &OwnedRequest,
     mut response: Response,
-) -> Response {
+) -> Result<Response, Response> {
+    let places = site.places(context.is_secure);
     let Some(name) = name(&response.fields) else {
-        return response;
+        return Ok(response);
     };
     // Whatever it had to say beside that is not awaited.
     response.body = Body::Empty;
-    let Some((tree, path)) = place(worker, places, &name).await else {
-        return missing(site, &name);
+    let Some((endpoint, tree, path)) = place(worker, places, &name).await else {
+        return Ok(missing(&site.name, &name));
     };
+    access::enter(worker, &endpoint, context).await?;
     let Some(entry) = worker.shared.cache.ask(&tree, &path.as_ref().into()).await else {
-        return fixed::error(Status::SERVICE_UNAVAILABLE);
+        return Ok(fixed::error(Status::SERVICE_UNAVAILABLE));
     };
-    match &entry.found {
+    access::enter_file(worker, &tree, &entry, context).await?;
+    Ok(match &entry.found {
         Found::Asset(asset) if asset.status == Status::OK => {
             let is_plain = response.status == Status::OK;
             let file = if is_plain {
@@ -89,15 +96,15 @@ async fn send(
                 answer::plain(asset)
             };
             if file.status.code() >= 400 {
-                return file;
+                return Ok(file);
             }
             let status = if is_plain { file.status } else { response.status };
             let mut answer = join(&response.fields, file);
             answer.status = status;
             answer
         }
-        _ => missing(site, &name),
-    }
+        _ => missing(&site.name, &name),
+    })
 }
 
 fn missing(site: &str, name: &Name) -> Response {
@@ -126,14 +133,14 @@ fn name(fields: &FieldList) -> Option<Name> {
     Some(Name::File(file.into()))
 }
 
-/// The tree that the name is looked up in, and the path there.
-async fn place(worker: &Worker, places: &Places, name: &Name) -> Option<(Arc<Tree>, Box<str>)> {
+/// The route that the name is looked up in, with its files, and the path there.
+async fn place(worker: &Worker, places: &Places, name: &Name) -> Option<(Arc<Endpoint>, Arc<Tree>, Box<str>)> {
     match name {
         Name::Path(raw) => {
             let raw = raw.split('?').next().unwrap_or_default();
             let path = SafePath::parse(raw.as_bytes()).ok()?;
-            let tree = places.endpoint(path.as_str()).tree.as_ref()?;
-            Some((Arc::clone(tree), path.as_str().into()))
+            let endpoint = places.endpoint(path.as_str());
+            Some((Arc::clone(endpoint), endpoint.tree.clone()?, path.as_str().into()))
         }
         Name::File(file) => {
             let trees: Vec<_> = places
@@ -143,7 +150,12 @@ async fn place(worker: &Worker, places: &Places, name: &Name) -> Option<(Arc<Tre
             let priority = places.root.route.priority;
             let file = file.clone();
             let job = worker.pool.spawn(priority, move || on_disk(&trees, &file));
-            job.await.ok()?
+            let (tree, path) = job.await.ok()??;
+            // Several routes may have the folder: the one that the file has by its path is meant.
+            let own = places.endpoint_of_file(&tree, &path).filter(|own| own.tree.is_some());
+            let of_tree = |endpoint: &&Arc<Endpoint>| endpoint.tree.as_ref().is_some_and(|own| Arc::ptr_eq(own, &tree));
+            let endpoint = own.or_else(|| places.endpoints().find(of_tree))?;
+            Some((Arc::clone(endpoint), endpoint.tree.clone()?, path))
         }
     }
 }

@@ -69,6 +69,7 @@ pub(super) fn ready<F: Fn() -> Rc<OwnedRequest>>(
     worker: &Worker,
     place: &Place,
     incoming: &Incoming<'_, F>,
+    user: Option<&str>,
 ) -> Option<Response> {
     place.handler.answer_now(&OnTheSpot {
         services: worker,
@@ -78,5 +79,6 @@ pub(super) fn ready<F: Fn() -> Rc<OwnedRequest>>(
         is_file_path: true,
         client: incoming.client(worker),
         secure: incoming.secure.map(|secure| &**secure.facts()),
+        user,
     })
 }

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::future::Future;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -29,9 +30,24 @@ pub enum Answer {
     Cached(Rc<Known>, Rc<OwnedRequest>),
 }
 
+/// Where a request stands that had to wait before a handler was chosen.
+pub enum Routed {
+    /// It was answered on the spot, and the response has passed all phases.
+    Response(Box<Response>),
+    /// A handler answers it.
+    Handler(Box<Pending>),
+}
+
+/// What is waited for.
+enum Work {
+    Response(Answering),
+    /// The choice of a handler, whose work takes the place of this.
+    Routing(Pin<Box<dyn Future<Output = Routed>>>),
+}
+
 /// A response in the making. Whoever polls it sends what comes out as it is: all phases have been applied.
 pub struct Pending {
-    work: Answering,
+    work: Work,
     /// `None`: no interim responses can come from this handler.
     door: Option<Rc<Door>>,
     /// `None`: the response has passed the phases after the handler, or passes them as a part of `work`.
@@ -57,7 +73,7 @@ impl Pending {
     /// A handler's work, whose response then passes the phases after the handler.
     pub fn handler(worker: &Rc<Worker>, context: &Rc<RequestContext>, work: Answering) -> Pending {
         Pending {
-            work,
+            work: Work::Response(work),
             door: None,
             exit: Some((Rc::clone(worker), Rc::clone(context))),
             preloads: None,
@@ -70,7 +86,20 @@ impl Pending {
     /// Work whose response has passed all phases.
     pub fn finished(work: impl Future<Output = Box<Response>> + 'static) -> Pending {
         Pending {
-            work: Box::pin(async { handler::Answer::Response(work.await) }),
+            work: Work::Response(Box::pin(async { handler::Answer::Response(work.await) })),
+            door: None,
+            exit: None,
+            preloads: None,
+            patience: None,
+            instead: None,
+            names_files: false,
+        }
+    }
+
+    /// Work that ends in the choice of a handler. Nothing is pushed or announced before that.
+    pub fn routing(work: impl Future<Output = Routed> + 'static) -> Pending {
+        Pending {
+            work: Work::Routing(Box::pin(work)),
             door: None,
             exit: None,
             preloads: None,
@@ -88,7 +117,16 @@ impl Pending {
 
     pub fn poll(&mut self, task: &mut Context<'_>) -> Poll<Answer> {
         loop {
-            let answer = ready!(self.work.as_mut().poll(task));
+            let answer = match &mut self.work {
+                Work::Response(work) => ready!(work.as_mut().poll(task)),
+                Work::Routing(work) => match ready!(work.as_mut().poll(task)) {
+                    Routed::Response(response) => return Poll::Ready(Answer::Response(response)),
+                    Routed::Handler(pending) => {
+                        *self = *pending;
+                        continue;
+                    }
+                },
+            };
             let exit = self.exit.take();
             let mut response = match answer {
                 handler::Answer::Response(response) => response,
@@ -106,7 +144,8 @@ impl Pending {
                 agreement::settle(request, &mut response);
             }
             if std::mem::take(&mut self.names_files) && named::is_named(&response) {
-                self.work = Box::pin(named::follow(Rc::clone(&worker), Rc::clone(&context), *response));
+                let work = named::follow(Rc::clone(&worker), Rc::clone(&context), *response);
+                self.work = Work::Response(Box::pin(work));
                 self.exit = Some((worker, context));
                 continue;
             }
@@ -115,10 +154,10 @@ impl Pending {
                 return Poll::Ready(Answer::Response(response));
             }
             self.door = None;
-            self.work = Box::pin(async move {
+            self.work = Work::Response(Box::pin(async move {
                 exit::complete(worker, context, exit, &mut response).await;
                 handler::Answer::Response(response)
-            });
+            }));
         }
     }
 

@@ -7,7 +7,8 @@ use rocknet_proto::request::{OwnedRequest, Request};
 use rocknet_proto::status::Status;
 
 use super::{
-    Begun, Going, Incoming, Reply, RequestContext, Step, coded_form, files, finish, missing, on_the_spot, respond,
+    Begun, Going, Incoming, Reply, RequestContext, Step, access, coded_form, files, finish, missing, on_the_spot,
+    respond,
 };
 use crate::files::answer::{self, Choice};
 use crate::files::cache;
@@ -55,13 +56,13 @@ where
     let behind = site | BEHIND_RULES;
     match rules.lead(incoming.request, view.is_secure) {
         Ruled::Untouched => remembered(worker, view, behind, incoming, reply),
-        Ruled::Rewritten(target) => {
+        Ruled::Rewritten(target) if view.snapshot.sites[site as usize].is_open() => {
             let rewritten = incoming.request.looked_up_as(&target);
             let owned = || Rc::new((incoming.owned)().looked_up_as(&target));
             remembered(worker, view, behind, &incoming.with(&rewritten, owned), reply)
         }
-        // Handled by the slow path.
-        Ruled::Redirect { .. } | Ruled::Respond { .. } => None,
+        // Handled by the slow path, like rewritten paths of a site with access control, where two routes are checked.
+        Ruled::Rewritten(_) | Ruled::Redirect { .. } | Ruled::Respond { .. } => None,
     }
 }
 
@@ -81,12 +82,20 @@ where
     let request = incoming.request;
     let site = key & !BEHIND_RULES;
     let mut front = worker.files.front();
-    let known = match front.find(key, request.path)? {
+    let remembered = front.find(key, request.path)?;
+    let user = match remembered.is_open() {
+        true => None,
+        false => {
+            let places = view.snapshot.sites[site as usize].places(incoming.is_secure());
+            access::at_hand(worker, incoming, places, remembered)?
+        }
+    };
+    let known = match remembered {
         Lead::Entry(known) => known,
         Lead::Place(place) => {
             let place = Rc::clone(place);
             drop(front);
-            let response = on_the_spot::ready(worker, &place, incoming)?;
+            let response = on_the_spot::ready(worker, &place, incoming, user.as_deref())?;
             let context = RequestContext::new(
                 view,
                 Some(site),
@@ -94,6 +103,7 @@ where
                 incoming.local,
                 &incoming.owned,
             );
+            context.set_user(user);
             return Some(Begun::Going(respond(
                 worker,
                 Rc::new(context),
@@ -113,7 +123,9 @@ where
     }
     known.entry.touch(now);
     worker.counters.cache_hits.add(1);
-    if let Found::Asset(asset) = &known.entry.found
+    // The access log needs a context for the name of a user.
+    if user.is_none()
+        && let Found::Asset(asset) = &known.entry.found
         && let Choice::Send(head, variant) = answer::choose(asset, request)
     {
         missing::log_file(known, asset.status);
@@ -133,6 +145,7 @@ where
         Rc::clone(&owned)
     });
     context.request = Some(owned);
+    context.set_user(user);
     Some(Begun::Going(from_known(
         worker,
         Rc::new(context),

@@ -123,23 +123,6 @@ fn a_password_from_a_pipe_becomes_a_hash_that_a_configuration_takes() {
 }
 
 #[test]
-fn a_site_is_not_served_without_its_access_control() {
-    for key in [
-        "allow = \"private\"",
-        "deny = \"192.0.2.1\"",
-        "auth = { a = \"$apr1$abcd$vOB3WbpdYWRuiO5Ne74Jb1\" }",
-    ] {
-        let site = format!("[site.\"127.0.0.1:0\"]\nroot = \"www\"\n{key}\n");
-        let place = Place::new(&[("www/index.html", "home"), ("rocknet.toml", &site)]);
-        let ended = place.run(&["run"]);
-        assert!(
-            ended.code == Some(1) && ended.err.contains("not enforced by this build"),
-            "{key}: {ended:?}"
-        );
-    }
-}
-
-#[test]
 fn files_are_named_alike_by_every_command() {
     let place = Place::new(&[
         ("www/index.html", "home"),

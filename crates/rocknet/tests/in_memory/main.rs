@@ -1,5 +1,6 @@
 //! Connections without a socket: in every split of the bytes they answer the same, and time passes when told to.
 
+mod access;
 mod deadlines;
 mod ended;
 #[allow(dead_code)] // shared with tests that use more of it

@@ -30,7 +30,7 @@ thread_local! {
     static UPSTREAMS: RefCell<Upstreams> = RefCell::default();
 }
 
-struct Dials;
+pub struct Dials;
 
 impl Dialer for Dials {
     fn dial(&self, upstream: &str) -> io::Result<Box<dyn Link>> {

@@ -1,5 +1,6 @@
 //! A worker on the thread of the test, with files and handlers, and connections to it that have no socket.
 
+use std::path::Path;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -194,7 +195,7 @@ impl Wake for Woken {
 /// A worker on this thread, and a folder it serves.
 pub struct World {
     pub worker: Rc<Worker>,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 impl World {
@@ -267,10 +268,12 @@ impl World {
             registries,
         };
         let worker = Worker::new(address, shared, Metrics::default().enrol(), &snapshot);
-        World {
-            worker,
-            _folder: folder,
-        }
+        World { worker, folder }
+    }
+
+    /// Where its files and its configuration are.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     pub fn connect(&self) -> Conversation {

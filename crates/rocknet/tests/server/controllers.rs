@@ -123,6 +123,7 @@ fn a_controller_is_told_of_its_request() {
             "tls",
             "cipher",
             "name",
+            "user",
             "beyond",
             "field Accept=a",
             "field X-Odd=\u{e9}",

@@ -1,5 +1,6 @@
 //! The server as clients meet it: real sockets, real files, one noun a file.
 
+mod access;
 mod access_log;
 mod announced;
 mod applications;

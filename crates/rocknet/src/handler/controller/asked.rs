@@ -18,10 +18,11 @@ pub struct Origin<'a> {
     tls_cipher: Option<&'a str>,
     server_name: Option<&'a str>,
     certificate: Option<&'a str>,
+    user: Option<&'a str>,
 }
 
 impl<'a> Origin<'a> {
-    pub fn new(client: Client, secure: Option<&'a Secure>) -> Origin<'a> {
+    pub fn new(client: Client, secure: Option<&'a Secure>, user: Option<&'a str>) -> Origin<'a> {
         Origin {
             client,
             is_secure: secure.is_some(),
@@ -31,6 +32,7 @@ impl<'a> Origin<'a> {
             certificate: secure
                 .and_then(|secure| secure.client.as_ref())
                 .map(|client| client.subject.as_str()),
+            user,
         }
     }
 }
@@ -95,6 +97,7 @@ impl host::Asked for Here<'_> {
             abi::TLS_VERSION => self.origin.tls_version.map(str::as_bytes),
             abi::TLS_CIPHER => self.origin.tls_cipher.map(str::as_bytes),
             abi::SERVER_NAME => self.origin.server_name.map(str::as_bytes),
+            abi::USER => self.origin.user.map(str::as_bytes),
             _ => None,
         }
     }
@@ -122,6 +125,7 @@ pub struct Kept {
     tls_cipher: Option<Box<str>>,
     server_name: Option<Box<str>>,
     certificate: Option<Box<str>>,
+    user: Option<Box<str>>,
 }
 
 impl Kept {
@@ -135,6 +139,7 @@ impl Kept {
             tls_cipher: origin.tls_cipher.map(Into::into),
             server_name: origin.server_name.map(Into::into),
             certificate: origin.certificate.map(Into::into),
+            user: origin.user.map(Into::into),
         }
     }
 
@@ -146,6 +151,7 @@ impl Kept {
             tls_cipher: self.tls_cipher.as_deref(),
             server_name: self.server_name.as_deref(),
             certificate: self.certificate.as_deref(),
+            user: self.user.as_deref(),
         };
         Here::new(self.request.view(), &self.path, content, origin)
     }

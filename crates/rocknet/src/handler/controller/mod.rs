@@ -85,7 +85,8 @@ impl Controller {
         if loaded.takes() || loaded.gives() || asked.has_body {
             return None;
         }
-        let asked = Here::new(*asked.request, asked.path, &[], Origin::new(asked.client, asked.secure));
+        let origin = Origin::new(asked.client, asked.secure, asked.user);
+        let asked = Here::new(*asked.request, asked.path, &[], origin);
         let (mut draft, mut state) = (Draft::new(&*self.name), State::default());
         let went = loaded.answer(&asked, &mut draft, &mut state);
         let answer = went.map_err(Trouble::Failed).and_then(|_| draft.begin());
@@ -182,9 +183,10 @@ async fn try_answer(
         route,
         client,
         secure,
+        user,
         ..
     } = exchange;
-    let asked = Kept::new(request, path, &Origin::new(client, secure.as_deref()));
+    let asked = Kept::new(request, path, &Origin::new(client, secure.as_deref(), user.as_deref()));
     let takes = loaded.takes();
     let collected = if takes {
         Vec::new()

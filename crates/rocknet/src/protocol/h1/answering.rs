@@ -12,7 +12,7 @@ use rocknet_proto::status::Status;
 use super::connection::{Connection, Feeding, State, Waiting};
 use super::feed::Feed;
 use super::reply::{H1Reply, Written};
-use crate::pipeline::{self, Begun, Going, Incoming, RequestContext, Step, access, refusals};
+use crate::pipeline::{self, Begun, Going, Incoming, RequestContext, Step, access_log, refusals};
 use crate::protocol::deadlines::Phase;
 use crate::protocol::record;
 use crate::response::{Body, Response};
@@ -49,7 +49,7 @@ impl<L: Link> Connection<L> {
                 worker.counters.answered(status);
                 record::write(
                     worker,
-                    access(view, Some(site)),
+                    access_log(view, Some(site)),
                     self.client,
                     &mut self.client_text,
                     Some(&request),

@@ -16,7 +16,7 @@ use super::connection::Connection;
 use super::reply::{H2Reply, RequestBody, Written};
 use super::supply::Supply;
 use crate::exchange::ContentError;
-use crate::pipeline::{self, Begun, Incoming as IncomingRequest, Pending, RequestContext, Step, access, refusals};
+use crate::pipeline::{self, Begun, Incoming as IncomingRequest, Pending, RequestContext, Step, access_log, refusals};
 use crate::preload;
 use crate::protocol::deadlines::Deadlines;
 use crate::protocol::record;
@@ -116,7 +116,7 @@ impl<L: Link> Connection<L> {
         match begun {
             Ok(Begun::Sent { status, site }) if written.supply.is_none() && written.promised.is_empty() => {
                 let sent = written.content_bytes;
-                self.answered(worker, access(view, Some(site)), Some(request), status, sent);
+                self.answered(worker, access_log(view, Some(site)), Some(request), status, sent);
             }
             Ok(Begun::Sent { status, site }) => {
                 let IncomingRequest { local, owned, .. } = request_of;

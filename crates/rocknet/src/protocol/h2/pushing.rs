@@ -32,6 +32,15 @@ const BYTES_MAX: u64 = 4 << 20;
 /// When they are full nothing is pushed any more.
 const SEEN_MAX: usize = 4096;
 
+/// Fields that identify the sender of a request. They are not part of the promise, because the client knows them.
+const SENDER: [Known; 5] = [
+    Known::Authorization,
+    Known::Forwarded,
+    Known::XForwardedFor,
+    Known::XForwardedHost,
+    Known::XForwardedProto,
+];
+
 /// A stream that was promised, and the request it answers.
 pub struct Promised {
     pub id: StreamId,
@@ -75,6 +84,11 @@ impl Pushes {
         let encodings = request.fields.get(Known::AcceptEncoding);
         let encodings = encodings.filter(|_| !request.fields.is_repeated(Known::AcceptEncoding));
         let fields: Option<(Known, &[u8])> = encodings.map(|value| (Known::AcceptEncoding, value));
+        // A pushed file is checked like a request of the same client.
+        let sender = SENDER
+            .iter()
+            .flat_map(|name| request.fields.all(*name).map(|value| (*name, value)));
+        let asked_with: Vec<(Known, &[u8])> = fields.into_iter().chain(sender).collect();
         for target in targets {
             if !engine.may_push(page) || seen.promises >= PROMISES_MAX || seen.bytes >= BYTES_MAX {
                 return;
@@ -91,7 +105,7 @@ impl Pushes {
             match engine.promise(page, &push, written, out) {
                 Ok(id) => {
                     seen.promises += 1;
-                    let asked = OwnedRequest::get(Version::Http2, request.authority, target, fields.as_slice());
+                    let asked = OwnedRequest::get(Version::Http2, request.authority, target, &asked_with);
                     promised.push(Promised {
                         id,
                         request: Rc::new(asked),

@@ -70,7 +70,7 @@ static void line(rocknet_request *request, const char *name, rocknet_text text)
 static int32_t mirror(rocknet_request *request, void *user)
 {
     static const char *const names[] = {"method", "path", "decoded", "query", "target", "host", "version", "scheme",
-                                        "address", "port", "certificate", "tls", "cipher", "name", "beyond"};
+                                        "address", "port", "certificate", "tls", "cipher", "name", "user", "beyond"};
     (void)user;
     rocknet_set_status(request, 200);
     for (uint32_t what = 1; what <= sizeof(names) / sizeof(names[0]); what++)

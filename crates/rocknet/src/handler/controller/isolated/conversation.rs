@@ -42,6 +42,7 @@ pub async fn answer(
         route,
         client,
         secure,
+        user,
         ..
     } = exchange;
     let collected = match controller.takes {
@@ -63,7 +64,7 @@ pub async fn answer(
     drop(deadline);
 
     let request = {
-        let origin = Origin::new(client, secure.as_deref());
+        let origin = Origin::new(client, secure.as_deref(), user.as_deref());
         frame::request(&Here::new(request.view(), &path, &[], origin))
     };
     let mut draft = Draft::new(Arc::clone(name));

@@ -1,0 +1,352 @@
+//! Access control: whether a request may enter the routes that its path leads to, before anything else of them acts.
+//!
+//! A request is checked at the route of its path and, where a rule rewrites it, at the route of the new path. It is checked
+//! at other routes too, because the path is not always what is answered in the end:
+//! - where an index file, `try`, `fallback` or a script leads: at the route of that file;
+//! - where a script or program is followed by more path: at the routes of all paths that may be its own, and at that of what
+//!   follows, because front controllers take it for the path;
+//! - where a route names the path with a slash at its end, or without: at that route;
+//! - where a slash or backslash is encoded: at the routes that a backend finds which decodes it.
+//!
+//! All of them have to let the request in. Sites without access control skip all this by [`Route::is_open`].
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use rocknet_access::{self as access, Access, Check, Decision};
+use rocknet_config::model::Priority;
+use rocknet_proto::fields::{Fields, Known};
+use rocknet_proto::request::OwnedRequest;
+use rocknet_proto::semantics::safe_path::SafePath;
+use rocknet_proto::status::Status;
+
+use super::context::RequestContext;
+use super::incoming::Incoming;
+use super::route::{self, Resolved};
+use crate::endpoint::Endpoint;
+use crate::exchange::{Client, Exchange};
+use crate::files::cache::front::{Known as CachedPath, Lead};
+use crate::files::entry::Entry;
+use crate::files::serve;
+use crate::files::tree::Tree;
+use crate::fixed;
+use crate::handler::{Answer, Answering, Handler};
+use crate::response::Response;
+use crate::site::Places;
+use crate::worker::Worker;
+
+/// The decisions about one request so far. Those of another configuration, which a reload leaves behind while a password is
+/// verified, hold for no route of the current one.
+#[derive(Default)]
+pub(super) struct Decisions {
+    made: Vec<(Arc<Access>, Decision)>,
+    pub user: Option<Arc<str>>,
+}
+
+/// A request that does not enter now.
+pub(super) enum Denied {
+    Refused(Response),
+    /// Its password has to be verified first.
+    NotVerified(Password),
+}
+
+/// The password of a request, to be verified for a route.
+pub(super) struct Password(Arc<Access>, access::Pending);
+
+/// The user of a request that may enter, or the response to one that may not.
+type Entered = Result<Option<Arc<str>>, Response>;
+
+impl Decisions {
+    /// Checks a request at the routes of a path, which is that of the request or the one that a rule makes of it.
+    pub fn check<F: Fn() -> Rc<OwnedRequest>>(
+        &mut self,
+        worker: &Worker,
+        incoming: &Incoming<'_, F>,
+        places: &Places,
+        resolved: &Resolved<'_>,
+        raw: &[u8],
+    ) -> Option<Denied> {
+        if resolved.endpoint.route.is_open {
+            return None;
+        }
+        let Some(endpoints) = endpoints(places, resolved, raw) else {
+            return Some(Denied::Refused(fixed::error(Status::BAD_REQUEST)));
+        };
+        let (client, authorization) = (incoming.client(worker), authorization(incoming.request.fields));
+        for endpoint in endpoints {
+            let Some(access) = &endpoint.access else { continue };
+            let known = self.made.iter().find(|(known, _)| Arc::ptr_eq(known, access));
+            let decision = match known {
+                Some((_, decision)) => decision.clone(),
+                None => match check(worker, access, client, authorization) {
+                    Check::Decided(decision) => decision,
+                    Check::Verify(pending) => {
+                        return Some(Denied::NotVerified(Password(Arc::clone(access), pending)));
+                    }
+                },
+            };
+            match entered(decision) {
+                Ok(user) => self.user = user.or(self.user.take()),
+                Err(response) => return Some(Denied::Refused(response)),
+            }
+        }
+        None
+    }
+
+    /// Verifies a password.
+    pub async fn verify(&mut self, worker: &Worker, password: Password) {
+        let Password(access, pending) = password;
+        self.made.push((access, verify(worker, pending).await));
+    }
+}
+
+/// Checks a request for a path that the worker remembers, without any work. Returns the user; `None`: the slow path decides.
+pub(super) fn at_hand<F: Fn() -> Rc<OwnedRequest>>(
+    worker: &Worker,
+    incoming: &Incoming<'_, F>,
+    places: &Places,
+    remembered: &Lead,
+) -> Option<Option<Arc<str>>> {
+    let raw = incoming.request.path;
+    let resolved = route::resolve(places, raw).ok()?;
+    let of_file = match remembered {
+        Lead::Entry(known) => endpoint_of_entry(places, &known.tree, &known.entry),
+        Lead::Place(_) => None,
+    };
+    let (client, authorization) = (incoming.client(worker), authorization(incoming.request.fields));
+    let now_ms = worker.clock.uptime_ms();
+    let mut user = None;
+    for endpoint in endpoints(places, &resolved, raw)?.into_iter().chain(of_file) {
+        let Some(access) = &endpoint.access else { continue };
+        user = access.granted(now_ms, sender(client), authorization)?.or(user);
+    }
+    Some(user)
+}
+
+/// Returns true if a request that has reached the endpoint is checked at no further route.
+pub(super) fn is_settled(endpoint: &Endpoint) -> bool {
+    endpoint.route.is_open || endpoint.tree.is_none()
+}
+
+/// Has a handler answer, unless what it answers with has another route that the request may not enter.
+pub(super) fn answer(
+    worker: &Rc<Worker>,
+    context: &Rc<RequestContext>,
+    endpoint: &Arc<Endpoint>,
+    handler: &Arc<dyn Handler>,
+    exchange: Exchange,
+) -> Answering {
+    if endpoint.route.is_open {
+        return handler.answer(exchange);
+    }
+    let (worker, context) = (Rc::clone(worker), Rc::clone(context));
+    let (endpoint, handler) = (Arc::clone(endpoint), Arc::clone(handler));
+    Box::pin(async move {
+        match checked(&worker, &context, &endpoint, &handler, exchange).await {
+            Ok(answer) => answer,
+            Err(response) => response.into(),
+        }
+    })
+}
+
+async fn checked(
+    worker: &Worker,
+    context: &RequestContext,
+    endpoint: &Endpoint,
+    handler: &Arc<dyn Handler>,
+    mut exchange: Exchange,
+) -> Result<Answer, Response> {
+    let tree = endpoint.tree.as_ref();
+    let scripts = tree.filter(|tree| tree.runs_scripts && !tree.is_program(&exchange.path));
+    let answer = match scripts {
+        Some(tree) => {
+            serve::leave_files(&mut exchange);
+            match serve::script(tree, &exchange).await {
+                Ok(script) => {
+                    let user = enter_script(worker, tree, (&script.name, &script.path_info), context).await?;
+                    exchange.user = user.or(exchange.user);
+                    // The handler finds the same one in the worker cache.
+                    handler.answer(exchange).await
+                }
+                // Not by the handler: a second look might find a script after all.
+                Err(answer) => answer,
+            }
+        }
+        None => handler.answer(exchange).await,
+    };
+    if let Answer::Stored(entry) = &answer
+        && let Some(known) = entry.downcast_ref::<CachedPath>()
+    {
+        context.set_user(enter_file(worker, &known.tree, &known.entry, context).await?);
+    }
+    Ok(answer)
+}
+
+/// Checks a request at one more route that it leads to. Waits for a password to be verified.
+pub(super) async fn enter(worker: &Worker, endpoint: &Endpoint, context: &RequestContext) -> Entered {
+    let Some(access) = &endpoint.access else {
+        return Ok(None);
+    };
+    let (Some(client), Some(request)) = (context.client, &context.request) else {
+        return Err(fixed::error(Status::FORBIDDEN));
+    };
+    let decision = match check(worker, access, client, authorization(request.view().fields)) {
+        Check::Decided(decision) => decision,
+        Check::Verify(pending) => verify(worker, pending).await,
+    };
+    entered(decision)
+}
+
+/// Checks a request at the route of the file that an entry of `tree` has found, if it is another one.
+pub(super) async fn enter_file(worker: &Worker, tree: &Arc<Tree>, entry: &Entry, context: &RequestContext) -> Entered {
+    let own = places(context).and_then(|places| endpoint_of_entry(places, tree, entry));
+    match own {
+        Some(endpoint) => enter(worker, endpoint, context).await,
+        None => Ok(None),
+    }
+}
+
+/// Checks a request at the route of the script that answers it, and at that of what follows it in the path.
+async fn enter_script(
+    worker: &Worker,
+    tree: &Arc<Tree>,
+    (script, path_info): (&str, &str),
+    context: &RequestContext,
+) -> Entered {
+    let Some(places) = places(context) else { return Ok(None) };
+    let of_script = places.endpoint_of_file(tree, script);
+    let mut user = None;
+    for endpoint in of_script.into_iter().chain(endpoints_of_path_info(places, path_info)) {
+        user = enter(worker, endpoint, context).await?.or(user);
+    }
+    Ok(user)
+}
+
+fn places(context: &RequestContext) -> Option<&Places> {
+    let site = context.view.snapshot.sites.get(context.site? as usize)?;
+    Some(site.places(context.is_secure))
+}
+
+fn endpoint_of_entry<'p>(places: &'p Places, tree: &Arc<Tree>, entry: &Entry) -> Option<&'p Arc<Endpoint>> {
+    places.endpoint_of_file(tree, entry.file.as_ref()?)
+}
+
+/// Verifies a password in the pool, at low priority, so that guesses from many addresses delay no file.
+async fn verify(worker: &Worker, pending: access::Pending) -> Decision {
+    let job = worker.shared.pool.spawn(Priority::Low, move || pending.run());
+    job.await.unwrap_or(Decision::Unavailable {
+        retry_after_s: RETRY_AFTER_S,
+    })
+}
+
+/// Delay after which a client may try again when the pool was full or a job failed.
+const RETRY_AFTER_S: u64 = 1;
+
+fn check(worker: &Worker, access: &Access, client: Client, authorization: Option<&[u8]>) -> Check {
+    access.check(worker.clock.uptime_ms(), sender(client), authorization)
+}
+
+fn sender(client: Client) -> access::Client {
+    match client {
+        Client::Ip { address, .. } => access::Client::Ip(address),
+        Client::Local => access::Client::Unix,
+    }
+}
+
+/// The value of the field. A request with several has none, because applications differ about which of them counts.
+fn authorization(fields: Fields<'_>) -> Option<&[u8]> {
+    fields
+        .get(Known::Authorization)
+        .filter(|_| !fields.is_repeated(Known::Authorization))
+}
+
+/// Returns the user, or the response to a request that may not enter.
+fn entered(decision: Decision) -> Entered {
+    let (status, name, value) = match decision {
+        Decision::Granted { user } => return Ok(user),
+        Decision::Forbidden => return Err(fixed::error(Status::FORBIDDEN)),
+        Decision::Challenge { www_authenticate } => (Status::UNAUTHORIZED, "WWW-Authenticate", www_authenticate),
+        Decision::Throttled { retry_after_s } => retry(Status::TOO_MANY_REQUESTS, retry_after_s),
+        Decision::Unavailable { retry_after_s } => retry(Status::SERVICE_UNAVAILABLE, retry_after_s),
+    };
+    Err(fixed::error(status).with(name, value))
+}
+
+fn retry(status: Status, after_s: u64) -> (Status, &'static str, Arc<str>) {
+    (status, "Retry-After", after_s.to_string().into())
+}
+
+/// Returns the endpoints of the routes that a path leads to; `None` if a backend may find that it climbs above the root.
+fn endpoints<'p>(places: &'p Places, resolved: &Resolved<'p>, raw: &[u8]) -> Option<Vec<&'p Arc<Endpoint>>> {
+    let mut found = vec![resolved.endpoint];
+    found.extend(places.endpoint_of_other_end(&resolved.path));
+    let tree = resolved.endpoint.tree.as_ref();
+    if tree.is_some_and(|tree| tree.is_program(&resolved.path)) {
+        for (end, _) in resolved.path.match_indices('/').skip(1) {
+            let (program, path_info) = resolved.path.split_at(end);
+            found.push(places.endpoint(program));
+            found.extend(endpoints_of_path_info(places, path_info));
+        }
+    }
+    if !resolved.is_file_path {
+        for slashes in OTHER_SLASHES {
+            found.push(places.endpoint(&route::resolve(places, &decode_slashes(raw, slashes)).ok()?.path));
+        }
+    }
+    Some(found)
+}
+
+/// Returns the endpoints of a path that a script or program may answer as its own.
+fn endpoints_of_path_info<'p>(
+    places: &'p Places,
+    path_info: &str,
+) -> impl Iterator<Item = &'p Arc<Endpoint>> + use<'p> {
+    let decoded = path_info.replace('\\', "/");
+    let decoded = SafePath::from_decoded(&decoded).map(SafePath::into_str);
+    let of_decoded = decoded.ok().map(|path| places.endpoint(&path));
+    let is_empty = path_info.is_empty();
+    std::iter::once(places.endpoint(path_info))
+        .chain(of_decoded)
+        .filter(move |_| !is_empty)
+}
+
+/// Texts that backends take for a slash: most decode the whole path, and those of Windows know a second slash. Each set is
+/// tried by itself, because dot segments after one of them hide what another would find.
+const OTHER_SLASHES: [&[&[u8]]; 3] = [
+    &[b"%2F", b"%2f"],
+    &[b"\\", b"%5C", b"%5c"],
+    &[b"%2F", b"%2f", b"\\", b"%5C", b"%5c"],
+];
+
+/// Puts a slash for each of `slashes`.
+fn decode_slashes(raw: &[u8], slashes: &[&[u8]]) -> Vec<u8> {
+    let mut decoded = Vec::with_capacity(raw.len());
+    let mut rest = raw;
+    while let Some(first) = rest.first() {
+        let slash = slashes.iter().find(|slash| rest.starts_with(slash));
+        decoded.push(slash.map_or(*first, |_| b'/'));
+        rest = &rest[slash.map_or(1, |slash| slash.len())..];
+    }
+    decoded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slashes_are_decoded_one_set_at_a_time() {
+        for (raw, expected) in [
+            ("/a/b", ["/a/b"; 3]),
+            ("/a%2Fb%2fc", ["/a/b/c", "/a%2Fb%2fc", "/a/b/c"]),
+            ("/a\\b%5Cc%5c", ["/a\\b%5Cc%5c", "/a/b/c/", "/a/b/c/"]),
+            ("/a%2fx%5c..", ["/a/x%5c..", "/a%2fx/..", "/a/x/.."]),
+            ("/%252f%2", ["/%252f%2"; 3]),
+        ] {
+            for (slashes, expected) in OTHER_SLASHES.into_iter().zip(expected) {
+                let decoded = decode_slashes(raw.as_bytes(), slashes);
+                assert_eq!(String::from_utf8_lossy(&decoded), expected, "{raw}");
+            }
+        }
+    }
+}

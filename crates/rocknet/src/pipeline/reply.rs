@@ -1,0 +1,63 @@
+//! What a protocol version does for a request, and what the pipeline has done with it.
+
+use std::rc::Rc;
+
+use rocknet_proto::refusal::Refusal;
+use rocknet_proto::request::Request;
+use rocknet_proto::status::Status;
+
+use super::context::RequestContext;
+use super::pending::Pending;
+use crate::exchange::RequestContent;
+use crate::files::cache::front::Known;
+use crate::files::entry::Variant;
+use crate::files::prepared::Prepared;
+use crate::preload::Preloads;
+use crate::response::Response;
+
+/// What a protocol version does for a request that begins.
+pub trait Reply {
+    /// Sends a response that was prepared beforehand; `None`: its head is all of it.
+    fn send(&mut self, head: &Prepared, content: Option<(&Known, &Variant)>);
+
+    /// The response that is sent next is a page that needs these: they are pushed, or announced, where the version has a
+    /// way to.
+    fn lead(&mut self, _request: &Request<'_>, _preloads: &Preloads) {}
+
+    /// Bounds the request body, in bytes.
+    ///
+    /// # Errors
+    ///
+    /// The client has announced more.
+    fn limit_body(&mut self, limit: u64) -> Result<(), Refusal>;
+
+    /// Begins to receive the request body.
+    fn open_body(&mut self) -> RequestContent;
+}
+
+/// What became of a request.
+pub enum Begun {
+    /// It was answered by [`Reply::send`] with what the worker cache holds.
+    Sent {
+        status: Status,
+        site: u32,
+    },
+    Going(Going),
+}
+
+/// A request that is answered by more than the worker cache.
+pub struct Going {
+    pub context: Rc<RequestContext>,
+    pub step: Step,
+    /// The rest of the request body is not wanted: a connection that carries nothing else ends with the response.
+    pub close: bool,
+}
+
+/// How the response goes on.
+pub enum Step {
+    /// It was sent by [`Reply::send`].
+    Sent(Status),
+    /// It is here, and has passed all phases.
+    Respond(Box<Response>),
+    Wait(Pending),
+}

@@ -1,0 +1,166 @@
+//! Access control over virtual time, and a reload while a password is verified.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc;
+
+use rocknet::blocking::Job;
+use rocknet::clock::Time;
+use rocknet::registries::Registries;
+use rocknet::snapshot::Snapshot;
+use rocknet_config::System;
+use rocknet_config::model::Priority;
+
+use crate::proxied::Dials;
+use crate::wire;
+use crate::world::{Conversation, World};
+
+/// The password `secret`, and another, at the least cost of bcrypt.
+const HASH: &str = "$2y$04$RwBnJOpDEQZiy2VKUT52Q.YEkrK.DMrhbaOu12VTXkM2GvfW0CUZW";
+const OTHER: &str = "$apr1$abcd$vOB3WbpdYWRuiO5Ne74Jb1";
+
+/// `bob:secret`, and wrong passwords of the same user.
+const RIGHT: &str = "Ym9iOnNlY3JldA==";
+const WRONG: [&str; 10] = [
+    "Ym9iOjA=", "Ym9iOjE=", "Ym9iOjI=", "Ym9iOjM=", "Ym9iOjQ=", "Ym9iOjU=", "Ym9iOjY=", "Ym9iOjc=", "Ym9iOjg=",
+    "Ym9iOjk=",
+];
+
+fn request(password: &str) -> String {
+    format!("GET /small.txt HTTP/1.1\r\nHost: h\r\nConnection: close\r\nAuthorization: Basic {password}\r\n\r\n")
+}
+
+fn ask(world: &World, password: &str) -> String {
+    let mut client = world.connect();
+    client.peer.say(request(password).as_bytes()).end();
+    client.run_to_end();
+    client.heard()
+}
+
+#[test]
+fn a_client_that_guesses_waits_for_a_minute() {
+    let now_ms = Arc::new(AtomicU64::new(1_000));
+    let registries = Registries::simulated(Time::Virtual(Arc::clone(&now_ms)), Arc::new(Dials));
+    let site = format!("[site.\":0\"]\nauth = {{ bob = \"{HASH}\" }}\n");
+    let world = World::with(registries, "", &site, &[]);
+    let at = |ms: u64| {
+        now_ms.store(ms, Ordering::SeqCst);
+        world.worker.clock.read();
+    };
+    assert!(ask(&world, RIGHT).starts_with("HTTP/1.1 200 "));
+    for wrong in WRONG {
+        assert!(ask(&world, wrong).starts_with("HTTP/1.1 401 "), "{wrong}");
+    }
+    for (ms, expected) in [(1_000, "60"), (2_000, "59"), (60_999, "1")] {
+        at(ms);
+        let answer = ask(&world, RIGHT);
+        assert!(answer.starts_with("HTTP/1.1 429 "), "at {ms}: {answer}");
+        assert!(
+            answer.contains(&format!("\r\nRetry-After: {expected}\r\n")),
+            "at {ms}: {answer}"
+        );
+    }
+    at(61_000);
+    assert!(ask(&world, RIGHT).starts_with("HTTP/1.1 200 "));
+    assert!(ask(&world, WRONG[0]).starts_with("HTTP/1.1 401 "));
+}
+
+/// Keeps every thread of the pool busy until it is dropped.
+struct Busy {
+    // Dropped before the jobs, whose drop would take back those that have not begun.
+    _ends: Vec<mpsc::Sender<()>>,
+    _jobs: Vec<Job<()>>,
+}
+
+impl Busy {
+    fn new(world: &World) -> Busy {
+        let start = |_| {
+            let (send, received) = mpsc::channel::<()>();
+            let job = world.worker.shared.pool.spawn(Priority::Low, move || {
+                let _ = received.recv();
+            });
+            (send, job)
+        };
+        // More than the pool has threads.
+        let (ends, jobs) = (0..8).map(start).unzip();
+        Busy {
+            _ends: ends,
+            _jobs: jobs,
+        }
+    }
+}
+
+#[test]
+fn a_reload_while_a_password_is_verified_decides() {
+    let auth = |hash: &str| format!("auth = {{ bob = \"{hash}\" }}\n");
+    let old = format!("[site.\":0\"]\n{}", auth(HASH));
+    for (what, new, status) in [
+        ("the same", old.clone(), 200),
+        ("another password", format!("[site.\":0\"]\n{}", auth(OTHER)), 401),
+        (
+            "no address",
+            format!("[site.\":0\"]\n{}deny = \"all\"\n", auth(HASH)),
+            403,
+        ),
+        ("nothing", "[site.\":0\"]\n".to_owned(), 200),
+        (
+            "a rule",
+            format!(
+                "[site.\":0\"]\n{}rule = [{{ path = \"/small.txt\", respond = 410 }}]\n",
+                auth(HASH)
+            ),
+            410,
+        ),
+    ] {
+        for is_http2 in [false, true] {
+            let world = World::of("", &old, &[]);
+            let busy = Busy::new(&world);
+            let mut client = match is_http2 {
+                false => world.connect(),
+                true => world.connect_http2(),
+            };
+            match is_http2 {
+                false => client.peer.say(request(RIGHT).as_bytes()),
+                true => client.peer.say(&wire::open_beginning()).say(&get_with_password()),
+            };
+            client.settle();
+            assert_eq!(answered(&client, is_http2), None, "{what}");
+            swap(&world, &new);
+            drop(busy);
+            client.run_until(|client| answered(client, is_http2).is_some());
+            assert_eq!(answered(&client, is_http2), Some(status), "{what}, HTTP/2: {is_http2}");
+        }
+    }
+}
+
+/// A request over HTTP/2, with the right password.
+fn get_with_password() -> Vec<u8> {
+    let password = format!("Basic {RIGHT}");
+    wire::request(1, "GET", "/small.txt", &[("authorization", &password)], true)
+}
+
+/// The worker gets this configuration.
+fn swap(world: &World, site: &str) {
+    let folder = world.folder();
+    let text = format!("[server]\nworkers = 1\n{site}root = \"{}\"\n", folder.display());
+    let config = rocknet_config::parse(&text, &folder.join("rocknet.toml"), &System)
+        .unwrap_or_else(|report| panic!("{report:?}"))
+        .config;
+    let shared = &world.worker.shared;
+    let snapshot = Snapshot::new(config, &[], &shared.logger, &shared.keeper, &shared.registries).expect("a snapshot");
+    world.worker.swap(&Arc::new(snapshot));
+}
+
+/// The status of the answer, once that has come.
+fn answered(client: &Conversation, is_http2: bool) -> Option<u16> {
+    if !is_http2 {
+        return client.heard().strip_prefix("HTTP/1.1 ")?.get(..3)?.parse().ok();
+    }
+    let (frames, _) = wire::frames(&client.peer.heard());
+    let content = wire::content_of(&frames, 1);
+    let text = String::from_utf8_lossy(&content);
+    match text.split_once("<main><b>") {
+        Some((_, page)) => page.get(..3)?.parse().ok(),
+        None => (text == "Hello, world!").then_some(200),
+    }
+}

@@ -1,0 +1,392 @@
+//! Access control over sockets: addresses, passwords, and the responses to requests that may not enter.
+
+mod ways;
+
+use std::fs;
+use std::time::Instant;
+
+use http::Request;
+
+use super::support::client::request;
+use super::support::fastcgi::{Next, Peer, SOCKET, answer, say};
+use super::support::http2::Http2;
+use super::support::{DEADLINE, Folder, Running};
+
+/// Hashes of `secret`, at the least costs.
+pub const SECRET: &str = "$2y$04$RwBnJOpDEQZiy2VKUT52Q.YEkrK.DMrhbaOu12VTXkM2GvfW0CUZW";
+const OTHER_SECRET: &str = "$apr1$salta$B9BjV5iJxTOEigFCDPnZQ0";
+
+pub const SERVER: &str =
+    "[server]\nworkers = 1\nblocking_threads = 2\nh2c = true\nevents = { wait = \"20ms\", connections = 16 }\n";
+
+/// `auth` for one user, `bob`, whose password is `secret`.
+pub fn auth() -> String {
+    format!("auth = {{ bob = \"{SECRET}\" }}")
+}
+
+/// The field of a user and a password.
+pub fn basic(user: &str, password: &str) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::from("Authorization: Basic ");
+    for three in format!("{user}:{password}").as_bytes().chunks(3) {
+        let bits = (0..3).fold(0, |bits, at| bits << 8 | u32::from(*three.get(at).unwrap_or(&0)));
+        for at in 0..4 {
+            let digit = DIGITS[(bits >> (18 - 6 * at) & 63) as usize];
+            text.push(if at <= three.len() { char::from(digit) } else { '=' });
+        }
+    }
+    text
+}
+
+/// A response, free of the HTTP version.
+pub struct Got {
+    pub status: u16,
+    pub fields: Vec<(String, String)>,
+    pub text: String,
+}
+
+impl Got {
+    pub fn field(&self, name: &str) -> Option<&str> {
+        let found = self.fields.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value.as_str())
+    }
+}
+
+/// Sends a request over HTTP/1.1.
+pub fn over_http1(server: &Running, line: &str, fields: &[&str], body: &str) -> Got {
+    let mut client = server.connect();
+    let length = format!("Content-Length: {}", body.len());
+    let mut all = fields.to_vec();
+    if !body.is_empty() {
+        all.push(&length);
+    }
+    client.send_anyway(request(line, &all) + body);
+    let answer = client.answer_to(line.split(' ').next().unwrap_or_default());
+    Got {
+        status: answer.status,
+        text: answer.text(),
+        fields: answer.fields,
+    }
+}
+
+/// Sends the same on a connection with HTTP/2.
+pub fn over_http2(client: &mut Http2, line: &str, fields: &[&str], body: &str) -> Got {
+    let (method, path) = line.split_once(' ').expect("a method and a path");
+    let mut asked = Request::builder().method(method).uri(format!("http://localhost{path}"));
+    for field in fields {
+        let (name, value) = field.split_once(": ").expect("a name and a value");
+        asked = asked.header(name, value);
+    }
+    let answer = match body.is_empty() {
+        true => {
+            let (answer, _) = client.ask(asked, true);
+            client.answer(answer)
+        }
+        false => client.send(asked.header("content-length", body.len()), body.as_bytes()),
+    };
+    let answer = answer.expect("an answer");
+    let fields = answer.fields.iter().map(|(name, value)| {
+        let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
+        (name.to_string(), value)
+    });
+    Got {
+        status: answer.status.as_u16(),
+        fields: fields.collect(),
+        text: String::from_utf8_lossy(&answer.content).into_owned(),
+    }
+}
+
+/// Sends a request over both versions.
+pub fn ask(server: &Running, line: &str, fields: &[&str], body: &str) -> [Got; 2] {
+    let mut http2 = Http2::to(server.address());
+    [
+        over_http1(server, line, fields, body),
+        over_http2(&mut http2, line, fields, body),
+    ]
+}
+
+fn folder() -> Folder {
+    Folder::with(&[
+        ("www/index.html", "home"),
+        ("www/page.html", "the page"),
+        ("www/in/a.txt", "inside"),
+    ])
+}
+
+#[test]
+fn refused_requests_get_the_page_and_the_fields_of_the_route() {
+    let text = format!(
+        "{SERVER}[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n\
+         headers = {{ X-Site = \"yes\" }}\nerrors = {{ 401 = \"/page.html\", 403 = \"/page.html\", 429 = \"/page.html\" }}\n\
+         route.\"/in/*\" = {{ auth = {{ realm = \"staff \\\"only\\\"\", users = {{ bob = \"{SECRET}\" }} }} }}\n\
+         route.\"/net/*\" = {{ deny = \"127.0.0.0/8\" }}\nroute.\"/page.html\" = {{ deny = \"all\" }}\n"
+    );
+    let server = Running::start(folder(), &text);
+    for (line, status, field) in [
+        (
+            "GET /in/a.txt",
+            401,
+            (
+                "WWW-Authenticate",
+                "Basic realm=\"staff \\\"only\\\"\", charset=\"UTF-8\"",
+            ),
+        ),
+        ("GET /net/a", 403, ("X-Site", "yes")),
+        // A request for the page itself is refused, though the page is shown.
+        ("GET /page.html", 403, ("X-Site", "yes")),
+    ] {
+        for got in ask(&server, line, &[], "") {
+            assert_eq!(got.status, status, "{line}");
+            assert_eq!(got.field("X-Site"), Some("yes"), "{line}");
+            assert_eq!(got.field("Server"), Some("RockNet"), "{line}");
+            assert_eq!(got.field(field.0), Some(field.1), "{line}");
+            assert_eq!(got.text, "the page", "{line}");
+        }
+    }
+    // Ten guesses of this address: the next is throttled, the right password too.
+    for number in 0..10 {
+        let guess = basic("bob", &format!("guess {number}"));
+        let got = over_http1(&server, "GET /in/a.txt", &[&guess], "");
+        assert_eq!(got.status, 401, "{number}");
+        // The same again is no further guess.
+        let got = over_http1(&server, "GET /in/a.txt", &[&guess], "");
+        assert!(got.status == 401 || number == 9, "{number}");
+    }
+    for got in ask(&server, "GET /in/a.txt", &[&basic("bob", "secret")], "") {
+        assert_eq!(got.status, 429);
+        assert_eq!(got.field("X-Site"), Some("yes"));
+        assert_eq!(got.text, "the page");
+        let seconds: u64 = got.field("Retry-After").expect("a time").parse().expect("seconds");
+        assert!((1..=60).contains(&seconds), "{seconds}");
+    }
+    // A reload forgets no guess, and the rest of the site is open.
+    server.reload(&text).expect("a good configuration");
+    assert_eq!(
+        over_http1(&server, "GET /in/a.txt", &[&basic("bob", "secret")], "").status,
+        429
+    );
+    assert_eq!(over_http1(&server, "GET /", &[], "").text, "home");
+}
+
+#[test]
+fn one_field_with_a_user_and_the_password_lets_in() {
+    let server = Running::start(folder(), &format!("{SERVER}{}", super::support::running::site(&auth())));
+    let (right, other) = (basic("bob", "secret"), basic("ann", "secret"));
+    for _ in 0..2 {
+        for (fields, status) in [
+            (&[&*right][..], 200),
+            (&[&right.replace("Basic", "bAsIc")], 200),
+            (&[], 401),
+            (&[&other], 401),
+            (&[&basic("bob", "Secret")], 401),
+            (&[&basic("bob", "")], 401),
+            (&[&basic("", "secret")], 401),
+            (&["Authorization: Bearer abc"], 401),
+            (&["Authorization: Basic"], 401),
+            (&["Authorization: Basic ***"], 401),
+            // Applications differ about which of several fields counts.
+            (&[&right, &right], 401),
+            (&[&right, &other], 401),
+            (&[&other, &right], 401),
+            (&["Proxy-Authorization: Basic Ym9iOnNlY3JldA=="], 401),
+        ] {
+            for got in ask(&server, "GET /in/a.txt", fields, "") {
+                assert_eq!(got.status, status, "{fields:?}");
+                assert_eq!(got.text == "inside", status == 200, "{fields:?}");
+                assert_eq!(got.field("WWW-Authenticate").is_some(), status == 401, "{fields:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn each_request_of_a_connection_is_checked() {
+    let keys = format!("route.\"/in/*\" = {{ {} }}", auth());
+    let server = Running::start(folder(), &format!("{SERVER}{}", super::support::running::site(&keys)));
+    let right = basic("bob", "secret");
+    let (mut http1, mut http2) = (server.connect(), Http2::to(server.address()));
+    for (path, fields, status) in [
+        ("/in/a.txt", &[&*right][..], 200),
+        ("/in/a.txt", &[], 401),
+        ("/index.html", &[&right], 200),
+        ("/in/a.txt", &[], 401),
+        ("/in/a.txt", &[&right], 200),
+        ("/in/a.txt", &[&basic("bob", "x")], 401),
+        ("/index.html", &[], 200),
+    ] {
+        let line = format!("GET {path}");
+        assert_eq!(http1.ask(&line, fields).status, status, "{path} {fields:?}");
+        assert_eq!(
+            over_http2(&mut http2, &line, fields, "").status,
+            status,
+            "{path} {fields:?} over HTTP/2"
+        );
+    }
+}
+
+#[test]
+fn addresses_are_those_of_clients() {
+    let folder = folder();
+    let text = format!(
+        "{SERVER}trusted_proxies = [\"127.0.0.3\"]\n\
+         [site.default]\nlisten = [\"127.0.0.1:0\", \"unix:site.sock\"]\nroot = \"www\"\n\
+         route.\"/in/*\" = {{ allow = [\"192.0.2.0/24\", \"127.0.0.2\"] }}\n\
+         route.\"/index.html\" = {{ allow = \"unix\" }}\nroute.\"/page.html\" = {{ allow = \"private\", deny = \"127.0.0.1\" }}\n"
+    );
+    let server = Running::start(folder, &text);
+    let named = "X-Forwarded-For: 192.0.2.7";
+    for (from, path, fields, status) in [
+        ([127, 0, 0, 1], "/in/a.txt", &[][..], 403),
+        ([127, 0, 0, 2], "/in/a.txt", &[], 200),
+        ([127, 0, 0, 1], "/in/a.txt", &[named], 403),
+        // A proxy that is trusted names another client, or one that is not allowed, or none.
+        ([127, 0, 0, 3], "/in/a.txt", &[named], 200),
+        (
+            [127, 0, 0, 3],
+            "/in/a.txt",
+            &["X-Forwarded-For: 192.0.2.7, 198.51.100.1"],
+            403,
+        ),
+        ([127, 0, 0, 3], "/in/a.txt", &[], 403),
+        ([127, 0, 0, 3], "/in/a.txt", &["Forwarded: for=192.0.2.7"], 403),
+        ([127, 0, 0, 1], "/index.html", &[], 403),
+        ([127, 0, 0, 1], "/page.html", &[], 403),
+        ([127, 0, 0, 2], "/page.html", &[], 200),
+        ([127, 0, 0, 3], "/page.html", &[named], 403),
+    ] {
+        // Twice: the second is answered by the worker cache.
+        for _ in 0..2 {
+            let mut client = from_address(&server, from);
+            let answer = client.ask(&format!("GET {path}"), fields);
+            assert_eq!(answer.status, status, "{path} from {from:?} with {fields:?}");
+        }
+    }
+    for (path, status) in [("/index.html", 200), ("/in/a.txt", 403), ("/page.html", 403)] {
+        assert_eq!(server.connect_unix("site.sock").get(path).status, status, "{path}");
+    }
+}
+
+/// A client at this address of the machine.
+fn from_address(server: &Running, from: [u8; 4]) -> super::support::Client {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let stream = runtime.block_on(async {
+        let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
+        socket.bind((from, 0).into()).expect("an address of this machine");
+        let stream = socket.connect(server.address()).await.expect("a server that listens");
+        stream.into_std().expect("a socket")
+    });
+    stream.set_nonblocking(false).expect("an option of the socket");
+    super::support::Client::over(stream)
+}
+
+#[test]
+fn the_address_is_the_one_that_a_balancer_announces() {
+    let text = format!(
+        "{SERVER}proxy_protocol = [\"127.0.0.0/8\"]\n[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n\
+         route.\"/in/*\" = {{ allow = \"192.0.2.0/24\" }}\n"
+    );
+    let server = Running::start(folder(), &text);
+    for (client, status) in [("192.0.2.7", 200), ("198.51.100.1", 403)] {
+        let mut connection = server.connect();
+        connection.send(format!("PROXY TCP4 {client} 192.0.2.2 5000 80\r\n"));
+        for _ in 0..2 {
+            let answer = connection.ask("GET /in/a.txt", &["X-Forwarded-For: 192.0.2.7"]);
+            assert_eq!(answer.status, status, "{client}");
+        }
+    }
+}
+
+#[test]
+fn a_body_of_a_refused_request_is_bounded_and_the_connection_goes_on() {
+    let keys = format!("limits = {{ body_size = 100 }}\n{}", auth());
+    let server = Running::start(folder(), &format!("{SERVER}{}", super::support::running::site(&keys)));
+    let right = basic("bob", "secret");
+    let mut client = server.connect();
+    for (fields, length, status) in [
+        (&[][..], 100, 401),
+        (&[&*right][..], 100, 405),
+        // The first of this password is verified while the body waits.
+        (&[&basic("bob", "wrong")], 100, 401),
+        (&[], 101, 413),
+    ] {
+        let announced = format!("Content-Length: {length}");
+        let fields: Vec<&str> = fields.iter().copied().chain([&*announced]).collect();
+        client.send_anyway(request("POST /in/a.txt", &fields) + &"x".repeat(length));
+        assert_eq!(client.answer().status, status, "{fields:?}");
+        if status != 413 {
+            assert_eq!(
+                client.ask("GET /in/a.txt", &[&right]).text(),
+                "inside",
+                "after {status}"
+            );
+        }
+    }
+}
+
+#[test]
+fn applications_get_the_user_and_not_the_password() {
+    let folder = Folder::with(&[("www/index.php", "")]);
+    let _peer = Peer::start(&folder.path(SOCKET), |asked, stream| {
+        let text = format!(
+            "Content-Type: text/plain\r\n\r\n{}|{}|{}|{}",
+            asked.variable("REMOTE_USER"),
+            asked.variable("AUTH_TYPE"),
+            asked.variable("HTTP_AUTHORIZATION"),
+            asked.variable("HTTP_REMOTE_USER"),
+        );
+        say(stream, answer(text.as_bytes()));
+        Next::Keep
+    });
+    let text = format!(
+        "{SERVER}[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\nphp = \"unix:php.sock\"\n\
+         route.\"/in/*\" = {{ {} }}\nroute.\"/app/*\" = {{ fastcgi = \"unix:php.sock\", {} }}\n\
+         route.\"/free/*\" = {{ fastcgi = \"unix:php.sock\" }}\n",
+        auth(),
+        auth()
+    );
+    let server = Running::start(folder, &text);
+    let (right, lie) = (basic("bob", "secret"), "Remote-User: root");
+    for (path, expected) in [
+        ("/in/x", "bob|Basic||root".to_owned()),
+        ("/app/x", "bob|Basic||root".to_owned()),
+        // Where the server verifies nothing, the application may.
+        ("/free/x", format!("||{}|root", right.replace("Authorization: ", ""))),
+        ("/x", format!("||{}|root", right.replace("Authorization: ", ""))),
+    ] {
+        for _ in 0..2 {
+            for got in ask(&server, &format!("GET {path}"), &[&right, lie], "") {
+                assert_eq!((got.status, &*got.text), (200, &*expected), "{path}");
+            }
+        }
+    }
+}
+
+#[test]
+fn users_of_a_file_come_and_go() {
+    let folder = folder();
+    folder.write("htpasswd", format!("bob:{SECRET}\n"));
+    let keys = "auth = { file = \"htpasswd\" }";
+    let text = format!("{SERVER}{}", super::support::running::site(keys));
+    let server = Running::start(folder, &text);
+    let status = |user: &str| over_http1(&server, "GET /in/a.txt", &[&basic(user, "secret")], "").status;
+    assert_eq!((status("bob"), status("ann")), (200, 401));
+    // Within a second without a reload; at once by a reload.
+    let file = server.folder.path("htpasswd");
+    fs::write(&file, format!("bob:{SECRET}\ncat:{OTHER_SECRET}\n")).expect("a file");
+    let started = Instant::now();
+    while status("cat") != 200 {
+        assert!(started.elapsed() < DEADLINE, "a user that was added cannot enter");
+    }
+    assert_eq!(status("bob"), 200);
+    fs::write(&file, format!("dan:{OTHER_SECRET}\n")).expect("a file");
+    server.reload(&text).expect("a good configuration");
+    assert_eq!((status("bob"), status("cat"), status("dan")), (401, 401, 200));
+    // A reload of the configuration that takes it away, too.
+    server
+        .reload(&format!("{SERVER}{}", super::support::running::site("")))
+        .expect("a good configuration");
+    assert_eq!(over_http1(&server, "GET /in/a.txt", &[], "").status, 200);
+}
