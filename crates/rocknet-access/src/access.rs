@@ -29,7 +29,7 @@ pub enum Check {
 /// What happens with a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    /// It goes on. `user` is set where a password was needed: it is REMOTE_USER, and stands in the access log.
+    /// It goes on. `user` is set where a password was needed: it is REMOTE_USER of applications.
     Granted { user: Option<Arc<str>> },
     /// 403: the address may not enter.
     Forbidden,
