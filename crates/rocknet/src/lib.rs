@@ -10,6 +10,7 @@ pub mod group;
 pub mod handler;
 pub mod handlers;
 pub mod handshake;
+pub mod lifecycle;
 pub mod metrics;
 pub mod pipeline;
 pub mod protocol;

@@ -42,7 +42,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rocknet_proto::method::Method;
-use rocknet_proto::refusal::Refusal;
 use rocknet_proto::request::{OwnedRequest, Request};
 use rocknet_proto::status::Status;
 
@@ -60,6 +59,8 @@ use crate::response::Response;
 use crate::routing::Ruled;
 use crate::site::Places;
 use crate::worker::{View, Worker};
+
+pub use rocknet_proto::refusal::Refusal;
 
 pub use self::context::{RequestContext, access_log};
 pub use self::incoming::Incoming;

@@ -1,6 +1,4 @@
 //! The only modules that know an HTTP version.
 
-pub mod deadlines;
 pub mod h1;
 pub mod h2;
-mod record;

@@ -11,7 +11,7 @@ use rocknet_proto::h1::{Content, Received, ServerConnection};
 use rocknet_proto::h2::PREFACE;
 
 use crate::exchange::Client;
-use crate::protocol::deadlines::{Deadlines, Phase};
+use crate::lifecycle::deadlines::{Deadlines, Phase};
 use crate::protocol::h2::Upgraded;
 use crate::protocol::{h1, h2};
 use crate::worker::{OpenConnection, Worker};

@@ -86,26 +86,4 @@ pub const KNOWN_FILES: &[Known] = &[
             "handler/controller/mod.rs",
         ],
     },
-    Known {
-        folder: "crates/rocknet",
-        members: &[
-            "protocol/h2/answer.rs",
-            "protocol/h2/answering.rs",
-            "protocol/h2/connection.rs",
-            "protocol/h2/feeding.rs",
-            "protocol/h2/pushing.rs",
-            "protocol/h2/reply.rs",
-            "protocol/h2/send_ahead.rs",
-            "protocol/h2/tunnelling.rs",
-            "protocol/h2/waiting.rs",
-        ],
-    },
-    Known {
-        folder: "crates/rocknet",
-        members: &[
-            "protocol/h1/answering.rs",
-            "protocol/h1/connection.rs",
-            "protocol/h1/tunnelling.rs",
-        ],
-    },
 ];

@@ -6,13 +6,14 @@ use std::task::{Context, Poll, ready};
 
 use rocknet_io::link::Link;
 use rocknet_io::queue::SendQueue;
-use rocknet_proto::status::Status;
 
 use super::connection::{Connection, State};
-use super::reply::Written;
+use super::reply::H1Reply;
 use crate::exchange::ContentError;
-use crate::pipeline::{self, RequestContext, Step, refusals};
-use crate::protocol::deadlines::{LEFT_TO_KERNEL, ONLY_THE_END, Phase};
+use crate::lifecycle::deadlines::{LEFT_TO_KERNEL, ONLY_THE_END, Phase};
+use crate::lifecycle::exchange::ActiveExchange;
+use crate::lifecycle::flow;
+use crate::pipeline::{RequestContext, refusals};
 
 /// After our last answer this much is read, so that closing does not reset what is still on its way.
 const LINGER_BOUND: u32 = 1 << 20;
@@ -108,25 +109,24 @@ impl<L: Link> Connection<L> {
     pub(super) fn expire(&mut self) {
         let worker = Rc::clone(self.open.worker());
         let phase = self.deadlines.phase();
-        tracing::debug!(client = %self.client, ?phase, "a deadline passed");
-        let in_vain = phase == Phase::Handler && !self.ended;
-        if in_vain {
-            let request_context = match &self.state {
-                State::Waiting(waiting) => Some(&*waiting.request_context),
-                State::Feeding(feeding) => Some(&*feeding.request_context),
-                _ => None,
-            };
-            refusals::log_overdue(&worker, request_context);
+        tracing::debug!(client = %self.peer.client, ?phase, "a deadline passed");
+        let exchange = match &self.state {
+            State::Serving(serving) => Some(&serving.exchange),
+            _ => None,
+        };
+        if phase == Phase::Handler && !self.ended {
+            refusals::log_overdue(&worker, exchange.map(|exchange| &*exchange.context));
         }
         match self.state {
-            State::Tunnelling(_) => return self.expire_tunnel(phase),
+            State::Serving(_) if exchange.is_some_and(ActiveExchange::is_tunnelling) => {
+                return self.expire_tunnel(phase);
+            }
             State::Lingering | State::Ended { .. } => return self.expire_linger(phase),
             _ => {}
         }
-        let status = match phase {
-            Phase::Header => Status::REQUEST_TIMEOUT,
-            Phase::Content if self.engine.may_answer() => Status::REQUEST_TIMEOUT,
-            Phase::Handler if self.engine.may_answer() => Status::SERVICE_UNAVAILABLE,
+        match phase {
+            Phase::Header => {}
+            Phase::Content | Phase::Handler if self.engine.may_answer() => {}
             // What was sent may lie in the kernel, with a client that does not take it.
             Phase::KeepAlive if self.link.in_flight() > ONLY_THE_END => {
                 self.state = State::Closing { linger: true };
@@ -143,32 +143,23 @@ impl<L: Link> Connection<L> {
                 self.state = State::Closed;
                 return;
             }
-        };
+        }
         let view = worker.view();
-        let (request_context, instead) = match std::mem::replace(&mut self.state, State::Reading) {
-            State::Waiting(waiting) => {
-                if let Some(pipe) = waiting.pipe {
+        let (context, stage) = match std::mem::replace(&mut self.state, State::Reading) {
+            State::Serving(serving) => {
+                if let Some(pipe) = &serving.pipe {
                     pipe.end(Err(ContentError::TooSlow));
                 }
-                (waiting.request_context, waiting.pending.instead)
+                (serving.exchange.context, Some(serving.exchange.stage))
             }
-            _ => (RequestContext::unparsed(&view, self.local.as_deref().copied()), None),
-        };
-        let step = match instead {
-            Some(status) => Step::Respond(pipeline::plain_error(&request_context, status)),
-            None => pipeline::error(&worker, &request_context, status),
+            _ => (RequestContext::unparsed(&view, self.peer.local()), None),
         };
         let mut output = SendQueue::default();
-        self.step(
-            &worker,
-            &view,
-            request_context,
-            step,
-            true,
-            Written::default(),
-            &mut output,
-        );
-        if let State::Waiting(_) = self.state {
+        let mut reply = H1Reply::new(&mut self.engine, &mut output, &worker, true);
+        let flow = flow::overdue(&worker, &mut self.peer, context, stage.as_ref(), phase, &mut reply);
+        let written = reply.written;
+        self.go_on(&view, flow, written);
+        if output.is_empty() {
             return;
         }
         self.deadlines.begin_send(view.ticks.send, self.link.in_flight());

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! Reading ──request, ready──▶ Reading        the fast way: no task, no allocation, one write for all that was read
-//!    │ └──not ready──▶ Waiting ──response──▶ Feeding ──all queued──▶ Reading | Closing
-//!    │             └──101──▶ Tunnelling ──both sides ended──▶ Closing
+//!    │ └──not ready──▶ Serving ──response queued──▶ Reading | Closing
+//!    │                    └──tunnel ended──▶ Closing
 //!    └──last answer──▶ Closing ──sent──▶ Lingering ──client closed──▶ Closed
 //! ```
 //! Before any state acts, what is queued must have left: that is all the back-pressure there is.
@@ -19,15 +19,12 @@ use rocknet_io::link::Link;
 use rocknet_io::queue::SendQueue;
 use rocknet_io::wheel::Tick;
 use rocknet_proto::h1::ServerConnection;
-use rocknet_proto::status::Status;
 
-use super::feed::Feed;
-use super::tunnelling::Tunnelling;
 use crate::exchange::{Client, Pipe};
 use crate::handshake::Handshake;
-use crate::pipeline::{Pending, RequestContext};
-use crate::protocol::deadlines::{Deadlines, ONLY_THE_END, Phase};
-use crate::protocol::record;
+use crate::lifecycle::deadlines::{Deadlines, ONLY_THE_END, Phase};
+use crate::lifecycle::exchange::{ActiveExchange, Stage};
+use crate::lifecycle::peer::Peer;
 use crate::worker::{OpenConnection, View, Worker};
 
 /// Pieces of an answer queued before others get their turn: a client that takes a large file as fast as it comes would
@@ -39,14 +36,7 @@ pub struct Connection<L: Link> {
     pub(super) engine: ServerConnection,
     pub(super) open: OpenConnection,
     pub(super) deadlines: Deadlines,
-    pub(super) client: Client,
-    /// `None`: in the clear.
-    pub(super) secure: Option<Rc<Handshake>>,
-    /// The address it came in on, where that matters. Boxed, as the next field is: every byte here is paid for by each
-    /// idle connection.
-    pub(super) local: Option<Box<IpAddr>>,
-    /// The client's address as text, once it has been logged.
-    pub(super) client_text: Option<Box<str>>,
+    pub(super) peer: Peer,
     /// The wheel's tick at its beginning.
     pub(super) born: Tick,
     pub(super) state: State,
@@ -69,9 +59,8 @@ pub struct Connection<L: Link> {
 
 pub(super) enum State {
     Reading,
-    Waiting(Box<Waiting>),
-    Feeding(Box<Feeding>),
-    Tunnelling(Box<Tunnelling>),
+    /// Its response is being made or sent, or the handler has taken the connection over.
+    Serving(Box<Serving>),
     Closing {
         linger: bool,
     },
@@ -85,23 +74,13 @@ pub(super) enum State {
     Closed,
 }
 
-/// A request whose answer is still being made.
-pub(super) struct Waiting {
-    pub(super) pending: Pending,
+/// The exchange under way.
+pub(super) struct Serving {
+    pub(super) exchange: ActiveExchange,
+    /// For the request body, of which the handler may want more until the response is complete.
     pub(super) pipe: Option<Rc<Pipe>>,
-    pub(super) request_context: Rc<RequestContext>,
-    /// The connection ends with the response.
-    pub(super) close: bool,
-}
-
-/// An answer that is being sent.
-pub(super) struct Feeding {
-    pub(super) feed: Feed,
-    pub(super) status: Status,
-    pub(super) sent: u64,
-    pub(super) request_context: Rc<RequestContext>,
-    /// Content of the request, of which the handler may want more while it answers.
-    pub(super) pipe: Option<Rc<Pipe>>,
+    /// The head that agreed to a tunnel has left.
+    pub(super) has_begun: bool,
 }
 
 impl<L: Link> Connection<L> {
@@ -125,10 +104,7 @@ impl<L: Link> Connection<L> {
             link,
             engine: ServerConnection::new(),
             deadlines,
-            client,
-            secure: None,
-            local,
-            client_text: None,
+            peer: Peer::new(client, local),
             born: worker.wheel.now(),
             open,
             state: State::Reading,
@@ -150,50 +126,28 @@ impl<L: Link> Connection<L> {
 
     /// Under TLS: what the handshake has settled.
     pub fn secured(mut self, secure: Rc<Handshake>) -> Connection<L> {
-        self.secure = Some(secure);
+        self.peer.secure = Some(secure);
         self
     }
 
     fn drive(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let driven = self.drive_on(context);
         if driven.is_ready() {
-            match self.state {
-                State::Feeding(_) => self.record_cut(),
-                State::Tunnelling(_) => self.record_tunnel(),
-                _ => {}
-            }
+            self.record_cut();
         }
         driven
     }
 
-    /// The client left, or was left, before it had all of its answer: the log tells how much of it went out.
-    #[cold]
+    /// The exchange under way ends before it is complete: the log says how much of it was sent.
     pub(super) fn record_cut(&mut self) {
-        let State::Feeding(feeding) = std::mem::replace(&mut self.state, State::Closed) else {
-            return;
-        };
-        let Feeding {
-            feed,
-            status,
-            sent,
-            request_context,
-            ..
-        } = *feeding;
-        let left = feed.announced() + self.backlog.as_ref().map_or(0, |backlog| backlog.len());
-        let worker = self.open.worker();
-        worker.counters.answered(status);
-        let request = request_context.request.as_ref().map(|request| request.view());
-        let text = &mut self.client_text;
-        let sent = sent.saturating_sub(left);
-        record::write(
-            worker,
-            request_context.access,
-            self.client,
-            text,
-            request.as_ref(),
-            status,
-            sent,
-        );
+        if let State::Serving(serving) = &self.state
+            && !serving.exchange.is_waiting()
+        {
+            let backlog = self.backlog.as_ref().filter(|_| serving.exchange.is_sending());
+            let unsent = backlog.map_or(0, |backlog| backlog.len());
+            serving.exchange.record_cut(self.open.worker(), &mut self.peer, unsent);
+            self.state = State::Closed;
+        }
     }
 
     fn drive_on(&mut self, context: &mut Context<'_>) -> Poll<()> {
@@ -204,16 +158,18 @@ impl<L: Link> Connection<L> {
                 Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
                 Poll::Ready(Ok(())) => match &self.state {
                     State::Reading => self.read(context),
-                    State::Waiting(_) => self.wait(context),
-                    State::Feeding(_) if pieces == PIECES_PER_TURN => {
-                        context.waker().wake_by_ref();
-                        return Poll::Pending;
-                    }
-                    State::Feeding(_) => {
-                        pieces += 1;
-                        self.feed(context)
-                    }
-                    State::Tunnelling(_) => self.tunnel(context),
+                    State::Serving(serving) => match &serving.exchange.stage {
+                        Stage::Waiting(_) => self.wait(context),
+                        Stage::Sending { .. } if pieces == PIECES_PER_TURN => {
+                            context.waker().wake_by_ref();
+                            return Poll::Pending;
+                        }
+                        Stage::Sending { .. } => {
+                            pieces += 1;
+                            self.feed(context)
+                        }
+                        Stage::Tunnelling(_) => self.tunnel(context),
+                    },
                     State::Closing { linger } => {
                         let linger = *linger;
                         self.end(linger)
@@ -254,13 +210,9 @@ impl<L: Link> Connection<L> {
     fn broken(&mut self, error: &io::Error) -> bool {
         // But a file that ended before its time is the operator's matter.
         if error.kind() == io::ErrorKind::UnexpectedEof {
-            tracing::warn!(client = %self.client, "an answer was cut off: {error}");
+            tracing::warn!(client = %self.peer.client, "an answer was cut off: {error}");
         }
-        match self.state {
-            State::Feeding(_) => self.record_cut(),
-            State::Tunnelling(_) => self.record_tunnel(),
-            _ => {}
-        }
+        self.record_cut();
         // What was not sent ends in a reset anyway, and so does an answer that only the end of the connection ends. After the
         // client's own reset our side cannot be ended.
         let is_over = self.open_ended || self.backlog.is_some() || matches!(self.state, State::Ended { .. });

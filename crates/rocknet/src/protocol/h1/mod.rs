@@ -4,7 +4,6 @@ mod answering;
 mod closing;
 mod connection;
 mod content;
-mod feed;
 mod reading;
 mod reply;
 mod tunnelling;

@@ -10,8 +10,8 @@ use rocknet_proto::h1::{Content, Received};
 use rocknet_proto::request::RequestIndex;
 
 use super::connection::{Connection, State};
+use crate::lifecycle::deadlines::Phase;
 use crate::pipeline::RequestContext;
-use crate::protocol::deadlines::Phase;
 use crate::worker::{Buffers, View, Worker};
 
 /// Answers rendered before they are sent, so that a client that pipelines without reading cannot fill memory.
@@ -64,7 +64,7 @@ impl<L: Link> Connection<L> {
                 self.work_off(&worker, &view, request, output);
             }
         }
-        if matches!(self.state, State::Feeding(_)) {
+        if self.is_sending() {
             // Head and content leave together.
             return self.feed_into(context, &worker, &view, input, request, output);
         }
@@ -148,7 +148,7 @@ impl<L: Link> Connection<L> {
                 }
                 Ok(Received::Blocked) => return at,
                 Err(refusal) => {
-                    let request_context = RequestContext::unparsed(view, self.local.as_deref().copied());
+                    let request_context = RequestContext::unparsed(view, self.peer.local());
                     self.refuse(worker, view, refusal, request_context, output);
                     return at;
                 }

@@ -1,25 +1,32 @@
-//! Prepared answers on their way into the send queue.
+//! Responses of HTTP/1 on their way into the send queue.
 
 use std::rc::Rc;
 
 use rocknet_io::queue::SendQueue;
-use rocknet_proto::h1::{Length, Next, Refusal, ServerConnection};
+use rocknet_proto::h1::{self, Length, Next, Refusal, ServerConnection};
+use rocknet_proto::status::Status;
 
-use super::feed::Feed;
 use crate::exchange::{Pipe, RequestContent};
 use crate::files::cache::front::Known;
 use crate::files::entry::{Content, Variant};
 use crate::files::prepared::Prepared;
+use crate::interim::Early;
+use crate::lifecycle::body::{BodySource, Delivery};
+use crate::lifecycle::responder::{Begun, Responder, Sent, Taken, Unsendable};
 use crate::pipeline::Reply;
+use crate::response::{Body, FieldList, Text};
 use crate::worker::Worker;
 
-/// Writes one answer.
+/// Sent in place of a head that cannot be written.
+const BROKEN_RESPONSE: &[u8] = b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+
+/// Writes one response.
 pub struct H1Reply<'a> {
     pub engine: &'a mut ServerConnection,
     pub output: &'a mut SendQueue,
     pub date: [u8; 29],
     pub now_ms: u64,
-    /// Whether the connection ends with this answer.
+    /// Whether the connection ends with this response.
     pub close: bool,
     pub written: Written,
 }
@@ -27,13 +34,15 @@ pub struct H1Reply<'a> {
 /// What became of it.
 #[derive(Default)]
 pub struct Written {
-    /// Set once the answer is written whole.
+    /// Set once the response is written whole, or given up.
     pub next: Option<Next>,
-    /// Content that has to be waited for.
-    pub feed: Option<Feed>,
-    pub content_bytes: u64,
+    /// The connection ends with the response, which leaves a part of the request unread.
+    pub is_last: bool,
+    /// The end of the connection is the end of the response.
+    pub is_open_ended: bool,
     /// The protocol's end of the request body, if it is received.
     pub pipe: Option<Rc<Pipe>>,
+    pub sent: Sent,
 }
 
 impl<'a> H1Reply<'a> {
@@ -71,19 +80,15 @@ impl Reply for H1Reply<'_> {
                 head.h1.write(&self.date, framing.connection, self.output.buffer());
                 if framing.content {
                     self.output.push_shared(bytes, 0, head.length as usize);
-                    self.written.content_bytes = head.length;
+                    self.written.sent.bytes = head.length;
                 }
                 self.written.next = Some(next);
             }
             (Content::File(file), _) => {
                 let framing = self.engine.respond(head.status, length, self.close);
                 head.h1.write(&self.date, framing.connection, self.output.buffer());
-                if framing.content
-                    && file.length > 0
-                    && self.engine.begin_data(file.length, self.output.buffer()).is_ok()
-                {
-                    self.written.feed = Some(Feed::file(file, self.now_ms));
-                    self.written.content_bytes = file.length;
+                if framing.content && file.length > 0 {
+                    self.written.sent.body = Some(BodySource::file(file, Delivery::Direct, self.now_ms));
                 } else {
                     self.written.next = Some(self.engine.finish(self.output.buffer()));
                 }
@@ -100,5 +105,105 @@ impl Reply for H1Reply<'_> {
         let (content, pipe) = RequestContent::piped();
         self.written.pipe = Some(pipe);
         content
+    }
+}
+
+impl Responder for H1Reply<'_> {
+    fn may_respond(&self) -> bool {
+        self.engine.may_answer()
+    }
+
+    fn respond(&mut self, status: Status, fields: &FieldList, body: Body, close: bool) -> Result<Begun, Unsendable> {
+        self.written.is_last = close;
+        let close = close || self.close;
+        // What is here whole needs no account of its pieces.
+        let body = match body.whole() {
+            Ok(bytes) => {
+                let length = bytes.len() as u64;
+                let (framing, next) = self.engine.respond_complete(status, Length::Exact(length), close);
+                h1::encode_dated_head(self.output.buffer(), framing, status, &self.date, fields)
+                    .map_err(Unsendable::new)?;
+                self.written.next = Some(next);
+                if !framing.content || length == 0 {
+                    return Ok(Begun::Complete(0));
+                }
+                self.output.push_owned(bytes);
+                return Ok(Begun::Complete(length));
+            }
+            Err(body) => body,
+        };
+        let length = body.length().map_or(Length::Unknown, Length::Exact);
+        let framing = self.engine.respond(status, length, close);
+        h1::encode_dated_head(self.output.buffer(), framing, status, &self.date, fields).map_err(Unsendable::new)?;
+        if framing.content {
+            self.written.is_open_ended = !framing.chunked && framing.content_length.is_none();
+            return Ok(Begun::Body(BodySource::new(body, Delivery::Direct)));
+        }
+        self.written.next = Some(self.engine.finish(self.output.buffer()));
+        Ok(Begun::Complete(0))
+    }
+
+    #[cold]
+    fn respond_broken(&mut self) {
+        self.output.buffer().extend_from_slice(BROKEN_RESPONSE);
+        self.engine.abort();
+        self.written.next = Some(Next::Linger);
+    }
+
+    fn may_switch(&self) -> bool {
+        self.engine.may_upgrade()
+    }
+
+    fn switch(&mut self, mut fields: FieldList, protocol: Text) -> Result<Option<Status>, Unsendable> {
+        fields.set("Upgrade", protocol);
+        let status = Status::SWITCHING_PROTOCOLS;
+        let framing = self.engine.respond(status, Length::None, false);
+        h1::encode_dated_head(self.output.buffer(), framing, status, &self.date, &fields).map_err(Unsendable::new)?;
+        self.engine.finish(self.output.buffer());
+        Ok(Some(status))
+    }
+
+    /// Clients of HTTP/1.0 know no interim responses and get none.
+    fn inform(&mut self, early: &Early) -> Result<(), Unsendable> {
+        if !self.engine.may_inform() {
+            return Ok(());
+        }
+        let framing = self.engine.respond(early.status, Length::None, false);
+        h1::encode_head(self.output.buffer(), framing, early.status, early.fields.bytes()).map_err(Unsendable::new)
+    }
+
+    fn take(&mut self, body: &mut BodySource) -> Taken {
+        let (length, end) = (body.ready(), self.engine.data_end());
+        if self.engine.begin_data(length, self.output.buffer()).is_err() {
+            // More than was announced: the client would take it for the beginning of another response.
+            body.discard();
+            return Taken::Queued(0);
+        }
+        body.put(length, self.output);
+        self.output.buffer().extend_from_slice(end);
+        Taken::Queued(length)
+    }
+
+    fn finish(&mut self, trailers: Option<&FieldList>) -> Result<(), Unsendable> {
+        let out = self.output.buffer();
+        let next = match trailers {
+            Some(trailers) => self
+                .engine
+                .finish_with_trailers(trailers.bytes(), out)
+                .map_err(Unsendable::new)?,
+            None => self.engine.finish(out),
+        };
+        self.written.next = Some(next);
+        Ok(())
+    }
+
+    fn abort(&mut self) {
+        self.engine.abort();
+        self.written.next = Some(Next::Linger);
+    }
+
+    #[inline]
+    fn sent(&mut self) -> &mut Sent {
+        &mut self.written.sent
     }
 }

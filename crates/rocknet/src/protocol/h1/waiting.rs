@@ -2,24 +2,22 @@
 //! watched: nothing is made for one that has gone.
 
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use rocknet_io::link::Link;
 use rocknet_io::queue::SendQueue;
-use rocknet_proto::h1::{self, Length, Next, Refusal, ServerConnection};
+use rocknet_proto::h1::{self, Refusal};
 use rocknet_proto::request::RequestIndex;
 
-use super::connection::{Connection, State, Waiting};
+use super::connection::{Connection, Serving, State};
 use super::content::{Pulled, pull};
-use super::feed::Fed;
 use super::reply::{H1Reply, Written};
 use crate::exchange::{ContentError, Pipe};
-use crate::interim::Early;
-use crate::pipeline::{self, Answer, RequestContext, refusals};
-use crate::protocol::deadlines::Phase;
-use crate::response::FieldList;
+use crate::lifecycle::deadlines::Phase;
+use crate::lifecycle::sending::Progress;
+use crate::lifecycle::waiting::{Polled, inform};
+use crate::pipeline::RequestContext;
 use crate::worker::{Buffers, View, Worker};
 
 impl<L: Link> Connection<L> {
@@ -27,77 +25,56 @@ impl<L: Link> Connection<L> {
     pub(super) fn wait(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let worker = Rc::clone(self.open.worker());
         let view = worker.view();
-        let State::Waiting(waiting) = &mut self.state else {
+        let State::Serving(serving) = &mut self.state else {
             return Poll::Ready(Ok(()));
         };
-        let polled = catch_unwind(AssertUnwindSafe(|| waiting.pending.poll(context)));
-        if let Some(early) = waiting.pending.interim() {
+        let Polled { answer, interim } = serving.exchange.poll_handler(context);
+        if let Some(early) = interim {
             let output = &mut worker.buffers.borrow_mut().output;
-            inform(&mut self.engine, &early, output);
-            if let Ok(Poll::Pending) = polled {
+            inform(&early, &mut H1Reply::new(&mut self.engine, output, &worker, false));
+            if answer.is_pending() {
                 return Poll::Ready(self.send(context, output, &view));
             }
         }
-        if let Ok(Poll::Pending) = polled {
-            if waiting.pipe.as_ref().is_some_and(|pipe| pipe.take_moved()) {
+        let Poll::Ready(answer) = answer else {
+            if serving.pipe.as_ref().is_some_and(|pipe| pipe.take_moved()) {
                 self.deadlines.leave_handler();
             }
-            let Some(pipe) = waiting.pipe.as_ref().filter(|pipe| pipe.is_wanted()).map(Rc::clone) else {
+            let Some(pipe) = serving.pipe.as_ref().filter(|pipe| pipe.is_wanted()).map(Rc::clone) else {
                 self.deadlines.enter_handler(self.answer_ticks(&view));
                 self.watch(context, &view, &mut worker.buffers.borrow_mut().input)?;
                 return Poll::Pending;
             };
             self.deadlines.enter_content(view.ticks.body);
             return self.give_content(context, &worker, &view, &pipe);
-        }
-        let State::Waiting(waiting) = std::mem::replace(&mut self.state, State::Reading) else {
+        };
+        let State::Serving(serving) = std::mem::replace(&mut self.state, State::Reading) else {
             return Poll::Ready(Ok(()));
         };
+        let Serving { exchange, pipe, .. } = *serving;
         let Buffers {
             input,
             output,
             request: index,
             ..
         } = &mut *worker.buffers.borrow_mut();
-        match polled {
-            Ok(Poll::Ready(Answer::Response(response))) => {
-                self.respond(
-                    &worker,
-                    &view,
-                    *response,
-                    waiting.close,
-                    waiting.request_context,
-                    output,
-                );
-                if let State::Feeding(feeding) = &mut self.state {
-                    feeding.pipe = waiting.pipe;
-                } else if waiting.close {
-                    self.state = State::Closing { linger: true };
-                }
-            }
-            Ok(Poll::Ready(Answer::Cached(known, request))) => {
-                let close = worker.is_stopping() || worker.wheel.now().since(self.born) >= view.ticks.age;
-                let mut reply = H1Reply::new(&mut self.engine, output, &worker, close);
-                let Waiting {
-                    request_context, pipe, ..
-                } = *waiting;
-                let proceeding = catch_unwind(AssertUnwindSafe(|| {
-                    let request_context = Rc::clone(&request_context);
-                    pipeline::from_known(&worker, request_context, &known, &request.view(), &mut reply)
-                }));
-                let written = Written { pipe, ..reply.written };
-                match proceeding {
-                    Ok(going) => self.proceed(&worker, &view, going, written, output),
-                    Err(_) => self.panicked(&worker, &view, request_context, output),
-                }
-            }
-            _ => self.panicked(&worker, &view, waiting.request_context, output),
-        }
+        let close = self.is_old(&worker, &view);
+        let mut reply = H1Reply::new(&mut self.engine, output, &worker, close);
+        // Nothing reads the rest of the body for a handler that has panicked.
+        let pipe = pipe.filter(|_| answer.is_ok());
+        let flow = exchange.answer(&worker, &mut self.peer, answer, &mut reply);
+        let written = Written { pipe, ..reply.written };
+        self.go_on(&view, flow, written);
         // The head waits for the first of the content, if that is there: one call sends both.
-        if let State::Feeding(_) = self.state {
+        if self.is_sending() {
             return self.feed_into(context, &worker, &view, input, index, output);
         }
         Poll::Ready(self.send(context, output, &view))
+    }
+
+    /// Whether the body of a response is being sent.
+    pub(super) fn is_sending(&self) -> bool {
+        matches!(&self.state, State::Serving(serving) if serving.exchange.is_sending())
     }
 
     pub(super) fn give_content(
@@ -148,8 +125,8 @@ impl<L: Link> Connection<L> {
                     ContentError::Cut
                 }));
                 let request_context = match std::mem::replace(&mut self.state, State::Reading) {
-                    State::Waiting(waiting) => waiting.request_context,
-                    _ => RequestContext::unparsed(view, self.local.as_deref().copied()),
+                    State::Serving(serving) => serving.exchange.context,
+                    _ => RequestContext::unparsed(view, self.peer.local()),
                 };
                 self.refuse(worker, view, refusal, request_context, output);
                 self.send(context, output, view)?;
@@ -177,60 +154,35 @@ impl<L: Link> Connection<L> {
         request: &mut RequestIndex,
         output: &mut SendQueue,
     ) -> Poll<io::Result<()>> {
-        let State::Feeding(feeding) = &mut self.state else {
+        let State::Serving(serving) = &mut self.state else {
             return Poll::Ready(Ok(()));
         };
-        let polled = match catch_unwind(AssertUnwindSafe(|| {
-            feeding.feed.poll(context, &worker.shared.pool, output)
-        })) {
-            Ok(Poll::Pending) => {
-                if let Some(pipe) = &feeding.pipe {
-                    pipe.on_wanted(context.waker());
+        let mut reply = H1Reply::new(&mut self.engine, output, worker, false);
+        let polled = serving
+            .exchange
+            .poll_body(context, worker, &mut self.peer, u64::MAX, &mut reply);
+        let written = reply.written;
+        let Poll::Ready(progress) = polled else {
+            if let Some(pipe) = &serving.pipe {
+                pipe.on_wanted(context.waker());
+            }
+            let pipe = serving.pipe.as_ref().filter(|pipe| pipe.is_wanted()).map(Rc::clone);
+            self.deadlines.enter_handler(self.answer_ticks(view));
+            self.send(context, output, view)?;
+            return match pipe {
+                _ if self.backlog.is_some() => Poll::Pending,
+                Some(pipe) => self.give_beside(context, view, &pipe, input, request),
+                None => {
+                    self.watch(context, view, input)?;
+                    Poll::Pending
                 }
-                let pipe = feeding.pipe.as_ref().filter(|pipe| pipe.is_wanted()).map(Rc::clone);
-                self.deadlines.enter_handler(self.answer_ticks(view));
-                self.send(context, output, view)?;
-                return match pipe {
-                    _ if self.backlog.is_some() => Poll::Pending,
-                    Some(pipe) => self.give_beside(context, view, &pipe, input, request),
-                    None => {
-                        self.watch(context, view, input)?;
-                        Poll::Pending
-                    }
-                };
-            }
-            Ok(Poll::Ready(polled)) => polled,
-            Err(_) => {
-                worker.counters.panics.add(1);
-                refusals::log_panic(&feeding.request_context);
-                Err(io::ErrorKind::Other.into())
-            }
+            };
         };
-        self.deadlines.leave_handler();
-        match polled {
-            Ok(Fed::Some) => {}
-            Ok(Fed::Chunk(bytes)) => {
-                feeding.sent += bytes.len() as u64;
-                let end = self.engine.data_end();
-                if !bytes.is_empty() && self.engine.begin_data(bytes.len() as u64, output.buffer()).is_ok() {
-                    output.push_owned(bytes);
-                    output.buffer().extend_from_slice(end);
-                }
-            }
-            Ok(fed @ (Fed::Done | Fed::Trailers(_))) => {
-                let State::Feeding(feeding) = std::mem::replace(&mut self.state, State::Reading) else {
-                    return Poll::Ready(Ok(()));
-                };
-                let next = match fed {
-                    Fed::Trailers(trailers) => finish_with(&mut self.engine, &trailers, output),
-                    _ => self.engine.finish(output.buffer()),
-                };
-                self.answered(worker, feeding.status, feeding.sent, &feeding.request_context, next);
-            }
-            Err(error) => {
-                // The head promises more, and leaves now if it has waited for its content: only a cut tells the client.
-                tracing::warn!("an answer was cut short: {error}");
-                self.engine.abort();
+        match progress {
+            Progress::Piece => self.deadlines.leave_handler(),
+            Progress::Done => self.done(&written),
+            Progress::Cut => {
+                // The head leaves now if it has waited for its content.
                 let _ = self.send(context, output, view);
                 self.link.flush();
                 return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
@@ -290,36 +242,12 @@ impl<L: Link> Connection<L> {
 
     /// How long an answer, or its next piece, may be in the making.
     pub(super) fn answer_ticks(&self, view: &View) -> u32 {
-        let ticks = self.deadlines.patience().unwrap_or(view.ticks.answer);
+        let ticks = self.deadlines.handler_ticks(view.ticks.answer);
         if self.ended {
             ticks.min(view.ticks.half_closed)
         } else {
             ticks
         }
-    }
-}
-
-/// Ends an answer with these fields, or without them where they cannot be sent.
-#[cold]
-fn finish_with(engine: &mut ServerConnection, trailers: &FieldList, output: &mut SendQueue) -> Next {
-    match engine.finish_with_trailers(trailers.bytes(), output.buffer()) {
-        Ok(next) => next,
-        Err(error) => {
-            tracing::warn!("trailers of an answer were not sent: {error}");
-            engine.finish(output.buffer())
-        }
-    }
-}
-
-/// Writes an interim answer, for a client that knows what that is.
-#[cold]
-fn inform(engine: &mut ServerConnection, early: &Early, output: &mut SendQueue) {
-    if !engine.may_inform() {
-        return;
-    }
-    let framing = engine.respond(early.status, Length::None, false);
-    if let Err(error) = h1::encode_head(output.buffer(), framing, early.status, early.fields.bytes()) {
-        tracing::error!("an interim answer was not sent: {error}");
     }
 }
 

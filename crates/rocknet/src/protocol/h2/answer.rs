@@ -2,63 +2,74 @@
 
 use std::collections::VecDeque;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::task::Waker;
 
 use bytes::{Bytes, BytesMut};
 use rocknet_io::queue::SendQueue;
-use rocknet_proto::h1::Refusal;
 use rocknet_proto::h2::{ServerConnection, StreamId};
+use rocknet_proto::refusal::Refusal;
 use rocknet_proto::request::OwnedRequest;
 use rocknet_proto::status::Status;
 
-use super::supply::Supply;
-use super::tunnelling::Tunnelling;
+use super::pushes::Page;
 use crate::exchange::{ContentError, Pipe, RequestContent};
-use crate::pipeline::{Pending, RequestContext};
-use crate::preload::Preloads;
-use crate::protocol::deadlines::Deadlines;
+use crate::lifecycle::deadlines::Deadlines;
+use crate::lifecycle::exchange::{ActiveExchange, Stage};
+use crate::pipeline::RequestContext;
 use crate::response::FieldList;
-use crate::worker::View;
 
 /// Room for content that comes in small pieces; larger pieces have a chunk of their own.
 const CHUNK: usize = 4096;
 
 /// One answer under way.
 pub struct Answer {
-    pub id: StreamId,
+    pub asked: Asked,
     pub state: State,
     pub deadlines: Deadlines,
-    pub request_context: Rc<RequestContext>,
+}
+
+/// The stream of an answer, and what was received of its request.
+pub struct Asked {
+    pub id: StreamId,
     /// The request was HEAD: its answer has no content.
     pub head_only: bool,
     pub content: Option<Incoming>,
     pub page: Option<Box<Page>>,
 }
 
-/// What may be pushed with an answer that is still being made.
-pub struct Page {
-    pub request: Rc<OwnedRequest>,
-    pub preloads: Option<Arc<Preloads>>,
-}
-
 pub enum State {
     /// It came while nothing could be sent, and is answered when that is over.
     Held(Held),
-    /// A handler makes it.
-    Waiting(Pending),
-    /// Its head has been written.
-    Feeding { supply: Supply, status: Status, sent: u64 },
-    /// Its handler has taken the stream over.
-    Tunnelling(Box<Tunnelling>),
+    Active(ActiveExchange),
+}
+
+impl Asked {
+    pub fn new(id: StreamId, head_only: bool) -> Asked {
+        Asked {
+            id,
+            head_only,
+            content: None,
+            page: None,
+        }
+    }
+
+    /// Ends the request body for its handler before its time.
+    pub fn fail(&self, error: ContentError) {
+        if let Some(content) = &self.content {
+            content.fail(error);
+        }
+    }
 }
 
 impl State {
     fn is_awaited(&self) -> bool {
         match self {
-            State::Held(_) | State::Waiting(_) => true,
-            State::Feeding { supply, .. } => supply.is_file(),
-            State::Tunnelling(_) => false,
+            State::Held(_) => true,
+            State::Active(exchange) => match &exchange.stage {
+                Stage::Waiting(_) => true,
+                Stage::Sending { body, .. } => body.is_file(),
+                Stage::Tunnelling(_) => false,
+            },
         }
     }
 }
@@ -69,7 +80,7 @@ pub enum Held {
         request: Rc<OwnedRequest>,
         content: RequestContent,
     },
-    Refusal(Refusal),
+    Refusal(Refusal, Rc<RequestContext>),
 }
 
 /// Content of the request on its way to the handler. The stream's window bounds it.
@@ -79,13 +90,6 @@ pub struct Incoming {
     ended: bool,
     /// The client waits for 100 before it sends.
     expects_continue: bool,
-}
-
-impl Answer {
-    /// How long it, or its next piece, may be in the making.
-    pub fn ticks(&self, view: &View) -> u32 {
-        self.deadlines.patience().unwrap_or(view.ticks.answer)
-    }
 }
 
 impl Incoming {
@@ -206,7 +210,7 @@ impl Answers {
     }
 
     pub fn insert(&mut self, answer: Box<Answer>) {
-        let place = answer.id.place();
+        let place = answer.asked.id.place();
         if place >= self.places.len() {
             self.places.resize_with(place + 1, || None);
         }
@@ -216,12 +220,12 @@ impl Answers {
 
     pub fn get_mut(&mut self, id: StreamId) -> Option<&mut Answer> {
         let answer = self.places.get_mut(id.place())?.as_deref_mut()?;
-        (answer.id == id).then_some(answer)
+        (answer.asked.id == id).then_some(answer)
     }
 
     pub fn take(&mut self, id: StreamId) -> Option<Box<Answer>> {
         let place = self.places.get_mut(id.place())?;
-        if place.as_ref()?.id != id {
+        if place.as_ref()?.asked.id != id {
             return None;
         }
         self.count -= 1;
@@ -234,7 +238,7 @@ impl Answers {
         let answers = self.places.iter().flatten();
         answers
             .filter(|answer| answer.state.is_awaited())
-            .map(|answer| answer.id)
+            .map(|answer| answer.asked.id)
     }
 
     /// What stands at a place, out of the table.

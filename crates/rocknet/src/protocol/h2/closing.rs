@@ -7,16 +7,15 @@ use std::task::{Context, Poll, ready};
 
 use rocknet_io::link::Link;
 use rocknet_proto::h2::ErrorCode;
-use rocknet_proto::status::Status;
 
-use super::answer::{Answer, State as Stage};
-use super::answering::Asked;
+use super::answer::{Answer, Asked, State as Stage};
 use super::connection::{Connection, State};
-use super::reply::Written;
-use super::tunnelling;
+use super::reply::RequestBody;
 use crate::exchange::ContentError;
-use crate::pipeline::{self, Step, refusals};
-use crate::protocol::deadlines::{LEFT_TO_KERNEL, ONLY_THE_END, Phase};
+use crate::lifecycle::deadlines::{LEFT_TO_KERNEL, ONLY_THE_END, Phase};
+use crate::lifecycle::exchange::ActiveExchange;
+use crate::lifecycle::flow;
+use crate::pipeline::refusals;
 use crate::worker::Worker;
 
 /// After GOAWAY this much is read, so that closing does not reset what is still on its way.
@@ -133,7 +132,7 @@ impl<L: Link> Connection<L> {
     #[cold]
     fn expire(&mut self) {
         let phase = self.deadlines.phase();
-        tracing::debug!(client = %self.client, ?phase, "a deadline passed");
+        tracing::debug!(client = %self.peer.client, ?phase, "a deadline passed");
         match phase {
             Phase::KeepAlive => self.last_words(ErrorCode::NoError),
             Phase::First | Phase::Header => self.last_words(ErrorCode::EnhanceYourCalm),
@@ -181,57 +180,41 @@ impl<L: Link> Connection<L> {
     #[cold]
     fn expire_answer(&mut self, worker: &Rc<Worker>, answer: Answer) {
         let phase = answer.deadlines.phase();
-        tracing::debug!(client = %self.client, ?phase, "a deadline of an answer passed");
-        if phase == Phase::Handler {
-            refusals::log_overdue(worker, Some(&answer.request_context));
+        tracing::debug!(client = %self.peer.client, ?phase, "a deadline of an answer passed");
+        if let (Phase::Handler, Stage::Active(exchange)) = (phase, &answer.state) {
+            refusals::log_overdue(worker, Some(&exchange.context));
         }
+        let Answer {
+            asked,
+            state: Stage::Active(exchange),
+            deadlines,
+        } = answer
+        else {
+            return;
+        };
         let is_first = self.backlog.is_none();
         let mut queue = self.backlog.take().unwrap_or_default();
-        let status = match phase {
-            Phase::Content => Status::REQUEST_TIMEOUT,
-            _ => Status::SERVICE_UNAVAILABLE,
-        };
-        if let (Phase::Content, Some(content)) = (phase, &answer.content) {
-            content.fail(ContentError::TooSlow);
+        if phase == Phase::Content {
+            asked.fail(ContentError::TooSlow);
         }
-        if let Stage::Waiting(pending) = &answer.state {
-            let step = match pending.instead {
-                Some(status) => Step::Respond(pipeline::plain_error(&answer.request_context, status)),
-                None => pipeline::error(worker, &answer.request_context, status),
-            };
-            let asked = Asked::new(answer.id, answer.head_only, answer.request_context);
-            self.step(worker, step, Written::default(), asked, &mut queue);
-        } else if answer.is_quiet_tunnel() {
-            self.close_tunnel(worker, &answer, &mut queue);
+        if exchange.is_waiting() {
+            let ActiveExchange { context, stage, .. } = exchange;
+            let asked = Asked::new(asked.id, asked.head_only);
+            let (mut reply, peer) = self.reply(worker, &asked, RequestBody::None, &mut queue);
+            let flow = flow::overdue(worker, peer, context, Some(&stage), phase, &mut reply);
+            let promised = reply.written.promised;
+            self.go_on(worker, flow, promised, asked, &mut queue);
+        } else if exchange.is_quiet_tunnel(&deadlines) {
+            self.close_tunnel(worker, asked.id, &exchange, &mut queue);
         } else {
-            self.engine.reset(answer.id, ErrorCode::Cancel, queue.buffer());
-            self.record_cut(worker, &answer);
+            self.engine.reset(asked.id, ErrorCode::Cancel, queue.buffer());
+            exchange.record_cut(worker, &mut self.peer, 0);
         }
         if is_first {
             self.deadlines
                 .begin_send(worker.view().ticks.send, self.link.in_flight());
         }
         self.backlog = Some(queue);
-    }
-
-    /// The client left, or was left, before it had all of an answer: the log tells how much of it went out.
-    #[cold]
-    pub(super) fn record_cut(&mut self, worker: &Worker, answer: &Answer) {
-        self.record_cut_at(worker, answer, 0);
-    }
-
-    /// The same, if up to `unsent` bytes of its body have been framed and not sent. Returns how many of them were others'.
-    fn record_cut_at(&mut self, worker: &Worker, answer: &Answer, unsent: u64) -> u64 {
-        let (status, framed) = match &answer.state {
-            Stage::Feeding { status, sent, .. } => (*status, *sent),
-            Stage::Tunnelling(tunnel) => (tunnelling::STATUS, tunnel.sent),
-            Stage::Held(_) | Stage::Waiting(_) => return unsent,
-        };
-        let sent = framed.saturating_sub(unsent);
-        let request_context = &answer.request_context;
-        let request = request_context.request.as_ref().map(|request| request.view());
-        self.answered(worker, request_context.access, request.as_ref(), status, sent);
-        unsent.saturating_sub(framed)
     }
 
     /// Records all responses under way as cut. What lies in the backlog was not sent; of which of them it is, is not known
@@ -241,10 +224,10 @@ impl<L: Link> Connection<L> {
         let mut unsent = self.backlog.as_ref().map_or(0, |backlog| backlog.len());
         for place in 0..self.answers.places() {
             if let Some(answer) = self.answers.take_at(place) {
-                if let Some(content) = &answer.content {
-                    content.fail(ContentError::Cut);
+                answer.asked.fail(ContentError::Cut);
+                if let Stage::Active(exchange) = &answer.state {
+                    unsent = exchange.record_cut(&worker, &mut self.peer, unsent);
                 }
-                unsent = self.record_cut_at(&worker, &answer, unsent);
             }
         }
     }

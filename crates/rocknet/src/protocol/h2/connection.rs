@@ -22,11 +22,12 @@ use rocknet_proto::h2::{CONNECTION_WINDOW, Config, STREAM_WINDOW, STREAMS, Serve
 use rocknet_proto::request::{OwnedRequest, RequestIndex};
 
 use super::answer::Answers;
-use super::pushing::Pushes;
+use super::pushes::Pushes;
 use super::send_ahead::SendAhead;
 use crate::exchange::Client;
 use crate::handshake::Handshake;
-use crate::protocol::deadlines::{Deadlines, LEFT_TO_KERNEL, ONLY_THE_END, Phase};
+use crate::lifecycle::deadlines::{Deadlines, LEFT_TO_KERNEL, ONLY_THE_END, Phase};
+use crate::lifecycle::peer::Peer;
 use crate::worker::{OpenConnection, View, Worker};
 
 /// Rounds before others get their turn: a client that takes large answers as fast as they come would else have the
@@ -47,13 +48,7 @@ pub struct Connection<L: Link> {
     pub(super) engine: ServerConnection,
     pub(super) open: OpenConnection,
     pub(super) deadlines: Deadlines,
-    pub(super) client: Client,
-    /// `None`: in the clear.
-    pub(super) secure: Option<Rc<Handshake>>,
-    /// The address it came in on, where that matters.
-    pub(super) local: Option<Box<IpAddr>>,
-    /// The client's address as text, once it has been logged.
-    pub(super) client_text: Option<Box<str>>,
+    pub(super) peer: Peer,
     /// The wheel's tick at its beginning.
     pub(super) born: Tick,
     pub(super) state: State,
@@ -134,10 +129,7 @@ impl<L: Link> Connection<L> {
             engine: ServerConnection::new(&CONFIG),
             open,
             deadlines,
-            client,
-            secure: None,
-            local,
-            client_text: None,
+            peer: Peer::new(client, local),
             born: worker.wheel.now(),
             state: State::New,
             stalled: !unread.is_empty(),
@@ -174,7 +166,7 @@ impl<L: Link> Connection<L> {
 
     /// The scheme of what is asked for over this connection.
     pub(super) fn scheme(&self) -> &'static [u8] {
-        if self.secure.is_some() { b"https" } else { b"http" }
+        if self.peer.secure.is_some() { b"https" } else { b"http" }
     }
 
     /// Of the time for its first head, so many ticks are left.
@@ -185,7 +177,7 @@ impl<L: Link> Connection<L> {
 
     /// Under TLS: what the handshake has settled.
     pub fn secured(mut self, secure: Rc<Handshake>) -> Connection<L> {
-        self.secure = Some(secure);
+        self.peer.secure = Some(secure);
         self
     }
 

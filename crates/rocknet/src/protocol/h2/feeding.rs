@@ -11,10 +11,6 @@ use super::answer::State;
 use super::connection::{self, Connection};
 use crate::worker::Worker;
 
-/// Most that is rendered before it is sent, so that a client that requests without reading cannot fill memory. On slow links
-/// `send_ahead` allows less.
-pub(super) const OUTPUT_BOUND: u64 = 256 * 1024;
-
 /// Under TLS a frame fills a record together with its header: else each record holds the end of a frame and the beginning
 /// of another, which lie apart and are copied together, or read from their file by two calls.
 const FRAME_IN_RECORD: u64 = (RECORD - FRAME_HEADER) as u64;
@@ -24,7 +20,7 @@ impl<L: Link> Connection<L> {
     #[inline]
     pub(super) fn frame(&mut self, worker: &Rc<Worker>, output: &mut SendQueue) -> bool {
         let mut drained = false;
-        let frame = if self.secure.is_some() {
+        let frame = if self.peer.secure.is_some() {
             FRAME_IN_RECORD
         } else {
             u64::MAX
@@ -39,22 +35,18 @@ impl<L: Link> Connection<L> {
             let Some(answer) = self.answers.get_mut(grant.stream) else {
                 return self.lose(output);
             };
-            let (supply, sent, status) = match &mut answer.state {
-                State::Feeding { supply, sent, status } => (supply, sent, Some(*status)),
-                State::Tunnelling(tunnel) => (&mut tunnel.supply, &mut tunnel.sent, None),
-                State::Held(_) | State::Waiting(_) => return self.lose(output),
+            let State::Active(exchange) = &mut answer.state else {
+                return self.lose(output);
             };
-            supply.put(grant.length, output);
-            *sent += grant.length;
+            let Some(put) = exchange.put(grant.length, output) else {
+                return self.lose(output);
+            };
             answer.deadlines.moved(grant.length);
             // The end of one direction of a tunnel is not the end of the other.
-            if let (true, Some(status)) = (grant.end, status) {
-                let sent = *sent;
-                if let Some(answer) = self.answers.take(grant.stream) {
-                    let request = answer.request_context.request.as_ref().map(|request| request.view());
-                    self.answered(worker, answer.request_context.access, request.as_ref(), status, sent);
-                }
-            } else if supply.ready() == 0 {
+            if grant.end && !put.is_tunnel {
+                exchange.record(worker, &mut self.peer);
+                self.answers.take(grant.stream);
+            } else if put.is_drained {
                 drained = true;
             }
         }

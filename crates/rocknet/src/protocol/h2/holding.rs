@@ -11,18 +11,17 @@ use std::task::{Context, Poll};
 
 use rocknet_io::link::Link;
 use rocknet_io::queue::SendQueue;
-use rocknet_proto::h1::Refusal;
 use rocknet_proto::h2::{Head, StreamId};
 use rocknet_proto::method::Method;
+use rocknet_proto::refusal::Refusal;
 use rocknet_proto::request::OwnedRequest;
 
-use super::answer::{Answer, Held, Incoming, State};
-use super::answering::Asked;
+use super::answer::{Answer, Asked, Held, Incoming, State};
 use super::connection::{Connection, State as Stage};
 use super::reply::RequestBody;
 use crate::exchange::{ContentError, RequestContent};
+use crate::lifecycle::deadlines::Deadlines;
 use crate::pipeline::{RequestContext, body_limit};
-use crate::protocol::deadlines::Deadlines;
 use crate::worker::{Buffers, View, Worker};
 
 /// Heads kept for requests that wait: as many streams as a client may open, each with 2 KiB, which is more than browsers
@@ -88,7 +87,7 @@ impl<L: Link> Connection<L> {
     ) {
         let request = head.request();
         let head_only = request.method == Method::Head;
-        let site = view.site(self.local.as_deref().copied(), request.authority);
+        let site = view.site(self.peer.local(), request.authority);
         let (content, pipe) = RequestContent::piped();
         let mut incoming = None;
         let held = if end {
@@ -100,25 +99,18 @@ impl<L: Link> Connection<L> {
             incoming = Some(Incoming::new(pipe, false));
             None
         } else {
-            let limit = body_limit(view, site, &request, self.secure.is_some());
+            let limit = body_limit(view, site, &request, self.peer.secure.is_some());
             let refused = self.engine.set_content_limit(id, limit).err();
             if refused.is_none() {
                 incoming = Some(Incoming::new(pipe, expects_continue));
             }
-            refused.map(Held::Refusal)
+            refused.map(|refusal| Held::Refusal(refusal, RequestContext::unparsed(view, None)))
         };
         let request = Rc::new(OwnedRequest::copy(head.bytes(), head.index()));
         self.held += head.bytes().len() + size_of::<OwnedRequest>();
-        self.answers.insert(Box::new(Answer {
-            id,
-            state: State::Held(held.unwrap_or(Held::Request { request, content })),
-            deadlines: Deadlines::new(&worker.wheel),
-            // Made anew when it is answered, by the configuration of that time.
-            request_context: RequestContext::unparsed(view, None),
-            head_only,
-            content: incoming,
-            page: None,
-        }));
+        let mut asked = Asked::new(id, head_only);
+        asked.content = incoming;
+        self.hold_answer(worker, asked, held.unwrap_or(Held::Request { request, content }));
     }
 
     /// Keeps the request that asked for HTTP/2, which has no content.
@@ -127,39 +119,30 @@ impl<L: Link> Connection<L> {
         pipe.end(Ok(()));
         let head_only = request.view().method == Method::Head;
         let request = Rc::new(request);
+        let worker = Rc::clone(self.open.worker());
+        self.hold_answer(&worker, Asked::new(id, head_only), Held::Request { request, content });
+    }
+
+    fn hold_answer(&mut self, worker: &Worker, asked: Asked, held: Held) {
         self.answers.insert(Box::new(Answer {
-            id,
-            state: State::Held(Held::Request { request, content }),
-            deadlines: Deadlines::new(&self.open.worker().wheel),
-            request_context: RequestContext::unparsed(&self.open.worker().view(), None),
-            head_only,
-            content: None,
-            page: None,
+            asked,
+            state: State::Held(held),
+            deadlines: Deadlines::new(&worker.wheel),
         }));
     }
 
     /// Keeps the answer to what is not taken, as `refuse` would give it.
     #[cold]
     pub(super) fn hold_refusal(&mut self, worker: &Worker, view: &Rc<View>, id: StreamId, refusal: Refusal) {
-        let mut request_context = RequestContext::unparsed(view, self.local.as_deref().copied());
+        let mut request_context = RequestContext::unparsed(view, self.peer.local());
         if let Some(answer) = self.answers.take(id) {
-            if let Some(content) = &answer.content {
-                content.fail(ContentError::TooLarge);
-            }
-            if !matches!(answer.state, State::Held(_)) {
-                request_context = answer.request_context;
+            answer.asked.fail(ContentError::TooLarge);
+            if let State::Active(exchange) = answer.state {
+                request_context = exchange.context;
             }
         }
         self.held += size_of::<Answer>();
-        self.answers.insert(Box::new(Answer {
-            id,
-            state: State::Held(Held::Refusal(refusal)),
-            deadlines: Deadlines::new(&worker.wheel),
-            request_context,
-            head_only: false,
-            content: None,
-            page: None,
-        }));
+        self.hold_answer(worker, Asked::new(id, false), Held::Refusal(refusal, request_context));
     }
 
     /// Answers what was held.
@@ -167,7 +150,7 @@ impl<L: Link> Connection<L> {
     pub(super) fn release(&mut self, worker: &Rc<Worker>, view: &Rc<View>, held: Held, asked: Asked) {
         let output = &mut worker.buffers.borrow_mut().output;
         match held {
-            Held::Refusal(refusal) => self.respond_refusal(worker, refusal, asked, output),
+            Held::Refusal(refusal, context) => self.respond_refusal(worker, refusal, context, asked, output),
             Held::Request { request, content } => {
                 let asked_for = request.view();
                 self.pushes.note(&asked_for);

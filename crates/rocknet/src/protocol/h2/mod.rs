@@ -6,11 +6,11 @@ mod closing;
 mod connection;
 mod feeding;
 mod holding;
+mod pushes;
 mod pushing;
 mod reading;
 mod reply;
 mod send_ahead;
-mod supply;
 mod tunnelling;
 mod waiting;
 

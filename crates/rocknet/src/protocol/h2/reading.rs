@@ -8,8 +8,9 @@ use rocknet_io::link::Link;
 use rocknet_io::queue::SendQueue;
 use rocknet_proto::h2::{Event, Head};
 
+use super::answer::State::Active;
 use super::connection::{Connection, State};
-use super::feeding::OUTPUT_BOUND;
+use super::send_ahead::OUTPUT_BOUND;
 use crate::exchange::ContentError;
 use crate::response::FieldList;
 use crate::worker::{Buffers, View, Worker};
@@ -142,9 +143,9 @@ impl<L: Link> Connection<L> {
                 } => {
                     let piece = &rest[start..end];
                     match self.answers.get_mut(stream) {
-                        Some(answer) if answer.content.is_some() => {
+                        Some(answer) if answer.asked.content.is_some() => {
                             answer.deadlines.moved(piece.len() as u64);
-                            if let Some(content) = &mut answer.content {
+                            if let Some(content) = &mut answer.asked.content {
                                 content.add(piece, last);
                             }
                         }
@@ -152,26 +153,30 @@ impl<L: Link> Connection<L> {
                     }
                 }
                 Event::Trailers { stream } => {
-                    if let Some(content) = self.answers.get_mut(stream).and_then(|answer| answer.content.as_mut()) {
+                    if let Some(content) = self
+                        .answers
+                        .get_mut(stream)
+                        .and_then(|answer| answer.asked.content.as_mut())
+                    {
                         let trailers = head.index().trailers.view(head.bytes());
                         content.end_with(FieldList::copied(trailers.lines()));
                     }
                 }
                 Event::Reset { stream, code, fault } => {
-                    tracing::debug!(client = %self.client, ?code, ?fault, "a stream was reset");
+                    tracing::debug!(client = %self.peer.client, ?code, ?fault, "a stream was reset");
                     if let Some(answer) = self.answers.take(stream) {
-                        if let Some(content) = &answer.content {
-                            content.fail(ContentError::Cut);
+                        answer.asked.fail(ContentError::Cut);
+                        if let Active(exchange) = &answer.state {
+                            exchange.record_cut(worker, &mut self.peer, 0);
                         }
-                        self.record_cut(worker, &answer);
                     }
                 }
                 Event::Rejected { fault } => {
-                    tracing::debug!(client = %self.client, ?fault, "a request was turned away");
+                    tracing::debug!(client = %self.peer.client, ?fault, "a request was turned away");
                 }
                 Event::GoAway { .. } | Event::Pong { .. } => {}
                 Event::Closed { fault } => {
-                    tracing::debug!(client = %self.client, ?fault, "a connection was ended");
+                    tracing::debug!(client = %self.peer.client, ?fault, "a connection was ended");
                     return bytes.len();
                 }
             }

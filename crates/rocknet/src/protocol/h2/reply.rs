@@ -1,23 +1,26 @@
-//! Prepared answers on their way into the send queue, as frames.
+//! Responses of HTTP/2 on their way into the send queue, as frames.
 
 use rocknet_io::queue::SendQueue;
-use rocknet_proto::h1::Refusal;
 use rocknet_proto::h2::{ErrorCode, SendError, Sending, ServerConnection, StreamId};
+use rocknet_proto::refusal::Refusal;
 use rocknet_proto::request::Request;
+use rocknet_proto::status::Status;
 
-use super::answer::Incoming;
-use super::pushing::{Promised, Pushes};
-use super::supply::Supply;
+use super::answer::{Asked, Incoming};
+use super::pushes::{Page, Promised, Pushes};
 use crate::exchange::RequestContent;
 use crate::files::cache::front::Known;
 use crate::files::entry::{Content, Variant};
 use crate::files::prepared::Prepared;
+use crate::interim::Early;
+use crate::lifecycle::body::{BodySource, Delivery};
+use crate::lifecycle::responder::{Begun, Responder, Sent, Taken, Unsendable};
 use crate::pipeline::Reply;
-use crate::preload::Preloads;
-use crate::response::{Body, FilePart};
+use crate::preload::{self, Preloads};
+use crate::response::{Body, FieldList, Text};
 use crate::worker::Worker;
 
-/// Writes one answer.
+/// Writes one response.
 pub struct H2Reply<'a> {
     pub engine: &'a mut ServerConnection,
     pub pushes: &'a mut Pushes,
@@ -30,6 +33,8 @@ pub struct H2Reply<'a> {
     /// Queued bytes from which on content waits for its turn by priority.
     bound: u64,
     pub body: RequestBody,
+    /// What is pushed with the response, if it is a page.
+    page: Option<&'a Page>,
     pub written: Written,
 }
 
@@ -49,9 +54,7 @@ pub enum RequestBody {
 /// What became of it.
 #[derive(Default)]
 pub struct Written {
-    /// Content that could not leave at once.
-    pub supply: Option<Supply>,
-    pub content_bytes: u64,
+    sent: Sent,
     /// What was promised with it.
     pub promised: Vec<Promised>,
     /// The body of the request on its way to the handler.
@@ -65,8 +68,7 @@ impl<'a> H2Reply<'a> {
         scheme: &'static [u8],
         output: &'a mut SendQueue,
         worker: &Worker,
-        id: StreamId,
-        head_only: bool,
+        asked: &'a Asked,
         bound: u64,
         body: RequestBody,
     ) -> H2Reply<'a> {
@@ -75,11 +77,12 @@ impl<'a> H2Reply<'a> {
             pushes,
             scheme,
             output,
-            id,
+            id: asked.id,
             date: worker.clock.date(),
-            head_only,
+            head_only: asked.head_only,
             bound,
             body,
+            page: asked.page.as_deref(),
             written: Written::default(),
         }
     }
@@ -118,22 +121,17 @@ impl Reply for H2Reply<'_> {
                 let length = head.length as usize;
                 match self.prepared(head, head.length) {
                     Ok(Sending::Now) => self.output.push_shared(bytes, 0, length),
-                    Ok(Sending::Later) => self.written.supply = Some(Supply::shared(bytes, length)),
+                    Ok(Sending::Later) => self.written.sent.body = Some(BodySource::shared(bytes, length)),
                     Ok(Sending::Done) | Err(_) => return,
                 }
-                self.written.content_bytes = head.length;
+                self.written.sent.bytes = head.length;
             }
             (Content::File(file), _) => {
                 let begun =
                     self.engine
                         .respond_prepared_head(self.id, &head.h2, &self.date, false, self.output.buffer());
                 if begun.is_ok() {
-                    self.written.supply = Some(Supply::new(Body::File(FilePart {
-                        file: file.clone(),
-                        offset: 0,
-                        length: file.length,
-                    })));
-                    self.written.content_bytes = file.length;
+                    self.written.sent.body = Some(BodySource::file(file, Delivery::Framed, 0));
                 }
             }
             (Content::Memory(_), None) => {}
@@ -181,4 +179,127 @@ impl Reply for H2Reply<'_> {
         self.written.incoming = Some(Incoming::new(pipe, expects_continue.unwrap_or(false)));
         content
     }
+}
+
+impl Responder for H2Reply<'_> {
+    fn may_respond(&self) -> bool {
+        self.engine.owes_answer(self.id)
+    }
+
+    fn respond(&mut self, status: Status, fields: &FieldList, body: Body, _: bool) -> Result<Begun, Unsendable> {
+        if self.id.is_promised() && !self.pushes.takes(status, body.length()) {
+            self.engine.reset(self.id, ErrorCode::Cancel, self.output.buffer());
+            return Ok(Begun::Complete(0));
+        }
+        if let Some(page) = self.page.filter(|_| preload::is_page(status)) {
+            let (promised, out) = (&mut self.written.promised, self.output.buffer());
+            self.pushes
+                .promise_with(self.engine, page, self.id, self.scheme, fields, promised, out);
+        }
+        let length = body.length().filter(|_| status.allows_content());
+        let end = self.head_only || !status.allows_content() || length == Some(0);
+        if !self.head(status, length, fields, end)? {
+            return Ok(Begun::Gone);
+        }
+        if end {
+            return Ok(Begun::Complete(0));
+        }
+        let body = BodySource::new(body, Delivery::Framed);
+        if body.ready() > 0 {
+            let out = self.output.buffer();
+            // On a stream that has gone nothing waits for it.
+            let _ = self.engine.offer(self.id, body.ready(), body.is_last(), out);
+        }
+        Ok(Begun::Body(body))
+    }
+
+    #[cold]
+    fn respond_broken(&mut self) {
+        let (status, out) = (Status::INTERNAL_SERVER_ERROR, self.output.buffer());
+        let _ = self.engine.respond(self.id, status, Some(0), [], true, out);
+    }
+
+    /// RFC 8441 §5: 200 stands for 101.
+    fn switch(&mut self, fields: FieldList, _: Text) -> Result<Option<Status>, Unsendable> {
+        if !self.head(Status::OK, None, &fields, false)? {
+            return Ok(None);
+        }
+        self.engine.begin_tunnel(self.id);
+        Ok(Some(Status::OK))
+    }
+
+    fn inform(&mut self, early: &Early) -> Result<(), Unsendable> {
+        if self.id.is_promised() {
+            return Ok(());
+        }
+        let (fields, out) = (early.fields.bytes(), self.output.buffer());
+        is_there(self.engine.inform(self.id, early.status, fields, out)).map(drop)
+    }
+
+    fn take(&mut self, body: &mut BodySource) -> Taken {
+        let out = self.output.buffer();
+        match self.engine.offer(self.id, body.ready(), body.is_last(), out) {
+            Ok(()) => Taken::Offered,
+            Err(_) => Taken::Gone,
+        }
+    }
+
+    fn finish(&mut self, trailers: Option<&FieldList>) -> Result<(), Unsendable> {
+        let out = self.output.buffer();
+        let ended = match trailers {
+            Some(trailers) => self.engine.finish_with_trailers(self.id, trailers.bytes(), out),
+            None => self.engine.offer(self.id, 0, true, out),
+        };
+        is_there(ended).map(drop)
+    }
+
+    fn abort(&mut self) {
+        self.engine
+            .reset(self.id, ErrorCode::InternalError, self.output.buffer());
+    }
+
+    #[inline]
+    fn sent(&mut self) -> &mut Sent {
+        &mut self.written.sent
+    }
+
+    /// The client may ask by itself for what was promised.
+    fn withdraw(&mut self) {
+        for Promised { id, .. } in std::mem::take(&mut self.written.promised) {
+            self.engine.reset(id, ErrorCode::Cancel, self.output.buffer());
+        }
+    }
+}
+
+impl H2Reply<'_> {
+    /// Writes a head; false if the stream has gone, or has one already.
+    fn head(&mut self, status: Status, length: Option<u64>, fields: &FieldList, end: bool) -> Result<bool, Unsendable> {
+        let all = std::iter::once((&b"date"[..], &self.date[..]))
+            .chain(fields.bytes().filter(|(name, _)| !is_of_connection(name)));
+        let out = self.output.buffer();
+        is_there(self.engine.respond(self.id, status, length, all, end, out))
+    }
+}
+
+/// Tells a stream that has gone, or has its head already, from a field that cannot be sent.
+fn is_there(sent: Result<(), SendError>) -> Result<bool, Unsendable> {
+    match sent {
+        Ok(()) => Ok(true),
+        Err(SendError::Field(error)) => Err(Unsendable::new(error)),
+        Err(_) => Ok(false),
+    }
+}
+
+/// Fields that rule a connection in HTTP/1 have no place here (RFC 9113 §8.2.2), and the engine writes the length.
+fn is_of_connection(name: &[u8]) -> bool {
+    [
+        &b"connection"[..],
+        b"keep-alive",
+        b"proxy-connection",
+        b"transfer-encoding",
+        b"upgrade",
+        b"content-length",
+    ]
+    .iter()
+    .any(|known| name.eq_ignore_ascii_case(known))
 }

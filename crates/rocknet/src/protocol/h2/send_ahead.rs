@@ -9,7 +9,9 @@
 
 use std::time::{Duration, Instant};
 
-use super::feeding::OUTPUT_BOUND;
+/// Most that is rendered before it is sent, so that a client that requests without reading cannot fill memory. On slow links
+/// less is allowed.
+pub(super) const OUTPUT_BOUND: u64 = 256 * 1024;
 
 /// What is committed is what the link sends in this time: about a round trip within a country, and long enough for a busy
 /// worker to come back before the link runs dry.

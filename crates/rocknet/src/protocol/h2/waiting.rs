@@ -1,22 +1,19 @@
 //! Waiting: for handlers, for the content of their requests, for the next pieces of their answers.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use rocknet_io::link::Link;
-use rocknet_io::queue::SendQueue;
-use rocknet_proto::h2::{ErrorCode, SendError, ServerConnection, StreamId};
 
 use super::answer::{Answer, Demand, Incoming, State};
-use super::answering::Asked;
 use super::connection::Connection;
-use super::feeding::OUTPUT_BOUND;
-use super::reply::{H2Reply, RequestBody};
-use crate::interim::Early;
-use crate::pipeline::{self, Answer as Outcome, refusals};
-use crate::protocol::deadlines::Phase;
-use crate::response::FieldList;
+use super::reply::RequestBody;
+use super::send_ahead::OUTPUT_BOUND;
+use crate::lifecycle::deadlines::Phase;
+use crate::lifecycle::exchange::Stage;
+use crate::lifecycle::sending::Progress;
+use crate::lifecycle::waiting::{Panicked, Polled, inform};
+use crate::pipeline::Answer as Made;
 use crate::worker::{View, Worker};
 
 /// What became of an answer that was looked at.
@@ -64,134 +61,91 @@ impl<L: Link> Connection<L> {
         mut answer: Box<Answer>,
         room: &mut u64,
     ) -> Look {
-        if let State::Held(_) = answer.state {
-            let Answer {
-                id,
-                state,
-                head_only,
-                request_context,
-                content,
-                page,
-                ..
-            } = *answer;
-            let asked = Asked {
-                id,
-                head_only,
-                request_context,
-                content,
-                page,
-                patience: None,
-            };
-            if let State::Held(held) = state {
-                self.release(worker, view, held, asked);
+        let exchange = match &mut answer.state {
+            State::Active(exchange) if exchange.is_tunnelling() => {
+                return self.look_at_tunnel(context, worker, view, answer, room);
             }
-            return Look::Moved;
-        }
-        if let State::Tunnelling(_) = answer.state {
-            return self.look_at_tunnel(context, worker, view, answer, room);
-        }
+            State::Active(exchange) => exchange,
+            State::Held(_) => {
+                let Answer { asked, state, .. } = *answer;
+                if let State::Held(held) = state {
+                    self.release(worker, view, held, asked);
+                }
+                return Look::Moved;
+            }
+        };
         loop {
-            match &mut answer.state {
-                State::Held(_) | State::Tunnelling(_) => {}
-                State::Waiting(making) => {
-                    let polled = catch_unwind(AssertUnwindSafe(|| making.poll(context)));
-                    let early = making.interim();
-                    if let Some(early) = &early {
-                        self.inform(worker, answer.id, early);
+            let id = answer.asked.id;
+            match &exchange.stage {
+                Stage::Tunnelling(_) => {}
+                Stage::Waiting(_) => {
+                    let Polled { answer: made, interim } = exchange.poll_handler(context);
+                    if let Some(early) = &interim {
+                        let output = &mut worker.buffers.borrow_mut().output;
+                        let (mut reply, _) = self.reply(worker, &answer.asked, RequestBody::None, output);
+                        inform(early, &mut reply);
                     }
-                    match polled {
-                        Ok(Poll::Pending) if early.is_some() => continue,
-                        Ok(Poll::Pending) => {}
-                        Ok(Poll::Ready(outcome)) => {
-                            self.outcome(worker, outcome, asked(*answer));
-                            return Look::Moved;
-                        }
-                        Err(_) => {
-                            let output = &mut worker.buffers.borrow_mut().output;
-                            self.panicked(worker, asked(*answer), output);
+                    match made {
+                        Poll::Pending if interim.is_some() => continue,
+                        Poll::Pending => {}
+                        Poll::Ready(made) => {
+                            self.answer_made(worker, made, *answer);
                             return Look::Moved;
                         }
                     }
                 }
-                State::Feeding { supply, .. } if supply.ready() > 0 => {
-                    answer.deadlines.enter(Phase::Send, view.ticks.send);
-                }
-                State::Feeding { supply, .. }
-                    if supply.is_file() && self.engine.allowance(answer.id, supply.left()) == 0 =>
-                {
-                    answer.deadlines.enter(Phase::Send, view.ticks.send);
-                }
-                State::Feeding { supply, .. } if supply.is_file() && *room == 0 => {}
-                State::Feeding { supply, status, sent } => {
-                    let most = self.engine.allowance(answer.id, supply.left()).min(*room);
-                    match catch_unwind(AssertUnwindSafe(|| supply.poll(context, &worker.shared.pool, most))) {
-                        Ok(Poll::Pending) if supply.is_file() => {
-                            answer.deadlines.enter_handler(answer.ticks(view));
-                        }
-                        Ok(Poll::Pending) => {}
-                        Ok(Poll::Ready(Some(Ok(())))) => {
-                            let (ready, last) = (supply.ready(), supply.is_last());
-                            *room = room.saturating_sub(ready);
-                            let output = &mut worker.buffers.borrow_mut().output;
-                            if self.engine.offer(answer.id, ready, last, output.buffer()).is_ok() {
+                Stage::Sending { body, .. } => {
+                    let is_file = body.is_file();
+                    let allowance = self.engine.allowance(id, body.left());
+                    if body.ready() > 0 || is_file && allowance == 0 {
+                        answer.deadlines.enter(Phase::Send, view.ticks.send);
+                    } else if !is_file || *room > 0 {
+                        let output = &mut worker.buffers.borrow_mut().output;
+                        let (mut reply, peer) = self.reply(worker, &answer.asked, RequestBody::None, output);
+                        let most = allowance.min(*room);
+                        match exchange.poll_body(context, worker, peer, most, &mut reply) {
+                            Poll::Pending if is_file => answer
+                                .deadlines
+                                .enter_handler(answer.deadlines.handler_ticks(view.ticks.answer)),
+                            Poll::Pending => {}
+                            Poll::Ready(Progress::Piece) => {
+                                if let Stage::Sending { body, .. } = &exchange.stage {
+                                    *room = room.saturating_sub(body.ready());
+                                }
                                 answer.deadlines.leave();
                                 self.answers.insert(answer);
+                                return Look::Moved;
                             }
-                            return Look::Moved;
-                        }
-                        Ok(Poll::Ready(None)) => {
-                            let output = &mut worker.buffers.borrow_mut().output;
-                            match supply.take_trailers() {
-                                Some(trailers) => finish_with(&mut self.engine, answer.id, &trailers, output),
-                                None => drop(self.engine.offer(answer.id, 0, true, output.buffer())),
+                            Poll::Ready(Progress::Done) => return Look::Moved,
+                            Poll::Ready(Progress::Cut) => {
+                                exchange.record_cut(worker, &mut self.peer, 0);
+                                return Look::Moved;
                             }
-                            let (status, sent) = (*status, *sent);
-                            let request = answer.request_context.request.as_ref().map(|request| request.view());
-                            self.answered(worker, answer.request_context.access, request.as_ref(), status, sent);
-                            return Look::Moved;
-                        }
-                        failed => {
-                            match failed {
-                                Ok(Poll::Ready(Some(Err(error)))) => {
-                                    tracing::warn!("an answer was cut short: {error}");
-                                }
-                                _ => {
-                                    worker.counters.panics.add(1);
-                                    refusals::log_panic(&answer.request_context);
-                                }
-                            }
-                            let output = &mut worker.buffers.borrow_mut().output;
-                            self.engine.reset(answer.id, ErrorCode::InternalError, output.buffer());
-                            self.record_cut(worker, &answer);
-                            return Look::Moved;
                         }
                     }
                 }
             }
-            let demand = match &mut answer.content {
+            let is_sending = exchange.is_sending();
+            let is_making = match &exchange.stage {
+                Stage::Waiting(_) => true,
+                Stage::Sending { body, .. } => body.ready() == 0 && !body.is_file(),
+                Stage::Tunnelling(_) => false,
+            };
+            let demand = match &mut answer.asked.content {
                 Some(content) => {
                     let output = &mut worker.buffers.borrow_mut().output;
-                    let demand = content.give(answer.id, &mut self.engine, output);
-                    if matches!(
-                        (&demand, &answer.state),
-                        (Demand::None | Demand::Met, State::Feeding { .. })
-                    ) {
+                    let demand = content.give(answer.asked.id, &mut self.engine, output);
+                    if is_sending && matches!(&demand, Demand::None | Demand::Met) {
                         content.on_wanted(context.waker());
                     }
                     demand
                 }
                 None => Demand::None,
             };
-            let is_making = match &answer.state {
-                State::Held(_) | State::Tunnelling(_) => false,
-                State::Waiting(_) => true,
-                State::Feeding { supply, .. } => supply.ready() == 0 && !supply.is_file(),
-            };
-            if answer.content.as_ref().is_some_and(Incoming::take_moved) {
+            if answer.asked.content.as_ref().is_some_and(Incoming::take_moved) {
                 answer.deadlines.leave_handler();
             }
-            let may_pause = answer.content.as_ref().is_some_and(Incoming::may_pause)
-                || matches!(answer.state, State::Feeding { .. });
+            let may_pause = answer.asked.content.as_ref().is_some_and(Incoming::may_pause) || is_sending;
             match demand {
                 Demand::Met if is_making => {
                     if may_pause {
@@ -202,86 +156,23 @@ impl<L: Link> Connection<L> {
                 }
                 // Both sides may be silent for a while once both have spoken.
                 Demand::Open if is_making && !may_pause => answer.deadlines.enter_content(view.ticks.body),
-                _ if is_making => answer.deadlines.enter_handler(answer.ticks(view)),
+                _ if is_making => answer
+                    .deadlines
+                    .enter_handler(answer.deadlines.handler_ticks(view.ticks.answer)),
                 _ => {}
             }
             return Look::Same(answer);
         }
     }
 
-    /// Writes an interim answer.
-    #[cold]
-    fn inform(&mut self, worker: &Worker, id: StreamId, early: &Early) {
-        if id.is_promised() {
-            return;
-        }
+    /// Goes on with what a handler has answered.
+    fn answer_made(&mut self, worker: &Rc<Worker>, made: Result<Made, Panicked>, answer: Answer) {
+        let Answer { asked, state, .. } = answer;
+        let State::Active(exchange) = state else { return };
         let output = &mut worker.buffers.borrow_mut().output;
-        let fields = early.fields.bytes();
-        if let Err(SendError::Field(error)) = self.engine.inform(id, early.status, fields, output.buffer()) {
-            tracing::error!("an interim answer was not sent: {error}");
-        }
-    }
-
-    fn outcome(&mut self, worker: &Rc<Worker>, outcome: Outcome, asked: Asked) {
-        let output = &mut worker.buffers.borrow_mut().output;
-        match outcome {
-            Outcome::Response(response) => self.respond(worker, *response, asked, output),
-            Outcome::Cached(known, request) => {
-                let scheme = self.scheme();
-                let bound = self.ahead.round(false);
-                let mut reply = H2Reply::new(
-                    &mut self.engine,
-                    &mut self.pushes,
-                    scheme,
-                    output,
-                    worker,
-                    asked.id,
-                    asked.head_only,
-                    bound,
-                    RequestBody::None,
-                );
-                let going = catch_unwind(AssertUnwindSafe(|| {
-                    let request_context = Rc::clone(&asked.request_context);
-                    pipeline::from_known(worker, request_context, &known, &request.view(), &mut reply)
-                }));
-                let written = reply.written;
-                match going {
-                    Ok(going) => self.step(worker, going.step, written, asked, output),
-                    Err(_) => {
-                        self.give_up_promised(written.promised, output);
-                        self.panicked(worker, asked, output);
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// Ends an answer with these fields, or without them where they cannot be sent.
-#[cold]
-fn finish_with(engine: &mut ServerConnection, id: StreamId, trailers: &FieldList, output: &mut SendQueue) {
-    if let Err(SendError::Field(error)) = engine.finish_with_trailers(id, trailers.bytes(), output.buffer()) {
-        tracing::warn!("trailers of an answer were not sent: {error}");
-        let _ = engine.offer(id, 0, true, output.buffer());
-    }
-}
-
-fn asked(answer: Answer) -> Asked {
-    let Answer {
-        id,
-        head_only,
-        request_context,
-        content,
-        page,
-        deadlines,
-        ..
-    } = answer;
-    Asked {
-        id,
-        head_only,
-        request_context,
-        content,
-        page,
-        patience: deadlines.patience(),
+        let (mut reply, peer) = self.reply(worker, &asked, RequestBody::None, output);
+        let flow = exchange.answer(worker, peer, made, &mut reply);
+        let promised = reply.written.promised;
+        self.go_on(worker, flow, promised, asked, output);
     }
 }

@@ -79,8 +79,9 @@ impl Deadlines {
         self.patience = ticks;
     }
 
-    pub fn patience(&self) -> Option<u32> {
-        self.patience
+    /// How long the handler, or the next piece of its response, may take: `ticks` where the request says nothing else.
+    pub fn handler_ticks(&self, ticks: u32) -> u32 {
+        self.patience.unwrap_or(ticks)
     }
 
     /// Begins a phase, anew even if it was on already.

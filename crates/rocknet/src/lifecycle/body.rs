@@ -1,0 +1,180 @@
+//! The body of a response on its way to the client: the piece that is ready, and the source of the next.
+
+mod file;
+mod piece;
+mod stream;
+
+use std::collections::VecDeque;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use rocknet_io::queue::{SendQueue, SharedBytes};
+
+use self::file::FileSource;
+use self::piece::Piece;
+use self::stream::StreamSource;
+use crate::blocking::Pool;
+use crate::open_file::OpenFile;
+use crate::response::{Body, FieldList, Part};
+
+pub use self::piece::Delivery;
+
+/// What is still to be sent of a response body.
+pub struct BodySource {
+    ready: Piece,
+    source: Option<Source>,
+}
+
+/// Where more comes from.
+enum Source {
+    File(FileSource),
+    Parts(VecDeque<Part>, Option<FileSource>, Delivery),
+    Stream(StreamSource),
+}
+
+impl BodySource {
+    pub fn new(body: Body, delivery: Delivery) -> BodySource {
+        let (ready, source) = match body {
+            // What a tunnel carries is no body.
+            Body::Empty | Body::Tunnel(_) => (Piece::None, None),
+            Body::Bytes(bytes) => (Piece::Owned(bytes), None),
+            Body::File(part) => (Piece::None, Some(Source::File(FileSource::new(part, delivery)))),
+            Body::Parts(parts) => (Piece::None, Some(Source::Parts(parts.into(), None, delivery))),
+            Body::Stream(stream) => (Piece::None, Some(Source::Stream(StreamSource::new(stream)))),
+        };
+        BodySource { ready, source }
+    }
+
+    pub fn empty() -> BodySource {
+        BodySource {
+            ready: Piece::None,
+            source: None,
+        }
+    }
+
+    /// The first `length` bytes of what the worker cache holds.
+    pub fn shared(bytes: &SharedBytes, length: usize) -> BodySource {
+        let ready = Piece::Shared {
+            bytes: Rc::clone(bytes),
+            start: 0,
+            end: length,
+        };
+        BodySource { ready, source: None }
+    }
+
+    /// A whole file of the cache. `now_ms`: uptime, by which it is remembered that the file was in memory.
+    pub fn file(file: &Arc<OpenFile>, delivery: Delivery, now_ms: u64) -> BodySource {
+        BodySource {
+            ready: Piece::None,
+            source: Some(Source::File(FileSource::whole(file, delivery, now_ms))),
+        }
+    }
+
+    /// Makes these bytes the ready piece. To be called when nothing is ready.
+    pub fn fill(&mut self, bytes: Bytes) {
+        self.ready = Piece::Owned(bytes);
+    }
+
+    /// Bytes that are ready.
+    pub fn ready(&self) -> u64 {
+        self.ready.length()
+    }
+
+    /// Nothing comes after what is ready.
+    pub fn is_last(&self) -> bool {
+        self.source.is_none()
+    }
+
+    /// The trailer fields, once [`BodySource::poll`] has returned the end.
+    pub fn take_trailers(&mut self) -> Option<FieldList> {
+        match &mut self.source {
+            Some(Source::Stream(stream)) => stream.take_trailers(),
+            _ => None,
+        }
+    }
+
+    /// More comes out of files: as much as is asked for, when it is asked for, and the last of it is known to be that.
+    pub fn is_file(&self) -> bool {
+        matches!(self.source, Some(Source::File(_) | Source::Parts(..)))
+    }
+
+    /// Bytes that a file has left. For several files, and anything else, at least as many as any window allows.
+    pub fn left(&self) -> u64 {
+        match &self.source {
+            Some(Source::File(file)) => file.left(),
+            _ => u64::MAX,
+        }
+    }
+
+    /// Moves `length` of the ready bytes into the queue.
+    pub fn put(&mut self, length: u64, out: &mut SendQueue) {
+        self.ready.put(length, out);
+    }
+
+    /// Drops the ready bytes.
+    pub fn discard(&mut self) {
+        self.ready = Piece::None;
+    }
+
+    /// Makes the next piece ready, of a file not more than `most` bytes; `None` at the end. To be called when nothing is
+    /// ready.
+    pub fn poll(&mut self, task: &mut Context<'_>, pool: &Pool, most: u64) -> Poll<Option<io::Result<()>>> {
+        let piece = match &mut self.source {
+            None => return Poll::Ready(None),
+            Some(source) => ready!(source.poll(task, pool, most)),
+        };
+        Poll::Ready(match piece {
+            None => {
+                // A stream may have trailers, which are still to be taken.
+                if !matches!(self.source, Some(Source::Stream(_))) {
+                    self.source = None;
+                }
+                None
+            }
+            Some(Err(error)) => Some(Err(error)),
+            Some(Ok(piece)) => {
+                self.ready = piece;
+                if self.source.as_ref().is_some_and(Source::is_empty) {
+                    self.source = None;
+                }
+                Some(Ok(()))
+            }
+        })
+    }
+}
+
+impl Source {
+    /// Nothing more comes, as far as is known.
+    fn is_empty(&self) -> bool {
+        match self {
+            Source::File(file) => file.left() == 0,
+            Source::Parts(parts, current, _) => {
+                parts.is_empty() && current.as_ref().is_none_or(|file| file.left() == 0)
+            }
+            Source::Stream(_) => false,
+        }
+    }
+
+    fn poll(&mut self, task: &mut Context<'_>, pool: &Pool, most: u64) -> Poll<Option<io::Result<Piece>>> {
+        match self {
+            Source::File(file) => file.poll(task, pool, most),
+            Source::Parts(parts, current, delivery) => loop {
+                if let Some(file) = current {
+                    if let Some(piece) = ready!(file.poll(task, pool, most)) {
+                        return Poll::Ready(Some(piece));
+                    }
+                    *current = None;
+                }
+                match parts.pop_front() {
+                    None => return Poll::Ready(None),
+                    Some(Part::Bytes(bytes)) => return Poll::Ready(Some(Ok(Piece::Owned(bytes)))),
+                    Some(Part::File(part)) => *current = Some(FileSource::new(part, *delivery)),
+                }
+            },
+            Source::Stream(stream) => stream.poll(task).map_ok(Piece::Owned),
+        }
+    }
+}

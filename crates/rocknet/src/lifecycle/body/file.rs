@@ -1,0 +1,225 @@
+//! A stretch of a file that leaves in pieces, each in memory before it is sent.
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use rocknet_config::model::Priority;
+use rocknet_io::ahead::{Ahead, read_ahead};
+use rocknet_io::file;
+
+use super::piece::{Delivery, Piece};
+use crate::blocking::{Job, JobError, Pool};
+use crate::open_file::OpenFile;
+use crate::response::FilePart;
+
+/// Size of a piece where the response has the link for itself. To read half a megabyte from a disk is work for the pool, and
+/// other connections get their turn between two pieces. It is as much as a link sends of files in one turn.
+const DIRECT_PIECE: u64 = 512 << 10;
+
+/// Largest piece that is framed. The next one is looked at when the last has been framed.
+const FRAMED_PIECE: u64 = 64 * 1024;
+
+/// Smaller pieces are copied before they are framed: to send one out of its file takes calls of its own, before it and for it.
+const FROM_FILE: u64 = 8 * 1024;
+
+pub struct FileSource {
+    part: FilePart,
+    delivery: Delivery,
+    /// Brings the next piece into memory.
+    preparing: Option<Preparing>,
+    /// The next piece has just been brought into memory. If it is gone again, its sending waits for the disk.
+    is_here: bool,
+    /// If the file turns out to be in memory whole, that is noted in it with this time.
+    note: Option<u64>,
+}
+
+enum Preparing {
+    /// The worker's own loop reads into the kernel's memory.
+    Ahead(Ahead),
+    /// A thread of the pool does.
+    BringIn(Job<()>),
+    /// A thread of the pool reads into the server's memory.
+    Read(Job<io::Result<Bytes>>),
+}
+
+impl FileSource {
+    pub fn new(part: FilePart, delivery: Delivery) -> FileSource {
+        FileSource {
+            part,
+            delivery,
+            preparing: None,
+            is_here: false,
+            note: None,
+        }
+    }
+
+    /// The whole of a file, which may have been seen in memory just now.
+    pub fn whole(file: &Arc<OpenFile>, delivery: Delivery, now_ms: u64) -> FileSource {
+        let part = FilePart {
+            file: Arc::clone(file),
+            offset: 0,
+            length: file.length,
+        };
+        let is_one_piece = delivery == Delivery::Direct && file.length <= DIRECT_PIECE;
+        FileSource {
+            is_here: is_one_piece && file.was_resident(now_ms),
+            note: is_one_piece.then_some(now_ms),
+            ..FileSource::new(part, delivery)
+        }
+    }
+
+    /// Bytes that are still to be returned.
+    pub fn left(&self) -> u64 {
+        self.part.length
+    }
+
+    /// Returns the next piece, of at most `most` bytes where it is framed; `None` at the end.
+    pub fn poll(&mut self, task: &mut Context<'_>, pool: &Pool, most: u64) -> Poll<Option<io::Result<Piece>>> {
+        if self.part.length == 0 {
+            return Poll::Ready(None);
+        }
+        loop {
+            let found = match &mut self.preparing {
+                None => match self.find(most) {
+                    Ok(None) => {
+                        if let Some(ahead) = read_ahead(&self.part.file.file, self.part.offset, self.piece()) {
+                            self.preparing = Some(Preparing::Ahead(ahead));
+                            continue;
+                        }
+                        Ok(None)
+                    }
+                    found => found,
+                },
+                Some(Preparing::Ahead(ahead)) => {
+                    self.is_here = ready!(ahead.as_mut().poll(task));
+                    self.preparing = None;
+                    self.find(most)
+                }
+                Some(Preparing::BringIn(job)) => {
+                    let brought = ready!(Pin::new(job).poll(task));
+                    self.preparing = None;
+                    match brought {
+                        Err(error @ JobError::Rejected) => Err(io::Error::other(error)),
+                        Ok(()) | Err(_) => {
+                            self.is_here = true;
+                            self.find(most)
+                        }
+                    }
+                }
+                Some(Preparing::Read(job)) => {
+                    let read = ready!(Pin::new(job).poll(task));
+                    self.preparing = None;
+                    // With thousands waiting for the disk already, one more is cut: were the loop to read in its place, all
+                    // its clients would hang with the disk.
+                    let read = read.unwrap_or_else(|error| Err(io::Error::other(error)));
+                    read.map(|read| Some(Piece::Owned(read)))
+                }
+            };
+            match found {
+                Ok(Some(piece)) => {
+                    self.part.offset += piece.length();
+                    self.part.length -= piece.length();
+                    return Poll::Ready(Some(Ok(piece)));
+                }
+                // The loop cannot bring it, or the kernel could not keep it.
+                Ok(None) => self.preparing = Some(self.by_a_thread(pool, most)),
+                Err(error) => return Poll::Ready(Some(Err(error))),
+            }
+        }
+    }
+
+    fn piece(&self) -> u64 {
+        self.part.length.min(match self.delivery {
+            Delivery::Direct => DIRECT_PIECE,
+            Delivery::Framed => FRAMED_PIECE,
+        })
+    }
+
+    /// What is in memory of the next piece; `None` if its beginning is not.
+    fn find(&mut self, most: u64) -> io::Result<Option<Piece>> {
+        match self.delivery {
+            Delivery::Direct => Ok(self.find_direct()),
+            Delivery::Framed => self.find_framed(most),
+        }
+    }
+
+    fn find_direct(&mut self) -> Option<Piece> {
+        let length = self.piece();
+        if !std::mem::take(&mut self.is_here) {
+            if !file::is_resident(&self.part.file.file, self.part.offset + length - 1) {
+                return None;
+            }
+            if let Some(now_ms) = self.note {
+                self.part.file.note_resident(now_ms);
+            }
+        }
+        Some(Piece::File(self.next_part(length)))
+    }
+
+    fn find_framed(&self, most: u64) -> io::Result<Option<Piece>> {
+        let part = self.next_part(self.piece().min(most));
+        if part.length >= FROM_FILE && file::holds_resident(&part.file.file, part.offset + part.length - 1)? {
+            return Ok(Some(Piece::File(part)));
+        }
+        match file::take_resident(&part.file.file, part.offset, part.length as usize)? {
+            Some(read) if read.is_empty() => Err(io::ErrorKind::UnexpectedEof.into()),
+            read => Ok(read.map(|read| Piece::Owned(read.into()))),
+        }
+    }
+
+    fn next_part(&self, length: u64) -> FilePart {
+        FilePart {
+            length,
+            ..self.part.clone()
+        }
+    }
+
+    fn by_a_thread(&self, pool: &Pool, most: u64) -> Preparing {
+        match self.delivery {
+            Delivery::Direct => {
+                let part = self.next_part(self.piece());
+                let bring_in = move || file::bring_in(&part.file.file, part.offset, part.length);
+                Preparing::BringIn(pool.spawn(Priority::Normal, bring_in))
+            }
+            Delivery::Framed => {
+                let part = self.next_part(self.piece().min(most));
+                Preparing::Read(pool.spawn(Priority::Normal, move || read(&part)))
+            }
+        }
+    }
+}
+
+fn read(part: &FilePart) -> io::Result<Bytes> {
+    let mut buffer = vec![0; part.length as usize];
+    file::read_range(&part.file.file, part.offset, &mut buffer)?;
+    Ok(buffer.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::task::Waker;
+
+    use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_pool_without_room_cuts_the_response_and_halts_nothing() {
+        // Neither of them is ever said to be in memory.
+        for (delivery, path) in [(Delivery::Direct, "."), (Delivery::Framed, "/proc/self/status")] {
+            let file = File::open(path).expect("a file");
+            let part = FilePart {
+                file: Arc::new(OpenFile::new(file, 10)),
+                offset: 0,
+                length: 10,
+            };
+            let mut source = FileSource::new(part, delivery);
+            let polled = source.poll(&mut Context::from_waker(Waker::noop()), &Pool::new(0), u64::MAX);
+            assert!(matches!(polled, Poll::Ready(Some(Err(_)))), "{delivery:?}");
+        }
+    }
+}

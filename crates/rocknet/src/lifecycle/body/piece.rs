@@ -1,0 +1,63 @@
+//! Bytes of a response body that are at hand, wherever they lie.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use rocknet_io::queue::{SendQueue, SharedBytes};
+
+use crate::response::FilePart;
+
+/// How pieces of files leave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Delivery {
+    /// The response has the link for itself: long pieces leave out of the file once they are in memory.
+    Direct,
+    /// Frames of several responses share the link. What a frame holds must be there before it begins, because a frame cannot
+    /// be taken back.
+    Framed,
+}
+
+/// Bytes at hand.
+pub enum Piece {
+    None,
+    Owned(Bytes),
+    Shared {
+        bytes: SharedBytes,
+        start: usize,
+        end: usize,
+    },
+    /// In the kernel's memory, so that it leaves without a copy in the server's.
+    File(FilePart),
+}
+
+impl Piece {
+    pub fn length(&self) -> u64 {
+        match self {
+            Piece::None => 0,
+            Piece::Owned(bytes) => bytes.len() as u64,
+            Piece::Shared { start, end, .. } => (end - start) as u64,
+            Piece::File(part) => part.length,
+        }
+    }
+
+    /// Moves the first `length` bytes into the queue.
+    pub fn put(&mut self, length: u64, out: &mut SendQueue) {
+        match self {
+            Piece::None => {}
+            Piece::Owned(bytes) => out.push_owned(bytes.split_to(length as usize)),
+            Piece::Shared { bytes, start, .. } => {
+                let end = *start + length as usize;
+                out.push_shared(bytes, *start, end);
+                *start = end;
+            }
+            Piece::File(part) => {
+                out.push_file(Arc::clone(&part.file.file), part.offset, length);
+                part.offset += length;
+                part.length -= length;
+            }
+        }
+        if self.length() == 0 {
+            *self = Piece::None;
+        }
+    }
+}

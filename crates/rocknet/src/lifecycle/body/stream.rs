@@ -1,0 +1,67 @@
+//! A body that is made piece by piece.
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+
+use crate::response::{FieldList, Stream};
+
+/// The future for the next piece borrows the stream, so the stream moves into it between polls.
+pub struct StreamSource {
+    stream: Option<Box<dyn Stream>>,
+    next: Option<Next>,
+    trailers: Option<FieldList>,
+}
+
+type Next = Pin<Box<dyn Future<Output = (Box<dyn Stream>, Option<io::Result<Bytes>>)>>>;
+
+impl StreamSource {
+    pub fn new(stream: Box<dyn Stream>) -> StreamSource {
+        StreamSource {
+            stream: Some(stream),
+            next: None,
+            trailers: None,
+        }
+    }
+
+    /// The trailer fields, once the end was returned.
+    pub fn take_trailers(&mut self) -> Option<FieldList> {
+        self.trailers.take()
+    }
+
+    /// Returns the next piece, which has at least one byte; `None` at the end.
+    pub fn poll(&mut self, task: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
+        loop {
+            if self.next.is_none() {
+                let Some(mut stream) = self.stream.take() else {
+                    return Poll::Ready(None);
+                };
+                self.next = Some(Box::pin(async move {
+                    let piece = stream.next().await;
+                    (stream, piece)
+                }));
+            }
+            let Some(next) = &mut self.next else {
+                return Poll::Ready(None);
+            };
+            let (mut stream, piece) = ready!(next.as_mut().poll(task));
+            self.next = None;
+            match piece {
+                // A piece without bytes is not the end.
+                Some(Ok(bytes)) if bytes.is_empty() => self.stream = Some(stream),
+                Some(Ok(bytes)) => {
+                    self.stream = Some(stream);
+                    return Poll::Ready(Some(Ok(bytes)));
+                }
+                Some(error) => return Poll::Ready(Some(error)),
+                None => {
+                    self.trailers = stream.trailers();
+                    return Poll::Ready(None);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! An exchange whose response is not complete: its stage, and its record once it ends.
+
+use std::rc::Rc;
+
+use rocknet_io::queue::SendQueue;
+use rocknet_proto::status::Status;
+
+use super::body::BodySource;
+use super::deadlines::{Deadlines, Phase};
+use super::peer::Peer;
+use super::tunnel::Tunnelling;
+use crate::pipeline::{Pending, RequestContext};
+use crate::worker::Worker;
+
+/// One exchange in progress. Its connection owns it.
+pub struct ActiveExchange {
+    pub stage: Stage,
+    pub context: Rc<RequestContext>,
+    /// Bytes of the response body, or of the tunnel, that were queued for the socket.
+    pub sent: u64,
+    /// A connection that carries nothing else ends with the response.
+    pub close: bool,
+}
+
+pub enum Stage {
+    /// A handler makes the response.
+    Waiting(Pending),
+    /// The head was written.
+    Sending { body: BodySource, status: Status },
+    /// The handler has taken over the connection, or the stream.
+    Tunnelling(Box<Tunnelling>),
+}
+
+/// What [`ActiveExchange::put`] has left.
+pub struct Put {
+    /// Nothing is ready any more.
+    pub is_drained: bool,
+    pub is_tunnel: bool,
+}
+
+impl ActiveExchange {
+    pub fn new(stage: Stage, context: Rc<RequestContext>, close: bool) -> ActiveExchange {
+        ActiveExchange {
+            stage,
+            context,
+            sent: 0,
+            close,
+        }
+    }
+
+    pub fn is_waiting(&self) -> bool {
+        matches!(self.stage, Stage::Waiting(_))
+    }
+
+    pub fn is_sending(&self) -> bool {
+        matches!(self.stage, Stage::Sending { .. })
+    }
+
+    pub fn is_tunnelling(&self) -> bool {
+        matches!(self.stage, Stage::Tunnelling(_))
+    }
+
+    /// A tunnel whose time is over for another reason than a client that takes nothing.
+    pub fn is_quiet_tunnel(&self, deadlines: &Deadlines) -> bool {
+        let Stage::Tunnelling(tunnelling) = &self.stage else {
+            return false;
+        };
+        tunnelling.ready.ready() == 0 && deadlines.phase() != Phase::Send
+    }
+
+    /// Moves `length` of the ready bytes into the queue; `None`: nothing can be ready at this stage.
+    pub fn put(&mut self, length: u64, out: &mut SendQueue) -> Option<Put> {
+        let (body, is_tunnel) = match &mut self.stage {
+            Stage::Waiting(_) => return None,
+            Stage::Sending { body, .. } => (body, false),
+            Stage::Tunnelling(tunnelling) => (&mut tunnelling.ready, true),
+        };
+        body.put(length, out);
+        self.sent += length;
+        let is_drained = body.ready() == 0;
+        Some(Put { is_drained, is_tunnel })
+    }
+
+    /// Records the response as complete.
+    pub fn record(&self, worker: &Worker, peer: &mut Peer) {
+        self.record_cut(worker, peer, 0);
+    }
+
+    /// Records the response as cut where it has begun. `unsent`: bytes that were queued and have not left. Returns how many of
+    /// these were not of this exchange.
+    pub fn record_cut(&self, worker: &Worker, peer: &mut Peer, unsent: u64) -> u64 {
+        let status = match &self.stage {
+            Stage::Waiting(_) => return unsent,
+            Stage::Sending { status, .. } => *status,
+            Stage::Tunnelling(tunnelling) => tunnelling.status(),
+        };
+        peer.record(worker, &self.context, status, self.sent.saturating_sub(unsent));
+        unsent.saturating_sub(self.sent)
+    }
+}

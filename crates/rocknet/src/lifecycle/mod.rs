@@ -1,0 +1,20 @@
+//! The life of an exchange, the same for every HTTP version: from its request to its record in the log.
+//!
+//! ```text
+//! begin ──ready────────────────────────────────────────────▶ recorded
+//!   └──▶ Waiting ──response──▶ Sending ──last piece──────▶ recorded
+//!           │           └──agreed──▶ Tunnelling ──ended──▶ recorded
+//!           └──panic, deadline──▶ an error in place of the response
+//! ```
+//! `flow.rs` goes from stage to stage, `exchange.rs` holds the stage. What depends on the version is behind the trait
+//! [`responder::Responder`]: the connection owns the exchange, drives it, and receives request bodies.
+
+pub mod body;
+pub mod deadlines;
+pub mod exchange;
+pub mod flow;
+pub mod peer;
+pub mod responder;
+pub mod sending;
+pub mod tunnel;
+pub mod waiting;

@@ -1,0 +1,111 @@
+//! What an HTTP version does for the response of one exchange.
+
+use std::fmt;
+
+use rocknet_proto::status::Status;
+
+use super::body::BodySource;
+use crate::interim::Early;
+use crate::pipeline::Reply;
+use crate::response::{Body, FieldList, Text};
+
+/// Writes the response of one exchange: on the whole connection, or on a stream of it.
+pub trait Responder: Reply {
+    /// Whether a response may be begun, or is to be ended: false once the exchange is gone.
+    fn may_respond(&self) -> bool;
+
+    /// Writes the head of a response, and what the version sends of its body together with it. `close`: a connection that
+    /// carries nothing else ends with the response.
+    ///
+    /// # Errors
+    ///
+    /// A field cannot be sent. Nothing was written.
+    fn respond(&mut self, status: Status, fields: &FieldList, body: Body, close: bool) -> Result<Begun, Unsendable>;
+
+    /// Responds with 500 and without a body, in place of a head that could not be written.
+    fn respond_broken(&mut self);
+
+    /// Whether the client has asked for another protocol in a way that can be agreed to.
+    fn may_switch(&self) -> bool {
+        true
+    }
+
+    /// Agrees to another protocol. Returns the status that it has done so with; `None`: the exchange is gone.
+    ///
+    /// # Errors
+    ///
+    /// A field cannot be sent. Nothing was written.
+    fn switch(&mut self, fields: FieldList, protocol: Text) -> Result<Option<Status>, Unsendable>;
+
+    /// Writes an interim response, if the client takes such.
+    ///
+    /// # Errors
+    ///
+    /// A field cannot be sent. Nothing was written.
+    fn inform(&mut self, early: &Early) -> Result<(), Unsendable>;
+
+    /// Takes the ready piece of the body.
+    fn take(&mut self, body: &mut BodySource) -> Taken;
+
+    /// Ends the response, whose body was taken.
+    ///
+    /// # Errors
+    ///
+    /// A trailer field cannot be sent. The response was not ended.
+    fn finish(&mut self, trailers: Option<&FieldList>) -> Result<(), Unsendable>;
+
+    /// Gives the response up, so that the client notices that it is not complete.
+    fn abort(&mut self);
+
+    /// What [`Reply::send`] has done with the body.
+    fn sent(&mut self) -> &mut Sent;
+
+    /// Takes back what was announced together with a response that will not be sent.
+    fn withdraw(&mut self) {}
+}
+
+/// What became of a head.
+pub enum Begun {
+    /// The response is complete, with so many bytes of its body.
+    Complete(u64),
+    /// The body follows.
+    Body(BodySource),
+    /// The exchange is gone, or its response was begun before.
+    Gone,
+}
+
+/// What became of a piece of the body.
+pub enum Taken {
+    /// So many bytes were queued for the socket.
+    Queued(u64),
+    /// The piece stays in the body until windows and priorities let it leave.
+    Offered,
+    /// The exchange is gone.
+    Gone,
+}
+
+/// What became of the body of a prepared response.
+#[derive(Default)]
+pub struct Sent {
+    /// Bytes that were queued for the socket.
+    pub bytes: u64,
+    /// What could not leave at once.
+    pub body: Option<BodySource>,
+}
+
+/// A field that cannot be sent.
+#[derive(Debug)]
+pub struct Unsendable(String);
+
+impl Unsendable {
+    #[cold]
+    pub fn new(error: impl fmt::Display) -> Unsendable {
+        Unsendable(error.to_string())
+    }
+}
+
+impl fmt::Display for Unsendable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}

@@ -1,0 +1,156 @@
+//! A connection or stream that a handler has taken over: the handler moves the bytes, both ways.
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use rocknet_io::link::{Link, Received};
+use rocknet_io::pipe::Pipe;
+use rocknet_io::queue::SendQueue;
+use rocknet_proto::status::Status;
+
+use super::body::BodySource;
+use super::deadlines::Deadlines;
+use crate::tunnel::{Ends, Scratch, Tunnel};
+use crate::worker::{OpenTunnel, Ticks, Worker};
+
+pub struct Tunnelling {
+    tunnel: Box<dyn Tunnel>,
+    /// What was taken for the client and is still to be framed. Empty where the client has a link of its own.
+    pub ready: BodySource,
+    pub ends: Ends,
+    status: Status,
+    _open: OpenTunnel,
+}
+
+impl Tunnelling {
+    /// `status`: of the head that has agreed to it.
+    pub fn new(worker: &Rc<Worker>, tunnel: Box<dyn Tunnel>, status: Status) -> Tunnelling {
+        Tunnelling {
+            tunnel,
+            ready: BodySource::empty(),
+            ends: Ends::default(),
+            status,
+            _open: OpenTunnel::new(worker),
+        }
+    }
+
+    pub fn status(&self) -> Status {
+        self.status
+    }
+
+    /// Lets the handler move what can be moved over `link`, the client's side. `sent`: bytes of the tunnel that were handed to
+    /// the client's own link; `None` where they wait to be framed, and are counted then.
+    /// `input` and `onward` are lent by the worker.
+    ///
+    /// # Errors
+    ///
+    /// The tunnel is to be cut so that the client notices.
+    pub fn poll(
+        &mut self,
+        task: &mut Context<'_>,
+        worker: &Worker,
+        ticks: &Ticks,
+        deadlines: &mut Deadlines,
+        link: &mut impl Link,
+        sent: Option<&mut u64>,
+        input: &mut [u8],
+        onward: &mut SendQueue,
+    ) -> Poll<io::Result<()>> {
+        onward.clear();
+        let mut client = ClientLink {
+            link,
+            deadlines,
+            worker,
+            send_ticks: ticks.send,
+            ends: &mut self.ends,
+            sent,
+        };
+        let scratch = Scratch {
+            input,
+            queue: onward,
+            pipes: &worker.pipes,
+        };
+        let tunnel = &mut self.tunnel;
+        match catch_unwind(AssertUnwindSafe(|| tunnel.poll(task, &mut client, scratch))) {
+            Ok(Poll::Pending) => {
+                deadlines.enter_tunnel(self.ends.is_half(), worker.is_stopping(), ticks);
+                Poll::Pending
+            }
+            Ok(ready) => ready,
+            Err(_) => {
+                worker.counters.panics.add(1);
+                tracing::error!("a tunnel was ended by a panic");
+                Poll::Ready(Err(io::ErrorKind::Other.into()))
+            }
+        }
+    }
+}
+
+/// The client's link as a tunnel sees it: what passes is counted, and restarts deadlines.
+struct ClientLink<'a, L> {
+    link: &'a mut L,
+    deadlines: &'a mut Deadlines,
+    worker: &'a Worker,
+    send_ticks: u32,
+    ends: &'a mut Ends,
+    sent: Option<&'a mut u64>,
+}
+
+impl<L: Link> Link for ClientLink<'_, L> {
+    fn poll_recv<'b>(&mut self, context: &mut Context<'_>, buffer: &'b mut [u8]) -> Poll<io::Result<Received<'b>>> {
+        let polled = self.link.poll_recv(context, buffer);
+        if let Poll::Ready(Ok(received)) = &polled {
+            self.ends.received |= received.is_empty();
+            self.deadlines.moved_in_tunnel(received.len() as u64);
+        }
+        polled
+    }
+
+    fn poll_send(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> Poll<io::Result<()>> {
+        let before = queue.len();
+        let polled = self.link.poll_send(context, queue);
+        let is_direct = self.sent.is_some();
+        let mut moved = 0;
+        if let Some(sent) = &mut self.sent {
+            moved = before - queue.len();
+            **sent += moved;
+            self.worker.counters.bytes_sent.add(moved);
+        }
+        match polled {
+            Poll::Pending => self.deadlines.stall_tunnel(moved, self.send_ticks, || {
+                if is_direct { self.link.in_flight() } else { 0 }
+            }),
+            Poll::Ready(_) => self.deadlines.flow_on(moved),
+        }
+        polled
+    }
+
+    fn fill(&mut self, context: &mut Context<'_>, pipe: &mut Pipe) -> io::Result<usize> {
+        let moved = self.link.fill(context, pipe)?;
+        self.deadlines.moved_in_tunnel(moved as u64);
+        Ok(moved)
+    }
+
+    fn shut_down(&mut self) -> io::Result<()> {
+        self.ends.sent = true;
+        self.link.shut_down()
+    }
+
+    fn reset(&mut self) {
+        self.link.reset();
+    }
+
+    fn finish(&mut self) {
+        self.link.finish();
+    }
+
+    fn in_flight(&self) -> u64 {
+        self.link.in_flight()
+    }
+
+    fn sends_files(&self) -> bool {
+        self.link.sends_files()
+    }
+}
