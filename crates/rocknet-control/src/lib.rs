@@ -13,4 +13,4 @@ mod text;
 
 pub use command::{Command, UnknownCommand};
 pub use site::{SiteKind, SiteList, SiteSummary};
-pub use status::{Cache, Mode, Responses, Status};
+pub use status::{Cache, Mode, Responses, SiteDurations, Status};

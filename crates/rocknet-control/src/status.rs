@@ -27,6 +27,8 @@ pub struct Status {
     /// All that went to clients, header sections included.
     pub bytes_sent: u64,
     pub responses: Responses,
+    /// How long responses took, for the sites that were asked for most, busiest first.
+    pub durations: Vec<SiteDurations>,
     pub cache: Cache,
     /// Log records lost because a disk or pipe was too slow or full.
     pub log_drops: u64,
@@ -56,6 +58,18 @@ pub struct Responses {
     pub client_error: u64,
     #[serde(rename = "5xx")]
     pub server_error: u64,
+}
+
+/// How long responses of one site took, in microseconds: from the head of the request until all was queued for the socket.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SiteDurations {
+    pub site: String,
+    pub responses: u64,
+    /// Half of the responses took no longer.
+    pub p50_us: u64,
+    /// 99 % of the responses took no longer.
+    pub p99_us: u64,
 }
 
 /// The files kept in memory.
@@ -127,6 +141,16 @@ impl fmt::Display for Status {
                 .join(", "),
         )?;
         row("sent", text::bytes(self.bytes_sent))?;
+        for (index, durations) in self.durations.iter().take(DURATIONS_SHOWN).enumerate() {
+            let SiteDurations {
+                site, p50_us, p99_us, ..
+            } = durations;
+            let (site, p50, p99) = (text::shown(site, MAX_SHOWN), text::short(*p50_us), text::short(*p99_us));
+            row(
+                if index == 0 { "durations" } else { "" },
+                format!("{site}: 50 % within {p50}, 99 % within {p99}"),
+            )?;
+        }
         let (entries, share) = (
             text::count(cache.entries),
             text::share(cache.hits, cache.hits.saturating_add(cache.misses)),
@@ -155,6 +179,9 @@ impl fmt::Display for Status {
         Ok(())
     }
 }
+
+/// Sites whose durations a terminal shows, so that `status` fits on it.
+const DURATIONS_SHOWN: usize = 8;
 
 /// The longest name and two spaces.
 const NAME_WIDTH: usize = 13;
@@ -187,6 +214,20 @@ mod tests {
                 client_error: 4_560,
                 server_error: 7,
             },
+            durations: vec![
+                SiteDurations {
+                    site: "a.test".into(),
+                    responses: 1_234_000,
+                    p50_us: 1,
+                    p99_us: 12_287,
+                },
+                SiteDurations {
+                    site: "b.test".into(),
+                    responses: 567,
+                    p50_us: 106_495,
+                    p99_us: 1_572_863,
+                },
+            ],
             cache: Cache {
                 entries: 42,
                 bytes: 1_572_864,
@@ -211,6 +252,8 @@ connections  12 open, 1,234 in all
 requests     1,234,567
 answers      2xx 1,200,000, 3xx 30,000, 4xx 4,560, 5xx 7
 sent         5.0 GiB
+durations    a.test: 50 % within 1 µs, 99 % within 12.2 ms
+             b.test: 50 % within 106.4 ms, 99 % within 1.5 s
 cache        42 files, 1.5 MiB, 90.0 % hits
 reloads      3
 ";

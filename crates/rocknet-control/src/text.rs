@@ -45,6 +45,15 @@ pub fn duration(seconds: u64) -> String {
     words.join(" ")
 }
 
+/// A short time in the largest unit that leaves at least one: `850 µs`, `12.3 ms`.
+pub fn short(microseconds: u64) -> String {
+    match microseconds {
+        0..1_000 => format!("{microseconds} µs"),
+        1_000..1_000_000 => format!("{}.{} ms", microseconds / 1_000, microseconds / 100 % 10),
+        _ => format!("{}.{} s", microseconds / 1_000_000, microseconds / 100_000 % 10),
+    }
+}
+
 /// What share of the whole a part is: `87.5 %`; a dash where there is no whole.
 pub fn share(part: u64, whole: u64) -> String {
     if whole == 0 {
@@ -114,6 +123,15 @@ mod tests {
             (10 * 86_400 + 59, "10 d"),
         ] {
             assert_eq!(duration(seconds), expected);
+        }
+        for (microseconds, expected) in [
+            (0, "0 µs"),
+            (999, "999 µs"),
+            (1_000, "1.0 ms"),
+            (12_287, "12.2 ms"),
+            (1_572_863, "1.5 s"),
+        ] {
+            assert_eq!(short(microseconds), expected);
         }
         for (part, whole, expected) in [
             (0, 0, "–"),

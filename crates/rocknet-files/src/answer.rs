@@ -159,6 +159,7 @@ fn unchanged(asset: &Asset, etag: &[u8]) -> Response {
         body: Body::Empty,
         error_page: ErrorPage::IfEmpty,
         is_negotiated: true,
+        upstream: None,
     }
 }
 
@@ -248,6 +249,7 @@ fn partial(asset: &Asset, variant: &Variant, part: ByteRange) -> Response {
         body,
         error_page: ErrorPage::IfEmpty,
         is_negotiated: true,
+        upstream: None,
     }
 }
 
@@ -274,6 +276,7 @@ fn multipart(asset: &Asset, variant: &Variant, ranges: &[ByteRange]) -> Response
         body: Body::Parts(parts),
         error_page: ErrorPage::IfEmpty,
         is_negotiated: true,
+        upstream: None,
     }
 }
 
@@ -293,6 +296,7 @@ pub fn plain(asset: &Asset) -> Response {
         body,
         error_page: ErrorPage::IfEmpty,
         is_negotiated: true,
+        upstream: None,
     }
 }
 

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use rocknet_proto::status::Status;
@@ -24,6 +25,17 @@ pub struct Response {
     pub error_page: ErrorPage,
     /// The form was chosen by what the client accepts: no coding is applied to it any more.
     pub is_negotiated: bool,
+    /// The server that it is from, for the access log.
+    pub upstream: Option<UpstreamTiming>,
+}
+
+/// A server that was asked for a response.
+#[derive(Debug, Clone)]
+pub struct UpstreamTiming {
+    /// As it is configured.
+    pub address: Arc<str>,
+    /// From the request to it until the head of its response; `None` if there was none.
+    pub head: Option<Duration>,
 }
 
 /// Whether the page that a route has for an error takes the place of a response's content.
@@ -46,6 +58,7 @@ impl Response {
             body: Body::Empty,
             error_page: ErrorPage::default(),
             is_negotiated: false,
+            upstream: None,
         }
     }
 
@@ -61,6 +74,7 @@ impl Response {
             }),
             error_page: ErrorPage::default(),
             is_negotiated: false,
+            upstream: None,
         }
     }
 

@@ -41,6 +41,15 @@ impl Secure {
         }
     }
 
+    /// The version of TLS, as OpenSSL names it.
+    pub fn protocol(&self) -> Option<&'static str> {
+        match self.version? {
+            ProtocolVersion::TLSv1_2 => Some("TLSv1.2"),
+            ProtocolVersion::TLSv1_3 => Some("TLSv1.3"),
+            _ => None,
+        }
+    }
+
     /// The cipher suite, as IANA names it.
     pub fn cipher(&self) -> Option<&'static str> {
         Some(match self.suite? {

@@ -15,21 +15,29 @@ pub struct Record<'a> {
     /// Empty if no request line was understood.
     pub method: &'a [u8],
     pub target: &'a [u8],
-    /// `HTTP/1.1`
+    /// `HTTP/1.1`, `HTTP/2.0`
     pub version: &'a str,
+    /// `TLSv1.3`; `None` in the clear.
+    pub tls: Option<&'a str>,
     /// 0 if no response began.
     pub status: u16,
-    /// Content sent, without header section and framing.
+    /// Bytes of the request body that were received.
+    pub received_bytes: u64,
+    /// Bytes of the response body that were sent, without framing.
     pub content_bytes: u64,
     pub referer: Option<&'a [u8]>,
     pub user_agent: Option<&'a [u8]>,
     pub host: &'a [u8],
-    /// From the first byte of the request to the last of the response, where it was measured.
+    /// The server that the response is from, as it is configured.
+    pub upstream: Option<&'a str>,
+    /// From the request to that server until the head of its response.
+    pub upstream_us: Option<u64>,
+    /// From the head of the request until all of the response was queued for the socket; `None` for what was no request.
     pub duration_us: Option<u64>,
 }
 
 /// What the fixed parts of a line need at most: one reservation then covers them all.
-const FIXED_PARTS: usize = 256;
+const FIXED_PARTS: usize = 320;
 
 /// Appends the line of `record`, its newline included.
 #[inline]
@@ -98,28 +106,49 @@ fn json(stamps: &Stamps, record: &Record<'_>, out: &mut Vec<u8>) {
     escape::json(out, record.client.as_bytes());
     out.extend_from_slice(b",\"user\":");
     json_option(out, record.user);
+    out.extend_from_slice(b",\"protocol\":");
+    escape::json(out, protocol(record.version).as_bytes());
+    out.extend_from_slice(b",\"tls\":");
+    json_option(out, record.tls.map(str::as_bytes));
     out.extend_from_slice(b",\"method\":");
     escape::json(out, record.method);
     out.extend_from_slice(b",\"target\":");
     escape::json(out, record.target);
-    out.extend_from_slice(b",\"version\":");
-    escape::json(out, record.version.as_bytes());
     out.extend_from_slice(b",\"host\":");
     escape::json(out, record.host);
     out.extend_from_slice(b",\"status\":");
     number::decimal(out, u64::from(record.status));
-    out.extend_from_slice(b",\"bytes\":");
+    out.extend_from_slice(b",\"bytes_received\":");
+    number::decimal(out, record.received_bytes);
+    out.extend_from_slice(b",\"bytes_sent\":");
     number::decimal(out, record.content_bytes);
     out.extend_from_slice(b",\"referer\":");
     json_option(out, record.referer);
     out.extend_from_slice(b",\"user_agent\":");
     json_option(out, record.user_agent);
+    out.extend_from_slice(b",\"upstream\":");
+    json_option(out, record.upstream.map(str::as_bytes));
+    out.extend_from_slice(b",\"upstream_us\":");
+    json_number(out, record.upstream_us);
     out.extend_from_slice(b",\"duration_us\":");
-    match record.duration_us {
-        Some(duration) => number::decimal(out, duration),
+    json_number(out, record.duration_us);
+    out.push(b'}');
+}
+
+/// The names of protocols since HTTP/2, which have no minor version (RFC 9113 §1).
+fn protocol(version: &str) -> &str {
+    match version {
+        "HTTP/2.0" => "HTTP/2",
+        "HTTP/3.0" => "HTTP/3",
+        version => version,
+    }
+}
+
+fn json_number(out: &mut Vec<u8>, value: Option<u64>) {
+    match value {
+        Some(number) => number::decimal(out, number),
         None => out.extend_from_slice(b"null"),
     }
-    out.push(b'}');
 }
 
 fn json_option(out: &mut Vec<u8>, value: Option<&[u8]>) {
@@ -142,11 +171,15 @@ mod tests {
         method: b"GET",
         target: b"/apache_pb.gif",
         version: "HTTP/1.0",
+        tls: None,
         status: 200,
+        received_bytes: 0,
         content_bytes: 2326,
         referer: None,
         user_agent: None,
         host: b"example.com",
+        upstream: None,
+        upstream_us: None,
         duration_us: None,
     };
 
@@ -165,6 +198,14 @@ mod tests {
             user_agent: Some(b"Mozilla/4.08 [en] (Win98; I ;Nav)"),
             duration_us: Some(1500),
             ..PLAIN
+        };
+        let proxied = Record {
+            version: "HTTP/2.0",
+            tls: Some("TLSv1.3"),
+            received_bytes: 70_000,
+            upstream: Some("10.0.0.1:3000"),
+            upstream_us: Some(900),
+            ..frank
         };
         let unread = Record {
             method: b"",
@@ -223,17 +264,17 @@ mod tests {
             (
                 Json,
                 &PLAIN,
-                r#"{"time":"2000-10-10T13:55:36-07:00","client":"127.0.0.1","user":null,"method":"GET","target":"/apache_pb.gif","version":"HTTP/1.0","host":"example.com","status":200,"bytes":2326,"referer":null,"user_agent":null,"duration_us":null}"#,
+                r#"{"time":"2000-10-10T13:55:36-07:00","client":"127.0.0.1","user":null,"protocol":"HTTP/1.0","tls":null,"method":"GET","target":"/apache_pb.gif","host":"example.com","status":200,"bytes_received":0,"bytes_sent":2326,"referer":null,"user_agent":null,"upstream":null,"upstream_us":null,"duration_us":null}"#,
             ),
             (
                 Json,
-                &frank,
-                r#"{"time":"2000-10-10T13:55:36-07:00","client":"127.0.0.1","user":"frank","method":"GET","target":"/apache_pb.gif","version":"HTTP/1.0","host":"example.com","status":200,"bytes":2326,"referer":"http://www.example.com/start.html","user_agent":"Mozilla/4.08 [en] (Win98; I ;Nav)","duration_us":1500}"#,
+                &proxied,
+                r#"{"time":"2000-10-10T13:55:36-07:00","client":"127.0.0.1","user":"frank","protocol":"HTTP/2","tls":"TLSv1.3","method":"GET","target":"/apache_pb.gif","host":"example.com","status":200,"bytes_received":70000,"bytes_sent":2326,"referer":"http://www.example.com/start.html","user_agent":"Mozilla/4.08 [en] (Win98; I ;Nav)","upstream":"10.0.0.1:3000","upstream_us":900,"duration_us":1500}"#,
             ),
             (
                 Json,
                 &hostile,
-                r#"{"time":"2000-10-10T13:55:36-07:00","client":"127.0.0.1","user":"a \"b\"","method":"GET","target":"/x\" 200 1\u000a10.0.0.1 - - [","version":"HTTP/1.0","host":"a\\xFFb\"","status":200,"bytes":2326,"referer":null,"user_agent":"\u001b]0;owned\u0007\\","duration_us":null}"#,
+                r#"{"time":"2000-10-10T13:55:36-07:00","client":"127.0.0.1","user":"a \"b\"","protocol":"HTTP/1.0","tls":null,"method":"GET","target":"/x\" 200 1\u000a10.0.0.1 - - [","host":"a\\xFFb\"","status":200,"bytes_received":0,"bytes_sent":2326,"referer":null,"user_agent":"\u001b]0;owned\u0007\\","upstream":null,"upstream_us":null,"duration_us":null}"#,
             ),
         ] {
             assert_eq!(line(format, record), format!("{expected}\n"));
@@ -250,10 +291,12 @@ mod tests {
             client in any::<String>(), version in any::<String>(), user in prop::option::of(bytes()), method in bytes(),
             target in bytes(), referer in prop::option::of(bytes()), user_agent in prop::option::of(bytes()),
             host in bytes(), status: u16, content_bytes: u64, duration_us: Option<u64>,
+            upstream in prop::option::of(any::<String>()),
         ) {
             let record = Record {
                 client: &client, user: user.as_deref(), method: &method, target: &target, version: &version, status,
                 content_bytes, referer: referer.as_deref(), user_agent: user_agent.as_deref(), host: &host, duration_us,
+                upstream: upstream.as_deref(), ..PLAIN
             };
             for format in [AccessFormat::Common, AccessFormat::Combined, AccessFormat::Json] {
                 let line = line(format, &record);
@@ -266,8 +309,9 @@ mod tests {
             prop_assert_eq!(unquoted.split(' ').count(), 6);
             let value: serde_json::Value = serde_json::from_str(&line(AccessFormat::Json, &record)).expect("valid JSON");
             prop_assert_eq!(value["client"].as_str(), Some(client.as_str()));
-            prop_assert_eq!(value["bytes"].as_u64(), Some(content_bytes));
+            prop_assert_eq!(value["bytes_sent"].as_u64(), Some(content_bytes));
             prop_assert_eq!(value["duration_us"].as_u64(), duration_us);
+            prop_assert_eq!(value["upstream"].as_str(), upstream.as_deref());
             if let Ok(target) = std::str::from_utf8(&target) {
                 prop_assert_eq!(value["target"].as_str(), Some(target));
             }

@@ -176,11 +176,15 @@ mod tests {
         method: b"GET",
         target: b"/",
         version: "HTTP/1.1",
+        tls: None,
         status: 200,
+        received_bytes: 0,
         content_bytes: 1,
         referer: None,
         user_agent: None,
         host: b"h",
+        upstream: None,
+        upstream_us: None,
         duration_us: None,
     };
 

@@ -111,6 +111,7 @@ pub fn response(mut conversation: Conversation, method: Method, ahead: usize) ->
         body,
         error_page: ErrorPage::Never,
         is_negotiated: false,
+        upstream: None,
     })
 }
 

@@ -53,6 +53,7 @@ mod wire;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Instant;
 
 use rocknet_config::model::{Balance, RequestBuffering};
 use rocknet_proto::request::Request;
@@ -62,7 +63,7 @@ use crate::group::{Asked, MAX_TRIES};
 use crate::trouble::Trouble;
 use crate::upstream::Upstream;
 use rocknet_handler::exchange::{Client, Exchange, RequestContent};
-use rocknet_handler::response::Response;
+use rocknet_handler::response::{Response, UpstreamTiming};
 use rocknet_handler::route::Route;
 use rocknet_handler::services::Services;
 use rocknet_handler::spool::Spool;
@@ -90,7 +91,11 @@ struct Failed {
 impl Failed {
     /// What the client is told.
     fn tell(&self, asked: &Request<'_>, route: &Route) -> Answered {
-        let response = self.trouble.tell(self.last.as_deref(), &route.label);
+        let mut response = self.trouble.tell(self.last.as_deref(), &route.label);
+        response.upstream = self.last.as_ref().map(|last| UpstreamTiming {
+            address: Arc::clone(&last.name),
+            head: None,
+        });
         match grpc::is_call(asked) {
             // What a client of gRPC reads is neither a page nor a status of HTTP.
             true => Answered::Passed(grpc::refusal(response.status)),
@@ -164,6 +169,7 @@ async fn answer(
             Err(trouble) => return Err(Failed { trouble, last }),
         };
         let upstream = Arc::clone(&place.upstream);
+        let asked_at = Instant::now();
         // What may have been heard and lost is not said twice, so it takes only a connection that surely stands.
         let mut kept = pool.take(&upstream, sent.is_repeatable(), services.clock.uptime_ms());
         let answered = loop {
@@ -210,6 +216,10 @@ async fn answer(
                     let cookie = sticky::set(cookie, upstream.hash, secure.is_some());
                     response.fields.add("Set-Cookie", cookie);
                 }
+                response.upstream = Some(UpstreamTiming {
+                    address: Arc::clone(&upstream.name),
+                    head: Some(asked_at.elapsed()),
+                });
                 return Ok(response);
             }
             Err(trouble) => trouble,

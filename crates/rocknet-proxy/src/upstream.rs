@@ -20,7 +20,7 @@ pub struct Upstream {
     /// The clock of the server.
     pub(super) time: Time,
     /// As it is written.
-    pub name: Box<str>,
+    pub name: Arc<str>,
     /// What it is called in requests that name nobody: HTTP/1.0 may.
     pub host: Box<str>,
     /// Asked in HTTP/2.

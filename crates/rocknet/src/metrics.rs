@@ -1,32 +1,15 @@
 //! What the server counts. Each worker counts for itself; whoever asks adds the workers up.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+mod counter;
+mod durations;
+
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rocknet_proto::status::Status;
 
-/// A number that one thread changes and any thread may read.
-#[derive(Debug, Default)]
-pub struct Counter(AtomicU64);
-
-impl Counter {
-    /// Only ever called by the thread that owns the counter: a plain load and store, no locked instruction.
-    #[inline]
-    pub fn add(&self, more: u64) {
-        self.0
-            .store(self.0.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
-    }
-
-    /// Less than was counted before, by the same thread.
-    pub fn take_back(&self, less: u64) {
-        self.0
-            .store(self.0.load(Ordering::Relaxed).wrapping_sub(less), Ordering::Relaxed);
-    }
-
-    pub fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
+pub use self::counter::Counter;
+pub use self::durations::{Durations, Histogram};
 
 /// What one worker counts.
 #[derive(Debug, Default)]
@@ -41,6 +24,8 @@ pub struct WorkerCounters {
     pub tunnels_closed: Counter,
     /// By class: 1xx to 5xx.
     pub answers: [Counter; 5],
+    /// How long responses took, by site.
+    pub durations: Durations,
 }
 
 impl WorkerCounters {
@@ -65,6 +50,7 @@ impl WorkerCounters {
             tunnels_total,
             tunnels_closed,
             answers,
+            durations,
         } = gone;
         self.connections_total.add(connections_total.get());
         self.connections_closed.add(connections_closed.get());
@@ -77,6 +63,7 @@ impl WorkerCounters {
         for (own, more) in self.answers.iter().zip(answers) {
             own.add(more.get());
         }
+        self.durations.absorb(durations);
     }
 }
 
@@ -111,6 +98,17 @@ impl Metrics {
         let workers = self.lock();
         let here: u64 = workers.here.iter().map(|counters| which(counters)).sum();
         here + which(&workers.gone)
+    }
+
+    /// How long responses took since the start, by the name of their site.
+    pub fn durations(&self) -> HashMap<Box<str>, Histogram> {
+        let mut sums = HashMap::new();
+        let workers = self.lock();
+        for counters in &workers.here {
+            counters.durations.add_to(&mut sums);
+        }
+        workers.gone.durations.add_to(&mut sums);
+        sums
     }
 
     fn lock(&self) -> MutexGuard<'_, Workers> {

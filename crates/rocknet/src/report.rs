@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use rocknet_config::model::{self, HostPattern, Listen};
-use rocknet_control::{Cache, Mode, Responses, SiteKind, SiteSummary, Status};
+use rocknet_control::{Cache, Mode, Responses, SiteDurations, SiteKind, SiteSummary, Status};
 use rocknet_io::socket::Address;
 
 use crate::certificates::SecureSite;
@@ -58,6 +58,7 @@ pub fn status(snapshot: &Snapshot, bound: &[Bound], metrics: &Metrics, cache: &C
             client_error: class(4),
             server_error: class(5),
         },
+        durations: durations(snapshot, metrics),
         cache: Cache {
             entries: cache.entries.load(Ordering::Relaxed),
             bytes: cache.bytes.load(Ordering::Relaxed),
@@ -66,6 +67,27 @@ pub fn status(snapshot: &Snapshot, bound: &[Bound], metrics: &Metrics, cache: &C
         },
         ..Status::default()
     }
+}
+
+/// Most sites whose durations are reported: `status` is a glance, and a server may have ten thousand sites.
+const SITES_TIMED: usize = 32;
+
+/// How long responses took, for the sites that were asked for most.
+fn durations(snapshot: &Snapshot, metrics: &Metrics) -> Vec<SiteDurations> {
+    let sums = metrics.durations();
+    let counted = |site: &Site| {
+        let histogram = sums.get(&*site.name)?;
+        Some(SiteDurations {
+            site: site.name.clone(),
+            responses: histogram.count(),
+            p50_us: histogram.quantile(50),
+            p99_us: histogram.quantile(99),
+        })
+    };
+    let mut sites: Vec<_> = snapshot.sites.iter().filter_map(counted).collect();
+    sites.sort_by_key(|site| std::cmp::Reverse(site.responses));
+    sites.truncate(SITES_TIMED);
+    sites
 }
 
 /// Every site, in the order of their names.

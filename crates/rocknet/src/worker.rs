@@ -1,7 +1,7 @@
 //! A worker: one thread, one event loop, one listening port. It shares nothing that changes with other workers but
 //! counters.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::net::IpAddr;
 use std::ops::Deref;
 use std::rc::Rc;
@@ -23,12 +23,12 @@ use rocknet_proto::semantics::authority::{Authority, HOST_BUFFER};
 use crate::backend::Backend;
 use crate::blocking::Pool;
 use crate::certificates::Keeper;
-use crate::clock::{Clock, LONGEST_TICK};
+use crate::clock::{Clock, LONGEST_TICK, ReadyTime};
 use crate::files::cache::{Cache, WorkerCache};
 use crate::files::encode::Streams;
 use crate::filter::Filters;
 use crate::log::{AccessWriter, Logger};
-use crate::metrics::WorkerCounters;
+use crate::metrics::{Histogram, WorkerCounters};
 use crate::registries::Registries;
 use crate::routing::HostTable;
 use crate::services::Services;
@@ -64,6 +64,8 @@ pub struct Worker {
     services: Rc<Services>,
     pub shared: Shared,
     pub counters: Arc<WorkerCounters>,
+    /// Times a share of the responses that are ready.
+    pub ready_time: ReadyTime,
     pub buffers: RefCell<Buffers>,
     /// The file cache as this worker sees it.
     pub files: Rc<WorkerCache>,
@@ -98,6 +100,8 @@ pub struct View {
     /// Whether they may ask for it in HTTP/1.1.
     pub h2c_upgrade: bool,
     pub ticks: Ticks,
+    /// How long responses took, by the number of their site: set when the site is first asked for something.
+    durations: Box<[OnceCell<Arc<Histogram>>]>,
 }
 
 /// The time limits in ticks of the wheel.
@@ -167,6 +171,7 @@ impl Worker {
         Rc::new(Worker {
             log: RefCell::new(shared.logger.writer()),
             services: Rc::new(services),
+            ready_time: ReadyTime::default(),
             shared,
             counters,
             buffers: RefCell::new(Buffers {
@@ -259,6 +264,7 @@ impl View {
         let limits = &snapshot.config.limits;
         let names = snapshot.listeners.get(address);
         View {
+            durations: snapshot.sites.iter().map(|_| OnceCell::new()).collect(),
             snapshot: Arc::clone(snapshot),
             hosts: names.map_or_else(HostTable::new, |names| names.any.clone()),
             by_ip: names.map_or_else(Vec::new, |names| names.by_ip.clone().into_iter().collect()),
@@ -297,6 +303,16 @@ impl View {
     pub fn send_window(&self) -> u64 {
         let limits = &self.snapshot.config.limits;
         at_rate(limits.body_rate, limits.send_stall)
+    }
+
+    /// Counts the duration of a response of a site, in microseconds.
+    #[inline]
+    pub fn took(&self, counters: &WorkerCounters, site: u32, duration_us: u64) {
+        let Some(durations) = self.durations.get(site as usize) else {
+            return;
+        };
+        let name = || counters.durations.of_site(&self.snapshot.sites[site as usize].name);
+        durations.get_or_init(name).add(duration_us);
     }
 
     /// Whether it matters on which address of the machine a connection came in.

@@ -50,7 +50,7 @@ pub(super) const KEYS: &[Key] = &[
         "format",
         &[Scope::Log, Scope::SiteLog],
         Kind::Choice(AccessFormat::WORDS),
-        "How a line of the access log looks.",
+        "How a line of the access log looks. docs/logs.md describes the members of a line in JSON.",
     )
     .sets(&[Target::AccessLog(field!(format))])
     .example("format = \"json\"")

@@ -30,6 +30,7 @@ pub fn response(mut conversation: Conversation, method: Method, line: StatusLine
     let answer = std::mem::take(conversation.answer());
     let head = Head::parse(&answer[..end], line).map_err(Trouble::Head)?;
     let mut response = Response::new(head.status);
+    response.upstream = conversation.timing();
     let length = head.length;
     for (name, value) in head.fields {
         // The length is told anew where it is known, and the date is the server's.

@@ -74,6 +74,12 @@ impl fmt::Display for Place {
 /// Counts a request for as long as it lives.
 pub struct Counted(Arc<Backend>);
 
+impl Counted {
+    pub fn backend(&self) -> &Backend {
+        &self.0
+    }
+}
+
 impl Drop for Counted {
     fn drop(&mut self) {
         self.0.requests.fetch_sub(1, Ordering::Relaxed);

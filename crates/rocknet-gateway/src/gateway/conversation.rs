@@ -6,6 +6,7 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Instant;
 
 use rocknet_io::queue::SendQueue;
 use rocknet_io::wheel::Deadline;
@@ -16,6 +17,7 @@ use super::backend::{Backend, Connected};
 use super::complaints::Complaints;
 use super::trouble::Trouble;
 use rocknet_handler::exchange::RequestContent;
+use rocknet_handler::response::UpstreamTiming;
 use rocknet_handler::services::Services;
 
 /// Bytes of an answer that are held while its request is still being sent. A script that says more before it has read its
@@ -45,6 +47,7 @@ pub struct Conversation {
     /// Something went wrong that rules out another request on this connection.
     spoilt: bool,
     complaints: Complaints,
+    began: Instant,
 }
 
 /// How the two sides tell their parts.
@@ -133,7 +136,18 @@ impl Conversation {
             overloaded: false,
             spoilt: false,
             complaints,
+            began: Instant::now(),
         }
+    }
+
+    /// Names the application, and the time that the head of its answer took; `None` for a program that was started for the
+    /// request.
+    pub fn timing(&self) -> Option<UpstreamTiming> {
+        let place = self.connected.as_ref()?.place.as_ref()?;
+        Some(UpstreamTiming {
+            address: place.backend().place().to_string().into(),
+            head: Some(self.began.elapsed()),
+        })
     }
 
     /// Goes on until the head of the answer is there, and the request has been sent. While the disk is waited for, the time of the

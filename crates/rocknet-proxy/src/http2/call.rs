@@ -185,6 +185,7 @@ impl Begun {
             body,
             error_page: ErrorPage::Never,
             is_negotiated: false,
+            upstream: None,
         })
     }
 }

@@ -68,6 +68,12 @@ impl ActiveExchange {
         tunnelling.ready.ready() == 0 && deadlines.phase() != Phase::Send
     }
 
+    /// Counts bytes of the request body.
+    pub fn received(&self, bytes: usize) {
+        let received = &self.context.received;
+        received.set(received.get() + bytes as u64);
+    }
+
     /// Moves `length` of the ready bytes into the queue; `None`: nothing can be ready at this stage.
     pub fn put(&mut self, length: u64, out: &mut SendQueue) -> Option<Put> {
         let (body, is_tunnel) = match &mut self.stage {
@@ -94,7 +100,8 @@ impl ActiveExchange {
             Stage::Sending { status, .. } => *status,
             Stage::Tunnelling(tunnelling) => tunnelling.status(),
         };
-        peer.record(worker, &self.context, status, self.sent.saturating_sub(unsent));
+        let sent = self.sent.saturating_sub(unsent);
+        peer.record(worker, &self.context, status, sent, self.is_tunnelling());
         unsent.saturating_sub(self.sent)
     }
 }

@@ -11,7 +11,7 @@ use super::exchange::{ActiveExchange, Stage};
 use super::peer::Peer;
 use super::responder::{Begun, Responder};
 use super::tunnel::Tunnelling;
-use crate::pipeline::{self, Going, Incoming, Refusal, RequestContext, Step, access_log, refusals};
+use crate::pipeline::{self, Going, Incoming, Refusal, RequestContext, Step, refusals};
 use crate::response::{Body, Response, Switch};
 use crate::worker::{View, Worker};
 
@@ -45,12 +45,14 @@ where
         secure: peer.secure.as_ref(),
         local: peer.local(),
     };
+    let timed = worker.ready_time.begin();
     let begun = catch_unwind(AssertUnwindSafe(|| pipeline::begin(worker, view, &incoming, responder)));
     match begun {
         Ok(pipeline::Begun::Sent { status, site }) => {
             let sent = responder.sent();
             let Some(body) = sent.body.take() else {
-                peer.answered(worker, access_log(view, Some(site)), Some(request), status, sent.bytes);
+                let (sent, duration_us) = (sent.bytes, worker.ready_time.end(timed));
+                peer.answered(worker, view, site, request, status, sent, duration_us);
                 return Flow::Done;
             };
             let context = RequestContext::new(view, Some(site), None, incoming.local, incoming.owned);
@@ -86,7 +88,7 @@ pub fn go_on<R: Responder>(worker: &Rc<Worker>, peer: &mut Peer, going: Going, r
     match next {
         Next::Stage(stage) => Flow::Active(ActiveExchange::new(stage, context, close)),
         Next::Complete(status, sent) => {
-            peer.record(worker, &context, status, sent);
+            peer.record(worker, &context, status, sent, false);
             Flow::Done
         }
         Next::Gone => Flow::Done,
@@ -110,8 +112,15 @@ fn respond<R: Responder>(
     responder: &mut R,
 ) -> Next {
     let Response {
-        status, fields, body, ..
+        status,
+        fields,
+        body,
+        upstream,
+        ..
     } = response;
+    if let Some(upstream) = upstream {
+        let _ = context.upstream.set(upstream);
+    }
     let begun = match body {
         Body::Tunnel(_) if !responder.may_switch() => {
             tracing::error!("a handler has switched protocols where that cannot be done");

@@ -7,12 +7,13 @@ use rocknet_proto::fields::Known;
 use rocknet_proto::request::Request;
 use rocknet_proto::status::Status;
 
+use crate::clock::microseconds;
 use crate::exchange::Client;
 use crate::forwarded;
 use crate::handshake::Handshake;
 use crate::log::{Record, SinkId};
-use crate::pipeline::RequestContext;
-use crate::worker::Worker;
+use crate::pipeline::{RequestContext, access_log};
+use crate::worker::{View, Worker};
 
 /// One client, and how it is connected.
 pub struct Peer {
@@ -24,6 +25,15 @@ pub struct Peer {
     local: Option<Box<IpAddr>>,
     /// The client's address as text, once it has been logged.
     text: Option<Box<str>>,
+}
+
+/// What is recorded of one exchange beside its request.
+struct Facts<'a> {
+    status: Status,
+    sent: u64,
+    duration_us: Option<u64>,
+    /// `None` for a response that was ready.
+    context: Option<&'a RequestContext>,
 }
 
 impl Peer {
@@ -42,25 +52,53 @@ impl Peer {
         self.local.as_deref().copied()
     }
 
-    /// As [`Peer::answered`], for a request whose context is kept.
-    pub fn record(&mut self, worker: &Worker, context: &RequestContext, status: Status, sent: u64) {
-        let request = context.request.as_ref().map(|request| request.view());
-        self.answered(worker, context.access, request.as_ref(), status, sent);
-    }
-
-    /// Counts a response, and writes its line in the access log if the site keeps one. `request`: `None` for what could not
-    /// be parsed, of which nothing gets into the log. `sent`: bytes of the response body.
+    /// Records a response that was ready: counts it, and writes its line in the access log if the site keeps one.
+    /// `duration_us`: how long it took.
     #[inline]
     pub fn answered(
         &mut self,
         worker: &Worker,
-        access: Option<SinkId>,
-        request: Option<&Request<'_>>,
+        view: &View,
+        site: u32,
+        request: &Request<'_>,
         status: Status,
         sent: u64,
+        duration_us: u64,
     ) {
         worker.counters.answered(status);
-        let Some(sink) = access else { return };
+        view.took(&worker.counters, site, duration_us);
+        if let Some(sink) = access_log(view, Some(site)) {
+            let facts = Facts {
+                status,
+                sent,
+                duration_us: Some(duration_us),
+                context: None,
+            };
+            self.log(worker, sink, Some(request), &facts);
+        }
+    }
+
+    /// The same for any other response. Nothing gets into the log of a request that could not be parsed. `sent`: bytes of the
+    /// response body, or of a tunnel, whose duration counts for nothing.
+    pub fn record(&mut self, worker: &Worker, context: &RequestContext, status: Status, sent: u64, is_tunnel: bool) {
+        worker.counters.answered(status);
+        let duration_us = microseconds(context.started.elapsed());
+        if let Some(site) = context.site.filter(|_| !is_tunnel) {
+            context.view.took(&worker.counters, site, duration_us);
+        }
+        if let Some(sink) = context.access {
+            let request = context.request.as_ref().map(|request| request.view());
+            let facts = Facts {
+                status,
+                sent,
+                duration_us: request.as_ref().map(|_| duration_us),
+                context: Some(context),
+            };
+            self.log(worker, sink, request.as_ref(), &facts);
+        }
+    }
+
+    fn log(&mut self, worker: &Worker, sink: SinkId, request: Option<&Request<'_>>, facts: &Facts<'_>) {
         let forwarded = match request {
             Some(request) if worker.believes.get() => self.forwarded(worker, request),
             _ => None,
@@ -69,20 +107,28 @@ impl Peer {
             Some(text) => text,
             None => &**self.text.get_or_insert_with(|| self.client.to_string().into()),
         };
+        let context = facts.context;
+        let upstream = context.and_then(|context| context.upstream.get());
         worker.log.borrow_mut().record(
             sink,
             &Record {
                 client,
-                user: None,
+                user: context
+                    .and_then(|context| context.user.get())
+                    .map(|user| user.as_bytes()),
                 method: request.map_or(b"", |request| request.method_name),
                 target: request.map_or(b"", |request| request.target),
                 version: request.map_or("", |request| request.version.as_str()),
-                status: status.code(),
-                content_bytes: sent,
+                tls: self.secure.as_ref().and_then(|secure| secure.facts().protocol()),
+                status: facts.status.code(),
+                received_bytes: context.map_or(0, |context| context.received.get()),
+                content_bytes: facts.sent,
                 referer: request.and_then(|request| request.fields.get(Known::Referer)),
                 user_agent: request.and_then(|request| request.fields.get(Known::UserAgent)),
                 host: request.map_or(b"", |request| request.authority),
-                duration_us: None,
+                upstream: upstream.map(|upstream| &*upstream.address),
+                upstream_us: upstream.and_then(|upstream| upstream.head).map(microseconds),
+                duration_us: facts.duration_us,
             },
         );
     }

@@ -1,9 +1,10 @@
 //! The facts about a request that the phases after its handler and the access log need.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Instant;
 
 use rocknet_proto::request::OwnedRequest;
 
@@ -12,6 +13,7 @@ use crate::exchange::Client;
 use crate::files::cache::front::{Known, Place};
 use crate::files::tree::Tree;
 use crate::log::SinkId;
+use crate::response::UpstreamTiming;
 use crate::route::Route;
 use crate::worker::View;
 
@@ -35,6 +37,12 @@ pub struct RequestContext {
     pub client: Option<Client>,
     /// The user whose password was verified: known once the request has passed access control.
     pub user: OnceCell<Arc<str>>,
+    /// When the request was routed.
+    pub started: Instant,
+    /// Bytes of the request body that were received so far.
+    pub received: Cell<u64>,
+    /// The server that the response is from.
+    pub upstream: OnceCell<UpstreamTiming>,
 }
 
 /// The route of a request, with its error pages.
@@ -84,6 +92,9 @@ impl RequestContext {
             request: None,
             client: None,
             user: OnceCell::new(),
+            started: Instant::now(),
+            received: Cell::default(),
+            upstream: OnceCell::new(),
         })
     }
 
@@ -106,6 +117,9 @@ impl RequestContext {
             request: access.map(|_| owned()),
             client: None,
             user: OnceCell::new(),
+            started: Instant::now(),
+            received: Cell::default(),
+            upstream: OnceCell::new(),
         }
     }
 

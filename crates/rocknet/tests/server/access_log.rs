@@ -151,7 +151,7 @@ fn what_is_refused_has_its_line_and_says_nothing_of_what_was_sent() {
         for (line, (_, status)) in told.iter().zip(&rows) {
             let (start, end) = match format {
                 "json" => (
-                    "\"client\":\"127.0.0.1\",\"user\":null,\"method\":\"\",\"target\":\"\"",
+                    "\"client\":\"127.0.0.1\",\"user\":null,\"protocol\":\"\",\"tls\":null,\"method\":\"\",\"target\":\"\"",
                     "null}",
                 ),
                 _ => ("127.0.0.1 - - [", " \"-\" \"-\""),

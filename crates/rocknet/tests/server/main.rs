@@ -2,6 +2,7 @@
 
 mod access;
 mod access_log;
+mod access_log_json;
 mod announced;
 mod applications;
 mod applications_real;

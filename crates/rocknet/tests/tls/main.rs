@@ -17,6 +17,7 @@ mod files;
 mod handshakes;
 mod hellos;
 mod hosts;
+mod log;
 mod php;
 #[cfg(target_os = "linux")]
 mod stalled;

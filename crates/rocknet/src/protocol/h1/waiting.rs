@@ -72,6 +72,12 @@ impl<L: Link> Connection<L> {
         Poll::Ready(self.send(context, output, &view))
     }
 
+    fn count_received(&self, bytes: usize) {
+        if let State::Serving(serving) = &self.state {
+            serving.exchange.received(bytes);
+        }
+    }
+
     /// Whether the body of a response is being sent.
     pub(super) fn is_sending(&self) -> bool {
         matches!(&self.state, State::Serving(serving) if serving.exchange.is_sending())
@@ -108,6 +114,7 @@ impl<L: Link> Connection<L> {
         );
         match ready!(pulled)? {
             Pulled::Chunk(chunk) => {
+                self.count_received(chunk.len());
                 self.deadlines.moved(chunk.len() as u64);
                 pipe.put(chunk);
             }
@@ -206,6 +213,7 @@ impl<L: Link> Connection<L> {
         let pulled = pull(engine, link, context, &view.head_limits, unread, input, request, pipe);
         match ready!(pulled)? {
             Pulled::Chunk(chunk) => {
+                self.count_received(chunk.len());
                 // Who speaks is waited for anew, as one that is silent is not.
                 self.deadlines.leave_handler();
                 pipe.put(chunk);

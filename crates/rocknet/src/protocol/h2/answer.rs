@@ -135,6 +135,11 @@ impl Incoming {
         self.chunks.pop_front().map(BytesMut::freeze)
     }
 
+    /// Bytes that were received and not taken.
+    pub fn held(&self) -> usize {
+        self.chunks.iter().map(BytesMut::len).sum()
+    }
+
     /// Nothing more will come.
     pub fn has_ended(&self) -> bool {
         self.ended

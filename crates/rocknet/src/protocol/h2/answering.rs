@@ -68,6 +68,8 @@ impl<L: Link> Connection<L> {
         let written = reply.written;
         if let Flow::Active(exchange) = &flow {
             asked.content = written.incoming.or(incoming);
+            // Of a request that was held, some of the body has come before.
+            exchange.received(asked.content.as_ref().map_or(0, Incoming::held));
             if let Stage::Waiting(pending) = &exchange.stage {
                 self.prepare_page(pending, request, &exchange.context, &mut asked, output);
             }

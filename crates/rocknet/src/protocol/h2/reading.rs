@@ -145,6 +145,9 @@ impl<L: Link> Connection<L> {
                     match self.answers.get_mut(stream) {
                         Some(answer) if answer.asked.content.is_some() => {
                             answer.deadlines.moved(piece.len() as u64);
+                            if let Active(exchange) = &answer.state {
+                                exchange.received(piece.len());
+                            }
                             if let Some(content) = &mut answer.asked.content {
                                 content.add(piece, last);
                             }

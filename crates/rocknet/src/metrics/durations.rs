@@ -1,0 +1,181 @@
+//! How long responses of a site took: a histogram with a fixed number of buckets.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::counter::Counter;
+
+/// Buckets for each power of two, as a power of two. With eight, a quantile is too high by an eighth at most.
+const PART_BITS: u32 = 3;
+const PARTS: usize = 1 << PART_BITS;
+
+/// Durations from 2^27 µs on (134 s) share the last bucket: a handler that takes longer has mostly met its deadline.
+const MOST_BITS: u32 = 27;
+
+/// One bucket for each microsecond below eight, then eight for each power of two: 1.6 KB for a site and worker.
+const BUCKETS: usize = PARTS + (MOST_BITS - PART_BITS) as usize * PARTS;
+
+/// Durations of one site on one worker, in microseconds. The worker alone adds to it.
+#[derive(Debug)]
+pub struct Histogram([Counter; BUCKETS]);
+
+impl Default for Histogram {
+    fn default() -> Histogram {
+        Histogram(std::array::from_fn(|_| Counter::default()))
+    }
+}
+
+impl Histogram {
+    #[inline]
+    pub fn add(&self, duration_us: u64) {
+        self.0[bucket(duration_us)].add(1);
+    }
+
+    /// Adds what another worker has counted.
+    fn absorb(&self, other: &Histogram) {
+        for (own, more) in self.0.iter().zip(&other.0) {
+            own.add(more.get());
+        }
+    }
+
+    /// Responses counted.
+    pub fn count(&self) -> u64 {
+        self.0.iter().map(Counter::get).sum()
+    }
+
+    /// Returns the duration that this share of all responses did not exceed, in percent; 0 if there are none. It is rounded up
+    /// to the end of its bucket.
+    pub fn quantile(&self, percent: u64) -> u64 {
+        let rank = (self.count() * percent).div_ceil(100);
+        let mut seen = 0;
+        for (number, counter) in self.0.iter().enumerate() {
+            seen += counter.get();
+            if seen >= rank.max(1) {
+                return longest(number);
+            }
+        }
+        0
+    }
+}
+
+#[inline]
+fn bucket(duration_us: u64) -> usize {
+    let duration = duration_us.min((1 << MOST_BITS) - 1);
+    if duration < PARTS as u64 {
+        return duration as usize;
+    }
+    let power = duration.ilog2();
+    let part = (duration >> (power - PART_BITS)) as usize & (PARTS - 1);
+    PARTS + (power - PART_BITS) as usize * PARTS + part
+}
+
+/// The longest duration that a bucket holds.
+fn longest(bucket: usize) -> u64 {
+    let Some(above) = bucket.checked_sub(PARTS) else {
+        return bucket as u64;
+    };
+    let (power, part) = (above / PARTS, above % PARTS);
+    (((PARTS + part + 1) as u64) << power) - 1
+}
+
+/// The histograms of one worker, by the name of their site, so that they outlive a reload. There is one for each configured
+/// site that was asked for something, as long as the worker runs.
+#[derive(Debug, Default)]
+pub struct Durations(Mutex<HashMap<Box<str>, Arc<Histogram>>>);
+
+impl Durations {
+    /// The histogram of a site. To be kept: this takes a lock.
+    #[cold]
+    pub fn of_site(&self, name: &str) -> Arc<Histogram> {
+        let mut sites = self.lock();
+        if let Some(histogram) = sites.get(name) {
+            return Arc::clone(histogram);
+        }
+        let histogram = Arc::<Histogram>::default();
+        sites.insert(name.into(), Arc::clone(&histogram));
+        histogram
+    }
+
+    /// Adds what this worker has counted to the sums of all.
+    pub fn add_to(&self, sums: &mut HashMap<Box<str>, Histogram>) {
+        for (name, histogram) in &*self.lock() {
+            sums.entry(name.clone()).or_default().absorb(histogram);
+        }
+    }
+
+    /// Adds what a worker counted that has gone.
+    pub(super) fn absorb(&self, gone: &Durations) {
+        for (name, histogram) in &*gone.lock() {
+            self.of_site(name).absorb(histogram);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Box<str>, Arc<Histogram>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_follow_each_other_without_gaps() {
+        let mut last = 0;
+        for duration in (0..5_000).chain([1 << 20, (1 << 27) - 1, 1 << 27, u64::MAX]) {
+            let number = bucket(duration);
+            assert!(number == last || number == last + 1 || duration >= 5_000, "{duration}");
+            last = number;
+            let end = longest(number);
+            assert!(
+                end >= duration.min((1 << MOST_BITS) - 1),
+                "{duration} is not in a bucket up to {end}"
+            );
+            assert!(
+                end <= duration.saturating_add(duration / PARTS as u64),
+                "{duration}: {end} is too far"
+            );
+        }
+        assert_eq!(bucket(u64::MAX), BUCKETS - 1);
+    }
+
+    #[test]
+    fn quantiles() {
+        for (durations, half, almost_all) in [
+            (&[][..], 0, 0),
+            (&[5], 5, 5),
+            (&[1, 2, 3, 4], 2, 4),
+            (&[1, 1, 1, 1000], 1, 1023),
+            (&[90_000_000], 92_274_687, 92_274_687),
+        ] {
+            let histogram = Histogram::default();
+            durations.iter().for_each(|&duration| histogram.add(duration));
+            assert_eq!(histogram.count(), durations.len() as u64);
+            assert_eq!(
+                (histogram.quantile(50), histogram.quantile(99)),
+                (half, almost_all),
+                "{durations:?}"
+            );
+        }
+        let histogram = Histogram::default();
+        (0..99).for_each(|_| histogram.add(7));
+        histogram.add(100_000);
+        assert_eq!((histogram.quantile(99), histogram.quantile(100)), (7, 106_495));
+    }
+
+    #[test]
+    fn workers_are_added_up_by_the_names_of_sites() {
+        let (one, two) = (Durations::default(), Durations::default());
+        one.of_site("a").add(1);
+        one.of_site("a").add(1);
+        two.of_site("a").add(5);
+        two.of_site("b").add(6);
+        let gone = Durations::default();
+        gone.absorb(&two);
+        let mut sums = HashMap::new();
+        one.add_to(&mut sums);
+        gone.add_to(&mut sums);
+        assert_eq!((sums["a"].count(), sums["a"].quantile(99)), (3, 5));
+        assert_eq!((sums["b"].count(), sums["b"].quantile(50)), (1, 6));
+    }
+}

@@ -1,0 +1,218 @@
+//! The access log as JSON: one record for every version of HTTP and every handler, and the durations that `status` shows.
+
+use std::fs;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rocknet::snapshot::Mount;
+
+use super::support::fastcgi::{self, Peer, SOCKET};
+use super::support::folder::Folder;
+use super::support::handlers::{Echo, Waits};
+use super::support::http2::Http2;
+use super::support::running::{Running, mount, site};
+use super::support::upstream::{self, Upstream, ok};
+
+const SERVER: &str =
+    "[server]\nworkers = 1\nblocking_threads = 2\nh2c = true\nevents = { wait = \"20ms\", connections = 16 }\n";
+
+fn folder() -> Folder {
+    Folder::with(&[("www/a.txt", "hello"), ("www/index.php", "<?php")])
+}
+
+/// Starts a site with more keys of its own, has `talk` ask it, stops it, and returns the lines of its log.
+fn lines(folder: Folder, keys: &str, mounts: Vec<Mount>, talk: impl FnOnce(&Running)) -> Vec<String> {
+    let log = folder.path("access.log");
+    let keys = format!("{keys}\nlog = {{ access = \"{}\", format = \"json\" }}", log.display());
+    let server = Running::start_with(folder, &format!("{SERVER}{}", site(&keys)), mounts);
+    talk(&server);
+    let (server, _folder) = server.take();
+    server.stop();
+    let log = fs::read_to_string(&log).expect("an access log");
+    log.lines().map(str::to_owned).collect()
+}
+
+/// The value of a member as it is written; no value in these tests has a comma in it.
+fn member<'l>(line: &'l str, name: &str) -> &'l str {
+    let after = line.split_once(&format!("\"{name}\":"));
+    let value = after.unwrap_or_else(|| panic!("{name} is missing in {line}")).1;
+    value.split([',', '}']).next().unwrap_or_default()
+}
+
+#[track_caller]
+fn check(line: &str, expected: &[(&str, &str)]) {
+    for (name, value) in expected {
+        assert_eq!(member(line, name), *value, "{name} in {line}");
+    }
+}
+
+fn number(line: &str, name: &str) -> u64 {
+    let value = member(line, name);
+    value.parse().unwrap_or_else(|_| panic!("{name} is {value} in {line}"))
+}
+
+/// Sends each request over HTTP/1.1 and then over HTTP/2: method, path and body.
+fn over_both(server: &Running, requests: &[(&str, &str, &[u8])]) {
+    let mut first = server.connect();
+    for (method, path, body) in requests {
+        let length = format!("Content-Length: {}", body.len());
+        first.send(format!(
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\n{length}\r\n\r\n"
+        ));
+        first.send(body);
+        first.answer();
+    }
+    let mut second = Http2::to(server.address());
+    for (method, path, body) in requests {
+        let request = second.request(method, path);
+        match body.is_empty() {
+            true => drop(second.get(path)),
+            false => drop(second.send(request, body)),
+        }
+    }
+}
+
+#[test]
+fn every_version_and_handler_has_the_same_record() {
+    let upstream = Upstream::saying(ok("from another server"));
+    let proxied = lines(folder(), &upstream.key(), Vec::new(), |server| {
+        over_both(server, &[("GET", "/p", b""), ("POST", "/q", &[b'x'; 70_000])]);
+    });
+    let peer_folder = folder();
+    let socket = peer_folder.path(SOCKET);
+    let _peer = Peer::start(&socket, |asked, stream| {
+        let text = format!("Content-Type: text/plain\r\n\r\n{} bytes", asked.content.len());
+        fastcgi::say(stream, fastcgi::answer(text.as_bytes()));
+        fastcgi::Next::Keep
+    });
+    let php = lines(peer_folder, "php = \"unix:php.sock\"", Vec::new(), |server| {
+        over_both(server, &[("POST", "/index.php", b"12345678")]);
+    });
+    let files = lines(folder(), "", vec![mount("/echo", Echo)], |server| {
+        let requests: &[(&str, &str, &[u8])] = &[
+            ("GET", "/a.txt", b""),
+            ("GET", "/a.txt", b""),
+            ("GET", "/none", b""),
+            ("POST", "/echo", b"twelve bytes"),
+        ];
+        over_both(server, requests);
+    });
+    assert_eq!(
+        (proxied.len(), php.len(), files.len()),
+        (4, 2, 8),
+        "{proxied:#?}\n{php:#?}\n{files:#?}"
+    );
+
+    let address = format!("\"{}\"", upstream.url());
+    let socket = format!("\"unix:{}\"", socket.display());
+    for (half, protocol) in ["\"HTTP/1.1\"", "\"HTTP/2\""].into_iter().enumerate() {
+        let common = [
+            ("protocol", protocol),
+            ("tls", "null"),
+            ("user", "null"),
+            ("client", "\"127.0.0.1\""),
+        ];
+        for (line, target, status, received, sent, from) in [
+            (&proxied[2 * half], "/p", "200", "0", "19", Some(&address)),
+            (&proxied[2 * half + 1], "/q", "200", "70000", "19", Some(&address)),
+            (&php[half], "/index.php", "200", "8", "7", Some(&socket)),
+            (&files[4 * half], "/a.txt", "200", "0", "5", None),
+            (&files[4 * half + 1], "/a.txt", "200", "0", "5", None),
+            (&files[4 * half + 3], "/echo", "200", "12", "12", None),
+        ] {
+            check(line, &common);
+            check(
+                line,
+                &[
+                    ("target", &format!("\"{target}\"")),
+                    ("status", status),
+                    ("bytes_received", received),
+                    ("bytes_sent", sent),
+                    ("upstream", from.map_or("null", |from| from)),
+                ],
+            );
+            let duration = number(line, "duration_us");
+            match from {
+                Some(_) => assert!(number(line, "upstream_us") <= duration, "{line}"),
+                None => check(line, &[("upstream_us", "null")]),
+            }
+        }
+        check(&files[4 * half + 2], &[("status", "404")]);
+        let page = |half: usize| number(&files[4 * half + 2], "bytes_sent");
+        assert!(page(half) > 100 && page(half) == page(0), "{files:#?}");
+    }
+}
+
+#[test]
+fn an_upstream_that_does_not_answer_is_named() {
+    let upstream = Upstream::raw(drop);
+    let told = lines(folder(), &upstream.key(), Vec::new(), |server| {
+        server.connect().get("/").expect("no response", 502, &[]);
+    });
+    let address = format!("\"{}\"", upstream.url());
+    check(
+        &told[0],
+        &[("status", "502"), ("upstream", &address), ("upstream_us", "null")],
+    );
+}
+
+#[test]
+fn a_response_that_was_cut_has_the_same_bytes_in_every_version() {
+    const SENT: usize = 1000;
+    let upstream = Upstream::start(|_, stream| {
+        let part = "x".repeat(SENT);
+        upstream::say(
+            stream,
+            format!("HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n{part}"),
+        );
+        upstream::Next::Close
+    });
+    let told = lines(folder(), &upstream.key(), Vec::new(), |server| {
+        let mut client = server.connect();
+        client.send("GET /cut HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        client.rest();
+        let mut client = Http2::to(server.address());
+        let (answer, _) = client.ask(client.request("GET", "/cut"), true);
+        assert!(client.answer(answer).is_err(), "the response was not cut");
+    });
+    assert_eq!(told.len(), 2, "{told:#?}");
+    for line in &told {
+        check(line, &[("status", "200"), ("bytes_sent", &SENT.to_string())]);
+    }
+}
+
+#[test]
+fn durations_are_logged_and_added_up_for_status() {
+    const TAKES: Duration = Duration::from_millis(30);
+    const READY: usize = 200;
+    let (waits, mut waiting) = Waits::new();
+    let mut whole = Duration::ZERO;
+    let told = lines(folder(), "", vec![mount("/slow", waits)], |server| {
+        let mut client = server.connect();
+        let begun = Instant::now();
+        client.send("GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        let asked = waiting.next();
+        // What the handler takes its time for.
+        thread::sleep(TAKES);
+        asked.answer("slow");
+        client.answer();
+        whole = begun.elapsed();
+        for _ in 0..READY {
+            client.get("/a.txt");
+        }
+        let durations = server.server().status().durations;
+        let [site] = &durations[..] else {
+            panic!("one site was asked: {durations:?}");
+        };
+        assert_eq!((site.site.as_str(), site.responses), ("default", READY as u64 + 1));
+        assert!(site.p50_us < 30_000 && site.p50_us <= site.p99_us, "{site:?}");
+        // All but two of 201 responses are within 99 %.
+        assert!(site.p99_us < 30_000, "{site:?}");
+    });
+    let slow = number(&told[0], "duration_us");
+    let whole = u64::try_from(whole.as_micros()).expect("a short time");
+    assert!(slow >= 30_000 && slow <= whole, "{slow} of {whole}");
+    for ready in &told[2..] {
+        assert!(number(ready, "duration_us") < 30_000, "{ready}");
+    }
+}
