@@ -54,7 +54,7 @@ pub(super) enum Denied {
 pub(super) struct Password(Arc<Access>, access::Pending);
 
 /// The user of a request that may enter, or the response to one that may not.
-type Entered = Result<Option<Arc<str>>, Response>;
+type Entered = Result<Option<Arc<str>>, Box<Response>>;
 
 impl Decisions {
     /// Checks a request at the routes of a path, which is that of the request or the one that a rule makes of it.
@@ -87,7 +87,7 @@ impl Decisions {
             };
             match entered(decision) {
                 Ok(user) => self.user = user.or(self.user.take()),
-                Err(response) => return Some(Denied::Refused(response)),
+                Err(response) => return Some(Denied::Refused(*response)),
             }
         }
         None
@@ -144,7 +144,7 @@ pub(super) fn answer(
     Box::pin(async move {
         match checked(&worker, &context, &endpoint, &handler, exchange).await {
             Ok(answer) => answer,
-            Err(response) => response.into(),
+            Err(response) => Answer::Response(response),
         }
     })
 }
@@ -155,7 +155,7 @@ async fn checked(
     endpoint: &Endpoint,
     handler: &Arc<dyn Handler>,
     mut exchange: Exchange,
-) -> Result<Answer, Response> {
+) -> Result<Answer, Box<Response>> {
     let tree = endpoint.tree.as_ref();
     let scripts = tree.filter(|tree| tree.runs_scripts && !tree.is_program(&exchange.path));
     let answer = match scripts {
@@ -188,7 +188,7 @@ pub(super) async fn enter(worker: &Worker, endpoint: &Endpoint, context: &Reques
         return Ok(None);
     };
     let (Some(client), Some(request)) = (context.client, &context.request) else {
-        return Err(fixed::error(Status::FORBIDDEN));
+        return Err(Box::new(fixed::error(Status::FORBIDDEN)));
     };
     let decision = match check(worker, access, client, authorization(request.view().fields)) {
         Check::Decided(decision) => decision,
@@ -264,12 +264,12 @@ fn authorization(fields: Fields<'_>) -> Option<&[u8]> {
 fn entered(decision: Decision) -> Entered {
     let (status, name, value) = match decision {
         Decision::Granted { user } => return Ok(user),
-        Decision::Forbidden => return Err(fixed::error(Status::FORBIDDEN)),
+        Decision::Forbidden => return Err(Box::new(fixed::error(Status::FORBIDDEN))),
         Decision::Challenge { www_authenticate } => (Status::UNAUTHORIZED, "WWW-Authenticate", www_authenticate),
         Decision::Throttled { retry_after_s } => retry(Status::TOO_MANY_REQUESTS, retry_after_s),
         Decision::Unavailable { retry_after_s } => retry(Status::SERVICE_UNAVAILABLE, retry_after_s),
     };
-    Err(fixed::error(status).with(name, value))
+    Err(Box::new(fixed::error(status).with(name, value)))
 }
 
 fn retry(status: Status, after_s: u64) -> (Status, &'static str, Arc<str>) {

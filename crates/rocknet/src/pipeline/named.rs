@@ -61,7 +61,8 @@ pub async fn follow(worker: Rc<Worker>, context: Rc<RequestContext>, response: R
         return response.into();
     };
     match send(&worker, &context, site, request, response).await {
-        Ok(response) | Err(response) => response.into(),
+        Ok(response) => response.into(),
+        Err(response) => Answer::Response(response),
     }
 }
 
@@ -72,7 +73,7 @@ async fn send(
     site: &Site,
     request: &OwnedRequest,
     mut response: Response,
-) -> Result<Response, Response> {
+) -> Result<Response, Box<Response>> {
     let places = site.places(context.is_secure);
     let Some(name) = name(&response.fields) else {
         return Ok(response);
