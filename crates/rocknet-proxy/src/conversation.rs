@@ -10,8 +10,8 @@ use rocknet_io::link::Link;
 use rocknet_io::wheel::Deadline;
 
 use crate::Times;
-use crate::answer::Head;
 use crate::connection::Connection;
+use crate::head::Head;
 use crate::incoming::Incoming;
 use crate::mistrust;
 use crate::place::Place;

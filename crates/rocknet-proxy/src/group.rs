@@ -8,9 +8,9 @@ use rocknet_config::model::{self, Balance, Duty, Host, Priority, RequestBufferin
 use rocknet_io::wheel::{Deadline, Wheel};
 use rustls_pki_types::ServerName;
 
-use crate::http2;
 use crate::mirror::Mirror;
 use crate::place::Place;
+use crate::rewrite::Rewrite;
 use crate::trouble::Trouble;
 use crate::upstream::Upstream;
 use crate::upstreams::Upstreams;
@@ -21,6 +21,10 @@ use rocknet_handler::breaker::Rules;
 
 /// Servers tried for one request: the one it is for, and one more where that was not reached or did not hear it.
 pub(super) const MAX_TRIES: u8 = 2;
+
+/// How often one server is asked that has taken nothing of the request: a connection that was kept may be leaving, and the
+/// next one too.
+pub(super) const MAX_ASKED: u32 = 3;
 
 /// Requests that one server has at once where the configuration says nothing. Without a limit, clients of HTTP/2 that send
 /// 100 requests each on 150 connections have 15,000 connections opened, until no local port is left. Envoy has the same
@@ -38,11 +42,7 @@ pub struct Proxy {
     balance: Balance,
     turn: AtomicUsize,
     pub(super) sticky: Option<String>,
-    /// Fields that requests get; an empty value removes one.
-    pub(super) headers: Arc<[(String, String)]>,
-    /// What paths begin with that is not passed on.
-    pub(super) strip: Option<String>,
-    pub(super) forwarded: model::Forwarded,
+    pub(super) rewrite: Rewrite,
     /// Files that answers name are sent in their place.
     pub sends_files: bool,
     /// Errors of servers get the pages of the site.
@@ -112,9 +112,7 @@ impl Proxy {
             balance: model.balance.clone(),
             turn: AtomicUsize::new(0),
             sticky: model.sticky.clone(),
-            headers: model.headers.clone().into_iter().collect(),
-            strip: model.strip.clone(),
-            forwarded: model.forwarded,
+            rewrite: Rewrite::new(model),
             sends_files: model.send_files,
             intercepts: model.intercept,
             ahead: model.buffering,
@@ -147,7 +145,7 @@ impl Proxy {
     /// Ticks in which there is an answer, or its next piece, or an error instead.
     pub fn patience(&self, wheel: &Wheel) -> u32 {
         // Each server may be waited for, connected to, more than once in HTTP/2, and fall silent at the very end.
-        let one = self.patience + self.connect * http2::MAX_ASKED + self.first_byte;
+        let one = self.patience + self.connect * MAX_ASKED + self.first_byte;
         // The protocol, which would say 503, is to look after this has.
         wheel
             .ticks((one * u32::from(MAX_TRIES)).max(self.idle))

@@ -6,9 +6,9 @@ use rocknet_proto::h1::{Answered, ClientConnection, Fault, ResponseContent};
 use rocknet_proto::limits::Limits;
 use rocknet_proto::response::ResponseIndex;
 
-use crate::answer::Head;
-use crate::switch::Wish;
+use crate::head::Head;
 use crate::trailers;
+use crate::wish::Wish;
 use rocknet_handler::interim::Early;
 use rocknet_handler::response::FieldList;
 

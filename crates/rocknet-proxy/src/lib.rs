@@ -21,10 +21,12 @@ mod check;
 mod connect;
 mod connection;
 mod conversation;
+mod copies;
 mod forwarded;
 mod group;
 mod grpc;
 mod handler;
+mod head;
 mod http2;
 mod incoming;
 mod likeness;
@@ -34,6 +36,7 @@ mod place;
 mod pool;
 mod race;
 mod request;
+mod rewrite;
 mod secure;
 mod slots;
 mod stall;
@@ -49,6 +52,7 @@ mod vitals;
 mod waiting;
 mod watcher;
 mod wire;
+mod wish;
 
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -71,10 +75,10 @@ use rocknet_handler::spool::Spool;
 pub use crate::group::Proxy;
 pub use crate::handler::ProxyHandler;
 pub use crate::pool::Pool;
-use crate::switch::Wish;
 use crate::target::hides_dots;
 pub use crate::upstreams::Upstreams;
 pub use crate::wire::Dialer;
+use crate::wish::Wish;
 
 /// An answer, or the error that stands for one.
 enum Answered {
@@ -114,7 +118,7 @@ async fn answer(
 ) -> Result<Response, Failed> {
     let mut last: Option<Arc<Upstream>> = None;
     let pool = services.local::<Pool>();
-    let mut sent = request::Sent::new(proxy, request, exchange, &route.server.server);
+    let mut sent = request::Sent::new(&proxy.rewrite, request, exchange, &route.server.server);
     let mut buffer = [0; 16];
     let asked = Asked {
         key: key(proxy.balance(), request, exchange.client, &mut buffer),

@@ -7,7 +7,6 @@ use std::sync::{Arc, Weak};
 use hashbrown::HashMap;
 
 use crate::connection::Connection;
-use crate::http2::Sessions;
 use crate::upstream::Upstream;
 use rocknet_handler::services::Local;
 
@@ -22,8 +21,6 @@ const SURE_MS: u64 = 1000;
 pub struct Pool {
     shelves: RefCell<HashMap<u32, Shelf, foldhash::fast::FixedState>>,
     resting: Cell<usize>,
-    /// Those that many requests share.
-    pub(super) sessions: Sessions,
 }
 
 struct Shelf {
@@ -83,7 +80,6 @@ impl Pool {
 impl Local for Pool {
     /// Closes what has rested too long, what the other side has closed, and what no configuration names any more.
     fn tick(&self, now_ms: u64) {
-        self.sessions.tick(now_ms);
         if self.resting.get() == 0 {
             return;
         }
@@ -104,7 +100,6 @@ impl Local for Pool {
 
     /// Closes all: nobody is served, and nobody would notice when they are closed.
     fn rest(&self) {
-        self.sessions.rest();
         self.shelves.borrow_mut().clear();
         self.resting.set(0);
     }

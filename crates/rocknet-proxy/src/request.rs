@@ -11,11 +11,11 @@ use rocknet_proto::method::Method;
 use rocknet_proto::request::{Request, Version};
 
 use crate::forwarded::Origin;
-use crate::group::Proxy;
 use crate::likeness::{is_alike, is_disguised};
-use crate::switch::{Key, Wish};
+use crate::rewrite::Rewrite;
 use crate::target;
 use crate::upstream::Upstream;
+use crate::wish::{Key, Wish};
 use rocknet_handler::exchange::Exchange;
 use rocknet_handler::forwarded::is_trusted;
 
@@ -58,7 +58,7 @@ impl Form for Http1<'_> {
 
 /// A request as upstreams get it.
 pub struct Sent<'p> {
-    proxy: &'p Proxy,
+    rewrite: &'p Rewrite,
     /// Segments of its path that are not passed on.
     stripped: usize,
     request: &'p Request<'p>,
@@ -72,7 +72,7 @@ pub struct Sent<'p> {
 
 impl<'p> Sent<'p> {
     /// `request`: the one of the exchange.
-    pub fn new(proxy: &'p Proxy, request: &'p Request<'p>, exchange: &Exchange, server: &Server) -> Sent<'p> {
+    pub fn new(rewrite: &'p Rewrite, request: &'p Request<'p>, exchange: &Exchange, server: &Server) -> Sent<'p> {
         let length = if exchange.content.is_empty() {
             Length::None
         } else {
@@ -81,7 +81,7 @@ impl<'p> Sent<'p> {
             told.map_or(Length::Unknown, Length::Exact)
         };
         let is_trusted = is_trusted(server, exchange.peer);
-        let stripped = match &proxy.strip {
+        let stripped = match &rewrite.strip {
             Some(prefix) => match exchange.path.strip_prefix(prefix.as_str()) {
                 Some(rest) if rest.is_empty() || rest.starts_with('/') => prefix.matches('/').count(),
                 _ => 0,
@@ -89,10 +89,10 @@ impl<'p> Sent<'p> {
             None => 0,
         };
         Sent {
-            proxy,
+            rewrite,
             stripped,
             request,
-            origin: Origin::new(proxy.forwarded, request, exchange, server, is_trusted),
+            origin: Origin::new(rewrite.forwarded, request, exchange, server, is_trusted),
             is_trusted,
             wish: Wish::of(request).map(Rc::new),
             length,
@@ -109,7 +109,7 @@ impl<'p> Sent<'p> {
 
     /// Fields that the proxy sets.
     pub fn set(&self) -> &Arc<[(String, String)]> {
-        &self.proxy.headers
+        &self.rewrite.headers
     }
 
     pub fn wish(&self) -> Option<&Rc<Wish>> {
@@ -163,7 +163,7 @@ impl<'p> Sent<'p> {
         let fields = request.fields;
         let target = self.target();
         let set = |name: &str| {
-            let mut headers = self.proxy.headers.iter();
+            let mut headers = self.rewrite.headers.iter();
             headers.find(|(other, _)| other.eq_ignore_ascii_case(name))
         };
         let host = match (set("Host"), request.authority) {
@@ -202,7 +202,7 @@ impl<'p> Sent<'p> {
             None if is_disguised(field.name) => false,
             _ => !is_nominated(field.name),
         };
-        let headers = &self.proxy.headers;
+        let headers = &self.rewrite.headers;
         let is_set = |field: &[u8]| headers.iter().any(|(name, _)| is_alike(field, name.as_bytes()));
         let own = |known: Known, name, value| Field {
             known: Some(known),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rocknet_config::model::{self, Health, Resolve};
 use rustls_pki_types::ServerName;
 
-use crate::mirror::Copies;
+use crate::copies::Copies;
 use crate::secure::{Secure, Secures};
 use crate::upstream::Upstream;
 use crate::waiting::Waiting;

@@ -18,7 +18,7 @@ use rocknet_proto::status::Status;
 use super::head;
 use super::sessions::Lease;
 use super::upload::{Beside, Upload};
-use crate::answer::Unsent;
+use crate::head::Unsent;
 use crate::place::Place;
 use crate::trouble::{self, Trouble};
 use crate::{Times, trailers};

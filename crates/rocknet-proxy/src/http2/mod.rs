@@ -25,19 +25,13 @@ use self::call::{Begun, Call};
 use self::head::Head;
 use self::upload::Upload;
 use super::Times;
-use super::group::Proxy;
+use super::group::{MAX_ASKED, Proxy};
 use super::request::Sent;
 use super::trouble::{self, Trouble};
 use super::upstream::Upstream;
 use rocknet_handler::exchange::RequestContent;
 use rocknet_handler::interim::Interim;
 use rocknet_handler::services::Services;
-
-pub use self::sessions::Sessions;
-
-/// How often one server is asked that has taken nothing of the request: a connection that was kept may be leaving, and the
-/// next one too.
-pub const MAX_ASKED: u32 = 3;
 
 /// Sends a request, and goes on until the head of its answer is there. `content` is left where it is when nothing of it was
 /// taken, so that another server can be asked.
@@ -56,7 +50,7 @@ pub async fn ask(
     let mut asked = 0;
     loop {
         asked += 1;
-        let lease = Sessions::lease(services, upstream, proxy, deadline, idle_ms).await?;
+        let lease = sessions::Sessions::lease(services, upstream, proxy, deadline, idle_ms).await?;
         let mut head = Head {
             is_secure: upstream.secure.is_some(),
             wants_trailers: sent.wants_trailers(),
@@ -83,7 +77,7 @@ pub async fn ask(
                     && let Some(content) = content.take()
                 {
                     content.let_pause();
-                    upload = Some(Upload::new(stream, content, &proxy.headers));
+                    upload = Some(Upload::new(stream, content, &proxy.rewrite.headers));
                 }
                 let call = Call::new(services, lease, times, answer, upload);
                 match call.hold(interim, deadline).await {

@@ -17,13 +17,12 @@ use rocknet_io::wheel::Deadline;
 
 use super::socket::{Malformed, Socket};
 use crate::group::Proxy;
-use crate::pool::Pool;
 use crate::trouble::Trouble;
 use crate::upstream::Upstream;
 use crate::wire::Wire;
 use crate::{connect, trouble};
 use rocknet_handler::exchange::Client;
-use rocknet_handler::services::Services;
+use rocknet_handler::services::{Local, Services};
 
 /// Requests on one connection at once, where the server takes more: what RFC 9113 §6.5.2 has servers take at least, and few
 /// take fewer.
@@ -151,8 +150,8 @@ impl Sessions {
         deadline: &Deadline,
         idle_ms: u64,
     ) -> Result<Lease, Trouble> {
-        let pool = services.local::<Pool>();
-        let all = &pool.sessions;
+        let all = services.local::<Sessions>();
+        let all = &*all;
         loop {
             let opening = {
                 let mut shelves = all.shelves.borrow_mut();
@@ -215,9 +214,11 @@ impl Sessions {
             }
         }
     }
+}
 
+impl Local for Sessions {
     /// Closes what has rested too long, and what no configuration names any more.
-    pub fn tick(&self, now_ms: u64) {
+    fn tick(&self, now_ms: u64) {
         if self.shelves.borrow().is_empty() {
             return;
         }
@@ -233,7 +234,7 @@ impl Sessions {
     }
 
     /// Closes all that nothing is asked over.
-    pub fn rest(&self) {
+    fn rest(&self) {
         self.shelves.borrow_mut().clear();
     }
 }
