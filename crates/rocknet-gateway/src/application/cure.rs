@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use rocknet_config::model::Protocol;
 use tracing::Level;
 
-use super::Application;
+use super::group::Application;
 use crate::gateway::backend::Place;
 use crate::gateway::trouble::{Trouble, is_shortage, page};
 use rocknet_handler::exhausted::{self, is_exhausted};

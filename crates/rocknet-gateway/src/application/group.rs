@@ -8,12 +8,14 @@ use std::time::Duration;
 use rocknet_config::model::{self, Balance, Protocol};
 use rocknet_io::wheel::Wheel;
 
-use super::MAX_TRIES;
 use crate::gateway::Backends;
 use crate::gateway::backend::{Backend, Place};
 use crate::gateway::trouble::Trouble;
 use rocknet_handler::balance::{self, Candidate};
 use rocknet_handler::breaker::Rules;
+
+/// Applications tried for one request: of two that are down at once, a third is still found.
+pub(super) const MAX_TRIES: usize = 3;
 
 /// Where requests of one place go, and how.
 pub struct Application {

@@ -19,6 +19,8 @@ use rocknet_proto::cgi::StatusLine;
 use rocknet_proto::fields::Known;
 use rocknet_proto::method::Method;
 
+use self::group::MAX_TRIES;
+
 pub use self::group::Application;
 use crate::gateway::complaints::Complaints;
 use crate::gateway::conversation::Conversation;
@@ -30,9 +32,6 @@ use rocknet_handler::response::Response;
 use rocknet_handler::route::Route;
 use rocknet_handler::services::Services;
 use rocknet_handler::{Answering, Handler};
-
-/// Applications tried for one request: of two that are down at once, a third is still found.
-const MAX_TRIES: usize = 3;
 
 /// The applications of a route as a handler.
 pub struct ApplicationHandler(Arc<Application>);

@@ -6,7 +6,7 @@ use rocknet_proto::fastcgi::{self, Params};
 use rocknet_proto::request::Request;
 use rocknet_proto::{scgi, uwsgi};
 
-use super::Application;
+use super::group::Application;
 use crate::gateway::variables::{self, Answerer, Place, Sink};
 
 /// All that goes before the content. `length` is that of content that has been received.

@@ -6,8 +6,11 @@
 //!                                              └─▶ reaper.rs: waits for its end, and kills it when its time is over
 //! ```
 
+mod failure;
 mod places;
 mod process;
+mod processes;
+mod programs;
 mod reaper;
 mod script;
 
@@ -16,63 +19,28 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Instant;
 
 use rocknet_proto::cgi::{StatusLine, VariableFault};
 use rocknet_proto::status::Status;
-use tracing::Level;
 
-use self::places::Places;
+use self::failure::Failure;
 use self::process::{Start, Started};
-use self::reaper::Reaper;
 use crate::gateway::backend::Connected;
 use crate::gateway::complaints::Complaints;
 use crate::gateway::conversation::Conversation;
 use crate::gateway::socket::Socket;
-use crate::gateway::trouble::{Trouble, page};
+use crate::gateway::trouble::Trouble;
 use crate::gateway::variables::{self, Answerer, Place, Sink};
 use crate::gateway::{answer as gateway_answer, receive};
 use rocknet_files::tree::Tree;
 use rocknet_handler::exchange::Exchange;
 use rocknet_handler::response::Response;
-use rocknet_handler::route::Label;
 use rocknet_handler::services::Services;
 use rocknet_handler::{Answering, Handler};
-use rocknet_log::throttle::Cause;
 
-pub use self::places::{Permit, Programs};
-
-/// The programs of one server that run or wait for a place.
-#[derive(Default)]
-pub struct Processes {
-    places: Places,
-    reaper: Reaper,
-}
-
-impl Processes {
-    /// Kills every program that runs, with its process group, and starts none from now on. Returns whether all of them had
-    /// ended at `deadline`.
-    pub fn stop(&self, deadline: Instant) -> bool {
-        self.reaper.stop(deadline)
-    }
-}
-
-/// Why there is no answer.
-enum Failure {
-    /// As with any application.
-    Trouble(Trouble),
-    /// No program is there, or it may not be run.
-    Status(Status),
-    /// Its name below the root.
-    NotExecutable(String),
-    Start(std::io::Error),
-}
-
-impl From<Trouble> for Failure {
-    fn from(trouble: Trouble) -> Failure {
-        Failure::Trouble(trouble)
-    }
-}
+pub use self::places::Permit;
+pub use self::processes::Processes;
+pub use self::programs::Programs;
 
 /// The environment of a program.
 struct Environment(Vec<(OsString, OsString)>);
@@ -231,56 +199,3 @@ async fn try_answer(
 
 /// Where programs look for others, whatever the server was started with.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
-
-impl Failure {
-    fn tell(&self, script: Option<&str>, path: &str, label: &Label) -> Response {
-        let script = match self {
-            Failure::NotExecutable(name) => name,
-            _ => script.unwrap_or_default(),
-        };
-        let (status, what, cure) = match self {
-            Failure::Status(status) => return Response::new(*status),
-            Failure::NotExecutable(_) => (
-                Status::FORBIDDEN,
-                "it is not executable".to_owned(),
-                "Make the program executable for the user that RockNet runs as: chmod +x.",
-            ),
-            Failure::Start(error) => (
-                Status::BAD_GATEWAY,
-                format!("it cannot be started: {error}"),
-                "See that the first line of the program names an interpreter that is there (#!/usr/bin/env python3), and that \
-                 RockNet's user may read both.",
-            ),
-            Failure::Trouble(trouble) => {
-                let cure = match trouble {
-                    Trouble::Content(_) | Trouble::Request(_) => {
-                        trouble.log_of_client(&label.site, script);
-                        return Response::new(trouble.status());
-                    }
-                    Trouble::Full => {
-                        "Programs of CGI take too long. Find out which, raise cgi.programs or cgi.queue, or serve the application by \
-                         FastCGI."
-                    }
-                    Trouble::Slow => {
-                        "The program takes longer than limits.answer_timeout. Raise that, or see what it waits for."
-                    }
-                    Trouble::Head(_) | Trouble::HeadTooLong => {
-                        "What the program writes has to begin with header fields and an empty line: `Content-Type: text/plain`."
-                    }
-                    _ => "The program ended without an answer. The error log tells what it said.",
-                };
-                (trouble.status(), trouble.to_string(), cure)
-            }
-        };
-        let cause = Cause {
-            level: Level::ERROR,
-            what: "no answer from a program",
-            site: &label.site,
-            subject: script,
-        };
-        if cause.may_be_logged() {
-            tracing::error!(site = %label.site, script, path, help = cure, "no answer from the program: {what}");
-        }
-        page(status, cure, label)
-    }
-}

@@ -1,15 +1,13 @@
-//! The programs of one folder, and the places in which they run: some for each folder, and some for all.
+//! The places in which programs run: some for each folder, and some for all.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::time::Duration;
 
 use rocknet_config::model::{Cgi, MAX_PROGRAMS};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::Processes;
 use crate::gateway::trouble::Trouble;
 
 /// Requests that wait for a place, for all sites: longer than that, nobody waits.
@@ -19,7 +17,7 @@ const MAX_WAITING: usize = 256;
 pub struct Places {
     all: Arc<Semaphore>,
     waiting: AtomicUsize,
-    /// Those of each folder, while some scope uses it.
+    /// Those of each folder, while some route uses it.
     known: Mutex<BTreeMap<Key, Weak<Semaphore>>>,
 }
 
@@ -33,42 +31,29 @@ impl Default for Places {
     }
 }
 
-/// The programs of a folder.
-pub struct Programs {
-    pub queue: Duration,
-    pub time: Duration,
-    pub output: u64,
-    pub params: Vec<(String, String)>,
-    /// Whom they run as, where the site says so.
-    pub user: Option<Box<str>>,
-    places: Arc<Semaphore>,
-    /// Those of the whole server.
-    pub(super) processes: Arc<Processes>,
-}
-
 /// A place, for as long as this lives.
 pub struct Permit {
     _own: OwnedSemaphorePermit,
     _of_all: OwnedSemaphorePermit,
 }
 
-impl Programs {
-    pub fn new(root: &Path, cgi: &Cgi, user: Option<&str>, processes: &Arc<Processes>) -> Programs {
-        Programs {
-            queue: cgi.queue,
-            time: cgi.time,
-            output: cgi.output,
-            params: cgi.params.clone().into_iter().collect(),
-            user: user.map(Box::from),
-            places: processes.places.of(root, cgi),
-            processes: Arc::clone(processes),
-        }
-    }
+/// Counts who waits.
+struct Waits<'p>(&'p AtomicUsize);
 
-    /// Waits for a place.
-    pub async fn enter(&self) -> Result<Permit, Trouble> {
-        let Places { all, waiting, .. } = &self.processes.places;
-        let (own, all) = (Arc::clone(&self.places), Arc::clone(all));
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A folder, and how many of its programs run at once.
+type Key = (PathBuf, String, usize);
+
+impl Places {
+    /// Waits for a place among `own`, those of a folder, and among those of the server.
+    pub async fn enter(&self, own: &Arc<Semaphore>) -> Result<Permit, Trouble> {
+        let Places { all, waiting, .. } = self;
+        let (own, all) = (Arc::clone(own), Arc::clone(all));
         if let (Ok(_own), Ok(_of_all)) = (
             Arc::clone(&own).try_acquire_owned(),
             Arc::clone(&all).try_acquire_owned(),
@@ -85,23 +70,9 @@ impl Programs {
         let _of_all = all.acquire_owned().await.map_err(|_| Trouble::Full)?;
         Ok(Permit { _own, _of_all })
     }
-}
 
-/// Counts who waits.
-struct Waits<'p>(&'p AtomicUsize);
-
-impl Drop for Waits<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// A folder, and how many of its programs run at once.
-type Key = (PathBuf, String, usize);
-
-impl Places {
     /// The places of a folder: whoever names it has the same, in every site and behind every reload that leaves their number.
-    fn of(&self, root: &Path, cgi: &Cgi) -> Arc<Semaphore> {
+    pub fn of(&self, root: &Path, cgi: &Cgi) -> Arc<Semaphore> {
         let key = (root.to_owned(), cgi.folder.clone(), cgi.programs);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(places) = known.get(&key).and_then(Weak::upgrade) {
@@ -117,6 +88,7 @@ impl Places {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cgi::Programs;
 
     #[test]
     fn a_folder_has_its_places_whoever_names_it() {

@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
+use super::places::Permit;
+use super::processes::Processes;
 use super::reaper::Watched;
-use super::{Permit, Processes};
 use crate::accounts::{Account, Launch, pipe};
 use crate::gateway::program::Program;
 

@@ -4,7 +4,7 @@ use rocknet_io::beneath::Kind;
 use rocknet_proto::semantics::safe_path::SafePath;
 use rocknet_proto::status::Status;
 
-use super::Failure;
+use super::failure::Failure;
 use rocknet_files::look::Look;
 use rocknet_files::resolve;
 use rocknet_files::script::Script;
