@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
-use super::owner::{Key, weight};
+use super::key::Key;
+use super::weight::weight;
 use crate::entry::Entry;
 use rocknet_io::byte_budget::ByteBudget;
 

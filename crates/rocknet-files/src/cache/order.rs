@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::owner::Key;
+use super::key::Key;
 
 /// Entries that share a limit, oldest first.
 ///

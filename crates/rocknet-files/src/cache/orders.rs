@@ -1,7 +1,8 @@
 //! All bounds that the kept entries share: bytes and number of all, open files, and the bytes of kinds that clients choose.
 
+use super::key::{Key, MAX_ENTRIES};
 use super::order::{Number, Order};
-use super::owner::{Key, MAX_ENTRIES, weight};
+use super::weight::weight;
 use crate::entry::Entry;
 use crate::kind::Kind;
 

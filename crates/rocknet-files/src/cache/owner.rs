@@ -18,11 +18,14 @@ use std::time::{Duration, Instant};
 use rocknet_io::descriptors;
 use tokio::sync::oneshot;
 
+use super::key::{Key, Lookup, THREAD_NAME};
+use super::message::{Message, Outcome};
 use super::offers::{Offered, Offers, offers};
-use super::order::{PLACE_BYTES, Place};
+use super::order::Place;
 use super::orders::{Orders, Places, Which};
-use super::report::{Outcome, Report};
+use super::report::Report;
 use super::sight::{Looks, is_passing, see};
+use super::weight::ENTRY_BYTES;
 use crate::entry::{Entry, STALE_AFTER_MS};
 use crate::load::load;
 use crate::look::Look;
@@ -38,8 +41,6 @@ const MAX_QUESTIONS: usize = 16 * 1024;
 /// Bytes of questions that wait, with their paths and the entries that come with them. A worker that finds no more room
 /// answers 503.
 const MAX_QUESTION_BYTES: u64 = 16 << 20;
-/// Entries kept, so that the time to go through them (after a reload) stays short.
-pub(super) const MAX_ENTRIES: usize = 64 * 1024;
 /// Below this many places a table is not made smaller.
 const MIN_TABLE: usize = 1024;
 /// Of the process's descriptors, the part that cached files may hold open: 1/8, most being for connections.
@@ -51,8 +52,6 @@ const MAX_OPEN_FILES: u64 = 8192;
 const MIN_OPEN_FILES: u64 = 16;
 /// How long offers are gathered before they are looked at.
 const GATHERING: Duration = Duration::from_millis(10);
-
-pub(super) const THREAD_NAME: &str = "rn-cache";
 
 /// The cache as workers and the server see it.
 #[derive(Clone)]
@@ -102,59 +101,6 @@ impl CacheStatus {
     pub fn count_miss(&self) {
         self.misses.fetch_add(1, Ordering::Relaxed);
     }
-}
-
-/// What a look-up gives: the entry, or nothing when the server has too much to do.
-pub type Lookup = Option<Arc<Entry>>;
-
-/// A tree and a path in it. The path is shared by all that know it: tables, messages, and workers.
-pub type Key = (u32, Arc<str>);
-
-/// Memory that an entry under `path` takes, with its path and its places in the tables of the cache.
-pub fn weight(path: &str, entry: &Entry) -> u64 {
-    // A table that has just grown is half empty. Counts of references stand before the path.
-    const TABLES: usize = 2 * size_of::<(Key, State)>() + 2 * PLACE_BYTES + 2 * size_of::<usize>();
-    (TABLES + path.len()) as u64 + entry.size()
-}
-
-pub(super) enum Message {
-    LookUp {
-        tree: Arc<Tree>,
-        path: Arc<str>,
-        /// Room that it takes while it waits.
-        bytes: u64,
-        /// What the worker has found by itself.
-        offer: Option<Arc<Entry>>,
-        reply: oneshot::Sender<Lookup>,
-    },
-    /// There are offers.
-    Offered,
-    /// Somebody wants to know when all that came before is done.
-    Settle {
-        done: oneshot::Sender<()>,
-    },
-    Refresh {
-        tree: Arc<Tree>,
-        path: Arc<str>,
-    },
-    Loaded {
-        key: Key,
-        /// Which job found it.
-        job: u64,
-        outcome: Outcome,
-    },
-    Grew {
-        key: Key,
-        bytes: u64,
-    },
-    Retain {
-        trees: HashSet<u32>,
-    },
-    Limit {
-        bytes: u64,
-    },
-    /// The thread ends.
-    Stop,
 }
 
 impl Cache {
@@ -316,6 +262,11 @@ struct Owner {
     owner: SyncSender<Message>,
     status: Arc<CacheStatus>,
 }
+
+const _: () = assert!(
+    size_of::<(Key, State)>() == ENTRY_BYTES,
+    "ENTRY_BYTES is not the size of an entry"
+);
 
 #[derive(Default)]
 struct State {

@@ -1,21 +1,10 @@
 //! What a job of the pool found, on its way to the cache's owner.
 
-use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, TrySendError};
 use std::thread;
 
-use super::owner::{Key, Message, THREAD_NAME};
-use crate::entry::Entry;
-
-pub(super) enum Outcome {
-    New(Arc<Entry>),
-    /// As it was, seen at that time in milliseconds of uptime.
-    Unchanged {
-        at_ms: u64,
-    },
-    /// The job was dropped or panicked.
-    Lost,
-}
+use super::key::{Key, THREAD_NAME};
+use super::message::{Message, Outcome};
 
 /// Brings the outcome to the owner however the job ends: done, panicked, or dropped before it began.
 pub(super) struct Report {

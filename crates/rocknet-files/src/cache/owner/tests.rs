@@ -8,6 +8,8 @@ use rocknet_config::model::Settings;
 use rocknet_proto::status::Status;
 
 use super::*;
+use crate::cache::key::MAX_ENTRIES;
+use crate::cache::weight;
 use crate::entry::Found;
 use crate::kind::Kind;
 
