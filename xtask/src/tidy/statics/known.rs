@@ -91,7 +91,7 @@ pub const MUTABLE: &[Listed] = &[
         reason: "the process of an isolated library has one link to the server",
     },
     Listed {
-        file: "crates/rocknet/src/handler/controller/isolated/mod.rs",
+        file: "crates/rocknet/src/handler/controller/isolated/program.rs",
         name: "PROGRAM",
         reason: "the program is one for the process, set by `main` before there is a server",
     },

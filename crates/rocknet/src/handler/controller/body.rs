@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::Controller;
+use super::loaded::Controller;
 use super::talk::Talk;
 use super::trouble::Trouble;
 use crate::response::Stream;

@@ -9,93 +9,34 @@
 
 mod asked;
 mod body;
+mod content;
 mod draft;
 mod image;
 pub mod isolated;
 mod load;
+mod loaded;
 mod talk;
 mod trouble;
 
 use std::rc::Rc;
 use std::sync::Arc;
 
-use rocknet_config::model::{self, RunOn, Settings};
-use rocknet_controller::host::{self, State, Went};
+use rocknet_config::model::{self, Settings};
+use rocknet_controller::host::{self, Went};
 
-use self::asked::{Here, Kept};
+use self::asked::Kept;
+use self::content::{collect, whole};
 use self::draft::Draft;
+use self::loaded::{Controller, Place};
 use self::talk::{Step, Talk};
 use self::trouble::Trouble;
-use crate::exchange::{Exchange, RequestContent};
+use crate::exchange::Exchange;
 use crate::handler::{Answering, Handler, OnTheSpot};
 use crate::response::{Body, Response};
-use crate::route::Route;
 use crate::services::Services;
 
 pub use self::asked::Origin;
 pub use self::load::{Libraries, LoadError};
-
-/// Content that a controller is given whole. All of it is held, for as many requests as come at once; what is larger is
-/// taken in pieces.
-const MAX_CONTENT: usize = 1024 * 1024;
-
-/// The controller of a route.
-pub struct Controller {
-    /// As it is written, for the log.
-    name: Arc<str>,
-    place: Place,
-}
-
-/// Where it runs.
-enum Place {
-    /// On the thread of the connection.
-    Network(host::Controller),
-    /// In the pool.
-    Worker(host::Controller),
-    /// In a process of its own.
-    Process(isolated::Controller),
-}
-
-impl Controller {
-    /// The one that settings name, its library loaded.
-    pub fn new(wanted: &model::Controller, settings: &Settings, libraries: &Libraries) -> Result<Controller, String> {
-        let told = |error: LoadError| {
-            let at = settings.places.get("controller");
-            let at = at.map_or(String::new(), |place| {
-                format!("{}:{}: ", place.file.display(), place.line)
-            });
-            format!("{at}`controller = \"{wanted}\"`: {error}")
-        };
-        let place = match (settings.isolate, settings.run_on) {
-            (true, _) => libraries.isolated(wanted).map(Place::Process),
-            (false, RunOn::Network) => libraries.controller(wanted).map(Place::Network),
-            (false, RunOn::Worker) => libraries.controller(wanted).map(Place::Worker),
-        };
-        Ok(Controller {
-            name: wanted.to_string().into(),
-            place: place.map_err(told)?,
-        })
-    }
-
-    /// Answers where that needs no wait, and nothing that outlives this call.
-    fn answer_now(&self, asked: &OnTheSpot<'_>) -> Option<Response> {
-        let Place::Network(loaded) = &self.place else {
-            return None;
-        };
-        if loaded.takes() || loaded.gives() || asked.has_body {
-            return None;
-        }
-        let origin = Origin::new(asked.client, asked.secure, asked.user);
-        let asked = Here::new(*asked.request, asked.path, &[], origin);
-        let (mut draft, mut state) = (Draft::new(&*self.name), State::default());
-        let went = loaded.answer(&asked, &mut draft, &mut state);
-        let answer = went.map_err(Trouble::Failed).and_then(|_| draft.begin());
-        Some(match answer {
-            Ok((response, written)) => whole(response, written),
-            Err(trouble) => trouble.tell(&self.name),
-        })
-    }
-}
 
 /// A controller as a handler.
 pub struct ControllerHandler(Arc<Controller>);
@@ -129,45 +70,6 @@ impl Handler for ControllerHandler {
             answered.unwrap_or_else(|trouble| trouble.tell(&name)).into()
         })
     }
-}
-
-impl Controller {
-    async fn run(
-        &self,
-        services: &Services,
-        route: &Route,
-        talk: Box<Talk>,
-        step: Step,
-    ) -> Result<(Box<Talk>, Went), Trouble> {
-        let (talk, went) = self.on(services, route, talk, move |talk| talk.step(&step)).await?;
-        Ok((talk, went.map_err(Trouble::Failed)?))
-    }
-
-    /// Works where this controller runs.
-    async fn on<T: Send + 'static>(
-        &self,
-        services: &Services,
-        route: &Route,
-        mut talk: Box<Talk>,
-        work: impl FnOnce(&mut Talk) -> T + Send + 'static,
-    ) -> Result<(Box<Talk>, T), Trouble> {
-        if let Place::Network(_) = self.place {
-            let done = work(&mut talk);
-            return Ok((talk, done));
-        }
-        let job = services.pool.spawn(route.priority, move || {
-            let done = work(&mut talk);
-            (talk, done)
-        });
-        job.await.map_err(Trouble::Pool)
-    }
-}
-
-fn whole(mut response: Response, written: Vec<u8>) -> Response {
-    if !written.is_empty() {
-        response.body = Body::Bytes(written.into());
-    }
-    response
 }
 
 async fn try_answer(
@@ -207,15 +109,4 @@ async fn try_answer(
     }
     let body = body::Body::new(services, route, controller, written, talk);
     Ok(response.body(Body::Stream(Box::new(body))))
-}
-
-async fn collect(content: &mut RequestContent) -> Result<Vec<u8>, Trouble> {
-    let mut all = Vec::new();
-    while let Some(chunk) = content.chunk().await.map_err(Trouble::Content)? {
-        if all.len() + chunk.len() > MAX_CONTENT {
-            return Err(Trouble::TooLarge);
-        }
-        all.extend_from_slice(&chunk);
-    }
-    Ok(all)
 }

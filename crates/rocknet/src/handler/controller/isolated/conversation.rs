@@ -1,111 +1,21 @@
 //! One request with the process that answers it: said, heard, and given up in a way that the process notices.
 
 use std::io::{self, ErrorKind};
-use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
-use rocknet_controller::host::frame::{self, Ask, Broken, Inbox, Tell};
+use rocknet_controller::host::frame::{Ask, Broken, Inbox, Tell};
 use rocknet_controller::host::{Answer, Failed};
 use rocknet_io::wheel::Deadline;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 
-use super::body::Given;
+use super::library::Isolated;
 use super::place::Place;
 use super::process::Process;
 use super::supervisor::State;
-use super::{Controller, Isolated};
-use crate::exchange::Exchange;
-use crate::handler::controller::asked::{Here, Origin};
-use crate::handler::controller::draft::{Draft, MAX_BODY};
+use crate::handler::controller::draft::Draft;
 use crate::handler::controller::trouble::Trouble;
-use crate::handler::controller::{collect, whole};
-use crate::response::{Body, Response};
-use crate::services::Services;
-
-/// Longest wait for a process that is being started: a library loads in milliseconds.
-const STARTING: Duration = Duration::from_secs(5);
-
-/// Has the controller answer, in as many calls as that takes.
-pub async fn answer(
-    services: &Rc<Services>,
-    name: &Arc<str>,
-    controller: &Controller,
-    exchange: Exchange,
-) -> Result<Response, Trouble> {
-    let Exchange {
-        request,
-        mut content,
-        path,
-        route,
-        client,
-        secure,
-        user,
-        ..
-    } = exchange;
-    let collected = match controller.takes {
-        true => Vec::new(),
-        false => collect(&mut content).await?,
-    };
-    let deadline = services.wheel.deadline();
-    // A tick less than the protocol waits for an answer: it would say 503 without a word of why.
-    deadline.set(services.wheel.ticks(route.answer_timeout).saturating_sub(1));
-    let place = controller
-        .library
-        .supervised
-        .places
-        .enter(route.priority, &deadline)
-        .await;
-    let place = place.ok_or(Trouble::Full)?;
-    deadline.set(services.wheel.ticks(STARTING));
-    let mut talk = Conversation::open(&controller.library, place, &deadline).await?;
-    drop(deadline);
-
-    let request = {
-        let origin = Origin::new(client, secure.as_deref(), user.as_deref());
-        frame::request(&Here::new(request.view(), &path, &[], origin))
-    };
-    let mut draft = Draft::new(Arc::clone(name));
-    talk.begin(controller.number, &request, &collected)?;
-    drop((request, collected));
-    let mut size = loop {
-        match talk.call(&mut draft).await? {
-            Heard::Head(size) => break size,
-            Heard::On if controller.takes => {}
-            Heard::On | Heard::Body(_) => return Err(Trouble::Nonsense),
-        }
-        match content.chunk().await.map_err(Trouble::Content)? {
-            Some(piece) => {
-                // A piece that is larger than a frame is no piece of ours.
-                talk.say(&Ask::Piece(&piece))?;
-            }
-            None => talk.say(&Ask::End)?,
-        }
-    };
-    if size > MAX_BODY {
-        return Err(Trouble::Nonsense);
-    }
-    let mut written = Vec::with_capacity(size);
-    while size > 0 {
-        match talk.hear(&mut draft).await? {
-            Heard::Body(piece) if piece.len() <= size && !piece.is_empty() => {
-                size -= piece.len();
-                written.extend_from_slice(&piece);
-            }
-            _ => return Err(Trouble::Nonsense),
-        }
-    }
-    let (response, _) = draft.begin()?;
-    if !controller.gives {
-        talk.end();
-        return Ok(whole(response, written));
-    }
-    talk.rest();
-    let body = Given::new(Arc::clone(name), written, talk, draft);
-    Ok(response.body(Body::Stream(Box::new(body))))
-}
 
 /// What the process has said, and is no line for the log.
 pub enum Heard {
@@ -128,7 +38,7 @@ pub struct Conversation {
 }
 
 impl Conversation {
-    async fn open(library: &Arc<Isolated>, place: Place, deadline: &Deadline) -> Result<Conversation, Trouble> {
+    pub async fn open(library: &Arc<Isolated>, place: Place, deadline: &Deadline) -> Result<Conversation, Trouble> {
         let (process, connection) = connect(library, deadline).await?;
         let stream = UnixStream::from_std(connection).map_err(Trouble::Process)?;
         Ok(Conversation {
@@ -141,7 +51,7 @@ impl Conversation {
         })
     }
 
-    fn begin(&mut self, number: u16, request: &[u8], content: &[u8]) -> Result<(), Trouble> {
+    pub fn begin(&mut self, number: u16, request: &[u8], content: &[u8]) -> Result<(), Trouble> {
         self.say(&Ask::Begin(number, request))?;
         self.say(&Ask::Content(content))
     }
@@ -157,7 +67,7 @@ impl Conversation {
         self.hear(draft).await
     }
 
-    async fn hear(&mut self, draft: &mut Draft) -> Result<Heard, Trouble> {
+    pub async fn hear(&mut self, draft: &mut Draft) -> Result<Heard, Trouble> {
         let heard = match self.speak().await {
             Ok(()) => self.listen(draft).await,
             Err(trouble) => Err(trouble),

@@ -16,8 +16,9 @@ use rocknet_io::courier::{self, Courier};
 use rustix::process::Signal;
 
 use super::control::{self, Report};
+use super::locked::lock;
 use super::place::{AT_ONCE, Place};
-use super::{WORD, lock, program};
+use super::program::{WORD, program};
 use crate::handler::controller::draft;
 
 /// Connections kept for the next requests, each a thread of the process that waits: as many as there may be calls. With fewer,

@@ -16,7 +16,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::sync::watch;
 
 use super::control::{Entry, Report};
-use super::lock;
+use super::locked::lock;
 use super::place::Places;
 use super::process::{Heard, Process, Running};
 use rocknet_io::owned_thread::OwnedThread;

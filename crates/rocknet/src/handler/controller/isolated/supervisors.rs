@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use super::control::Entry;
-use super::lock;
+use super::locked::lock;
 use super::supervisor::{self, Supervised};
 use rocknet_io::owned_thread::OwnedThread;
 

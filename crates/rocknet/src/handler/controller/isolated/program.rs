@@ -1,0 +1,19 @@
+//! The program that runs libraries.
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// How this program is told that it is to run a library. Nobody types it.
+pub const WORD: &str = "run-isolated-library";
+
+static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+
+/// Where the program is that runs libraries: one whose `main` asks [`entered`]. Without it there are no isolated controllers.
+/// The first who says so is heard.
+pub fn run_by(program: impl Into<PathBuf>) {
+    let _ = PROGRAM.set(program.into());
+}
+
+pub fn program() -> Option<&'static Path> {
+    PROGRAM.get().map(PathBuf::as_path)
+}
