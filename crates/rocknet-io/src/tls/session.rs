@@ -18,6 +18,8 @@ pub(super) struct Session<S> {
     peer_ended: bool,
     /// A fatal alert was made; rustls makes no second one.
     alerted: bool,
+    /// Records could not be opened. rustls must see no more of them: it would make a second fatal alert.
+    has_failed: bool,
 }
 
 /// What both sides have settled in the handshake.
@@ -39,6 +41,7 @@ impl<S: Side> Session<S> {
             connection,
             peer_ended: false,
             alerted: false,
+            has_failed: false,
         }
     }
 
@@ -66,6 +69,22 @@ impl<S: Side> Session<S> {
     /// Returns how many bytes are done with; the rest belongs to a record that has not come whole, and has to stand at
     /// the front next time. After an error, `outgoing` holds the alert for the peer.
     pub fn open(
+        &mut self,
+        incoming: &mut [u8],
+        outgoing: &mut Vec<u8>,
+        plain: impl FnMut(&[u8]),
+    ) -> Result<usize, Error> {
+        if self.has_failed {
+            return Err(Error::General(
+                "records came after one that could not be opened".to_owned(),
+            ));
+        }
+        let opened = self.open_records(incoming, outgoing, plain);
+        self.has_failed = opened.is_err();
+        opened
+    }
+
+    fn open_records(
         &mut self,
         incoming: &mut [u8],
         outgoing: &mut Vec<u8>,

@@ -312,4 +312,13 @@ fn what_is_not_tls_is_given_back_and_what_is_broken_ends() {
     let mut queue = SendQueue::default();
     queue.buffer().extend_from_slice(b"answer");
     assert!(matches!(tls.poll_send(&mut context(), &mut queue), Poll::Ready(Err(_))));
+    // What follows is read no further: rustls would make a second alert for it.
+    let mut said = vec![23, 3, 3, 0, 20];
+    said.extend_from_slice(&[0; 20]);
+    for _ in 0..3 {
+        talk.peer.say(&said);
+        let mut room = [0; 100];
+        let received = tls.poll_recv(&mut context(), &mut room);
+        assert!(matches!(received, Poll::Ready(Err(_))));
+    }
 }
