@@ -136,6 +136,8 @@ impl ServerConnection {
         if stream.answered {
             return Err(SendError::OutOfOrder);
         }
+        stream.answered = true;
+        stream.state = stream.state.after(Step::HeadSent).unwrap_or(stream.state);
         let available = stream.send_window.available().min(self.send_window.available());
         let urgency = stream.priority.urgency;
         let now = content <= available.min(u64::from(self.client.max_frame_size.min(super::DATA_MAX)))
@@ -150,7 +152,6 @@ impl ServerConnection {
             head.write(date, out);
             frame.finish(self.client.max_frame_size, out);
         }
-        self.head_sent(id);
         if content == 0 {
             self.end_sent(id, out);
             return Ok(Sending::Done);

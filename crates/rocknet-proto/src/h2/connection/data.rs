@@ -85,12 +85,15 @@ impl ServerConnection {
     #[inline]
     pub(super) fn write_data(&mut self, id: StreamId, length: u64, end: bool, out: &mut Vec<u8>) {
         self.send_window.take(length);
-        let mut is_used_up = self.send_window.available() == 0;
-        if let Some(stream) = self.streams.get_mut(id) {
-            stream.send_window.take(length);
-            is_used_up |= stream.send_window.available() == 0;
-        }
-        let is_cut = is_used_up && !end;
+        // Behind its last frame a stream has no use for its window.
+        let is_cut = !end && {
+            let stream = self.streams.get_mut(id);
+            let is_used_up = stream.is_some_and(|stream| {
+                stream.send_window.take(length);
+                stream.send_window.available() == 0
+            });
+            is_used_up || self.send_window.available() == 0
+        };
         self.streams.book_frame(is_cut && length < USEFUL);
         if !is_cut || length >= PAYS {
             self.budget.earn(Flood::WindowUpdates, UPDATES_A_FRAME);
