@@ -85,8 +85,8 @@ impl Clock {
 }
 
 /// One response in so many is timed of those that are ready. Two readings of the clock cost 45 ns where the kernel lets
-/// programs read it (measured on a Xeon with `clocksource=tsc`), and two system calls elsewhere; a ready response takes a
-/// microsecond.
+/// programs read it (measured on a Xeon with `clocksource=tsc`), and two system calls elsewhere; a ready response takes less
+/// than a microsecond.
 const READY_TIMED: u8 = 64;
 
 /// How long ready responses take, by samples: those that are not timed are recorded with the duration of the last sample.

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use rocknet::snapshot::Mount;
 
+use super::access::{auth, basic, over_http1};
 use super::support::fastcgi::{self, Peer, SOCKET};
 use super::support::folder::Folder;
 use super::support::handlers::{Echo, Waits};
@@ -215,4 +216,42 @@ fn durations_are_logged_and_added_up_for_status() {
     for ready in &told[2..] {
         assert!(number(ready, "duration_us") < 30_000, "{ready}");
     }
+}
+
+#[test]
+fn the_user_is_named_once_the_password_is_verified() {
+    let keys = format!("{}\nrule = [ {{ path = \"/gone\", respond = 410 }} ]", auth());
+    let all = lines(folder(), &keys, Vec::new(), |server| {
+        for (path, password) in [
+            ("/a.txt", None),
+            ("/a.txt", Some("wrong")),
+            // Verified in the pool, then by what is remembered, then out of the worker cache.
+            ("/a.txt", Some("secret")),
+            ("/a.txt", Some("secret")),
+            ("/a.txt", Some("secret")),
+            ("/none", Some("secret")),
+            ("/gone", Some("secret")),
+        ] {
+            let field = password.map(|password| basic("bob", password));
+            let fields: Vec<&str> = field.as_deref().into_iter().collect();
+            over_http1(server, &format!("GET {path}"), &fields, "");
+        }
+    });
+    let named: Vec<_> = all
+        .iter()
+        .map(|line| (member(line, "status"), member(line, "user")))
+        .collect();
+    assert_eq!(
+        named,
+        [
+            ("401", "null"),
+            ("401", "null"),
+            ("200", "\"bob\""),
+            ("200", "\"bob\""),
+            ("200", "\"bob\""),
+            ("404", "\"bob\""),
+            ("410", "\"bob\""),
+        ],
+        "{all:#?}"
+    );
 }
