@@ -63,7 +63,7 @@ pub enum Found {
     },
     /// A script, whose answer is made anew for each request.
     Script(Arc<Script>),
-    /// Nothing that can be shown; the scope's error filter makes the answer.
+    /// Nothing that can be shown; the error page of the route is the answer.
     Failed(Status),
 }
 

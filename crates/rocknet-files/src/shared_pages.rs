@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 use crate::entry::FileIdentity;
 
-/// Files of one scope: it names one fallback and a few error pages; `try` may lead to more.
+/// Files of one tree: it names one fallback and a few error pages; `try` may lead to more.
 const MAX_PAGES: usize = 16;
 
 #[derive(Default)]

@@ -9,9 +9,9 @@
 //!  6 cache lookup  ready.rs        what the worker remembers of a path, with the route it belongs to
 //!  7 handler       here            files | proxy | gateway | controller | embedded → a response, now or later
 //!  8 error page    error_page.rs   the page that the route has for an error, whoever produced the error
-//!  9 encode        filter/encode   content coding for every handler, never twice
-//! 10 headers       filter/headers  `headers` of the route, Server
-//! 11 log           protocol/       counters and the access log, once the response has been sent
+//!  9 encode        filter/encode   content coding for every handler, never twice (a `Filter`)
+//! 10 headers       rocknet-handler `headers` of the route, Server (a `Filter`, in headers.rs)
+//! 11 log           lifecycle/      counters, durations and the access log, once the response has been sent
 //! ```
 //! Phases 1 to 7 are [`begin`]; 8 to 10 are `exit.rs`, which no response goes round. A request whose
 //! password has to be verified begins again with the decision (`verification.rs`).
@@ -22,6 +22,7 @@ mod context;
 mod error_page;
 mod exit;
 mod files;
+mod finish;
 mod incoming;
 mod missing;
 mod named;
@@ -39,17 +40,16 @@ mod verification;
 use std::cell::OnceCell;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
 use rocknet_proto::method::Method;
-use rocknet_proto::request::{OwnedRequest, Request};
+use rocknet_proto::request::OwnedRequest;
 use rocknet_proto::status::Status;
 
 use self::access::{Decisions, Denied};
-use self::exit::Exit;
+use self::finish::{refuse, respond};
 use self::verification::{Kept, Opened};
 use crate::endpoint::Endpoint;
-use crate::exchange::{CacheKey, Client, Exchange, RequestContent};
+use crate::exchange::{CacheKey, Exchange, RequestContent};
 use crate::files::cache::front::BEHIND_RULES;
 use crate::fixed;
 use crate::handler::OnTheSpot;
@@ -63,6 +63,7 @@ use crate::worker::{View, Worker};
 pub use rocknet_proto::refusal::Refusal;
 
 pub use self::context::{RequestContext, access_log};
+pub use self::finish::{error, plain_error, refused};
 pub use self::incoming::Incoming;
 pub use self::pending::{Answer, Pending};
 pub use self::ready::from_known;
@@ -388,79 +389,6 @@ where
     }
 }
 
-/// Takes a response that is here through the phases after the handler.
-fn respond(
-    worker: &Rc<Worker>,
-    context: Rc<RequestContext>,
-    request: Option<&Request<'_>>,
-    response: Response,
-) -> Going {
-    let step = finish(worker, &context, request, response);
-    Going {
-        context,
-        step,
-        close: false,
-    }
-}
-
-/// The same. `request`: where the context may not have it.
-fn finish(
-    worker: &Rc<Worker>,
-    context: &Rc<RequestContext>,
-    request: Option<&Request<'_>>,
-    response: Response,
-) -> Step {
-    let mut response = Box::new(response);
-    let kept = context.request.as_ref().map(|request| request.view());
-    let exit = exit::begin(worker, context.route.as_ref(), request.or(kept.as_ref()), &mut response);
-    if matches!(exit, Exit::Done) {
-        return Step::Respond(response);
-    }
-    let (worker_of, context, status) = (Rc::clone(worker), Rc::clone(context), response.status);
-    let work = async move {
-        exit::complete(worker_of, context, exit, &mut response).await;
-        response
-    };
-    let mut pending = Pending::finished(work);
-    if status.is_error() {
-        (pending.instead, pending.patience) = (Some(status), Some(worker.wheel.ticks(PAGE_WAIT)));
-    }
-    Step::Wait(pending)
-}
-
-/// Answers a request whose body is not accepted.
-#[cold]
-fn refuse(worker: &Rc<Worker>, context: Rc<RequestContext>, peer: Client, path: &[u8], refusal: Refusal) -> Going {
-    let step = refused(worker, &context, peer, path, refusal);
-    Going {
-        context,
-        step,
-        close: true,
-    }
-}
-
-/// Logs what is not accepted of a request, or of bytes that are none, and makes the response. `path`: empty if it is not
-/// known, or known to the context.
-#[cold]
-pub fn refused(worker: &Rc<Worker>, context: &Rc<RequestContext>, peer: Client, path: &[u8], refusal: Refusal) -> Step {
-    refusals::log(&peer, context, path, refusal.status(), refusal.reason());
-    finish(worker, context, None, refusals::refused(refusal))
-}
-
-/// The response in place of one that could not be made: a handler has panicked, or a deadline has passed.
-#[cold]
-pub fn error(worker: &Rc<Worker>, context: &Rc<RequestContext>, status: Status) -> Step {
-    finish(worker, context, None, fixed::error(status))
-}
-
-/// The same without the page of the route: for an error whose page was not there in time.
-#[cold]
-pub fn plain_error(context: &RequestContext, status: Status) -> Box<Response> {
-    let mut response = Box::new(fixed::error(status));
-    exit::apply_without_page(context.route.as_ref(), &mut response);
-    response
-}
-
 /// The context of a request whose handling has panicked before it had one.
 #[cold]
 pub fn context_of<F: Fn() -> Rc<OwnedRequest>>(view: &Rc<View>, incoming: &Incoming<'_, F>) -> Rc<RequestContext> {
@@ -477,6 +405,3 @@ pub fn context_of<F: Fn() -> Rc<OwnedRequest>>(view: &Rc<View>, incoming: &Incom
         &incoming.owned,
     ))
 }
-
-/// Time for the page of an error to be read: mostly it is in memory. After it the plain page is sent.
-const PAGE_WAIT: Duration = Duration::from_secs(2);

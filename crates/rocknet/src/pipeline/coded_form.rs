@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use rocknet_proto::semantics::negotiation::Coding;
 
-use super::{Pending, RequestContext, Step, finish};
+use super::finish::finish;
+use super::{Pending, RequestContext, Step};
 use crate::blocking::JobError;
 use crate::files::cache::front::Known;
 use crate::files::entry::{Asset, Content, Found, Variant};

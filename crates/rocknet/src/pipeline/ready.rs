@@ -6,10 +6,8 @@ use rocknet_proto::method::Method;
 use rocknet_proto::request::{OwnedRequest, Request};
 use rocknet_proto::status::Status;
 
-use super::{
-    Begun, Going, Incoming, Reply, RequestContext, Step, access, coded_form, files, finish, missing, on_the_spot,
-    respond,
-};
+use super::finish::{finish, respond};
+use super::{Begun, Going, Incoming, Reply, RequestContext, Step, access, coded_form, files, missing, on_the_spot};
 use crate::files::answer::{self, Choice};
 use crate::files::cache;
 use crate::files::cache::front::{BEHIND_RULES, Known, Lead};

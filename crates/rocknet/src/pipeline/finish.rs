@@ -1,0 +1,100 @@
+//! Responses that are here go through the phases after the handler; what waits for a page or a filter is pending.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use rocknet_proto::refusal::Refusal;
+use rocknet_proto::request::Request;
+use rocknet_proto::status::Status;
+
+use super::context::RequestContext;
+use super::exit::{self, Exit};
+use super::pending::Pending;
+use super::refusals;
+use super::reply::{Going, Step};
+use crate::exchange::Client;
+use crate::fixed;
+use crate::response::Response;
+use crate::worker::Worker;
+
+/// Time for the page of an error to be read: mostly it is in memory. After it the plain page is sent.
+const PAGE_WAIT: Duration = Duration::from_secs(2);
+
+/// Takes a response that is here through the phases after the handler.
+pub(super) fn respond(
+    worker: &Rc<Worker>,
+    context: Rc<RequestContext>,
+    request: Option<&Request<'_>>,
+    response: Response,
+) -> Going {
+    let step = finish(worker, &context, request, response);
+    Going {
+        context,
+        step,
+        close: false,
+    }
+}
+
+/// The same. `request`: where the context may not have it.
+pub(super) fn finish(
+    worker: &Rc<Worker>,
+    context: &Rc<RequestContext>,
+    request: Option<&Request<'_>>,
+    response: Response,
+) -> Step {
+    let mut response = Box::new(response);
+    let kept = context.request.as_ref().map(|request| request.view());
+    let exit = exit::begin(worker, context.route.as_ref(), request.or(kept.as_ref()), &mut response);
+    if matches!(exit, Exit::Done) {
+        return Step::Respond(response);
+    }
+    let (worker_of, context, status) = (Rc::clone(worker), Rc::clone(context), response.status);
+    let work = async move {
+        exit::complete(worker_of, context, exit, &mut response).await;
+        response
+    };
+    let mut pending = Pending::finished(work);
+    if status.is_error() {
+        (pending.instead, pending.patience) = (Some(status), Some(worker.wheel.ticks(PAGE_WAIT)));
+    }
+    Step::Wait(pending)
+}
+
+/// Answers a request whose body is not accepted.
+#[cold]
+pub(super) fn refuse(
+    worker: &Rc<Worker>,
+    context: Rc<RequestContext>,
+    peer: Client,
+    path: &[u8],
+    refusal: Refusal,
+) -> Going {
+    let step = refused(worker, &context, peer, path, refusal);
+    Going {
+        context,
+        step,
+        close: true,
+    }
+}
+
+/// Logs what is not accepted of a request, or of bytes that are none, and makes the response. `path`: empty if it is not
+/// known, or known to the context.
+#[cold]
+pub fn refused(worker: &Rc<Worker>, context: &Rc<RequestContext>, peer: Client, path: &[u8], refusal: Refusal) -> Step {
+    refusals::log(&peer, context, path, refusal.status(), refusal.reason());
+    finish(worker, context, None, refusals::refused(refusal))
+}
+
+/// The response in place of one that could not be made: a handler has panicked, or a deadline has passed.
+#[cold]
+pub fn error(worker: &Rc<Worker>, context: &Rc<RequestContext>, status: Status) -> Step {
+    finish(worker, context, None, fixed::error(status))
+}
+
+/// The same without the page of the route: for an error whose page was not there in time.
+#[cold]
+pub fn plain_error(context: &RequestContext, status: Status) -> Box<Response> {
+    let mut response = Box::new(fixed::error(status));
+    exit::apply_without_page(context.route.as_ref(), &mut response);
+    response
+}
