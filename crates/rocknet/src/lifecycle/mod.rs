@@ -13,6 +13,7 @@ pub mod body;
 pub mod deadlines;
 pub mod exchange;
 pub mod flow;
+pub mod link;
 pub mod peer;
 pub mod responder;
 pub mod sending;

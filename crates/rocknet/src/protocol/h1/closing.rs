@@ -13,10 +13,8 @@ use crate::exchange::ContentError;
 use crate::lifecycle::deadlines::{LEFT_TO_KERNEL, ONLY_THE_END, Phase};
 use crate::lifecycle::exchange::ActiveExchange;
 use crate::lifecycle::flow;
+use crate::lifecycle::link::{self, Lingering};
 use crate::pipeline::{RequestContext, refusals};
-
-/// After our last answer this much is read, so that closing does not reset what is still on its way.
-const LINGER_BOUND: u32 = 1 << 20;
 
 impl<L: Link> Connection<L> {
     /// All has been sent.
@@ -68,17 +66,15 @@ impl<L: Link> Connection<L> {
 
     pub(super) fn linger(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let worker = Rc::clone(self.open.worker());
-        let input = &mut worker.buffers.borrow_mut().input;
-        let received = ready!(self.link.poll_recv(context, input))?;
-        self.dropped = self.dropped.saturating_add(received.len() as u32);
-        if received.is_empty() {
-            return Poll::Ready(self.let_go());
-        }
-        if self.dropped > LINGER_BOUND {
-            if self.link.in_flight() > ONLY_THE_END {
-                self.link.reset();
+        match ready!(link::linger(&mut self.link, &worker, &mut self.dropped, context))? {
+            Lingering::GoesOn => {}
+            Lingering::Ended => return Poll::Ready(self.let_go()),
+            Lingering::TooMuch => {
+                if self.link.in_flight() > ONLY_THE_END {
+                    self.link.reset();
+                }
+                self.state = State::Closed;
             }
-            self.state = State::Closed;
         }
         Poll::Ready(Ok(()))
     }

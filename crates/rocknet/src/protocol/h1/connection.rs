@@ -13,7 +13,7 @@ use std::io;
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use rocknet_io::link::Link;
 use rocknet_io::queue::SendQueue;
@@ -24,8 +24,9 @@ use crate::exchange::{Client, Pipe};
 use crate::handshake::Handshake;
 use crate::lifecycle::deadlines::{Deadlines, ONLY_THE_END, Phase};
 use crate::lifecycle::exchange::{ActiveExchange, Stage};
+use crate::lifecycle::link::{self, Backlog};
 use crate::lifecycle::peer::Peer;
-use crate::worker::{OpenConnection, View, Worker};
+use crate::worker::{OpenConnection, Worker};
 
 /// Pieces of an answer queued before others get their turn: a client that takes a large file as fast as it comes would
 /// else have the worker for itself.
@@ -50,7 +51,7 @@ pub struct Connection<L: Link> {
     /// now would make a part look like the whole.
     pub(super) open_ended: bool,
     /// What did not fit into the socket.
-    pub(super) backlog: Option<Box<SendQueue>>,
+    pub(super) backlog: Backlog,
     /// Bytes thrown away, of content or while lingering.
     pub(super) dropped: u32,
     /// Bytes handed to the link since the beginning, or `u32::MAX` if that many or not known.
@@ -220,19 +221,12 @@ impl<L: Link> Connection<L> {
     }
 
     pub(super) fn send_backlog(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.take_back();
-        let Some(backlog) = &mut self.backlog else {
-            return Poll::Ready(Ok(()));
-        };
-        let before = backlog.len();
-        let sent = self.link.poll_send(context, backlog);
-        let moved = before - backlog.len();
-        self.open.worker().counters.bytes_sent.add(moved);
-        self.deadlines.moved(moved);
+        let worker = self.open.worker();
+        let mut moved = 0;
+        let way = (&**worker, &mut self.deadlines);
+        let sent = link::poll_send(&mut self.link, &mut self.backlog, way, context, |bytes| moved = bytes);
         self.note_sent(moved);
-        ready!(sent)?;
-        self.backlog = None;
-        Poll::Ready(Ok(()))
+        sent.map_ok(drop)
     }
 
     #[inline]
@@ -240,29 +234,15 @@ impl<L: Link> Connection<L> {
         self.sent = self.sent.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
     }
 
-    /// What the link took and could not send is backlog after all; true if there was any.
-    #[inline]
-    pub(super) fn take_back(&mut self) -> bool {
-        let Some(unsent) = self.link.take_unsent() else {
-            return false;
-        };
-        let worker = self.open.worker();
-        worker.counters.bytes_sent.take_back(unsent.len() as u64);
-        self.deadlines
-            .begin_send(worker.view().ticks.send, self.link.in_flight());
-        self.backlog.get_or_insert_default().put_back(unsent);
-        true
-    }
-
     /// Whether all that was sent has truly left, so that the link may be let go.
     pub(super) fn has_sent_all(&mut self) -> bool {
-        self.link.flush();
-        !self.take_back()
+        let worker = self.open.worker();
+        link::has_sent_all(&mut self.link, &mut self.backlog, worker, &mut self.deadlines)
     }
 
     /// Sends what has been rendered into the worker's buffer; what does not fit becomes this connection's own.
     #[inline]
-    pub(super) fn send(&mut self, context: &mut Context<'_>, output: &mut SendQueue, view: &View) -> io::Result<()> {
+    pub(super) fn send(&mut self, context: &mut Context<'_>, output: &mut SendQueue) -> io::Result<()> {
         if output.is_empty() {
             return Ok(());
         }
@@ -285,8 +265,8 @@ impl<L: Link> Connection<L> {
                 Err(error)
             }
             Poll::Pending => {
-                self.deadlines.begin_send(view.ticks.send, self.link.in_flight());
-                self.backlog = Some(Box::new(output.take_rest()));
+                let way = (&**self.open.worker(), &mut self.deadlines);
+                link::keep(&self.link, &mut self.backlog, output, way);
                 Ok(())
             }
         }

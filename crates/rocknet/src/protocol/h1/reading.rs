@@ -68,7 +68,7 @@ impl<L: Link> Connection<L> {
             // Head and content leave together.
             return self.feed_into(context, &worker, &view, input, request, output);
         }
-        Poll::Ready(self.send(context, output, &view))
+        Poll::Ready(self.send(context, output))
     }
 
     pub(super) fn work_off(

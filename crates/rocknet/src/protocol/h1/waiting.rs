@@ -33,7 +33,7 @@ impl<L: Link> Connection<L> {
             let output = &mut worker.buffers.borrow_mut().output;
             inform(&early, &mut H1Reply::new(&mut self.engine, output, &worker, false));
             if answer.is_pending() {
-                return Poll::Ready(self.send(context, output, &view));
+                return Poll::Ready(self.send(context, output));
             }
         }
         let Poll::Ready(answer) = answer else {
@@ -69,7 +69,7 @@ impl<L: Link> Connection<L> {
         if self.is_sending() {
             return self.feed_into(context, &worker, &view, input, index, output);
         }
-        Poll::Ready(self.send(context, output, &view))
+        Poll::Ready(self.send(context, output))
     }
 
     fn count_received(&self, bytes: usize) {
@@ -96,7 +96,7 @@ impl<L: Link> Connection<L> {
         if self.engine.wants_continue() {
             self.engine.continue_sent();
             output.buffer().extend_from_slice(h1::CONTINUE);
-            self.send(context, output, view)?;
+            self.send(context, output)?;
             if self.backlog.is_some() {
                 // Nothing may overtake it.
                 return Poll::Ready(Ok(()));
@@ -136,7 +136,7 @@ impl<L: Link> Connection<L> {
                     _ => RequestContext::unparsed(view, self.peer.local()),
                 };
                 self.refuse(worker, view, refusal, request_context, output);
-                self.send(context, output, view)?;
+                self.send(context, output)?;
             }
         }
         Poll::Ready(Ok(()))
@@ -175,7 +175,7 @@ impl<L: Link> Connection<L> {
             }
             let pipe = serving.pipe.as_ref().filter(|pipe| pipe.is_wanted()).map(Rc::clone);
             self.deadlines.enter_handler(self.answer_ticks(view));
-            self.send(context, output, view)?;
+            self.send(context, output)?;
             return match pipe {
                 _ if self.backlog.is_some() => Poll::Pending,
                 Some(pipe) => self.give_beside(context, view, &pipe, input, request),
@@ -190,12 +190,12 @@ impl<L: Link> Connection<L> {
             Progress::Done => self.done(&written),
             Progress::Cut => {
                 // The head leaves now if it has waited for its content.
-                let _ = self.send(context, output, view);
+                let _ = self.send(context, output);
                 self.link.flush();
                 return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
             }
         }
-        Poll::Ready(self.send(context, output, view))
+        Poll::Ready(self.send(context, output))
     }
 
     /// Gives the handler more of the request's content while its answer is under way.

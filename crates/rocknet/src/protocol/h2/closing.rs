@@ -15,11 +15,9 @@ use crate::exchange::ContentError;
 use crate::lifecycle::deadlines::{LEFT_TO_KERNEL, ONLY_THE_END, Phase};
 use crate::lifecycle::exchange::ActiveExchange;
 use crate::lifecycle::flow;
+use crate::lifecycle::link::{self, Lingering};
 use crate::pipeline::refusals;
 use crate::worker::Worker;
-
-/// After GOAWAY this much is read, so that closing does not reset what is still on its way.
-const LINGER_BOUND: u32 = 1 << 20;
 
 impl<L: Link> Connection<L> {
     /// All has been sent.
@@ -47,16 +45,17 @@ impl<L: Link> Connection<L> {
 
     pub(super) fn linger(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let worker = Rc::clone(self.open.worker());
-        let input = &mut worker.buffers.borrow_mut().input;
-        let received = ready!(self.link.poll_recv(context, input))?;
-        self.dropped = self.dropped.saturating_add(received.len() as u32);
-        if received.is_empty() {
-            if !self.let_go(LEFT_TO_KERNEL) {
+        match ready!(link::linger(&mut self.link, &worker, &mut self.dropped, context))? {
+            Lingering::GoesOn => {}
+            Lingering::Ended => {
+                if !self.let_go(LEFT_TO_KERNEL) {
+                    self.state = State::Closed;
+                }
+            }
+            Lingering::TooMuch => {
+                self.reset_if_untaken();
                 self.state = State::Closed;
             }
-        } else if self.dropped > LINGER_BOUND {
-            self.reset_if_untaken();
-            self.state = State::Closed;
         }
         Poll::Ready(Ok(()))
     }

@@ -27,8 +27,9 @@ use super::send_ahead::SendAhead;
 use crate::exchange::Client;
 use crate::handshake::Handshake;
 use crate::lifecycle::deadlines::{Deadlines, LEFT_TO_KERNEL, ONLY_THE_END, Phase};
+use crate::lifecycle::link::{self, Backlog};
 use crate::lifecycle::peer::Peer;
-use crate::worker::{OpenConnection, View, Worker};
+use crate::worker::{OpenConnection, Worker};
 
 /// Rounds before others get their turn: a client that takes large answers as fast as they come would else have the
 /// worker for itself.
@@ -57,7 +58,7 @@ pub struct Connection<L: Link> {
     /// `unread` may hold whole frames.
     pub(super) stalled: bool,
     /// What did not fit into the socket.
-    pub(super) backlog: Option<Box<SendQueue>>,
+    pub(super) backlog: Backlog,
     /// How much is committed ahead of the link.
     pub(super) ahead: SendAhead,
     /// A response more urgent than what is sent may be ready at any moment.
@@ -239,47 +240,29 @@ impl<L: Link> Connection<L> {
     }
 
     fn send_backlog(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.take_back();
-        let Some(backlog) = &mut self.backlog else {
+        let worker = self.open.worker();
+        let (ahead, way) = (&mut self.ahead, (&**worker, &mut self.deadlines));
+        let sent = link::poll_send(&mut self.link, &mut self.backlog, way, context, |bytes| {
+            ahead.moved(bytes);
+        });
+        if !ready!(sent)? {
             return Poll::Ready(Ok(()));
-        };
-        let before = backlog.len();
-        let sent = self.link.poll_send(context, backlog);
-        let moved = before - backlog.len();
-        self.open.worker().counters.bytes_sent.add(moved);
-        self.deadlines.moved(moved);
-        self.ahead.moved(moved);
-        ready!(sent)?;
+        }
         self.ahead.drained(Instant::now());
-        self.backlog = None;
         self.held = 0;
         self.deadlines.leave();
         Poll::Ready(Ok(()))
     }
 
-    /// What the link took and could not send is backlog after all; true if there was any.
-    #[inline]
-    fn take_back(&mut self) -> bool {
-        let Some(unsent) = self.link.take_unsent() else {
-            return false;
-        };
-        let worker = self.open.worker();
-        worker.counters.bytes_sent.take_back(unsent.len() as u64);
-        self.deadlines
-            .begin_send(worker.view().ticks.send, self.link.in_flight());
-        self.backlog.get_or_insert_default().put_back(unsent);
-        true
-    }
-
     /// Whether all that was sent has truly left, so that the link may be let go.
     pub(super) fn has_sent_all(&mut self) -> bool {
-        self.link.flush();
-        !self.take_back()
+        let worker = self.open.worker();
+        link::has_sent_all(&mut self.link, &mut self.backlog, worker, &mut self.deadlines)
     }
 
     /// Sends what has been rendered into the worker's buffer; what does not fit becomes this connection's own.
     #[inline]
-    pub(super) fn send(&mut self, context: &mut Context<'_>, output: &mut SendQueue, view: &View) -> io::Result<()> {
+    pub(super) fn send(&mut self, context: &mut Context<'_>, output: &mut SendQueue) -> io::Result<()> {
         if output.is_empty() {
             return Ok(());
         }
@@ -299,8 +282,8 @@ impl<L: Link> Connection<L> {
             }
             Poll::Pending => {
                 self.ahead.filled(Instant::now());
-                self.deadlines.begin_send(view.ticks.send, self.link.in_flight());
-                self.backlog = Some(Box::new(output.take_rest()));
+                let way = (&**self.open.worker(), &mut self.deadlines);
+                link::keep(&self.link, &mut self.backlog, output, way);
                 Ok(())
             }
         }

@@ -31,7 +31,7 @@ impl<L: Link> Connection<L> {
             moved = true;
         }
         if !output.is_empty() {
-            self.send(context, output, &view)?;
+            self.send(context, output)?;
             moved = true;
         } else if !moved {
             self.ahead.idle();
