@@ -21,8 +21,8 @@ use crate::prepared::Prepared;
 use crate::resolve::{self, Target};
 use crate::tree::Tree;
 use rocknet_handler::clock::{LONGEST_TICK, uptime_ms};
+use rocknet_handler::filter::apply_to_head;
 use rocknet_handler::fixed;
-use rocknet_handler::headers;
 use rocknet_handler::open_file::OpenFile;
 use rocknet_handler::response::{Body, FieldList};
 
@@ -109,7 +109,7 @@ fn error_page(look: &Look, tree: &Tree, status: Status) -> Result<(Asset, Vec<Fi
             .map_err(|_| status);
     }
     let (mut fields, page) = plain_page(status);
-    headers::apply(&tree.route, status, &mut fields);
+    apply_to_head(&tree.filters, &tree.route, status, &mut fields);
     let variant = Variant {
         coding: Coding::Identity,
         etag: None,
@@ -254,8 +254,8 @@ pub fn variant(
         fields.add("Content-Encoding", coding.name());
         fields.remove("Accept-Ranges");
     }
-    headers::apply(&tree.route, status, &mut fields);
-    headers::apply(&tree.route, status, &mut short);
+    apply_to_head(&tree.filters, &tree.route, status, &mut fields);
+    apply_to_head(&tree.filters, &tree.route, status, &mut short);
     Variant {
         coding,
         full: Prepared::new(status, &fields, content.length()),

@@ -9,6 +9,8 @@ use rocknet_io::beneath::{self, Root};
 
 use crate::open_folder::{Folder, OpenFolders};
 use crate::shared_pages::SharedPages;
+use rocknet_handler::filter::Filters;
+use rocknet_handler::headers::Headers;
 use rocknet_handler::route::{Label, Route};
 
 /// The files of one route.
@@ -16,6 +18,8 @@ pub struct Tree {
     /// Never used twice in a server: entries of the cache carry it.
     pub id: u32,
     pub route: Arc<Route>,
+    /// Applied to heads of the cache when they are rendered.
+    pub filters: Filters,
     folder: Folder,
     pub index: Vec<String>,
     pub browse: bool,
@@ -39,12 +43,14 @@ impl Tree {
         folder: &Path,
         settings: &Settings,
         route: Arc<Route>,
+        filters: &Filters,
         max_cached_file: u64,
         folders: &Arc<OpenFolders>,
     ) -> Tree {
         Tree {
             id,
             route,
+            filters: Arc::clone(filters),
             folder: Folder::new(folder, folders),
             index: settings.index.clone(),
             browse: settings.browse,
@@ -72,7 +78,8 @@ impl Tree {
         let route = Arc::new(Route::new(settings, headers, label, Arc::default())?);
         let root = settings.root.as_deref().unwrap_or(Path::new("/"));
         let folders = Arc::new(OpenFolders::new(1));
-        Ok(Tree::new(0, root, settings, route, max_cached_file, &folders))
+        let filters: Filters = Arc::new([Box::new(Headers)]);
+        Ok(Tree::new(0, root, settings, route, &filters, max_cached_file, &folders))
     }
 
     /// Restricts the tree to single files, for error pages where something other than files answers. What is run elsewhere

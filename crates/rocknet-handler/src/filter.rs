@@ -5,8 +5,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use rocknet_proto::request::Request;
+use rocknet_proto::status::Status;
 
-use crate::response::Response;
+use crate::response::{FieldList, Response};
 use crate::route::Route;
 use crate::services::Services;
 
@@ -28,13 +29,26 @@ pub struct Passing<'a> {
     pub request: Option<&'a Request<'a>>,
 }
 
-/// Changes responses. One value serves all workers, and every response whose route is known passes it, whichever handler made
-/// it. Responses of the file cache pass it when their head is rendered.
+/// The filters of a server, in the order of their phases.
+pub type Filters = Arc<[Box<dyn Filter>]>;
+
+/// Changes responses. One value serves all workers. Every response whose route is known passes each filter, by one of two ways.
 pub trait Filter: Send + Sync {
     fn phase(&self) -> Phase;
 
-    /// Changes a response as far as nothing has to be waited for. What it gives back does the rest.
+    /// Changes the fields of a response whose content is settled: one of the file cache, whose head is rendered once, or a plain
+    /// error page.
+    fn apply_to_head(&self, _route: &Route, _status: Status, _fields: &mut FieldList) {}
+
+    /// Changes any other response as far as nothing has to be waited for. Returns the part of the work that has to wait.
     fn apply(&self, passing: &Passing<'_>, response: &mut Response) -> Option<Box<dyn Later>>;
+}
+
+/// Applies all filters to the head of a response whose content is settled.
+pub fn apply_to_head(filters: &Filters, route: &Route, status: Status, fields: &mut FieldList) {
+    for filter in filters.iter() {
+        filter.apply_to_head(route, status, fields);
+    }
 }
 
 /// The rest of a filter's work, which has to be waited for.

@@ -57,7 +57,7 @@ pub struct OnTheSpot<'a> {
 /// Answers requests. One value serves all workers.
 pub trait Handler: Send + Sync {
     /// Answers where that needs neither a wait nor a copy of the request. Called before [`Handler::answer`], on the thread of
-    /// the connection: it must not block.
+    /// the connection: it must not block. The response is no tunnel and names no file.
     fn answer_now(&self, _request: &OnTheSpot<'_>) -> Option<Response> {
         None
     }

@@ -19,6 +19,10 @@ impl Filter for Headers {
         Phase::Headers
     }
 
+    fn apply_to_head(&self, route: &Route, status: Status, fields: &mut FieldList) {
+        apply(route, status, fields);
+    }
+
     fn apply(&self, passing: &Passing<'_>, response: &mut Response) -> Option<Box<dyn Later>> {
         apply(passing.route, response.status, &mut response.fields);
         None
@@ -27,7 +31,7 @@ impl Filter for Headers {
 
 /// Adds `Server` and what the route says. An empty value removes the field, `Server` too. Errors are not to be kept for as
 /// long as what should have been there.
-pub fn apply(route: &Route, status: Status, fields: &mut FieldList) {
+fn apply(route: &Route, status: Status, fields: &mut FieldList) {
     apply_server(fields);
     for (name, value) in &route.headers {
         if value.is_empty() {

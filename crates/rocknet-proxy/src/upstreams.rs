@@ -67,7 +67,7 @@ impl Upstreams {
         self.dialer.clone()
     }
 
-    /// Returns the upstream at a place. Scopes of one configuration and of the next share it.
+    /// Returns the upstream at a place. Routes of one configuration and of the next share it.
     pub fn of(
         &self,
         model: &model::Upstream,

@@ -10,7 +10,6 @@ use rocknet_config::model::Settings;
 
 use crate::files::tree::Tree;
 use crate::gateway::accounts::Account;
-use crate::gateway::cgi::{CgiHandler, Programs};
 use crate::handler::Handler;
 use crate::handlers::{self, Entry, Parts};
 use crate::registries::Registries;
@@ -21,7 +20,7 @@ pub struct Endpoint {
     pub route: Arc<Route>,
     /// Checks requests before anything else of the route acts; `None`: everyone may enter here.
     pub access: Option<Arc<Access>>,
-    /// The row of the handler in the table.
+    /// The row of the handler in the table, but for programs.
     pub entry: &'static Entry,
     handler: Arc<dyn Handler>,
     /// Answers below the folder of programs, if there is one.
@@ -70,19 +69,16 @@ impl Endpoint {
         let tree = root
             .filter(|_| entry.serves_files)
             .map(|root| Arc::new(common.tree(root, settings, &route)));
-        let registries = common.registries;
-        let handler = entry.make(&Parts {
+        let parts = Parts {
             settings,
             route: &route,
             tree: tree.as_ref(),
-            registries,
+            registries: common.registries,
             config_file: common.config_file,
-        })?;
-        let programs = tree.as_ref().zip(settings.cgi.as_ref()).map(|(tree, cgi)| {
-            let user = settings.user.as_deref();
-            let programs = Programs::new(tree.folder(), cgi, user, &registries.programs);
-            Arc::new(CgiHandler::new(Arc::clone(tree), programs)) as Arc<dyn Handler>
-        });
+        };
+        let handler = entry.make(&parts)?;
+        let has_programs = tree.is_some() && settings.cgi.is_some();
+        let programs = has_programs.then(|| handlers::CGI.make(&parts)).transpose()?;
         Ok(Endpoint {
             access: common.access(settings)?,
             takes_tunnels: handler.takes_tunnels(),
@@ -106,6 +102,11 @@ impl Endpoint {
         headers: BTreeMap<String, String>,
         common: &Common<'_>,
     ) -> Result<Endpoint, Box<dyn Error>> {
+        // The redirects of a site are for the paths that it serves itself.
+        let settings = &Settings {
+            redirects: Default::default(),
+            ..settings.clone()
+        };
         let route = Arc::new(common.route(settings, headers)?);
         Ok(Endpoint {
             access: common.access(settings)?,
@@ -121,10 +122,17 @@ impl Endpoint {
 
     /// Returns the handler of a decoded path.
     pub fn handler(&self, path: &str) -> &Arc<dyn Handler> {
-        match (&self.programs, &self.tree) {
-            (Some(programs), Some(tree)) if tree.is_program(path) => programs,
-            _ => &self.handler,
-        }
+        self.programs_at(path).unwrap_or(&self.handler)
+    }
+
+    /// Returns the row of the handler of a decoded path.
+    pub fn entry_of(&self, path: &str) -> &'static Entry {
+        self.programs_at(path).map_or(self.entry, |_| &handlers::CGI)
+    }
+
+    fn programs_at(&self, path: &str) -> Option<&Arc<dyn Handler>> {
+        let is_program = self.tree.as_ref().is_some_and(|tree| tree.is_program(path));
+        self.programs.as_ref().filter(|_| is_program)
     }
 
     /// Returns whether any request is answered with something other than 404.
@@ -160,7 +168,15 @@ impl Common<'_> {
     fn tree(&self, root: &Path, settings: &Settings, route: &Arc<Route>) -> Tree {
         let folders = &self.registries.folders;
         let id = self.registries.next_tree_id();
-        Tree::new(id, root, settings, Arc::clone(route), self.max_cached_file, folders)
+        Tree::new(
+            id,
+            root,
+            settings,
+            Arc::clone(route),
+            &self.registries.filters,
+            self.max_cached_file,
+            folders,
+        )
     }
 
     /// The files that error pages come from, where something other than files answers.

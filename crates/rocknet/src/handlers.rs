@@ -1,6 +1,7 @@
-//! The table of handlers: the keys that choose each of them, its constructor, and what is said of it.
+//! The table of handlers: name, keys, constructor and description of each.
 //!
-//! [`choose`] decides which handler answers a route. The server, `sites` and `explain` all call it.
+//! [`choose`] decides which handler answers a route, and `Endpoint::entry_of` which one a path. The server, `sites` and
+//! `explain` call them.
 
 use std::error::Error;
 use std::path::Path;
@@ -12,6 +13,7 @@ use rocknet_control::SiteKind;
 use crate::files::serve::Files;
 use crate::files::tree::Tree;
 use crate::gateway::application::{Application, ApplicationHandler};
+use crate::gateway::cgi::{CgiHandler, Programs};
 use crate::gateway::fpm::{self, PhpHandler};
 use crate::handler::Handler;
 use crate::handler::controller::ControllerHandler;
@@ -24,15 +26,15 @@ use crate::route::Route;
 /// One row of the table.
 pub struct Entry {
     pub name: &'static str,
-    /// Keys of a route that choose the handler. Any of them does.
+    /// Keys of a route that it needs. Of `fastcgi`, `scgi` and `uwsgi` one is enough.
     pub keys: &'static [&'static str],
-    /// What `sites` calls a site that it answers for.
+    /// The kind that `sites` shows.
     pub kind: SiteKind,
     /// Whether it answers with the files of a tree.
     pub serves_files: bool,
     is_chosen: fn(&Settings) -> bool,
     make: fn(&Parts<'_>) -> Made,
-    /// What answers, for `explain`; `None` where that depends on the path.
+    /// The description for `explain`; `None` where it depends on the path.
     pub describe: fn(&Settings) -> Option<String>,
 }
 
@@ -49,9 +51,17 @@ pub struct Parts<'a> {
     pub config_file: Option<&'a Path>,
 }
 
-/// All handlers that a configuration can choose, in the order in which they are asked whether they are meant. The last takes
-/// every route.
-pub const HANDLERS: &[&Entry] = &[&CONTROLLER, &APPLICATION, &PROXY, &FILES, &WELCOME, &REDIRECT, &NOTHING];
+/// All handlers that a configuration can choose for a route, in order of precedence. The last matches every route.
+pub const HANDLERS: &[&Entry] = &[
+    &CONTROLLER,
+    &APPLICATION,
+    &PROXY,
+    &PHP,
+    &FILES,
+    &WELCOME,
+    &REDIRECT,
+    &NOTHING,
+];
 
 /// Returns the handler of a route with these settings.
 pub fn choose(settings: &Settings) -> &'static Entry {
@@ -139,22 +149,50 @@ const PROXY: Entry = Entry {
     },
 };
 
-/// Scripts are found as files are, so the tree answers for both.
+/// Scripts and the files beside them: a script is found as a file is.
+const PHP: Entry = Entry {
+    name: "php",
+    keys: &["root", "php"],
+    kind: SiteKind::Files,
+    serves_files: true,
+    is_chosen: |settings| settings.root.is_some() && settings.php.is_some(),
+    make: |parts| {
+        let (Some(tree), Some(php)) = (parts.tree, &parts.settings.php) else {
+            return nothing();
+        };
+        let backend = fpm::backend(php, &parts.registries.backends);
+        Ok(Arc::new(PhpHandler::new(Arc::clone(tree), backend)))
+    },
+    describe: |_| None,
+};
+
 const FILES: Entry = Entry {
     name: "files",
-    keys: &["root", "php"],
+    keys: &["root"],
     kind: SiteKind::Files,
     serves_files: true,
     is_chosen: |settings| settings.root.is_some(),
     make: |parts| {
         let Some(tree) = parts.tree else { return nothing() };
-        Ok(match &parts.settings.php {
-            Some(php) => Arc::new(PhpHandler::new(
-                Arc::clone(tree),
-                fpm::backend(php, &parts.registries.backends),
-            )),
-            None => Arc::new(Files::new(Arc::clone(tree))),
-        })
+        Ok(Arc::new(Files::new(Arc::clone(tree))))
+    },
+    describe: |_| None,
+};
+
+/// Programs. The path chooses this handler, within a route that has files.
+pub const CGI: Entry = Entry {
+    name: "cgi",
+    keys: &["root", "cgi"],
+    kind: SiteKind::Files,
+    serves_files: true,
+    is_chosen: |_| false,
+    make: |parts| {
+        let (Some(tree), Some(cgi)) = (parts.tree, &parts.settings.cgi) else {
+            return nothing();
+        };
+        let user = parts.settings.user.as_deref();
+        let programs = Programs::new(tree.folder(), cgi, user, &parts.registries.programs);
+        Ok(Arc::new(CgiHandler::new(Arc::clone(tree), programs)))
     },
     describe: |_| None,
 };
@@ -234,7 +272,18 @@ mod tests {
             default_page: true,
             ..Settings::default()
         };
-        for (settings, expected) in [(&none, "nothing"), (&files, "files"), (&welcome, "welcome")] {
+        let php = Settings {
+            php: Some(rocknet_config::model::Php::At(rocknet_config::model::Host::Unix(
+                "/run/php.sock".into(),
+            ))),
+            ..files.clone()
+        };
+        for (settings, expected) in [
+            (&none, "nothing"),
+            (&files, "files"),
+            (&php, "php"),
+            (&welcome, "welcome"),
+        ] {
             assert_eq!(choose(settings).name, expected);
         }
     }

@@ -48,6 +48,7 @@ use rocknet_proto::status::Status;
 use self::access::{Decisions, Denied};
 use self::finish::{refuse, respond};
 use self::verification::{Kept, Opened};
+use crate::agreement;
 use crate::endpoint::Endpoint;
 use crate::exchange::{CacheKey, Exchange, RequestContent};
 use crate::files::cache::front::BEHIND_RULES;
@@ -234,7 +235,7 @@ where
         Denied::NotVerified(password) => password,
     };
     let applied = Some(endpoint.into());
-    let context = RequestContext::new(view, Some(site), applied, incoming.local, &incoming.owned);
+    let context = RequestContext::new(view, Some(site), applied, incoming.way(), &incoming.owned);
     let mut content = RequestContent::none();
     if incoming.has_body {
         let limit = body_limit(view, Some(site), incoming.request, incoming.is_secure());
@@ -284,7 +285,7 @@ where
     F: Fn() -> Rc<OwnedRequest>,
     R: Reply,
 {
-    let context = RequestContext::new(view, site, route.map(Into::into), incoming.local, &incoming.owned);
+    let context = RequestContext::new(view, site, route.map(Into::into), incoming.way(), &incoming.owned);
     if incoming.has_body {
         let limit = body_limit(view, site, incoming.request, incoming.is_secure());
         if let Err(refusal) = reply.limit_body(limit) {
@@ -315,7 +316,7 @@ where
         is_file_path,
     } = resolved;
     let (request, site, route) = (incoming.request, number & !BEHIND_RULES, &endpoint.route);
-    let mut context = RequestContext::new(view, Some(site), Some(endpoint.into()), incoming.local, &incoming.owned);
+    let mut context = RequestContext::new(view, Some(site), Some(endpoint.into()), incoming.way(), &incoming.owned);
     context.set_user(user.clone());
     if incoming.has_body
         && let Err(refusal) = reply.limit_body(route.body_size)
@@ -338,11 +339,13 @@ where
             user: user.as_deref(),
         })
     });
-    if let Some(response) = response {
+    if let Some(mut response) = response {
         if response.status == Status::NOT_FOUND {
             missing::log_route(&context, endpoint, &path);
-        } else if is_of_handler && !response.status.is_error() {
-            on_the_spot::remember(worker, number, request, endpoint, places, &path);
+        }
+        if is_of_handler {
+            agreement::settle(request, &mut response);
+            on_the_spot::remember(worker, number, request, endpoint, places, (&path, is_file_path));
         }
         return respond(worker, Rc::new(context), Some(request), response);
     }
@@ -401,7 +404,7 @@ pub fn context_of<F: Fn() -> Rc<OwnedRequest>>(view: &Rc<View>, incoming: &Incom
         view,
         site,
         route.map(Into::into),
-        incoming.local,
+        incoming.way(),
         &incoming.owned,
     ))
 }

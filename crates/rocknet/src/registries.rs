@@ -1,7 +1,7 @@
 //! What one server shares among its workers and from one configuration to the next, with the threads behind it.
 //!
 //! ```text
-//! Server ──▶ Registries ◀── Worker (by Shared)      Snapshot ▶ Site ▶ Scope take what they need when they are made
+//! Server ──▶ Registries ◀── Worker (by Shared)      Snapshot ▶ Site ▶ Endpoint take what they need when they are made
 //!              ├─ upstreams   who is proxied to: health, circuits, queues; the threads rn-upstreams and rn-mirror
 //!              ├─ backends    application servers and connections at rest
 //!              ├─ programs    places for CGI programs, and the thread rn-cgi that ends them
@@ -15,6 +15,8 @@
 //! - `controller::isolated`: the program that runs libraries, and in such a process its only connection to the server.
 //! - `controller::image`: names for the dynamic loader, which knows one set of names for the whole process.
 //! - `log::throttle`: `tracing` has one dispatcher for the process, so error lines are counted for the process too.
+//! - `handler::exhausted`: destinations without a free local port. Ports belong to the machine, so what one server learns of a
+//!   destination holds for every other.
 //! - `certificates::inspection` and `files::load`: the roots of the system and the plain error pages, made once and
 //!   never changed.
 
@@ -24,9 +26,12 @@ use std::time::Instant;
 
 use aws_lc_rs::rand;
 use rocknet_access::State;
+use rocknet_handler::filter::Filters;
 
 use crate::clock::Time;
+use crate::files::encode::Streams;
 use crate::files::open_folder::{OpenFolders, most_open_folders};
+use crate::filter;
 use crate::gateway::cgi::Processes;
 use crate::gateway::gateway::Backends;
 use crate::gateway::php;
@@ -44,6 +49,10 @@ pub struct Registries {
     pub folders: Arc<OpenFolders>,
     /// Outlives a reload, which thus verifies no password again and frees no client that guesses.
     pub access: Arc<State>,
+    /// What responses pass before they are sent.
+    pub filters: Filters,
+    /// Files that are encoded while they are sent.
+    pub streams: Streams,
     tree_ids: AtomicU32,
     generations: AtomicU64,
 }
@@ -61,6 +70,7 @@ impl Registries {
     }
 
     fn with(upstreams: Upstreams, php: Arc<php::Sockets>, time: Time) -> Registries {
+        let streams = Streams::default();
         Registries {
             upstreams: Arc::new(upstreams),
             backends: Backends::new(php, time.clone()),
@@ -68,6 +78,8 @@ impl Registries {
             libraries: Libraries::default(),
             folders: Arc::new(OpenFolders::new(most_open_folders())),
             access: State::new(random_key()),
+            filters: filter::all(&streams),
+            streams,
             tree_ids: AtomicU32::new(0),
             generations: AtomicU64::new(0),
             time,

@@ -17,9 +17,7 @@ use crate::blocking::Pool;
 use crate::certificates::{Keeper, state_folder};
 use crate::clock::uptime_ms;
 use crate::files::cache::{Cache, most_open_files};
-use crate::files::encode::Streams;
 use crate::files::open_folder::most_open_folders;
-use crate::filter;
 use crate::gateway::accounts;
 use crate::gateway::php;
 use crate::group::{Group, join_all};
@@ -110,12 +108,9 @@ impl Server {
         let cache = Cache::start(config.cache.memory.max(NEGATIVE_CACHE), pool.clone()).map_err(StartError::Io)?;
         keeper.want(config).map_err(StartError::Io)?;
         php.want(settled).map_err(StartError::Io)?;
-        let streams = Streams::default();
         let shared = Shared {
             backend: backend.backend,
             spool: spool::Store::new(pool.clone()),
-            filters: filter::all(&streams),
-            streams,
             pool,
             cache,
             logger,

@@ -25,8 +25,6 @@ use crate::blocking::Pool;
 use crate::certificates::Keeper;
 use crate::clock::{Clock, LONGEST_TICK, ReadyTime};
 use crate::files::cache::{Cache, WorkerCache};
-use crate::files::encode::Streams;
-use crate::filter::Filters;
 use crate::log::{AccessWriter, Logger};
 use crate::metrics::{Histogram, WorkerCounters};
 use crate::registries::Registries;
@@ -51,10 +49,6 @@ pub struct Shared {
     pub keeper: Arc<Keeper>,
     /// Request bodies that are received whole.
     pub spool: spool::Store,
-    /// What responses pass before they are sent.
-    pub filters: Filters,
-    /// Files that are encoded while they are sent.
-    pub streams: Streams,
     /// Registries of the server.
     pub registries: Arc<Registries>,
 }
@@ -92,7 +86,7 @@ pub struct View {
     first: Option<u32>,
     /// Whether TLS is spoken here.
     pub is_secure: bool,
-    /// Whether requests have to be looked at before they are dispatched: whether they came the right way.
+    /// Whether requests have to be looked at before they are routed: whether they came the right way.
     pub is_guarded: bool,
     pub head_limits: HeadLimits,
     /// Whether clients may speak HTTP/2 in the clear.
@@ -163,7 +157,7 @@ impl Worker {
         let memory = snapshot.config.cache.memory;
         let files = Rc::new(WorkerCache::new(
             shared.cache.clone(),
-            shared.streams.clone(),
+            shared.registries.streams.clone(),
             memory,
             snapshot.generation,
         ));

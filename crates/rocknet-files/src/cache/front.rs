@@ -84,6 +84,8 @@ pub struct Place {
     pub pages: Option<Arc<Tree>>,
     /// Decoded and normalised.
     pub path: Box<str>,
+    /// Whether a file can have this path.
+    pub is_file_path: bool,
 }
 
 impl Lead {

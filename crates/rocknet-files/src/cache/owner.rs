@@ -256,7 +256,7 @@ struct Owner {
     /// Jobs started so far.
     jobs: u64,
     offered: Offered,
-    /// Scopes before this one belong to configurations that are gone: numbers only grow.
+    /// Trees with lower numbers belong to configurations that are gone: numbers only grow.
     oldest_tree: u32,
     pool: Pool,
     owner: SyncSender<Message>,

@@ -83,12 +83,13 @@ fn lines(site: &SiteSummary) -> Vec<(String, Option<String>)> {
         _ if site.fault.is_some() => format!("ERROR: {}", plain(site.fault.as_deref().unwrap_or_default())),
         (_, SiteKind::Proxy) => "other servers".to_owned(),
         (_, SiteKind::Application) => "an application".to_owned(),
+        (_, SiteKind::Controller) => "a controller".to_owned(),
+        (_, SiteKind::Other) => "a handler of the program".to_owned(),
         (Some(root), _) => plain(&resolved(root).to_string_lossy()),
         (None, SiteKind::Redirect) => "redirects".to_owned(),
-        (None, SiteKind::Controller) => "a controller".to_owned(),
         (None, SiteKind::Routes) => "routes".to_owned(),
         (None, SiteKind::Nothing) => "nothing".to_owned(),
-        (None, SiteKind::Files | SiteKind::Welcome | SiteKind::Other) => "default page".to_owned(),
+        (None, SiteKind::Files | SiteKind::Welcome) => "default page".to_owned(),
     };
     let mut lines: Vec<_> = site.urls.iter().take(MAX_URLS).map(|url| (plain(url), None)).collect();
     if let Some((_, first)) = lines.first_mut() {

@@ -244,7 +244,7 @@ fn leads_to(settings: &Settings, url: &Url<'_>, path: &str) -> Result<String, Fa
             .display()
             .to_string()
     };
-    if tree.is_program(path) {
+    if endpoint.entry_of(path).name == "cgi" {
         return Ok(match cgi::program(tree, path) {
             Ok(file) => format!("the program {}", search::resolved(&file).display()),
             Err(failed) => status(failed),

@@ -2,14 +2,9 @@
 
 pub mod encode;
 
-use std::sync::Arc;
-
 use crate::files::encode::Streams;
 use crate::headers::Headers;
-use rocknet_handler::filter::Filter;
-
-/// The filters of a server, in the order of their phases.
-pub type Filters = Arc<[Box<dyn Filter>]>;
+use rocknet_handler::filter::{Filter, Filters};
 
 /// Makes the filters of a server. A new filter is one line here. `files`: those that are encoded while they are
 /// sent.

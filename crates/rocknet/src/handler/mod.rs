@@ -4,4 +4,4 @@ pub mod controller;
 pub mod nothing;
 pub mod welcome;
 
-pub use rocknet_handler::{Answer, Answering, Handler, OnTheSpot, answer_with, exhausted};
+pub use rocknet_handler::{Answer, Answering, Handler, OnTheSpot, answer_with};

@@ -55,7 +55,7 @@ where
                 peer.answered(worker, view, site, request, status, sent, duration_us);
                 return Flow::Done;
             };
-            let context = RequestContext::new(view, Some(site), None, incoming.local, incoming.owned);
+            let context = RequestContext::new(view, Some(site), None, incoming.way(), incoming.owned);
             Flow::Active(ActiveExchange::new(
                 Stage::Sending { body, status },
                 Rc::new(context),
@@ -124,7 +124,7 @@ fn respond<R: Responder>(
     let begun = match body {
         Body::Tunnel(_) if !responder.may_switch() => {
             tracing::error!("a handler has switched protocols where that cannot be done");
-            let response = pipeline::plain_error(context, Status::INTERNAL_SERVER_ERROR);
+            let response = pipeline::plain_error(worker, context, Status::INTERNAL_SERVER_ERROR);
             return respond(worker, context, *response, close, responder);
         }
         Body::Tunnel(Switch { protocol, tunnel }) => match responder.switch(fields, protocol) {
@@ -205,7 +205,7 @@ pub fn overdue<R: Responder>(
         _ => None,
     };
     let step = match instead {
-        Some(status) => Step::Respond(pipeline::plain_error(&context, status)),
+        Some(status) => Step::Respond(pipeline::plain_error(worker, &context, status)),
         None => pipeline::error(worker, &context, status),
     };
     end_with(worker, peer, context, step, responder)

@@ -98,18 +98,18 @@ impl RequestContext {
         })
     }
 
-    /// Describes a request; `owned` is called if the access log wants the request.
+    /// Describes a request. `local`, `is_secure`: of its connection. `owned` is called if the access log wants the request.
     pub fn new(
         view: &Rc<View>,
         site: Option<u32>,
         applied: Option<Applied<'_>>,
-        local: Option<IpAddr>,
+        (local, is_secure): (Option<IpAddr>, bool),
         owned: impl FnOnce() -> Rc<OwnedRequest>,
     ) -> RequestContext {
         let access = access_log(view, site.or_else(|| view.stand_in(local)));
         RequestContext {
             view: Rc::clone(view),
-            is_secure: view.is_secure,
+            is_secure,
             site,
             route: applied.map(|applied| Arc::clone(applied.route)),
             pages: applied.and_then(|applied| applied.pages.cloned()),

@@ -4,7 +4,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use rocknet_handler::filter::{Later, Passing};
+use rocknet_handler::filter::{Later, Passing, apply_to_head};
 use rocknet_proto::request::Request;
 
 use super::context::RequestContext;
@@ -56,7 +56,7 @@ fn filter(
         route,
         request,
     };
-    for (number, filter) in worker.shared.filters.iter().enumerate().skip(next) {
+    for (number, filter) in worker.shared.registries.filters.iter().enumerate().skip(next) {
         if let Some(later) = filter.apply(&passing, response) {
             return Exit::Filter(later, number + 1);
         }
@@ -86,11 +86,12 @@ pub async fn complete(worker: Rc<Worker>, context: Rc<RequestContext>, mut exit:
 }
 
 /// Applies the phases after the handler without the route's own page for an error, which may have to be waited for.
-pub fn apply_without_page(route: Option<&Arc<Route>>, response: &mut Response) {
+pub fn apply_without_page(worker: &Worker, route: Option<&Arc<Route>>, response: &mut Response) {
     match route {
         Some(route) => {
             error_page::fill(response);
-            headers::apply(route, response.status, &mut response.fields);
+            let filters = &worker.shared.registries.filters;
+            apply_to_head(filters, route, response.status, &mut response.fields);
         }
         None => headers::apply_server(&mut response.fields),
     }

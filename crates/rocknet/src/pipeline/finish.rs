@@ -93,8 +93,8 @@ pub fn error(worker: &Rc<Worker>, context: &Rc<RequestContext>, status: Status) 
 
 /// The same without the page of the route: for an error whose page was not there in time.
 #[cold]
-pub fn plain_error(context: &RequestContext, status: Status) -> Box<Response> {
+pub fn plain_error(worker: &Worker, context: &RequestContext, status: Status) -> Box<Response> {
     let mut response = Box::new(fixed::error(status));
-    exit::apply_without_page(context.route.as_ref(), &mut response);
+    exit::apply_without_page(worker, context.route.as_ref(), &mut response);
     response
 }

@@ -40,6 +40,12 @@ impl<'a, F: Fn() -> Rc<OwnedRequest>> Incoming<'a, F> {
         }
     }
 
+    /// The address that the connection came in on, and whether it is under TLS.
+    #[inline]
+    pub fn way(&self) -> (Option<IpAddr>, bool) {
+        (self.local, self.is_secure())
+    }
+
     #[inline]
     pub fn is_secure(&self) -> bool {
         self.secure.is_some()

@@ -8,6 +8,7 @@ use rocknet_proto::request::{OwnedRequest, Request};
 use rocknet_proto::status::Status;
 
 use super::Incoming;
+use crate::agreement;
 use crate::endpoint::Endpoint;
 use crate::files::cache::front::{Lead, Place};
 use crate::fixed;
@@ -49,8 +50,12 @@ pub(super) fn remember(
     request: &Request<'_>,
     endpoint: &Endpoint,
     places: &Places,
-    path: &str,
+    (path, is_file_path): (&str, bool),
 ) {
+    // What serves nothing has a line in the log for each request, which only the way by the route writes.
+    if endpoint.entry.serves_nothing() {
+        return;
+    }
     let is_plain = path.as_bytes() == request.path && matches!(request.method, Method::Get | Method::Head);
     if is_plain && places.names(path) {
         let place = Place {
@@ -58,6 +63,7 @@ pub(super) fn remember(
             handler: Arc::clone(endpoint.handler(path)),
             pages: endpoint.pages.clone(),
             path: path.into(),
+            is_file_path,
         };
         let lead = Lead::Place(Rc::new(place));
         worker.files.front().keep(key, request.path, lead);
@@ -71,14 +77,16 @@ pub(super) fn ready<F: Fn() -> Rc<OwnedRequest>>(
     incoming: &Incoming<'_, F>,
     user: Option<&str>,
 ) -> Option<Response> {
-    place.handler.answer_now(&OnTheSpot {
+    let mut response = place.handler.answer_now(&OnTheSpot {
         services: worker,
         request: incoming.request,
         has_body: incoming.has_body,
         path: &place.path,
-        is_file_path: true,
+        is_file_path: place.is_file_path,
         client: incoming.client(worker),
         secure: incoming.secure.map(|secure| &**secure.facts()),
         user,
-    })
+    })?;
+    agreement::settle(incoming.request, &mut response);
+    Some(response)
 }

@@ -54,7 +54,7 @@ pub struct Pending {
     exit: Option<(Rc<Worker>, Rc<RequestContext>)>,
     /// Files that the page most likely needs, known before its response is.
     pub preloads: Option<Arc<Preloads>>,
-    /// Ticks that it may take; `None`: as long as `limits.answer_timeout`.
+    /// Ticks that it may take; `None`: as long as `limits.answer_timeout` of the server.
     pub patience: Option<u32>,
     /// All that is waited for is the page of an error with this status: after its time the plain one is sent.
     pub instead: Option<Status>,
@@ -77,7 +77,10 @@ impl Pending {
             door: None,
             exit: Some((Rc::clone(worker), Rc::clone(context))),
             preloads: None,
-            patience: None,
+            patience: context
+                .route
+                .as_ref()
+                .map(|route| worker.wheel.ticks(route.answer_timeout)),
             instead: None,
             names_files: false,
         }
@@ -133,7 +136,10 @@ impl Pending {
                 handler::Answer::Stored(entry) => match stored(entry, exit.as_ref()) {
                     Some(cached) => return Poll::Ready(cached),
                     // Only the file cache has entries that can be sent.
-                    None => Box::new(fixed::error(Status::INTERNAL_SERVER_ERROR)),
+                    None => {
+                        tracing::error!("a handler has answered with an entry that is not of the file cache");
+                        Box::new(fixed::error(Status::INTERNAL_SERVER_ERROR))
+                    }
                 },
             };
             let Some((worker, context)) = exit else {

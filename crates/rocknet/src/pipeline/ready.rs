@@ -52,7 +52,7 @@ where
 {
     let rules = view.snapshot.sites[site as usize].rules.as_ref()?;
     let behind = site | BEHIND_RULES;
-    match rules.lead(incoming.request, view.is_secure) {
+    match rules.lead(incoming.request, incoming.is_secure()) {
         Ruled::Untouched => remembered(worker, view, behind, incoming, reply),
         Ruled::Rewritten(target) if view.snapshot.sites[site as usize].is_open() => {
             let rewritten = incoming.request.looked_up_as(&target);
@@ -98,7 +98,7 @@ where
                 view,
                 Some(site),
                 Some((&*place).into()),
-                incoming.local,
+                incoming.way(),
                 &incoming.owned,
             );
             context.set_user(user);
@@ -139,7 +139,7 @@ where
     let known = Rc::clone(known);
     drop(front);
     let owned = (incoming.owned)();
-    let mut context = RequestContext::new(view, Some(site), Some((&*known).into()), incoming.local, || {
+    let mut context = RequestContext::new(view, Some(site), Some((&*known).into()), incoming.way(), || {
         Rc::clone(&owned)
     });
     context.request = Some(owned);

@@ -92,7 +92,7 @@ impl Waiting {
             // Only the worker cache answers by `Reply::send`, and it is not consulted again.
             Step::Sent(_) => {
                 let mut response = Box::new(fixed::error(Status::INTERNAL_SERVER_ERROR));
-                exit::apply_without_page(context.route.as_ref(), &mut response);
+                exit::apply_without_page(worker, context.route.as_ref(), &mut response);
                 Routed::Response(response)
             }
         }

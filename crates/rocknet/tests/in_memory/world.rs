@@ -15,8 +15,6 @@ use rocknet::blocking::Pool;
 use rocknet::certificates::Keeper;
 use rocknet::exchange::{Client, Exchange};
 use rocknet::files::cache::Cache;
-use rocknet::files::encode::Streams;
-use rocknet::filter;
 use rocknet::handler::{Answering, Handler, answer_with};
 use rocknet::log::Logger;
 use rocknet::metrics::Metrics;
@@ -255,12 +253,9 @@ impl World {
         let pool = Pool::new(2);
         let cache = Cache::start(64 << 20, pool.clone()).expect("a cache");
         let address = snapshot.listeners.keys().next().expect("an address").clone();
-        let streams = Streams::default();
         let shared = Shared {
             backend: Backend::Epoll,
             spool: spool::Store::new(pool.clone()),
-            filters: filter::all(&streams),
-            streams,
             pool,
             cache,
             logger,

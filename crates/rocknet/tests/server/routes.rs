@@ -1,5 +1,7 @@
 //! Routes and filters of a site: what matches, what is served where nothing does, and what is added to answers.
 
+use super::support::handlers::Echo;
+use super::support::running::{mount, site};
 use super::support::{Client, Folder, Running};
 
 /// A request line, the status, the fields of the answer, and how its content begins.
@@ -353,4 +355,13 @@ fn the_most_specific_route_holds() {
             ],
         );
     }
+}
+
+#[test]
+fn a_handler_of_the_program_is_not_behind_the_redirects_of_its_site() {
+    let folder = Folder::with(&[("www/a.txt", "a")]);
+    let text = site("redirects = { \"/*\" = \"/elsewhere\" }");
+    let server = Running::start_with(folder, &text, vec![mount("/echo", Echo)]);
+    assert_eq!(server.get("/echo").status, 200);
+    assert_eq!(server.get("/a.txt").status, 308);
 }

@@ -2,7 +2,7 @@
 
 use super::Group;
 use crate::bench::counted;
-use crate::bench::goals::Figure::Beside;
+use crate::bench::goals::Figure::{Beside, Counted, CountedBeside};
 use crate::bench::goals::{Goal, goal};
 use crate::bench::lane::{Lane, ROCKNET, ROCKNET_BEFORE, by_fastcgi, http2, proxied};
 use crate::bench::load::Load;
@@ -54,4 +54,8 @@ const GOALS: &[Goal] = &[
     goal("HTTP/2, 1 stream, × before", 1.05, Beside("build-h2-single", US, BEFORE)),
     goal("proxy, × before", 1.05, Beside("build-proxy", US, BEFORE)),
     goal("FastCGI, × before", 1.05, Beside("build-fastcgi", US, BEFORE)),
+    goal("instructions, × before", 1.03, CountedBeside("build-instructions", US, BEFORE, 0)),
+    goal("HTTP/2, instructions, × before", 1.03, CountedBeside("build-h2-instructions", US, BEFORE, 0)),
+    goal("system calls, × before", 1.01, CountedBeside("build-system-calls", US, BEFORE, 0)),
+    goal("memory of an idle connection, bytes", 850.0, Counted("build-idle", US, 0)),
 ];

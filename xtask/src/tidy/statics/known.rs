@@ -98,7 +98,7 @@ pub const MUTABLE: &[Listed] = &[
     Listed {
         file: "crates/rocknet-handler/src/exhausted.rs",
         name: "PAUSED",
-        reason: "local ports are shared by everything on the machine; the table should be owned by the server",
+        reason: "local ports belong to the machine, so what one server learns of a destination holds for every other",
     },
     Listed {
         file: "crates/rocknet-files/src/load.rs",
