@@ -4,19 +4,19 @@ use std::net::IpAddr;
 
 use rocknet_config::model::Network;
 
-/// Who asks.
+/// The client: the peer, or the address that a trusted proxy names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Client {
     Ip {
         address: IpAddr,
         port: u16,
     },
-    /// Somebody on this machine, through a Unix socket.
+    /// A client of a Unix socket.
     Local,
 }
 
 impl Client {
-    /// Whether it is one of these.
+    /// Returns whether the client is in one of the networks.
     pub fn is_in(self, networks: &[Network]) -> bool {
         match self {
             Client::Ip { address, .. } => networks.iter().any(|network| network.contains(address)),

@@ -28,11 +28,11 @@ pub struct Exchange {
     pub services: Rc<Services>,
     pub request: Rc<OwnedRequest>,
     pub content: RequestContent,
-    /// For what the client can be told before the answer is there.
+    /// Sends interim responses.
     pub interim: Interim,
     /// Decoded and normalised.
     pub path: Box<str>,
-    /// Whether a file can have this path.
+    /// True if a file can have this path.
     pub is_file_path: bool,
     pub route: Arc<Route>,
     /// Where the worker cache remembers the path of the request.

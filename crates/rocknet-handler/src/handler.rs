@@ -28,7 +28,7 @@ impl From<Response> for Answer {
     }
 }
 
-/// An answer in the making, on the thread of its connection.
+/// An answer that is being produced on the thread of its connection.
 pub type Answering = Pin<Box<dyn Future<Output = Answer>>>;
 
 /// Boxes work that ends with a response: the whole of [`Handler::answer`] for most handlers.
@@ -45,7 +45,7 @@ pub struct OnTheSpot<'a> {
     pub has_body: bool,
     /// Decoded and normalised.
     pub path: &'a str,
-    /// Whether a file can have this path.
+    /// True if a file can have this path.
     pub is_file_path: bool,
     pub client: Client,
     /// `None` for a connection in the clear.

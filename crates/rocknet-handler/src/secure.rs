@@ -4,7 +4,7 @@ use rocknet_io::tls::Agreed;
 use rustls::pki_types::CertificateDer;
 use rustls::{CipherSuite, ProtocolVersion};
 
-/// What the handshake of a connection has settled.
+/// The negotiated parameters of a TLS handshake.
 #[derive(Debug)]
 pub struct Secure {
     pub version: Option<ProtocolVersion>,
@@ -17,7 +17,7 @@ pub struct Secure {
 
 #[derive(Debug)]
 pub struct ClientCertificate {
-    /// Whom it names: `CN=bob, O=Example`.
+    /// The subject: `CN=bob, O=Example`.
     pub subject: String,
     pub der: CertificateDer<'static>,
 }

@@ -34,7 +34,7 @@ pub struct Services {
     pub connects: Gate,
     /// Buffers of TLS connections; made with the first of them.
     tls: OnceCell<Rc<TlsBuffers>>,
-    /// Lent to whoever receives from a back end, for one read.
+    /// Receive buffer for back ends, borrowed for one read.
     pub input: RefCell<Input>,
     random: Cell<u64>,
     locals: RefCell<Vec<(TypeId, Rc<dyn Local>)>>,
@@ -92,7 +92,7 @@ impl Services {
         self.locals.borrow_mut().push((TypeId::of::<T>(), local));
     }
 
-    /// Returns the `T` of this worker, if there is one. There are a few, so they are looked through.
+    /// Returns the `T` of this worker, if there is one. The search is linear, because there are two or three.
     pub fn get<T: Local>(&self) -> Option<Rc<T>> {
         let locals = self.locals.borrow();
         let (_, local) = locals.iter().find(|(id, _)| *id == TypeId::of::<T>())?;
@@ -136,7 +136,7 @@ impl Services {
     }
 
     fn each(&self, work: impl Fn(&dyn Local)) {
-        // By number: work may add another one.
+        // By index, because `work` may add a value.
         for number in 0.. {
             let Some(local) = self.locals.borrow().get(number).map(|(_, local)| Rc::clone(local)) else {
                 return;

@@ -8,7 +8,7 @@ use rocknet_proto::fields::{Fields, Known};
 use rocknet_proto::method::Method;
 use rocknet_proto::request::Request;
 
-/// What an upstream is asked to go over to.
+/// The protocol that an upstream is asked for by `Upgrade`.
 pub struct Wish {
     /// A list, as it is written in `Upgrade`.
     pub protocols: Vec<u8>,
@@ -46,7 +46,7 @@ impl Wish {
         (is_asked && is_accepted).then(|| protocol.to_vec())
     }
 
-    /// Fields of the answer that are for whoever made the key.
+    /// Returns whether a field of the response is for the peer that generated the key.
     pub fn is_own(&self, name: &[u8]) -> bool {
         self.key.is_some() && name.eq_ignore_ascii_case(ACCEPT)
     }

@@ -29,7 +29,7 @@ pub struct Endpoint {
     pub tree: Option<Arc<Tree>>,
     /// The files that error pages come from.
     pub pages: Option<Arc<Tree>>,
-    /// Whether another protocol may be agreed on.
+    /// True if responses may switch protocols.
     pub takes_tunnels: bool,
 }
 

@@ -28,7 +28,7 @@ impl Handshake {
         &self.facts
     }
 
-    /// Returns whether a site may be asked over this connection: one that shows the same certificate, trusts the same, and
+    /// Returns whether the connection may carry requests for a site: one that shows the same certificate, trusts the same, and
     /// takes this version.
     #[inline]
     pub fn may_ask(&self, trust: &Arc<Trust>) -> bool {

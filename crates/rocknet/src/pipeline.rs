@@ -270,7 +270,7 @@ fn begin_again(worker: &Rc<Worker>, incoming: &Kept<'_>, decisions: Decisions, r
     route_and_answer(worker, &view, incoming, site, decisions, reply)
 }
 
-/// Answers without a handler. The request body, which nobody receives, is bounded all the same.
+/// Answers without a handler. The request body is not read, but its announced length is checked.
 #[inline(never)]
 fn stop<F, R>(
     worker: &Rc<Worker>,

@@ -31,7 +31,7 @@ pub struct Site {
     pub access: Option<SinkId>,
 }
 
-/// What applies where in a site.
+/// The endpoints of a site by path.
 pub struct Places {
     /// Answers where no route says otherwise.
     pub root: Arc<Endpoint>,

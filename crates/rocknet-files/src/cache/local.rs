@@ -89,8 +89,7 @@ impl WorkerCache {
         Some(Arc::clone(script))
     }
 
-    /// Takes a new look: a quick one here, which waits for nothing, and another behind it where that does not say that all is
-    /// as it was.
+    /// Revalidates an entry: first without waiting, then through the owner of the cache if that is inconclusive.
     #[cold]
     pub fn refresh(&self, known: &Known) {
         let is_mine = !known.entry.checking.swap(true, std::sync::atomic::Ordering::AcqRel);

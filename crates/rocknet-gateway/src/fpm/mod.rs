@@ -34,7 +34,7 @@ use rocknet_handler::{Answering, Handler};
 /// whoever wants a new connection, and is closed when nobody has used it for a second.
 const MAX_IDLE: usize = 32;
 
-/// Who runs the scripts of a place.
+/// Returns the backend that runs the scripts of a route.
 pub fn backend(php: &Php, backends: &Backends) -> Arc<Backend> {
     backends.of(&match php {
         Php::At(host) => backend::Place {

@@ -202,7 +202,7 @@ fn find<'c>(config: &'c Config, url: &Url<'_>, path: &str) -> Option<Explanation
 
 /// What the server would answer, found by the very code that answers.
 fn leads_to(settings: &Settings, url: &Url<'_>, path: &str) -> Result<String, Failure> {
-    // To tell who answers, nobody's code has to be run, and nobody has to be root.
+    // Finding the handler needs neither the code of the controller nor the rights of root.
     let without = Settings {
         controller: None,
         user: None,
