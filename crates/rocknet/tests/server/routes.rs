@@ -360,7 +360,7 @@ fn the_most_specific_route_holds() {
 #[test]
 fn a_handler_of_the_program_is_not_behind_the_redirects_of_its_site() {
     let folder = Folder::with(&[("www/a.txt", "a")]);
-    let text = site("redirects = { \"/*\" = \"/elsewhere\" }");
+    let text = site("redirects = { \"/*\" = \"https://example.org/{*}\" }");
     let server = Running::start_with(folder, &text, vec![mount("/echo", Echo)]);
     assert_eq!(server.get("/echo").status, 200);
     assert_eq!(server.get("/a.txt").status, 308);
