@@ -1,7 +1,7 @@
 //! The built program, run in a folder of its own: to its end, or as a server that is listened to line by line.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
@@ -75,7 +75,12 @@ impl Place {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        // A program that refuses its input ends before it has read all of it.
+        let written = child.stdin.take().unwrap().write_all(input.as_bytes());
+        assert!(
+            written.is_ok() || written.is_err_and(|error| error.kind() == ErrorKind::BrokenPipe),
+            "the input cannot be written"
+        );
         let output = child.wait_with_output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         Ended {
