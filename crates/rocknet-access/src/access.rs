@@ -26,7 +26,7 @@ pub enum Check {
     Verify(Pending),
 }
 
-/// What happens with a request.
+/// The outcome of access control for one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
     /// It goes on. `user` is set where a password was needed: it is REMOTE_USER of applications.
@@ -266,7 +266,7 @@ impl Pending {
 struct Attempt {
     state: Arc<State>,
     client: Client,
-    /// Whose hash is verified: another user's if the name is not known.
+    /// The user whose hash is verified. If the name is unknown, this is another user, so that the time is the same.
     user: Arc<User>,
     is_known: bool,
     fingerprint: Fingerprint,

@@ -1,8 +1,8 @@
 //! The throttle of failed attempts: how many passwords a client address may try within a minute.
 //!
-//! What is counted are different credentials, not requests. A browser that sends one wrong password with every image of a
-//! page has made one guess, and a guess that was wrong is not verified again within the window. A success clears no
-//! count, because then an own account would make the guesses between two logins free.
+//! It counts distinct credentials, not requests: a browser that sends the same wrong password with every image of a page
+//! has made one guess. Credentials that failed are not verified again within the window. A success does not reset the
+//! count; otherwise an attacker with an account could log in between guesses and never be throttled.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -27,10 +27,11 @@ pub const MAX_CLIENTS: usize = 2 * MAX_GENERATION;
 /// Most memory of the table, in bytes.
 pub const MAX_BYTES: usize = 2 * 8_192 * (size_of::<(u128, Guesses)>() + 1);
 
-/// Whether an attempt may be made.
+/// Answer of the throttle to an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Admission {
-    /// It is counted until it ends by [`Attempts::succeed`], [`Attempts::fail`] or [`Attempts::cancel`].
+    /// The attempt may be made and counts as a guess. The caller must end it with [`Attempts::succeed`],
+    /// [`Attempts::fail`] or [`Attempts::cancel`].
     Attempt,
     /// These credentials were wrong before, within the window.
     KnownWrong,

@@ -10,7 +10,7 @@ pub const MAX_PASSWORD_BYTES: usize = 256;
 /// A name, a colon and a password in base64, four characters for three bytes.
 const MAX_ENCODED_BYTES: usize = (MAX_USER_BYTES + 1 + MAX_PASSWORD_BYTES).div_ceil(3) * 4;
 
-/// What a client sends to prove who it is. The memory of the password is cleared when it is dropped.
+/// User name and password from the `Authorization` field (RFC 7617, section 2). Their memory is zeroed on drop.
 #[derive(Clone)]
 pub struct Credentials {
     /// `USER:PASSWORD`

@@ -1,4 +1,4 @@
-//! What the routes of one server remember together: verified credentials, failed attempts, verifications under way.
+//! State shared by all routes of one server: verified credentials, failed attempts, running verifications.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -19,7 +19,7 @@ pub(crate) struct User {
     pub hash: PasswordHash,
 }
 
-/// What is known about a name.
+/// Result of the lookup of a user name.
 pub(crate) enum Found {
     User(Arc<User>),
     /// No user has the name. The hash of another is verified in its place, so that the time does not tell.
@@ -49,7 +49,7 @@ struct UserFile {
     /// The last version that could be used.
     table: ArcSwapOption<Table>,
     next_look_ms: AtomicU64,
-    /// What the last look found: a file that has not changed is not read. `None`: it was not readable.
+    /// Stamp of the file at the last check; an unchanged file is not read again. `None`: the file was not readable.
     seen: Mutex<Option<Stamp>>,
 }
 

@@ -13,7 +13,7 @@ pub const MAX_ENTRIES: usize = 4_096;
 /// Most memory of the entries, in bytes. It is needed twice while an entry is added.
 pub const MAX_BYTES: usize = MAX_ENTRIES * 2 * (size_of::<(Fingerprint, u64)>() + 1);
 
-/// How long an entry holds. It is bound to the hash, so a changed password or a removed user needs no wait for this.
+/// Lifetime of an entry. An entry is bound to the hash, so a changed password or a removed user takes effect at once.
 pub const MAX_AGE_MS: u64 = 5 * 60 * 1_000;
 
 /// Fingerprints with the time at which each expires.

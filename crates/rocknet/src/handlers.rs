@@ -30,7 +30,7 @@ pub struct Entry {
     pub keys: &'static [&'static str],
     /// The kind that `sites` shows.
     pub kind: SiteKind,
-    /// Whether it answers with the files of a tree.
+    /// True if the handler serves files of a directory tree.
     pub serves_files: bool,
     is_chosen: fn(&Settings) -> bool,
     make: fn(&Parts<'_>) -> Made,

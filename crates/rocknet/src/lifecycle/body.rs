@@ -22,7 +22,7 @@ use crate::response::{Body, FieldList, Part};
 
 pub use self::piece::Delivery;
 
-/// What is still to be sent of a response body.
+/// The part of a response body that has not been sent.
 pub struct BodySource {
     ready: Piece,
     source: Option<Source>,

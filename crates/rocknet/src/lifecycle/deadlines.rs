@@ -7,7 +7,7 @@ use rocknet_io::wheel::{Deadline, Wheel};
 
 use crate::worker::Ticks;
 
-/// What is waited for.
+/// The event that an exchange waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
     /// The first byte of the first request.
@@ -50,7 +50,7 @@ pub struct Deadlines {
     phase: Phase,
     /// Bytes moved since the window began.
     moved: u64,
-    /// What the kernel held for the client, unacknowledged, when the window began.
+    /// Bytes that the kernel held unacknowledged when the window began.
     held: u64,
     /// Ticks left of a window for content that a handler has interrupted; 0 where it has not.
     rest: u32,
@@ -219,7 +219,7 @@ impl Deadlines {
         self.moved += bytes;
     }
 
-    /// Whether the deadline has passed; if at least `enough` bytes were moved in its window, another window begins.
+    /// True if the deadline has passed; if at least `enough` bytes were moved in its window, another window begins.
     /// `in_flight` tells what the kernel holds now: a slow client takes from that before we can send again.
     pub fn poll_past(&mut self, waker: &Waker, enough: u64, ticks: u32, in_flight: impl Fn() -> u64) -> bool {
         while self.deadline.poll_past(waker) {

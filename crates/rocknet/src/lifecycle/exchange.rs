@@ -31,7 +31,7 @@ pub enum Stage {
     Tunnelling(Box<Tunnelling>),
 }
 
-/// What [`ActiveExchange::put`] has left.
+/// Result of [`ActiveExchange::put`].
 pub struct Put {
     /// Nothing is ready any more.
     pub is_drained: bool,

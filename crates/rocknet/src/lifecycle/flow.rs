@@ -15,7 +15,7 @@ use crate::pipeline::{self, Going, Incoming, Refusal, RequestContext, Step, refu
 use crate::response::{Body, Response, Switch};
 use crate::worker::{View, Worker};
 
-/// How far an exchange has come.
+/// State of an exchange.
 pub enum Flow {
     /// Nothing is left to do: the response is queued and recorded, or nothing can be sent.
     Done,
@@ -95,7 +95,7 @@ pub fn go_on<R: Responder>(worker: &Rc<Worker>, peer: &mut Peer, going: Going, r
     }
 }
 
-/// What comes after a step.
+/// The continuation after a step.
 enum Next {
     Stage(Stage),
     /// The response is queued whole, with so many bytes of its body.

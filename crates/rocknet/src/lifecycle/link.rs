@@ -15,7 +15,7 @@ const LINGER_BOUND: u32 = 1 << 20;
 /// Bytes that a link has not taken. Boxed: most connections have none.
 pub type Backlog = Option<Box<SendQueue>>;
 
-/// How far a connection has come that reads what the client still sends.
+/// State of a lingering connection, which reads and discards input until the client closes or has sent too much.
 pub enum Lingering {
     GoesOn,
     /// The client has ended its side.

@@ -27,7 +27,7 @@ pub struct Peer {
     text: Option<Box<str>>,
 }
 
-/// What is recorded of one exchange beside its request.
+/// Log data of one exchange that its request does not contain.
 struct Facts<'a> {
     status: Status,
     sent: u64,

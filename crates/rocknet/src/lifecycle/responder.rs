@@ -1,4 +1,4 @@
-//! What an HTTP version does for the response of one exchange.
+//! The part of an exchange that each HTTP version implements: how its response is sent.
 
 use std::fmt;
 
@@ -25,7 +25,7 @@ pub trait Responder: Reply {
     /// Responds with 500 and without a body, in place of a head that could not be written.
     fn respond_broken(&mut self);
 
-    /// Whether the client has asked for another protocol in a way that can be agreed to.
+    /// True if the client asked for a protocol switch that the server can accept.
     fn may_switch(&self) -> bool {
         true
     }
@@ -57,14 +57,14 @@ pub trait Responder: Reply {
     /// Gives the response up, so that the client notices that it is not complete.
     fn abort(&mut self);
 
-    /// What [`Reply::send`] has done with the body.
+    /// Result of [`Reply::send`] for the body.
     fn sent(&mut self) -> &mut Sent;
 
     /// Takes back what was announced together with a response that will not be sent.
     fn withdraw(&mut self) {}
 }
 
-/// What became of a head.
+/// Result of sending a response head.
 pub enum Begun {
     /// The response is complete, with so many bytes of its body.
     Complete(u64),
@@ -74,7 +74,7 @@ pub enum Begun {
     Gone,
 }
 
-/// What became of a piece of the body.
+/// Result of sending a piece of a body.
 pub enum Taken {
     /// So many bytes were queued for the socket.
     Queued(u64),
@@ -84,12 +84,12 @@ pub enum Taken {
     Gone,
 }
 
-/// What became of the body of a prepared response.
+/// Result of sending the body of a prepared response.
 #[derive(Default)]
 pub struct Sent {
     /// Bytes that were queued for the socket.
     pub bytes: u64,
-    /// What could not leave at once.
+    /// The rest that could not be sent at once.
     pub body: Option<BodySource>,
 }
 

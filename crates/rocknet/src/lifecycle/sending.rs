@@ -10,7 +10,7 @@ use crate::pipeline::refusals;
 use crate::response::FieldList;
 use crate::worker::Worker;
 
-/// What became of a response whose body was polled.
+/// Result of polling the body of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
     /// A piece was handed to the version, which may still have to let it leave.

@@ -15,7 +15,7 @@ use crate::worker::Worker;
 /// The handler has panicked.
 pub struct Panicked;
 
-/// What a handler has come to.
+/// Result of polling a handler.
 pub struct Polled {
     pub answer: Poll<Result<Answer, Panicked>>,
     /// To be sent first. While the answer is pending the handler is to be polled again then.

@@ -11,7 +11,7 @@ use crate::response::{Body, ErrorPage, FilePart, Response};
 use crate::route::Route;
 use rocknet_proto::status::Status;
 
-/// Whether the route has a page of its own that takes the place of this response.
+/// True if the route has an error page that replaces this response.
 pub fn is_wanted(route: &Route, response: &Response) -> bool {
     let status = response.status.code();
     if status < 400 || !route.errors.contains_key(&status) {

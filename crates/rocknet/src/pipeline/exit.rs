@@ -14,7 +14,7 @@ use crate::response::Response;
 use crate::route::Route;
 use crate::worker::Worker;
 
-/// How far a response came without a wait.
+/// State of a response after the phases that need no wait.
 pub enum Exit {
     /// It has passed all phases.
     Done,

@@ -38,14 +38,14 @@ const OF_THE_FILE: [&str; 7] = [
     "transfer-encoding",
 ];
 
-/// How the application names a file.
+/// The file that an application names: a path of the site (X-Accel-Redirect) or of the file system (X-Sendfile).
 #[derive(Debug, PartialEq, Eq)]
 enum Name {
     Path(String),
     File(PathBuf),
 }
 
-/// Whether an answer names a file that is to be sent in its place. A tunnel stays one, whatever its fields say.
+/// True if the response names a file to send in its place. A tunnel stays one, whatever its fields say.
 pub fn is_named(response: &Response) -> bool {
     !matches!(response.body, Body::Tunnel(_)) && name(&response.fields).is_some()
 }

@@ -38,7 +38,7 @@ pub enum Routed {
     Handler(Box<Pending>),
 }
 
-/// What is waited for.
+/// The event that a pending request waits for.
 enum Work {
     Response(Answering),
     /// The choice of a handler, whose work takes the place of this.

@@ -1,4 +1,4 @@
-//! What a protocol version does for a request, and what the pipeline has done with it.
+//! The interface between the pipeline and a protocol version: calls for a new request, and the result of the pipeline.
 
 use std::rc::Rc;
 
@@ -15,7 +15,7 @@ use crate::files::prepared::Prepared;
 use crate::preload::Preloads;
 use crate::response::Response;
 
-/// What a protocol version does for a request that begins.
+/// The calls that a protocol version implements for a request that begins.
 pub trait Reply {
     /// Sends a response that was prepared beforehand; `None`: its head is all of it.
     fn send(&mut self, head: &Prepared, content: Option<(&Known, &Variant)>);
@@ -35,7 +35,7 @@ pub trait Reply {
     fn open_body(&mut self) -> RequestContent;
 }
 
-/// What became of a request.
+/// Result of the pipeline for a request.
 pub enum Begun {
     /// It was answered by [`Reply::send`] with what the worker cache holds.
     Sent {
@@ -53,7 +53,7 @@ pub struct Going {
     pub close: bool,
 }
 
-/// How the response goes on.
+/// The continuation of a response.
 pub enum Step {
     /// It was sent by [`Reply::send`].
     Sent(Status),

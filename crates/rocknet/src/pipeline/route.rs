@@ -22,7 +22,7 @@ pub(super) struct Resolved<'a> {
     pub endpoint: &'a Arc<Endpoint>,
     /// Decoded and normalised.
     pub path: Cow<'a, str>,
-    /// Whether a file can have this path.
+    /// True if a file can have this path.
     pub is_file_path: bool,
 }
 

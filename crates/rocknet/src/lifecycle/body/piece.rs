@@ -7,7 +7,7 @@ use rocknet_io::queue::{SendQueue, SharedBytes};
 
 use crate::response::FilePart;
 
-/// How pieces of files leave.
+/// The way in which pieces of files are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delivery {
     /// The response has the link for itself: long pieces leave out of the file once they are in memory.
