@@ -14,6 +14,7 @@ use rocknet_io::socket::{Peer, local_address};
 use rocknet_io::stream::Stream;
 
 use crate::exchange::Client;
+use crate::lifecycle::connection::ConnectionCore;
 use crate::protocol::h1;
 use crate::worker::{OpenConnection, Worker};
 
@@ -57,12 +58,6 @@ fn go_on(open: OpenConnection, link: Stream, client: Client, local: Option<IpAdd
     } else if view.h2c || view.h2c_upgrade {
         spawn(sniff::serve(open, link, client, local));
     } else {
-        spawn(h1::Connection::take_over(
-            open,
-            link,
-            client,
-            local.map(Box::new),
-            Vec::new(),
-        ));
+        spawn(h1::Connection::new(ConnectionCore::new(open, link, client, local)));
     }
 }

@@ -287,16 +287,16 @@ impl View {
         }
     }
 
-    /// Bytes of content that a client must send in each window of its deadline.
-    pub fn content_window(&self) -> u64 {
+    /// Returns the bytes that a client must send of a request body in each window of its deadline, and the ticks of a window.
+    pub fn receive_window(&self) -> (u64, u32) {
         let limits = &self.snapshot.config.limits;
-        at_rate(limits.body_rate, limits.body_idle)
+        (at_rate(limits.body_rate, limits.body_idle), self.ticks.body)
     }
 
-    /// Bytes of answers that a client must take in each window of its deadline.
-    pub fn send_window(&self) -> u64 {
+    /// Returns the bytes of responses that a client must take in each window of its deadline, and the ticks of a window.
+    pub fn send_window(&self) -> (u64, u32) {
         let limits = &self.snapshot.config.limits;
-        at_rate(limits.body_rate, limits.send_stall)
+        (at_rate(limits.body_rate, limits.send_stall), self.ticks.send)
     }
 
     /// Counts the duration of a response of a site, in microseconds.

@@ -5,7 +5,7 @@ use std::task::Waker;
 
 use rocknet_io::wheel::{Deadline, Wheel};
 
-use crate::worker::Ticks;
+use crate::worker::{Ticks, View};
 
 /// The event that an exchange waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -217,6 +217,15 @@ impl Deadlines {
     #[inline]
     pub fn moved(&mut self, bytes: u64) {
         self.moved += bytes;
+    }
+
+    /// The same as [`Deadlines::poll_past`], by the rates of the configuration.
+    pub fn poll_rate(&mut self, waker: &Waker, view: &View, in_flight: impl Fn() -> u64) -> bool {
+        let (enough, ticks) = match self.phase {
+            Phase::Content => view.receive_window(),
+            _ => view.send_window(),
+        };
+        self.poll_past(waker, enough, ticks, in_flight)
     }
 
     /// True if the deadline has passed; if at least `enough` bytes were moved in its window, another window begins.

@@ -6,7 +6,6 @@ use rocknet_io::queue::SendQueue;
 use rocknet_proto::status::Status;
 
 use super::body::BodySource;
-use super::deadlines::{Deadlines, Phase};
 use super::peer::Peer;
 use super::tunnel::Tunnelling;
 use crate::pipeline::{Pending, RequestContext};
@@ -58,14 +57,6 @@ impl ActiveExchange {
 
     pub fn is_tunnelling(&self) -> bool {
         matches!(self.stage, Stage::Tunnelling(_))
-    }
-
-    /// A tunnel whose time is over for another reason than a client that takes nothing.
-    pub fn is_quiet_tunnel(&self, deadlines: &Deadlines) -> bool {
-        let Stage::Tunnelling(tunnelling) = &self.stage else {
-            return false;
-        };
-        tunnelling.ready.ready() == 0 && deadlines.phase() != Phase::Send
     }
 
     /// Counts bytes of the request body.

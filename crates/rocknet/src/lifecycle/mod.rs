@@ -10,11 +10,14 @@
 //! [`responder::Responder`]: the connection owns the exchange, drives it, and receives request bodies.
 
 pub mod body;
+pub mod connection;
 pub mod deadlines;
+pub mod drive;
 pub mod exchange;
+pub mod expiry;
 pub mod flow;
-pub mod link;
 pub mod peer;
+pub mod request_body;
 pub mod responder;
 pub mod sending;
 pub mod tunnel;

@@ -19,6 +19,7 @@ use tracing::Level;
 use crate::certificates::{ACME_PROTOCOL, Answer, HTTP_2, SecureSite, Trust};
 use crate::exchange::Client;
 use crate::handshake::Handshake;
+use crate::lifecycle::connection::ConnectionCore;
 use crate::log::throttle::Cause;
 use crate::pages;
 use crate::protocol::{h1, h2};
@@ -230,12 +231,13 @@ fn serve<L: Link + Unpin + 'static>(
     local: Option<IpAddr>,
     secure: Rc<Handshake>,
 ) {
-    let local = local.map(Box::new);
+    let is_http2 = tls.agreed().alpn == Some(HTTP_2);
+    let core = ConnectionCore::new(open, tls, client, local).with_handshake(secure);
     // Tasks of their own: this one is larger than the connection it becomes.
-    if tls.agreed().alpn == Some(HTTP_2) {
-        spawn(h2::Connection::take_over(open, tls, client, local, Vec::new()).secured(secure));
+    if is_http2 {
+        spawn(h2::Connection::new(core));
     } else {
-        spawn(h1::Connection::take_over(open, tls, client, local, Vec::new()).secured(secure));
+        spawn(h1::Connection::new(core));
     }
 }
 

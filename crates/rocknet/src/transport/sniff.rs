@@ -11,6 +11,7 @@ use rocknet_proto::h1::{Content, Received, ServerConnection};
 use rocknet_proto::h2::PREFACE;
 
 use crate::exchange::Client;
+use crate::lifecycle::connection::ConnectionCore;
 use crate::lifecycle::deadlines::{Deadlines, Phase};
 use crate::protocol::h2::Upgraded;
 use crate::protocol::{h1, h2};
@@ -52,15 +53,17 @@ pub async fn serve<L: Link + Unpin>(open: OpenConnection, mut link: L, client: C
     // The time for the first head began with the connection, and does not begin anew with its protocol.
     let left = if is_late { 0 } else { deadlines.left() };
     drop(deadlines);
-    let local = local.map(Box::new);
+    let core = ConnectionCore::new(open, link, client, local);
     // Apart, so that this task is no larger than the connection it becomes.
     if knows && unread.starts_with(PREFACE) {
-        Box::pin(h2::Connection::take_over(open, link, client, local, unread).begun(left)).await;
+        let core = core.with_unread(unread).with_header_ticks(left);
+        Box::pin(h2::Connection::new(core)).await;
     } else if let Some((agreed, used)) = upgrade(&worker, &unread) {
         unread.drain(..used);
-        Box::pin(h2::Connection::upgraded(open, link, client, local, unread, agreed)).await;
+        Box::pin(h2::Connection::upgraded(core.with_unread(unread), agreed)).await;
     } else {
-        Box::pin(h1::Connection::take_over(open, link, client, local, unread).begun(left)).await;
+        let core = core.with_unread(unread).with_header_ticks(left);
+        Box::pin(h1::Connection::new(core)).await;
     }
 }
 

@@ -16,6 +16,7 @@ use rocknet::certificates::Keeper;
 use rocknet::exchange::{Client, Exchange};
 use rocknet::files::cache::Cache;
 use rocknet::handler::{Answering, Handler, answer_with};
+use rocknet::lifecycle::connection::ConnectionCore;
 use rocknet::log::Logger;
 use rocknet::metrics::Metrics;
 use rocknet::protocol::{h1, h2};
@@ -24,7 +25,7 @@ use rocknet::response::{Body, Response, Stream};
 use rocknet::snapshot::{Mount, Snapshot};
 use rocknet::spool;
 use rocknet::tunnel::{Scratch, Splice, Tunnel};
-use rocknet::worker::{Shared, Worker};
+use rocknet::worker::{OpenConnection, Shared, Worker};
 use rocknet_config::System;
 use rocknet_config::model::Pattern;
 use rocknet_io::link::Link;
@@ -272,11 +273,15 @@ impl World {
     }
 
     pub fn connect(&self) -> Conversation {
-        self.converse(|link| Box::pin(h1::Connection::new(&self.worker, link, Client::Local, None)))
+        self.converse(|link| Box::pin(h1::Connection::new(self.core(link))))
     }
 
     pub fn connect_http2(&self) -> Conversation {
-        self.converse(|link| Box::pin(h2::Connection::new(&self.worker, link, Client::Local, None)))
+        self.converse(|link| Box::pin(h2::Connection::new(self.core(link))))
+    }
+
+    fn core(&self, link: Sim) -> ConnectionCore<Sim> {
+        ConnectionCore::new(OpenConnection::new(&self.worker), link, Client::Local, None)
     }
 
     fn converse(&self, connect: impl FnOnce(Sim) -> Pin<Box<dyn Future<Output = ()>>>) -> Conversation {

@@ -26,12 +26,12 @@ impl<L: Link> Connection<L> {
         content: Content,
         output: &mut SendQueue,
     ) {
-        let close = self.is_old(worker, view);
+        let close = self.core.is_old(worker, view);
         let mut reply = H1Reply::new(&mut self.engine, output, worker, close);
         let flow = flow::begin(
             worker,
             view,
-            &mut self.peer,
+            &mut self.core.peer,
             &index.view(head),
             || Rc::new(OwnedRequest::copy(head, index)),
             content != Content::None,
@@ -41,19 +41,13 @@ impl<L: Link> Connection<L> {
         self.go_on(view, flow, written);
     }
 
-    /// Whether the connection ends with the next response: it has lasted long enough, or the server stops.
-    #[inline]
-    pub(super) fn is_old(&self, worker: &Worker, view: &View) -> bool {
-        worker.is_stopping() || worker.wheel.now().since(self.born) >= view.ticks.age
-    }
-
     /// Goes on as far as an exchange has come.
     #[inline]
     pub(super) fn go_on(&mut self, view: &View, flow: Flow, written: Written) {
         match flow {
             Flow::Done => self.done(&written),
             Flow::Active(exchange) => {
-                self.open_ended |= written.is_open_ended;
+                self.core.open_ended |= written.is_open_ended;
                 self.keep(
                     view,
                     Serving {
@@ -70,12 +64,12 @@ impl<L: Link> Connection<L> {
     fn keep(&mut self, view: &View, serving: Serving) {
         match &serving.exchange.stage {
             Stage::Waiting(pending) => {
-                self.deadlines.set_patience(pending.patience);
-                self.deadlines.begin(Phase::Handler, self.answer_ticks(view));
+                self.core.deadlines.set_patience(pending.patience);
+                self.core.deadlines.begin(Phase::Handler, self.answer_ticks(view));
             }
             Stage::Sending { .. } | Stage::Tunnelling(_) => {
-                self.deadlines.set_patience(None);
-                self.deadlines.leave_handler();
+                self.core.deadlines.set_patience(None);
+                self.core.deadlines.leave_handler();
             }
         }
         self.state = State::Serving(Box::new(serving));
@@ -84,20 +78,20 @@ impl<L: Link> Connection<L> {
     /// An exchange is over.
     #[inline]
     pub(super) fn done(&mut self, written: &Written) {
-        self.deadlines.leave_handler();
+        self.core.deadlines.leave_handler();
         self.state = State::Reading;
-        self.stalled = !self.unread.is_empty();
+        self.core.stalled = !self.core.unread.is_empty();
         match written.next.unwrap_or(Next::Close) {
             _ if written.is_last => self.state = State::Closing { linger: true },
             // Whatever is waited for next, its time begins anew.
-            Next::KeepAlive => self.deadlines.leave(),
+            Next::KeepAlive => self.core.deadlines.leave(),
             Next::Drain => {
-                self.deadlines.leave();
-                self.dropped = 0;
+                self.core.deadlines.leave();
+                self.core.dropped = 0;
             }
             Next::Close => {
                 self.state = State::Closing {
-                    linger: !self.unread.is_empty(),
+                    linger: !self.core.unread.is_empty(),
                 }
             }
             Next::Linger | Next::Upgrade => self.state = State::Closing { linger: true },
@@ -117,12 +111,12 @@ impl<L: Link> Connection<L> {
         let is_preface = view.h2c && refusal.may_be_preface();
         if !refusal.may_answer() || is_preface || !self.engine.may_answer() {
             // It is logged all the same.
-            drop(pipeline::refused(worker, &context, self.peer.client, b"", refusal));
+            drop(pipeline::refused(worker, &context, self.core.peer.client, b"", refusal));
             self.state = State::Closing { linger: true };
             return;
         }
         let mut reply = H1Reply::new(&mut self.engine, output, worker, true);
-        let flow = flow::refuse(worker, &mut self.peer, context, refusal, &mut reply);
+        let flow = flow::refuse(worker, &mut self.core.peer, context, refusal, &mut reply);
         let written = reply.written;
         self.go_on(view, flow, written);
     }

@@ -10,9 +10,10 @@ use rocknet_proto::h1::{Content, Received};
 use rocknet_proto::request::RequestIndex;
 
 use super::connection::{Connection, State};
-use crate::lifecycle::deadlines::Phase;
+use crate::lifecycle::connection::End;
+use crate::lifecycle::deadlines::LEFT_TO_KERNEL;
 use crate::pipeline::RequestContext;
-use crate::worker::{Buffers, View, Worker};
+use crate::worker::{Buffers, Ticks, View, Worker};
 
 /// Answers rendered before they are sent, so that a client that pipelines without reading cannot fill memory.
 const OUTPUT_BOUND: u64 = 256 * 1024;
@@ -23,7 +24,7 @@ const DRAIN_BOUND: u32 = 256 * 1024;
 impl<L: Link> Connection<L> {
     /// Receives, answers all that can be answered at once, and sends those answers in one go.
     pub(super) fn read(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let worker = Rc::clone(self.open.worker());
+        let worker = Rc::clone(self.core.open.worker());
         let view = worker.view();
         let buffers = &mut *worker.buffers.borrow_mut();
         let Buffers {
@@ -31,36 +32,37 @@ impl<L: Link> Connection<L> {
         } = buffers;
         // Empty, unless a panic somewhere unforeseen left another connection's answer behind.
         output.clear();
-        if self.stalled {
-            self.stalled = false;
+        if self.core.stalled {
+            self.core.stalled = false;
             self.work_off(&worker, &view, request, output);
         } else {
-            let received = match self.link.poll_recv(context, input) {
+            let received = match self.core.link.poll_recv(context, input) {
                 // All that had come before the stop is answered.
-                Poll::Pending if worker.is_stopping() && self.unread.is_empty() && self.engine.is_idle() => {
-                    if self.has_sent_all() {
-                        self.link.finish();
-                        self.state = State::Closed;
+                Poll::Pending if worker.is_stopping() && self.core.unread.is_empty() && self.engine.is_idle() => {
+                    if self.core.has_sent_all() {
+                        self.core.link.finish();
+                        self.core.end = End::Closed;
                     }
                     return Poll::Ready(Ok(()));
                 }
                 Poll::Pending => {
-                    self.await_more(&view);
+                    self.await_more(&view.ticks);
                     return Poll::Pending;
                 }
                 Poll::Ready(received) => received?,
             };
             if received.is_empty() {
-                self.link.finish();
-                return Poll::Ready(self.let_go());
+                self.core.link.finish();
+                self.core.close_when_taken(LEFT_TO_KERNEL);
+                return Poll::Ready(Ok(()));
             }
-            if self.unread.is_empty() {
+            if self.core.unread.is_empty() {
                 let used = self.answer_all(&worker, &view, &received, request, output);
                 if used < received.len() {
-                    self.unread.extend_from_slice(&received[used..]);
+                    self.core.unread.extend_from_slice(&received[used..]);
                 }
             } else {
-                self.unread.extend_from_slice(&received);
+                self.core.unread.extend_from_slice(&received);
                 self.work_off(&worker, &view, request, output);
             }
         }
@@ -78,28 +80,22 @@ impl<L: Link> Connection<L> {
         request: &mut RequestIndex,
         output: &mut SendQueue,
     ) {
-        let mut unread = std::mem::take(&mut self.unread);
+        let mut unread = std::mem::take(&mut self.core.unread);
         let used = self.answer_all(worker, view, &unread, request, output);
         if used < unread.len() {
             unread.drain(..used);
-            self.unread = unread;
+            self.core.unread = unread;
         }
     }
 
     /// What is waited for when nothing more is there, and until when.
-    pub(super) fn await_more(&mut self, view: &View) {
-        // Asked first: of chunks, too, a part may lie unread, and whoever sends them bit by bit must not begin one wait
+    fn await_more(&mut self, ticks: &Ticks) {
+        // First, because a part of a chunk may be unread too, and a client that sends chunks bit by bit must not begin one wait
         // after the other.
         if self.engine.is_receiving_content() {
-            self.deadlines.enter_content(view.ticks.body);
-        } else if !self.unread.is_empty() {
-            // The time for a head is hard: the first one's began with the connection.
-            if self.deadlines.phase() == Phase::First {
-                self.deadlines.go_on_as(Phase::Header);
-            }
-            self.deadlines.enter(Phase::Header, view.ticks.header);
-        } else if self.deadlines.phase() != Phase::First {
-            self.deadlines.enter(Phase::KeepAlive, view.ticks.keep_alive);
+            self.core.deadlines.enter_content(ticks.body);
+        } else {
+            self.core.await_request(!self.core.unread.is_empty(), ticks);
         }
     }
 
@@ -128,27 +124,27 @@ impl<L: Link> Connection<L> {
                         return at;
                     }
                     if output.len() >= OUTPUT_BOUND {
-                        self.stalled = at < bytes.len();
+                        self.core.stalled = at < bytes.len();
                         return at;
                     }
                 }
                 // Content that nobody wants any more.
                 Ok(Received::Data { start, end }) => {
-                    self.dropped = self.dropped.saturating_add((end - start) as u32);
-                    self.deadlines.moved((end - start) as u64);
+                    self.core.dropped = self.core.dropped.saturating_add((end - start) as u32);
+                    self.core.deadlines.moved((end - start) as u64);
                     at += end;
-                    if self.dropped > DRAIN_BOUND {
+                    if self.core.dropped > DRAIN_BOUND {
                         self.state = State::Closing { linger: true };
                         return at;
                     }
                 }
                 Ok(Received::End { consumed }) => {
                     at += consumed;
-                    self.dropped = 0;
+                    self.core.dropped = 0;
                 }
                 Ok(Received::Blocked) => return at,
                 Err(refusal) => {
-                    let request_context = RequestContext::unparsed(view, self.peer.local());
+                    let request_context = RequestContext::unparsed(view, self.core.peer.local());
                     self.refuse(worker, view, refusal, request_context, output);
                     return at;
                 }

@@ -9,7 +9,7 @@ use rocknet_io::pipe::Pipe;
 use rocknet_io::queue::SendQueue;
 
 use super::connection::{Connection, State};
-use crate::lifecycle::deadlines::Phase;
+use crate::lifecycle::drive::Version;
 use crate::lifecycle::exchange::{ActiveExchange, Stage};
 use crate::worker::Buffers;
 
@@ -20,10 +20,10 @@ impl<L: Link> Connection<L> {
             return Poll::Ready(Ok(()));
         };
         if !std::mem::replace(&mut serving.has_begun, true) {
-            self.link.keep_alive();
-            self.open_ended = true;
+            self.core.link.keep_alive();
+            self.core.open_ended = true;
             // What comes next may not overtake the head.
-            return match self.has_sent_all() {
+            return match self.core.has_sent_all() {
                 true => self.tunnel(context),
                 false => Poll::Ready(Ok(())),
             };
@@ -36,18 +36,18 @@ impl<L: Link> Connection<L> {
         else {
             return Poll::Ready(Ok(()));
         };
-        let worker = Rc::clone(self.open.worker());
+        let worker = Rc::clone(self.core.open.worker());
         let view = worker.view();
         let Buffers { input, onward, .. } = &mut *worker.buffers.borrow_mut();
         let mut link = EarlyLink {
-            link: &mut self.link,
-            early: &mut self.unread,
+            link: &mut self.core.link,
+            early: &mut self.core.unread,
         };
         let polled = tunnelling.poll(
             context,
             &worker,
             &view.ticks,
-            &mut self.deadlines,
+            &mut self.core.deadlines,
             &mut link,
             Some(sent),
             input,
@@ -61,19 +61,6 @@ impl<L: Link> Connection<L> {
             self.state = State::Closing { linger };
         }
         polled
-    }
-
-    /// The time of a tunnel is over: it is closed in an orderly way, unless the client has not taken all it was sent.
-    #[cold]
-    pub(super) fn expire_tunnel(&mut self, phase: Phase) {
-        self.record_cut();
-        self.state = match phase {
-            Phase::Send => {
-                self.link.reset();
-                State::Closed
-            }
-            _ => State::Closing { linger: true },
-        };
     }
 }
 

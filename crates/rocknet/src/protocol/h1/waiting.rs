@@ -5,6 +5,7 @@ use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
+use bytes::Bytes;
 use rocknet_io::link::Link;
 use rocknet_io::queue::SendQueue;
 use rocknet_proto::h1::{self, Refusal};
@@ -14,7 +15,8 @@ use super::connection::{Connection, Serving, State};
 use super::content::{Pulled, pull};
 use super::reply::{H1Reply, Written};
 use crate::exchange::{ContentError, Pipe};
-use crate::lifecycle::deadlines::Phase;
+use crate::lifecycle::connection::ConnectionCore;
+use crate::lifecycle::deadlines::{LEFT_TO_KERNEL, Phase};
 use crate::lifecycle::sending::Progress;
 use crate::lifecycle::waiting::{Polled, inform};
 use crate::pipeline::RequestContext;
@@ -23,7 +25,7 @@ use crate::worker::{Buffers, View, Worker};
 impl<L: Link> Connection<L> {
     /// Waits for a handler, and gives it the request's content as it asks for it.
     pub(super) fn wait(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let worker = Rc::clone(self.open.worker());
+        let worker = Rc::clone(self.core.open.worker());
         let view = worker.view();
         let State::Serving(serving) = &mut self.state else {
             return Poll::Ready(Ok(()));
@@ -37,16 +39,13 @@ impl<L: Link> Connection<L> {
             }
         }
         let Poll::Ready(answer) = answer else {
-            if serving.pipe.as_ref().is_some_and(|pipe| pipe.take_moved()) {
-                self.deadlines.leave_handler();
-            }
-            let Some(pipe) = serving.pipe.as_ref().filter(|pipe| pipe.is_wanted()).map(Rc::clone) else {
-                self.deadlines.enter_handler(self.answer_ticks(&view));
-                self.watch(context, &view, &mut worker.buffers.borrow_mut().input)?;
-                return Poll::Pending;
+            return match self.await_handler(&view) {
+                Some(pipe) => self.give_content(context, &worker, &view, &pipe),
+                None => {
+                    self.watch(context, &view, &mut worker.buffers.borrow_mut().input)?;
+                    Poll::Pending
+                }
             };
-            self.deadlines.enter_content(view.ticks.body);
-            return self.give_content(context, &worker, &view, &pipe);
         };
         let State::Serving(serving) = std::mem::replace(&mut self.state, State::Reading) else {
             return Poll::Ready(Ok(()));
@@ -58,11 +57,11 @@ impl<L: Link> Connection<L> {
             request: index,
             ..
         } = &mut *worker.buffers.borrow_mut();
-        let close = self.is_old(&worker, &view);
+        let close = self.core.is_old(&worker, &view);
         let mut reply = H1Reply::new(&mut self.engine, output, &worker, close);
         // Nothing reads the rest of the body for a handler that has panicked.
         let pipe = pipe.filter(|_| answer.is_ok());
-        let flow = exchange.answer(&worker, &mut self.peer, answer, &mut reply);
+        let flow = exchange.answer(&worker, &mut self.core.peer, answer, &mut reply);
         let written = Written { pipe, ..reply.written };
         self.go_on(&view, flow, written);
         // The head waits for the first of the content, if that is there: one call sends both.
@@ -72,10 +71,27 @@ impl<L: Link> Connection<L> {
         Poll::Ready(self.send(context, output))
     }
 
-    fn count_received(&self, bytes: usize) {
+    /// Sets the deadline for a handler that works. Returns what leads the request body to it, if it wants more of that.
+    fn await_handler(&mut self, view: &View) -> Option<Rc<Pipe>> {
+        let handler_ticks = self.answer_ticks(view);
+        let State::Serving(serving) = &self.state else {
+            return None;
+        };
+        let wanted = serving.pipe.as_ref().filter(|pipe| pipe.is_wanted());
+        let (pipe, ticks) = (serving.pipe.as_deref(), (view.ticks.body, handler_ticks));
+        let deadlines = &mut self.core.deadlines;
+        serving.exchange.await_handler(wanted.is_some(), pipe, deadlines, ticks);
+        wanted.map(Rc::clone)
+    }
+
+    /// Counts received bytes of the request body, and gives them to the handler.
+    fn put(&mut self, chunk: Bytes, pipe: &Pipe) {
         if let State::Serving(serving) = &self.state {
-            serving.exchange.received(bytes);
+            serving.exchange.received(chunk.len());
+            self.core.deadlines.moved(chunk.len() as u64);
+            serving.exchange.got_body(Some(pipe), &mut self.core.deadlines);
         }
+        pipe.put(chunk);
     }
 
     /// Whether the body of a response is being sent.
@@ -97,32 +113,29 @@ impl<L: Link> Connection<L> {
             self.engine.continue_sent();
             output.buffer().extend_from_slice(h1::CONTINUE);
             self.send(context, output)?;
-            if self.backlog.is_some() {
+            if self.core.backlog.is_some() {
                 // Nothing may overtake it.
                 return Poll::Ready(Ok(()));
             }
         }
         let pulled = pull(
             &mut self.engine,
-            &mut self.link,
+            &mut self.core.link,
             context,
             &view.head_limits,
-            &mut self.unread,
+            &mut self.core.unread,
             input,
             request,
             pipe,
         );
         match ready!(pulled)? {
-            Pulled::Chunk(chunk) => {
-                self.count_received(chunk.len());
-                self.deadlines.moved(chunk.len() as u64);
-                pipe.put(chunk);
-            }
+            Pulled::Chunk(chunk) => self.put(chunk, pipe),
             Pulled::End => pipe.end(Ok(())),
             Pulled::Left => {
-                // Half a request and nobody to answer.
+                // Half a request, and no client to respond to.
                 pipe.end(Err(ContentError::Cut));
-                self.let_go()?;
+                self.state = State::Reading;
+                self.core.close_when_taken(LEFT_TO_KERNEL);
             }
             Pulled::Refused(refusal) => {
                 let too_large = refusal == Refusal::ContentTooLarge;
@@ -133,7 +146,7 @@ impl<L: Link> Connection<L> {
                 }));
                 let request_context = match std::mem::replace(&mut self.state, State::Reading) {
                     State::Serving(serving) => serving.exchange.context,
-                    _ => RequestContext::unparsed(view, self.peer.local()),
+                    _ => RequestContext::unparsed(view, self.core.peer.local()),
                 };
                 self.refuse(worker, view, refusal, request_context, output);
                 self.send(context, output)?;
@@ -144,7 +157,7 @@ impl<L: Link> Connection<L> {
 
     /// Queues the next piece of an answer.
     pub(super) fn feed(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let worker = Rc::clone(self.open.worker());
+        let worker = Rc::clone(self.core.open.worker());
         let view = worker.view();
         let Buffers {
             input, output, request, ..
@@ -167,17 +180,16 @@ impl<L: Link> Connection<L> {
         let mut reply = H1Reply::new(&mut self.engine, output, worker, false);
         let polled = serving
             .exchange
-            .poll_body(context, worker, &mut self.peer, u64::MAX, &mut reply);
+            .poll_body(context, worker, &mut self.core.peer, u64::MAX, &mut reply);
         let written = reply.written;
         let Poll::Ready(progress) = polled else {
             if let Some(pipe) = &serving.pipe {
                 pipe.on_wanted(context.waker());
             }
-            let pipe = serving.pipe.as_ref().filter(|pipe| pipe.is_wanted()).map(Rc::clone);
-            self.deadlines.enter_handler(self.answer_ticks(view));
+            let pipe = self.await_handler(view);
             self.send(context, output)?;
             return match pipe {
-                _ if self.backlog.is_some() => Poll::Pending,
+                _ if self.core.backlog.is_some() => Poll::Pending,
                 Some(pipe) => self.give_beside(context, view, &pipe, input, request),
                 None => {
                     self.watch(context, view, input)?;
@@ -186,12 +198,12 @@ impl<L: Link> Connection<L> {
             };
         };
         match progress {
-            Progress::Piece => self.deadlines.leave_handler(),
+            Progress::Piece => self.core.deadlines.leave_handler(),
             Progress::Done => self.done(&written),
             Progress::Cut => {
                 // The head leaves now if it has waited for its content.
                 let _ = self.send(context, output);
-                self.link.flush();
+                self.core.link.flush();
                 return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
             }
         }
@@ -207,17 +219,19 @@ impl<L: Link> Connection<L> {
         input: &mut [u8],
         request: &mut RequestIndex,
     ) -> Poll<io::Result<()>> {
-        let Connection {
-            engine, link, unread, ..
-        } = self;
-        let pulled = pull(engine, link, context, &view.head_limits, unread, input, request, pipe);
+        let ConnectionCore { link, unread, .. } = &mut self.core;
+        let pulled = pull(
+            &mut self.engine,
+            link,
+            context,
+            &view.head_limits,
+            unread,
+            input,
+            request,
+            pipe,
+        );
         match ready!(pulled)? {
-            Pulled::Chunk(chunk) => {
-                self.count_received(chunk.len());
-                // Who speaks is waited for anew, as one that is silent is not.
-                self.deadlines.leave_handler();
-                pipe.put(chunk);
-            }
+            Pulled::Chunk(chunk) => self.put(chunk, pipe),
             Pulled::End => pipe.end(Ok(())),
             Pulled::Left => {
                 pipe.end(Err(ContentError::Cut));
@@ -233,24 +247,24 @@ impl<L: Link> Connection<L> {
     /// Sees what the client does while it waits. One that has broken off is an error; one that has ended its side gets
     /// a short time more; what one sends ahead is kept, up to a bound, and behind that the kernel keeps it.
     fn watch(&mut self, context: &mut Context<'_>, view: &View, input: &mut [u8]) -> io::Result<()> {
-        while !self.ended && self.unread.len() < WATCH_BOUND {
-            let room = input.len().min(WATCH_BOUND - self.unread.len());
-            let Poll::Ready(received) = self.link.poll_recv(context, &mut input[..room]) else {
+        while !self.ended && self.core.unread.len() < WATCH_BOUND {
+            let room = input.len().min(WATCH_BOUND - self.core.unread.len());
+            let Poll::Ready(received) = self.core.link.poll_recv(context, &mut input[..room]) else {
                 break;
             };
             let received = received?;
             if received.is_empty() {
                 self.ended = true;
-                self.deadlines.begin(Phase::Handler, self.answer_ticks(view));
+                self.core.deadlines.begin(Phase::Handler, self.answer_ticks(view));
             }
-            self.unread.extend_from_slice(&received);
+            self.core.unread.extend_from_slice(&received);
         }
         Ok(())
     }
 
     /// How long an answer, or its next piece, may be in the making.
     pub(super) fn answer_ticks(&self, view: &View) -> u32 {
-        let ticks = self.deadlines.handler_ticks(view.ticks.answer);
+        let ticks = self.core.deadlines.handler_ticks(view.ticks.answer);
         if self.ended {
             ticks.min(view.ticks.half_closed)
         } else {

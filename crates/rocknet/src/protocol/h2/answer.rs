@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::rc::Rc;
-use std::task::Waker;
 
 use bytes::{Bytes, BytesMut};
 use rocknet_io::queue::SendQueue;
@@ -145,19 +144,9 @@ impl Incoming {
         self.ended
     }
 
-    /// Wakes `waker` when the handler asks for more.
-    pub fn on_wanted(&self, waker: &Waker) {
-        self.pipe.on_wanted(waker);
-    }
-
-    /// Whether the client may be silent for a while.
-    pub fn may_pause(&self) -> bool {
-        self.pipe.may_pause()
-    }
-
-    /// Whether the handler has gone on with content that was received before.
-    pub fn take_moved(&self) -> bool {
-        self.pipe.take_moved()
+    /// Leads the request body to the handler.
+    pub fn pipe(&self) -> &Pipe {
+        &self.pipe
     }
 
     /// Ends it for the handler before its time.

@@ -89,7 +89,7 @@ impl<L: Link> Connection<L> {
         let (scheme, bound) = (self.scheme(), self.ahead.round(false));
         let (engine, pushes) = (&mut self.engine, &mut self.pushes);
         let reply = H2Reply::new(engine, pushes, scheme, output, worker, asked, bound, body);
-        (reply, &mut self.peer)
+        (reply, &mut self.core.peer)
     }
 
     /// Goes on as far as an exchange has come, and answers what was promised with it.
@@ -116,7 +116,7 @@ impl<L: Link> Connection<L> {
         match &exchange.stage {
             Stage::Waiting(pending) => deadlines.set_patience(pending.patience),
             Stage::Sending { .. } => {}
-            Stage::Tunnelling(_) => self.link.keep_alive(),
+            Stage::Tunnelling(_) => self.core.link.keep_alive(),
         }
         self.answers.insert(Box::new(Answer {
             asked,
@@ -142,7 +142,7 @@ impl<L: Link> Connection<L> {
                 context = Some(exchange.context);
             }
         }
-        let context = context.unwrap_or_else(|| RequestContext::unparsed(view, self.peer.local()));
+        let context = context.unwrap_or_else(|| RequestContext::unparsed(view, self.core.peer.local()));
         self.respond_refusal(worker, refusal, context, Asked::new(id, false), output);
     }
 

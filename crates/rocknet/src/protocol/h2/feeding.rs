@@ -8,7 +8,8 @@ use rocknet_io::tls::RECORD;
 use rocknet_proto::h2::FRAME_HEADER;
 
 use super::answer::State;
-use super::connection::{self, Connection};
+use super::connection::Connection;
+use crate::lifecycle::connection::End;
 use crate::worker::Worker;
 
 /// Under TLS a frame fills a record together with its header: else each record holds the end of a frame and the beginning
@@ -20,7 +21,7 @@ impl<L: Link> Connection<L> {
     #[inline]
     pub(super) fn frame(&mut self, worker: &Rc<Worker>, output: &mut SendQueue) -> bool {
         let mut drained = false;
-        let frame = if self.peer.secure.is_some() {
+        let frame = if self.core.peer.secure.is_some() {
             FRAME_IN_RECORD
         } else {
             u64::MAX
@@ -44,7 +45,7 @@ impl<L: Link> Connection<L> {
             answer.deadlines.moved(grant.length);
             // The end of one direction of a tunnel is not the end of the other.
             if grant.end && !put.is_tunnel {
-                exchange.record(worker, &mut self.peer);
+                exchange.record(worker, &mut self.core.peer);
                 self.answers.take(grant.stream);
             } else if put.is_drained {
                 drained = true;
@@ -67,7 +68,7 @@ impl<L: Link> Connection<L> {
     fn lose(&mut self, output: &mut SendQueue) -> bool {
         tracing::error!("content of an answer was lost; its connection is cut");
         output.clear();
-        self.state = connection::State::Closed;
+        self.core.end = End::Closed;
         true
     }
 }

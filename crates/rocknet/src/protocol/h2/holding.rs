@@ -35,16 +35,16 @@ const QUEUE_BOUND: u64 = 512 * 1024;
 impl<L: Link> Connection<L> {
     /// Receives once while the backlog waits for room; pending when nothing has come, or nothing more may.
     pub(super) fn hold(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Some(mut backlog) = self.backlog.take_if(|backlog| backlog.len() < QUEUE_BOUND) else {
+        let Some(mut backlog) = self.core.backlog.take_if(|backlog| backlog.len() < QUEUE_BOUND) else {
             return Poll::Pending;
         };
-        let worker = Rc::clone(self.open.worker());
+        let worker = Rc::clone(self.core.open.worker());
         let received = if self.held < HEADS_BOUND {
             self.receive_held(context, &worker, &mut backlog)
         } else {
             Poll::Pending
         };
-        self.backlog = Some(backlog);
+        self.core.backlog = Some(backlog);
         received
     }
 
@@ -55,7 +55,7 @@ impl<L: Link> Connection<L> {
         backlog: &mut SendQueue,
     ) -> Poll<io::Result<()>> {
         let Buffers { input, head, .. } = &mut *worker.buffers.borrow_mut();
-        let Poll::Ready(received) = self.link.poll_recv(context, input) else {
+        let Poll::Ready(received) = self.core.link.poll_recv(context, input) else {
             return Poll::Pending;
         };
         let received = received?;
@@ -63,7 +63,7 @@ impl<L: Link> Connection<L> {
             // It may still take what is queued; when that has left, the next look finds the end again.
             return Poll::Pending;
         }
-        self.unread.extend_from_slice(&received);
+        self.core.unread.extend_from_slice(&received);
         self.is_holding = true;
         self.work_off(worker, &worker.view(), head, backlog);
         self.is_holding = false;
@@ -87,7 +87,7 @@ impl<L: Link> Connection<L> {
     ) {
         let request = head.request();
         let head_only = request.method == Method::Head;
-        let site = view.site(self.peer.local(), request.authority);
+        let site = view.site(self.core.peer.local(), request.authority);
         let (content, pipe) = RequestContent::piped();
         let mut incoming = None;
         let held = if end {
@@ -99,7 +99,7 @@ impl<L: Link> Connection<L> {
             incoming = Some(Incoming::new(pipe, false));
             None
         } else {
-            let limit = body_limit(view, site, &request, self.peer.secure.is_some());
+            let limit = body_limit(view, site, &request, self.core.peer.secure.is_some());
             let refused = self.engine.set_content_limit(id, limit).err();
             if refused.is_none() {
                 incoming = Some(Incoming::new(pipe, expects_continue));
@@ -119,7 +119,7 @@ impl<L: Link> Connection<L> {
         pipe.end(Ok(()));
         let head_only = request.view().method == Method::Head;
         let request = Rc::new(request);
-        let worker = Rc::clone(self.open.worker());
+        let worker = Rc::clone(self.core.open.worker());
         self.hold_answer(&worker, Asked::new(id, head_only), Held::Request { request, content });
     }
 
@@ -134,7 +134,7 @@ impl<L: Link> Connection<L> {
     /// Keeps the answer to what is not taken, as `refuse` would give it.
     #[cold]
     pub(super) fn hold_refusal(&mut self, worker: &Worker, view: &Rc<View>, id: StreamId, refusal: Refusal) {
-        let mut request_context = RequestContext::unparsed(view, self.peer.local());
+        let mut request_context = RequestContext::unparsed(view, self.core.peer.local());
         if let Some(answer) = self.answers.take(id) {
             answer.asked.fail(ContentError::TooLarge);
             if let State::Active(exchange) = answer.state {

@@ -18,12 +18,16 @@ use crate::worker::{Buffers, View, Worker};
 impl<L: Link> Connection<L> {
     /// One round: looks after answers under way, receives, answers, frames, and sends all that came of it.
     pub(super) fn serve(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let worker = Rc::clone(self.open.worker());
+        let worker = Rc::clone(self.core.open.worker());
         let view = worker.view();
         self.begin_round(&worker, &view);
         let mut moved = self.look_after(context, &worker, &view);
         let buffers = &mut *worker.buffers.borrow_mut();
-        moved |= self.receive(context, &worker, &view, buffers)?;
+        let Some(received) = self.receive(context, &worker, &view, buffers)? else {
+            self.client_ended();
+            return Poll::Ready(Ok(()));
+        };
+        moved |= received;
         let output = &mut buffers.output;
         moved |= self.frame(&worker, output);
         if self.engine.is_closed() || self.engine.is_drained() && self.answers.is_empty() {
@@ -47,8 +51,7 @@ impl<L: Link> Connection<L> {
             self.state = State::Serving;
             self.engine.open(&view.head_limits, output.buffer());
         }
-        let aged = worker.wheel.now().since(self.born) >= view.ticks.age;
-        if (worker.is_stopping() || aged) && !self.engine.is_draining() {
+        if self.core.is_old(worker, view) && !self.engine.is_draining() {
             self.engine.begin_drain(output.buffer());
             if worker.is_stopping() && self.engine.is_idle() {
                 // What is under way to us now is not answered, and the client is told so: it can be asked again.
@@ -57,46 +60,45 @@ impl<L: Link> Connection<L> {
         }
     }
 
-    /// Receives and answers; false when nothing has come.
+    /// Receives and answers. Returns false if nothing has come; `None` if the client has ended its side.
     fn receive(
         &mut self,
         context: &mut Context<'_>,
         worker: &Rc<Worker>,
         view: &Rc<View>,
         buffers: &mut Buffers,
-    ) -> io::Result<bool> {
+    ) -> io::Result<Option<bool>> {
         let Buffers {
             input, output, head, ..
         } = buffers;
-        if self.stalled {
-            self.stalled = false;
+        if self.core.stalled {
+            self.core.stalled = false;
             self.work_off(worker, view, head, output);
-            return Ok(true);
+            return Ok(Some(true));
         }
-        let Poll::Ready(received) = self.link.poll_recv(context, input) else {
-            return Ok(false);
+        let Poll::Ready(received) = self.core.link.poll_recv(context, input) else {
+            return Ok(Some(false));
         };
         let received = received?;
         if received.is_empty() {
-            // The client has gone; nothing that is being made has a reader.
-            return Err(io::ErrorKind::ConnectionReset.into());
+            return Ok(None);
         }
-        if self.unread.is_empty() {
+        if self.core.unread.is_empty() {
             let used = self.take_in(worker, view, &received, head, output);
-            self.unread.extend_from_slice(&received[used..]);
+            self.core.unread.extend_from_slice(&received[used..]);
         } else {
-            self.unread.extend_from_slice(&received);
+            self.core.unread.extend_from_slice(&received);
             self.work_off(worker, view, head, output);
         }
-        Ok(true)
+        Ok(Some(true))
     }
 
     pub(super) fn work_off(&mut self, worker: &Rc<Worker>, view: &Rc<View>, head: &mut Head, output: &mut SendQueue) {
-        let mut unread = std::mem::take(&mut self.unread);
+        let mut unread = std::mem::take(&mut self.core.unread);
         let used = self.take_in(worker, view, &unread, head, output);
         if used < unread.len() {
             unread.drain(..used);
-            self.unread = unread;
+            self.core.unread = unread;
         }
     }
 
@@ -128,7 +130,7 @@ impl<L: Link> Connection<L> {
                         continue;
                     }
                     // Whatever is waited for next, its time begins anew.
-                    self.deadlines.leave();
+                    self.core.deadlines.leave();
                     self.answer(worker, view, head, stream, end, expects_continue, output);
                 }
                 Event::Refused { stream, refusal } if self.is_holding => {
@@ -166,25 +168,25 @@ impl<L: Link> Connection<L> {
                     }
                 }
                 Event::Reset { stream, code, fault } => {
-                    tracing::debug!(client = %self.peer.client, ?code, ?fault, "a stream was reset");
+                    tracing::debug!(client = %self.core.peer.client, ?code, ?fault, "a stream was reset");
                     if let Some(answer) = self.answers.take(stream) {
                         answer.asked.fail(ContentError::Cut);
                         if let Active(exchange) = &answer.state {
-                            exchange.record_cut(worker, &mut self.peer, 0);
+                            exchange.record_cut(worker, &mut self.core.peer, 0);
                         }
                     }
                 }
                 Event::Rejected { fault } => {
-                    tracing::debug!(client = %self.peer.client, ?fault, "a request was turned away");
+                    tracing::debug!(client = %self.core.peer.client, ?fault, "a request was turned away");
                 }
                 Event::GoAway { .. } | Event::Pong { .. } => {}
                 Event::Closed { fault } => {
-                    tracing::debug!(client = %self.peer.client, ?fault, "a connection was ended");
+                    tracing::debug!(client = %self.core.peer.client, ?fault, "a connection was ended");
                     return bytes.len();
                 }
             }
             if output.len() >= OUTPUT_BOUND && !self.is_holding {
-                self.stalled = at < bytes.len();
+                self.core.stalled = at < bytes.len();
                 return at;
             }
         }

@@ -72,9 +72,9 @@ impl<L: Link> Connection<L> {
             Poll::Pending => return Look::Same(answer),
             Poll::Ready(Ok(())) => self.close_tunnel(worker, id, exchange, output),
             Poll::Ready(Err(error)) => {
-                tracing::debug!(client = %self.peer.client, "a tunnel was cut: {error}");
+                tracing::debug!(client = %self.core.peer.client, "a tunnel was cut: {error}");
                 self.engine.reset(id, ErrorCode::ConnectError, output.buffer());
-                exchange.record_cut(worker, &mut self.peer, 0);
+                exchange.record_cut(worker, &mut self.core.peer, 0);
             }
         }
         Look::Moved
@@ -93,7 +93,7 @@ impl<L: Link> Connection<L> {
             // Nothing receives what the client still sends.
             self.engine.reset(id, ErrorCode::NoError, output.buffer());
         }
-        exchange.record(worker, &mut self.peer);
+        exchange.record(worker, &mut self.core.peer);
     }
 }
 

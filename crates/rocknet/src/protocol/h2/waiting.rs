@@ -118,7 +118,7 @@ impl<L: Link> Connection<L> {
                             }
                             Poll::Ready(Progress::Done) => return Look::Moved,
                             Poll::Ready(Progress::Cut) => {
-                                exchange.record_cut(worker, &mut self.peer, 0);
+                                exchange.record_cut(worker, &mut self.core.peer, 0);
                                 return Look::Moved;
                             }
                         }
@@ -136,30 +136,20 @@ impl<L: Link> Connection<L> {
                     let output = &mut worker.buffers.borrow_mut().output;
                     let demand = content.give(answer.asked.id, &mut self.engine, output);
                     if is_sending && matches!(&demand, Demand::None | Demand::Met) {
-                        content.on_wanted(context.waker());
+                        content.pipe().on_wanted(context.waker());
                     }
                     demand
                 }
                 None => Demand::None,
             };
-            if answer.asked.content.as_ref().is_some_and(Incoming::take_moved) {
-                answer.deadlines.leave_handler();
-            }
-            let may_pause = answer.asked.content.as_ref().is_some_and(Incoming::may_pause) || is_sending;
-            match demand {
-                Demand::Met if is_making => {
-                    if may_pause {
-                        // Who speaks is waited for anew, as one that is silent is not.
-                        answer.deadlines.leave_handler();
-                    }
+            if is_making {
+                let (deadlines, pipe) = (&mut answer.deadlines, answer.asked.content.as_ref().map(Incoming::pipe));
+                if matches!(demand, Demand::Met) {
+                    exchange.got_body(pipe, deadlines);
                     continue;
                 }
-                // Both sides may be silent for a while once both have spoken.
-                Demand::Open if is_making && !may_pause => answer.deadlines.enter_content(view.ticks.body),
-                _ if is_making => answer
-                    .deadlines
-                    .enter_handler(answer.deadlines.handler_ticks(view.ticks.answer)),
-                _ => {}
+                let ticks = (view.ticks.body, deadlines.handler_ticks(view.ticks.answer));
+                exchange.await_handler(matches!(demand, Demand::Open), pipe, deadlines, ticks);
             }
             return Look::Same(answer);
         }

@@ -1,0 +1,297 @@
+//! The part of a client connection that is the same for every HTTP version: link, deadlines, unparsed input, unsent output,
+//! and the end of the connection.
+
+use std::io;
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+
+use rocknet_io::link::Link;
+use rocknet_io::queue::SendQueue;
+use rocknet_io::wheel::Tick;
+
+use super::deadlines::{Deadlines, LEFT_TO_KERNEL, ONLY_THE_END, Phase};
+use super::peer::Peer;
+use crate::exchange::Client;
+use crate::handshake::Handshake;
+use crate::worker::{OpenConnection, Ticks, View, Worker};
+
+/// Most bytes that are read and discarded after the last response, so that closing does not reset what is still in flight.
+const LINGER_BOUND: u32 = 1 << 20;
+
+/// Version-independent state of a client connection. The connection of each version owns one.
+pub struct ConnectionCore<L: Link> {
+    pub link: L,
+    pub open: OpenConnection,
+    pub deadlines: Deadlines,
+    pub peer: Peer,
+    /// Tick of the wheel at which the connection was accepted.
+    born: Tick,
+    /// Received bytes that are not parsed yet: empty for an idle connection.
+    pub unread: Vec<u8>,
+    /// `unread` may hold complete requests or frames.
+    pub stalled: bool,
+    /// Bytes that the link has not taken. Boxed: most connections have none.
+    pub backlog: Option<Box<SendQueue>>,
+    /// Bytes that were discarded: of a request body, or while lingering.
+    pub dropped: u32,
+    /// The end of the connection is the end of the response under way (RFC 9112 §6.3), or of a tunnel. Until all of it is sent,
+    /// the connection may end by a reset alone, because an orderly end would make a part look like the whole.
+    pub open_ended: bool,
+    pub end: End,
+}
+
+/// How far a connection has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// It serves exchanges.
+    Open,
+    /// The server's side was shut down; input is discarded until the client closes.
+    Lingering,
+    /// Both sides have ended, or the link has failed, and the client has not taken all that was sent. `waited`: ticks from then
+    /// to the next look.
+    Draining {
+        waited: u32,
+    },
+    Closed,
+}
+
+impl<L: Link> ConnectionCore<L> {
+    /// Takes over a link. `local`: the server's address, where sites are told apart by it. The time for the first head begins.
+    pub fn new(open: OpenConnection, link: L, client: Client, local: Option<IpAddr>) -> ConnectionCore<L> {
+        let worker = Rc::clone(open.worker());
+        let mut deadlines = Deadlines::new(&worker.wheel);
+        deadlines.begin(Phase::First, worker.view().ticks.header);
+        ConnectionCore {
+            link,
+            deadlines,
+            peer: Peer::new(client, local.map(Box::new)),
+            born: worker.wheel.now(),
+            open,
+            unread: Vec::new(),
+            stalled: false,
+            backlog: None,
+            dropped: 0,
+            open_ended: false,
+            end: End::Open,
+        }
+    }
+
+    /// Adds what was received before the version was known.
+    pub fn with_unread(mut self, unread: Vec<u8>) -> ConnectionCore<L> {
+        self.stalled = !unread.is_empty();
+        self.unread = unread;
+        self
+    }
+
+    /// Sets what is left of the time for the first head.
+    pub fn with_header_ticks(mut self, left: u32) -> ConnectionCore<L> {
+        self.deadlines.begin(Phase::First, left);
+        self
+    }
+
+    /// Adds the facts of the TLS handshake.
+    pub fn with_handshake(mut self, handshake: Rc<Handshake>) -> ConnectionCore<L> {
+        self.peer.secure = Some(handshake);
+        self
+    }
+
+    pub fn worker(&self) -> Rc<Worker> {
+        Rc::clone(self.open.worker())
+    }
+
+    pub fn is_open(&self) -> bool {
+        self.end == End::Open
+    }
+
+    /// Returns true if the connection is to end with its next response: it has reached its age, or the server stops.
+    #[inline]
+    pub fn is_old(&self, worker: &Worker, view: &View) -> bool {
+        worker.is_stopping() || worker.wheel.now().since(self.born) >= view.ticks.age
+    }
+
+    /// Waits for the next request. `is_partial`: a part of it was received.
+    ///
+    /// The time for a head is hard, and that for the first one began with the connection.
+    pub fn await_request(&mut self, is_partial: bool, ticks: &Ticks) {
+        let is_first = self.deadlines.phase() == Phase::First;
+        if is_partial {
+            if is_first {
+                self.deadlines.go_on_as(Phase::Header);
+            }
+            self.deadlines.enter(Phase::Header, ticks.header);
+        } else if !is_first {
+            self.deadlines.enter(Phase::KeepAlive, ticks.keep_alive);
+        }
+    }
+
+    /// Returns true if the deadline has passed and the client moved too few bytes in its window.
+    pub fn poll_past(&mut self, context: &mut Context<'_>) -> bool {
+        let view = self.open.worker().view();
+        let link = &self.link;
+        self.deadlines.poll_rate(context.waker(), &view, || link.in_flight())
+    }
+
+    /// Sends the backlog. Ready once there is none, with true if there was one. Calls `moved` with the bytes that left.
+    #[inline]
+    pub fn poll_backlog(&mut self, context: &mut Context<'_>, moved: impl FnOnce(u64)) -> Poll<io::Result<bool>> {
+        self.take_back();
+        let Some(queue) = &mut self.backlog else {
+            return Poll::Ready(Ok(false));
+        };
+        let before = queue.len();
+        let sent = self.link.poll_send(context, queue);
+        let left = before - queue.len();
+        self.open.worker().counters.bytes_sent.add(left);
+        self.deadlines.moved(left);
+        moved(left);
+        ready!(sent)?;
+        self.backlog = None;
+        Poll::Ready(Ok(true))
+    }
+
+    /// Sends `output`. Bytes that the link does not take become the backlog. Returns the number of bytes that left, and whether
+    /// these were all. `with_others`: the link may send it together with the output of other connections.
+    #[inline]
+    pub fn send(
+        &mut self,
+        context: &mut Context<'_>,
+        output: &mut SendQueue,
+        with_others: bool,
+    ) -> (u64, io::Result<bool>) {
+        let before = output.len();
+        let sent = if with_others && self.link.send_together(context, output) {
+            Poll::Ready(Ok(()))
+        } else {
+            self.link.poll_send(context, output)
+        };
+        let moved = before - output.len();
+        self.open.worker().counters.bytes_sent.add(moved);
+        let is_whole = match sent {
+            Poll::Ready(result) => {
+                output.clear();
+                result.map(|()| true)
+            }
+            Poll::Pending => {
+                self.begin_send();
+                self.backlog = Some(Box::new(output.take_rest()));
+                Ok(false)
+            }
+        };
+        (moved, is_whole)
+    }
+
+    /// Begins a window in which the client has to take what was sent.
+    pub fn begin_send(&mut self) {
+        let ticks = self.open.worker().view().ticks.send;
+        self.deadlines.begin_send(ticks, self.link.in_flight());
+    }
+
+    /// Makes bytes that the link had taken and could not send the backlog again. Returns true if there were any.
+    #[inline]
+    fn take_back(&mut self) -> bool {
+        let Some(unsent) = self.link.take_unsent() else {
+            return false;
+        };
+        self.open.worker().counters.bytes_sent.take_back(unsent.len() as u64);
+        self.begin_send();
+        self.backlog.get_or_insert_default().put_back(unsent);
+        true
+    }
+
+    /// Flushes the link. Returns true if all bytes have left, so that the link may be closed.
+    pub fn has_sent_all(&mut self) -> bool {
+        self.link.flush();
+        !self.take_back()
+    }
+
+    /// Ends the connection after its last response: shuts the server's side down and discards input until the client closes.
+    ///
+    /// # Errors
+    ///
+    /// The link could not be shut down.
+    pub fn begin_linger(&mut self) -> io::Result<()> {
+        self.unread = Vec::new();
+        self.link.shut_down()?;
+        let ticks = self.open.worker().view().ticks.linger;
+        self.deadlines.begin(Phase::Linger, ticks);
+        self.dropped = 0;
+        self.end = End::Lingering;
+        Ok(())
+    }
+
+    /// Closes a connection whose client has ended its side, once at most `left` bytes are unacknowledged.
+    ///
+    /// Otherwise the connection stays until the client has taken all bytes, or takes too few: the kernel would keep them for as
+    /// long as such a client likes. After the client's own reset the server's side cannot be shut down, so the connection
+    /// closes at once.
+    pub fn close_when_taken(&mut self, left: u64) {
+        self.end = if self.link.in_flight() <= left || self.link.shut_down().is_err() {
+            End::Closed
+        } else {
+            End::Draining {
+                waited: self.deadlines.begin_ended(),
+            }
+        };
+    }
+
+    /// Reads and discards input after the last response.
+    pub fn poll_linger(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let worker = self.worker();
+        let input = &mut worker.buffers.borrow_mut().input;
+        let received = ready!(self.link.poll_recv(context, input))?;
+        self.dropped = self.dropped.saturating_add(received.len() as u32);
+        if received.is_empty() {
+            self.close_when_taken(LEFT_TO_KERNEL);
+        } else if self.dropped > LINGER_BOUND {
+            self.reset_if_untaken();
+            self.end = End::Closed;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Acts on the deadline of a connection that has ended: the time for the client to close, or to take what was sent, is over.
+    pub fn expire_end(&mut self) {
+        let (in_flight, worker) = (self.link.in_flight(), self.worker());
+        let is_lingering = self.deadlines.phase() == Phase::Linger;
+        // A server that stops leaves the rest to the kernel: no response is cut, and the stop is not delayed.
+        if in_flight <= ONLY_THE_END || is_lingering && worker.is_stopping() {
+            self.end = End::Closed;
+        } else if is_lingering {
+            let ticks = worker.view().ticks;
+            if let End::Draining { waited } = &mut self.end
+                && let Some(next) = self.deadlines.look_again(*waited, ticks.linger)
+            {
+                *waited = next;
+            } else {
+                self.deadlines.begin_send(ticks.send, in_flight);
+            }
+        } else {
+            self.link.reset();
+            self.end = End::Closed;
+        }
+    }
+
+    /// Closes the connection without sending the backlog.
+    pub fn abandon(&mut self) {
+        self.backlog = None;
+        self.end = End::Closed;
+    }
+
+    /// Resets the connection if the client has not taken all that was sent: closed in an orderly way, the kernel would keep the
+    /// send buffer for as long as the client likes.
+    fn reset_if_untaken(&mut self) {
+        if self.link.in_flight() > ONLY_THE_END {
+            self.link.reset();
+        }
+    }
+}
+
+impl<L: Link> Drop for ConnectionCore<L> {
+    fn drop(&mut self) {
+        // Unsent bytes are lost. The kernel is not to keep the sent ones for a client that may never take them.
+        if self.open_ended || self.backlog.is_some() {
+            self.link.reset();
+        }
+    }
+}

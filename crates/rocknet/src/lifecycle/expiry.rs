@@ -1,0 +1,37 @@
+//! Meaning of a passed deadline for an exchange.
+
+use super::deadlines::{Deadlines, Phase};
+use super::exchange::{ActiveExchange, Stage};
+use crate::exchange::{ContentError, Pipe};
+use crate::pipeline::refusals;
+use crate::worker::Worker;
+
+/// What is to be done about an exchange whose deadline has passed.
+pub enum Expiry {
+    /// Respond with an error: the response has not begun.
+    Respond,
+    /// End both directions of a tunnel in an orderly way: its client has taken all that was sent.
+    EndTunnel,
+    /// Cut the response.
+    Cut,
+}
+
+impl ActiveExchange {
+    /// Logs an overdue handler, fails the request body if the client was too slow, and decides. `is_half_closed`: the client has
+    /// ended its side, so that the handler had less time than the configuration says.
+    #[cold]
+    pub fn expire(&self, worker: &Worker, deadlines: &Deadlines, pipe: Option<&Pipe>, is_half_closed: bool) -> Expiry {
+        let phase = deadlines.phase();
+        if phase == Phase::Handler && !is_half_closed {
+            refusals::log_overdue(worker, Some(&self.context));
+        }
+        if let (Phase::Content, Some(pipe)) = (phase, pipe) {
+            pipe.end(Err(ContentError::TooSlow));
+        }
+        match &self.stage {
+            Stage::Waiting(_) if matches!(phase, Phase::Content | Phase::Handler) => Expiry::Respond,
+            Stage::Tunnelling(tunnelling) if tunnelling.ready.ready() == 0 && phase != Phase::Send => Expiry::EndTunnel,
+            _ => Expiry::Cut,
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! Deadlines of an exchange while its handler works and may want more of the request body.
+
+use super::deadlines::Deadlines;
+use super::exchange::ActiveExchange;
+use crate::exchange::Pipe;
+
+impl ActiveExchange {
+    /// Begins to wait for the client if the handler wants more of the request body, otherwise for the handler. `pipe`: leads the
+    /// request body to the handler; `None`: no body is left to receive.
+    pub fn await_handler(
+        &self,
+        wants_body: bool,
+        pipe: Option<&Pipe>,
+        deadlines: &mut Deadlines,
+        (body_ticks, handler_ticks): (u32, u32),
+    ) {
+        if pipe.is_some_and(Pipe::take_moved) {
+            deadlines.leave_handler();
+        }
+        if wants_body && !self.may_pause(pipe) {
+            deadlines.enter_content(body_ticks);
+        } else {
+            deadlines.enter_handler(handler_ticks);
+        }
+    }
+
+    /// Restarts the deadline for data of the request body that the handler has got, where both sides may pause: a client that
+    /// sends is not one that is silent.
+    pub fn got_body(&self, pipe: Option<&Pipe>, deadlines: &mut Deadlines) {
+        if self.may_pause(pipe) {
+            deadlines.leave_handler();
+        }
+    }
+
+    /// Returns true if both sides may be silent for a while: both have begun to send.
+    fn may_pause(&self, pipe: Option<&Pipe>) -> bool {
+        self.is_sending() || pipe.is_some_and(Pipe::may_pause)
+    }
+}
