@@ -22,6 +22,7 @@ pub mod filter;
 pub mod fixed;
 pub mod forwarded;
 pub mod gate;
+pub mod guard;
 pub mod handler;
 pub mod headers;
 pub mod interim;

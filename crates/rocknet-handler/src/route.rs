@@ -14,7 +14,7 @@ use crate::spool::Bounds;
 pub struct Route {
     pub label: Label,
     pub server: Arc<ServerSettings>,
-    /// True if no route of the site has access control, so that no request is checked.
+    /// True if no route of the site has a guard, so that no request is checked.
     pub is_open: bool,
     pub headers: BTreeMap<String, String>,
     /// Paths of error pages, by status.

@@ -5,11 +5,11 @@ use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
 
-use rocknet_access::{Access, AccessError};
 use rocknet_config::model::Settings;
 
 use crate::files::tree::Tree;
 use crate::gateway::accounts::Account;
+use crate::guard::{self, Guards};
 use crate::handler::Handler;
 use crate::handlers::{self, Entry, Parts};
 use crate::registries::Registries;
@@ -18,8 +18,8 @@ use crate::route::{Label, Route, ServerSettings};
 /// What answers the requests of a route.
 pub struct Endpoint {
     pub route: Arc<Route>,
-    /// Checks requests before anything else of the route acts; `None`: everyone may enter here.
-    pub access: Option<Arc<Access>>,
+    /// Check requests before anything else of the route acts.
+    pub guards: Guards,
     /// The row of the handler in the table, but for programs.
     pub entry: &'static Entry,
     handler: Arc<dyn Handler>,
@@ -42,7 +42,7 @@ pub struct Common<'a> {
     pub registries: &'a Registries,
     /// The file that the configuration was read from.
     pub config_file: Option<&'a Path>,
-    /// No route of the site has access control.
+    /// No route of the site has a guard.
     pub is_open: bool,
 }
 
@@ -80,7 +80,7 @@ impl Endpoint {
         let has_programs = tree.is_some() && settings.cgi.is_some();
         let programs = has_programs.then(|| handlers::CGI.make(&parts)).transpose()?;
         Ok(Endpoint {
-            access: common.access(settings)?,
+            guards: guard::of_route(settings, common.registries)?,
             takes_tunnels: handler.takes_tunnels(),
             pages: tree.clone().or_else(|| common.pages(settings, &route)),
             route,
@@ -109,7 +109,7 @@ impl Endpoint {
         };
         let route = Arc::new(common.route(settings, headers)?);
         Ok(Endpoint {
-            access: common.access(settings)?,
+            guards: guard::of_route(settings, common.registries)?,
             pages: common.pages(settings, &route),
             route,
             entry: &handlers::EMBEDDED,
@@ -158,11 +158,6 @@ impl Common<'_> {
         let mut route = Route::new(settings, headers, self.label.clone(), Arc::clone(self.server))?;
         route.is_open = self.is_open;
         Ok(route)
-    }
-
-    fn access(&self, settings: &Settings) -> Result<Option<Arc<Access>>, AccessError> {
-        let access = Access::new(settings, &self.registries.access)?;
-        Ok(access.map(Arc::new))
     }
 
     fn tree(&self, root: &Path, settings: &Settings, route: &Arc<Route>) -> Tree {

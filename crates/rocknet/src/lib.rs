@@ -7,6 +7,7 @@ pub mod backend;
 pub mod endpoint;
 pub mod filter;
 pub mod group;
+pub mod guard;
 pub mod handler;
 pub mod handlers;
 pub mod handshake;

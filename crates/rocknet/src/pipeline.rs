@@ -3,7 +3,7 @@
 //! ```text
 //!  1 preflight     preflight.rs    redirect to HTTPS, misdirected request, targets and methods that no route takes
 //!  2 route         route.rs        path → route, limits and flags with it
-//!  3 access        access.rs       `allow`, `deny` and `auth` of the route, by addresses and passwords
+//!  3 access        admission.rs    the guards of the route: `allow`, `deny` and `auth` (a `Guard`, in guard/access.rs)
 //!  4 limits        here            size of the request body
 //!  5 rules         rocknet-routing rewrite (once, back to 2), redirect, respond
 //!  6 cache lookup  ready.rs        what the worker remembers of a path, with the route it belongs to
@@ -13,12 +13,13 @@
 //! 10 headers       rocknet-handler `headers` of the route, Server (a `Filter`, in headers.rs)
 //! 11 log           lifecycle/      counters, durations and the access log, once the response has been sent
 //! ```
-//! Phases 1 to 7 are [`begin`]; 8 to 10 are `exit.rs`, which no response goes round. A request whose
-//! password has to be verified begins again with the decision (`verification.rs`).
+//! Phases 1 to 7 are [`begin`]; 8 to 10 are `exit.rs`, which no response goes round. A request for which the decision of a guard
+//! has to be waited for begins again with that decision (`deferred.rs`).
 
-mod access;
+mod admission;
 mod coded_form;
 mod context;
+mod deferred;
 mod error_page;
 mod exit;
 mod files;
@@ -35,7 +36,6 @@ mod reply;
 mod route;
 mod rules;
 mod unknown_site;
-mod verification;
 
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -45,9 +45,9 @@ use rocknet_proto::method::Method;
 use rocknet_proto::request::OwnedRequest;
 use rocknet_proto::status::Status;
 
-use self::access::{Decisions, Denied};
+use self::admission::{Decisions, NotAdmitted};
+use self::deferred::{Kept, Opened};
 use self::finish::{refuse, respond};
-use self::verification::{Kept, Opened};
 use crate::agreement;
 use crate::endpoint::Endpoint;
 use crate::exchange::{CacheKey, Exchange, RequestContent};
@@ -159,8 +159,17 @@ where
             return going;
         }
     };
-    if let Some(denied) = decisions.check(worker, incoming, places, &resolved, request.path) {
-        return deny(worker, view, incoming, number, &resolved, denied, decisions, reply);
+    if let Some(not_admitted) = decisions.check(worker, incoming, places, &resolved, request.path) {
+        return hold_back(
+            worker,
+            view,
+            incoming,
+            number,
+            &resolved,
+            not_admitted,
+            decisions,
+            reply,
+        );
     }
     let Some(rules) = &site.rules else {
         return answer(worker, view, incoming, number, places, resolved, decisions.user, reply);
@@ -177,7 +186,9 @@ where
             return match route::resolve(places, rewritten.path) {
                 Ok(resolved) => match decisions.check(worker, &incoming, places, &resolved, rewritten.path) {
                     // It begins again as it came.
-                    Some(denied) => deny(worker, view, before, number, &resolved, denied, decisions, reply),
+                    Some(not_admitted) => {
+                        hold_back(worker, view, before, number, &resolved, not_admitted, decisions, reply)
+                    }
                     None => {
                         let user = decisions.user;
                         answer(worker, view, &incoming, behind, places, resolved, user, reply)
@@ -211,15 +222,15 @@ where
     going
 }
 
-/// Refuses a request, or has its password verified first.
+/// Refuses a request, or waits for the decision of a guard.
 #[inline(never)]
-fn deny<F, R>(
+fn hold_back<F, R>(
     worker: &Rc<Worker>,
     view: &Rc<View>,
     incoming: &Incoming<'_, F>,
     site: u32,
     resolved: &route::Resolved<'_>,
-    denied: Denied,
+    not_admitted: NotAdmitted,
     decisions: Decisions,
     reply: &mut R,
 ) -> Going
@@ -228,11 +239,11 @@ where
     R: Reply,
 {
     let endpoint = resolved.endpoint;
-    let password = match denied {
-        Denied::Refused(response) => {
+    let undecided = match not_admitted {
+        NotAdmitted::Refused(response) => {
             return stop(worker, view, incoming, Some(site), Some(endpoint), response, reply);
         }
-        Denied::NotVerified(password) => password,
+        NotAdmitted::Undecided(undecided) => undecided,
     };
     let applied = Some(endpoint.into());
     let context = RequestContext::new(view, Some(site), applied, incoming.way(), &incoming.owned);
@@ -246,19 +257,19 @@ where
     }
     let handler = endpoint.handler(&resolved.path);
     let patience = handler.patience(&worker.wheel, &endpoint.route);
-    verification::wait(
+    deferred::wait(
         worker,
         context,
         incoming,
         content,
         patience,
-        password,
+        undecided,
         decisions,
         begin_again,
     )
 }
 
-/// Begins again with a request whose password was verified. The configuration may be another than before.
+/// Begins again with a request about which a guard has decided. The configuration may be another than before.
 fn begin_again(worker: &Rc<Worker>, incoming: &Kept<'_>, decisions: Decisions, reply: &mut Opened) -> Going {
     let view = worker.view();
     let site = view.site(incoming.local, incoming.request.authority);
@@ -359,7 +370,7 @@ where
     let context = Rc::new(context);
     let preloads = route
         .preloads(&path)
-        .filter(|_| handler.takes_time() && preload::is_first_look(request) && access::is_settled(endpoint))
+        .filter(|_| handler.takes_time() && preload::is_first_look(request) && admission::is_settled(endpoint))
         .cloned();
     let interim = Interim::default();
     let door = interim.door();
@@ -380,7 +391,7 @@ where
         secure: secure.cloned(),
         user,
     };
-    let answering = access::answer(worker, &context, endpoint, handler, exchange);
+    let answering = admission::answer(worker, &context, endpoint, handler, exchange);
     let mut pending = Pending::handler(worker, &context, answering).with_interim(door);
     pending.preloads = preloads;
     pending.patience = Some(handler.patience(&worker.wheel, route));

@@ -11,6 +11,7 @@ use rocknet_config::model;
 use crate::certificates::SecureSite;
 use crate::endpoint::{Common, Endpoint};
 use crate::files::tree::Tree;
+use crate::guard;
 use crate::handler::Handler;
 use crate::log::SinkId;
 use crate::registries::Registries;
@@ -112,7 +113,7 @@ impl Site {
         self.rules.is_some() || self.endpoints().any(|endpoint| endpoint.serves())
     }
 
-    /// Returns true if no route of the site has access control.
+    /// Returns true if no route of the site has a guard.
     pub fn is_open(&self) -> bool {
         self.places.root.route.is_open
     }
@@ -145,7 +146,7 @@ impl Source<'_> {
             max_cached_file: if cache.memory == 0 { 0 } else { cache.max_file },
             registries: self.registries,
             config_file: self.config.files.first().map(PathBuf::as_path),
-            is_open: settings.all(model::Settings::is_open),
+            is_open: settings.all(guard::is_open),
         }
     }
 }

@@ -10,7 +10,7 @@ use rocknet_proto::semantics::safe_path::SafePath;
 use rocknet_proto::status::Status;
 use tracing::Level;
 
-use super::access;
+use super::admission;
 use super::context::RequestContext;
 use crate::endpoint::Endpoint;
 use crate::files::answer;
@@ -83,11 +83,11 @@ async fn send(
     let Some((endpoint, tree, path)) = place(worker, places, &name).await else {
         return Ok(missing(&site.name, &name));
     };
-    access::enter(worker, &endpoint, context).await?;
+    admission::enter(worker, &endpoint, context).await?;
     let Some(entry) = worker.shared.cache.ask(&tree, &path.as_ref().into()).await else {
         return Ok(fixed::error(Status::SERVICE_UNAVAILABLE));
     };
-    access::enter_file(worker, &tree, &entry, context).await?;
+    admission::enter_file(worker, &tree, &entry, context).await?;
     Ok(match &entry.found {
         Found::Asset(asset) if asset.status == Status::OK => {
             let is_plain = response.status == Status::OK;

@@ -7,7 +7,7 @@ use rocknet_proto::request::{OwnedRequest, Request};
 use rocknet_proto::status::Status;
 
 use super::finish::{finish, respond};
-use super::{Begun, Going, Incoming, Reply, RequestContext, Step, access, coded_form, files, missing, on_the_spot};
+use super::{Begun, Going, Incoming, Reply, RequestContext, Step, admission, coded_form, files, missing, on_the_spot};
 use crate::files::answer::{self, Choice};
 use crate::files::cache;
 use crate::files::cache::front::{BEHIND_RULES, Known, Lead};
@@ -59,7 +59,7 @@ where
             let owned = || Rc::new((incoming.owned)().looked_up_as(&target));
             remembered(worker, view, behind, &incoming.with(&rewritten, owned), reply)
         }
-        // Handled by the slow path, like rewritten paths of a site with access control, where two routes are checked.
+        // Handled by the slow path, like rewritten paths of a site with guards, where two routes are checked.
         Ruled::Rewritten(_) | Ruled::Redirect { .. } | Ruled::Respond { .. } => None,
     }
 }
@@ -85,7 +85,7 @@ where
         true => None,
         false => {
             let places = view.snapshot.sites[site as usize].places(incoming.is_secure());
-            access::at_hand(worker, incoming, places, remembered)?
+            admission::admit_cached(worker, incoming, places, remembered)?
         }
     };
     let known = match remembered {

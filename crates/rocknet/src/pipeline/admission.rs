@@ -1,21 +1,19 @@
-//! Access control: whether a request may enter the routes that its path leads to, before anything else of them acts.
+//! Admission: a request meets the guards of every route that it leads to, before anything else of these routes acts.
 //!
 //! A request is checked at the route of its path and, where a rule rewrites it, at the route of the new path. It is checked
-//! at other routes too, because the path is not always what is answered in the end:
+//! at other routes too, because the path is not always what is served in the end:
 //! - where an index file, `try`, `fallback` or a script leads: at the route of that file;
 //! - where a script or program is followed by more path: at the routes of all paths that may be its own, and at that of what
 //!   follows, because front controllers take it for the path;
 //! - where a route names the path with a slash at its end, or without: at that route;
 //! - where a slash or backslash is encoded: at the routes that a backend finds which decodes it.
 //!
-//! All of them have to let the request in. Sites without access control skip all this by [`Route::is_open`].
+//! All guards have to admit the request. Sites without guards skip all this by [`Route::is_open`].
 
 use std::rc::Rc;
 use std::sync::Arc;
 
-use rocknet_access::{self as access, Access, Check, Decision};
-use rocknet_config::model::Priority;
-use rocknet_proto::fields::{Fields, Known};
+use rocknet_handler::guard::{Admission, Arriving, Check, Deferred, Guard};
 use rocknet_proto::request::OwnedRequest;
 use rocknet_proto::semantics::safe_path::SafePath;
 use rocknet_proto::status::Status;
@@ -24,7 +22,7 @@ use super::context::RequestContext;
 use super::incoming::Incoming;
 use super::route::{self, Resolved};
 use crate::endpoint::Endpoint;
-use crate::exchange::{Client, Exchange};
+use crate::exchange::Exchange;
 use crate::files::cache::front::{Known as CachedPath, Lead};
 use crate::files::entry::Entry;
 use crate::files::serve;
@@ -35,26 +33,22 @@ use crate::response::Response;
 use crate::site::Places;
 use crate::worker::Worker;
 
-/// The decisions about one request so far. Those of another configuration, which a reload leaves behind while a password is
-/// verified, hold for no route of the current one.
+/// The decisions about one request so far. After a reload, those of guards of the old configuration are not used.
 #[derive(Default)]
 pub(super) struct Decisions {
-    made: Vec<(Arc<Access>, Decision)>,
+    made: Vec<(Arc<dyn Guard>, Admission)>,
     pub user: Option<Arc<str>>,
 }
 
-/// A request that does not enter now.
-pub(super) enum Denied {
+/// A request that is not admitted now.
+pub(super) enum NotAdmitted {
     Refused(Response),
-    /// Its password has to be verified first.
-    NotVerified(Password),
+    /// A guard's decision has to be waited for.
+    Undecided(Undecided),
 }
 
-/// The password of a request, to be verified for a route.
-pub(super) struct Password(Arc<Access>, access::Pending);
-
-/// The user of a request that may enter, or the response to one that may not.
-type Entered = Result<Option<Arc<str>>, Box<Response>>;
+/// The decision of a guard that has to be waited for.
+pub(super) struct Undecided(Arc<dyn Guard>, Deferred);
 
 impl Decisions {
     /// Checks a request at the routes of a path, which is that of the request or the one that a rule makes of it.
@@ -65,43 +59,62 @@ impl Decisions {
         places: &Places,
         resolved: &Resolved<'_>,
         raw: &[u8],
-    ) -> Option<Denied> {
+    ) -> Option<NotAdmitted> {
         if resolved.endpoint.route.is_open {
             return None;
         }
         let Some(endpoints) = endpoints(places, resolved, raw) else {
-            return Some(Denied::Refused(fixed::error(Status::BAD_REQUEST)));
+            return Some(NotAdmitted::Refused(fixed::error(Status::BAD_REQUEST)));
         };
-        let (client, authorization) = (incoming.client(worker), authorization(incoming.request.fields));
-        for endpoint in endpoints {
-            let Some(access) = &endpoint.access else { continue };
-            let known = self.made.iter().find(|(known, _)| Arc::ptr_eq(known, access));
-            let decision = match known {
-                Some((_, decision)) => decision.clone(),
-                None => match check(worker, access, client, authorization) {
-                    Check::Decided(decision) => decision,
-                    Check::Verify(pending) => {
-                        return Some(Denied::NotVerified(Password(Arc::clone(access), pending)));
+        let arriving = arriving(worker, incoming);
+        for guard in endpoints.into_iter().flat_map(|endpoint| &endpoint.guards) {
+            let admission = match self.made_by(guard) {
+                Some(admission) => admission,
+                None => match guard.check(&arriving) {
+                    Check::Decided(admission) => admission,
+                    Check::Deferred(deferred) => {
+                        return Some(NotAdmitted::Undecided(Undecided(Arc::clone(guard), deferred)));
                     }
                 },
             };
-            match entered(decision) {
+            match admission {
                 Ok(user) => self.user = user.or(self.user.take()),
-                Err(response) => return Some(Denied::Refused(*response)),
+                Err(response) => return Some(NotAdmitted::Refused(*response)),
             }
         }
         None
     }
 
-    /// Verifies a password.
-    pub async fn verify(&mut self, worker: &Worker, password: Password) {
-        let Password(access, pending) = password;
-        self.made.push((access, verify(worker, pending).await));
+    /// Returns the decision of a guard that was waited for. A refusal is moved out, because the request ends with it.
+    fn made_by(&mut self, guard: &Arc<dyn Guard>) -> Option<Admission> {
+        let at = self.made.iter().position(|(known, _)| Arc::ptr_eq(known, guard))?;
+        Some(match &self.made[at].1 {
+            Ok(user) => Ok(user.clone()),
+            Err(_) => self.made.swap_remove(at).1,
+        })
+    }
+
+    /// Waits for a decision.
+    pub async fn complete(&mut self, undecided: Undecided) {
+        let Undecided(guard, deferred) = undecided;
+        self.made.push((guard, deferred.await));
     }
 }
 
-/// Checks a request for a path that the worker remembers, without any work. Returns the user; `None`: the slow path decides.
-pub(super) fn at_hand<F: Fn() -> Rc<OwnedRequest>>(
+fn arriving<'a, F>(worker: &'a Worker, incoming: &Incoming<'a, F>) -> Arriving<'a>
+where
+    F: Fn() -> Rc<OwnedRequest>,
+{
+    Arriving {
+        services: worker,
+        client: incoming.client(worker),
+        request: incoming.request,
+    }
+}
+
+/// Admits a request for a path in the worker cache, if no guard has to work for it. Returns the user; `None`: the slow path
+/// decides.
+pub(super) fn admit_cached<F: Fn() -> Rc<OwnedRequest>>(
     worker: &Worker,
     incoming: &Incoming<'_, F>,
     places: &Places,
@@ -113,12 +126,12 @@ pub(super) fn at_hand<F: Fn() -> Rc<OwnedRequest>>(
         Lead::Entry(known) => endpoint_of_entry(places, &known.tree, &known.entry),
         Lead::Place(_) => None,
     };
-    let (client, authorization) = (incoming.client(worker), authorization(incoming.request.fields));
-    let now_ms = worker.clock.uptime_ms();
+    let arriving = arriving(worker, incoming);
     let mut user = None;
     for endpoint in endpoints(places, &resolved, raw)?.into_iter().chain(of_file) {
-        let Some(access) = &endpoint.access else { continue };
-        user = access.granted(now_ms, sender(client), authorization)?.or(user);
+        for guard in &endpoint.guards {
+            user = guard.admit_cached(&arriving)?.or(user);
+        }
     }
     Some(user)
 }
@@ -182,23 +195,34 @@ async fn checked(
     Ok(answer)
 }
 
-/// Checks a request at one more route that it leads to. Waits for a password to be verified.
-pub(super) async fn enter(worker: &Worker, endpoint: &Endpoint, context: &RequestContext) -> Entered {
-    let Some(access) = &endpoint.access else {
-        return Ok(None);
-    };
-    let (Some(client), Some(request)) = (context.client, &context.request) else {
-        return Err(Box::new(fixed::error(Status::FORBIDDEN)));
-    };
-    let decision = match check(worker, access, client, authorization(request.view().fields)) {
-        Check::Decided(decision) => decision,
-        Check::Verify(pending) => verify(worker, pending).await,
-    };
-    entered(decision)
+/// Checks a request at one more route that it leads to. Waits for the decisions of guards.
+pub(super) async fn enter(worker: &Worker, endpoint: &Endpoint, context: &RequestContext) -> Admission {
+    let mut user = None;
+    for guard in &endpoint.guards {
+        let (Some(client), Some(request)) = (context.client, &context.request) else {
+            return Err(Box::new(fixed::error(Status::FORBIDDEN)));
+        };
+        let check = guard.check(&Arriving {
+            services: worker,
+            client,
+            request: &request.view(),
+        });
+        let admission = match check {
+            Check::Decided(admission) => admission,
+            Check::Deferred(deferred) => deferred.await,
+        };
+        user = admission?.or(user);
+    }
+    Ok(user)
 }
 
 /// Checks a request at the route of the file that an entry of `tree` has found, if it is another one.
-pub(super) async fn enter_file(worker: &Worker, tree: &Arc<Tree>, entry: &Entry, context: &RequestContext) -> Entered {
+pub(super) async fn enter_file(
+    worker: &Worker,
+    tree: &Arc<Tree>,
+    entry: &Entry,
+    context: &RequestContext,
+) -> Admission {
     let own = places(context).and_then(|places| endpoint_of_entry(places, tree, entry));
     match own {
         Some(endpoint) => enter(worker, endpoint, context).await,
@@ -212,7 +236,7 @@ async fn enter_script(
     tree: &Arc<Tree>,
     (script, path_info): (&str, &str),
     context: &RequestContext,
-) -> Entered {
+) -> Admission {
     let Some(places) = places(context) else { return Ok(None) };
     let of_script = places.endpoint_of_file(tree, script);
     let mut user = None;
@@ -229,51 +253,6 @@ fn places(context: &RequestContext) -> Option<&Places> {
 
 fn endpoint_of_entry<'p>(places: &'p Places, tree: &Arc<Tree>, entry: &Entry) -> Option<&'p Arc<Endpoint>> {
     places.endpoint_of_file(tree, entry.file.as_ref()?)
-}
-
-/// Verifies a password in the pool, at low priority, so that guesses from many addresses delay no file.
-async fn verify(worker: &Worker, pending: access::Pending) -> Decision {
-    let job = worker.shared.pool.spawn(Priority::Low, move || pending.run());
-    job.await.unwrap_or(Decision::Unavailable {
-        retry_after_s: RETRY_AFTER_S,
-    })
-}
-
-/// Delay after which a client may try again when the pool was full or a job failed.
-const RETRY_AFTER_S: u64 = 1;
-
-fn check(worker: &Worker, access: &Access, client: Client, authorization: Option<&[u8]>) -> Check {
-    access.check(worker.clock.uptime_ms(), sender(client), authorization)
-}
-
-fn sender(client: Client) -> access::Client {
-    match client {
-        Client::Ip { address, .. } => access::Client::Ip(address),
-        Client::Local => access::Client::Unix,
-    }
-}
-
-/// The value of the field. A request with several has none, because applications differ about which of them counts.
-fn authorization(fields: Fields<'_>) -> Option<&[u8]> {
-    fields
-        .get(Known::Authorization)
-        .filter(|_| !fields.is_repeated(Known::Authorization))
-}
-
-/// Returns the user, or the response to a request that may not enter.
-fn entered(decision: Decision) -> Entered {
-    let (status, name, value) = match decision {
-        Decision::Granted { user } => return Ok(user),
-        Decision::Forbidden => return Err(Box::new(fixed::error(Status::FORBIDDEN))),
-        Decision::Challenge { www_authenticate } => (Status::UNAUTHORIZED, "WWW-Authenticate", www_authenticate),
-        Decision::Throttled { retry_after_s } => retry(Status::TOO_MANY_REQUESTS, retry_after_s),
-        Decision::Unavailable { retry_after_s } => retry(Status::SERVICE_UNAVAILABLE, retry_after_s),
-    };
-    Err(Box::new(fixed::error(status).with(name, value)))
-}
-
-fn retry(status: Status, after_s: u64) -> (Status, &'static str, Arc<str>) {
-    (status, "Retry-After", after_s.to_string().into())
 }
 
 /// Returns the endpoints of the routes that a path leads to; `None` if a backend may find that it climbs above the root.

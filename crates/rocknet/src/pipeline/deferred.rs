@@ -1,4 +1,4 @@
-//! The wait for a password to be verified, after which the request begins again with what was decided.
+//! The wait for the decision of a guard, after which the request begins again with that decision.
 
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -7,7 +7,7 @@ use rocknet_proto::refusal::Refusal;
 use rocknet_proto::request::OwnedRequest;
 use rocknet_proto::status::Status;
 
-use super::access::{Decisions, Password};
+use super::admission::{Decisions, Undecided};
 use super::context::RequestContext;
 use super::exit;
 use super::incoming::Incoming;
@@ -37,14 +37,14 @@ struct Waiting {
     local: Option<IpAddr>,
 }
 
-/// Waits for `password` to be verified, and goes on with `begin`. `content`: the request body, which is bounded.
+/// Waits for a decision, and goes on with `begin`. `content`: the request body, which is bounded.
 pub(super) fn wait<F: Fn() -> Rc<OwnedRequest>>(
     worker: &Rc<Worker>,
     mut context: RequestContext,
     incoming: &Incoming<'_, F>,
     content: RequestContent,
     patience: u32,
-    password: Password,
+    undecided: Undecided,
     mut decisions: Decisions,
     begin: Begin,
 ) -> Going {
@@ -61,7 +61,7 @@ pub(super) fn wait<F: Fn() -> Rc<OwnedRequest>>(
     let context = Rc::new(context);
     let (worker, context_of) = (Rc::clone(worker), Rc::clone(&context));
     let mut pending = Pending::routing(async move {
-        decisions.verify(&worker, password).await;
+        decisions.complete(undecided).await;
         waiting.go_on(&worker, &context_of, decisions, begin)
     });
     pending.patience = Some(patience);

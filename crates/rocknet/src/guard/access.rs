@@ -1,0 +1,89 @@
+//! Access control: `allow`, `deny` and `auth` of a route, by addresses and passwords.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use rocknet_access::{self as access, Access, AccessError, Check as AccessCheck, Decision};
+use rocknet_config::model::{Priority, Settings};
+use rocknet_handler::guard::{Admission, Arriving, Check, Guard};
+use rocknet_proto::fields::{Fields, Known};
+use rocknet_proto::status::Status;
+
+use crate::blocking::Pool;
+use crate::exchange::Client;
+use crate::fixed;
+use crate::registries::Registries;
+
+/// Returns true if not every request may enter a route with these settings.
+pub(super) fn is_needed(settings: &Settings) -> bool {
+    !settings.is_open()
+}
+
+/// Makes the guard of a route.
+///
+/// # Errors
+///
+/// `auth` has neither users nor a file.
+pub(super) fn make(settings: &Settings, registries: &Registries) -> Result<Arc<dyn Guard>, Box<dyn Error>> {
+    let access = Access::new(settings, &registries.access)?.ok_or(AccessError::NoUsers)?;
+    Ok(Arc::new(AccessGuard(access)))
+}
+
+struct AccessGuard(Access);
+
+impl Guard for AccessGuard {
+    fn check(&self, arriving: &Arriving<'_>) -> Check {
+        let now_ms = arriving.services.clock.uptime_ms();
+        let (client, authorization) = (sender(arriving.client), authorization(arriving.request.fields));
+        match self.0.check(now_ms, client, authorization) {
+            AccessCheck::Decided(decision) => Check::Decided(admission(decision)),
+            AccessCheck::Verify(pending) => Check::Deferred(Box::pin(verify(arriving.services.pool.clone(), pending))),
+        }
+    }
+
+    fn admit_cached(&self, arriving: &Arriving<'_>) -> Option<Option<Arc<str>>> {
+        let now_ms = arriving.services.clock.uptime_ms();
+        let (client, authorization) = (sender(arriving.client), authorization(arriving.request.fields));
+        self.0.granted(now_ms, client, authorization)
+    }
+}
+
+/// Verifies a password in the pool, at low priority, so that guesses from many addresses delay no file.
+async fn verify(pool: Pool, pending: access::Pending) -> Admission {
+    let job = pool.spawn(Priority::Low, move || pending.run());
+    admission(job.await.unwrap_or(Decision::Unavailable {
+        retry_after_s: RETRY_AFTER_S,
+    }))
+}
+
+/// Delay after which a client may try again when the pool was full or a job failed.
+const RETRY_AFTER_S: u64 = 1;
+
+fn sender(client: Client) -> access::Client {
+    match client {
+        Client::Ip { address, .. } => access::Client::Ip(address),
+        Client::Local => access::Client::Unix,
+    }
+}
+
+/// Returns the value of the field. A request with several has none, because applications differ about which of them counts.
+fn authorization(fields: Fields<'_>) -> Option<&[u8]> {
+    fields
+        .get(Known::Authorization)
+        .filter(|_| !fields.is_repeated(Known::Authorization))
+}
+
+fn admission(decision: Decision) -> Admission {
+    let (status, name, value) = match decision {
+        Decision::Granted { user } => return Ok(user),
+        Decision::Forbidden => return Err(Box::new(fixed::error(Status::FORBIDDEN))),
+        Decision::Challenge { www_authenticate } => (Status::UNAUTHORIZED, "WWW-Authenticate", www_authenticate),
+        Decision::Throttled { retry_after_s } => retry(Status::TOO_MANY_REQUESTS, retry_after_s),
+        Decision::Unavailable { retry_after_s } => retry(Status::SERVICE_UNAVAILABLE, retry_after_s),
+    };
+    Err(Box::new(fixed::error(status).with(name, value)))
+}
+
+fn retry(status: Status, after_s: u64) -> (Status, &'static str, Arc<str>) {
+    (status, "Retry-After", after_s.to_string().into())
+}

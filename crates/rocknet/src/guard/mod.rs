@@ -1,0 +1,44 @@
+//! The table of guards, which decide whether a request may enter a route. What a guard checks is in its own file.
+
+mod access;
+
+use std::error::Error;
+use std::sync::Arc;
+
+use rocknet_config::model::Settings;
+use rocknet_handler::guard::Guard;
+
+use crate::registries::Registries;
+
+/// One row of the table.
+struct Row {
+    /// Returns true if a route with these settings needs the guard.
+    is_needed: fn(&Settings) -> bool,
+    make: fn(&Settings, &Registries) -> Made,
+}
+
+type Made = Result<Arc<dyn Guard>, Box<dyn Error>>;
+
+/// All guards, in the order in which a request meets them. A new guard is one row here.
+const GUARDS: &[Row] = &[Row {
+    is_needed: access::is_needed,
+    make: access::make,
+}];
+
+/// The guards of one route. Empty where every request may enter.
+pub type Guards = Box<[Arc<dyn Guard>]>;
+
+/// Makes the guards of a route.
+///
+/// # Errors
+///
+/// The error tells the operator what in the settings cannot be used.
+pub fn of_route(settings: &Settings, registries: &Registries) -> Result<Guards, Box<dyn Error>> {
+    let needed = GUARDS.iter().filter(|row| (row.is_needed)(settings));
+    needed.map(|row| (row.make)(settings, registries)).collect()
+}
+
+/// Returns true if a route with these settings has no guard.
+pub fn is_open(settings: &Settings) -> bool {
+    !GUARDS.iter().any(|row| (row.is_needed)(settings))
+}
