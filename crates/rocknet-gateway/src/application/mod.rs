@@ -16,17 +16,15 @@ use std::sync::Arc;
 use rocknet_config::model::Protocol;
 use rocknet_io::wheel::Wheel;
 use rocknet_proto::cgi::StatusLine;
-use rocknet_proto::fields::Known;
-use rocknet_proto::method::Method;
 
 use self::group::MAX_TRIES;
 
 pub use self::group::Application;
+use crate::gateway::answer as gateway_answer;
 use crate::gateway::complaints::Complaints;
 use crate::gateway::conversation::Conversation;
+use crate::gateway::request::BackendRequest;
 use crate::gateway::trouble::Trouble;
-use crate::gateway::variables::Place;
-use crate::gateway::{answer as gateway_answer, receive};
 use rocknet_handler::exchange::{Exchange, RequestContent};
 use rocknet_handler::response::Response;
 use rocknet_handler::route::Route;
@@ -77,35 +75,17 @@ async fn try_answer(
     site: &str,
     tried: &mut Vec<usize>,
 ) -> Result<Response, Trouble> {
-    let Exchange {
-        request,
-        content,
-        client,
-        secure,
-        user,
-        route,
-        path,
-        ..
-    } = exchange;
-    let view = request.view();
-    let has_length = view.fields.get(Known::ContentLength).is_some();
-    let (content, length) = receive(services, &route, content).await?;
-    let place = Place {
-        site,
-        address: &services.address,
-        client,
-        secure: secure.as_deref(),
-        user: user.as_deref(),
-    };
-    let asked = || request::write(application, &view, &path, &place, length).map_err(Trouble::Request);
+    let mut received = BackendRequest::receive(exchange).await?;
+    let (content, length) = (received.take_body(), received.body_length);
+    let (view, place) = (received.exchange.request.view(), received.place());
+    let path = &received.exchange.path;
+    let asked = || request::write(application, &view, path, &place, length).map_err(Trouble::Request);
     let mut written = asked()?;
 
-    // A tick less than the protocol waits for an answer: it would say 503.
-    let ticks = services.wheel.ticks(route.answer_timeout).saturating_sub(1);
+    let ticks = received.response_ticks();
     let deadline = services.wheel.deadline();
-    // As with PHP: what may have been heard and lost is not said twice.
-    let repeatable = matches!(view.method, Method::Get | Method::Head) && !has_length && length.is_none();
-    let complaints = || Complaints::new(application.protocol.key(), site, &path);
+    let repeatable = received.is_repeatable();
+    let complaints = || Complaints::new(application.protocol.key(), site, path);
     let now_ms = || services.clock.uptime_ms();
     let (number, connected) = loop {
         let number = application.choose(tried, now_ms(), || services.draw());

@@ -25,13 +25,14 @@ use rocknet_proto::status::Status;
 
 use self::failure::Failure;
 use self::process::{Start, Started};
+use crate::gateway::answer as gateway_answer;
 use crate::gateway::backend::Connected;
 use crate::gateway::complaints::Complaints;
 use crate::gateway::conversation::Conversation;
+use crate::gateway::request::BackendRequest;
 use crate::gateway::socket::Socket;
 use crate::gateway::trouble::Trouble;
-use crate::gateway::variables::{self, Answerer, Place, Sink};
-use crate::gateway::{answer as gateway_answer, receive};
+use crate::gateway::variables::{self, Answerer, Sink};
 use rocknet_files::tree::Tree;
 use rocknet_handler::exchange::Exchange;
 use rocknet_handler::response::Response;
@@ -132,36 +133,20 @@ async fn try_answer(
     site: &str,
     script: &mut Option<String>,
 ) -> Result<Response, Failure> {
-    let Exchange {
-        request,
-        content,
-        path,
-        route,
-        client,
-        secure,
-        user,
-        ..
-    } = exchange;
-    let view = request.view();
+    let (path, priority) = (exchange.path.clone(), exchange.route.priority);
     let found = {
-        let job = services.pool.spawn(route.priority, move || script::find(&tree, &path));
+        let job = services.pool.spawn(priority, move || script::find(&tree, &path));
         job.await.map_err(|_| Failure::Status(Status::SERVICE_UNAVAILABLE))??
     };
     *script = Some(found.name.to_string());
-    let (content, length) = receive(services, &route, content).await?;
-    let place = Place {
-        site,
-        address: &services.address,
-        client,
-        secure: secure.as_deref(),
-        user: user.as_deref(),
-    };
+    let mut received = BackendRequest::receive(exchange).await?;
+    let (content, length) = (received.take_body(), received.body_length);
+    let (view, place) = (received.exchange.request.view(), received.place());
     let mut environment = Environment(vec![("PATH".into(), PATH.into())]);
     let answerer = Answerer::Script(&found);
     variables::write(&mut environment, &view, answerer, &place, length).map_err(Trouble::Request)?;
 
-    // A tick less than the protocol waits for an answer: it would say 503.
-    let ticks = services.wheel.ticks(route.answer_timeout).saturating_sub(1);
+    let ticks = received.response_ticks();
     let deadline = services.wheel.deadline();
     deadline.set(services.wheel.ticks(programs.queue));
     let permit = match deadline.within(programs.enter()).await {
@@ -178,7 +163,7 @@ async fn try_answer(
         place: permit,
         processes: Arc::clone(&programs.processes),
     };
-    let job = services.pool.spawn(route.priority, move || start.start());
+    let job = services.pool.spawn(priority, move || start.start());
     let started = job.await.map_err(|_| Failure::Status(Status::SERVICE_UNAVAILABLE))?;
     let program = started.and_then(Started::join_loop).map_err(Failure::Start)?;
     let connected = Connected {

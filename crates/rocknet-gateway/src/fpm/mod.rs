@@ -12,15 +12,14 @@ use std::sync::Arc;
 use rocknet_config::model::{Host, Php};
 use rocknet_proto::cgi::StatusLine;
 use rocknet_proto::fastcgi::{self, Params};
-use rocknet_proto::fields::Known;
-use rocknet_proto::method::Method;
 
 use crate::gateway::backend::{self, Backend};
 use crate::gateway::complaints::Complaints;
 use crate::gateway::conversation::Conversation;
+use crate::gateway::request::BackendRequest;
 use crate::gateway::trouble::Trouble;
-use crate::gateway::variables::{self, Answerer, Place};
-use crate::gateway::{Backends, answer, receive};
+use crate::gateway::variables::{self, Answerer};
+use crate::gateway::{Backends, answer};
 use crate::php::CONNECT;
 use rocknet_files::script::Script;
 use rocknet_files::serve;
@@ -94,25 +93,9 @@ async fn try_answer(
     exchange: Exchange,
     site: &str,
 ) -> Result<Response, Trouble> {
-    let Exchange {
-        request,
-        content,
-        client,
-        secure,
-        user,
-        route,
-        ..
-    } = exchange;
-    let view = request.view();
-    let has_length = view.fields.get(Known::ContentLength).is_some();
-    let (content, length) = receive(services, &route, content).await?;
-    let place = Place {
-        site,
-        address: &services.address,
-        client,
-        secure: secure.as_deref(),
-        user: user.as_deref(),
-    };
+    let mut received = BackendRequest::receive(exchange).await?;
+    let (content, length) = (received.take_body(), received.body_length);
+    let (view, place) = (received.exchange.request.view(), received.place());
     let records = || {
         let mut records = Vec::with_capacity(RECORDS);
         fastcgi::begin(&mut records, true);
@@ -124,14 +107,12 @@ async fn try_answer(
     };
     let mut written = records()?;
 
-    // A tick less than the protocol waits for an answer: it would say 503.
-    let ticks = services.wheel.ticks(route.answer_timeout).saturating_sub(1);
+    let ticks = received.response_ticks();
     let deadline = services.wheel.deadline();
     deadline.set(ticks);
 
-    // One that was kept open may be closed by the other side at any moment. Whether a request came through then, nobody
-    // can tell, so it carries only what may be sent again.
-    let repeatable = matches!(view.method, Method::Get | Method::Head) && !has_length && length.is_none();
+    // php-fpm may close a kept connection at any moment, so it carries only requests that may be sent again.
+    let repeatable = received.is_repeatable();
     let complaints = || Complaints::new("PHP", site, &script.name);
     if let Some(connected) = repeatable.then(|| backend.kept()).flatten() {
         let conversation = Conversation::by_records(services, connected, std::mem::take(&mut written), complaints());

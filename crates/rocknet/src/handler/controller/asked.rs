@@ -7,7 +7,7 @@ use rocknet_controller::{abi, host};
 use rocknet_proto::request::{OwnedRequest, Request};
 use rustls::ProtocolVersion;
 
-use crate::exchange::{Client, Secure};
+use crate::exchange::{Client, Exchange, RequestContent, Secure};
 
 /// Whom a request comes from, and over what.
 #[derive(Clone, Copy)]
@@ -22,6 +22,10 @@ pub struct Origin<'a> {
 }
 
 impl<'a> Origin<'a> {
+    pub fn of(exchange: &'a Exchange) -> Origin<'a> {
+        Origin::new(exchange.client, exchange.secure.as_deref(), exchange.user.as_deref())
+    }
+
     pub fn new(client: Client, secure: Option<&'a Secure>, user: Option<&'a str>) -> Origin<'a> {
         Origin {
             client,
@@ -129,7 +133,22 @@ pub struct Kept {
 }
 
 impl Kept {
-    pub fn new(request: Rc<OwnedRequest>, path: Box<str>, origin: &Origin<'_>) -> Kept {
+    /// Keeps the request of an exchange, whose body is returned beside it.
+    pub fn of(exchange: Exchange) -> (Kept, RequestContent) {
+        let Exchange {
+            request,
+            content,
+            path,
+            client,
+            secure,
+            user,
+            ..
+        } = exchange;
+        let origin = Origin::new(client, secure.as_deref(), user.as_deref());
+        (Kept::new(request, path, &origin), content)
+    }
+
+    fn new(request: Rc<OwnedRequest>, path: Box<str>, origin: &Origin<'_>) -> Kept {
         Kept {
             request: Rc::unwrap_or_clone(request),
             path,

@@ -78,17 +78,8 @@ async fn try_answer(
     loaded: host::Controller,
     exchange: Exchange,
 ) -> Result<Response, Trouble> {
-    let Exchange {
-        request,
-        mut content,
-        path,
-        route,
-        client,
-        secure,
-        user,
-        ..
-    } = exchange;
-    let asked = Kept::new(request, path, &Origin::new(client, secure.as_deref(), user.as_deref()));
+    let route = Arc::clone(&exchange.route);
+    let (asked, mut content) = Kept::of(exchange);
     let takes = loaded.takes();
     let collected = if takes {
         Vec::new()

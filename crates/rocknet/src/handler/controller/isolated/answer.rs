@@ -9,7 +9,7 @@ use rocknet_controller::host::frame::{self, Ask};
 use super::body::Given;
 use super::conversation::{Conversation, Heard};
 use super::library::Controller;
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, RequestContent};
 use crate::handler::controller::asked::{Here, Origin};
 use crate::handler::controller::content::{collect, whole};
 use crate::handler::controller::draft::{Draft, MAX_BODY};
@@ -25,18 +25,10 @@ pub async fn answer(
     services: &Rc<Services>,
     name: &Arc<str>,
     controller: &Controller,
-    exchange: Exchange,
+    mut exchange: Exchange,
 ) -> Result<Response, Trouble> {
-    let Exchange {
-        request,
-        mut content,
-        path,
-        route,
-        client,
-        secure,
-        user,
-        ..
-    } = exchange;
+    let mut content = std::mem::replace(&mut exchange.content, RequestContent::none());
+    let route = &exchange.route;
     let collected = match controller.takes {
         true => Vec::new(),
         false => collect(&mut content).await?,
@@ -56,8 +48,8 @@ pub async fn answer(
     drop(deadline);
 
     let request = {
-        let origin = Origin::new(client, secure.as_deref(), user.as_deref());
-        frame::request(&Here::new(request.view(), &path, &[], origin))
+        let origin = Origin::of(&exchange);
+        frame::request(&Here::new(exchange.request.view(), &exchange.path, &[], origin))
     };
     let mut draft = Draft::new(Arc::clone(name));
     talk.begin(controller.number, &request, &collected)?;

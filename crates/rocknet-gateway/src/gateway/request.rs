@@ -1,0 +1,80 @@
+//! A request as back ends get it: its body is received, and its facts stand ready for variables.
+
+use rocknet_proto::fields::Known;
+use rocknet_proto::method::Method;
+
+use super::trouble::Trouble;
+use super::variables::Place;
+use rocknet_handler::exchange::{Exchange, RequestContent};
+use rocknet_handler::spool::Spool;
+
+/// A request whose body has been received.
+pub struct BackendRequest {
+    /// The exchange without its request body.
+    pub exchange: Exchange,
+    /// Length of the body in bytes; `None` if there is no body.
+    pub body_length: Option<u64>,
+    body: RequestContent,
+}
+
+impl BackendRequest {
+    /// Receives the whole request body. So a slow client never holds a process of an application, and every application knows
+    /// the length before the first byte.
+    ///
+    /// # Errors
+    ///
+    /// The client has not sent all of it, or it could not be kept.
+    pub async fn receive(mut exchange: Exchange) -> Result<BackendRequest, Trouble> {
+        let mut body = std::mem::replace(&mut exchange.content, RequestContent::none());
+        let mut body_length = None;
+        if !body.is_empty() {
+            let route = &exchange.route;
+            let bounds = route.server.spool.clone();
+            let spool = Spool::new(&exchange.services.spool, bounds, route.body_memory, route.priority);
+            // Boxed, because most requests have no body, and the future of each would be larger.
+            body_length = Some(Box::pin(body.spool(spool)).await.map_err(Trouble::Content)?);
+        }
+        Ok(BackendRequest {
+            exchange,
+            body_length,
+            body,
+        })
+    }
+
+    pub fn take_body(&mut self) -> RequestContent {
+        std::mem::replace(&mut self.body, RequestContent::none())
+    }
+
+    /// Returns the facts that variables are made of, beside the request itself.
+    pub fn place(&self) -> Place<'_> {
+        let Exchange {
+            services,
+            route,
+            client,
+            secure,
+            user,
+            ..
+        } = &self.exchange;
+        Place {
+            site: &route.label.site,
+            address: &services.address,
+            client: *client,
+            secure: secure.as_deref(),
+            user: user.as_deref(),
+        }
+    }
+
+    /// Returns true if the request may be sent once more where a connection is lost before its response begins: nobody knows
+    /// then whether the back end has acted on it.
+    pub fn is_repeatable(&self) -> bool {
+        let view = self.exchange.request.view();
+        let has_length = view.fields.get(Known::ContentLength).is_some();
+        matches!(view.method, Method::Get | Method::Head) && !has_length && self.body_length.is_none()
+    }
+
+    /// Returns the ticks until a response has to be there: one less than the protocol waits, which would respond with 503.
+    pub fn response_ticks(&self) -> u32 {
+        let Exchange { services, route, .. } = &self.exchange;
+        services.wheel.ticks(route.answer_timeout).saturating_sub(1)
+    }
+}
