@@ -15,14 +15,14 @@ use rocknet_proto::semantics::range::{self, ByteRange, ContentRange, Ranges};
 use rocknet_proto::status::Status;
 
 use crate::entry::{Asset, Content, ENCODED, Variant};
-use crate::prepared::Prepared;
 use rocknet_handler::fixed;
 use rocknet_handler::response::{Body, ErrorPage, FieldList, FilePart, Part, Response};
+use rocknet_proto::PreparedHeads;
 
 /// What to do with a request for an asset.
 pub enum Choice<'a> {
     /// Send this head, and the content of this form if the head has any.
-    Send(&'a Prepared, Option<&'a Variant>),
+    Send(&'a PreparedHeads, Option<&'a Variant>),
     Respond(Box<Response>),
     /// The form with this coding is wanted and has not been made yet.
     Encode(Coding),

@@ -8,10 +8,10 @@ use rocknet_proto::semantics::etag::FileTag;
 use rocknet_proto::semantics::negotiation::Coding;
 use rocknet_proto::status::Status;
 
-use crate::prepared::Prepared;
 use crate::script::Script;
 use rocknet_handler::open_file::OpenFile;
 use rocknet_handler::response::FieldList;
+use rocknet_proto::PreparedHeads;
 
 /// Young entries are used without a question; from this age on a new look is asked for in the background.
 pub const REFRESH_AFTER_MS: u64 = 400;
@@ -91,9 +91,9 @@ pub struct Asset {
 pub struct Variant {
     pub coding: Coding,
     pub etag: Option<FileTag>,
-    pub full: Prepared,
+    pub full: PreparedHeads,
     /// 304, where there are validators.
-    pub unchanged: Option<Prepared>,
+    pub unchanged: Option<PreparedHeads>,
     pub content: Content,
 }
 
@@ -268,7 +268,7 @@ impl Variant {
             Content::Memory(bytes) => bytes.len(),
             Content::File(_) => 0,
         };
-        let heads = self.full.size() + self.unchanged.as_ref().map_or(0, Prepared::size);
+        let heads = self.full.size() + self.unchanged.as_ref().map_or(0, PreparedHeads::size);
         (size_of::<Variant>() + content + heads) as u64
     }
 }

@@ -4,7 +4,7 @@
 //! serve.rs: the handler ─▶ cache/: what is known ─▶ load.rs ─▶ resolve.rs ─▶ look.rs: a look at the disk, that waits or does not
 //!                             │                        │            └── tree.rs: the folder, and how its files are served
 //!                             ▼                        ▼
-//!                         entry.rs ◀─ prepared.rs: heads rendered once, answer.rs: the form that a request gets
+//!                         entry.rs with heads rendered once, answer.rs: the form that a request gets
 //! ```
 #![forbid(unsafe_code)]
 
@@ -19,7 +19,6 @@ pub mod load;
 pub mod look;
 pub mod missed;
 pub mod open_folder;
-pub mod prepared;
 pub mod resolve;
 pub mod script;
 pub mod serve;

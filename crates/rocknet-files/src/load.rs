@@ -17,7 +17,6 @@ use crate::entry::{Asset, Content, ENCODED, Entry, FileIdentity, Found, Variant}
 use crate::kind;
 use crate::look::Look;
 use crate::missed;
-use crate::prepared::Prepared;
 use crate::resolve::{self, Target};
 use crate::tree::Tree;
 use rocknet_handler::clock::{LONGEST_TICK, uptime_ms};
@@ -25,6 +24,7 @@ use rocknet_handler::filter::apply_to_head;
 use rocknet_handler::fixed;
 use rocknet_handler::open_file::OpenFile;
 use rocknet_handler::response::{Body, FieldList};
+use rocknet_proto::PreparedHeads;
 
 /// What `path` leads to in `tree`, if the look lacks nothing. If that is what `previous` found, and unchanged, gives back nothing new.
 pub fn load(look: &Look, tree: &Tree, path: &str, previous: Option<&Entry>) -> Option<Entry> {
@@ -113,7 +113,7 @@ fn error_page(look: &Look, tree: &Tree, status: Status) -> Result<(Asset, Vec<Fi
     let variant = Variant {
         coding: Coding::Identity,
         etag: None,
-        full: Prepared::new(status, &fields, page.len() as u64),
+        full: PreparedHeads::new(status, &fields, page.len() as u64),
         unchanged: None,
         content: Content::Memory(page),
     };
@@ -258,8 +258,10 @@ pub fn variant(
     apply_to_head(&tree.filters, &tree.route, status, &mut short);
     Variant {
         coding,
-        full: Prepared::new(status, &fields, content.length()),
-        unchanged: etag.is_some().then(|| Prepared::new(Status::NOT_MODIFIED, &short, 0)),
+        full: PreparedHeads::new(status, &fields, content.length()),
+        unchanged: etag
+            .is_some()
+            .then(|| PreparedHeads::new(Status::NOT_MODIFIED, &short, 0)),
         etag,
         content,
     }

@@ -15,6 +15,7 @@ pub mod h1;
 pub mod h2;
 pub mod limits;
 pub mod method;
+pub mod prepared;
 pub mod proxy_protocol;
 pub mod refusal;
 pub mod request;
@@ -24,9 +25,13 @@ pub mod semantics;
 pub mod status;
 pub mod uwsgi;
 
+/// Request head that was decoded into a buffer of its own, where the version compresses heads.
+pub use h2::Head as DecodedHead;
+
 pub use fields::{Field, FieldIndex, Fields, Known, KnownSet, Span};
 pub use limits::Limits;
 pub use method::Method;
+pub use prepared::PreparedHeads;
 pub use request::{OwnedRequest, Request, RequestIndex, TargetForm, Version};
 pub use response::{Response, ResponseIndex};
 pub use status::Status;

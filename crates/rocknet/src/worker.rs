@@ -15,7 +15,7 @@ use rocknet_io::queue::SendQueue;
 use rocknet_io::runtime::{hear, spawn};
 use rocknet_io::socket::Address;
 use rocknet_io::wheel::Wheel;
-use rocknet_proto::h2::Head;
+use rocknet_proto::DecodedHead;
 use rocknet_proto::limits::Limits as HeadLimits;
 use rocknet_proto::request::RequestIndex;
 use rocknet_proto::semantics::authority::{Authority, HOST_BUFFER};
@@ -119,8 +119,8 @@ pub struct Buffers {
     /// What a tunnel sends on.
     pub onward: SendQueue,
     pub request: RequestIndex,
-    /// Where heads of HTTP/2 are decoded.
-    pub head: Head,
+    /// Where compressed heads are decoded.
+    pub head: DecodedHead,
 }
 
 /// After the last answer, time for the client to take it before the connection is cut.
@@ -173,7 +173,7 @@ impl Worker {
                 output: SendQueue::with_capacity(OUTPUT),
                 onward: SendQueue::default(),
                 request: RequestIndex::default(),
-                head: Head::default(),
+                head: DecodedHead::default(),
             }),
             files,
             pipes: Pipes::default(),

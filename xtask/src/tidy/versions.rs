@@ -1,6 +1,5 @@
 //! The server names HTTP versions only where connections are served, where a version is chosen, and in clients of upstreams.
 
-use super::listed::{Exceptions, Listed};
 use super::paths::Paths;
 use super::tree::Tree;
 
@@ -19,44 +18,15 @@ const PLACES: &[(&str, &str)] = &[
     ("transport", "chooses the version of a connection"),
 ];
 
-/// Files that name a version and should not, by crate. The lists only shrink.
-const EXCEPTIONS: &[(&str, &[Listed])] = &[
-    (
-        "crates/rocknet-files",
-        &[
-            Listed {
-                file: "crates/rocknet-files/src/prepared.rs",
-                name: "h1",
-                reason: "holds a head in the form of each version; a protocol should bring its form with it",
-            },
-            Listed {
-                file: "crates/rocknet-files/src/prepared.rs",
-                name: "h2",
-                reason: "holds a head in the form of each version; a protocol should bring its form with it",
-            },
-        ],
-    ),
-    (
-        "crates/rocknet",
-        &[Listed {
-            file: "crates/rocknet/src/worker.rs",
-            name: "h2",
-            reason: "keeps a head of HTTP/2 to render in; it belongs to the state of protocol/h2",
-        }],
-    ),
-];
-
 /// What is wrong with the versions that the crate at `folder` names.
 pub fn check(folder: &str, tree: &Tree<'_>) -> Vec<String> {
     if !FOLDERS.contains(&folder) {
         return Vec::new();
     }
-    let own = EXCEPTIONS.iter().find(|(name, _)| *name == folder);
-    judge(folder, tree, own.map_or(&[], |(_, listed)| listed))
+    judge(folder, tree)
 }
 
-fn judge(folder: &str, tree: &Tree<'_>, listed: &'static [Listed]) -> Vec<String> {
-    let mut exceptions = Exceptions::new(listed);
+fn judge(folder: &str, tree: &Tree<'_>) -> Vec<String> {
     let mut breaches = Vec::new();
     for part in tree.parts().filter(|part| !is_place(&part.file)) {
         let paths = Paths::read(&part.code);
@@ -64,9 +34,7 @@ fn judge(folder: &str, tree: &Tree<'_>, listed: &'static [Listed]) -> Vec<String
         let written = paths.written.iter().map(|one| (&one.path, one.line));
         for (path, line) in uses.chain(written) {
             let file = format!("{folder}/src/{}", part.file);
-            if let Some(name) = path.iter().find(|name| is_version(name))
-                && !exceptions.has(&file, name)
-            {
+            if path.iter().any(|name| is_version(name)) {
                 breaches.push(format!(
                     "{file}:{line}: `{}` names an HTTP version outside of protocol, transport and clients",
                     path.join("::")
@@ -74,7 +42,6 @@ fn judge(folder: &str, tree: &Tree<'_>, listed: &'static [Listed]) -> Vec<String
             }
         }
     }
-    breaches.extend(exceptions.left("the rule of versions"));
     breaches
 }
 
@@ -100,33 +67,23 @@ mod tests {
     use super::super::tree::sources;
     use super::*;
 
-    const NONE: &[Listed] = &[];
-    const ONE: &[Listed] = &[Listed {
-        file: "crates/rocknet/src/a.rs",
-        name: "h2",
-        reason: "of the past",
-    }];
-
     #[test]
     fn names() {
-        let rows: [(&str, &str, &'static [Listed], usize); 12] = [
-            ("a", "use rocknet_proto::h2::Head;", NONE, 1),
-            ("a", "use rocknet_proto::{h1, h2};", NONE, 2),
-            ("a", "fn f() { g(crate::protocol::h1::Block) }", NONE, 1),
-            ("a", "fn f(v: Version) -> bool { v == Version::Http11 }", NONE, 1),
-            ("a", "fn f() { let h2 = self.h1; \"use h2::a\" }", NONE, 0),
-            ("a", "#[cfg(test)] mod tests { use rocknet_proto::h2; }", NONE, 0),
-            ("a", "use rocknet_proto::h2;", ONE, 0),
-            ("a", "use rocknet_proto::h1;", ONE, 2),
-            ("a", "use rocknet_proto::request;", ONE, 1),
-            ("protocol", "use rocknet_proto::h2;", NONE, 0),
-            ("transport", "use rocknet_proto::h2;", NONE, 0),
-            ("protocols", "use rocknet_proto::h2;", NONE, 1),
+        let rows: [(&str, &str, usize); 9] = [
+            ("a", "use rocknet_proto::h2::Head;", 1),
+            ("a", "use rocknet_proto::{h1, h2};", 2),
+            ("a", "fn f() { g(crate::protocol::h1::Block) }", 1),
+            ("a", "fn f(v: Version) -> bool { v == Version::Http11 }", 1),
+            ("a", "fn f() { let h2 = self.h1; \"use h2::a\" }", 0),
+            ("a", "#[cfg(test)] mod tests { use rocknet_proto::h2; }", 0),
+            ("protocol", "use rocknet_proto::h2;", 0),
+            ("transport", "use rocknet_proto::h2;", 0),
+            ("protocols", "use rocknet_proto::h2;", 1),
         ];
-        for (module, text, listed, expected) in rows {
+        for (module, text, expected) in rows {
             let root = format!("mod {module};");
             let sources = sources(&[("lib.rs", &root), (&format!("{module}.rs"), text)]);
-            let found = judge("crates/rocknet", &Tree::new(&sources), listed);
+            let found = judge("crates/rocknet", &Tree::new(&sources));
             assert_eq!(found.len(), expected, "{module}: {text}: {found:?}");
         }
     }

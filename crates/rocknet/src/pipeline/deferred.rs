@@ -16,10 +16,10 @@ use super::reply::{Going, Reply, Step};
 use crate::exchange::{Client, RequestContent};
 use crate::files::cache::front::Known;
 use crate::files::entry::Variant;
-use crate::files::prepared::Prepared;
 use crate::fixed;
 use crate::handshake::Handshake;
 use crate::worker::Worker;
+use rocknet_proto::PreparedHeads;
 
 /// A request that has outlived the read it came with.
 pub(super) type Kept<'a> = Incoming<'a, &'a dyn Fn() -> Rc<OwnedRequest>>;
@@ -103,7 +103,7 @@ impl Waiting {
 pub(super) struct Opened(RequestContent);
 
 impl Reply for Opened {
-    fn send(&mut self, _: &Prepared, _: Option<(&Known, &Variant)>) {}
+    fn send(&mut self, _: &PreparedHeads, _: Option<(&Known, &Variant)>) {}
 
     fn limit_body(&mut self, _: u64) -> Result<(), Refusal> {
         Ok(())

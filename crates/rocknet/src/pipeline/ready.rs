@@ -12,11 +12,11 @@ use crate::files::answer::{self, Choice};
 use crate::files::cache;
 use crate::files::cache::front::{BEHIND_RULES, Known, Lead};
 use crate::files::entry::{Found, REFRESH_AFTER_MS, STALE_AFTER_MS};
-use crate::files::prepared::Prepared;
 use crate::fixed;
 use crate::preload;
 use crate::routing::Ruled;
 use crate::worker::{View, Worker};
+use rocknet_proto::PreparedHeads;
 
 /// Answers from what this worker remembers of the path. `None`: that is nothing, or not enough.
 #[inline]
@@ -154,7 +154,7 @@ where
 }
 
 #[inline]
-fn lead(known: &Known, request: &Request<'_>, head: &Prepared, reply: &mut impl Reply) {
+fn lead(known: &Known, request: &Request<'_>, head: &PreparedHeads, reply: &mut impl Reply) {
     if let Some(preloads) = &known.preloads
         && preload::is_page(head.status)
         && preload::is_first_look(request)

@@ -11,14 +11,14 @@ use super::pending::Pending;
 use crate::exchange::RequestContent;
 use crate::files::cache::front::Known;
 use crate::files::entry::Variant;
-use crate::files::prepared::Prepared;
 use crate::preload::Preloads;
 use crate::response::Response;
+use rocknet_proto::PreparedHeads;
 
 /// The calls that a protocol version implements for a request that begins.
 pub trait Reply {
     /// Sends a response that was prepared beforehand; `None`: its head is all of it.
-    fn send(&mut self, head: &Prepared, content: Option<(&Known, &Variant)>);
+    fn send(&mut self, head: &PreparedHeads, content: Option<(&Known, &Variant)>);
 
     /// The response that is sent next is a page that needs these: they are pushed, or announced, where the version has a
     /// way to.

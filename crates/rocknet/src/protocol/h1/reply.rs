@@ -9,13 +9,13 @@ use rocknet_proto::status::Status;
 use crate::exchange::{Pipe, RequestContent};
 use crate::files::cache::front::Known;
 use crate::files::entry::{Content, Variant};
-use crate::files::prepared::Prepared;
 use crate::interim::Early;
 use crate::lifecycle::body::{BodySource, Delivery};
 use crate::lifecycle::responder::{Begun, Responder, Sent, Taken, Unsendable};
 use crate::pipeline::Reply;
 use crate::response::{Body, FieldList, Text};
 use crate::worker::Worker;
+use rocknet_proto::PreparedHeads;
 
 /// Sent in place of a head that cannot be written.
 const BROKEN_RESPONSE: &[u8] = b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
@@ -66,7 +66,7 @@ impl<'a> H1Reply<'a> {
 
 impl Reply for H1Reply<'_> {
     #[inline]
-    fn send(&mut self, head: &Prepared, content: Option<(&Known, &Variant)>) {
+    fn send(&mut self, head: &PreparedHeads, content: Option<(&Known, &Variant)>) {
         let length = Length::Exact(head.length);
         let Some((known, variant)) = content else {
             let (framing, next) = self.engine.respond_complete(head.status, length, self.close);

@@ -11,7 +11,6 @@ use super::pushes::{Page, Promised, Pushes};
 use crate::exchange::RequestContent;
 use crate::files::cache::front::Known;
 use crate::files::entry::{Content, Variant};
-use crate::files::prepared::Prepared;
 use crate::interim::Early;
 use crate::lifecycle::body::{BodySource, Delivery};
 use crate::lifecycle::responder::{Begun, Responder, Sent, Taken, Unsendable};
@@ -19,6 +18,7 @@ use crate::pipeline::Reply;
 use crate::preload::{self, Preloads};
 use crate::response::{Body, FieldList, Text};
 use crate::worker::Worker;
+use rocknet_proto::PreparedHeads;
 
 /// Writes one response.
 pub struct H2Reply<'a> {
@@ -88,7 +88,7 @@ impl<'a> H2Reply<'a> {
     }
 
     #[inline]
-    fn prepared(&mut self, head: &Prepared, content: u64) -> Result<Sending, SendError> {
+    fn prepared(&mut self, head: &PreparedHeads, content: u64) -> Result<Sending, SendError> {
         if content > 0 && self.output.len() >= self.bound {
             return self.prepared_later(head, content);
         }
@@ -96,7 +96,7 @@ impl<'a> H2Reply<'a> {
             .respond_prepared(self.id, &head.h2, &self.date, content, self.output.buffer())
     }
 
-    fn prepared_later(&mut self, head: &Prepared, content: u64) -> Result<Sending, SendError> {
+    fn prepared_later(&mut self, head: &PreparedHeads, content: u64) -> Result<Sending, SendError> {
         let out = self.output.buffer();
         self.engine
             .respond_prepared_head(self.id, &head.h2, &self.date, false, out)?;
@@ -107,7 +107,7 @@ impl<'a> H2Reply<'a> {
 
 impl Reply for H2Reply<'_> {
     #[inline]
-    fn send(&mut self, head: &Prepared, content: Option<(&Known, &Variant)>) {
+    fn send(&mut self, head: &PreparedHeads, content: Option<(&Known, &Variant)>) {
         if self.id.is_promised() && !self.pushes.takes(head.status, Some(head.length)) {
             return self.engine.reset(self.id, ErrorCode::Cancel, self.output.buffer());
         }
