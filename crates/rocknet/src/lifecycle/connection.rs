@@ -110,6 +110,14 @@ impl<L: Link> ConnectionCore<L> {
         worker.is_stopping() || worker.wheel.now().since(self.born) >= view.ticks.age
     }
 
+    /// Keeps `bytes` as unread from number `used` on.
+    pub fn keep_unread(&mut self, mut bytes: Vec<u8>, used: usize) {
+        if used < bytes.len() {
+            bytes.drain(..used);
+            self.unread = bytes;
+        }
+    }
+
     /// Waits for the next request. `is_partial`: a part of it was received.
     ///
     /// The time for a head is hard, and that for the first one began with the connection.

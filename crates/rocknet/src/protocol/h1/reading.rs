@@ -80,12 +80,9 @@ impl<L: Link> Connection<L> {
         request: &mut RequestIndex,
         output: &mut SendQueue,
     ) {
-        let mut unread = std::mem::take(&mut self.core.unread);
+        let unread = std::mem::take(&mut self.core.unread);
         let used = self.answer_all(worker, view, &unread, request, output);
-        if used < unread.len() {
-            unread.drain(..used);
-            self.core.unread = unread;
-        }
+        self.core.keep_unread(unread, used);
     }
 
     /// What is waited for when nothing more is there, and until when.

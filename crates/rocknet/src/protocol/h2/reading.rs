@@ -94,12 +94,9 @@ impl<L: Link> Connection<L> {
     }
 
     pub(super) fn work_off(&mut self, worker: &Rc<Worker>, view: &Rc<View>, head: &mut Head, output: &mut SendQueue) {
-        let mut unread = std::mem::take(&mut self.core.unread);
+        let unread = std::mem::take(&mut self.core.unread);
         let used = self.take_in(worker, view, &unread, head, output);
-        if used < unread.len() {
-            unread.drain(..used);
-            self.core.unread = unread;
-        }
+        self.core.keep_unread(unread, used);
     }
 
     /// Acts on the events in `bytes`; returns how many bytes are done with.
