@@ -134,10 +134,11 @@ impl<L: Link> ConnectionCore<L> {
     }
 
     /// Returns true if the deadline has passed and the client moved too few bytes in its window.
+    #[inline]
     pub fn poll_past(&mut self, context: &mut Context<'_>) -> bool {
-        let view = self.open.worker().view();
-        let link = &self.link;
-        self.deadlines.poll_rate(context.waker(), &view, || link.in_flight())
+        let (worker, link) = (self.open.worker(), &self.link);
+        let rate = |phase| rate_window(&worker.view(), phase);
+        self.deadlines.poll_rate(context.waker(), rate, || link.in_flight())
     }
 
     /// Sends the backlog. Ready once there is none, with true if there was one. Calls `moved` with the bytes that left.
@@ -196,7 +197,7 @@ impl<L: Link> ConnectionCore<L> {
     }
 
     /// Makes bytes that the link had taken and could not send the backlog again. Returns true if there were any.
-    #[inline]
+    #[inline(always)]
     fn take_back(&mut self) -> bool {
         let Some(unsent) = self.link.take_unsent() else {
             return false;
@@ -292,6 +293,14 @@ impl<L: Link> ConnectionCore<L> {
         if self.link.in_flight() > ONLY_THE_END {
             self.link.reset();
         }
+    }
+}
+
+/// Returns the bytes that a client must move in each window of a deadline, and the ticks of a window.
+pub fn rate_window(view: &View, phase: Phase) -> (u64, u32) {
+    match phase {
+        Phase::Content => view.receive_window(),
+        _ => view.send_window(),
     }
 }
 

@@ -5,7 +5,7 @@ use std::task::Waker;
 
 use rocknet_io::wheel::{Deadline, Wheel};
 
-use crate::worker::{Ticks, View};
+use crate::worker::Ticks;
 
 /// The event that an exchange waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -219,19 +219,24 @@ impl Deadlines {
         self.moved += bytes;
     }
 
-    /// The same as [`Deadlines::poll_past`], by the rates of the configuration.
-    pub fn poll_rate(&mut self, waker: &Waker, view: &View, in_flight: impl Fn() -> u64) -> bool {
-        let (enough, ticks) = match self.phase {
-            Phase::Content => view.receive_window(),
-            _ => view.send_window(),
-        };
-        self.poll_past(waker, enough, ticks, in_flight)
+    /// Returns true if the deadline has passed, without another window.
+    #[inline]
+    pub fn poll_past(&mut self, waker: &Waker) -> bool {
+        self.poll_rate(waker, |_| (1, 0), || 0)
     }
 
-    /// True if the deadline has passed; if at least `enough` bytes were moved in its window, another window begins.
-    /// `in_flight` tells what the kernel holds now: a slow client takes from that before we can send again.
-    pub fn poll_past(&mut self, waker: &Waker, enough: u64, ticks: u32, in_flight: impl Fn() -> u64) -> bool {
+    /// Returns true if the deadline has passed; if enough bytes were moved in its window, another window begins. `rate` returns
+    /// the bytes of a window of this phase and its ticks, and is called for a passed deadline alone. `in_flight` returns the bytes
+    /// that the kernel holds now: a slow client takes from these before the server can send again.
+    #[inline]
+    pub fn poll_rate(
+        &mut self,
+        waker: &Waker,
+        rate: impl Fn(Phase) -> (u64, u32),
+        in_flight: impl Fn() -> u64,
+    ) -> bool {
         while self.deadline.poll_past(waker) {
+            let (enough, ticks) = rate(self.phase);
             let taken = match self.phase {
                 // There is none; the farthest one there is has come.
                 Phase::Tunnel => {
@@ -276,12 +281,12 @@ mod tests {
             _ => deadlines.begin(phase, TICKS),
         }
         for &(moved, in_flight, too_slow) in windows {
-            assert!(!deadlines.poll_past(Waker::noop(), 100, TICKS, || in_flight));
+            assert!(!deadlines.poll_rate(Waker::noop(), |_| (100, TICKS), || in_flight));
             deadlines.moved(moved);
             for _ in 0..TICKS {
                 wheel.advance();
             }
-            let past = deadlines.poll_past(Waker::noop(), 100, TICKS, || in_flight);
+            let past = deadlines.poll_rate(Waker::noop(), |_| (100, TICKS), || in_flight);
             assert_eq!(past, too_slow, "{phase:?}: {moved} moved, {in_flight} held");
         }
     }
@@ -314,7 +319,7 @@ mod tests {
         const TICKS: u32 = 4;
         let wheel = Wheel::new(Duration::from_millis(250), 1);
         let mut deadlines = Deadlines::new(&wheel);
-        let past = |deadlines: &mut Deadlines| deadlines.poll_past(Waker::noop(), 100, TICKS, || 0);
+        let past = |deadlines: &mut Deadlines| deadlines.poll_rate(Waker::noop(), |_| (100, TICKS), || 0);
         deadlines.enter_content(TICKS);
         for (moved, tick_in_handler, too_slow) in [
             // A byte in each tick of waiting for the client, and much time in the handler.

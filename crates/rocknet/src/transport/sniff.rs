@@ -35,7 +35,7 @@ pub async fn serve<L: Link + Unpin>(open: OpenConnection, mut link: L, client: C
             if worker.is_stopping() && unread.is_empty() {
                 return Poll::Ready(None);
             }
-            let past = deadlines.poll_past(context.waker(), 1, 0, || 0);
+            let past = deadlines.poll_past(context.waker());
             match past {
                 // What began like the preface of HTTP/2, and went no further, is told that its time is over in HTTP/1.
                 true if !unread.is_empty() => {

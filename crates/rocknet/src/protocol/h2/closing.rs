@@ -12,6 +12,7 @@ use super::answer::{Answer, Asked, Incoming, State as Stage};
 use super::connection::{Connection, State};
 use super::reply::RequestBody;
 use crate::exchange::ContentError;
+use crate::lifecycle::connection::rate_window;
 use crate::lifecycle::deadlines::{LEFT_TO_KERNEL, Phase};
 use crate::lifecycle::drive::Version;
 use crate::lifecycle::exchange::ActiveExchange;
@@ -47,7 +48,10 @@ impl<L: Link> Connection<L> {
             let Some(mut answer) = self.answers.take_at(place) else {
                 continue;
             };
-            if answer.deadlines.poll_rate(context.waker(), &view, || 0) {
+            if answer
+                .deadlines
+                .poll_rate(context.waker(), |phase| rate_window(&view, phase), || 0)
+            {
                 self.expire_answer(&worker, *answer);
                 acted = true;
             } else {
