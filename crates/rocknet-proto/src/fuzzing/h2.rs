@@ -2,7 +2,7 @@
 
 use crate::fields::Fields;
 use crate::h2::frame::{ACK, END_STREAM, FrameHeader, FrameType, HEADER_SIZE, wire_code};
-use crate::h2::hpack::{Decoder, Name, Sink};
+use crate::h2::hpack::{Decoder, FieldSink, NameClass};
 use crate::h2::{Config, ErrorCode, Event, Head, PreparedHead, ResponseJudge, Sending, ServerConnection, StreamId};
 use crate::limits::Limits;
 use crate::status::Status;
@@ -262,12 +262,12 @@ struct Lines {
     line: String,
 }
 
-impl Sink for Lines {
+impl FieldSink for Lines {
     fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.buffer
     }
 
-    fn field(&mut self, _: Name, _: bool, start: usize, value: usize) {
+    fn field(&mut self, _: NameClass, _: bool, start: usize, value: usize) {
         let (name, value) = (text(&self.buffer[start..value]), text(&self.buffer[value..]));
         if name != "date" {
             self.line.push_str(&format!(" {name}={value}"));

@@ -1,6 +1,6 @@
 //! Field blocks in and out through tables that stay, for fuzz targets and for another implementation to talk to.
 
-use crate::h2::hpack::{Decoder, Encoder, Name, Sink};
+use crate::h2::hpack::{Decoder, Encoder, FieldSink, NameClass};
 
 /// A field, its name and its value.
 pub type Pair = (Vec<u8>, Vec<u8>);
@@ -23,7 +23,7 @@ impl Hpack {
 
     /// The other side lets our table be so large.
     pub fn allow(&mut self, size: u32) {
-        self.encoder.set_allowed(size);
+        self.encoder.set_max_table_size(size);
     }
 
     /// Reads a block; the fields before what is wrong with it, and whether anything is.
@@ -52,12 +52,12 @@ struct Pairs {
     pairs: Vec<Pair>,
 }
 
-impl Sink for Pairs {
+impl FieldSink for Pairs {
     fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.buffer
     }
 
-    fn field(&mut self, _: Name, _: bool, start: usize, value: usize) {
+    fn field(&mut self, _: NameClass, _: bool, start: usize, value: usize) {
         // What comes when it is full is not written out whole.
         if !self.is_full() {
             let pair = (self.buffer[start..value].to_vec(), self.buffer[value..].to_vec());

@@ -1,7 +1,7 @@
 //! What ends a stream or a connection: every fault names the rule or the attack behind it, and has one code.
 
 use super::budget::Flood;
-use super::hpack::HpackFault;
+use super::hpack::HpackError;
 
 /// The error codes of RFC 9113 §7.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
@@ -92,7 +92,7 @@ pub enum ConnectionFault {
     /// More bytes or frames of one field block than any head has (CVE-2024-27316 and its kin).
     BlockTooLarge,
     /// A field block that cannot be read (RFC 9113 §4.3).
-    Compression(HpackFault),
+    Compression(HpackError),
     /// A setting of a value it cannot have (RFC 9113 §6.5.2).
     Setting,
     /// INITIAL_WINDOW_SIZE above 2^31-1 (RFC 9113 §6.5.2), or a change of it that lifts a window above that.
@@ -127,7 +127,7 @@ impl ConnectionFault {
             | Self::PushFromClient => ErrorCode::ProtocolError,
             Self::FrameTooLarge | Self::FrameSize => ErrorCode::FrameSizeError,
             Self::ClosedStream => ErrorCode::StreamClosed,
-            Self::Compression(HpackFault::TooManyFields) => ErrorCode::EnhanceYourCalm,
+            Self::Compression(HpackError::TooManyFields) => ErrorCode::EnhanceYourCalm,
             Self::Compression(_) => ErrorCode::CompressionError,
             Self::WindowSetting | Self::WindowTooLarge | Self::WindowExceeded => ErrorCode::FlowControlError,
             Self::BlockTooLarge | Self::Flood(_) => ErrorCode::EnhanceYourCalm,
@@ -161,8 +161,8 @@ impl ConnectionFault {
     }
 }
 
-impl From<HpackFault> for ConnectionFault {
-    fn from(fault: HpackFault) -> Self {
+impl From<HpackError> for ConnectionFault {
+    fn from(fault: HpackError) -> Self {
         Self::Compression(fault)
     }
 }

@@ -3,7 +3,7 @@
 mod judge;
 
 use super::error::Malformed;
-use super::hpack::{Name, Pseudo, Sink};
+use super::hpack::{FieldSink, NameClass, Pseudo};
 use super::priority::Priority;
 use crate::fields::{Known, Span};
 use crate::h1::{FieldFault, Refusal};
@@ -141,7 +141,7 @@ pub(crate) struct HeadSink<'a> {
     kind: Kind,
 }
 
-impl Sink for HeadSink<'_> {
+impl FieldSink for HeadSink<'_> {
     #[inline]
     fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.head.bytes
@@ -153,7 +153,7 @@ impl Sink for HeadSink<'_> {
     }
 
     #[inline]
-    fn field(&mut self, class: Name, clean: bool, start: usize, value: usize) {
+    fn field(&mut self, class: NameClass, value_valid: bool, start: usize, value: usize) {
         if self.is_full() {
             self.head.bytes.truncate(start);
             return;
@@ -167,13 +167,13 @@ impl Sink for HeadSink<'_> {
             Kind::Request | Kind::Nothing => self.limits.head_ceiling(),
         };
         let is_large = parts.size > size_max || parts.fields > self.limits.fields;
-        if !clean || is_large {
-            return self.reject(class, clean, start, end - value);
+        if !value_valid || is_large {
+            return self.reject(class, value_valid, start, end - value);
         }
         let (name, value) = (Span::new(start, value), Span::new(value, end));
         match class {
-            Name::Pseudo(pseudo) => self.pseudo(pseudo, value),
-            Name::Known(Known::Cookie) if self.kind == Kind::Request => {
+            NameClass::Pseudo(pseudo) => self.pseudo(pseudo, value),
+            NameClass::Known(Known::Cookie) if self.kind == Kind::Request => {
                 parts.regular = true;
                 if parts.has_cookie {
                     self.head.cookie.extend_from_slice(b"; ");
@@ -182,15 +182,15 @@ impl Sink for HeadSink<'_> {
                 self.head.cookie.extend_from_slice(value.of(&self.head.bytes));
                 self.head.bytes.truncate(start);
             }
-            Name::Known(known) => {
+            NameClass::Known(known) => {
                 parts.regular = true;
                 self.push(name, Some(known), value);
             }
-            Name::Stranger => {
+            NameClass::Other => {
                 parts.regular = true;
                 self.push(name, None, value);
             }
-            Name::Invalid => parts.flaw = Some(Malformed::FieldName),
+            NameClass::Invalid => parts.flaw = Some(Malformed::FieldName),
         }
     }
 }
@@ -206,11 +206,11 @@ impl HeadSink<'_> {
     }
 
     #[cold]
-    fn reject(&mut self, class: Name, clean: bool, start: usize, value_length: usize) {
+    fn reject(&mut self, class: NameClass, value_valid: bool, start: usize, value_length: usize) {
         let parts = &mut self.head.parts;
-        if !clean {
+        if !value_valid {
             parts.flaw = Some(Malformed::FieldValue);
-        } else if class == Name::Pseudo(Pseudo::Path) && value_length > self.limits.target_size {
+        } else if class == NameClass::Pseudo(Pseudo::Path) && value_length > self.limits.target_size {
             parts.excess = Some(Refusal::TargetTooLong);
         } else if parts.fields > self.limits.fields {
             parts.excess = Some(Refusal::Field(FieldFault::TooMany));

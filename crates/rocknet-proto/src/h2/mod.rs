@@ -25,7 +25,7 @@ pub use connection::{
 pub use error::{ConnectionFault, ErrorCode, Malformed, StreamFault};
 pub use frame::HEADER_SIZE as FRAME_HEADER;
 pub use head::Head;
-pub use hpack::HpackFault;
+pub use hpack::HpackError;
 pub use prepared::{DATE_SIZE, PreparedHead};
 pub use priority::Priority;
 pub use response_judge::{OutOfStep, ResponseJudge};

@@ -95,7 +95,7 @@ pub(crate) fn checked<'a>(name: &[u8], value: &'a [u8]) -> Result<(LowerName, &'
         return Err(EncodeError::FramingField);
     }
     let value = trim(value);
-    if !super::hpack::is_clean(value) {
+    if !super::hpack::is_valid_value(value) {
         return Err(EncodeError::FieldValue);
     }
     let mut lower = LowerName::from_slice(name);

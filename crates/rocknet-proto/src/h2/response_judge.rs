@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::mem;
 
 use super::frame::{self, FrameHeader, FrameType, HEADER_SIZE};
-use super::hpack::{Decoder, Name, Pseudo, Sink};
+use super::hpack::{Decoder, FieldSink, NameClass, Pseudo};
 
 /// Size of the dynamic table that servers may use where nobody tells them another (RFC 9113 §6.5.2).
 const TABLE: usize = 4096;
@@ -246,23 +246,23 @@ struct Fields {
 /// Bytes of the field buffer that are kept for the next block.
 const SPARE: usize = 4096;
 
-impl Sink for Fields {
+impl FieldSink for Fields {
     fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.buffer
     }
 
-    fn field(&mut self, class: Name, clean: bool, start: usize, value: usize) {
+    fn field(&mut self, class: NameClass, value_valid: bool, start: usize, value: usize) {
         let is_good = match class {
-            Name::Pseudo(Pseudo::Status) => {
+            NameClass::Pseudo(Pseudo::Status) => {
                 let is_first = self.status.is_none();
                 let status = self.buffer.get(value..).and_then(|value| value.try_into().ok());
                 self.status = status.or(self.status);
                 is_first && status.is_some() && !self.regular
             }
-            Name::Pseudo(_) | Name::Invalid => false,
-            Name::Known(_) | Name::Stranger => {
+            NameClass::Pseudo(_) | NameClass::Invalid => false,
+            NameClass::Known(_) | NameClass::Other => {
                 self.regular = true;
-                clean
+                value_valid
             }
         };
         self.is_malformed |= !is_good;

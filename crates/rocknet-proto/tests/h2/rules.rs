@@ -466,7 +466,7 @@ fn blocks_that_cannot_be_read() {
     for (block, fault) in [
         (&[0x80][..], "Compression(Index)"),
         (&[0xbe], "Compression(Index)"),
-        (&[0x82, 0x20], "Compression(TableSizePlace)"),
+        (&[0x82, 0x20], "Compression(MisplacedTableSize)"),
         (&[0x3f, 0xe2, 0x1f], "Compression(TableSize)"),
         (&[0x00, 0x81, 0xff], "Compression(HuffmanPadding)"),
         (&[0x40, 5, b'a'], "Compression(Truncated)"),

@@ -142,7 +142,7 @@ impl ServerConnection {
         let urgency = stream.priority.urgency;
         let now = content <= available.min(u64::from(self.client.max_frame_size.min(super::DATA_MAX)))
             && self.streams.ready.urgency().is_none_or(|ahead| ahead >= urgency);
-        if self.encoder.is_told() && head.length() <= self.client.max_frame_size as usize {
+        if self.encoder.has_sent_table_size() && head.length() <= self.client.max_frame_size as usize {
             let flags = END_HEADERS | if content == 0 { END_STREAM } else { 0 };
             frame_header(head.length(), FrameType::Headers, flags, id.number, out);
             head.write(date, out);

@@ -37,7 +37,7 @@ impl ServerConnection {
         // is what it may have cut its table to.
         for &[a, b, v, w, x, y] in payload.as_chunks::<6>().0 {
             if u16::from_be_bytes([a, b]) == crate::h2::settings::HEADER_TABLE_SIZE {
-                self.encoder.set_allowed(u32::from_be_bytes([v, w, x, y]));
+                self.encoder.set_max_table_size(u32::from_be_bytes([v, w, x, y]));
             }
         }
         self.client = settings;

@@ -1,24 +1,24 @@
 //! Reads field blocks: each field is written out behind the last into the reader's buffer, which keeps or drops it.
 
 use super::dynamic_table::DynamicTable;
-use super::name::{Name, is_clean};
-use super::{HpackFault, huffman, integer, static_table};
+use super::name::{NameClass, is_valid_value};
+use super::{HpackError, huffman, integer, static_table};
 
 /// Fields of one block beyond which the connection ends. What exceeds the limit of a head is answered with 431, and the rest
 /// of its block still has to be read for the table's sake; this bounds that. Blocks of 2,000 and more fields are known as
 /// an attack, not as use.
-const FIELDS_MAX: usize = 2048;
+const MAX_FIELDS: usize = 2048;
 
 /// Changes of the table size that a block may begin with: the least since the last block, and the final one.
-const SIZE_CHANGES_MAX: usize = 2;
+const MAX_SIZE_UPDATES: usize = 2;
 
 /// Takes the fields of a block.
-pub(crate) trait Sink {
+pub(crate) trait FieldSink {
     /// Names and values are appended here; what is behind a mark is the sink's to shorten in `field`.
     fn buffer(&mut self) -> &mut Vec<u8>;
 
     /// A field was written out: its name from `start`, its value from `value` to the end of the buffer.
-    fn field(&mut self, class: Name, clean: bool, start: usize, value: usize);
+    fn field(&mut self, class: NameClass, value_valid: bool, start: usize, value: usize);
 
     /// Nothing more is taken: fields out of tables need not be written out.
     fn is_full(&self) -> bool;
@@ -28,14 +28,14 @@ pub(crate) trait Sink {
 pub(crate) struct Decoder {
     table: DynamicTable,
     /// What we allow; the peer chooses the size up to it.
-    allowed: usize,
+    max_table_size: usize,
 }
 
 impl Decoder {
-    pub(crate) const fn new(allowed: usize) -> Self {
+    pub(crate) const fn new(max_table_size: usize) -> Self {
         Self {
-            table: DynamicTable::new(allowed),
-            allowed,
+            table: DynamicTable::new(max_table_size),
+            max_table_size,
         }
     }
 
@@ -44,37 +44,37 @@ impl Decoder {
     }
 
     /// Reads a whole block. Memory beside the table's is bounded by the sink and by 8/5 of the block.
-    pub(crate) fn decode(&mut self, block: &[u8], sink: &mut impl Sink) -> Result<(), HpackFault> {
-        let mut at = self.size_changes(block)?;
+    pub(crate) fn decode(&mut self, block: &[u8], sink: &mut impl FieldSink) -> Result<(), HpackError> {
+        let mut at = self.decode_size_updates(block)?;
         let mut fields = 0;
         while let Some(&first) = block.get(at) {
             fields += 1;
-            if fields > FIELDS_MAX {
-                return Err(HpackFault::TooManyFields);
+            if fields > MAX_FIELDS {
+                return Err(HpackError::TooManyFields);
             }
             at = if first & 0x80 != 0 {
-                self.indexed(block, at, sink)?
+                self.decode_indexed(block, at, sink)?
             } else if first & 0x40 != 0 {
-                self.literal(block, at, 6, true, sink)?
+                self.decode_literal(block, at, 6, true, sink)?
             } else if first & 0x20 == 0 {
                 // Without indexing, or never indexed: for a server that passes nothing on in HPACK both are the same.
-                self.literal(block, at, 4, false, sink)?
+                self.decode_literal(block, at, 4, false, sink)?
             } else {
-                return Err(HpackFault::TableSizePlace);
+                return Err(HpackError::MisplacedTableSize);
             };
         }
         Ok(())
     }
 
     #[inline]
-    fn size_changes(&mut self, block: &[u8]) -> Result<usize, HpackFault> {
+    fn decode_size_updates(&mut self, block: &[u8]) -> Result<usize, HpackError> {
         let mut at = 0;
-        for _ in 0..SIZE_CHANGES_MAX {
+        for _ in 0..MAX_SIZE_UPDATES {
             match block.get(at) {
                 Some(first) if first & 0xe0 == 0x20 => {
                     let (size, end) = integer::decode(block, at, 5)?;
-                    if size > self.allowed {
-                        return Err(HpackFault::TableSize);
+                    if size > self.max_table_size {
+                        return Err(HpackError::TableSize);
                     }
                     self.table.set_max(size);
                     at = end;
@@ -86,7 +86,7 @@ impl Decoder {
     }
 
     #[inline]
-    fn indexed(&mut self, block: &[u8], at: usize, sink: &mut impl Sink) -> Result<usize, HpackFault> {
+    fn decode_indexed(&mut self, block: &[u8], at: usize, sink: &mut impl FieldSink) -> Result<usize, HpackError> {
         let (index, end) = integer::decode(block, at, 7)?;
         if let Some(field) = static_table::at(index) {
             if !sink.is_full() {
@@ -100,36 +100,36 @@ impl Decoder {
         }
         let entry = self.entry(index)?;
         if !sink.is_full() {
-            let (class, clean) = (entry.class, entry.clean);
+            let (class, value_valid) = (entry.class, entry.value_valid);
             let buffer = sink.buffer();
             let start = buffer.len();
             let name = self.table.copy_field(entry, buffer);
-            sink.field(class, clean, start, start + name);
+            sink.field(class, value_valid, start, start + name);
         }
         Ok(end)
     }
 
     #[inline]
-    fn entry(&self, index: usize) -> Result<&super::dynamic_table::Entry, HpackFault> {
-        let index = index.checked_sub(static_table::COUNT + 1).ok_or(HpackFault::Index)?;
-        self.table.at(index).ok_or(HpackFault::Index)
+    fn entry(&self, index: usize) -> Result<&super::dynamic_table::TableEntry, HpackError> {
+        let index = index.checked_sub(static_table::COUNT + 1).ok_or(HpackError::Index)?;
+        self.table.at(index).ok_or(HpackError::Index)
     }
 
-    fn literal(
+    fn decode_literal(
         &mut self,
         block: &[u8],
         at: usize,
         prefix: u32,
         is_indexed: bool,
-        sink: &mut impl Sink,
-    ) -> Result<usize, HpackFault> {
+        sink: &mut impl FieldSink,
+    ) -> Result<usize, HpackError> {
         let (index, at) = integer::decode(block, at, prefix)?;
         let skips = !is_indexed && sink.is_full();
         let buffer = sink.buffer();
         let start = buffer.len();
         let (class, at) = if index == 0 {
-            let end = string(block, at, buffer)?;
-            let class = Name::of(buffer.get(start..).unwrap_or_default());
+            let end = decode_string(block, at, buffer)?;
+            let class = NameClass::of(buffer.get(start..).unwrap_or_default());
             (class, end)
         } else if let Some(field) = static_table::at(index) {
             if !skips {
@@ -144,28 +144,28 @@ impl Decoder {
             (entry.class, at)
         };
         let value = buffer.len();
-        let end = string(block, at, buffer)?;
+        let end = decode_string(block, at, buffer)?;
         if skips {
             buffer.truncate(start);
             return Ok(end);
         }
         let field = buffer.get(start..).unwrap_or_default();
         let (name_bytes, value_bytes) = field.split_at((value - start).min(field.len()));
-        let clean = is_clean(value_bytes);
+        let value_valid = is_valid_value(value_bytes);
         if is_indexed {
-            self.table.insert(name_bytes, value_bytes, 0, class, clean);
+            self.table.insert(name_bytes, value_bytes, 0, class, value_valid);
         }
-        sink.field(class, clean, start, value);
+        sink.field(class, value_valid, start, value);
         Ok(end)
     }
 }
 
 /// Reads a string literal (RFC 7541 §5.2); gives where it ends.
 #[inline]
-fn string(block: &[u8], at: usize, out: &mut Vec<u8>) -> Result<usize, HpackFault> {
-    let coded = block.get(at).ok_or(HpackFault::Truncated)? & 0x80 != 0;
+fn decode_string(block: &[u8], at: usize, out: &mut Vec<u8>) -> Result<usize, HpackError> {
+    let coded = block.get(at).ok_or(HpackError::Truncated)? & 0x80 != 0;
     let (length, start) = integer::decode(block, at, 7)?;
-    let bytes = block.get(start..start + length).ok_or(HpackFault::Truncated)?;
+    let bytes = block.get(start..start + length).ok_or(HpackError::Truncated)?;
     if coded {
         huffman::decode(bytes, out)?;
     } else {
@@ -180,18 +180,18 @@ mod tests {
 
     /// Keeps all fields as text.
     #[derive(Default)]
-    struct Lines {
+    struct DecodedLines {
         buffer: Vec<u8>,
         lines: Vec<String>,
         full: bool,
     }
 
-    impl Sink for Lines {
+    impl FieldSink for DecodedLines {
         fn buffer(&mut self) -> &mut Vec<u8> {
             &mut self.buffer
         }
 
-        fn field(&mut self, _: Name, _: bool, start: usize, value: usize) {
+        fn field(&mut self, _: NameClass, _: bool, start: usize, value: usize) {
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
             let line = format!("{}: {}", text(&self.buffer[start..value]), text(&self.buffer[value..]));
             self.lines.push(line);
@@ -213,7 +213,7 @@ mod tests {
     }
 
     fn check(decoder: &mut Decoder, block: &str, fields: &[&str], table_size: usize) {
-        let mut lines = Lines::default();
+        let mut lines = DecodedLines::default();
         assert_eq!(decoder.decode(&hex(block), &mut lines), Ok(()), "{block}");
         assert_eq!(lines.lines, fields, "{block}");
         assert_eq!(decoder.table.size(), table_size, "{block}");
@@ -333,29 +333,29 @@ mod tests {
     }
 
     #[test]
-    fn blocks_that_cannot_be_read() {
+    fn invalid_blocks_are_rejected() {
         for (block, fault) in [
-            ("80", HpackFault::Index),
-            ("be", HpackFault::Index),
-            ("ff 80 80 80 80 01", HpackFault::IntegerTooLarge),
-            ("7e 01 61", HpackFault::Index),
-            ("40", HpackFault::Truncated),
-            ("40 05 6162", HpackFault::Truncated),
-            ("40 01 61", HpackFault::Truncated),
-            ("40 01 61 02 62", HpackFault::Truncated),
-            ("04 82 ffff", HpackFault::HuffmanPadding),
-            ("04 84 ffff fffc", HpackFault::HuffmanEos),
-            ("3f e2 1f", HpackFault::TableSize),
-            ("82 20", HpackFault::TableSizePlace),
-            ("20 20 20", HpackFault::TableSizePlace),
+            ("80", HpackError::Index),
+            ("be", HpackError::Index),
+            ("ff 80 80 80 80 01", HpackError::IntegerTooLarge),
+            ("7e 01 61", HpackError::Index),
+            ("40", HpackError::Truncated),
+            ("40 05 6162", HpackError::Truncated),
+            ("40 01 61", HpackError::Truncated),
+            ("40 01 61 02 62", HpackError::Truncated),
+            ("04 82 ffff", HpackError::HuffmanPadding),
+            ("04 84 ffff fffc", HpackError::HuffmanEos),
+            ("3f e2 1f", HpackError::TableSize),
+            ("82 20", HpackError::MisplacedTableSize),
+            ("20 20 20", HpackError::MisplacedTableSize),
         ] {
-            let found = Decoder::new(4096).decode(&hex(block), &mut Lines::default());
+            let found = Decoder::new(4096).decode(&hex(block), &mut DecodedLines::default());
             assert_eq!(found, Err(fault), "{block}");
         }
     }
 
     #[test]
-    fn sizes_change_at_the_beginning_of_a_block() {
+    fn table_size_updates_precede_the_first_field() {
         let mut decoder = Decoder::new(4096);
         check(&mut decoder, "400161 0162", &["a: b"], 34);
         check(&mut decoder, "20 3f e1 1f", &[], 0);
@@ -364,11 +364,11 @@ mod tests {
 
     /// A full sink costs no copies, and the table is kept right all the same.
     #[test]
-    fn what_is_not_taken_still_fills_the_table() {
+    fn skipped_fields_still_enter_the_table() {
         let mut decoder = Decoder::new(4096);
-        let mut full = Lines {
+        let mut full = DecodedLines {
             full: true,
-            ..Lines::default()
+            ..DecodedLines::default()
         };
         assert_eq!(
             decoder.decode(&hex("400161 0162 be 82 0f0101 62 00016101 62"), &mut full),
@@ -382,13 +382,13 @@ mod tests {
     }
 
     #[test]
-    fn fields_of_a_block_are_bounded() {
-        let most = vec![0x82; FIELDS_MAX];
-        assert_eq!(Decoder::new(4096).decode(&most, &mut Lines::default()), Ok(()));
-        let more = vec![0x82; FIELDS_MAX + 1];
+    fn field_count_of_a_block_is_bounded() {
+        let most = vec![0x82; MAX_FIELDS];
+        assert_eq!(Decoder::new(4096).decode(&most, &mut DecodedLines::default()), Ok(()));
+        let more = vec![0x82; MAX_FIELDS + 1];
         assert_eq!(
-            Decoder::new(4096).decode(&more, &mut Lines::default()),
-            Err(HpackFault::TooManyFields)
+            Decoder::new(4096).decode(&more, &mut DecodedLines::default()),
+            Err(HpackError::TooManyFields)
         );
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::name::Name;
+use super::name::NameClass;
 
 /// What each entry counts beside its bytes (RFC 7541 §4.1).
 pub(crate) const ENTRY_OVERHEAD: usize = 32;
@@ -16,7 +16,7 @@ const RING_MIN: usize = 256;
 #[derive(Debug)]
 pub(crate) struct DynamicTable {
     /// Newest at the back.
-    entries: VecDeque<Entry>,
+    entries: VecDeque<TableEntry>,
     /// Names and values one behind the other; its length is a power of two, or 0.
     ring: Vec<u8>,
     /// Where the next byte goes, counted without wrapping at the ring's end.
@@ -28,18 +28,18 @@ pub(crate) struct DynamicTable {
 
 /// One field; 16 bytes beside its own.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct TableEntry {
     start: u32,
     name: u16,
     value: u16,
     /// Chosen by the owner of the table: the encoder looks fields up by it.
-    pub mark: u32,
-    pub class: Name,
+    pub hash: u32,
+    pub class: NameClass,
     /// Whether the value may stand in a field.
-    pub clean: bool,
+    pub value_valid: bool,
 }
 
-impl Entry {
+impl TableEntry {
     #[inline]
     pub(crate) fn size(&self) -> usize {
         usize::from(self.name) + usize::from(self.value)
@@ -73,50 +73,50 @@ impl DynamicTable {
 
     /// Memory it takes.
     pub(crate) fn memory(&self) -> usize {
-        self.ring.capacity() + self.entries.capacity() * size_of::<Entry>()
+        self.ring.capacity() + self.entries.capacity() * size_of::<TableEntry>()
     }
 
     /// The entry at an index that counts from 0, the newest.
     #[inline]
-    pub(crate) fn at(&self, index: usize) -> Option<&Entry> {
+    pub(crate) fn at(&self, index: usize) -> Option<&TableEntry> {
         self.entries.get(self.entries.len().checked_sub(index + 1)?)
     }
 
     /// Entries from the newest on.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Entry> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &TableEntry> {
         self.entries.iter().rev()
     }
 
     #[inline]
-    pub(crate) fn copy_name(&self, entry: &Entry, out: &mut Vec<u8>) {
+    pub(crate) fn copy_name(&self, entry: &TableEntry, out: &mut Vec<u8>) {
         self.copy(entry.start, usize::from(entry.name), out);
     }
 
     /// Appends the name and the value; gives the length of the name.
     #[inline]
-    pub(crate) fn copy_field(&self, entry: &Entry, out: &mut Vec<u8>) -> usize {
+    pub(crate) fn copy_field(&self, entry: &TableEntry, out: &mut Vec<u8>) -> usize {
         self.copy(entry.start, entry.size(), out);
         usize::from(entry.name)
     }
 
-    pub(crate) fn is_field(&self, entry: &Entry, name: &[u8], value: &[u8]) -> bool {
+    pub(crate) fn matches_field(&self, entry: &TableEntry, name: &[u8], value: &[u8]) -> bool {
         usize::from(entry.value) == value.len()
-            && self.is_name(entry, name)
-            && self.matches(entry.start.wrapping_add(u32::from(entry.name)), value)
+            && self.matches_name(entry, name)
+            && self.matches_bytes(entry.start.wrapping_add(u32::from(entry.name)), value)
     }
 
-    pub(crate) fn is_name(&self, entry: &Entry, name: &[u8]) -> bool {
-        usize::from(entry.name) == name.len() && self.matches(entry.start, name)
+    pub(crate) fn matches_name(&self, entry: &TableEntry, name: &[u8]) -> bool {
+        usize::from(entry.name) == name.len() && self.matches_bytes(entry.start, name)
     }
 
-    fn matches(&self, start: u32, bytes: &[u8]) -> bool {
-        let (front, back) = self.stretch(start, bytes.len());
+    fn matches_bytes(&self, start: u32, bytes: &[u8]) -> bool {
+        let (front, back) = self.span(start, bytes.len());
         bytes.get(..front.len()) == Some(front) && bytes.get(front.len()..) == Some(back)
     }
 
     #[inline]
     fn copy(&self, start: u32, length: usize, out: &mut Vec<u8>) {
-        let (front, back) = self.stretch(start, length);
+        let (front, back) = self.span(start, length);
         out.extend_from_slice(front);
         if !back.is_empty() {
             out.extend_from_slice(back);
@@ -125,7 +125,7 @@ impl DynamicTable {
 
     /// A stretch of the ring, in two parts where it goes around its end.
     #[inline]
-    fn stretch(&self, start: u32, length: usize) -> (&[u8], &[u8]) {
+    fn span(&self, start: u32, length: usize) -> (&[u8], &[u8]) {
         let start = start as usize & self.ring.len().wrapping_sub(1);
         match self.ring.get(start..start + length) {
             Some(whole) => (whole, &[]),
@@ -138,7 +138,7 @@ impl DynamicTable {
     }
 
     /// Puts a field in front; what no longer fits goes, and a field larger than the table empties it (RFC 7541 §4.4).
-    pub(crate) fn insert(&mut self, name: &[u8], value: &[u8], mark: u32, class: Name, clean: bool) {
+    pub(crate) fn insert(&mut self, name: &[u8], value: &[u8], hash: u32, class: NameClass, value_valid: bool) {
         let size = name.len() + value.len();
         if size + ENTRY_OVERHEAD > self.max {
             self.clear();
@@ -151,13 +151,13 @@ impl DynamicTable {
         self.write(value);
         self.bytes += size;
         // Both fit 16 bits, as the table does.
-        self.entries.push_back(Entry {
+        self.entries.push_back(TableEntry {
             start,
             name: name.len() as u16,
             value: value.len() as u16,
-            mark,
+            hash,
             class,
-            clean,
+            value_valid,
         });
     }
 
@@ -213,7 +213,7 @@ impl DynamicTable {
     }
 }
 
-const _: () = assert!(size_of::<Entry>() <= 16);
+const _: () = assert!(size_of::<TableEntry>() <= 16);
 
 #[cfg(test)]
 mod tests {
@@ -227,25 +227,25 @@ mod tests {
         let length = table.copy_field(entry, &mut field);
         let value = field.split_off(length);
         assert_eq!(field, name);
-        assert!(table.is_field(entry, &name, &value) && table.is_name(entry, &name));
+        assert!(table.matches_field(entry, &name, &value) && table.matches_name(entry, &name));
         Some((name, value))
     }
 
     #[test]
     fn a_field_larger_than_the_table_empties_it() {
         let mut table = DynamicTable::new(64);
-        table.insert(b"a", b"b", 0, Name::Stranger, true);
+        table.insert(b"a", b"b", 0, NameClass::Other, true);
         assert_eq!((table.len(), table.size()), (1, 34));
-        table.insert(&[b'x'; 33], b"", 0, Name::Stranger, true);
+        table.insert(&[b'x'; 33], b"", 0, NameClass::Other, true);
         assert_eq!((table.len(), table.size()), (0, 0));
     }
 
     #[test]
-    fn memory_comes_with_use_and_goes_with_the_size() {
+    fn memory_grows_with_use_and_is_freed_at_size_zero() {
         let mut table = DynamicTable::new(4096);
         assert_eq!(table.memory(), 0);
         for _ in 0..1000 {
-            table.insert(b"name", &[b'v'; 60], 0, Name::Stranger, true);
+            table.insert(b"name", &[b'v'; 60], 0, NameClass::Other, true);
         }
         assert!(table.memory() <= 4096 + 64 * 16, "{}", table.memory());
         table.set_max(0);
@@ -266,7 +266,7 @@ mod tests {
                     table.set_max(max);
                 } else {
                     let (name, value) = (vec![byte; name], vec![byte ^ 1; value]);
-                    table.insert(&name, &value, u32::from(byte), Name::Stranger, true);
+                    table.insert(&name, &value, u32::from(byte), NameClass::Other, true);
                     list.insert(0, (name, value));
                 }
                 while size(&list) > max {

@@ -1,8 +1,8 @@
 //! Writes field blocks: indices where a table has the field, literals else, coded where that is shorter.
 
 use super::dynamic_table::{DynamicTable, ENTRY_OVERHEAD};
-use super::name::Name;
-use super::static_table::{self, Found};
+use super::name::NameClass;
+use super::static_table::{self, StaticMatch};
 use super::{huffman, integer};
 use crate::fields::{Known, KnownSet};
 use crate::status::Status;
@@ -12,7 +12,7 @@ use crate::status::Status;
 const TABLE_MAX: usize = 4096;
 
 /// A field that would take more than this part of the table pushes out too many others.
-const SHARE_MAX: usize = 4;
+const MAX_ENTRY_SHARE: usize = 4;
 
 /// Fields whose value is another one in nearly every answer.
 const VARYING: KnownSet = KnownSet::of(&[
@@ -29,7 +29,7 @@ const VARYING: KnownSet = KnownSet::of(&[
 ]);
 
 /// Fields whose value must not be guessed by how well it compresses (RFC 7541 §7.1.3).
-const SECRET: KnownSet = KnownSet::of(&[
+const SENSITIVE: KnownSet = KnownSet::of(&[
     Known::Authorization,
     Known::Cookie,
     Known::ProxyAuthorization,
@@ -46,14 +46,14 @@ const NEVER_INDEXED: (u8, u32) = (0x10, 4);
 pub(crate) struct Encoder {
     table: DynamicTable,
     /// Least and last size since the last block, to be told at the front of the next one (RFC 7541 §4.2).
-    untold: Option<(usize, usize)>,
+    pending_sizes: Option<(usize, usize)>,
 }
 
 impl Encoder {
     pub(crate) const fn new() -> Self {
         Self {
             table: DynamicTable::new(TABLE_MAX),
-            untold: None,
+            pending_sizes: None,
         }
     }
 
@@ -62,27 +62,27 @@ impl Encoder {
     }
 
     /// The peer changed how large our table may be.
-    pub(crate) fn set_allowed(&mut self, allowed: u32) {
+    pub(crate) fn set_max_table_size(&mut self, allowed: u32) {
         let size = TABLE_MAX.min(allowed as usize);
-        if size == self.untold.map_or(self.table.max(), |(_, last)| last) {
+        if size == self.pending_sizes.map_or(self.table.max(), |(_, last)| last) {
             return;
         }
-        let least = self.untold.map_or(size, |(least, _)| least.min(size));
-        self.untold = Some((least, size));
+        let least = self.pending_sizes.map_or(size, |(least, _)| least.min(size));
+        self.pending_sizes = Some((least, size));
         self.table.set_max(least);
         self.table.set_max(size);
     }
 
     /// Whether blocks begin with their first field.
     #[inline]
-    pub(crate) fn is_told(&self) -> bool {
-        self.untold.is_none()
+    pub(crate) fn has_sent_table_size(&self) -> bool {
+        self.pending_sizes.is_none()
     }
 
     /// What must stand at the front of every block, also of one that was written beforehand.
     #[inline]
     pub(crate) fn begin_block(&mut self, out: &mut Vec<u8>) {
-        if let Some((least, last)) = self.untold.take() {
+        if let Some((least, last)) = self.pending_sizes.take() {
             if least < last {
                 integer::encode(least, 5, 0x20, out);
             }
@@ -92,20 +92,20 @@ impl Encoder {
 
     /// Appends a field; the name is in lower case.
     pub(crate) fn encode(&mut self, name: &[u8], value: &[u8], out: &mut Vec<u8>) {
-        let class = Name::of(name);
+        let class = NameClass::of(name);
         let mut index = match static_table::find(name, value) {
-            Found::Field(index) => return integer::encode(index, 7, 0x80, out),
-            Found::Name(index) => Some(index),
-            Found::Nothing => None,
+            StaticMatch::Field(index) => return integer::encode(index, 7, 0x80, out),
+            StaticMatch::NameOnly(index) => Some(index),
+            StaticMatch::Nothing => None,
         };
-        let mark = mark(name, value);
+        let hash = hash(name, value);
         let mut varies = false;
         if self.table.len() > 0 {
             for (place, entry) in self.table.iter().enumerate() {
-                if entry.mark == mark && self.table.is_field(entry, name, value) {
+                if entry.hash == hash && self.table.matches_field(entry, name, value) {
                     return integer::encode(static_table::COUNT + 1 + place, 7, 0x80, out);
                 }
-                if entry.mark as u16 == mark as u16 && self.table.is_name(entry, name) {
+                if entry.hash as u16 == hash as u16 && self.table.matches_name(entry, name) {
                     // It had another value before, so the next one will be another again.
                     varies = true;
                     index.get_or_insert(static_table::COUNT + 1 + place);
@@ -113,22 +113,22 @@ impl Encoder {
             }
         }
         let form = match class {
-            Name::Known(known) if SECRET.contains(known) => NEVER_INDEXED,
-            Name::Known(known) if VARYING.contains(known) => WITHOUT_INDEXING,
+            NameClass::Known(known) if SENSITIVE.contains(known) => NEVER_INDEXED,
+            NameClass::Known(known) if VARYING.contains(known) => WITHOUT_INDEXING,
             _ if varies => WITHOUT_INDEXING,
-            _ if (name.len() + value.len() + ENTRY_OVERHEAD) * SHARE_MAX > self.table.max() => WITHOUT_INDEXING,
+            _ if (name.len() + value.len() + ENTRY_OVERHEAD) * MAX_ENTRY_SHARE > self.table.max() => WITHOUT_INDEXING,
             _ => INCREMENTAL,
         };
-        literal(form, index, name, value, out);
+        encode_literal(form, index, name, value, out);
         if form == INCREMENTAL {
-            self.table.insert(name, value, mark, class, true);
+            self.table.insert(name, value, hash, class, true);
         }
     }
 }
 
 /// A number by which most entries are told apart from a field without a look at their bytes: of the name below, of the
 /// value above.
-fn mark(name: &[u8], value: &[u8]) -> u32 {
+fn hash(name: &[u8], value: &[u8]) -> u32 {
     let mix = |bytes: &[u8]| {
         let sum = bytes
             .iter()
@@ -141,13 +141,13 @@ fn mark(name: &[u8], value: &[u8]) -> u32 {
 /// Appends a field that refers to the static table alone, so that it means the same on every connection.
 pub(crate) fn encode_field(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
     let index = match static_table::find(name, value) {
-        Found::Field(index) => return integer::encode(index, 7, 0x80, out),
-        Found::Name(index) => Some(index),
-        Found::Nothing => None,
+        StaticMatch::Field(index) => return integer::encode(index, 7, 0x80, out),
+        StaticMatch::NameOnly(index) => Some(index),
+        StaticMatch::Nothing => None,
     };
-    let is_secret = matches!(Name::of(name), Name::Known(known) if SECRET.contains(known));
-    let form = if is_secret { NEVER_INDEXED } else { WITHOUT_INDEXING };
-    literal(form, index, name, value, out);
+    let is_sensitive = matches!(NameClass::of(name), NameClass::Known(known) if SENSITIVE.contains(known));
+    let form = if is_sensitive { NEVER_INDEXED } else { WITHOUT_INDEXING };
+    encode_literal(form, index, name, value, out);
 }
 
 /// Appends `:status`.
@@ -155,20 +155,20 @@ pub(crate) fn encode_status(status: Status, out: &mut Vec<u8>) {
     encode_field(b":status", &status.digits(), out);
 }
 
-fn literal(form: (u8, u32), index: Option<usize>, name: &[u8], value: &[u8], out: &mut Vec<u8>) {
+fn encode_literal(form: (u8, u32), index: Option<usize>, name: &[u8], value: &[u8], out: &mut Vec<u8>) {
     let (pattern, prefix) = form;
     match index {
         Some(index) => integer::encode(index, prefix, pattern, out),
         None => {
             out.push(pattern);
-            string(name, out);
+            encode_string(name, out);
         }
     }
-    string(value, out);
+    encode_string(value, out);
 }
 
 /// Appends a string literal (RFC 7541 §5.2).
-fn string(bytes: &[u8], out: &mut Vec<u8>) {
+fn encode_string(bytes: &[u8], out: &mut Vec<u8>) {
     let coded = huffman::coded_length(bytes);
     if coded < bytes.len() {
         integer::encode(coded, 7, 0x80, out);
@@ -181,22 +181,22 @@ fn string(bytes: &[u8], out: &mut Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::decoder::{Decoder, Sink};
+    use super::super::decoder::{Decoder, FieldSink};
     use super::*;
     use proptest::prelude::*;
 
     #[derive(Default)]
-    struct Fields {
+    struct DecodedFields {
         buffer: Vec<u8>,
         fields: Vec<(Vec<u8>, Vec<u8>)>,
     }
 
-    impl Sink for Fields {
+    impl FieldSink for DecodedFields {
         fn buffer(&mut self) -> &mut Vec<u8> {
             &mut self.buffer
         }
 
-        fn field(&mut self, _: Name, _: bool, start: usize, value: usize) {
+        fn field(&mut self, _: NameClass, _: bool, start: usize, value: usize) {
             let (name, value) = (self.buffer[start..value].to_vec(), self.buffer[value..].to_vec());
             self.fields.push((name, value));
         }
@@ -207,7 +207,7 @@ mod tests {
     }
 
     fn decoded(decoder: &mut Decoder, block: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
-        let mut fields = Fields::default();
+        let mut fields = DecodedFields::default();
         assert_eq!(decoder.decode(block, &mut fields), Ok(()));
         fields.fields
     }
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_never_indexed_and_varying_fields_not() {
+    fn sensitive_fields_are_never_indexed_and_varying_ones_not_indexed() {
         for (name, first) in [("set-cookie", 0x1f), ("etag", 0x0f), ("vary", 0x40 | 59)] {
             let (mut encoder, mut out) = (Encoder::new(), Vec::new());
             encoder.encode(name.as_bytes(), b"value", &mut out);
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_of_the_size_are_told_once_least_and_last() {
+    fn size_updates_are_sent_once_smallest_and_final() {
         let rows: &[(&[u32], &[u8])] = &[
             (&[65536], &[]),
             (&[4096], &[]),
@@ -255,7 +255,7 @@ mod tests {
             let (mut encoder, mut out) = (Encoder::new(), Vec::new());
             encoder.encode(b"x", b"y", &mut out);
             for &size in *sizes {
-                encoder.set_allowed(size);
+                encoder.set_max_table_size(size);
             }
             out.clear();
             encoder.begin_block(&mut out);
@@ -274,7 +274,7 @@ mod tests {
         ] {
             let mut out = Vec::new();
             encode_status(status, &mut out);
-            let (mut decoder, mut coded) = (Decoder::new(0), Fields::default());
+            let (mut decoder, mut coded) = (Decoder::new(0), DecodedFields::default());
             assert_eq!(decoder.decode(&out, &mut coded), Ok(()));
             assert_eq!(coded.fields, [(b":status".to_vec(), status.digits().to_vec())]);
             assert!(out.len() <= expected.len(), "{status}");
@@ -284,7 +284,7 @@ mod tests {
     proptest! {
         /// What is encoded with tables that grow and shrink is read back by a decoder that keeps step.
         #[test]
-        fn decoding_undoes_encoding(
+        fn decoding_inverts_encoding(
             blocks in prop::collection::vec(
                 (
                     prop::option::weighted(0.3, 0u32..5000),
@@ -297,7 +297,7 @@ mod tests {
             let (mut encoder, mut decoder) = (Encoder::new(), Decoder::new(TABLE_MAX));
             for (size, fields) in blocks {
                 if let Some(size) = size {
-                    encoder.set_allowed(size);
+                    encoder.set_max_table_size(size);
                 }
                 let mut out = Vec::new();
                 encoder.begin_block(&mut out);
@@ -308,7 +308,7 @@ mod tests {
                     encoder.encode(NAMES[name].as_bytes(), &value, &mut out);
                     expected.push((NAMES[name].as_bytes().to_vec(), value));
                 }
-                let mut found = Fields::default();
+                let mut found = DecodedFields::default();
                 prop_assert_eq!(decoder.decode(&out, &mut found), Ok(()));
                 // Each field begins where the last one ended.
                 let mut at = 0;
@@ -323,13 +323,13 @@ mod tests {
     }
 
     #[test]
-    fn static_fields_mean_the_same_in_any_state() {
+    fn static_encoding_is_independent_of_the_dynamic_table() {
         let mut out = Vec::new();
         for (name, value) in [("content-type", "text/html"), ("x-a", "b"), (":status", "418")] {
             encode_field(name.as_bytes(), value.as_bytes(), &mut out);
         }
         let mut decoder = Decoder::new(4096);
-        let mut before = Fields::default();
+        let mut before = DecodedFields::default();
         assert_eq!(decoder.decode(&[0x40, 1, b'q', 1, b'r'], &mut before), Ok(()));
         let fields = decoded(&mut decoder, &out);
         assert_eq!(fields.len(), 3);

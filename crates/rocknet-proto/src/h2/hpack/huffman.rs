@@ -1,12 +1,12 @@
 //! The Huffman code of HPACK (RFC 7541 §5.2, appendix B): made by the compiler from the lengths of its codes.
 
-use super::HpackFault;
+use super::HpackError;
 
 /// Appends the string that these bytes are the code of.
 ///
 /// The caller bounds what comes out by what goes in: the shortest code has five bits, so it is at most 8/5 of it.
 #[inline]
-pub(crate) fn decode(coded: &[u8], out: &mut Vec<u8>) -> Result<(), HpackFault> {
+pub(crate) fn decode(coded: &[u8], out: &mut Vec<u8>) -> Result<(), HpackError> {
     let start = out.len();
     // Written in place and cut to length afterwards: asking for room symbol by symbol cost a third of the time.
     out.resize(start + decoded_bound(coded.len()), 0);
@@ -22,7 +22,7 @@ pub(crate) const fn decoded_bound(coded: usize) -> usize {
     coded * 8 / SHORTEST as usize
 }
 
-fn decode_into(coded: &[u8], room: &mut [u8]) -> Result<usize, HpackFault> {
+fn decode_into(coded: &[u8], room: &mut [u8]) -> Result<usize, HpackError> {
     // The next bits, first one uppermost; behind the `count` that are real stand bits of bytes not yet counted, or ones.
     let (mut bits, mut count, mut at) = (0u64, 0u32, 0usize);
     let mut written = room.iter_mut();
@@ -73,15 +73,15 @@ fn decode_into(coded: &[u8], room: &mut [u8]) -> Result<usize, HpackFault> {
     }
     // What is left is padding: less than a byte, and the beginning of the code of EOS, which is ones.
     if count >= 8 || (count > 0 && bits >> (64 - count) != (1 << count) - 1) {
-        return Err(HpackFault::HuffmanPadding);
+        return Err(HpackError::HuffmanPadding);
     }
     Ok(size)
 }
 
 /// The symbol whose code the bits begin with, and the length of that code.
 #[inline(always)]
-fn symbol_at(bits: u64) -> Result<(u8, u32), HpackFault> {
-    let entry = SHORT[(bits >> (64 - SHORT_BITS)) as usize];
+fn symbol_at(bits: u64) -> Result<(u8, u32), HpackError> {
+    let entry = SHORT_TABLE[(bits >> (64 - SHORT_BITS)) as usize];
     if entry != 0 {
         return Ok((entry as u8, u32::from(entry >> 8)));
     }
@@ -89,20 +89,20 @@ fn symbol_at(bits: u64) -> Result<(u8, u32), HpackFault> {
 }
 
 #[cold]
-fn long_symbol_at(bits: u64) -> Result<(u8, u32), HpackFault> {
+fn long_symbol_at(bits: u64) -> Result<(u8, u32), HpackError> {
     for length in SHORT_BITS + 1..=LONGEST {
         let code = (bits >> (64 - length)) as u32;
-        let row = &CANON.rows[length as usize];
-        if code < row.end {
-            let symbol = CANON.symbols[usize::from(row.first_symbol) + (code - row.first) as usize];
+        let range = &CANONICAL.ranges[length as usize];
+        if code < range.end {
+            let symbol = CANONICAL.symbols[usize::from(range.first_symbol) + (code - range.first) as usize];
             // EOS within a string is an error (RFC 7541 §5.2).
             return match u8::try_from(symbol) {
                 Ok(symbol) => Ok((symbol, length)),
-                Err(_) => Err(HpackFault::HuffmanEos),
+                Err(_) => Err(HpackError::HuffmanEos),
             };
         }
     }
-    Err(HpackFault::HuffmanEos)
+    Err(HpackError::HuffmanEos)
 }
 
 /// How many bytes the string takes when coded.
@@ -162,30 +162,30 @@ const LENGTHS: [u8; SYMBOLS] = [
 
 /// Codes of one length: from `first` up to but not including `end`, for the symbols from `first_symbol` on.
 #[derive(Clone, Copy)]
-struct Row {
+struct CodeRange {
     first: u32,
     end: u32,
     first_symbol: u16,
 }
 
-struct Canon {
-    rows: [Row; LONGEST as usize + 1],
+struct CanonicalCode {
+    ranges: [CodeRange; LONGEST as usize + 1],
     /// Symbols by length of code, then by value.
     symbols: [u16; SYMBOLS],
 }
 
-static CANON: Canon = canon();
+static CANONICAL: CanonicalCode = canonical_code();
 static CODES: [u32; SYMBOLS] = codes();
-static SHORT: [u16; 1 << SHORT_BITS] = short();
+static SHORT_TABLE: [u16; 1 << SHORT_BITS] = short_table();
 
-const fn canon() -> Canon {
-    const NONE: Row = Row {
+const fn canonical_code() -> CanonicalCode {
+    const NONE: CodeRange = CodeRange {
         first: 0,
         end: 0,
         first_symbol: 0,
     };
-    let mut canon = Canon {
-        rows: [NONE; LONGEST as usize + 1],
+    let mut canonical_code = CanonicalCode {
+        ranges: [NONE; LONGEST as usize + 1],
         symbols: [0; SYMBOLS],
     };
     let (mut length, mut code, mut place) = (1, 0, 0);
@@ -195,13 +195,13 @@ const fn canon() -> Canon {
         let mut symbol = 0;
         while symbol < SYMBOLS {
             if LENGTHS[symbol] as u32 == length {
-                canon.symbols[place] = symbol as u16;
+                canonical_code.symbols[place] = symbol as u16;
                 place += 1;
                 code += 1;
             }
             symbol += 1;
         }
-        canon.rows[length as usize] = Row {
+        canonical_code.ranges[length as usize] = CodeRange {
             first,
             end: code,
             first_symbol,
@@ -209,18 +209,18 @@ const fn canon() -> Canon {
         length += 1;
     }
     assert!(place == SYMBOLS && code == 1 << LONGEST, "the code is not complete");
-    canon
+    canonical_code
 }
 
 const fn codes() -> [u32; SYMBOLS] {
-    let canon = canon();
+    let canonical_code = canonical_code();
     let mut codes = [0; SYMBOLS];
     let mut length = SHORTEST as usize;
     while length <= LONGEST as usize {
-        let row = canon.rows[length];
-        let mut code = row.first;
-        while code < row.end {
-            let symbol = canon.symbols[row.first_symbol as usize + (code - row.first) as usize];
+        let range = canonical_code.ranges[length];
+        let mut code = range.first;
+        while code < range.end {
+            let symbol = canonical_code.symbols[range.first_symbol as usize + (code - range.first) as usize];
             codes[symbol as usize] = code;
             code += 1;
         }
@@ -230,7 +230,7 @@ const fn codes() -> [u32; SYMBOLS] {
 }
 
 /// Symbol below, length above; 0 where the code is longer than `SHORT_BITS`.
-const fn short() -> [u16; 1 << SHORT_BITS] {
+const fn short_table() -> [u16; 1 << SHORT_BITS] {
     let codes = codes();
     let mut table = [0; 1 << SHORT_BITS];
     let mut symbol = 0;
@@ -255,7 +255,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn decoded(coded: &[u8]) -> Result<Vec<u8>, HpackFault> {
+    fn decoded(coded: &[u8]) -> Result<Vec<u8>, HpackError> {
         let mut out = b"kept".to_vec();
         decode(coded, &mut out)?;
         assert_eq!(&out[..4], b"kept");
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_of_the_appendix() {
+    fn examples_of_rfc_7541() {
         // RFC 7541 C.4 and C.6.
         let rows: &[(&str, &[u8])] = &[
             (
@@ -286,18 +286,18 @@ mod tests {
     }
 
     #[test]
-    fn padding_and_eos_are_judged() {
-        let rows: &[(&[u8], HpackFault)] = &[
-            (&[0xff], HpackFault::HuffmanPadding), // a whole byte of padding
-            (&[0x64, 0x02, 0xff], HpackFault::HuffmanPadding),
-            (&[0b0000_0000], HpackFault::HuffmanPadding), // '0' and three zeros
-            (&[0xff, 0xff, 0xff, 0xff], HpackFault::HuffmanPadding), // EOS cut by the end
-            (&[0xff, 0xff, 0xff, 0xfc, 0, 0, 0, 0, 0], HpackFault::HuffmanEos),
+    fn invalid_padding_and_eos_are_rejected() {
+        let rows: &[(&[u8], HpackError)] = &[
+            (&[0xff], HpackError::HuffmanPadding), // a whole byte of padding
+            (&[0x64, 0x02, 0xff], HpackError::HuffmanPadding),
+            (&[0b0000_0000], HpackError::HuffmanPadding), // '0' and three zeros
+            (&[0xff, 0xff, 0xff, 0xff], HpackError::HuffmanPadding), // EOS cut by the end
+            (&[0xff, 0xff, 0xff, 0xfc, 0, 0, 0, 0, 0], HpackError::HuffmanEos),
         ];
         for &(coded, fault) in rows {
             let found = decoded(coded);
             assert!(
-                found == Err(fault) || found == Err(HpackFault::HuffmanEos),
+                found == Err(fault) || found == Err(HpackError::HuffmanEos),
                 "{coded:?}: {found:?}, not {fault:?}"
             );
         }
@@ -321,7 +321,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn decoding_undoes_encoding(string in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn decoding_inverts_encoding(string in prop::collection::vec(any::<u8>(), 0..200)) {
             let mut out = Vec::new();
             encode(&string, &mut out);
             prop_assert_eq!(out.len(), coded_length(&string));
@@ -330,7 +330,7 @@ mod tests {
 
         /// The code is complete and the padding fixed: what decodes has one coded form.
         #[test]
-        fn what_decodes_encodes_to_the_same(coded in prop::collection::vec(any::<u8>(), 0..60)) {
+        fn valid_code_encodes_back_identically(coded in prop::collection::vec(any::<u8>(), 0..60)) {
             if let Ok(string) = decoded(&coded) {
                 let mut out = Vec::new();
                 encode(&string, &mut out);

@@ -1,32 +1,32 @@
 //! Integers with a prefix, as HPACK writes lengths and indices (RFC 7541 §5.1).
 
-use super::HpackFault;
+use super::HpackError;
 
 /// Most bytes that follow a full prefix: four hold 28 bits, and no length or index that is allowed needs more. Without this
 /// bound an integer could be stretched with zeros for ever.
-const CONTINUED_MAX: usize = 4;
+const MAX_CONTINUATION_BYTES: usize = 4;
 
 /// Reads the integer whose prefix is the low `prefix` bits of the byte at `at`; gives it and where it ends.
 #[inline]
-pub(crate) fn decode(bytes: &[u8], at: usize, prefix: u32) -> Result<(usize, usize), HpackFault> {
+pub(crate) fn decode(bytes: &[u8], at: usize, prefix: u32) -> Result<(usize, usize), HpackError> {
     let full = (1usize << prefix) - 1;
-    let first = usize::from(*bytes.get(at).ok_or(HpackFault::Truncated)?) & full;
+    let first = usize::from(*bytes.get(at).ok_or(HpackError::Truncated)?) & full;
     if first < full {
         return Ok((first, at + 1));
     }
     decode_continued(bytes, at + 1, full)
 }
 
-fn decode_continued(bytes: &[u8], start: usize, full: usize) -> Result<(usize, usize), HpackFault> {
+fn decode_continued(bytes: &[u8], start: usize, full: usize) -> Result<(usize, usize), HpackError> {
     let mut value = full;
-    for place in 0..CONTINUED_MAX {
-        let byte = *bytes.get(start + place).ok_or(HpackFault::Truncated)?;
-        value += usize::from(byte & 0x7f) << (7 * place);
+    for index in 0..MAX_CONTINUATION_BYTES {
+        let byte = *bytes.get(start + index).ok_or(HpackError::Truncated)?;
+        value += usize::from(byte & 0x7f) << (7 * index);
         if byte & 0x80 == 0 {
-            return Ok((value, start + place + 1));
+            return Ok((value, start + index + 1));
         }
     }
-    Err(HpackFault::IntegerTooLarge)
+    Err(HpackError::IntegerTooLarge)
 }
 
 /// Appends an integer; `pattern` holds the bits above the prefix.
@@ -69,13 +69,13 @@ mod tests {
             assert_eq!(out, bytes, "{value}");
             assert_eq!(decode(bytes, 0, prefix), Ok((value, bytes.len())), "{value}");
             for cut in 0..bytes.len() {
-                assert_eq!(decode(&bytes[..cut], 0, prefix), Err(HpackFault::Truncated), "{value}");
+                assert_eq!(decode(&bytes[..cut], 0, prefix), Err(HpackError::Truncated), "{value}");
             }
         }
     }
 
     #[test]
-    fn bits_above_the_prefix_are_not_the_integer() {
+    fn bits_above_the_prefix_are_ignored() {
         assert_eq!(decode(&[0xea], 0, 5), Ok((10, 1)));
         let mut out = Vec::new();
         encode(10, 5, 0xe0, &mut out);
@@ -83,13 +83,13 @@ mod tests {
     }
 
     #[test]
-    fn stretched_integers_are_refused() {
+    fn overlong_integers_are_rejected() {
         for bytes in [
             [0x1f, 0x80, 0x80, 0x80, 0x80, 0x00].as_slice(),
             &[0x1f, 0xff, 0xff, 0xff, 0xff, 0x0f],
             &[0x1f, 0x80, 0x80, 0x80, 0x80],
         ] {
-            assert_eq!(decode(bytes, 0, 5), Err(HpackFault::IntegerTooLarge), "{bytes:?}");
+            assert_eq!(decode(bytes, 0, 5), Err(HpackError::IntegerTooLarge), "{bytes:?}");
         }
     }
 }

@@ -8,13 +8,13 @@ mod integer;
 mod name;
 mod static_table;
 
-pub(crate) use decoder::{Decoder, Sink};
+pub(crate) use decoder::{Decoder, FieldSink};
 pub(crate) use encoder::{Encoder, encode_field, encode_status};
-pub(crate) use name::{Name, Pseudo, is_clean};
+pub(crate) use name::{NameClass, Pseudo, is_valid_value};
 
 /// Why a field block cannot be read. Both sides' tables differ from then on, so the connection ends (RFC 9113 §4.3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-pub enum HpackFault {
+pub enum HpackError {
     /// A representation that goes on behind the end of its block.
     Truncated,
     /// An integer that no length and no index can be.
@@ -28,12 +28,12 @@ pub enum HpackFault {
     /// A table size above the one we allow (RFC 7541 §6.3).
     TableSize,
     /// A change of the table size behind the first field of a block, or a third one (RFC 7541 §4.2).
-    TableSizePlace,
+    MisplacedTableSize,
     /// More fields in one block than any head has: references of a byte each that unfold to more and more work.
     TooManyFields,
 }
 
-impl HpackFault {
+impl HpackError {
     pub const fn reason(self) -> &'static str {
         match self {
             Self::Truncated => "a field block that ends within a field",
@@ -42,7 +42,7 @@ impl HpackFault {
             Self::HuffmanPadding => "a coded string with wrong padding",
             Self::HuffmanEos => "a coded string with EOS within",
             Self::TableSize => "a table size above the agreed one",
-            Self::TableSizePlace => "a change of the table size in the wrong place",
+            Self::MisplacedTableSize => "a change of the table size in the wrong place",
             Self::TooManyFields => "a field block with thousands of fields",
         }
     }

@@ -39,38 +39,38 @@ impl Pseudo {
 
 /// What a name is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Name {
+pub(crate) enum NameClass {
     Known(Known),
     Pseudo(Pseudo),
     /// A good name without a number.
-    Stranger,
+    Other,
     /// No token in lower case (RFC 9113 §8.2.1), or a pseudo field that nobody defined.
     Invalid,
 }
 
-impl Name {
-    pub(crate) fn of(name: &[u8]) -> Name {
+impl NameClass {
+    pub(crate) fn of(name: &[u8]) -> NameClass {
         if let Some(known) = Known::from_name(name) {
             // Found in any case; on this wire only one is right.
             return if known.as_str().as_bytes() == name {
-                Name::Known(known)
+                NameClass::Known(known)
             } else {
-                Name::Invalid
+                NameClass::Invalid
             };
         }
         if name.first() == Some(&b':') {
             let pseudo = Pseudo::ALL.iter().find(|pseudo| pseudo.as_str().as_bytes() == name);
-            return pseudo.map_or(Name::Invalid, |&pseudo| Name::Pseudo(pseudo));
+            return pseudo.map_or(NameClass::Invalid, |&pseudo| NameClass::Pseudo(pseudo));
         }
         let is_good = !name.is_empty() && name.iter().all(|&byte| is(byte, TOKEN) && !byte.is_ascii_uppercase());
-        if is_good { Name::Stranger } else { Name::Invalid }
+        if is_good { NameClass::Other } else { NameClass::Invalid }
     }
 }
 
 /// Whether a value may stand in a field: no control but HTAB, and no space around it (RFC 9113 §8.2.1 forbids NUL, CR and
 /// LF; other controls are refused in HTTP/1 too, and what comes here may leave there).
 #[inline]
-pub(crate) fn is_clean(value: &[u8]) -> bool {
+pub(crate) fn is_valid_value(value: &[u8]) -> bool {
     if let (Some(b' ' | b'\t'), _) | (_, Some(b' ' | b'\t')) = (value.first(), value.last()) {
         return false;
     }
@@ -88,23 +88,23 @@ mod tests {
     #[test]
     fn names() {
         let rows = [
-            ("host", Name::Known(Known::Host)),
-            ("Host", Name::Invalid),
-            (":path", Name::Pseudo(Pseudo::Path)),
-            (":Path", Name::Invalid),
-            (":status", Name::Pseudo(Pseudo::Status)),
-            (":new", Name::Invalid),
-            (":", Name::Invalid),
-            ("", Name::Invalid),
-            ("x-a", Name::Stranger),
-            ("x-A", Name::Invalid),
-            ("x a", Name::Invalid),
-            ("x:a", Name::Invalid),
-            ("x\0", Name::Invalid),
-            ("\u{e4}", Name::Invalid),
+            ("host", NameClass::Known(Known::Host)),
+            ("Host", NameClass::Invalid),
+            (":path", NameClass::Pseudo(Pseudo::Path)),
+            (":Path", NameClass::Invalid),
+            (":status", NameClass::Pseudo(Pseudo::Status)),
+            (":new", NameClass::Invalid),
+            (":", NameClass::Invalid),
+            ("", NameClass::Invalid),
+            ("x-a", NameClass::Other),
+            ("x-A", NameClass::Invalid),
+            ("x a", NameClass::Invalid),
+            ("x:a", NameClass::Invalid),
+            ("x\0", NameClass::Invalid),
+            ("\u{e4}", NameClass::Invalid),
         ];
         for (name, expected) in rows {
-            assert_eq!(Name::of(name.as_bytes()), expected, "{name:?}");
+            assert_eq!(NameClass::of(name.as_bytes()), expected, "{name:?}");
         }
     }
 
@@ -125,7 +125,7 @@ mod tests {
             (b"a\x7f", false),
         ];
         for (value, expected) in rows {
-            assert_eq!(is_clean(value), expected, "{value:?}");
+            assert_eq!(is_valid_value(value), expected, "{value:?}");
         }
     }
 }

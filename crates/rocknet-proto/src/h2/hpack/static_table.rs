@@ -1,6 +1,6 @@
 //! The static table of HPACK: the 61 fields both sides know beforehand (RFC 7541 appendix A).
 
-use super::name::{Name, Pseudo};
+use super::name::{NameClass, Pseudo};
 use crate::fields::Known;
 
 /// One field, with what is known of its name.
@@ -8,7 +8,7 @@ use crate::fields::Known;
 pub(crate) struct StaticField {
     pub name: &'static [u8],
     pub value: &'static [u8],
-    pub class: Name,
+    pub class: NameClass,
 }
 
 /// The field at an index from 1 on.
@@ -22,22 +22,22 @@ pub(crate) const COUNT: usize = 61;
 
 /// What the table has for a field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Found {
+pub(crate) enum StaticMatch {
     Field(usize),
-    Name(usize),
+    NameOnly(usize),
     Nothing,
 }
 
 /// Looks a field up; heads that are sent often are rendered once, so this need not be quick.
-pub(crate) fn find(name: &[u8], value: &[u8]) -> Found {
-    let mut found = Found::Nothing;
-    for (place, field) in FIELDS.iter().enumerate() {
+pub(crate) fn find(name: &[u8], value: &[u8]) -> StaticMatch {
+    let mut found = StaticMatch::Nothing;
+    for (position, field) in FIELDS.iter().enumerate() {
         if field.name == name {
             if field.value == value {
-                return Found::Field(place + 1);
+                return StaticMatch::Field(position + 1);
             }
-            if found == Found::Nothing {
-                found = Found::Name(place + 1);
+            if found == StaticMatch::Nothing {
+                found = StaticMatch::NameOnly(position + 1);
             }
         }
     }
@@ -48,50 +48,50 @@ static FIELDS: [StaticField; COUNT] = {
     let mut fields = [StaticField {
         name: b"",
         value: b"",
-        class: Name::Stranger,
+        class: NameClass::Other,
     }; COUNT];
-    let mut place = 0;
-    while place < COUNT {
-        let (name, value) = ROWS[place];
-        fields[place] = StaticField {
+    let mut position = 0;
+    while position < COUNT {
+        let (name, value) = ROWS[position];
+        fields[position] = StaticField {
             name: name.as_bytes(),
             value: value.as_bytes(),
-            class: class(name.as_bytes()),
+            class: classify(name.as_bytes()),
         };
-        place += 1;
+        position += 1;
     }
     fields
 };
 
-const fn class(name: &[u8]) -> Name {
-    let mut place = 0;
-    while place < Pseudo::ALL.len() {
-        if same(Pseudo::ALL[place].as_str().as_bytes(), name) {
-            return Name::Pseudo(Pseudo::ALL[place]);
+const fn classify(name: &[u8]) -> NameClass {
+    let mut position = 0;
+    while position < Pseudo::ALL.len() {
+        if is_equal(Pseudo::ALL[position].as_str().as_bytes(), name) {
+            return NameClass::Pseudo(Pseudo::ALL[position]);
         }
-        place += 1;
+        position += 1;
     }
-    place = 0;
-    while place < Known::ALL.len() {
-        if same(Known::ALL[place].as_str().as_bytes(), name) {
-            return Name::Known(Known::ALL[place]);
+    position = 0;
+    while position < Known::ALL.len() {
+        if is_equal(Known::ALL[position].as_str().as_bytes(), name) {
+            return NameClass::Known(Known::ALL[position]);
         }
-        place += 1;
+        position += 1;
     }
     assert!(name[0] != b':', "a pseudo field that is not known");
-    Name::Stranger
+    NameClass::Other
 }
 
-const fn same(one: &[u8], other: &[u8]) -> bool {
+const fn is_equal(one: &[u8], other: &[u8]) -> bool {
     if one.len() != other.len() {
         return false;
     }
-    let mut place = 0;
-    while place < one.len() {
-        if one[place] != other[place] {
+    let mut position = 0;
+    while position < one.len() {
+        if one[position] != other[position] {
             return false;
         }
-        place += 1;
+        position += 1;
     }
     true
 }
@@ -165,29 +165,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn indices_begin_at_one() {
+    fn indices_start_at_one() {
         assert!(at(0).is_none() && at(COUNT + 1).is_none());
         assert_eq!(at(1).map(|field| field.name), Some(b":authority".as_slice()));
         assert_eq!(at(COUNT).map(|field| field.name), Some(b"www-authenticate".as_slice()));
     }
 
     #[test]
-    fn classes_are_what_the_name_says() {
+    fn classes_match_the_names() {
         for index in 1..=COUNT {
             let field = at(index).expect("the table has it");
-            assert_eq!(field.class, Name::of(field.name), "{index}");
+            assert_eq!(field.class, NameClass::of(field.name), "{index}");
         }
     }
 
     #[test]
     fn fields_are_found_by_value_and_by_name() {
         for (name, value, expected) in [
-            (":status", "200", Found::Field(8)),
-            (":status", "500", Found::Field(14)),
-            (":status", "403", Found::Name(8)),
-            ("accept-encoding", "gzip, deflate", Found::Field(16)),
-            ("vary", "Accept-Encoding", Found::Name(59)),
-            ("x-a", "", Found::Nothing),
+            (":status", "200", StaticMatch::Field(8)),
+            (":status", "500", StaticMatch::Field(14)),
+            (":status", "403", StaticMatch::NameOnly(8)),
+            ("accept-encoding", "gzip, deflate", StaticMatch::Field(16)),
+            ("vary", "Accept-Encoding", StaticMatch::NameOnly(59)),
+            ("x-a", "", StaticMatch::Nothing),
         ] {
             assert_eq!(find(name.as_bytes(), value.as_bytes()), expected, "{name}: {value}");
         }
