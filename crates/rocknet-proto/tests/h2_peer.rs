@@ -145,8 +145,8 @@ impl Server {
                 assert_eq!(trailers.iter().collect::<Vec<_>>(), TRAILER);
                 self.answer(stream);
             }
-            Event::Reset { stream, fault, .. } => {
-                assert_eq!(fault, None, "the client is at fault");
+            Event::Reset { stream, error, .. } => {
+                assert_eq!(error, None, "the client is at fault");
                 self.open.remove(&stream);
                 self.sending.remove(&stream);
                 self.cancelled += 1;

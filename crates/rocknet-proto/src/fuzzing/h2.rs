@@ -167,16 +167,16 @@ impl Caller {
                 self.line(format!("trailers {}{trailers}", stream.number()));
                 self.answer(stream, false);
             }
-            Event::Reset { stream, code, fault } => {
-                let fault = fault.map_or("by client", |fault| fault.reason());
-                self.line(format!("reset {} {} {fault}", stream.number(), code.as_str()));
+            Event::Reset { stream, code, error } => {
+                let error = error.map_or("by client", |error| error.reason());
+                self.line(format!("reset {} {} {error}", stream.number(), code.as_str()));
                 assert!(!self.connection.owes_answer(stream));
             }
-            Event::Rejected { fault } => self.line(format!("rejected {fault:?}")),
+            Event::Rejected { error } => self.line(format!("rejected {error:?}")),
             Event::GoAway { code } => self.line(format!("client goes {}", code.as_str())),
             Event::Pong { opaque } => self.line(format!("pong {}", text(&opaque))),
-            Event::Closed { fault } => {
-                self.line(format!("fault {fault:?}"));
+            Event::Closed { error } => {
+                self.line(format!("fault {error:?}"));
                 return false;
             }
         }

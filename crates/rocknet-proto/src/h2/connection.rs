@@ -26,7 +26,7 @@ mod push;
 mod reading;
 
 use super::budget::{Budget, Flood};
-use super::error::{ConnectionFault, ErrorCode, StreamFault};
+use super::error::{ConnectionError, ErrorCode, StreamError};
 use super::flow::{INITIAL_WINDOW, ReceiveWindow, SendWindow, WINDOW_MAX};
 use super::frame;
 use super::head::Head;
@@ -125,16 +125,16 @@ pub enum Event {
     Reset {
         stream: StreamId,
         code: ErrorCode,
-        fault: Option<StreamFault>,
+        error: Option<StreamError>,
     },
     /// A request was turned away before it was one; the client is told.
-    Rejected { fault: StreamFault },
+    Rejected { error: StreamError },
     /// The client goes, or says why it must: it opens no more streams, and nothing may be pushed.
     GoAway { code: ErrorCode },
     /// The client answered `ping`.
     Pong { opaque: [u8; 8] },
     /// The connection is at its end: GOAWAY is written, to be sent before the link is closed.
-    Closed { fault: ConnectionFault },
+    Closed { error: ConnectionError },
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -186,7 +186,7 @@ struct Context<'a> {
 }
 
 /// What a frame led to.
-type Step = Result<Option<Event>, ConnectionFault>;
+type Step = Result<Option<Event>, ConnectionError>;
 
 impl ServerConnection {
     pub fn new(config: &Config) -> Self {
@@ -251,11 +251,11 @@ impl ServerConnection {
         let step = self.read_on(&mut context, unread, &mut at);
         match step {
             Ok(event) => Received { consumed: at, event },
-            Err(fault) => {
-                self.fail(fault.code(), context.out);
+            Err(error) => {
+                self.fail(error.code(), context.out);
                 Received {
                     consumed: unread.len(),
-                    event: Event::Closed { fault },
+                    event: Event::Closed { error },
                 }
             }
         }
@@ -281,20 +281,20 @@ impl ServerConnection {
 
     /// Resets a stream for a fault of the client's, and books it: making us reset streams is a way to make us work.
     #[cold]
-    fn reject(&mut self, context: &mut Context<'_>, number: u32, fault: StreamFault) -> Step {
+    fn reject(&mut self, context: &mut Context<'_>, number: u32, error: StreamError) -> Step {
         self.budget.spend(Flood::Resets, context.now)?;
-        frame::rst_stream(number, fault.code(), context.out);
+        frame::rst_stream(number, error.code(), context.out);
         self.streams.remember_reset(number);
         let Some(stream) = self.streams.find(number) else {
-            return Ok(Some(Event::Rejected { fault }));
+            return Ok(Some(Event::Rejected { error }));
         };
         let owed = self.streams.get(stream).is_some_and(|known| known.state.sends());
         self.remove(stream, context.out);
         // Whoever has answered is done with the stream.
         Ok(owed.then_some(Event::Reset {
             stream,
-            code: fault.code(),
-            fault: Some(fault),
+            code: error.code(),
+            error: Some(error),
         }))
     }
 

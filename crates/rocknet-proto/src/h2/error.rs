@@ -68,11 +68,11 @@ impl ErrorCode {
 
 /// Why a connection ends. The client is told by GOAWAY and nothing further is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-pub enum ConnectionFault {
+pub enum ConnectionError {
     /// Not the client connection preface (RFC 9113 §3.4).
     Preface,
     /// The first frame is not SETTINGS (RFC 9113 §3.4).
-    SettingsMissing,
+    MissingSettings,
     /// A frame above the size we allow (RFC 9113 §4.2).
     FrameTooLarge,
     /// A frame of a size its type cannot have (RFC 9113 §6).
@@ -86,7 +86,7 @@ pub enum ConnectionFault {
     /// A frame on a stream that was ended (RFC 9113 §5.1).
     ClosedStream,
     /// A stream number that is even, or not above the last one (RFC 9113 §5.1.1).
-    StreamNumber,
+    InvalidStreamId,
     /// A field block interrupted by another frame, or CONTINUATION without one (RFC 9113 §6.10).
     Continuation,
     /// More bytes or frames of one field block than any head has (CVE-2024-27316 and its kin).
@@ -94,13 +94,13 @@ pub enum ConnectionFault {
     /// A field block that cannot be read (RFC 9113 §4.3).
     Compression(HpackError),
     /// A setting of a value it cannot have (RFC 9113 §6.5.2).
-    Setting,
+    InvalidSetting,
     /// INITIAL_WINDOW_SIZE above 2^31-1 (RFC 9113 §6.5.2), or a change of it that lifts a window above that.
-    WindowSetting,
+    InitialWindowTooLarge,
     /// A window of the connection above 2^31-1 (RFC 9113 §6.9.1).
     WindowTooLarge,
     /// A window that grows by nothing (RFC 9113 §6.9).
-    WindowByNothing,
+    ZeroWindowIncrement,
     /// More data than the connection's window allows (RFC 9113 §6.9.1).
     WindowExceeded,
     /// A stream that depends on itself (RFC 7540 §5.3.1).
@@ -111,25 +111,25 @@ pub enum ConnectionFault {
     Flood(Flood),
 }
 
-impl ConnectionFault {
+impl ConnectionError {
     pub const fn code(self) -> ErrorCode {
         match self {
             Self::Preface
-            | Self::SettingsMissing
+            | Self::MissingSettings
             | Self::WrongStream
             | Self::Padding
             | Self::IdleStream
-            | Self::StreamNumber
+            | Self::InvalidStreamId
             | Self::Continuation
-            | Self::Setting
-            | Self::WindowByNothing
+            | Self::InvalidSetting
+            | Self::ZeroWindowIncrement
             | Self::SelfDependency
             | Self::PushFromClient => ErrorCode::ProtocolError,
             Self::FrameTooLarge | Self::FrameSize => ErrorCode::FrameSizeError,
             Self::ClosedStream => ErrorCode::StreamClosed,
             Self::Compression(HpackError::TooManyFields) => ErrorCode::EnhanceYourCalm,
             Self::Compression(_) => ErrorCode::CompressionError,
-            Self::WindowSetting | Self::WindowTooLarge | Self::WindowExceeded => ErrorCode::FlowControlError,
+            Self::InitialWindowTooLarge | Self::WindowTooLarge | Self::WindowExceeded => ErrorCode::FlowControlError,
             Self::BlockTooLarge | Self::Flood(_) => ErrorCode::EnhanceYourCalm,
         }
     }
@@ -138,21 +138,21 @@ impl ConnectionFault {
     pub const fn reason(self) -> &'static str {
         match self {
             Self::Preface => "not the preface of HTTP/2",
-            Self::SettingsMissing => "the first frame is not SETTINGS",
+            Self::MissingSettings => "the first frame is not SETTINGS",
             Self::FrameTooLarge => "a frame above the agreed size",
             Self::FrameSize => "a frame of a size that its type cannot have",
             Self::WrongStream => "a frame on a stream that its type cannot have",
             Self::Padding => "padding as long as its frame",
             Self::IdleStream => "a frame on a stream that nobody opened",
             Self::ClosedStream => "a frame on a stream that was ended",
-            Self::StreamNumber => "a stream number out of order",
+            Self::InvalidStreamId => "a stream number out of order",
             Self::Continuation => "a field block that is interrupted, or a CONTINUATION without one",
             Self::BlockTooLarge => "a field block of unheard-of size",
-            Self::Compression(fault) => fault.reason(),
-            Self::Setting => "a setting of a value that it cannot have",
-            Self::WindowSetting => "an initial window above 2^31-1",
+            Self::Compression(error) => error.reason(),
+            Self::InvalidSetting => "a setting of a value that it cannot have",
+            Self::InitialWindowTooLarge => "an initial window above 2^31-1",
             Self::WindowTooLarge => "a window above 2^31-1",
-            Self::WindowByNothing => "a window that grows by nothing",
+            Self::ZeroWindowIncrement => "a window that grows by nothing",
             Self::WindowExceeded => "more data than the connection's window allows",
             Self::SelfDependency => "a stream that depends on itself",
             Self::PushFromClient => "PUSH_PROMISE from a client",
@@ -161,13 +161,13 @@ impl ConnectionFault {
     }
 }
 
-impl From<HpackError> for ConnectionFault {
-    fn from(fault: HpackError) -> Self {
-        Self::Compression(fault)
+impl From<HpackError> for ConnectionError {
+    fn from(error: HpackError) -> Self {
+        Self::Compression(error)
     }
 }
 
-impl From<Flood> for ConnectionFault {
+impl From<Flood> for ConnectionError {
     fn from(flood: Flood) -> Self {
         Self::Flood(flood)
     }
@@ -175,7 +175,7 @@ impl From<Flood> for ConnectionFault {
 
 /// Why one stream is reset; the connection goes on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-pub enum StreamFault {
+pub enum StreamError {
     /// A head, trailers or content against the rules of HTTP (RFC 9113 §8.1.1).
     Malformed(Malformed),
     /// More streams at once than we allow (RFC 9113 §5.1.2); the request may be sent again.
@@ -187,16 +187,16 @@ pub enum StreamFault {
     /// A window above 2^31-1.
     WindowTooLarge,
     /// A window that grows by nothing.
-    WindowByNothing,
+    ZeroWindowIncrement,
     /// A stream that depends on itself (RFC 7540 §5.3.1).
     SelfDependency,
 }
 
-impl StreamFault {
+impl StreamError {
     pub const fn code(self) -> ErrorCode {
         match self {
             Self::Malformed(Malformed::TrailersTooLarge) => ErrorCode::EnhanceYourCalm,
-            Self::Malformed(_) | Self::WindowByNothing | Self::SelfDependency => ErrorCode::ProtocolError,
+            Self::Malformed(_) | Self::ZeroWindowIncrement | Self::SelfDependency => ErrorCode::ProtocolError,
             Self::Refused => ErrorCode::RefusedStream,
             Self::Closed => ErrorCode::StreamClosed,
             Self::WindowExceeded | Self::WindowTooLarge => ErrorCode::FlowControlError,
@@ -210,13 +210,13 @@ impl StreamFault {
             Self::Closed => "a frame behind the end of its stream",
             Self::WindowExceeded => "more data than the stream's window allows",
             Self::WindowTooLarge => "a stream's window above 2^31-1",
-            Self::WindowByNothing => "a stream's window that grows by nothing",
+            Self::ZeroWindowIncrement => "a stream's window that grows by nothing",
             Self::SelfDependency => "a stream that depends on itself",
         }
     }
 }
 
-impl From<Malformed> for StreamFault {
+impl From<Malformed> for StreamError {
     fn from(malformed: Malformed) -> Self {
         Self::Malformed(malformed)
     }
@@ -234,7 +234,7 @@ pub enum Malformed {
     /// TE with anything but `trailers` (RFC 9113 §8.2.2).
     Te,
     /// A pseudo field behind another field (RFC 9113 §8.3).
-    PseudoBehindFields,
+    PseudoAfterFields,
     /// The same pseudo field twice.
     PseudoRepeated,
     /// A pseudo field of responses.
@@ -268,7 +268,7 @@ impl Malformed {
             Self::FieldValue => "a forbidden byte in a field value",
             Self::ConnectionField => "a field of HTTP/1 connections",
             Self::Te => "TE with more than trailers",
-            Self::PseudoBehindFields => "a pseudo field behind other fields",
+            Self::PseudoAfterFields => "a pseudo field behind other fields",
             Self::PseudoRepeated => "a pseudo field twice",
             Self::PseudoOfResponse => "a pseudo field of responses",
             Self::PseudoInTrailers => "a pseudo field in trailers",

@@ -30,7 +30,7 @@ struct Parts {
     /// A field that is no pseudo field was seen: none may follow.
     regular: bool,
     has_cookie: bool,
-    flaw: Option<Malformed>,
+    malformed: Option<Malformed>,
     excess: Option<Refusal>,
     size: usize,
     fields: usize,
@@ -46,20 +46,20 @@ pub(crate) struct Facts {
 
 /// Why a head is not taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum HeadFault {
+pub(crate) enum RequestHeadError {
     /// The stream is reset.
     Malformed(Malformed),
     /// The request is answered with the status of the refusal.
     Refused(Refusal),
 }
 
-impl From<Malformed> for HeadFault {
-    fn from(flaw: Malformed) -> Self {
-        Self::Malformed(flaw)
+impl From<Malformed> for RequestHeadError {
+    fn from(malformed: Malformed) -> Self {
+        Self::Malformed(malformed)
     }
 }
 
-impl From<Refusal> for HeadFault {
+impl From<Refusal> for RequestHeadError {
     fn from(refusal: Refusal) -> Self {
         Self::Refused(refusal)
     }
@@ -149,7 +149,7 @@ impl FieldSink for HeadSink<'_> {
 
     #[inline]
     fn is_full(&self) -> bool {
-        self.head.parts.flaw.is_some() || self.head.parts.excess.is_some() || self.kind == Kind::Nothing
+        self.head.parts.malformed.is_some() || self.head.parts.excess.is_some() || self.kind == Kind::Nothing
     }
 
     #[inline]
@@ -190,7 +190,7 @@ impl FieldSink for HeadSink<'_> {
                 parts.regular = true;
                 self.push(name, None, value);
             }
-            NameClass::Invalid => parts.flaw = Some(Malformed::FieldName),
+            NameClass::Invalid => parts.malformed = Some(Malformed::FieldName),
         }
     }
 }
@@ -209,7 +209,7 @@ impl HeadSink<'_> {
     fn reject(&mut self, class: NameClass, value_valid: bool, start: usize, value_length: usize) {
         let parts = &mut self.head.parts;
         if !value_valid {
-            parts.flaw = Some(Malformed::FieldValue);
+            parts.malformed = Some(Malformed::FieldValue);
         } else if class == NameClass::Pseudo(Pseudo::Path) && value_length > self.limits.target_size {
             parts.excess = Some(Refusal::TargetTooLong);
         } else if parts.fields > self.limits.fields {
@@ -224,10 +224,10 @@ impl HeadSink<'_> {
     fn pseudo(&mut self, pseudo: Pseudo, value: Span) {
         let parts = &mut self.head.parts;
         if self.kind == Kind::Trailers || pseudo == Pseudo::Status || parts.regular || parts.has(pseudo) {
-            parts.flaw = Some(match self.kind {
+            parts.malformed = Some(match self.kind {
                 Kind::Trailers => Malformed::PseudoInTrailers,
                 _ if pseudo == Pseudo::Status => Malformed::PseudoOfResponse,
-                _ if parts.regular => Malformed::PseudoBehindFields,
+                _ if parts.regular => Malformed::PseudoAfterFields,
                 _ => Malformed::PseudoRepeated,
             });
             return;

@@ -22,7 +22,7 @@ pub use connection::{
     CONNECTION_WINDOW, Config, Event, Grant, PREFACE, PushRequest, Received, STREAM_WINDOW, STREAMS, SendError,
     Sending, ServerConnection,
 };
-pub use error::{ConnectionFault, ErrorCode, Malformed, StreamFault};
+pub use error::{ConnectionError, ErrorCode, Malformed, StreamError};
 pub use frame::HEADER_SIZE as FRAME_HEADER;
 pub use head::Head;
 pub use hpack::HpackError;

@@ -1,6 +1,6 @@
 //! SETTINGS: what each side tells the other of its limits (RFC 9113 §6.5).
 
-use super::error::ConnectionFault;
+use super::error::ConnectionError;
 use super::flow::{INITIAL_WINDOW, WINDOW_MAX};
 use super::frame::{FRAME_SIZE_MAX, FRAME_SIZE_MIN};
 
@@ -36,17 +36,17 @@ impl ClientSettings {
     };
 
     /// These settings with those of a payload applied in their order; unknown ones are passed over.
-    pub(crate) fn with(mut self, payload: &[u8]) -> Result<ClientSettings, ConnectionFault> {
+    pub(crate) fn with(mut self, payload: &[u8]) -> Result<ClientSettings, ConnectionError> {
         for &[a, b, v, w, x, y] in payload.as_chunks::<6>().0 {
             let value = u32::from_be_bytes([v, w, x, y]);
             match u16::from_be_bytes([a, b]) {
                 HEADER_TABLE_SIZE => self.header_table_size = value,
                 ENABLE_PUSH => self.enable_push = flag(value)?,
                 MAX_CONCURRENT_STREAMS => self.max_concurrent_streams = value,
-                INITIAL_WINDOW_SIZE if value > WINDOW_MAX => return Err(ConnectionFault::WindowSetting),
+                INITIAL_WINDOW_SIZE if value > WINDOW_MAX => return Err(ConnectionError::InitialWindowTooLarge),
                 INITIAL_WINDOW_SIZE => self.initial_window_size = value,
                 MAX_FRAME_SIZE if !(FRAME_SIZE_MIN..=FRAME_SIZE_MAX).contains(&value) => {
-                    return Err(ConnectionFault::Setting);
+                    return Err(ConnectionError::InvalidSetting);
                 }
                 MAX_FRAME_SIZE => self.max_frame_size = value,
                 ENABLE_CONNECT_PROTOCOL | NO_RFC7540_PRIORITIES => {
@@ -60,11 +60,11 @@ impl ClientSettings {
     }
 }
 
-fn flag(value: u32) -> Result<bool, ConnectionFault> {
+fn flag(value: u32) -> Result<bool, ConnectionError> {
     match value {
         0 => Ok(false),
         1 => Ok(true),
-        _ => Err(ConnectionFault::Setting),
+        _ => Err(ConnectionError::InvalidSetting),
     }
 }
 
@@ -100,7 +100,7 @@ mod tests {
                     ..plain
                 }),
             ),
-            (2, 2, Err(ConnectionFault::Setting)),
+            (2, 2, Err(ConnectionError::InvalidSetting)),
             (
                 3,
                 0,
@@ -125,8 +125,8 @@ mod tests {
                     ..plain
                 }),
             ),
-            (4, WINDOW_MAX + 1, Err(ConnectionFault::WindowSetting)),
-            (5, 16_383, Err(ConnectionFault::Setting)),
+            (4, WINDOW_MAX + 1, Err(ConnectionError::InitialWindowTooLarge)),
+            (5, 16_383, Err(ConnectionError::InvalidSetting)),
             (5, 16_384, Ok(plain)),
             (
                 5,
@@ -136,11 +136,11 @@ mod tests {
                     ..plain
                 }),
             ),
-            (5, 16_777_216, Err(ConnectionFault::Setting)),
+            (5, 16_777_216, Err(ConnectionError::InvalidSetting)),
             (6, 0, Ok(plain)),
             (8, 1, Ok(plain)),
-            (8, 2, Err(ConnectionFault::Setting)),
-            (9, 3, Err(ConnectionFault::Setting)),
+            (8, 2, Err(ConnectionError::InvalidSetting)),
+            (9, 3, Err(ConnectionError::InvalidSetting)),
             (0xffff, 7, Ok(plain)),
         ];
         for (name, value, expected) in rows {

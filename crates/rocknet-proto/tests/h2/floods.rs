@@ -2,7 +2,7 @@
 
 use super::check::*;
 use rocknet_proto::Limits;
-use rocknet_proto::h2::{Config, ConnectionFault, ErrorCode, Event, Flood, Head, ServerConnection, StreamId};
+use rocknet_proto::h2::{Config, ConnectionError, ErrorCode, Event, Flood, Head, ServerConnection, StreamId};
 
 /// A client that has begun, with a clock.
 struct Attack {
@@ -25,7 +25,7 @@ impl Attack {
     }
 
     /// Sends all of it; nothing is answered. Gives the fault that ended the connection.
-    fn send(&mut self, bytes: &[u8]) -> Option<ConnectionFault> {
+    fn send(&mut self, bytes: &[u8]) -> Option<ConnectionError> {
         let mut at = 0;
         loop {
             let Attack {
@@ -39,14 +39,14 @@ impl Attack {
             assert!(self.connection.memory() < 256 * 1024);
             match received.event {
                 Event::More => return None,
-                Event::Closed { fault } => return Some(fault),
+                Event::Closed { error } => return Some(error),
                 _ => {}
             }
         }
     }
 
     /// How many of these it takes until the connection ends, and how.
-    fn count(&mut self, frames: impl Fn(u32) -> Vec<u8>) -> (u32, Option<ConnectionFault>) {
+    fn count(&mut self, frames: impl Fn(u32) -> Vec<u8>) -> (u32, Option<ConnectionError>) {
         for round in 0..10_000 {
             if let Some(fault) = self.send(&frames(round)) {
                 return (round, Some(fault));
@@ -145,7 +145,7 @@ fn floods_are_met_where_they_are_said_to_be() {
         let expected = flood.burst().saturating_add_signed(before);
         assert_eq!(
             attack.count(frames),
-            (expected, Some(ConnectionFault::Flood(flood))),
+            (expected, Some(ConnectionError::Flood(flood))),
             "{flood:?}"
         );
         assert!(
@@ -245,7 +245,7 @@ fn windows_of_a_few_bytes_cost_little_and_end_the_connection() {
             small += sizes.iter().filter(|&&size| size < 512).count();
             fault
         });
-        assert_eq!(ended, Some(ConnectionFault::Flood(Flood::WindowUpdates)), "{what}");
+        assert_eq!(ended, Some(ConnectionError::Flood(Flood::WindowUpdates)), "{what}");
         assert!(small <= most, "{what}: {small} small frames");
         assert!(attack.out.ends_with(&[0, 0, 0, ErrorCode::EnhanceYourCalm as u8]));
     }
@@ -318,13 +318,13 @@ fn field_blocks_are_bounded() {
         let mut attack = Attack::new();
         assert_eq!(attack.send(&frame(HEADERS, END_STREAM, 1, "")), None);
         let (count, fault) = attack.count(|_| frame(CONTINUATION, 0, 1, vec![0; piece]));
-        assert_eq!((count, fault), (16, Some(ConnectionFault::BlockTooLarge)), "{piece}");
+        assert_eq!((count, fault), (16, Some(ConnectionError::BlockTooLarge)), "{piece}");
         assert!(attack.out.ends_with(&calm));
     }
     let mut attack = Attack::new();
     assert_eq!(attack.send(&frame(HEADERS, END_STREAM, 1, "")), None);
     let (count, fault) = attack.count(|_| frame(CONTINUATION, 0, 1, vec![0; 16_384]));
-    assert_eq!((count, fault), (4, Some(ConnectionFault::BlockTooLarge)));
+    assert_eq!((count, fault), (4, Some(ConnectionError::BlockTooLarge)));
 }
 
 /// A block of references of one byte each to a large field of the table: read in time and memory that do not grow with
@@ -344,7 +344,7 @@ fn references_do_not_unfold() {
     );
     let more = [&[0x80 | 62; 3000][..]].concat();
     let fault = attack.send(&frame(HEADERS, 5, 3, &more));
-    assert_eq!(fault.map(ConnectionFault::code), Some(ErrorCode::EnhanceYourCalm));
+    assert_eq!(fault.map(ConnectionError::code), Some(ErrorCode::EnhanceYourCalm));
 }
 
 /// A client that asks for much and reads nothing is seen as such.

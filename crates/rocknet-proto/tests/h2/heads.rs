@@ -164,10 +164,10 @@ fn pseudo_fields() {
     }
     reset(&and(&[(":path", "/")]), "PseudoRepeated");
     reset(&and(&[(":status", "200")]), "PseudoOfResponse");
-    reset(&[&[("a", "b")][..], GET_FIELDS].concat(), "PseudoBehindFields");
+    reset(&[&[("a", "b")][..], GET_FIELDS].concat(), "PseudoAfterFields");
     reset(
         &[&GET_FIELDS[..3], &[("cookie", "a"), (":authority", "a")]].concat(),
-        "PseudoBehindFields",
+        "PseudoAfterFields",
     );
     reset(&with(":path", Some("")), "PathEmpty");
     reset(&with(":method", Some("G T")), "Method");

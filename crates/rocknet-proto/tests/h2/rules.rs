@@ -25,11 +25,11 @@ fn the_beginning() {
         ),
         (
             [PREFACE.as_slice(), &get].concat(),
-            vec!["fault SettingsMissing", "closed", "> go away 0 PROTOCOL_ERROR"],
+            vec!["fault MissingSettings", "closed", "> go away 0 PROTOCOL_ERROR"],
         ),
         (
             [PREFACE.as_slice(), &frame(SETTINGS, ACK, 0, "")].concat(),
-            vec!["fault SettingsMissing", "closed", "> go away 0 PROTOCOL_ERROR"],
+            vec!["fault MissingSettings", "closed", "> go away 0 PROTOCOL_ERROR"],
         ),
     ] {
         for size in [1, 7, 1000] {
@@ -206,8 +206,8 @@ fn frames_under_way_to_a_stream_we_reset() {
 /// §5.1.1: numbers.
 #[test]
 fn stream_numbers() {
-    faulty(&[get(2)], "StreamNumber", 0, "PROTOCOL_ERROR");
-    faulty(&[get(5), get(3)], "StreamNumber", 5, "PROTOCOL_ERROR");
+    faulty(&[get(2)], "InvalidStreamId", 0, "PROTOCOL_ERROR");
+    faulty(&[get(5), get(3)], "InvalidStreamId", 5, "PROTOCOL_ERROR");
 }
 
 /// §5.1.2: more streams at once than allowed.
@@ -292,12 +292,12 @@ fn settings_of_the_client() {
     server(&[settings(&[(1, 0), (3, 5), (99, 1)])], &["idle", "> settings ack"]);
     server(&[frame(SETTINGS, ACK, 0, "")], &["idle"]);
     for (name, value, fault, code) in [
-        (2, 2, "Setting", "PROTOCOL_ERROR"),
-        (4, 1 << 31, "WindowSetting", "FLOW_CONTROL_ERROR"),
-        (5, 16_383, "Setting", "PROTOCOL_ERROR"),
-        (5, 1 << 24, "Setting", "PROTOCOL_ERROR"),
-        (8, 2, "Setting", "PROTOCOL_ERROR"),
-        (9, 2, "Setting", "PROTOCOL_ERROR"),
+        (2, 2, "InvalidSetting", "PROTOCOL_ERROR"),
+        (4, 1 << 31, "InitialWindowTooLarge", "FLOW_CONTROL_ERROR"),
+        (5, 16_383, "InvalidSetting", "PROTOCOL_ERROR"),
+        (5, 1 << 24, "InvalidSetting", "PROTOCOL_ERROR"),
+        (8, 2, "InvalidSetting", "PROTOCOL_ERROR"),
+        (9, 2, "InvalidSetting", "PROTOCOL_ERROR"),
     ] {
         faulty(&[settings(&[(name, value)])], fault, 0, code);
     }
@@ -319,7 +319,7 @@ fn pings_and_farewells() {
 /// §6.9: windows of what we send.
 #[test]
 fn windows() {
-    faulty(&[window(0, 0)], "WindowByNothing", 0, "PROTOCOL_ERROR");
+    faulty(&[window(0, 0)], "ZeroWindowIncrement", 0, "PROTOCOL_ERROR");
     faulty(&[window(0, 0x7fff_ffff)], "WindowTooLarge", 0, "FLOW_CONTROL_ERROR");
     let never = |frames: &[Vec<u8>], expected: &[&str]| {
         server_with(
@@ -350,7 +350,7 @@ fn windows() {
     );
     faulty(
         &[get(1), window(1, 1), settings(&[(4, 0x7fff_ffff)])],
-        "WindowSetting",
+        "InitialWindowTooLarge",
         1,
         "FLOW_CONTROL_ERROR",
     );

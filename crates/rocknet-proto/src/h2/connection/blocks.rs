@@ -3,9 +3,9 @@
 use super::open_block::OpenBlock;
 use super::{Context, Event, ServerConnection, Step};
 use crate::h2::budget::Flood;
-use crate::h2::error::{ConnectionFault, Malformed, StreamFault};
+use crate::h2::error::{ConnectionError, Malformed, StreamError};
 use crate::h2::frame::{self, Dependency, FrameHeader};
-use crate::h2::head::{HeadFault, Kind};
+use crate::h2::head::{Kind, RequestHeadError};
 use crate::h2::stream::{State, Step as StreamStep, Stream};
 use crate::h2::streams::StreamId;
 
@@ -30,7 +30,7 @@ impl ServerConnection {
         payload: &[u8],
     ) -> Step {
         let Some(block) = &mut self.block else {
-            return Err(ConnectionFault::Continuation);
+            return Err(ConnectionError::Continuation);
         };
         block.extend(payload)?;
         if !header.has(frame::END_HEADERS) {
@@ -52,7 +52,7 @@ impl ServerConnection {
         block: &[u8],
     ) -> Step {
         if number & 1 == 0 {
-            return Err(ConnectionFault::StreamNumber);
+            return Err(ConnectionError::InvalidStreamId);
         }
         if number <= self.last_client {
             return match self.streams.find(number) {
@@ -66,14 +66,14 @@ impl ServerConnection {
             return self.pass_over(context, block);
         }
         self.last_client = number;
-        let fault = match dependency {
-            Some(Dependency(on)) if on == number => Some(StreamFault::SelfDependency),
-            _ if self.streams.by_client() >= self.config.streams as usize => Some(StreamFault::Refused),
+        let error = match dependency {
+            Some(Dependency(on)) if on == number => Some(StreamError::SelfDependency),
+            _ if self.streams.by_client() >= self.config.streams as usize => Some(StreamError::Refused),
             _ => None,
         };
-        if let Some(fault) = fault {
+        if let Some(error) = error {
             self.pass_over(context, block)?;
-            return self.reject(context, number, fault);
+            return self.reject(context, number, error);
         }
         self.read_request(context, number, end_stream, block)
     }
@@ -95,8 +95,8 @@ impl ServerConnection {
         );
         let facts = match sink.finish_request() {
             Ok(facts) => facts,
-            Err(HeadFault::Malformed(flaw)) => return self.reject(context, number, flaw.into()),
-            Err(HeadFault::Refused(refusal)) => {
+            Err(RequestHeadError::Malformed(malformed)) => return self.reject(context, number, malformed.into()),
+            Err(RequestHeadError::Refused(refusal)) => {
                 stream.ignores_content = true;
                 let stream = self.streams.insert(stream);
                 return Ok(Some(Event::Refused { stream, refusal }));
@@ -132,20 +132,20 @@ impl ServerConnection {
         let ended = stream.state.after(StreamStep::EndReceived);
         let is_short = stream.announced.is_some_and(|left| left > 0);
         let ignored = stream.ignores_content;
-        let fault = match ended {
-            None => Some(StreamFault::Closed),
+        let error = match ended {
+            None => Some(StreamError::Closed),
             Some(_) if !end_stream => Some(Malformed::TrailersWithoutEnd.into()),
             Some(_) if is_short => Some(Malformed::ContentLength.into()),
             Some(_) => None,
         };
-        if let Some(fault) = fault {
+        if let Some(error) = error {
             self.pass_over(context, block)?;
-            return self.reject(context, id.number, fault);
+            return self.reject(context, id.number, error);
         }
         let mut sink = context.head.begin(context.limits, Kind::Trailers);
         self.decoder.decode(block, &mut sink)?;
-        if let Err(flaw) = sink.finish_trailers() {
-            return self.reject(context, id.number, flaw.into());
+        if let Err(malformed) = sink.finish_trailers() {
+            return self.reject(context, id.number, malformed.into());
         }
         self.end_received(id, context.out);
         Ok((!ignored).then_some(Event::Trailers { stream: id }))
@@ -159,9 +159,9 @@ impl ServerConnection {
             return self.pass_over(context, block);
         }
         Err(if self.streams.was_ended(number) {
-            ConnectionFault::ClosedStream
+            ConnectionError::ClosedStream
         } else {
-            ConnectionFault::StreamNumber
+            ConnectionError::InvalidStreamId
         })
     }
 

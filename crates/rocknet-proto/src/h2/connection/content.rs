@@ -4,22 +4,22 @@ use super::data_frame::Content;
 use super::{Context, Event, ServerConnection, Step};
 use crate::h1::Refusal;
 use crate::h2::budget::Flood;
-use crate::h2::error::{ConnectionFault, ErrorCode, Malformed, StreamFault};
+use crate::h2::error::{ConnectionError, ErrorCode, Malformed, StreamError};
 use crate::h2::frame::{self, FrameHeader};
 use crate::h2::stream::{State, Step as StreamStep};
 use crate::h2::streams::StreamId;
 
 /// How much padding a DATA frame says it has; `None` while its byte is not there.
 #[inline]
-pub(super) fn padding(header: &FrameHeader, rest: &[u8]) -> Result<Option<u8>, ConnectionFault> {
+pub(super) fn padding(header: &FrameHeader, rest: &[u8]) -> Result<Option<u8>, ConnectionError> {
     if !header.has(frame::PADDED) {
         return Ok(Some(0));
     }
     if header.length == 0 {
-        return Err(ConnectionFault::FrameSize);
+        return Err(ConnectionError::FrameSize);
     }
     match rest.first() {
-        Some(&padding) if u32::from(padding) >= header.length => Err(ConnectionFault::Padding),
+        Some(&padding) if u32::from(padding) >= header.length => Err(ConnectionError::Padding),
         Some(&padding) => Ok(Some(padding)),
         None => Ok(None),
     }
@@ -30,7 +30,7 @@ impl ServerConnection {
     pub(super) fn begin_content(&mut self, context: &mut Context<'_>, header: &FrameHeader, padding: u8) -> Step {
         self.receive_window
             .take(header.length)
-            .map_err(|_| ConnectionFault::WindowExceeded)?;
+            .map_err(|_| ConnectionError::WindowExceeded)?;
         let Some(id) = self.streams.find(header.stream) else {
             return self.pass_over_data(context, header);
         };
@@ -44,10 +44,10 @@ impl ServerConnection {
             0
         };
         let (length, end_stream) = (header.length - overhead, header.has(frame::END_STREAM));
-        let fault = if !stream.state.receives() {
-            Some(StreamFault::Closed)
+        let error = if !stream.state.receives() {
+            Some(StreamError::Closed)
         } else if stream.receive_window.take(header.length).is_err() {
-            Some(StreamFault::WindowExceeded)
+            Some(StreamError::WindowExceeded)
         } else {
             match &mut stream.announced {
                 Some(left) if u64::from(length) > *left || end_stream && u64::from(length) < *left => {
@@ -60,10 +60,10 @@ impl ServerConnection {
                 None => None,
             }
         };
-        if let Some(fault) = fault {
+        if let Some(error) = error {
             self.skip = header.length;
             self.credit(header.length, context.out);
-            return self.reject(context, header.stream, fault);
+            return self.reject(context, header.stream, error);
         }
         if length == 0 && !end_stream {
             self.budget.spend(Flood::EmptyData, context.now)?;
@@ -164,10 +164,10 @@ impl ServerConnection {
     #[cold]
     fn pass_over_data(&mut self, context: &mut Context<'_>, header: &FrameHeader) -> Step {
         if self.is_idle_number(header.stream) {
-            return Err(ConnectionFault::IdleStream);
+            return Err(ConnectionError::IdleStream);
         }
         if self.streams.was_ended(header.stream) {
-            return Err(ConnectionFault::ClosedStream);
+            return Err(ConnectionError::ClosedStream);
         }
         self.budget.spend(Flood::Stale, context.now)?;
         self.credit(header.length, context.out);

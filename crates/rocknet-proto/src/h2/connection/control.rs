@@ -2,7 +2,7 @@
 
 use super::{Config, Context, Event, ServerConnection, Step};
 use crate::h2::budget::Flood;
-use crate::h2::error::{ConnectionFault, ErrorCode, StreamFault};
+use crate::h2::error::{ConnectionError, ErrorCode, StreamError};
 use crate::h2::frame::{self, FrameHeader};
 use crate::h2::priority::Priority;
 use crate::h2::stream::{State, Stream};
@@ -25,13 +25,13 @@ impl ServerConnection {
         Ok(None)
     }
 
-    fn apply_settings(&mut self, payload: &[u8]) -> Result<(), ConnectionFault> {
+    fn apply_settings(&mut self, payload: &[u8]) -> Result<(), ConnectionError> {
         let settings = self.client.with(payload)?;
         let change = i64::from(settings.initial_window_size) - i64::from(self.client.initial_window_size);
         if change != 0 {
             self.streams
                 .change_windows(change)
-                .map_err(|_| ConnectionFault::WindowSetting)?;
+                .map_err(|_| ConnectionError::InitialWindowTooLarge)?;
         }
         // Every size in between counts for the table (RFC 7541 §4.2), and only the client knows which there were; the least
         // is what it may have cut its table to.
@@ -46,7 +46,7 @@ impl ServerConnection {
 
     /// A connection after `Upgrade: h2c`: the client's settings are those that its request has brought, and that request is
     /// stream 1, which the client has ended. Its preface comes all the same.
-    pub fn upgraded(config: &Config, settings: &[u8]) -> Result<(Self, StreamId), ConnectionFault> {
+    pub fn upgraded(config: &Config, settings: &[u8]) -> Result<(Self, StreamId), ConnectionError> {
         let mut connection = Self::new(config);
         connection.apply_settings(settings)?;
         let (send, receive) = (connection.client.initial_window_size, connection.config.stream_window);
@@ -89,22 +89,22 @@ impl ServerConnection {
         let by = frame::number(payload);
         if header.stream == 0 {
             if by == 0 {
-                return Err(ConnectionFault::WindowByNothing);
+                return Err(ConnectionError::ZeroWindowIncrement);
             }
             return match self.send_window.grow(by) {
                 Ok(()) => Ok(None),
-                Err(_) => Err(ConnectionFault::WindowTooLarge),
+                Err(_) => Err(ConnectionError::WindowTooLarge),
             };
         }
         let Some(id) = self.streams.find(header.stream) else {
             return self.pass_over_closed(context, header.stream);
         };
         if by == 0 {
-            return self.reject(context, header.stream, StreamFault::WindowByNothing);
+            return self.reject(context, header.stream, StreamError::ZeroWindowIncrement);
         }
         let grown = self.streams.get_mut(id).map(|stream| stream.send_window.grow(by));
         if let Some(Err(_)) = grown {
-            return self.reject(context, header.stream, StreamFault::WindowTooLarge);
+            return self.reject(context, header.stream, StreamError::WindowTooLarge);
         }
         self.streams.settle(id);
         Ok(None)
@@ -121,7 +121,7 @@ impl ServerConnection {
         Ok(owed.then_some(Event::Reset {
             stream,
             code: ErrorCode::from_wire(frame::wire_code(payload)),
-            fault: None,
+            error: None,
         }))
     }
 
@@ -129,7 +129,7 @@ impl ServerConnection {
     pub(super) fn read_priority(&mut self, context: &mut Context<'_>, header: &FrameHeader, payload: &[u8]) -> Step {
         self.budget.spend(Flood::Priorities, context.now)?;
         if frame::dependency(payload).0 == header.stream {
-            return Err(ConnectionFault::SelfDependency);
+            return Err(ConnectionError::SelfDependency);
         }
         Ok(None)
     }
@@ -140,13 +140,13 @@ impl ServerConnection {
         let number = frame::number(payload);
         let priority = Priority::parse(payload.get(4..).unwrap_or_default());
         if number == 0 {
-            return Err(ConnectionFault::WrongStream);
+            return Err(ConnectionError::WrongStream);
         }
         if let Some(id) = self.streams.find(number) {
             self.streams.set_priority(id, priority);
         } else if self.is_idle_number(number) {
             if number & 1 == 0 {
-                return Err(ConnectionFault::IdleStream);
+                return Err(ConnectionError::IdleStream);
             }
             self.early_priorities.retain(|(known, _)| *known != number);
             if self.early_priorities.len() == EARLY_PRIORITIES {
@@ -170,7 +170,7 @@ impl ServerConnection {
     #[cold]
     fn pass_over_closed(&mut self, context: &mut Context<'_>, number: u32) -> Step {
         if self.is_idle_number(number) {
-            return Err(ConnectionFault::IdleStream);
+            return Err(ConnectionError::IdleStream);
         }
         self.budget.spend(Flood::Stale, context.now)?;
         Ok(None)
@@ -199,7 +199,7 @@ impl ServerConnection {
         Ok(Some(Event::Reset {
             stream: id,
             code,
-            fault: None,
+            error: None,
         }))
     }
 }

@@ -1,6 +1,6 @@
 //! A field block that goes on in CONTINUATION frames, and its bounds.
 
-use crate::h2::error::ConnectionFault;
+use crate::h2::error::ConnectionError;
 use crate::h2::frame::Dependency;
 
 /// Bytes of one field block beyond which the connection ends: four heads of the largest size we take. A block has to be read
@@ -32,10 +32,10 @@ impl OpenBlock {
     }
 
     /// Takes the payload of a CONTINUATION frame.
-    pub fn extend(&mut self, payload: &[u8]) -> Result<(), ConnectionFault> {
+    pub fn extend(&mut self, payload: &[u8]) -> Result<(), ConnectionError> {
         self.continuations += 1;
         if self.continuations > CONTINUATIONS || self.bytes.len() + payload.len() > BLOCK_SIZE {
-            return Err(ConnectionFault::BlockTooLarge);
+            return Err(ConnectionError::BlockTooLarge);
         }
         self.bytes.extend_from_slice(payload);
         Ok(())

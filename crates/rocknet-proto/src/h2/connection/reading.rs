@@ -3,7 +3,7 @@
 use super::{Context, PREFACE, Reading, ServerConnection, Step, content};
 use crate::h2::budget::Flood;
 use crate::h2::connection::Event;
-use crate::h2::error::ConnectionFault;
+use crate::h2::error::ConnectionError;
 use crate::h2::frame::{self, FRAME_SIZE_MIN, FrameHeader, FrameType, HEADER_SIZE};
 
 impl ServerConnection {
@@ -13,7 +13,7 @@ impl ServerConnection {
         context: &mut Context<'_>,
         unread: &[u8],
         at: &mut usize,
-    ) -> Result<Event, ConnectionFault> {
+    ) -> Result<Event, ConnectionError> {
         loop {
             if self.reading != Reading::Frames && !self.begin(unread, at)? {
                 return Ok(Event::More);
@@ -45,7 +45,7 @@ impl ServerConnection {
 
     /// Reads the preface; false while it is incomplete.
     #[cold]
-    fn begin(&mut self, unread: &[u8], at: &mut usize) -> Result<bool, ConnectionFault> {
+    fn begin(&mut self, unread: &[u8], at: &mut usize) -> Result<bool, ConnectionError> {
         match self.reading {
             Reading::Closed => {
                 *at = unread.len();
@@ -54,7 +54,7 @@ impl ServerConnection {
             Reading::Preface => {
                 let size = unread.len().min(PREFACE.len());
                 if unread[..size] != PREFACE[..size] {
-                    return Err(ConnectionFault::Preface);
+                    return Err(ConnectionError::Preface);
                 }
                 if size < PREFACE.len() {
                     return Ok(false);
@@ -73,7 +73,7 @@ impl ServerConnection {
         header.check(FRAME_SIZE_MIN)?;
         if self.reading == Reading::Settings {
             if header.kind != FrameType::Settings || header.has(frame::ACK) {
-                return Err(ConnectionFault::SettingsMissing);
+                return Err(ConnectionError::MissingSettings);
             }
             self.reading = Reading::Frames;
             self.budget.start(context.now);
@@ -81,7 +81,7 @@ impl ServerConnection {
         if let Some(block) = &self.block
             && (header.kind != FrameType::Continuation || header.stream != block.stream)
         {
-            return Err(ConnectionFault::Continuation);
+            return Err(ConnectionError::Continuation);
         }
         match header.kind {
             FrameType::Data => {
@@ -92,7 +92,7 @@ impl ServerConnection {
                 *at += HEADER_SIZE;
                 return self.begin_content(context, header, padding);
             }
-            FrameType::PushPromise => return Err(ConnectionFault::PushFromClient),
+            FrameType::PushPromise => return Err(ConnectionError::PushFromClient),
             FrameType::Unknown => {
                 self.budget.spend(Flood::Unknown, context.now)?;
                 *at += HEADER_SIZE;

@@ -6,7 +6,7 @@ mod write;
 pub(crate) use payload::{Dependency, dependency, fragment};
 pub(crate) use write::*;
 
-use super::error::ConnectionFault;
+use super::error::ConnectionError;
 
 /// Bytes before the payload.
 pub const HEADER_SIZE: usize = 9;
@@ -125,9 +125,9 @@ impl FrameHeader {
 
     /// Whether stream and size suit the type.
     #[inline]
-    pub(crate) fn check(&self, size_max: u32) -> Result<(), ConnectionFault> {
+    pub(crate) fn check(&self, size_max: u32) -> Result<(), ConnectionError> {
         if self.length > size_max {
-            return Err(ConnectionFault::FrameTooLarge);
+            return Err(ConnectionError::FrameTooLarge);
         }
         let (home, size) = self.kind.rule();
         let is_home = match home {
@@ -136,7 +136,7 @@ impl FrameHeader {
             Home::Either => true,
         };
         if !is_home {
-            return Err(ConnectionFault::WrongStream);
+            return Err(ConnectionError::WrongStream);
         }
         let fits = match size {
             Size::Any => true,
@@ -144,7 +144,7 @@ impl FrameHeader {
             Size::AtLeast(size) => self.length >= size,
             Size::MultipleOf(size) => self.length.is_multiple_of(size) && (self.flags & ACK == 0 || self.length == 0),
         };
-        if fits { Ok(()) } else { Err(ConnectionFault::FrameSize) }
+        if fits { Ok(()) } else { Err(ConnectionError::FrameSize) }
     }
 }
 
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn each_type_has_its_stream_and_its_size() {
-        use ConnectionFault::{FrameSize, FrameTooLarge, WrongStream};
+        use ConnectionError::{FrameSize, FrameTooLarge, WrongStream};
         let rows = [
             (0, 0, 1, 0, Ok(())),
             (16384, 0, 1, 0, Ok(())),

@@ -1,7 +1,7 @@
 //! What lies within a payload beside its content: padding and the old priority (RFC 9113 §6.1, §6.2).
 
 use super::{FrameHeader, PADDED, PRIORITY, number};
-use crate::h2::error::ConnectionFault;
+use crate::h2::error::ConnectionError;
 
 /// The stream another one depends on by RFC 7540, which nobody has to follow any more; only the rule against itself is left.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,21 +19,21 @@ const PRIORITY_SIZE: usize = 5;
 
 /// Takes padding and priority off the payload of HEADERS.
 #[inline]
-pub(crate) fn fragment<'a>(header: &FrameHeader, payload: &'a [u8]) -> Result<Fragment<'a>, ConnectionFault> {
+pub(crate) fn fragment<'a>(header: &FrameHeader, payload: &'a [u8]) -> Result<Fragment<'a>, ConnectionError> {
     let mut block = payload;
     if header.has(PADDED) {
-        let (&padding, rest) = block.split_first().ok_or(ConnectionFault::FrameSize)?;
+        let (&padding, rest) = block.split_first().ok_or(ConnectionError::FrameSize)?;
         let end = rest
             .len()
             .checked_sub(usize::from(padding))
-            .ok_or(ConnectionFault::Padding)?;
+            .ok_or(ConnectionError::Padding)?;
         block = &rest[..end];
     }
     let mut dependency = None;
     if header.has(PRIORITY) {
         let (priority, rest) = block
             .split_at_checked(PRIORITY_SIZE)
-            .ok_or(ConnectionFault::FrameSize)?;
+            .ok_or(ConnectionError::FrameSize)?;
         dependency = Some(Dependency(number(priority)));
         block = rest;
     }
@@ -52,21 +52,21 @@ mod tests {
 
     #[test]
     fn padding_and_priority_come_off() {
-        type Row<'a> = (u8, &'a [u8], Result<(&'a [u8], Option<u32>), ConnectionFault>);
+        type Row<'a> = (u8, &'a [u8], Result<(&'a [u8], Option<u32>), ConnectionError>);
         let rows: &[Row<'_>] = &[
             (0, b"block", Ok((b"block", None))),
             (0, b"", Ok((b"", None))),
             (PADDED, b"\x02block\0\0", Ok((b"block", None))),
             (PADDED, b"\x00", Ok((b"", None))),
-            (PADDED, b"\x01", Err(ConnectionFault::Padding)),
-            (PADDED, b"", Err(ConnectionFault::FrameSize)),
+            (PADDED, b"\x01", Err(ConnectionError::Padding)),
+            (PADDED, b"", Err(ConnectionError::FrameSize)),
             (PRIORITY, b"\x80\0\0\x03\x10block", Ok((b"block", Some(3)))),
-            (PRIORITY, b"\0\0\0\x03", Err(ConnectionFault::FrameSize)),
+            (PRIORITY, b"\0\0\0\x03", Err(ConnectionError::FrameSize)),
             (PADDED | PRIORITY, b"\x01\0\0\0\x05\x10b\0", Ok((b"b", Some(5)))),
             (
                 PADDED | PRIORITY,
                 b"\x02\0\0\0\x05\x10\0",
-                Err(ConnectionFault::FrameSize),
+                Err(ConnectionError::FrameSize),
             ),
         ];
         for (flags, payload, expected) in rows {

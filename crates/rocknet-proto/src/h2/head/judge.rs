@@ -1,6 +1,6 @@
 //! Judging a head once all of it is there: what must be, what must not, and what it says of the message (RFC 9113 §8.2, §8.3).
 
-use super::{Facts, Head, HeadFault, HeadSink, Parts};
+use super::{Facts, Head, HeadSink, Parts, RequestHeadError};
 use crate::bytes::{TARGET, all, is_token, target_stop_from};
 use crate::fields::{Known, KnownSet, Span};
 use crate::h1::Refusal;
@@ -35,15 +35,15 @@ const CONNECTION_FIELDS: KnownSet = KnownSet::of(&[
 impl HeadSink<'_> {
     /// Judges the whole head and completes its index.
     #[inline]
-    pub(crate) fn finish_request(self) -> Result<Facts, HeadFault> {
+    pub(crate) fn finish_request(self) -> Result<Facts, RequestHeadError> {
         let Head {
             bytes,
             index,
             cookie,
             parts,
         } = self.head;
-        if let Some(flaw) = parts.flaw {
-            return Err(flaw.into());
+        if let Some(malformed) = parts.malformed {
+            return Err(malformed.into());
         }
         index.version = Version::Http2;
         if let Some(refusal) = parts.excess {
@@ -96,8 +96,8 @@ impl HeadSink<'_> {
     /// Judges trailers; they are left in the index.
     pub(crate) fn finish_trailers(self) -> Result<(), Malformed> {
         let parts = &self.head.parts;
-        if let Some(flaw) = parts.flaw {
-            return Err(flaw);
+        if let Some(malformed) = parts.malformed {
+            return Err(malformed);
         }
         if parts.excess.is_some() {
             return Err(Malformed::TrailersTooLarge);
@@ -112,7 +112,7 @@ impl HeadSink<'_> {
 
 /// CONNECT names an authority with a port and nothing else (RFC 9113 §8.5).
 #[cold]
-fn read_connect(bytes: &[u8], index: &mut RequestIndex, parts: &Parts) -> Result<(), HeadFault> {
+fn read_connect(bytes: &[u8], index: &mut RequestIndex, parts: &Parts) -> Result<(), RequestHeadError> {
     if parts.has(Pseudo::Scheme) || parts.has(Pseudo::Path) || !parts.has(Pseudo::Authority) {
         return Err(Malformed::Connect.into());
     }
@@ -132,7 +132,7 @@ fn read_connect(bytes: &[u8], index: &mut RequestIndex, parts: &Parts) -> Result
 }
 
 #[inline]
-fn read_target(bytes: &[u8], index: &mut RequestIndex, parts: &Parts, limits: &Limits) -> Result<(), HeadFault> {
+fn read_target(bytes: &[u8], index: &mut RequestIndex, parts: &Parts, limits: &Limits) -> Result<(), RequestHeadError> {
     if !parts.has(Pseudo::Scheme) || !parts.has(Pseudo::Path) {
         return Err(Malformed::PseudoMissing.into());
     }
@@ -181,7 +181,7 @@ fn read_target(bytes: &[u8], index: &mut RequestIndex, parts: &Parts, limits: &L
 }
 
 /// Fields of the connection, Host beside `:authority`, and what Content-Length, Expect, Priority and TE say.
-fn read_notable(bytes: &[u8], index: &mut RequestIndex, parts: &Parts) -> Result<Facts, HeadFault> {
+fn read_notable(bytes: &[u8], index: &mut RequestIndex, parts: &Parts) -> Result<Facts, RequestHeadError> {
     let fields = index.fields.view(bytes);
     if fields.any(CONNECTION_FIELDS) {
         return Err(Malformed::ConnectionField.into());

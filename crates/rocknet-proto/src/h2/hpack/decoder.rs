@@ -334,7 +334,7 @@ mod tests {
 
     #[test]
     fn invalid_blocks_are_rejected() {
-        for (block, fault) in [
+        for (block, error) in [
             ("80", HpackError::Index),
             ("be", HpackError::Index),
             ("ff 80 80 80 80 01", HpackError::IntegerTooLarge),
@@ -350,7 +350,7 @@ mod tests {
             ("20 20 20", HpackError::MisplacedTableSize),
         ] {
             let found = Decoder::new(4096).decode(&hex(block), &mut DecodedLines::default());
-            assert_eq!(found, Err(fault), "{block}");
+            assert_eq!(found, Err(error), "{block}");
         }
     }
 

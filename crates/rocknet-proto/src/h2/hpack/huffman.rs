@@ -294,10 +294,10 @@ mod tests {
             (&[0xff, 0xff, 0xff, 0xff], HpackError::HuffmanPadding), // EOS cut by the end
             (&[0xff, 0xff, 0xff, 0xfc, 0, 0, 0, 0, 0], HpackError::HuffmanEos),
         ];
-        for &(coded, fault) in rows {
+        for &(coded, error) in rows {
             let found = decoded(coded);
             assert!(
-                found == Err(fault) || found == Err(HpackError::HuffmanEos),
+                found == Err(error) || found == Err(HpackError::HuffmanEos),
                 "{coded:?}: {found:?}, not {fault:?}"
             );
         }

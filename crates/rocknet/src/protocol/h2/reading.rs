@@ -164,7 +164,11 @@ impl<L: Link> Connection<L> {
                         content.end_with(FieldList::copied(trailers.lines()));
                     }
                 }
-                Event::Reset { stream, code, fault } => {
+                Event::Reset {
+                    stream,
+                    code,
+                    error: fault,
+                } => {
                     tracing::debug!(client = %self.core.peer.client, ?code, ?fault, "a stream was reset");
                     if let Some(answer) = self.answers.take(stream) {
                         answer.asked.fail(ContentError::Cut);
@@ -173,11 +177,11 @@ impl<L: Link> Connection<L> {
                         }
                     }
                 }
-                Event::Rejected { fault } => {
+                Event::Rejected { error: fault } => {
                     tracing::debug!(client = %self.core.peer.client, ?fault, "a request was turned away");
                 }
                 Event::GoAway { .. } | Event::Pong { .. } => {}
-                Event::Closed { fault } => {
+                Event::Closed { error: fault } => {
                     tracing::debug!(client = %self.core.peer.client, ?fault, "a connection was ended");
                     return bytes.len();
                 }
