@@ -13,17 +13,17 @@
 //! leaving:  Staying ──begin_drain──► Announced ──PING answered, or finish_drain──► Final
 //! ```
 
-mod answers;
-mod blocks;
-mod content;
 mod control;
-mod data;
-mod data_frame;
 mod drain;
-mod leaving;
+mod drain_state;
+mod field_blocks;
 mod open_block;
+mod open_data_frame;
 mod push;
 mod reading;
+mod request_body;
+mod response_body;
+mod responses;
 
 use super::budget::{Budget, Flood};
 use super::error::{ConnectionError, ErrorCode, StreamError};
@@ -36,13 +36,13 @@ use super::settings::{self, ClientSettings};
 use super::streams::{STREAMS_CEILING, StreamId, Streams};
 use crate::h1::Refusal;
 use crate::limits::Limits;
-use data_frame::Content;
-use leaving::Leaving;
+use drain_state::Leaving;
 use open_block::OpenBlock;
+use open_data_frame::Content;
 
-pub use answers::{SendError, Sending};
-pub use data::Grant;
 pub use push::PushRequest;
+pub use response_body::Grant;
+pub use responses::{SendError, Sending};
 
 /// What a client begins with (RFC 9113 §3.4).
 pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";

@@ -1,6 +1,6 @@
 //! The head of a request out of HPACK: decoded behind each other into one buffer, judged, and indexed like any other head.
 
-mod judge;
+mod validation;
 
 use super::error::Malformed;
 use super::hpack::{FieldSink, NameClass, Pseudo};

@@ -1,11 +1,11 @@
 //! The table of open streams: places used again, found by number, and those that were closed lately.
 
-mod numbers;
+mod slot_index;
 
 use super::flow::{SendWindow, TooLarge};
-use super::ready::Ready;
+use super::scheduler::Ready;
 use super::stream::{NO_PLACE, State, Stream};
-use numbers::Numbers;
+use slot_index::Numbers;
 
 /// A stream by its number and its place in the table; a stale one is told from the stream that took its place.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -60,7 +60,7 @@ pub(crate) struct Streams {
     owing: u16,
     /// Streams that the client opened.
     by_client: u16,
-    numbers: Numbers,
+    slot_index: Numbers,
     pub ready: Ready,
     /// Content offered on all streams together.
     pub offered: u64,
@@ -81,7 +81,7 @@ impl Streams {
             live: 0,
             owing: 0,
             by_client: 0,
-            numbers: Numbers::new(),
+            slot_index: Numbers::new(),
             ready: Ready::new(),
             offered: 0,
             small_frames: 0,
@@ -105,13 +105,15 @@ impl Streams {
     }
 
     pub(crate) fn memory(&self) -> usize {
-        self.places.capacity() * size_of::<Stream>() + self.numbers.memory() + self.reset.capacity() * size_of::<u32>()
+        self.places.capacity() * size_of::<Stream>()
+            + self.slot_index.memory()
+            + self.reset.capacity() * size_of::<u32>()
     }
 
     /// Gives back what a connection without streams does not need.
     pub(crate) fn trim(&mut self) {
         if self.live == 0 && self.places.capacity() > SPARE_PLACES {
-            (self.places, self.free, self.numbers) = (Vec::new(), NO_PLACE, Numbers::new());
+            (self.places, self.free, self.slot_index) = (Vec::new(), NO_PLACE, Numbers::new());
         }
     }
 
@@ -128,7 +130,7 @@ impl Streams {
             self.places.push(stream);
             (self.places.len() - 1) as u16
         };
-        self.numbers.insert(number, place);
+        self.slot_index.insert(number, place);
         self.live += 1;
         self.owing += 1;
         self.by_client += (number & 1) as u16;
@@ -138,7 +140,7 @@ impl Streams {
     /// The stream of a number, if it is open.
     #[inline]
     pub(crate) fn find(&self, number: u32) -> Option<StreamId> {
-        let place = self.numbers.find(number)?;
+        let place = self.slot_index.find(number)?;
         Some(StreamId { number, place })
     }
 
@@ -243,7 +245,7 @@ impl Streams {
             return 0;
         }
         self.ready.remove(&mut self.places, id.place);
-        self.numbers.remove(id.number);
+        self.slot_index.remove(id.number);
         let stream = &mut self.places[usize::from(id.place)];
         self.offered -= stream.offered;
         self.owing -= u16::from(stream.state.sends());

@@ -1,7 +1,7 @@
 //! Taking leave: one GOAWAY that names no stream, and when the client has heard it, the one that counts (RFC 9113 §6.8).
 
 use super::ServerConnection;
-use super::leaving::Leaving;
+use super::drain_state::Leaving;
 use crate::h2::error::ErrorCode;
 use crate::h2::flow::WINDOW_MAX;
 use crate::h2::frame;

@@ -1,7 +1,7 @@
 //! Server push: a request promised on the client's behalf, and its answer on a stream of its own (RFC 9113 §8.4).
 
-use super::answers::checked_all;
-use super::leaving::Leaving;
+use super::drain_state::Leaving;
+use super::responses::checked_all;
 use super::{SendError, ServerConnection};
 use crate::bytes::{TARGET, all};
 use crate::h1::EncodeError;

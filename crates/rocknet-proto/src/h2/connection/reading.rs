@@ -1,6 +1,6 @@
 //! Reading: from unread bytes to frames, and from a frame to what reads its type.
 
-use super::{Context, PREFACE, Reading, ServerConnection, Step, content};
+use super::{Context, PREFACE, Reading, ServerConnection, Step, request_body};
 use crate::h2::budget::Flood;
 use crate::h2::connection::Event;
 use crate::h2::error::ConnectionError;
@@ -86,7 +86,7 @@ impl ServerConnection {
         match header.kind {
             FrameType::Data => {
                 // One byte more says how much of it is padding.
-                let Some(padding) = content::padding(header, rest)? else {
+                let Some(padding) = request_body::padding(header, rest)? else {
                     return Ok(Some(Event::More));
                 };
                 *at += HEADER_SIZE;

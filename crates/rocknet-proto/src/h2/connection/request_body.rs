@@ -1,6 +1,6 @@
 //! Content of requests on its way in, in the pieces it comes in, and the windows it fills.
 
-use super::data_frame::Content;
+use super::open_data_frame::Content;
 use super::{Context, Event, ServerConnection, Step};
 use crate::h1::Refusal;
 use crate::h2::budget::Flood;
