@@ -214,7 +214,7 @@ impl Server {
             let end = *sent + grant.length as usize;
             self.out.extend(part(*sent, end));
             *sent = end;
-            if *trailers && self.connection.offered(grant.stream) == 0 {
+            if *trailers && self.connection.queued(grant.stream) == 0 {
                 let finished = self
                     .connection
                     .finish_with_trailers(grant.stream, TRAILER, &mut self.out);

@@ -92,7 +92,7 @@ impl Budget {
         if u32::from(*spent) <= kind.burst() {
             return Ok(());
         }
-        self.forgive(now);
+        self.replenish(now);
         if u32::from(self.spent[kind as usize]) <= kind.burst() {
             Ok(())
         } else {
@@ -103,17 +103,17 @@ impl Budget {
 
     /// Takes some back, for what the client did of use.
     #[inline]
-    pub(crate) fn earn(&mut self, kind: Flood, count: u16) {
+    pub(crate) fn refund(&mut self, kind: Flood, count: u16) {
         let spent = &mut self.spent[kind as usize];
         *spent = spent.saturating_sub(count);
     }
 
-    fn forgive(&mut self, now: Milliseconds) {
+    fn replenish(&mut self, now: Milliseconds) {
         let seconds = now.saturating_sub(self.since) / 1000;
         self.since += seconds * 1000;
         for (spent, kind) in self.spent.iter_mut().zip(Flood::ALL) {
-            let forgiven = seconds.saturating_mul(u64::from(kind.per_second()));
-            *spent = u64::from(*spent).saturating_sub(forgiven) as u16;
+            let replenished = seconds.saturating_mul(u64::from(kind.per_second()));
+            *spent = u64::from(*spent).saturating_sub(replenished) as u16;
         }
     }
 }
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_kind_has_its_burst_and_its_rate() {
+    fn every_kind_has_a_burst_and_a_rate() {
         for &kind in Flood::ALL {
             assert!(kind.burst() < u32::from(u16::MAX), "{kind:?}");
             let mut budget = Budget::new();
@@ -141,14 +141,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_earned_may_be_spent() {
+    fn refunds_can_be_spent() {
         let mut budget = Budget::new();
         budget.spent[Flood::WindowUpdates as usize] = 1024;
-        budget.earn(Flood::WindowUpdates, 2);
+        budget.refund(Flood::WindowUpdates, 2);
         for expected in [Ok(()), Ok(()), Err(Flood::WindowUpdates)] {
             assert_eq!(budget.spend(Flood::WindowUpdates, 0), expected);
         }
-        budget.earn(Flood::Pings, 100);
+        budget.refund(Flood::Pings, 100);
         assert_eq!(budget.spent[Flood::Pings as usize], 0);
     }
 }

@@ -288,7 +288,7 @@ impl ServerConnection {
         let Some(stream) = self.streams.find(number) else {
             return Ok(Some(Event::Rejected { error }));
         };
-        let owed = self.streams.get(stream).is_some_and(|known| known.state.sends());
+        let owed = self.streams.get(stream).is_some_and(|known| known.state.can_send());
         self.remove(stream, context.out);
         // Whoever has answered is done with the stream.
         Ok(owed.then_some(Event::Reset {
@@ -310,14 +310,14 @@ impl ServerConnection {
     /// So much content has been used up, or nobody wanted it.
     #[inline]
     fn credit(&mut self, size: u32, out: &mut Vec<u8>) {
-        if let Some(grant) = self.receive_window.give_back(size) {
+        if let Some(grant) = self.receive_window.release(size) {
             frame::window_update(0, grant, out);
         }
     }
 
     /// Nothing is owed to the client, and nothing of it is half read.
     pub fn is_idle(&self) -> bool {
-        self.streams.owing() == 0 && self.block.is_none() && !self.content.is_under_way()
+        self.streams.pending_responses() == 0 && self.block.is_none() && !self.content.is_under_way()
     }
 
     /// A field block has begun and goes on in frames that have not come.
@@ -327,7 +327,7 @@ impl ServerConnection {
 
     /// Streams whose answers are not yet ended.
     pub fn answers_owed(&self) -> usize {
-        self.streams.owing()
+        self.streams.pending_responses()
     }
 
     /// A fault or `close` has ended the connection.

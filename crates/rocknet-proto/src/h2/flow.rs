@@ -8,23 +8,23 @@ pub(crate) const WINDOW_MAX: u32 = (1 << 31) - 1;
 
 /// A window would be above the largest one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct TooLarge;
+pub(crate) struct WindowOverflow;
 
 /// More data came than the window had room for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Exceeded;
+pub(crate) struct WindowExceeded;
 
 /// Data that is worth a frame of its own, whatever the size of the window. Below it the nine bytes of the frame, the record
 /// around it and the system call cost more than the data is worth.
-pub(crate) const USEFUL: u64 = 512;
+pub(crate) const USEFUL_FRAME: u64 = 512;
 
 /// Data in a frame that a window cut short, from which on the frame pays for the updates that answer it. A client that grants
 /// less at a time is no client of small windows: it makes work.
-pub(crate) const PAYS: u64 = 32;
+pub(crate) const CREDITED_FRAME: u64 = 32;
 
 /// The least that counts as worth a frame where windows are small. No client has use for windows below twice this size; one
 /// that opens such windows is reset at `limits.send_stall`.
-const USEFUL_AT_LEAST: u64 = 16;
+const MIN_USEFUL_FRAME: u64 = 16;
 
 /// What the peer lets us send; below zero after it made its initial window smaller (RFC 9113 §6.9.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,24 +53,24 @@ impl SendWindow {
     #[inline]
     pub(crate) fn admits(self, ready: u64) -> bool {
         let available = self.available();
-        available > 0 && (available >= ready.min(USEFUL) || available >= self.least_useful())
+        available > 0 && (available >= ready.min(USEFUL_FRAME) || available >= self.min_useful())
     }
 
-    fn least_useful(self) -> u64 {
-        (self.largest.max(0) as u64 / 2).clamp(USEFUL_AT_LEAST, USEFUL)
+    fn min_useful(self) -> u64 {
+        (self.largest.max(0) as u64 / 2).clamp(MIN_USEFUL_FRAME, USEFUL_FRAME)
     }
 
     /// The peer grants more.
     #[inline]
-    pub(crate) fn grow(&mut self, by: u32) -> Result<(), TooLarge> {
+    pub(crate) fn grow(&mut self, by: u32) -> Result<(), WindowOverflow> {
         self.change(i64::from(by))
     }
 
     /// The peer changed the initial window by so much.
-    pub(crate) fn change(&mut self, by: i64) -> Result<(), TooLarge> {
+    pub(crate) fn change(&mut self, by: i64) -> Result<(), WindowOverflow> {
         let size = self.size.saturating_add(by);
         if size > i64::from(WINDOW_MAX) {
-            return Err(TooLarge);
+            return Err(WindowOverflow);
         }
         self.size = size;
         // A smaller initial window makes all later ones smaller.
@@ -80,7 +80,7 @@ impl SendWindow {
 
     /// Data is sent; never more than is available.
     #[inline]
-    pub(crate) fn take(&mut self, size: u64) {
+    pub(crate) fn consume(&mut self, size: u64) {
         debug_assert!(size <= self.available());
         self.size -= size.min(self.available()) as i64;
     }
@@ -89,43 +89,46 @@ impl SendWindow {
 /// What we let the peer send, and what we owe it of what has been used up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct ReceiveWindow {
-    left: u32,
+    available: u32,
     /// Taken by its reader and not yet granted again.
-    owed: u32,
+    released: u32,
     size: u32,
 }
 
 impl ReceiveWindow {
     pub(crate) const fn new(size: u32) -> Self {
         Self {
-            left: size,
-            owed: 0,
+            available: size,
+            released: 0,
             size,
         }
     }
 
     #[inline]
-    pub(crate) fn left(self) -> u32 {
-        self.left
+    pub(crate) fn available(self) -> u32 {
+        self.available
     }
 
     /// Data came in.
     #[inline]
-    pub(crate) fn take(&mut self, size: u32) -> Result<(), Exceeded> {
-        self.left = self.left.checked_sub(size).ok_or(Exceeded)?;
+    pub(crate) fn consume(&mut self, size: u32) -> Result<(), WindowExceeded> {
+        self.available = self.available.checked_sub(size).ok_or(WindowExceeded)?;
         Ok(())
     }
 
     /// So much was used up. `Some` is the grant that is due: half a window at a time, so that WINDOW_UPDATE stays rare and
     /// the peer never stands still.
     #[inline]
-    pub(crate) fn give_back(&mut self, size: u32) -> Option<u32> {
-        self.owed = self.owed.saturating_add(size).min(self.size - self.left.min(self.size));
-        if self.owed < self.size.div_ceil(2) {
+    pub(crate) fn release(&mut self, size: u32) -> Option<u32> {
+        self.released = self
+            .released
+            .saturating_add(size)
+            .min(self.size - self.available.min(self.size));
+        if self.released < self.size.div_ceil(2) {
             return None;
         }
-        self.left += self.owed;
-        Some(std::mem::take(&mut self.owed))
+        self.available += self.released;
+        Some(std::mem::take(&mut self.released))
     }
 }
 
@@ -134,9 +137,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_sent_is_bounded_from_both_sides() {
+    fn send_window_is_bounded_on_both_sides() {
         let mut window = SendWindow::new(10);
-        window.take(10);
+        window.consume(10);
         assert_eq!(window.available(), 0);
         assert_eq!(window.grow(5), Ok(()));
         assert_eq!(window.change(-20), Ok(()));
@@ -144,12 +147,12 @@ mod tests {
         assert_eq!(window.grow(15), Ok(()));
         assert_eq!(window.available(), 0);
         assert_eq!(window.grow(WINDOW_MAX), Ok(()));
-        assert_eq!(window.grow(1), Err(TooLarge));
+        assert_eq!(window.grow(1), Err(WindowOverflow));
         assert_eq!(window.available(), u64::from(WINDOW_MAX));
     }
 
     #[test]
-    fn a_window_admits_what_is_worth_a_frame() {
+    fn windows_admit_useful_frames() {
         // The first window, what was used of it, what was granted, what is ready, and whether that may leave.
         for (size, used, granted, ready, expected) in [
             (65_535, 65_535, 0, 1, false),
@@ -167,12 +170,12 @@ mod tests {
             (1, 1, 16, 5_000, true),
         ] {
             let mut window = SendWindow::new(size);
-            window.take(used);
+            window.consume(used);
             window.grow(granted).unwrap();
             assert_eq!(window.admits(ready), expected, "{size} {used} {granted} {ready}");
         }
         let mut window = SendWindow::new(65_535);
-        window.take(400);
+        window.consume(400);
         window.change(512 - 65_535).unwrap();
         assert!(!window.admits(5_000));
         window.grow(144).unwrap();
@@ -180,18 +183,18 @@ mod tests {
     }
 
     #[test]
-    fn grants_come_in_halves() {
+    fn updates_release_half_a_window() {
         let mut window = ReceiveWindow::new(100);
-        assert_eq!(window.take(60), Ok(()));
-        assert_eq!(window.take(41), Err(Exceeded));
-        assert_eq!(window.left(), 40);
-        assert_eq!(window.give_back(49), None);
-        assert_eq!(window.give_back(1), Some(50));
-        assert_eq!(window.left(), 90);
+        assert_eq!(window.consume(60), Ok(()));
+        assert_eq!(window.consume(41), Err(WindowExceeded));
+        assert_eq!(window.available(), 40);
+        assert_eq!(window.release(49), None);
+        assert_eq!(window.release(1), Some(50));
+        assert_eq!(window.available(), 90);
         // Nobody gives back what did not come.
-        assert_eq!(window.give_back(1000), None);
-        assert_eq!(window.take(90), Ok(()));
-        assert_eq!(window.give_back(1000), Some(100));
-        assert_eq!(window.left(), 100);
+        assert_eq!(window.release(1000), None);
+        assert_eq!(window.consume(90), Ok(()));
+        assert_eq!(window.release(1000), Some(100));
+        assert_eq!(window.available(), 100);
     }
 }

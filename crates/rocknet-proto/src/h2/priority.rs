@@ -12,13 +12,13 @@ pub struct Priority {
 }
 
 /// One more than the greatest urgency.
-pub(crate) const URGENCIES: usize = 8;
+pub(crate) const URGENCY_LEVELS: usize = 8;
 
 impl Priority {
     /// What a stream has whose client says nothing. RFC 9218 has such streams follow each other; but clients that know no
     /// priorities (most programs that are no browser) expect two downloads to go on side by side, as they did under
     /// RFC 7540, so they share.
-    pub const UNTOLD: Priority = Priority {
+    pub const DEFAULT: Priority = Priority {
         urgency: 3,
         incremental: true,
     };
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields() {
+    fn priority_fields() {
         let rows = [
             ("", 3, false),
             ("u=0", 0, false),

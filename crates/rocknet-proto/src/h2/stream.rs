@@ -18,7 +18,7 @@ use super::priority::Priority;
 ///
 /// Idle and closed streams take no memory: a number above the last one is idle, one that is not in the table is closed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum State {
+pub(crate) enum StreamState {
     ReservedLocal,
     Open,
     HalfClosedLocal,
@@ -28,58 +28,58 @@ pub(crate) enum State {
 
 /// What moves a stream on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Step {
+pub(crate) enum StreamTransition {
     HeadSent,
     EndSent,
     EndReceived,
 }
 
-impl State {
+impl StreamState {
     /// The state after a step; `None` where the step cannot be.
     #[inline]
-    pub(crate) const fn after(self, step: Step) -> Option<State> {
-        match (self, step) {
-            (Self::Open, Step::HeadSent) => Some(Self::Open),
-            (Self::Open, Step::EndSent) => Some(Self::HalfClosedLocal),
-            (Self::Open, Step::EndReceived) => Some(Self::HalfClosedRemote),
-            (Self::HalfClosedLocal, Step::EndReceived) => Some(Self::Closed),
-            (Self::HalfClosedRemote | Self::ReservedLocal, Step::HeadSent) => Some(Self::HalfClosedRemote),
-            (Self::HalfClosedRemote, Step::EndSent) => Some(Self::Closed),
+    pub(crate) const fn after(self, transition: StreamTransition) -> Option<StreamState> {
+        match (self, transition) {
+            (Self::Open, StreamTransition::HeadSent) => Some(Self::Open),
+            (Self::Open, StreamTransition::EndSent) => Some(Self::HalfClosedLocal),
+            (Self::Open, StreamTransition::EndReceived) => Some(Self::HalfClosedRemote),
+            (Self::HalfClosedLocal, StreamTransition::EndReceived) => Some(Self::Closed),
+            (Self::HalfClosedRemote | Self::ReservedLocal, StreamTransition::HeadSent) => Some(Self::HalfClosedRemote),
+            (Self::HalfClosedRemote, StreamTransition::EndSent) => Some(Self::Closed),
             _ => None,
         }
     }
 
     /// Whether the client may still send content.
     #[inline]
-    pub(crate) const fn receives(self) -> bool {
+    pub(crate) const fn can_receive(self) -> bool {
         matches!(self, Self::Open | Self::HalfClosedLocal)
     }
 
     /// Whether the answer is not yet ended.
     #[inline]
-    pub(crate) const fn sends(self) -> bool {
+    pub(crate) const fn can_send(self) -> bool {
         matches!(self, Self::Open | Self::HalfClosedRemote | Self::ReservedLocal)
     }
 }
 
 /// Stands where no place in the table is meant.
-pub(crate) const NO_PLACE: u16 = u16::MAX;
+pub(crate) const NO_SLOT: u16 = u16::MAX;
 
 #[derive(Debug)]
-pub(crate) struct Stream {
+pub(crate) struct OpenStream {
     /// 0 while the place is free.
     pub id: u32,
-    pub state: State,
+    pub state: StreamState,
     /// The final head is sent; only content and trailers may follow.
-    pub answered: bool,
+    pub head_sent: bool,
     /// Content is neither told nor granted again: nobody wants it.
-    pub ignores_content: bool,
+    pub discards_body: bool,
     /// Bytes both ways: the end of ours is not the end of the client's.
     pub is_tunnel: bool,
     /// Content that is offered ends the stream.
-    pub ends: bool,
+    pub end_queued: bool,
     /// It stands in a lane of those that may send.
-    pub is_ready: bool,
+    pub is_scheduled: bool,
     pub priority: Priority,
     /// Neighbours in that lane; `next` also links free places.
     pub next: u16,
@@ -87,45 +87,45 @@ pub(crate) struct Stream {
     pub send_window: SendWindow,
     pub receive_window: ReceiveWindow,
     /// Content the server has ready and that is not yet framed.
-    pub offered: u64,
+    pub queued: u64,
     /// Content told to the server and not yet released by it.
     pub unreleased: u32,
     /// Content still to come by Content-Length.
-    pub announced: Option<u64>,
+    pub remaining_length: Option<u64>,
     /// Content that the site still allows.
-    pub allowed: u64,
+    pub remaining_limit: u64,
 }
 
-impl Stream {
-    pub(crate) fn new(id: u32, state: State, send_window: u32, receive_window: u32) -> Self {
+impl OpenStream {
+    pub(crate) fn new(id: u32, state: StreamState, send_window: u32, receive_window: u32) -> Self {
         Self {
             id,
             state,
-            answered: false,
-            ignores_content: false,
+            head_sent: false,
+            discards_body: false,
             is_tunnel: false,
-            ends: false,
-            is_ready: false,
-            priority: Priority::UNTOLD,
-            next: NO_PLACE,
-            previous: NO_PLACE,
+            end_queued: false,
+            is_scheduled: false,
+            priority: Priority::DEFAULT,
+            next: NO_SLOT,
+            previous: NO_SLOT,
             send_window: SendWindow::new(send_window),
             receive_window: ReceiveWindow::new(receive_window),
-            offered: 0,
+            queued: 0,
             unreleased: 0,
-            announced: None,
-            allowed: u64::MAX,
+            remaining_length: None,
+            remaining_limit: u64::MAX,
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::State::*;
-    use super::Step::*;
+    use super::StreamState::*;
+    use super::StreamTransition::*;
 
     #[test]
-    fn steps_are_those_of_the_drawing() {
+    fn transitions_match_the_drawing() {
         let rows = [
             (ReservedLocal, [Some(HalfClosedRemote), None, None]),
             (Open, [Some(Open), Some(HalfClosedLocal), Some(HalfClosedRemote)]),
@@ -134,9 +134,9 @@ mod tests {
             (Closed, [None, None, None]),
         ];
         for (state, expected) in rows {
-            let found = [HeadSent, EndSent, EndReceived].map(|step| state.after(step));
+            let found = [HeadSent, EndSent, EndReceived].map(|transition| state.after(transition));
             assert_eq!(found, expected, "{state:?}");
-            assert_eq!(state.receives(), state.after(EndReceived).is_some(), "{state:?}");
+            assert_eq!(state.can_receive(), state.after(EndReceived).is_some(), "{state:?}");
         }
     }
 }

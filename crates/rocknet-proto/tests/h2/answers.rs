@@ -196,7 +196,7 @@ fn prepared_answers_leave_whole_if_windows_allow() {
                 .respond_prepared(id, &head, DATE, size, &mut server.out),
             Ok(Sending::Later)
         );
-        assert_eq!(server.connection.offered(id), size);
+        assert_eq!(server.connection.queued(id), size);
     }
     // And a change of the table's size stands in front of a head, wherever that came from.
     server.receive(&settings(&[(1, 0)]));

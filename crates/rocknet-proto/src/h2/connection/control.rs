@@ -5,7 +5,7 @@ use crate::h2::budget::Flood;
 use crate::h2::error::{ConnectionError, ErrorCode, StreamError};
 use crate::h2::frame::{self, FrameHeader};
 use crate::h2::priority::Priority;
-use crate::h2::stream::{State, Stream};
+use crate::h2::stream::{OpenStream, StreamState};
 use crate::h2::streams::StreamId;
 
 /// Priorities kept for streams that are not yet open (RFC 9218 §7.1 lets a server bound them): they come right before their
@@ -30,7 +30,7 @@ impl ServerConnection {
         let change = i64::from(settings.initial_window_size) - i64::from(self.client.initial_window_size);
         if change != 0 {
             self.streams
-                .change_windows(change)
+                .adjust_windows(change)
                 .map_err(|_| ConnectionError::InitialWindowTooLarge)?;
         }
         // Every size in between counts for the table (RFC 7541 §4.2), and only the client knows which there were; the least
@@ -50,7 +50,7 @@ impl ServerConnection {
         let mut connection = Self::new(config);
         connection.apply_settings(settings)?;
         let (send, receive) = (connection.client.initial_window_size, connection.config.stream_window);
-        let stream = Stream::new(1, State::HalfClosedRemote, send, receive);
+        let stream = OpenStream::new(1, StreamState::HalfClosedRemote, send, receive);
         connection.last_client = 1;
         let id = connection.streams.insert(stream);
         Ok((connection, id))
@@ -106,7 +106,7 @@ impl ServerConnection {
         if let Some(Err(_)) = grown {
             return self.reject(context, header.stream, StreamError::WindowTooLarge);
         }
-        self.streams.settle(id);
+        self.streams.reschedule(id);
         Ok(None)
     }
 
@@ -115,7 +115,7 @@ impl ServerConnection {
             return self.pass_over_closed(context, header.stream);
         };
         self.budget.spend(Flood::Resets, context.now)?;
-        let owed = self.streams.get(stream).is_some_and(|known| known.state.sends());
+        let owed = self.streams.get(stream).is_some_and(|known| known.state.can_send());
         self.remove(stream, context.out);
         self.streams.remember_end(header.stream);
         Ok(owed.then_some(Event::Reset {
@@ -159,7 +159,7 @@ impl ServerConnection {
 
     /// The priority that was sent ahead of this stream; those for streams that were left out are forgotten.
     #[cold]
-    pub(super) fn take_early_priority(&mut self, stream: &mut Stream) {
+    pub(super) fn take_early_priority(&mut self, stream: &mut OpenStream) {
         if let Some((_, priority)) = self.early_priorities.iter().find(|(number, _)| *number == stream.id) {
             stream.priority = *priority;
         }

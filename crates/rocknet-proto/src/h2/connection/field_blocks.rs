@@ -6,7 +6,7 @@ use crate::h2::budget::Flood;
 use crate::h2::error::{ConnectionError, Malformed, StreamError};
 use crate::h2::frame::{self, Dependency, FrameHeader};
 use crate::h2::head::{Kind, RequestHeadError};
-use crate::h2::stream::{State, Step as StreamStep, Stream};
+use crate::h2::stream::{OpenStream, StreamState, StreamTransition};
 use crate::h2::streams::StreamId;
 
 impl ServerConnection {
@@ -68,7 +68,7 @@ impl ServerConnection {
         self.last_client = number;
         let error = match dependency {
             Some(Dependency(on)) if on == number => Some(StreamError::SelfDependency),
-            _ if self.streams.by_client() >= self.config.streams as usize => Some(StreamError::Refused),
+            _ if self.streams.client_initiated() >= self.config.streams as usize => Some(StreamError::Refused),
             _ => None,
         };
         if let Some(error) = error {
@@ -83,11 +83,11 @@ impl ServerConnection {
         let mut sink = context.head.begin(context.limits, Kind::Request);
         self.decoder.decode(block, &mut sink)?;
         let state = if end_stream {
-            State::HalfClosedRemote
+            StreamState::HalfClosedRemote
         } else {
-            State::Open
+            StreamState::Open
         };
-        let mut stream = Stream::new(
+        let mut stream = OpenStream::new(
             number,
             state,
             self.client.initial_window_size,
@@ -97,7 +97,7 @@ impl ServerConnection {
             Ok(facts) => facts,
             Err(RequestHeadError::Malformed(malformed)) => return self.reject(context, number, malformed.into()),
             Err(RequestHeadError::Refused(refusal)) => {
-                stream.ignores_content = true;
+                stream.discards_body = true;
                 let stream = self.streams.insert(stream);
                 return Ok(Some(Event::Refused { stream, refusal }));
             }
@@ -108,8 +108,8 @@ impl ServerConnection {
         if context.head.protocol().is_some() && !self.config.connect_protocol {
             return self.reject(context, number, Malformed::Protocol.into());
         }
-        stream.announced = facts.content_length;
-        stream.allowed = context.limits.content_size;
+        stream.remaining_length = facts.content_length;
+        stream.remaining_limit = context.limits.content_size;
         if let Some(priority) = facts.priority {
             stream.priority = priority;
         }
@@ -129,9 +129,9 @@ impl ServerConnection {
         let Some(stream) = self.streams.get(id) else {
             return Ok(None);
         };
-        let ended = stream.state.after(StreamStep::EndReceived);
-        let is_short = stream.announced.is_some_and(|left| left > 0);
-        let ignored = stream.ignores_content;
+        let ended = stream.state.after(StreamTransition::EndReceived);
+        let is_short = stream.remaining_length.is_some_and(|left| left > 0);
+        let ignored = stream.discards_body;
         let error = match ended {
             None => Some(StreamError::Closed),
             Some(_) if !end_stream => Some(Malformed::TrailersWithoutEnd.into()),
@@ -147,7 +147,7 @@ impl ServerConnection {
         if let Err(malformed) = sink.finish_trailers() {
             return self.reject(context, id.number, malformed.into());
         }
-        self.end_received(id, context.out);
+        self.end_request(id, context.out);
         Ok((!ignored).then_some(Event::Trailers { stream: id }))
     }
 

@@ -5,7 +5,7 @@
 pub(super) struct Content {
     /// 0 when nothing is under way.
     pub stream: u32,
-    pub place: u16,
+    pub slot: u16,
     pub end_stream: bool,
     pub left: u32,
     pub padding: u8,
@@ -14,7 +14,7 @@ pub(super) struct Content {
 impl Content {
     pub const NONE: Content = Content {
         stream: 0,
-        place: 0,
+        slot: 0,
         end_stream: false,
         left: 0,
         padding: 0,

@@ -8,7 +8,7 @@ use crate::h1::EncodeError;
 use crate::h2::flow::WINDOW_MAX;
 use crate::h2::frame::BlockFrame;
 use crate::h2::hpack::encode_field;
-use crate::h2::stream::{State, Stream};
+use crate::h2::stream::{OpenStream, StreamState};
 use crate::h2::streams::StreamId;
 
 /// The request that a promise stands for: GET, without content.
@@ -25,13 +25,13 @@ impl ServerConnection {
     /// its answer is not yet ended, and not too many are under way.
     pub fn may_push(&self, id: StreamId) -> bool {
         let parent = self.streams.get(id);
-        let pushed = self.streams.live() - self.streams.by_client();
+        let pushed = self.streams.live() - self.streams.client_initiated();
         self.client.enable_push
             && !self.client_leaves
             && self.leaving == Leaving::Staying
             && pushed < self.client.max_concurrent_streams.min(self.config.streams) as usize
             && self.next_push <= WINDOW_MAX
-            && parent.is_some_and(|stream| stream.id & 1 == 1 && stream.state.sends())
+            && parent.is_some_and(|stream| stream.id & 1 == 1 && stream.state.can_send())
     }
 
     /// Promises an answer: to be written before what makes the client ask for it, and then answered like any other request,
@@ -70,7 +70,7 @@ impl ServerConnection {
         self.encode_fields(&fields, out);
         frame.finish(self.client.max_frame_size, out);
         self.next_push += 2;
-        let stream = Stream::new(number, State::ReservedLocal, self.client.initial_window_size, 0);
+        let stream = OpenStream::new(number, StreamState::ReservedLocal, self.client.initial_window_size, 0);
         Ok(self.streams.insert(stream))
     }
 }

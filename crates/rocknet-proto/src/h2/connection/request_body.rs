@@ -6,7 +6,7 @@ use crate::h1::Refusal;
 use crate::h2::budget::Flood;
 use crate::h2::error::{ConnectionError, ErrorCode, Malformed, StreamError};
 use crate::h2::frame::{self, FrameHeader};
-use crate::h2::stream::{State, Step as StreamStep};
+use crate::h2::stream::{StreamState, StreamTransition};
 use crate::h2::streams::StreamId;
 
 /// How much padding a DATA frame says it has; `None` while its byte is not there.
@@ -29,7 +29,7 @@ impl ServerConnection {
     /// Judges a frame of data by its header; what it holds is told as it comes.
     pub(super) fn begin_content(&mut self, context: &mut Context<'_>, header: &FrameHeader, padding: u8) -> Step {
         self.receive_window
-            .take(header.length)
+            .consume(header.length)
             .map_err(|_| ConnectionError::WindowExceeded)?;
         let Some(id) = self.streams.find(header.stream) else {
             return self.pass_over_data(context, header);
@@ -44,12 +44,12 @@ impl ServerConnection {
             0
         };
         let (length, end_stream) = (header.length - overhead, header.has(frame::END_STREAM));
-        let error = if !stream.state.receives() {
+        let error = if !stream.state.can_receive() {
             Some(StreamError::Closed)
-        } else if stream.receive_window.take(header.length).is_err() {
+        } else if stream.receive_window.consume(header.length).is_err() {
             Some(StreamError::WindowExceeded)
         } else {
-            match &mut stream.announced {
+            match &mut stream.remaining_length {
                 Some(left) if u64::from(length) > *left || end_stream && u64::from(length) < *left => {
                     Some(Malformed::ContentLength.into())
                 }
@@ -69,9 +69,9 @@ impl ServerConnection {
             self.budget.spend(Flood::EmptyData, context.now)?;
         }
         let mut event = None;
-        if u64::from(length) > stream.allowed && !stream.ignores_content {
-            stream.ignores_content = true;
-            if !stream.answered {
+        if u64::from(length) > stream.remaining_limit && !stream.discards_body {
+            stream.discards_body = true;
+            if !stream.head_sent {
                 let refusal = Refusal::ContentTooLarge;
                 event = Some(Event::Refused { stream: id, refusal });
             } else {
@@ -82,9 +82,9 @@ impl ServerConnection {
                 return self.cancel(id, ErrorCode::Cancel, context.out);
             }
         }
-        stream.allowed = stream.allowed.saturating_sub(u64::from(length));
+        stream.remaining_limit = stream.remaining_limit.saturating_sub(u64::from(length));
         if overhead > 0 {
-            if let Some(grant) = stream.receive_window.give_back(overhead)
+            if let Some(grant) = stream.receive_window.release(overhead)
                 && !end_stream
             {
                 frame::window_update(header.stream, grant, context.out);
@@ -95,7 +95,7 @@ impl ServerConnection {
         }
         self.content = Content {
             stream: header.stream,
-            place: id.place,
+            slot: id.slot,
             end_stream,
             left: length,
             padding,
@@ -114,7 +114,7 @@ impl ServerConnection {
         }
         let Content {
             stream: number,
-            place,
+            slot,
             end_stream,
             left,
             padding,
@@ -131,21 +131,21 @@ impl ServerConnection {
             self.content = Content::NONE;
             self.skip = u32::from(padding);
         }
-        let id = StreamId { number, place };
+        let id = StreamId { number, slot };
         let Some(stream) = self.streams.get_mut(id) else {
             // Reset since its frame began.
             self.credit(size as u32, context.out);
             return Ok(None);
         };
         let last = is_whole && end_stream;
-        let ignored = stream.ignores_content;
+        let ignored = stream.discards_body;
         if ignored {
             self.credit(size as u32, context.out);
         } else {
             stream.unreleased += size as u32;
         }
         if last {
-            self.end_received(id, context.out);
+            self.end_request(id, context.out);
         } else if ignored {
             self.stop_ignored(id, context.out);
         }
@@ -186,10 +186,13 @@ impl ServerConnection {
 
     /// The client has ended its side of a stream.
     #[inline]
-    pub(super) fn end_received(&mut self, id: StreamId, out: &mut Vec<u8>) {
+    pub(super) fn end_request(&mut self, id: StreamId, out: &mut Vec<u8>) {
         let Some(stream) = self.streams.get_mut(id) else { return };
-        stream.state = stream.state.after(StreamStep::EndReceived).unwrap_or(State::Closed);
-        if stream.state == State::Closed {
+        stream.state = stream
+            .state
+            .after(StreamTransition::EndReceived)
+            .unwrap_or(StreamState::Closed);
+        if stream.state == StreamState::Closed {
             self.remove(id, out);
             self.streams.remember_end(id.number);
         }
@@ -200,7 +203,7 @@ impl ServerConnection {
     /// too (RFC 9113 §8.1: NO_ERROR).
     pub(super) fn stop_ignored(&mut self, id: StreamId, out: &mut Vec<u8>) {
         let Some(stream) = self.streams.get(id) else { return };
-        if !stream.state.sends() && stream.receive_window.left() == 0 {
+        if !stream.state.can_send() && stream.receive_window.available() == 0 {
             frame::rst_stream(id.number, ErrorCode::NoError, out);
             self.streams.remember_reset(id.number);
             self.remove(id, out);
@@ -213,9 +216,9 @@ impl ServerConnection {
         // What a stream had when it went was released then.
         let size = size.min(stream.unreleased);
         stream.unreleased -= size;
-        if stream.state.receives()
-            && !stream.ignores_content
-            && let Some(grant) = stream.receive_window.give_back(size)
+        if stream.state.can_receive()
+            && !stream.discards_body
+            && let Some(grant) = stream.receive_window.release(size)
         {
             frame::window_update(id.number, grant, out);
         }
@@ -230,7 +233,7 @@ impl ServerConnection {
 
     pub(super) fn release_ignored(&mut self, id: StreamId, out: &mut Vec<u8>) {
         let Some(stream) = self.streams.get_mut(id) else { return };
-        stream.ignores_content = true;
+        stream.discards_body = true;
         let size = std::mem::take(&mut stream.unreleased);
         self.credit(size, out);
     }
@@ -241,9 +244,9 @@ impl ServerConnection {
         let Some(stream) = self.streams.get_mut(id) else {
             return Ok(());
         };
-        stream.allowed = limit;
-        if stream.state.receives() && stream.announced.is_some_and(|length| length > limit) {
-            stream.ignores_content = true;
+        stream.remaining_limit = limit;
+        if stream.state.can_receive() && stream.remaining_length.is_some_and(|length| length > limit) {
+            stream.discards_body = true;
             return Err(Refusal::ContentTooLarge);
         }
         Ok(())
@@ -253,6 +256,6 @@ impl ServerConnection {
     pub fn receives_content(&self, id: StreamId) -> bool {
         self.streams
             .get(id)
-            .is_some_and(|stream| stream.state.receives() && !stream.ignores_content)
+            .is_some_and(|stream| stream.state.can_receive() && !stream.discards_body)
     }
 }

@@ -2,12 +2,12 @@
 
 use super::{DATA_MAX, SendError, ServerConnection};
 use crate::h2::budget::Flood;
-use crate::h2::flow::{PAYS, USEFUL};
+use crate::h2::flow::{CREDITED_FRAME, USEFUL_FRAME};
 use crate::h2::frame;
 use crate::h2::streams::StreamId;
 
 /// WINDOW_UPDATE frames that a frame of data may be answered with: one for the stream and one for the connection.
-const UPDATES_A_FRAME: u16 = 2;
+const UPDATES_PER_FRAME: u16 = 2;
 
 /// A frame of data whose header is written: `length` bytes of this stream's content are to be put behind it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,20 +23,20 @@ impl ServerConnection {
     /// behind content that has left, is written at once.
     pub fn offer(&mut self, id: StreamId, size: u64, end: bool, out: &mut Vec<u8>) -> Result<(), SendError> {
         let stream = self.streams.get_mut(id).ok_or(SendError::Gone)?;
-        if !stream.state.sends() {
+        if !stream.state.can_send() {
             return Err(SendError::Gone);
         }
-        if !stream.answered || stream.ends {
+        if !stream.head_sent || stream.end_queued {
             return Err(SendError::OutOfOrder);
         }
-        stream.offered += size;
-        stream.ends = end;
-        let is_empty = stream.offered == 0;
-        self.streams.offered += size;
+        stream.queued += size;
+        stream.end_queued = end;
+        let is_empty = stream.queued == 0;
+        self.streams.queued += size;
         if is_empty && end {
             self.write_data(id, 0, true, out);
         } else if size > 0 {
-            self.streams.settle(id);
+            self.streams.reschedule(id);
         }
         Ok(())
     }
@@ -51,27 +51,27 @@ impl ServerConnection {
         if most == 0 {
             return None;
         }
-        let (id, offered) = loop {
-            let (id, window, offered) = self.streams.first()?;
-            if self.streams.admits(window, offered) {
-                break (id, offered);
+        let (id, queued) = loop {
+            let (id, window, queued) = self.streams.next_to_send()?;
+            if self.streams.admits(window, queued) {
+                break (id, queued);
             }
             // It came among those that may send while small frames might be sent.
-            self.streams.settle(id);
+            self.streams.reschedule(id);
         };
-        if !self.streams.admits(self.send_window, offered) {
+        if !self.streams.admits(self.send_window, queued) {
             return None;
         }
         let stream = self.streams.get_mut(id)?;
-        let length = most.min(stream.send_window.available()).min(stream.offered);
-        stream.offered -= length;
-        let end = stream.ends && stream.offered == 0;
-        let goes_on = stream.offered > 0 && stream.send_window.available() > length;
-        self.streams.offered -= length;
-        self.streams.turn(id);
+        let length = most.min(stream.send_window.available()).min(stream.queued);
+        stream.queued -= length;
+        let end = stream.end_queued && stream.queued == 0;
+        let goes_on = stream.queued > 0 && stream.send_window.available() > length;
+        self.streams.queued -= length;
+        self.streams.rotate(id);
         self.write_data(id, length, end, out);
         if !goes_on {
-            self.streams.settle(id);
+            self.streams.reschedule(id);
         }
         Some(Grant {
             stream: id,
@@ -84,19 +84,19 @@ impl ServerConnection {
     /// last that is written: its content has to follow it at once.
     #[inline]
     pub(super) fn write_data(&mut self, id: StreamId, length: u64, end: bool, out: &mut Vec<u8>) {
-        self.send_window.take(length);
+        self.send_window.consume(length);
         // Behind its last frame a stream has no use for its window.
         let is_cut = !end && {
             let stream = self.streams.get_mut(id);
             let is_used_up = stream.is_some_and(|stream| {
-                stream.send_window.take(length);
+                stream.send_window.consume(length);
                 stream.send_window.available() == 0
             });
             is_used_up || self.send_window.available() == 0
         };
-        self.streams.book_frame(is_cut && length < USEFUL);
-        if !is_cut || length >= PAYS {
-            self.budget.earn(Flood::WindowUpdates, UPDATES_A_FRAME);
+        self.streams.count_frame(is_cut && length < USEFUL_FRAME);
+        if !is_cut || length >= CREDITED_FRAME {
+            self.budget.refund(Flood::WindowUpdates, UPDATES_PER_FRAME);
         }
         if end {
             self.end_data(id, out);
@@ -107,8 +107,8 @@ impl ServerConnection {
     /// Whether `next_data` has something to give.
     #[inline]
     pub fn may_send(&self) -> bool {
-        self.streams.first().is_some_and(|(_, window, offered)| {
-            self.streams.admits(window, offered) && self.streams.admits(self.send_window, offered)
+        self.streams.next_to_send().is_some_and(|(_, window, queued)| {
+            self.streams.admits(window, queued) && self.streams.admits(self.send_window, queued)
         })
     }
 
@@ -131,24 +131,24 @@ impl ServerConnection {
     /// Content that is ready and held back by the client's windows alone: to be given a deadline by the server, as memory
     /// that a client pins by not reading (CVE-2019-9517). 0 while something may be sent.
     pub fn stalled(&self) -> u64 {
-        if self.may_send() { 0 } else { self.streams.offered }
+        if self.may_send() { 0 } else { self.streams.queued }
     }
 
     /// Content of one stream that is offered and has not left.
-    pub fn offered(&self, id: StreamId) -> u64 {
-        self.streams.get(id).map_or(0, |stream| stream.offered)
+    pub fn queued(&self, id: StreamId) -> u64 {
+        self.streams.get(id).map_or(0, |stream| stream.queued)
     }
 
     /// Whether content of this stream would be sent before that of the stream that is next.
     pub fn goes_ahead(&self, id: StreamId) -> bool {
         let urgency = self.streams.get(id).map(|stream| stream.priority.urgency);
         urgency
-            .zip(self.streams.ready.urgency())
+            .zip(self.streams.scheduler.urgency())
             .is_some_and(|(ours, next)| ours < next)
     }
 
     /// Whether the answer of a stream is still to be given or ended; false once the stream is gone.
     pub fn owes_answer(&self, id: StreamId) -> bool {
-        self.streams.get(id).is_some_and(|stream| stream.state.sends())
+        self.streams.get(id).is_some_and(|stream| stream.state.can_send())
     }
 }

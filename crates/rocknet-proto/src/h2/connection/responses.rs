@@ -5,7 +5,7 @@ use crate::h1::EncodeError;
 use crate::h2::frame::{BlockFrame, END_HEADERS, END_STREAM, FrameType, frame_header};
 use crate::h2::hpack::encode_status;
 use crate::h2::prepared::{DATE_SIZE, LowerName, PreparedHead, checked, digits};
-use crate::h2::stream::{State, Step};
+use crate::h2::stream::{StreamState, StreamTransition};
 use crate::h2::streams::StreamId;
 use crate::status::Status;
 use smallvec::SmallVec;
@@ -70,7 +70,7 @@ impl ServerConnection {
     ) -> Result<(), SendError> {
         let stream = self.streams.get(id).ok_or(SendError::Gone)?;
         // 101 has no meaning here (RFC 9113 §8.6).
-        if stream.answered || !status.is_informational() || status == Status::SWITCHING_PROTOCOLS {
+        if stream.head_sent || !status.is_informational() || status == Status::SWITCHING_PROTOCOLS {
             return Err(SendError::OutOfOrder);
         }
         let fields = checked_all(fields)?;
@@ -94,7 +94,7 @@ impl ServerConnection {
         out: &mut Vec<u8>,
     ) -> Result<(), SendError> {
         let stream = self.streams.get(id).ok_or(SendError::Gone)?;
-        if stream.answered || status.is_informational() {
+        if stream.head_sent || status.is_informational() {
             return Err(SendError::OutOfOrder);
         }
         let fields = checked_all(fields)?;
@@ -106,9 +106,9 @@ impl ServerConnection {
             self.encoder.encode(b"content-length", &digits(length), out);
         }
         frame.finish(self.client.max_frame_size, out);
-        self.head_sent(id);
+        self.record_head(id);
         if end {
-            self.end_sent(id, out);
+            self.end_response(id, out);
         }
         Ok(())
     }
@@ -117,7 +117,7 @@ impl ServerConnection {
     /// has no bound, and each side ends for itself, until `ignore_content` says that nobody wants what still comes.
     pub fn begin_tunnel(&mut self, id: StreamId) {
         if let Some(stream) = self.streams.get_mut(id) {
-            (stream.is_tunnel, stream.allowed) = (true, u64::MAX);
+            (stream.is_tunnel, stream.remaining_limit) = (true, u64::MAX);
         }
     }
 
@@ -133,15 +133,15 @@ impl ServerConnection {
         out: &mut Vec<u8>,
     ) -> Result<Sending, SendError> {
         let stream = self.streams.get_mut(id).ok_or(SendError::Gone)?;
-        if stream.answered {
+        if stream.head_sent {
             return Err(SendError::OutOfOrder);
         }
-        stream.answered = true;
-        stream.state = stream.state.after(Step::HeadSent).unwrap_or(stream.state);
+        stream.head_sent = true;
+        stream.state = stream.state.after(StreamTransition::HeadSent).unwrap_or(stream.state);
         let available = stream.send_window.available().min(self.send_window.available());
         let urgency = stream.priority.urgency;
         let now = content <= available.min(u64::from(self.client.max_frame_size.min(super::DATA_MAX)))
-            && self.streams.ready.urgency().is_none_or(|ahead| ahead >= urgency);
+            && self.streams.scheduler.urgency().is_none_or(|ahead| ahead >= urgency);
         if self.encoder.has_sent_table_size() && head.length() <= self.client.max_frame_size as usize {
             let flags = END_HEADERS | if content == 0 { END_STREAM } else { 0 };
             frame_header(head.length(), FrameType::Headers, flags, id.number, out);
@@ -153,7 +153,7 @@ impl ServerConnection {
             frame.finish(self.client.max_frame_size, out);
         }
         if content == 0 {
-            self.end_sent(id, out);
+            self.end_response(id, out);
             return Ok(Sending::Done);
         }
         if now {
@@ -174,16 +174,16 @@ impl ServerConnection {
         out: &mut Vec<u8>,
     ) -> Result<(), SendError> {
         let stream = self.streams.get(id).ok_or(SendError::Gone)?;
-        if stream.answered {
+        if stream.head_sent {
             return Err(SendError::OutOfOrder);
         }
         let frame = BlockFrame::headers(id.number, end, out);
         self.encoder.begin_block(out);
         head.write(date, out);
         frame.finish(self.client.max_frame_size, out);
-        self.head_sent(id);
+        self.record_head(id);
         if end {
-            self.end_sent(id, out);
+            self.end_response(id, out);
         }
         Ok(())
     }
@@ -196,10 +196,10 @@ impl ServerConnection {
         out: &mut Vec<u8>,
     ) -> Result<(), SendError> {
         let stream = self.streams.get(id).ok_or(SendError::Gone)?;
-        if !stream.state.sends() {
+        if !stream.state.can_send() {
             return Err(SendError::Gone);
         }
-        if !stream.answered || stream.offered > 0 || stream.ends {
+        if !stream.head_sent || stream.queued > 0 || stream.end_queued {
             return Err(SendError::OutOfOrder);
         }
         let trailers = checked_all(trailers)?;
@@ -207,7 +207,7 @@ impl ServerConnection {
         self.encoder.begin_block(out);
         self.encode_fields(&trailers, out);
         frame.finish(self.client.max_frame_size, out);
-        self.end_sent(id, out);
+        self.end_response(id, out);
         Ok(())
     }
 
@@ -218,16 +218,16 @@ impl ServerConnection {
     }
 
     #[inline]
-    fn head_sent(&mut self, id: StreamId) {
+    fn record_head(&mut self, id: StreamId) {
         if let Some(stream) = self.streams.get_mut(id) {
-            stream.answered = true;
-            stream.state = stream.state.after(Step::HeadSent).unwrap_or(stream.state);
+            stream.head_sent = true;
+            stream.state = stream.state.after(StreamTransition::HeadSent).unwrap_or(stream.state);
         }
     }
 
     /// The answer is ended; so is the stream if the client has ended its side.
     #[inline]
-    pub(super) fn end_sent(&mut self, id: StreamId, out: &mut Vec<u8>) {
+    pub(super) fn end_response(&mut self, id: StreamId, out: &mut Vec<u8>) {
         if self.note_end(id, out) {
             self.stop_ignored(id, out);
         }
@@ -255,13 +255,13 @@ impl ServerConnection {
         let Some(stream) = self.streams.get_mut(id) else {
             return false;
         };
-        let Some(state) = stream.state.after(Step::EndSent) else {
+        let Some(state) = stream.state.after(StreamTransition::EndSent) else {
             return false;
         };
         stream.state = state;
         let is_tunnel = stream.is_tunnel;
-        self.streams.answer_ended();
-        if state == State::Closed {
+        self.streams.response_ended();
+        if state == StreamState::Closed {
             self.remove(id, out);
             self.streams.remember_end(id.number);
             return false;

@@ -3,95 +3,95 @@
 /// From numbers to places: open addressing with the next free slot, at most half full. A client chooses the numbers and may
 /// have them collide, but never more of them than it has streams.
 #[derive(Debug)]
-pub(super) struct Numbers {
+pub(super) struct SlotIndex {
     /// Number and place; number 0 is an empty slot.
-    slots: Vec<(u32, u16)>,
+    buckets: Vec<(u32, u16)>,
     used: usize,
 }
 
 /// Slots of the first table.
-const SLOTS_MIN: usize = 8;
+const MIN_BUCKETS: usize = 8;
 
-impl Numbers {
+impl SlotIndex {
     pub(super) const fn new() -> Self {
         Self {
-            slots: Vec::new(),
+            buckets: Vec::new(),
             used: 0,
         }
     }
 
     pub(super) fn memory(&self) -> usize {
-        self.slots.capacity() * size_of::<(u32, u16)>()
+        self.buckets.capacity() * size_of::<(u32, u16)>()
     }
 
     /// Where a number would best stand: those of a client are every other one.
     #[inline]
     fn home(&self, number: u32) -> usize {
-        (number >> 1) as usize & (self.slots.len() - 1)
+        (number >> 1) as usize & (self.buckets.len() - 1)
     }
 
     #[inline]
     pub(super) fn find(&self, number: u32) -> Option<u16> {
-        self.slot(number).map(|slot| self.slots[slot].1)
+        self.bucket(number).map(|bucket| self.buckets[bucket].1)
     }
 
     #[inline]
-    fn slot(&self, number: u32) -> Option<usize> {
-        if self.slots.is_empty() || number == 0 {
+    fn bucket(&self, number: u32) -> Option<usize> {
+        if self.buckets.is_empty() || number == 0 {
             return None;
         }
-        let mut slot = self.home(number);
+        let mut bucket = self.home(number);
         loop {
-            match self.slots[slot].0 {
+            match self.buckets[bucket].0 {
                 0 => return None,
-                found if found == number => return Some(slot),
-                _ => slot = (slot + 1) & (self.slots.len() - 1),
+                found if found == number => return Some(bucket),
+                _ => bucket = (bucket + 1) & (self.buckets.len() - 1),
             }
         }
     }
 
     #[inline]
-    pub(super) fn insert(&mut self, number: u32, place: u16) {
-        if self.used * 2 >= self.slots.len() {
+    pub(super) fn insert(&mut self, number: u32, slot: u16) {
+        if self.used * 2 >= self.buckets.len() {
             self.grow();
         }
-        let mut slot = self.home(number);
-        while self.slots[slot].0 != 0 {
-            slot = (slot + 1) & (self.slots.len() - 1);
+        let mut bucket = self.home(number);
+        while self.buckets[bucket].0 != 0 {
+            bucket = (bucket + 1) & (self.buckets.len() - 1);
         }
-        self.slots[slot] = (number, place);
+        self.buckets[bucket] = (number, slot);
         self.used += 1;
     }
 
     #[cold]
     fn grow(&mut self) {
-        let larger = vec![(0, 0); (self.slots.len() * 2).max(SLOTS_MIN)];
-        let old = std::mem::replace(&mut self.slots, larger);
+        let larger = vec![(0, 0); (self.buckets.len() * 2).max(MIN_BUCKETS)];
+        let old = std::mem::replace(&mut self.buckets, larger);
         self.used = 0;
-        for (number, place) in old.into_iter().filter(|(number, _)| *number != 0) {
-            self.insert(number, place);
+        for (number, slot) in old.into_iter().filter(|(number, _)| *number != 0) {
+            self.insert(number, slot);
         }
     }
 
     #[inline]
     pub(super) fn remove(&mut self, number: u32) {
-        let Some(mut hole) = self.slot(number) else { return };
-        let mask = self.slots.len() - 1;
+        let Some(mut hole) = self.bucket(number) else { return };
+        let mask = self.buckets.len() - 1;
         self.used -= 1;
-        let mut slot = hole;
+        let mut bucket = hole;
         loop {
-            slot = (slot + 1) & mask;
-            let (found, _) = self.slots[slot];
+            bucket = (bucket + 1) & mask;
+            let (found, _) = self.buckets[bucket];
             if found == 0 {
                 break;
             }
             // Whoever stands behind the hole on its way from home moves into it, so that no search ends too early.
-            if (slot.wrapping_sub(self.home(found)) & mask) >= (slot.wrapping_sub(hole) & mask) {
-                self.slots[hole] = self.slots[slot];
-                hole = slot;
+            if (bucket.wrapping_sub(self.home(found)) & mask) >= (bucket.wrapping_sub(hole) & mask) {
+                self.buckets[hole] = self.buckets[bucket];
+                hole = bucket;
             }
         }
-        self.slots[hole] = (0, 0);
+        self.buckets[hole] = (0, 0);
     }
 }
 
@@ -104,20 +104,20 @@ mod tests {
     proptest! {
         /// Numbers that collide and wrap, against the map of the standard library.
         #[test]
-        fn numbers_are_found_as_in_any_map(steps in prop::collection::vec((1u32..60, any::<bool>()), 0..300)) {
-            let (mut numbers, mut map) = (Numbers::new(), HashMap::new());
+        fn agrees_with_a_hash_map(steps in prop::collection::vec((1u32..60, any::<bool>()), 0..300)) {
+            let (mut index, mut map) = (SlotIndex::new(), HashMap::new());
             for (step, (number, adds)) in steps.into_iter().enumerate() {
                 let number = number * 16 - 1;
                 if adds && !map.contains_key(&number) {
-                    numbers.insert(number, step as u16);
+                    index.insert(number, step as u16);
                     map.insert(number, step as u16);
                 } else if !adds {
-                    numbers.remove(number);
+                    index.remove(number);
                     map.remove(&number);
                 }
-                prop_assert_eq!(numbers.used, map.len());
+                prop_assert_eq!(index.used, map.len());
                 for number in (1..60).map(|number| number * 16 - 1) {
-                    prop_assert_eq!(numbers.find(number), map.get(&number).copied());
+                    prop_assert_eq!(index.find(number), map.get(&number).copied());
                 }
             }
         }

@@ -204,7 +204,7 @@ impl Answers {
     }
 
     pub fn insert(&mut self, answer: Box<Answer>) {
-        let place = answer.asked.id.place();
+        let place = answer.asked.id.slot();
         if place >= self.places.len() {
             self.places.resize_with(place + 1, || None);
         }
@@ -213,12 +213,12 @@ impl Answers {
     }
 
     pub fn get_mut(&mut self, id: StreamId) -> Option<&mut Answer> {
-        let answer = self.places.get_mut(id.place())?.as_deref_mut()?;
+        let answer = self.places.get_mut(id.slot())?.as_deref_mut()?;
         (answer.asked.id == id).then_some(answer)
     }
 
     pub fn take(&mut self, id: StreamId) -> Option<Box<Answer>> {
-        let place = self.places.get_mut(id.place())?;
+        let place = self.places.get_mut(id.slot())?;
         if place.as_ref()?.asked.id != id {
             return None;
         }

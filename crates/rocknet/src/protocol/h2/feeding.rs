@@ -60,7 +60,7 @@ impl<L: Link> Connection<L> {
             && self
                 .answers
                 .awaited()
-                .any(|stream| self.engine.offered(stream) == 0 && self.engine.goes_ahead(stream))
+                .any(|stream| self.engine.queued(stream) == 0 && self.engine.goes_ahead(stream))
     }
 
     /// A frame was begun that nothing belongs into: a mistake of ours, which only the end of the connection mends.
