@@ -5,7 +5,7 @@
 
 use std::hint::black_box;
 
-use rocknet_proto::h2::{Config, Event, Head, PREFACE, PreparedHead, Sending, ServerConnection};
+use rocknet_proto::h2::{BodyDelivery, Config, ConnectionEvent, Head, PREFACE, PreparedHead, ServerConnection};
 use rocknet_proto::{Limits, Status};
 
 /// Requests in one read, as a client with so many streams sends them.
@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let prepared = PreparedHead::new(Status::OK, Some(CONTENT.len() as u64), fields)?;
     let (limits, mut head, mut out) = (Limits::default(), Head::default(), Vec::new());
     let mut connection = ServerConnection::new(&Config::default());
-    connection.open(&limits, &mut out);
+    connection.write_preface(&limits, &mut out);
     let mut input = PREFACE.to_vec();
     // Windows as wide as they go, as h2load opens them.
     input.extend_from_slice(&[0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0x3f, 0xff, 0xff, 0xff]);
@@ -48,12 +48,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let received = connection.receive(&limits, 0, &input[at..], &mut head, &mut out);
             at += received.consumed;
             match received.event {
-                Event::More => break,
-                Event::Request { stream, .. } => {
+                ConnectionEvent::More => break,
+                ConnectionEvent::Request { stream, .. } => {
                     black_box(head.request());
                     let sending =
                         connection.respond_prepared(stream, &prepared, DATE, CONTENT.len() as u64, &mut out)?;
-                    assert_eq!(sending, Sending::Now);
+                    assert_eq!(sending, BodyDelivery::Now);
                     out.extend_from_slice(CONTENT);
                     answered += 1;
                 }

@@ -9,7 +9,9 @@ use std::task::Poll;
 use bytes::Bytes;
 use http::{Method, Request};
 use proptest::prelude::*;
-use rocknet_proto::h2::{Config, Event, Head, PreparedHead, PushRequest, Sending, ServerConnection, StreamId};
+use rocknet_proto::h2::{
+    BodyDelivery, Config, ConnectionEvent, Head, PreparedHead, PushRequest, ServerConnection, StreamId,
+};
 use rocknet_proto::{Limits, Status};
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf, duplex};
 
@@ -117,16 +119,16 @@ struct Server {
 const TRAILER: [(&[u8], &[u8]); 1] = [(b"x-checked", b"yes")];
 
 impl Server {
-    fn take(&mut self, event: Event, unread: &[u8]) {
+    fn take(&mut self, event: ConnectionEvent, unread: &[u8]) {
         match event {
-            Event::Request { stream, end, .. } => {
+            ConnectionEvent::Request { stream, end, .. } => {
                 let path = String::from_utf8_lossy(self.head.request().path).into_owned();
                 self.open.insert(stream, (path, Vec::new()));
                 if end {
                     self.answer(stream);
                 }
             }
-            Event::Data {
+            ConnectionEvent::Data {
                 stream,
                 start,
                 end,
@@ -140,18 +142,18 @@ impl Server {
                     self.answer(stream);
                 }
             }
-            Event::Trailers { stream } => {
+            ConnectionEvent::Trailers { stream } => {
                 let trailers = self.head.index().trailers.view(self.head.bytes());
                 assert_eq!(trailers.iter().collect::<Vec<_>>(), TRAILER);
                 self.answer(stream);
             }
-            Event::Reset { stream, error, .. } => {
+            ConnectionEvent::Reset { stream, error, .. } => {
                 assert_eq!(error, None, "the client is at fault");
                 self.open.remove(&stream);
                 self.sending.remove(&stream);
                 self.cancelled += 1;
             }
-            Event::GoAway { .. } | Event::More => {}
+            ConnectionEvent::GoAway { .. } | ConnectionEvent::More => {}
             other => panic!("{other:?}"),
         }
     }
@@ -165,7 +167,7 @@ impl Server {
         let Self { connection, out, .. } = self;
         if flags.contains('h') {
             let hint = [(b"link".as_slice(), b"</a.css>; rel=preload".as_slice())];
-            assert_eq!(connection.inform(stream, Status::EARLY_HINTS, hint, out), Ok(()));
+            assert_eq!(connection.send_interim(stream, Status::EARLY_HINTS, hint, out), Ok(()));
         }
         let pushed = if flags.contains('p') && connection.may_push(stream) {
             let request = PushRequest {
@@ -173,7 +175,7 @@ impl Server {
                 authority: b"example.com",
                 path: b"/7/-",
             };
-            Some(connection.promise(stream, &request, [], out).expect("it may"))
+            Some(connection.push_promise(stream, &request, [], out).expect("it may"))
         } else {
             None
         };
@@ -183,18 +185,18 @@ impl Server {
             let head = PreparedHead::new(Status::OK, Some(length as u64), fields).expect("good fields");
             let date = b"Sun, 06 Nov 1994 08:49:37 GMT";
             match connection.respond_prepared(stream, &head, date, length as u64, out) {
-                Ok(Sending::Now) => out.extend_from_slice(&content(length)),
-                Ok(Sending::Later) => {
+                Ok(BodyDelivery::Now) => out.extend_from_slice(&content(length)),
+                Ok(BodyDelivery::Later) => {
                     self.sending.insert(stream, (0, false));
                 }
-                Ok(Sending::Done) => {}
+                Ok(BodyDelivery::Done) => {}
                 Err(error) => panic!("{error}"),
             }
         } else {
             let trailers = flags.contains('t');
             assert_eq!(connection.respond(stream, Status::OK, None, fields, false, out), Ok(()));
             self.sending.insert(stream, (0, trailers));
-            assert_eq!(connection.offer(stream, length as u64, !trailers, out), Ok(()));
+            assert_eq!(connection.queue_body(stream, length as u64, !trailers, out), Ok(()));
             if trailers && length == 0 {
                 assert_eq!(connection.finish_with_trailers(stream, TRAILER, out), Ok(()));
             }
@@ -235,7 +237,7 @@ async fn serve(mut pipe: DuplexStream) -> Server {
         sending: HashMap::new(),
         cancelled: 0,
     };
-    server.connection.open(&limits, &mut server.out);
+    server.connection.write_preface(&limits, &mut server.out);
     let (mut unread, mut buffer) = (Vec::new(), vec![0; 10_000]);
     loop {
         server.fill();
@@ -269,7 +271,7 @@ async fn serve(mut pipe: DuplexStream) -> Server {
             let received = connection.receive(&limits, 0, &unread, head, out);
             server.take(received.event, &unread);
             unread.drain(..received.consumed);
-            if received.event == Event::More {
+            if received.event == ConnectionEvent::More {
                 break;
             }
         }

@@ -3,7 +3,9 @@
 use crate::fields::Fields;
 use crate::h2::frame::{ACK, END_STREAM, FrameHeader, FrameType, HEADER_SIZE, wire_code};
 use crate::h2::hpack::{Decoder, FieldSink, NameClass};
-use crate::h2::{Config, ErrorCode, Event, Head, PreparedHead, ResponseJudge, Sending, ServerConnection, StreamId};
+use crate::h2::{
+    BodyDelivery, Config, ConnectionEvent, ErrorCode, Head, PreparedHead, ResponseJudge, ServerConnection, StreamId,
+};
 use crate::limits::Limits;
 use crate::status::Status;
 
@@ -48,7 +50,7 @@ pub fn h2_conversation(pieces: &[&[u8]], limits: &Limits, config: &Config, answe
         in_data: None,
         answering,
     };
-    caller.connection.open(limits, &mut caller.out);
+    caller.connection.write_preface(limits, &mut caller.out);
     let mut unread = Vec::new();
     for piece in pieces {
         unread.extend_from_slice(piece);
@@ -109,10 +111,10 @@ impl Caller {
     }
 
     /// Notes the event and answers; false when there is nothing more.
-    fn take(&mut self, event: &Event, unread: &[u8]) -> bool {
+    fn take(&mut self, event: &ConnectionEvent, unread: &[u8]) -> bool {
         match *event {
-            Event::More => return false,
-            Event::Request {
+            ConnectionEvent::More => return false,
+            ConnectionEvent::Request {
                 stream,
                 end,
                 expects_continue,
@@ -136,13 +138,13 @@ impl Caller {
                     self.answer(stream, is_big);
                 }
             }
-            Event::Refused { stream, refusal } => {
+            ConnectionEvent::Refused { stream, refusal } => {
                 self.line(format!("refused {} {refusal:?}", stream.number()));
                 let Self { connection, out, .. } = self;
                 let sent = connection.respond(stream, refusal.status(), Some(0), [], true, out);
                 assert!(sent.is_ok(), "a refusal can be answered");
             }
-            Event::Data {
+            ConnectionEvent::Data {
                 stream,
                 start,
                 end,
@@ -162,20 +164,20 @@ impl Caller {
                     self.answer(stream, false);
                 }
             }
-            Event::Trailers { stream } => {
+            ConnectionEvent::Trailers { stream } => {
                 let trailers = fields(self.head.index().trailers.view(self.head.bytes()));
                 self.line(format!("trailers {}{trailers}", stream.number()));
                 self.answer(stream, false);
             }
-            Event::Reset { stream, code, error } => {
+            ConnectionEvent::Reset { stream, code, error } => {
                 let error = error.map_or("by client", |error| error.reason());
                 self.line(format!("reset {} {} {error}", stream.number(), code.as_str()));
-                assert!(!self.connection.owes_answer(stream));
+                assert!(!self.connection.owes_response(stream));
             }
-            Event::Rejected { error } => self.line(format!("rejected {error:?}")),
-            Event::GoAway { code } => self.line(format!("client goes {}", code.as_str())),
-            Event::Pong { opaque } => self.line(format!("pong {}", text(&opaque))),
-            Event::Closed { error } => {
+            ConnectionEvent::Rejected { error } => self.line(format!("rejected {error:?}")),
+            ConnectionEvent::GoAway { code } => self.line(format!("client goes {}", code.as_str())),
+            ConnectionEvent::Pong { opaque } => self.line(format!("pong {}", text(&opaque))),
+            ConnectionEvent::Closed { error } => {
                 self.line(format!("fault {error:?}"));
                 return false;
             }
@@ -185,7 +187,7 @@ impl Caller {
 
     fn answer(&mut self, stream: StreamId, is_big: bool) {
         let size = if is_big { BIG } else { SMALL };
-        if !self.connection.owes_answer(stream) || self.answering == H2Answering::Never {
+        if !self.connection.owes_response(stream) || self.answering == H2Answering::Never {
             return;
         }
         let Self { connection, out, .. } = self;
@@ -193,14 +195,14 @@ impl Caller {
         if self.answering == H2Answering::AtOnce {
             let head = PreparedHead::new(Status::OK, Some(size), []);
             let sending = head.map(|head| connection.respond_prepared(stream, &head, DATE, size, out));
-            if let Ok(Ok(Sending::Now)) = sending {
+            if let Ok(Ok(BodyDelivery::Now)) = sending {
                 out.resize(out.len() + size as usize, b'x');
             }
         } else {
             let fields = [(b"X-A".as_slice(), b"b".as_slice())];
             let begun = connection.respond(stream, Status::OK, None, fields, false, out);
             assert_eq!(begun, Ok(()));
-            assert_eq!(connection.offer(stream, size, true, out), Ok(()));
+            assert_eq!(connection.queue_body(stream, size, true, out), Ok(()));
         }
     }
 

@@ -36,19 +36,19 @@ use super::settings::{self, ClientSettings};
 use super::streams::{STREAMS_CEILING, StreamId, Streams};
 use crate::h1::Refusal;
 use crate::limits::Limits;
-use drain_state::Leaving;
+use drain_state::DrainState;
 use open_block::OpenBlock;
-use open_data_frame::Content;
+use open_data_frame::OpenDataFrame;
 
 pub use push::PushRequest;
-pub use response_body::Grant;
-pub use responses::{SendError, Sending};
+pub use response_body::DataGrant;
+pub use responses::{BodyDelivery, SendError};
 
 /// What a client begins with (RFC 9113 §3.4).
 pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Streams a client may have open at once: what browsers and servers have settled on, and RFC 9113 §6.5.2 asks for 100.
-pub const STREAMS: u32 = 128;
+pub const MAX_STREAMS: u32 = 128;
 
 /// Content a client may send on one stream ahead of its reader: 2 MB/s at 100 ms of way, in memory that 128 streams of one
 /// connection cannot make much of, since its own window bounds them together.
@@ -84,7 +84,7 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            streams: STREAMS,
+            streams: MAX_STREAMS,
             stream_window: STREAM_WINDOW,
             connection_window: CONNECTION_WINDOW,
             connect_protocol: false,
@@ -94,14 +94,14 @@ impl Default for Config {
 
 /// One event, and how much of the unread bytes is done with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Received {
+pub struct ReceivedEvent {
     pub consumed: usize,
-    pub event: Event,
+    pub event: ConnectionEvent,
 }
 
 /// What the unread bytes turned out to be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Event {
+pub enum ConnectionEvent {
     /// No further event until more bytes come.
     More,
     /// A request; its head stands in the `Head`. With `end` no content follows.
@@ -138,7 +138,7 @@ pub enum Event {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Reading {
+enum ReadState {
     Preface,
     Settings,
     Frames,
@@ -150,10 +150,10 @@ enum Reading {
 pub struct ServerConnection {
     config: Config,
     client: ClientSettings,
-    reading: Reading,
-    leaving: Leaving,
+    read_state: ReadState,
+    drain_state: DrainState,
     /// The client sent GOAWAY.
-    client_leaves: bool,
+    client_is_leaving: bool,
     streams: Streams,
     send_window: SendWindow,
     receive_window: ReceiveWindow,
@@ -161,7 +161,7 @@ pub struct ServerConnection {
     encoder: Encoder,
     budget: Budget,
     /// Content that is under way within a frame.
-    content: Content,
+    open_data: OpenDataFrame,
     /// Bytes of a payload that are passed over as they come.
     skip: u32,
     /// A field block that goes on in CONTINUATION.
@@ -170,11 +170,11 @@ pub struct ServerConnection {
     early_priorities: Vec<(u32, Priority)>,
     /// Streams whose last frame of data has been begun, and whose content nobody wants: one for each stream at most, until the next
     /// frame.
-    ended: Vec<StreamId>,
+    ending: Vec<StreamId>,
     /// The last stream the client opened.
-    last_client: u32,
+    last_client_stream: u32,
     /// The next stream we may promise.
-    next_push: u32,
+    next_push_stream: u32,
 }
 
 /// Where a step of reading gets and puts things.
@@ -186,7 +186,7 @@ struct Context<'a> {
 }
 
 /// What a frame led to.
-type Step = Result<Option<Event>, ConnectionError>;
+type FrameResult = Result<Option<ConnectionEvent>, ConnectionError>;
 
 impl ServerConnection {
     pub fn new(config: &Config) -> Self {
@@ -198,28 +198,28 @@ impl ServerConnection {
         };
         Self {
             client: ClientSettings::INITIAL,
-            reading: Reading::Preface,
-            leaving: Leaving::Staying,
-            client_leaves: false,
+            read_state: ReadState::Preface,
+            drain_state: DrainState::Active,
+            client_is_leaving: false,
             streams: Streams::new(),
             send_window: SendWindow::new(INITIAL_WINDOW),
             receive_window: ReceiveWindow::new(config.connection_window),
             decoder: Decoder::new(TABLE_SIZE as usize),
             encoder: Encoder::new(),
             budget: Budget::new(),
-            content: Content::NONE,
+            open_data: OpenDataFrame::NONE,
             skip: 0,
             block: None,
             early_priorities: Vec::new(),
-            ended: Vec::new(),
-            last_client: 0,
-            next_push: 2,
+            ending: Vec::new(),
+            last_client_stream: 0,
+            next_push_stream: 2,
             config,
         }
     }
 
     /// Writes the server's preface: SETTINGS, and the window of the connection. To be sent at once, before anything comes.
-    pub fn open(&mut self, limits: &Limits, out: &mut Vec<u8>) {
+    pub fn write_preface(&mut self, limits: &Limits, out: &mut Vec<u8>) {
         let head = limits.head_ceiling() + limits.fields.saturating_mul(FIELD_OVERHEAD);
         let values = [
             (settings::MAX_CONCURRENT_STREAMS, self.config.streams),
@@ -245,17 +245,17 @@ impl ServerConnection {
         unread: &[u8],
         head: &mut Head,
         out: &mut Vec<u8>,
-    ) -> Received {
+    ) -> ReceivedEvent {
         let mut context = Context { limits, now, head, out };
         let mut at = 0;
-        let step = self.read_on(&mut context, unread, &mut at);
+        let step = self.read_event(&mut context, unread, &mut at);
         match step {
-            Ok(event) => Received { consumed: at, event },
+            Ok(event) => ReceivedEvent { consumed: at, event },
             Err(error) => {
                 self.fail(error.code(), context.out);
-                Received {
+                ReceivedEvent {
                     consumed: unread.len(),
-                    event: Event::Closed { error },
+                    event: ConnectionEvent::Closed { error },
                 }
             }
         }
@@ -264,13 +264,13 @@ impl ServerConnection {
     /// Ends the connection: GOAWAY, and nothing further is read or written.
     #[cold]
     fn fail(&mut self, code: ErrorCode, out: &mut Vec<u8>) {
-        if self.reading != Reading::Closed {
-            frame::go_away(self.last_client, code, out);
+        if self.read_state != ReadState::Closed {
+            frame::go_away(self.last_client_stream, code, out);
         }
-        self.reading = Reading::Closed;
-        self.leaving = Leaving::Final { last: 0 };
+        self.read_state = ReadState::Closed;
+        self.drain_state = DrainState::Final { last: 0 };
         self.block = None;
-        self.content = Content::NONE;
+        self.open_data = OpenDataFrame::NONE;
         self.streams = Streams::new();
     }
 
@@ -281,17 +281,17 @@ impl ServerConnection {
 
     /// Resets a stream for a fault of the client's, and books it: making us reset streams is a way to make us work.
     #[cold]
-    fn reject(&mut self, context: &mut Context<'_>, number: u32, error: StreamError) -> Step {
+    fn reject(&mut self, context: &mut Context<'_>, number: u32, error: StreamError) -> FrameResult {
         self.budget.spend(Flood::Resets, context.now)?;
         frame::rst_stream(number, error.code(), context.out);
         self.streams.remember_reset(number);
         let Some(stream) = self.streams.find(number) else {
-            return Ok(Some(Event::Rejected { error }));
+            return Ok(Some(ConnectionEvent::Rejected { error }));
         };
-        let owed = self.streams.get(stream).is_some_and(|known| known.state.can_send());
+        let is_pending = self.streams.get(stream).is_some_and(|open| open.state.can_send());
         self.remove(stream, context.out);
         // Whoever has answered is done with the stream.
-        Ok(owed.then_some(Event::Reset {
+        Ok(is_pending.then_some(ConnectionEvent::Reset {
             stream,
             code: error.code(),
             error: Some(error),
@@ -317,7 +317,7 @@ impl ServerConnection {
 
     /// Nothing is owed to the client, and nothing of it is half read.
     pub fn is_idle(&self) -> bool {
-        self.streams.pending_responses() == 0 && self.block.is_none() && !self.content.is_under_way()
+        self.streams.pending_responses() == 0 && self.block.is_none() && !self.open_data.is_under_way()
     }
 
     /// A field block has begun and goes on in frames that have not come.
@@ -326,13 +326,13 @@ impl ServerConnection {
     }
 
     /// Streams whose answers are not yet ended.
-    pub fn answers_owed(&self) -> usize {
+    pub fn pending_responses(&self) -> usize {
         self.streams.pending_responses()
     }
 
     /// A fault or `close` has ended the connection.
     pub fn is_closed(&self) -> bool {
-        self.reading == Reading::Closed
+        self.read_state == ReadState::Closed
     }
 
     /// Gives back memory that an idle connection does not need.

@@ -19,11 +19,11 @@ pub mod upgrade;
 pub use crate::h1::EncodeError;
 pub use budget::Flood;
 pub use connection::{
-    CONNECTION_WINDOW, Config, Event, Grant, PREFACE, PushRequest, Received, STREAM_WINDOW, STREAMS, SendError,
-    Sending, ServerConnection,
+    BodyDelivery, CONNECTION_WINDOW, Config, ConnectionEvent, DataGrant, MAX_STREAMS, PREFACE, PushRequest,
+    ReceivedEvent, STREAM_WINDOW, SendError, ServerConnection,
 };
 pub use error::{ConnectionError, ErrorCode, Malformed, StreamError};
-pub use frame::HEADER_SIZE as FRAME_HEADER;
+pub use frame::HEADER_SIZE as FRAME_HEADER_SIZE;
 pub use head::Head;
 pub use hpack::HpackError;
 pub use prepared::{DATE_SIZE, PreparedHead};

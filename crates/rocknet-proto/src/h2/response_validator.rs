@@ -19,7 +19,7 @@ const BLOCK: usize = 128 * 1024;
 
 /// Streams remembered whose response has begun and not ended. A client resets streams that the server then never ends, so the
 /// oldest are forgotten: all that is lost is that `:status` in their trailers goes unseen.
-const STREAMS: usize = 1024;
+const MAX_STREAMS: usize = 1024;
 
 /// What was found out of step with HPACK or with the order of frames: nothing can be judged any more, and the client ends such
 /// a connection too.
@@ -209,7 +209,7 @@ impl ResponseJudge {
             self.begun.remove(&stream);
         } else if status.is_some_and(|status| status[0] != b'1') {
             self.begun.insert(stream);
-            if self.begun.len() > STREAMS {
+            if self.begun.len() > MAX_STREAMS {
                 self.begun.pop_first();
             }
         }

@@ -2,8 +2,8 @@
 
 use super::check::*;
 use rocknet_proto::h2::{
-    Config, EncodeError, ErrorCode, Event, Head, PreparedHead, PushRequest, SendError, Sending, ServerConnection,
-    StreamId,
+    BodyDelivery, Config, ConnectionEvent, EncodeError, ErrorCode, Head, PreparedHead, PushRequest, SendError,
+    ServerConnection, StreamId,
 };
 use rocknet_proto::{Limits, Status};
 
@@ -27,15 +27,15 @@ impl Server {
         server
     }
 
-    fn receive(&mut self, bytes: &[u8]) -> Vec<Event> {
+    fn receive(&mut self, bytes: &[u8]) -> Vec<ConnectionEvent> {
         let (mut events, mut at) = (Vec::new(), 0);
         loop {
             let Server { connection, head, out } = self;
             let received = connection.receive(&Limits::default(), 0, &bytes[at..], head, out);
             at += received.consumed;
             match received.event {
-                Event::More => return events,
-                Event::Closed { .. } => {
+                ConnectionEvent::More => return events,
+                ConnectionEvent::Closed { .. } => {
                     events.push(received.event);
                     return events;
                 }
@@ -46,7 +46,7 @@ impl Server {
 
     fn request(&mut self, bytes: &[u8]) -> StreamId {
         match self.receive(bytes)[..] {
-            [Event::Request { stream, .. }] => stream,
+            [ConnectionEvent::Request { stream, .. }] => stream,
             ref other => panic!("{other:?}"),
         }
     }
@@ -75,17 +75,17 @@ fn parts_come_in_their_order() {
     let Server { connection, out, .. } = &mut server;
     let field = [(b"link".as_slice(), b"</a>; rel=preload".as_slice())];
     let bad = [(b"a".as_slice(), b"\r\n".as_slice())];
-    assert_eq!(connection.offer(id, 1, false, out), Err(SendError::OutOfOrder));
+    assert_eq!(connection.queue_body(id, 1, false, out), Err(SendError::OutOfOrder));
     assert_eq!(
         connection.finish_with_trailers(id, field, out),
         Err(SendError::OutOfOrder)
     );
     assert_eq!(
-        connection.inform(id, Status::OK, field, out),
+        connection.send_interim(id, Status::OK, field, out),
         Err(SendError::OutOfOrder)
     );
     assert_eq!(
-        connection.inform(id, Status::SWITCHING_PROTOCOLS, field, out),
+        connection.send_interim(id, Status::SWITCHING_PROTOCOLS, field, out),
         Err(SendError::OutOfOrder)
     );
     assert_eq!(
@@ -97,18 +97,18 @@ fn parts_come_in_their_order() {
         Err(SendError::Field(EncodeError::FieldValue))
     );
     assert!(out.is_empty(), "nothing of what failed is written");
-    assert_eq!(connection.inform(id, Status::CONTINUE, [], out), Ok(()));
-    assert_eq!(connection.inform(id, Status::EARLY_HINTS, field, out), Ok(()));
+    assert_eq!(connection.send_interim(id, Status::CONTINUE, [], out), Ok(()));
+    assert_eq!(connection.send_interim(id, Status::EARLY_HINTS, field, out), Ok(()));
     assert_eq!(connection.respond(id, Status::OK, Some(3), [], false, out), Ok(()));
     assert_eq!(
         connection.respond(id, Status::OK, Some(3), [], false, out),
         Err(SendError::OutOfOrder)
     );
     assert_eq!(
-        connection.inform(id, Status::EARLY_HINTS, field, out),
+        connection.send_interim(id, Status::EARLY_HINTS, field, out),
         Err(SendError::OutOfOrder)
     );
-    assert_eq!(connection.offer(id, 3, false, out), Ok(()));
+    assert_eq!(connection.queue_body(id, 3, false, out), Ok(()));
     assert_eq!(
         connection.finish_with_trailers(id, field, out),
         Err(SendError::OutOfOrder)
@@ -123,12 +123,12 @@ fn parts_come_in_their_order() {
     );
     assert_eq!(connection.finish_with_trailers(id, field, out), Ok(()));
     for gone in [
-        connection.offer(id, 1, true, out),
+        connection.queue_body(id, 1, true, out),
         connection.finish_with_trailers(id, [], out),
     ] {
         assert_eq!(gone, Err(SendError::Gone));
     }
-    assert!(connection.is_idle() && !connection.owes_answer(id));
+    assert!(connection.is_idle() && !connection.owes_response(id));
 }
 
 #[test]
@@ -137,13 +137,13 @@ fn an_end_of_its_own_is_written_at_once() {
     let id = server.request(&get(1));
     assert_eq!(server.respond(id, false), Ok(()));
     server.sent();
-    assert_eq!(server.connection.offer(id, 0, true, &mut server.out), Ok(()));
+    assert_eq!(server.connection.queue_body(id, 0, true, &mut server.out), Ok(()));
     assert_eq!(server.sent(), last_data(1, ""));
     // Behind content that waits it waits, too.
     let id = server.request(&get(3));
     assert_eq!(server.respond(id, false), Ok(()));
-    assert_eq!(server.connection.offer(id, 10, false, &mut server.out), Ok(()));
-    assert_eq!(server.connection.offer(id, 0, true, &mut server.out), Ok(()));
+    assert_eq!(server.connection.queue_body(id, 10, false, &mut server.out), Ok(()));
+    assert_eq!(server.connection.queue_body(id, 0, true, &mut server.out), Ok(()));
     assert_eq!(
         server.connection.next_data(100, &mut server.out).map(|grant| grant.end),
         Some(true)
@@ -159,7 +159,7 @@ fn prepared_answers_leave_whole_if_windows_allow() {
     let sending = server
         .connection
         .respond_prepared(first, &head, DATE, 13, &mut server.out);
-    assert_eq!(sending, Ok(Sending::Now));
+    assert_eq!(sending, Ok(BodyDelivery::Now));
     let sent = server.sent();
     assert!(sent.ends_with(&last_data(1, "0123456789abc")[..9]));
     // The same bytes on any stream, but for its number.
@@ -168,7 +168,7 @@ fn prepared_answers_leave_whole_if_windows_allow() {
         server
             .connection
             .respond_prepared(second, &head, DATE, 13, &mut server.out),
-        Ok(Sending::Now)
+        Ok(BodyDelivery::Now)
     );
     let again = server.sent();
     assert_eq!(again[9..again.len() - 9], sent[9..sent.len() - 9]);
@@ -178,7 +178,7 @@ fn prepared_answers_leave_whole_if_windows_allow() {
         server
             .connection
             .respond_prepared(third, &head, DATE, 0, &mut server.out),
-        Ok(Sending::Done)
+        Ok(BodyDelivery::Done)
     );
     assert_eq!(server.sent()[4], END_STREAM | END_HEADERS);
     assert_eq!(
@@ -194,7 +194,7 @@ fn prepared_answers_leave_whole_if_windows_allow() {
             server
                 .connection
                 .respond_prepared(id, &head, DATE, size, &mut server.out),
-            Ok(Sending::Later)
+            Ok(BodyDelivery::Later)
         );
         assert_eq!(server.connection.queued(id), size);
     }
@@ -220,7 +220,7 @@ fn content_takes_turns_by_priority() {
         for request in requests {
             let id = server.request(request);
             assert_eq!(server.respond(id, false), Ok(()));
-            assert_eq!(server.connection.offer(id, 2000, true, &mut server.out), Ok(()));
+            assert_eq!(server.connection.queue_body(id, 2000, true, &mut server.out), Ok(()));
         }
         server.receive(between);
         server
@@ -254,11 +254,15 @@ fn content_takes_turns_by_priority() {
 #[test]
 fn a_prepared_answer_does_not_overtake_a_more_urgent_one() {
     let head = PreparedHead::new(Status::OK, Some(5), []).expect("good fields");
-    for (priority, expected) in [("u=0", Sending::Now), ("u=3", Sending::Now), ("u=7", Sending::Later)] {
+    for (priority, expected) in [
+        ("u=0", BodyDelivery::Now),
+        ("u=3", BodyDelivery::Now),
+        ("u=7", BodyDelivery::Later),
+    ] {
         let mut server = Server::new();
         let id = server.request(&get(1));
         assert_eq!(server.respond(id, false), Ok(()));
-        assert_eq!(server.connection.offer(id, 2000, true, &mut server.out), Ok(()));
+        assert_eq!(server.connection.queue_body(id, 2000, true, &mut server.out), Ok(()));
         let id = server.request(&get_with(3, &[("priority", priority)]));
         let sending = server.connection.respond_prepared(id, &head, DATE, 5, &mut server.out);
         assert_eq!(sending, Ok(expected), "{priority}");
@@ -281,43 +285,43 @@ fn promises() {
     for path in [&b"/a b"[..], b"/a#b", b"a", b""] {
         let bad = PushRequest { path, ..STYLE };
         assert_eq!(
-            connection.promise(page, &bad, [], out),
+            connection.push_promise(page, &bad, [], out),
             Err(SendError::Field(EncodeError::RequestLine))
         );
         assert!(out.is_empty());
     }
     let pushed = connection
-        .promise(page, &STYLE, [], out)
+        .push_promise(page, &STYLE, [], out)
         .expect("the client takes promises");
     assert_eq!(pushed.number(), 2);
     assert_eq!(out[3..13], [PUSH_PROMISE, END_HEADERS, 0, 0, 0, 1, 0, 0, 0, 2]);
     assert!(!connection.may_push(pushed), "no promise on a promised stream");
     out.clear();
     assert_eq!(connection.respond(pushed, Status::OK, Some(5), [], false, out), Ok(()));
-    assert_eq!(connection.offer(pushed, 5, true, out), Ok(()));
+    assert_eq!(connection.queue_body(pushed, 5, true, out), Ok(()));
     assert_eq!(
         connection.next_data(100, out).map(|grant| (grant.stream, grant.end)),
         Some((pushed, true))
     );
     // One that the client does not want.
     let other = connection
-        .promise(page, &STYLE, [], out)
+        .push_promise(page, &STYLE, [], out)
         .expect("the client takes promises");
     assert_eq!(other.number(), 4);
     let events = server.receive(&rst(4, ErrorCode::Cancel as u32));
-    assert!(matches!(events[..], [Event::Reset { stream, .. }] if stream == other));
+    assert!(matches!(events[..], [ConnectionEvent::Reset { stream, .. }] if stream == other));
     assert_eq!(server.respond(other, true), Err(SendError::Gone));
     // The client may not speak on it.
     let third = server
         .connection
-        .promise(page, &STYLE, [], &mut server.out)
+        .push_promise(page, &STYLE, [], &mut server.out)
         .expect("still");
-    assert!(server.connection.owes_answer(third));
+    assert!(server.connection.owes_response(third));
     let events = server.receive(&data(6, "x"));
     assert!(
         matches!(
             events[..],
-            [Event::Reset {
+            [ConnectionEvent::Reset {
                 code: ErrorCode::StreamClosed,
                 ..
             }]
@@ -337,14 +341,19 @@ fn promises_that_are_not_wanted() {
             server.receive(&frame(GOAWAY, 0, 0, [0; 8]));
         }
         assert_eq!(
-            server.connection.promise(page, &STYLE, [], &mut server.out).err(),
+            server.connection.push_promise(page, &STYLE, [], &mut server.out).err(),
             Some(SendError::OutOfOrder)
         );
     }
     let mut server = Server::new();
     server.receive(&settings(&[(3, 1)]));
     let page = server.request(&get(1));
-    assert!(server.connection.promise(page, &STYLE, [], &mut server.out).is_ok());
+    assert!(
+        server
+            .connection
+            .push_promise(page, &STYLE, [], &mut server.out)
+            .is_ok()
+    );
     assert!(!server.connection.may_push(page), "one at once");
 }
 
@@ -392,14 +401,14 @@ fn a_ping_of_ours_is_answered() {
     server.connection.ping(*b"alive???", &mut server.out);
     assert_eq!(server.sent(), frame(PING, 0, 0, "alive???"));
     let events = server.receive(&frame(PING, ACK, 0, "alive???"));
-    assert_eq!(events, [Event::Pong { opaque: *b"alive???" }]);
+    assert_eq!(events, [ConnectionEvent::Pong { opaque: *b"alive???" }]);
 }
 
 /// The server's preface, as a client reads it.
 #[test]
 fn what_the_server_begins_with() {
     let (mut connection, mut out) = (ServerConnection::new(&Config::default()), Vec::new());
-    connection.open(&Limits::default(), &mut out);
+    connection.write_preface(&Limits::default(), &mut out);
     let expected = settings(&[(3, 128), (4, 262_144), (6, 16_384 + 3200), (9, 1)]);
     assert_eq!(out, [expected, window(0, (1 << 20) - 65_535)].concat());
 }

@@ -3,7 +3,7 @@
 use super::check::*;
 use rocknet_proto::Limits;
 use rocknet_proto::fuzzing::H2Answering;
-use rocknet_proto::h2::{Config, ErrorCode, Event, Head, Received, ServerConnection, StreamId};
+use rocknet_proto::h2::{Config, ConnectionEvent, ErrorCode, Head, ReceivedEvent, ServerConnection, StreamId};
 use rocknet_proto::status::Status;
 
 const POST_1: &str = "request 1 POST / @a";
@@ -198,7 +198,7 @@ impl Upload {
         let (mut connection, mut head, mut out) = (ServerConnection::new(config), Head::default(), Vec::new());
         let bytes = [beginning(), post(1)].concat();
         let received = connection.receive(&Limits::default(), 0, &bytes, &mut head, &mut out);
-        let Event::Request { stream, .. } = received.event else {
+        let ConnectionEvent::Request { stream, .. } = received.event else {
             panic!("{received:?}")
         };
         assert_eq!(received.consumed, bytes.len());
@@ -211,7 +211,7 @@ impl Upload {
         }
     }
 
-    fn receive(&mut self, bytes: &[u8]) -> Received {
+    fn receive(&mut self, bytes: &[u8]) -> ReceivedEvent {
         let Upload {
             connection, head, out, ..
         } = self;
@@ -236,7 +236,10 @@ fn windows_are_granted_again_as_content_is_released() {
     let (full, stream) = (frame(DATA, 0, 1, vec![b'x'; 16_000]), upload.stream);
     for round in 0..4 {
         let received = upload.receive(&full);
-        assert!(matches!(received.event, Event::Data { .. }), "{round}: {received:?}");
+        assert!(
+            matches!(received.event, ConnectionEvent::Data { .. }),
+            "{round}: {received:?}"
+        );
         assert!(upload.sent().is_empty(), "nothing is granted before it is released");
     }
     upload.connection.release(stream, 30_000, &mut upload.out);
@@ -244,10 +247,10 @@ fn windows_are_granted_again_as_content_is_released() {
     upload.connection.release(stream, 3000, &mut upload.out);
     assert_eq!(upload.sent(), [window(1, 33_000), window(0, 33_000)].concat());
     for _ in 0..2 {
-        assert!(matches!(upload.receive(&full).event, Event::Data { .. }));
+        assert!(matches!(upload.receive(&full).event, ConnectionEvent::Data { .. }));
     }
     let received = upload.receive(&full);
-    assert!(matches!(received.event, Event::Closed { .. }), "{received:?}");
+    assert!(matches!(received.event, ConnectionEvent::Closed { .. }), "{received:?}");
     assert!(upload.sent().ends_with(&[0, 0, 0, ErrorCode::FlowControlError as u8]));
 }
 
@@ -260,9 +263,9 @@ fn a_stream_above_its_window_is_reset() {
     let mut upload = Upload::new(&wide);
     let full = frame(DATA, 0, 1, vec![b'x'; 16_384]);
     for _ in 0..3 {
-        assert!(matches!(upload.receive(&full).event, Event::Data { .. }));
+        assert!(matches!(upload.receive(&full).event, ConnectionEvent::Data { .. }));
     }
-    let Event::Reset { code, .. } = upload.receive(&full).event else {
+    let ConnectionEvent::Reset { code, .. } = upload.receive(&full).event else {
         panic!("no reset")
     };
     assert_eq!(code, ErrorCode::FlowControlError);
@@ -277,21 +280,18 @@ fn the_end_of_a_tunnel_is_that_of_one_way() {
         let stream = upload.stream;
         let piece = frame(DATA, 0, 1, vec![b'x'; 1000]);
         if is_tunnel {
-            upload
-                .connection
-                .set_content_limit(stream, 10)
-                .expect("nothing came yet");
+            upload.connection.set_body_limit(stream, 10).expect("nothing came yet");
             upload.connection.begin_tunnel(stream);
         }
         let head = upload
             .connection
             .respond(stream, Status::OK, None, [], false, &mut upload.out);
         assert_eq!(head, Ok(()));
-        assert_eq!(upload.connection.offer(stream, 0, true, &mut upload.out), Ok(()));
+        assert_eq!(upload.connection.queue_body(stream, 0, true, &mut upload.out), Ok(()));
         let received = upload.receive(&piece);
         let told = matches!(
             received.event,
-            Event::Data {
+            ConnectionEvent::Data {
                 start: 9,
                 end: 1009,
                 last: false,
@@ -299,10 +299,10 @@ fn the_end_of_a_tunnel_is_that_of_one_way() {
             }
         );
         assert_eq!(told, is_tunnel, "{received:?}");
-        assert_eq!(upload.connection.receives_content(stream), is_tunnel);
-        upload.connection.ignore_content(stream, &mut upload.out);
+        assert_eq!(upload.connection.receives_body(stream), is_tunnel);
+        upload.connection.discard_body(stream, &mut upload.out);
         let received = upload.receive(&piece);
-        assert_eq!(received.event, Event::More, "nobody wants it any more");
+        assert_eq!(received.event, ConnectionEvent::More, "nobody wants it any more");
     }
 }
 
@@ -313,14 +313,17 @@ fn the_connection_gets_back_what_streams_took() {
         let mut upload = Upload::new(&NARROW);
         let full = frame(DATA, 0, 1, vec![b'x'; 16_000]);
         for _ in 0..3 {
-            assert!(matches!(upload.receive(&full).event, Event::Data { .. }));
+            assert!(matches!(upload.receive(&full).event, ConnectionEvent::Data { .. }));
         }
         let stream = upload.stream;
         match way {
             0 => upload.connection.reset(stream, ErrorCode::Cancel, &mut upload.out),
-            1 => upload.connection.ignore_content(stream, &mut upload.out),
+            1 => upload.connection.discard_body(stream, &mut upload.out),
             2 => {
-                assert!(matches!(upload.receive(&rst(1, 8)).event, Event::Reset { .. }));
+                assert!(matches!(
+                    upload.receive(&rst(1, 8)).event,
+                    ConnectionEvent::Reset { .. }
+                ));
             }
             _ => {
                 let sent =
@@ -354,12 +357,12 @@ fn unwanted_content_has_an_end() {
     upload.sent();
     for size in [16_384, 16_384, 16_384, 16_383] {
         let received = upload.receive(&frame(DATA, 0, 1, vec![b'x'; size]));
-        assert_eq!(received.event, Event::More);
+        assert_eq!(received.event, ConnectionEvent::More);
     }
     let sent = upload.sent();
     assert!(sent.ends_with(&rst(1, 0)), "{sent:?}");
     // What was under way is passed over.
-    assert_eq!(upload.receive(&data(1, "late")).event, Event::More);
+    assert_eq!(upload.receive(&data(1, "late")).event, ConnectionEvent::More);
     assert!(upload.connection.is_idle() && !upload.connection.is_closed());
 }
 
@@ -393,7 +396,10 @@ fn nothing_comes_between_a_header_and_its_content() {
             left -= now;
             let flags = u8::from(ended && left == 0);
             let received = upload.receive(&frame(DATA, flags, 1, vec![b'x'; now]));
-            assert!(matches!(received.event, Event::Data { .. }), "{what}: {received:?}");
+            assert!(
+                matches!(received.event, ConnectionEvent::Data { .. }),
+                "{what}: {received:?}"
+            );
         }
         let Upload {
             connection,
@@ -402,7 +408,7 @@ fn nothing_comes_between_a_header_and_its_content() {
             ..
         } = &mut upload;
         assert_eq!(connection.respond(*stream, Status::OK, None, [], false, out), Ok(()));
-        assert_eq!(connection.offer(*stream, 5, true, out), Ok(()));
+        assert_eq!(connection.queue_body(*stream, 5, true, out), Ok(()));
         upload.sent();
         let Upload { connection, out, .. } = &mut upload;
         let grant = connection.next_data(1000, out).expect("room");

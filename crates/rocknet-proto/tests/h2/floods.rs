@@ -2,7 +2,7 @@
 
 use super::check::*;
 use rocknet_proto::Limits;
-use rocknet_proto::h2::{Config, ConnectionError, ErrorCode, Event, Flood, Head, ServerConnection, StreamId};
+use rocknet_proto::h2::{Config, ConnectionError, ConnectionEvent, ErrorCode, Flood, Head, ServerConnection, StreamId};
 
 /// A client that has begun, with a clock.
 struct Attack {
@@ -38,8 +38,8 @@ impl Attack {
             at += received.consumed;
             assert!(self.connection.memory() < 256 * 1024);
             match received.event {
-                Event::More => return None,
-                Event::Closed { error } => return Some(error),
+                ConnectionEvent::More => return None,
+                ConnectionEvent::Closed { error } => return Some(error),
                 _ => {}
             }
         }
@@ -174,14 +174,14 @@ fn windows_may_be_updated_as_content_flows() {
     // The stream's id as the event gave it is not at hand: it is found by answering the next request.
     let bytes = get(3);
     let received = connection.receive(&Limits::default(), 1_000_000, &bytes, &mut attack.head, out);
-    let Event::Request { stream, .. } = received.event else {
+    let ConnectionEvent::Request { stream, .. } = received.event else {
         panic!("{received:?}")
     };
     assert_eq!(
         connection.respond(stream, rocknet_proto::Status::OK, None, [], false, out),
         Ok(())
     );
-    assert_eq!(connection.offer(stream, u64::MAX / 2, false, out), Ok(()));
+    assert_eq!(connection.queue_body(stream, u64::MAX / 2, false, out), Ok(()));
     for round in 0..5000 {
         let grant = attack
             .connection
@@ -203,12 +203,12 @@ fn endless(attack: &mut Attack, initial_window: u32) -> StreamId {
     let bytes = get(1);
     let (connection, out) = (&mut attack.connection, &mut attack.out);
     let received = connection.receive(&Limits::default(), attack.now, &bytes, &mut attack.head, out);
-    let Event::Request { stream, .. } = received.event else {
+    let ConnectionEvent::Request { stream, .. } = received.event else {
         panic!("{received:?}")
     };
     let ok = rocknet_proto::Status::OK;
     assert_eq!(connection.respond(stream, ok, None, [], false, out), Ok(()));
-    assert_eq!(connection.offer(stream, u64::MAX / 2, false, out), Ok(()));
+    assert_eq!(connection.queue_body(stream, u64::MAX / 2, false, out), Ok(()));
     stream
 }
 
@@ -288,9 +288,9 @@ fn the_end_of_an_answer_needs_no_useful_window() {
         assert_eq!(attack.send(&window(1, 1)), None);
     }
     assert_eq!(sent(&mut attack), [0; 0], "it waits");
-    assert_eq!(attack.connection.allowance(stream, 100_000), 0);
+    assert_eq!(attack.connection.send_capacity(stream, 100_000), 0);
     assert_eq!(
-        attack.connection.allowance(stream, 7),
+        attack.connection.send_capacity(stream, 7),
         7,
         "what is left of 87 in pieces of 16"
     );
@@ -298,14 +298,14 @@ fn the_end_of_an_answer_needs_no_useful_window() {
     let bytes = get(3);
     let (connection, out) = (&mut attack.connection, &mut attack.out);
     let received = connection.receive(&Limits::default(), attack.now, &bytes, &mut attack.head, out);
-    let Event::Request { stream, .. } = received.event else {
+    let ConnectionEvent::Request { stream, .. } = received.event else {
         panic!("{received:?}")
     };
     let ok = rocknet_proto::Status::OK;
     assert_eq!(connection.respond(stream, ok, None, [], false, out), Ok(()));
-    assert_eq!(connection.offer(stream, 5, true, out), Ok(()));
+    assert_eq!(connection.queue_body(stream, 5, true, out), Ok(()));
     assert_eq!(sent(&mut attack), [0; 0]);
-    assert!(attack.connection.stalled() > 0);
+    assert!(attack.connection.blocked() > 0);
     assert_eq!(attack.send(&window(3, 4)), None);
     assert_eq!(sent(&mut attack), [5]);
 }
@@ -357,29 +357,29 @@ fn closed_windows_are_told() {
         let bytes = get(2 * number + 1);
         let (connection, out) = (&mut attack.connection, &mut attack.out);
         let received = connection.receive(&Limits::default(), 0, &bytes, &mut attack.head, out);
-        let Event::Request { stream, .. } = received.event else {
+        let ConnectionEvent::Request { stream, .. } = received.event else {
             panic!("{received:?}")
         };
         assert_eq!(
             connection.respond(stream, rocknet_proto::Status::OK, None, [], false, out),
             Ok(())
         );
-        assert_eq!(connection.offer(stream, 1000, true, out), Ok(()));
+        assert_eq!(connection.queue_body(stream, 1000, true, out), Ok(()));
         streams.push(stream);
     }
     assert_eq!(
-        (attack.connection.stalled(), attack.connection.may_send()),
+        (attack.connection.blocked(), attack.connection.may_send()),
         (10_000, false)
     );
     assert_eq!(attack.connection.next_data(u64::MAX, &mut attack.out), None);
     assert_eq!(attack.send(&window(5, 600)), None);
-    assert_eq!((attack.connection.stalled(), attack.connection.may_send()), (0, true));
+    assert_eq!((attack.connection.blocked(), attack.connection.may_send()), (0, true));
     let grant = attack
         .connection
         .next_data(u64::MAX, &mut attack.out)
         .expect("one window is open");
     assert_eq!((grant.stream, grant.length, grant.end), (streams[2], 600, false));
-    assert_eq!(attack.connection.stalled(), 9400);
+    assert_eq!(attack.connection.blocked(), 9400);
     attack.connection.reset(streams[0], ErrorCode::Cancel, &mut attack.out);
-    assert_eq!(attack.connection.stalled(), 8400);
+    assert_eq!(attack.connection.blocked(), 8400);
 }

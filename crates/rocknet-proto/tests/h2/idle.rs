@@ -2,7 +2,7 @@
 
 use super::check::*;
 use rocknet_proto::Limits;
-use rocknet_proto::h2::{Config, Event, Head, PreparedHead, ServerConnection};
+use rocknet_proto::h2::{Config, ConnectionEvent, Head, PreparedHead, ServerConnection};
 
 /// SPEC: an idle connection has at most 4 KB in the clear, after a browser has filled tables as browsers do.
 #[test]
@@ -30,8 +30,8 @@ fn an_idle_connection_is_small() {
         let received = connection.receive(&Limits::default(), 0, &bytes[at..], &mut head, &mut out);
         at += received.consumed;
         match received.event {
-            Event::More => break,
-            Event::Request { stream, .. } => {
+            ConnectionEvent::More => break,
+            ConnectionEvent::Request { stream, .. } => {
                 requests += 1;
                 assert_eq!(head.request().fields.len(), 12);
                 open.push(stream);
@@ -57,6 +57,6 @@ fn an_idle_connection_is_small() {
 fn a_connection_that_only_began_holds_nothing_beside_itself() {
     let (mut connection, mut head, mut out) = (ServerConnection::new(&Config::default()), Head::default(), Vec::new());
     let received = connection.receive(&Limits::default(), 0, &beginning(), &mut head, &mut out);
-    assert_eq!(received.event, Event::More);
+    assert_eq!(received.event, ConnectionEvent::More);
     assert_eq!(connection.memory(), size_of::<ServerConnection>());
 }

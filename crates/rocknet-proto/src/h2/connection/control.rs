@@ -1,6 +1,6 @@
 //! Frames about the connection and its streams: settings, windows, priorities, pings, resets, and the client's farewell.
 
-use super::{Config, Context, Event, ServerConnection, Step};
+use super::{Config, ConnectionEvent, Context, FrameResult, ServerConnection};
 use crate::h2::budget::Flood;
 use crate::h2::error::{ConnectionError, ErrorCode, StreamError};
 use crate::h2::frame::{self, FrameHeader};
@@ -14,7 +14,12 @@ const EARLY_PRIORITIES: usize = 16;
 
 impl ServerConnection {
     #[cold]
-    pub(super) fn read_settings(&mut self, context: &mut Context<'_>, header: &FrameHeader, payload: &[u8]) -> Step {
+    pub(super) fn read_settings(
+        &mut self,
+        context: &mut Context<'_>,
+        header: &FrameHeader,
+        payload: &[u8],
+    ) -> FrameResult {
         if header.has(frame::ACK) {
             // What we ask for is allowed to be used before, and takes nothing away that had been given.
             return Ok(None);
@@ -51,19 +56,19 @@ impl ServerConnection {
         connection.apply_settings(settings)?;
         let (send, receive) = (connection.client.initial_window_size, connection.config.stream_window);
         let stream = OpenStream::new(1, StreamState::HalfClosedRemote, send, receive);
-        connection.last_client = 1;
+        connection.last_client_stream = 1;
         let id = connection.streams.insert(stream);
         Ok((connection, id))
     }
 
     #[cold]
-    pub(super) fn read_ping(&mut self, context: &mut Context<'_>, header: &FrameHeader, payload: &[u8]) -> Step {
+    pub(super) fn read_ping(&mut self, context: &mut Context<'_>, header: &FrameHeader, payload: &[u8]) -> FrameResult {
         let opaque = payload.first_chunk::<8>().copied().unwrap_or_default();
         if header.has(frame::ACK) {
-            if self.farewell_heard(opaque, context.out) {
+            if self.finish_drain_on_ack(opaque, context.out) {
                 return Ok(None);
             }
-            return Ok(Some(Event::Pong { opaque }));
+            return Ok(Some(ConnectionEvent::Pong { opaque }));
         }
         self.budget.spend(Flood::Pings, context.now)?;
         frame::ping(opaque, true, context.out);
@@ -71,10 +76,10 @@ impl ServerConnection {
     }
 
     #[cold]
-    pub(super) fn read_go_away(&mut self, payload: &[u8]) -> Event {
-        self.client_leaves = true;
+    pub(super) fn read_go_away(&mut self, payload: &[u8]) -> ConnectionEvent {
+        self.client_is_leaving = true;
         let code = payload.get(4..).map_or(0, frame::wire_code);
-        Event::GoAway {
+        ConnectionEvent::GoAway {
             code: ErrorCode::from_wire(code),
         }
     }
@@ -84,7 +89,7 @@ impl ServerConnection {
         context: &mut Context<'_>,
         header: &FrameHeader,
         payload: &[u8],
-    ) -> Step {
+    ) -> FrameResult {
         self.budget.spend(Flood::WindowUpdates, context.now)?;
         let by = frame::number(payload);
         if header.stream == 0 {
@@ -97,7 +102,7 @@ impl ServerConnection {
             };
         }
         let Some(id) = self.streams.find(header.stream) else {
-            return self.pass_over_closed(context, header.stream);
+            return self.discard_closed(context, header.stream);
         };
         if by == 0 {
             return self.reject(context, header.stream, StreamError::ZeroWindowIncrement);
@@ -110,15 +115,20 @@ impl ServerConnection {
         Ok(None)
     }
 
-    pub(super) fn read_rst_stream(&mut self, context: &mut Context<'_>, header: &FrameHeader, payload: &[u8]) -> Step {
+    pub(super) fn read_rst_stream(
+        &mut self,
+        context: &mut Context<'_>,
+        header: &FrameHeader,
+        payload: &[u8],
+    ) -> FrameResult {
         let Some(stream) = self.streams.find(header.stream) else {
-            return self.pass_over_closed(context, header.stream);
+            return self.discard_closed(context, header.stream);
         };
         self.budget.spend(Flood::Resets, context.now)?;
-        let owed = self.streams.get(stream).is_some_and(|known| known.state.can_send());
+        let is_pending = self.streams.get(stream).is_some_and(|open| open.state.can_send());
         self.remove(stream, context.out);
         self.streams.remember_end(header.stream);
-        Ok(owed.then_some(Event::Reset {
+        Ok(is_pending.then_some(ConnectionEvent::Reset {
             stream,
             code: ErrorCode::from_wire(frame::wire_code(payload)),
             error: None,
@@ -126,7 +136,12 @@ impl ServerConnection {
     }
 
     /// The old priorities have no effect any more (RFC 9113 §5.3.2).
-    pub(super) fn read_priority(&mut self, context: &mut Context<'_>, header: &FrameHeader, payload: &[u8]) -> Step {
+    pub(super) fn read_priority(
+        &mut self,
+        context: &mut Context<'_>,
+        header: &FrameHeader,
+        payload: &[u8],
+    ) -> FrameResult {
         self.budget.spend(Flood::Priorities, context.now)?;
         if frame::dependency(payload).0 == header.stream {
             return Err(ConnectionError::SelfDependency);
@@ -135,7 +150,7 @@ impl ServerConnection {
     }
 
     /// RFC 9218 §7.1.
-    pub(super) fn read_priority_update(&mut self, context: &mut Context<'_>, payload: &[u8]) -> Step {
+    pub(super) fn read_priority_update(&mut self, context: &mut Context<'_>, payload: &[u8]) -> FrameResult {
         self.budget.spend(Flood::Priorities, context.now)?;
         let number = frame::number(payload);
         let priority = Priority::parse(payload.get(4..).unwrap_or_default());
@@ -144,7 +159,7 @@ impl ServerConnection {
         }
         if let Some(id) = self.streams.find(number) {
             self.streams.set_priority(id, priority);
-        } else if self.is_idle_number(number) {
+        } else if self.is_idle_stream(number) {
             if number & 1 == 0 {
                 return Err(ConnectionError::IdleStream);
             }
@@ -168,8 +183,8 @@ impl ServerConnection {
 
     /// RST_STREAM or WINDOW_UPDATE on a stream that is not open.
     #[cold]
-    fn pass_over_closed(&mut self, context: &mut Context<'_>, number: u32) -> Step {
-        if self.is_idle_number(number) {
+    fn discard_closed(&mut self, context: &mut Context<'_>, number: u32) -> FrameResult {
+        if self.is_idle_stream(number) {
             return Err(ConnectionError::IdleStream);
         }
         self.budget.spend(Flood::Stale, context.now)?;
@@ -194,9 +209,9 @@ impl ServerConnection {
 
     /// Resets a stream on the server's own account and tells of it.
     #[cold]
-    pub(super) fn cancel(&mut self, id: StreamId, code: ErrorCode, out: &mut Vec<u8>) -> Step {
+    pub(super) fn cancel(&mut self, id: StreamId, code: ErrorCode, out: &mut Vec<u8>) -> FrameResult {
         self.reset(id, code, out);
-        Ok(Some(Event::Reset {
+        Ok(Some(ConnectionEvent::Reset {
             stream: id,
             code,
             error: None,

@@ -2,8 +2,8 @@
 
 /// Whether and how far the server is about to leave.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Leaving {
-    Staying,
+pub(super) enum DrainState {
+    Active,
     /// The client is told, and may have requests under way.
     Announced,
     /// Streams above `last` are not answered.
@@ -12,7 +12,7 @@ pub(super) enum Leaving {
     },
 }
 
-impl Leaving {
+impl DrainState {
     #[inline]
     pub fn refuses(self, number: u32) -> bool {
         matches!(self, Self::Final { last } if number > last)

@@ -1,7 +1,7 @@
 //! Field blocks on their way in: heads of requests, trailers, and what is read for the table's sake alone.
 
 use super::open_block::OpenBlock;
-use super::{Context, Event, ServerConnection, Step};
+use super::{ConnectionEvent, Context, FrameResult, ServerConnection};
 use crate::h2::budget::Flood;
 use crate::h2::error::{ConnectionError, Malformed, StreamError};
 use crate::h2::frame::{self, Dependency, FrameHeader};
@@ -11,7 +11,12 @@ use crate::h2::streams::StreamId;
 
 impl ServerConnection {
     #[inline]
-    pub(super) fn read_headers(&mut self, context: &mut Context<'_>, header: &FrameHeader, payload: &[u8]) -> Step {
+    pub(super) fn read_headers(
+        &mut self,
+        context: &mut Context<'_>,
+        header: &FrameHeader,
+        payload: &[u8],
+    ) -> FrameResult {
         let fragment = frame::fragment(header, payload)?;
         let end_stream = header.has(frame::END_STREAM);
         if header.has(frame::END_HEADERS) {
@@ -28,7 +33,7 @@ impl ServerConnection {
         context: &mut Context<'_>,
         header: &FrameHeader,
         payload: &[u8],
-    ) -> Step {
+    ) -> FrameResult {
         let Some(block) = &mut self.block else {
             return Err(ConnectionError::Continuation);
         };
@@ -50,36 +55,36 @@ impl ServerConnection {
         end_stream: bool,
         dependency: Option<Dependency>,
         block: &[u8],
-    ) -> Step {
+    ) -> FrameResult {
         if number & 1 == 0 {
             return Err(ConnectionError::InvalidStreamId);
         }
-        if number <= self.last_client {
+        if number <= self.last_client_stream {
             return match self.streams.find(number) {
                 Some(stream) => self.read_trailers(context, stream, end_stream, block),
                 None => self.read_stale_block(context, number, block),
             };
         }
-        if self.leaving.refuses(number) {
+        if self.drain_state.refuses(number) {
             // RFC 9113 §6.8: what we said we would not answer is passed over, and the client sends it elsewhere.
             self.budget.spend(Flood::Stale, context.now)?;
-            return self.pass_over(context, block);
+            return self.discard_block(context, block);
         }
-        self.last_client = number;
+        self.last_client_stream = number;
         let error = match dependency {
             Some(Dependency(on)) if on == number => Some(StreamError::SelfDependency),
             _ if self.streams.client_initiated() >= self.config.streams as usize => Some(StreamError::Refused),
             _ => None,
         };
         if let Some(error) = error {
-            self.pass_over(context, block)?;
+            self.discard_block(context, block)?;
             return self.reject(context, number, error);
         }
         self.read_request(context, number, end_stream, block)
     }
 
     #[inline]
-    fn read_request(&mut self, context: &mut Context<'_>, number: u32, end_stream: bool, block: &[u8]) -> Step {
+    fn read_request(&mut self, context: &mut Context<'_>, number: u32, end_stream: bool, block: &[u8]) -> FrameResult {
         let mut sink = context.head.begin(context.limits, Kind::Request);
         self.decoder.decode(block, &mut sink)?;
         let state = if end_stream {
@@ -99,7 +104,7 @@ impl ServerConnection {
             Err(RequestHeadError::Refused(refusal)) => {
                 stream.discards_body = true;
                 let stream = self.streams.insert(stream);
-                return Ok(Some(Event::Refused { stream, refusal }));
+                return Ok(Some(ConnectionEvent::Refused { stream, refusal }));
             }
         };
         if end_stream && facts.content_length.is_some_and(|length| length > 0) {
@@ -116,7 +121,7 @@ impl ServerConnection {
         if !self.early_priorities.is_empty() {
             self.take_early_priority(&mut stream);
         }
-        Ok(Some(Event::Request {
+        Ok(Some(ConnectionEvent::Request {
             stream: self.streams.insert(stream),
             end: end_stream,
             expects_continue: facts.expects_continue && !end_stream,
@@ -125,13 +130,19 @@ impl ServerConnection {
 
     /// A second block on an open stream: trailers, or a mistake.
     #[cold]
-    fn read_trailers(&mut self, context: &mut Context<'_>, id: StreamId, end_stream: bool, block: &[u8]) -> Step {
+    fn read_trailers(
+        &mut self,
+        context: &mut Context<'_>,
+        id: StreamId,
+        end_stream: bool,
+        block: &[u8],
+    ) -> FrameResult {
         let Some(stream) = self.streams.get(id) else {
             return Ok(None);
         };
         let ended = stream.state.after(StreamTransition::EndReceived);
-        let is_short = stream.remaining_length.is_some_and(|left| left > 0);
-        let ignored = stream.discards_body;
+        let is_short = stream.remaining_length.is_some_and(|remaining| remaining > 0);
+        let discarded = stream.discards_body;
         let error = match ended {
             None => Some(StreamError::Closed),
             Some(_) if !end_stream => Some(Malformed::TrailersWithoutEnd.into()),
@@ -139,7 +150,7 @@ impl ServerConnection {
             Some(_) => None,
         };
         if let Some(error) = error {
-            self.pass_over(context, block)?;
+            self.discard_block(context, block)?;
             return self.reject(context, id.number, error);
         }
         let mut sink = context.head.begin(context.limits, Kind::Trailers);
@@ -148,15 +159,15 @@ impl ServerConnection {
             return self.reject(context, id.number, malformed.into());
         }
         self.end_request(id, context.out);
-        Ok((!ignored).then_some(Event::Trailers { stream: id }))
+        Ok((!discarded).then_some(ConnectionEvent::Trailers { stream: id }))
     }
 
     /// A block on a stream that is closed: under way when we reset it, or a mistake.
     #[cold]
-    fn read_stale_block(&mut self, context: &mut Context<'_>, number: u32, block: &[u8]) -> Step {
+    fn read_stale_block(&mut self, context: &mut Context<'_>, number: u32, block: &[u8]) -> FrameResult {
         if self.streams.was_reset(number) {
             self.budget.spend(Flood::Stale, context.now)?;
-            return self.pass_over(context, block);
+            return self.discard_block(context, block);
         }
         Err(if self.streams.was_ended(number) {
             ConnectionError::ClosedStream
@@ -167,7 +178,7 @@ impl ServerConnection {
 
     /// Reads a block for the table's sake.
     #[cold]
-    fn pass_over(&mut self, context: &mut Context<'_>, block: &[u8]) -> Step {
+    fn discard_block(&mut self, context: &mut Context<'_>, block: &[u8]) -> FrameResult {
         let mut sink = context.head.begin(context.limits, Kind::Nothing);
         self.decoder.decode(block, &mut sink)?;
         Ok(None)

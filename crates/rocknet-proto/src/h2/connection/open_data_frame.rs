@@ -2,21 +2,21 @@
 
 /// Data of one frame that is under way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Content {
+pub(super) struct OpenDataFrame {
     /// 0 when nothing is under way.
     pub stream: u32,
     pub slot: u16,
     pub end_stream: bool,
-    pub left: u32,
+    pub remaining: u32,
     pub padding: u8,
 }
 
-impl Content {
-    pub const NONE: Content = Content {
+impl OpenDataFrame {
+    pub const NONE: OpenDataFrame = OpenDataFrame {
         stream: 0,
         slot: 0,
         end_stream: false,
-        left: 0,
+        remaining: 0,
         padding: 0,
     };
 

@@ -1,6 +1,6 @@
 //! Server push: a request promised on the client's behalf, and its answer on a stream of its own (RFC 9113 §8.4).
 
-use super::drain_state::Leaving;
+use super::drain_state::DrainState;
 use super::responses::checked_all;
 use super::{SendError, ServerConnection};
 use crate::bytes::{TARGET, all};
@@ -27,16 +27,16 @@ impl ServerConnection {
         let parent = self.streams.get(id);
         let pushed = self.streams.live() - self.streams.client_initiated();
         self.client.enable_push
-            && !self.client_leaves
-            && self.leaving == Leaving::Staying
+            && !self.client_is_leaving
+            && self.drain_state == DrainState::Active
             && pushed < self.client.max_concurrent_streams.min(self.config.streams) as usize
-            && self.next_push <= WINDOW_MAX
+            && self.next_push_stream <= WINDOW_MAX
             && parent.is_some_and(|stream| stream.id & 1 == 1 && stream.state.can_send())
     }
 
     /// Promises an answer: to be written before what makes the client ask for it, and then answered like any other request,
     /// on the stream that is returned.
-    pub fn promise<'a>(
+    pub fn push_promise<'a>(
         &mut self,
         id: StreamId,
         request: &PushRequest<'_>,
@@ -61,7 +61,7 @@ impl ServerConnection {
             return Err(EncodeError::RequestLine.into());
         }
         let fields = checked_all(fields)?;
-        let number = self.next_push;
+        let number = self.next_push_stream;
         let frame = BlockFrame::push_promise(id.number, number, out);
         self.encoder.begin_block(out);
         for (name, value) in pseudo {
@@ -69,7 +69,7 @@ impl ServerConnection {
         }
         self.encode_fields(&fields, out);
         frame.finish(self.client.max_frame_size, out);
-        self.next_push += 2;
+        self.next_push_stream += 2;
         let stream = OpenStream::new(number, StreamState::ReservedLocal, self.client.initial_window_size, 0);
         Ok(self.streams.insert(stream))
     }

@@ -1,27 +1,27 @@
 //! Reading: from unread bytes to frames, and from a frame to what reads its type.
 
-use super::{Context, PREFACE, Reading, ServerConnection, Step, request_body};
+use super::{Context, FrameResult, PREFACE, ReadState, ServerConnection, request_body};
 use crate::h2::budget::Flood;
-use crate::h2::connection::Event;
+use crate::h2::connection::ConnectionEvent;
 use crate::h2::error::ConnectionError;
 use crate::h2::frame::{self, FRAME_SIZE_MIN, FrameHeader, FrameType, HEADER_SIZE};
 
 impl ServerConnection {
     #[inline]
-    pub(super) fn read_on(
+    pub(super) fn read_event(
         &mut self,
         context: &mut Context<'_>,
         unread: &[u8],
         at: &mut usize,
-    ) -> Result<Event, ConnectionError> {
+    ) -> Result<ConnectionEvent, ConnectionError> {
         loop {
-            if self.reading != Reading::Frames && !self.begin(unread, at)? {
-                return Ok(Event::More);
+            if self.read_state != ReadState::Frames && !self.read_preface(unread, at)? {
+                return Ok(ConnectionEvent::More);
             }
-            if self.content.is_under_way() {
-                match self.read_content(context, unread, at)? {
+            if self.open_data.is_under_way() {
+                match self.read_data(context, unread, at)? {
                     Some(event) => return Ok(event),
-                    None if self.content.is_under_way() => return Ok(Event::More),
+                    None if self.open_data.is_under_way() => return Ok(ConnectionEvent::More),
                     None => continue,
                 }
             }
@@ -30,12 +30,12 @@ impl ServerConnection {
                 *at += size;
                 self.skip -= size as u32;
                 if self.skip > 0 {
-                    return Ok(Event::More);
+                    return Ok(ConnectionEvent::More);
                 }
             }
             let rest = &unread[*at..];
             let Some(header) = FrameHeader::parse(rest) else {
-                return Ok(Event::More);
+                return Ok(ConnectionEvent::More);
             };
             if let Some(event) = self.read_frame(context, &header, &rest[HEADER_SIZE..], at)? {
                 return Ok(event);
@@ -45,13 +45,13 @@ impl ServerConnection {
 
     /// Reads the preface; false while it is incomplete.
     #[cold]
-    fn begin(&mut self, unread: &[u8], at: &mut usize) -> Result<bool, ConnectionError> {
-        match self.reading {
-            Reading::Closed => {
+    fn read_preface(&mut self, unread: &[u8], at: &mut usize) -> Result<bool, ConnectionError> {
+        match self.read_state {
+            ReadState::Closed => {
                 *at = unread.len();
                 return Ok(false);
             }
-            Reading::Preface => {
+            ReadState::Preface => {
                 let size = unread.len().min(PREFACE.len());
                 if unread[..size] != PREFACE[..size] {
                     return Err(ConnectionError::Preface);
@@ -60,22 +60,28 @@ impl ServerConnection {
                     return Ok(false);
                 }
                 *at += size;
-                self.reading = Reading::Settings;
+                self.read_state = ReadState::Settings;
             }
-            Reading::Settings | Reading::Frames => {}
+            ReadState::Settings | ReadState::Frames => {}
         }
         Ok(true)
     }
 
     /// Reads one frame if it is there as far as its type needs it; `Event::More` if not.
     #[inline]
-    fn read_frame(&mut self, context: &mut Context<'_>, header: &FrameHeader, rest: &[u8], at: &mut usize) -> Step {
+    fn read_frame(
+        &mut self,
+        context: &mut Context<'_>,
+        header: &FrameHeader,
+        rest: &[u8],
+        at: &mut usize,
+    ) -> FrameResult {
         header.check(FRAME_SIZE_MIN)?;
-        if self.reading == Reading::Settings {
+        if self.read_state == ReadState::Settings {
             if header.kind != FrameType::Settings || header.has(frame::ACK) {
                 return Err(ConnectionError::MissingSettings);
             }
-            self.reading = Reading::Frames;
+            self.read_state = ReadState::Frames;
             self.budget.start(context.now);
         }
         if let Some(block) = &self.block
@@ -87,10 +93,10 @@ impl ServerConnection {
             FrameType::Data => {
                 // One byte more says how much of it is padding.
                 let Some(padding) = request_body::padding(header, rest)? else {
-                    return Ok(Some(Event::More));
+                    return Ok(Some(ConnectionEvent::More));
                 };
                 *at += HEADER_SIZE;
-                return self.begin_content(context, header, padding);
+                return self.begin_data(context, header, padding);
             }
             FrameType::PushPromise => return Err(ConnectionError::PushFromClient),
             FrameType::Unknown => {
@@ -102,7 +108,7 @@ impl ServerConnection {
             _ => {}
         }
         let Some(payload) = rest.get(..header.length as usize) else {
-            return Ok(Some(Event::More));
+            return Ok(Some(ConnectionEvent::More));
         };
         *at += HEADER_SIZE + payload.len();
         match header.kind {

@@ -1,7 +1,7 @@
 //! Content of requests on its way in, in the pieces it comes in, and the windows it fills.
 
-use super::open_data_frame::Content;
-use super::{Context, Event, ServerConnection, Step};
+use super::open_data_frame::OpenDataFrame;
+use super::{ConnectionEvent, Context, FrameResult, ServerConnection};
 use crate::h1::Refusal;
 use crate::h2::budget::Flood;
 use crate::h2::error::{ConnectionError, ErrorCode, Malformed, StreamError};
@@ -27,12 +27,12 @@ pub(super) fn padding(header: &FrameHeader, rest: &[u8]) -> Result<Option<u8>, C
 
 impl ServerConnection {
     /// Judges a frame of data by its header; what it holds is told as it comes.
-    pub(super) fn begin_content(&mut self, context: &mut Context<'_>, header: &FrameHeader, padding: u8) -> Step {
+    pub(super) fn begin_data(&mut self, context: &mut Context<'_>, header: &FrameHeader, padding: u8) -> FrameResult {
         self.receive_window
             .consume(header.length)
             .map_err(|_| ConnectionError::WindowExceeded)?;
         let Some(id) = self.streams.find(header.stream) else {
-            return self.pass_over_data(context, header);
+            return self.discard_data(context, header);
         };
         let Some(stream) = self.streams.get_mut(id) else {
             return Ok(None);
@@ -50,11 +50,11 @@ impl ServerConnection {
             Some(StreamError::WindowExceeded)
         } else {
             match &mut stream.remaining_length {
-                Some(left) if u64::from(length) > *left || end_stream && u64::from(length) < *left => {
+                Some(remaining) if u64::from(length) > *remaining || end_stream && u64::from(length) < *remaining => {
                     Some(Malformed::ContentLength.into())
                 }
-                Some(left) => {
-                    *left -= u64::from(length);
+                Some(remaining) => {
+                    *remaining -= u64::from(length);
                     None
                 }
                 None => None,
@@ -73,7 +73,7 @@ impl ServerConnection {
             stream.discards_body = true;
             if !stream.head_sent {
                 let refusal = Refusal::ContentTooLarge;
-                event = Some(Event::Refused { stream: id, refusal });
+                event = Some(ConnectionEvent::Refused { stream: id, refusal });
             } else {
                 // The answer has begun, so there is no other way to say it.
                 self.budget.spend(Flood::Resets, context.now)?;
@@ -93,11 +93,11 @@ impl ServerConnection {
             // The byte that tells of the padding comes first.
             self.skip = 1;
         }
-        self.content = Content {
+        self.open_data = OpenDataFrame {
             stream: header.stream,
             slot: id.slot,
             end_stream,
-            left: length,
+            remaining: length,
             padding,
         };
         Ok(event)
@@ -105,30 +105,30 @@ impl ServerConnection {
 
     /// Tells of the next piece.
     #[inline]
-    pub(super) fn read_content(&mut self, context: &mut Context<'_>, unread: &[u8], at: &mut usize) -> Step {
+    pub(super) fn read_data(&mut self, context: &mut Context<'_>, unread: &[u8], at: &mut usize) -> FrameResult {
         if self.skip > 0 {
             if *at == unread.len() {
                 return Ok(None);
             }
             (*at, self.skip) = (*at + 1, 0);
         }
-        let Content {
+        let OpenDataFrame {
             stream: number,
             slot,
             end_stream,
-            left,
+            remaining,
             padding,
-        } = self.content;
-        let size = (left as usize).min(unread.len() - *at);
-        if size == 0 && left > 0 {
+        } = self.open_data;
+        let size = (remaining as usize).min(unread.len() - *at);
+        if size == 0 && remaining > 0 {
             return Ok(None);
         }
         let start = *at;
         *at += size;
-        self.content.left -= size as u32;
-        let is_whole = self.content.left == 0;
+        self.open_data.remaining -= size as u32;
+        let is_whole = self.open_data.remaining == 0;
         if is_whole {
-            self.content = Content::NONE;
+            self.open_data = OpenDataFrame::NONE;
             self.skip = u32::from(padding);
         }
         let id = StreamId { number, slot };
@@ -138,21 +138,21 @@ impl ServerConnection {
             return Ok(None);
         };
         let last = is_whole && end_stream;
-        let ignored = stream.discards_body;
-        if ignored {
+        let discarded = stream.discards_body;
+        if discarded {
             self.credit(size as u32, context.out);
         } else {
             stream.unreleased += size as u32;
         }
         if last {
             self.end_request(id, context.out);
-        } else if ignored {
-            self.stop_ignored(id, context.out);
+        } else if discarded {
+            self.reset_discarding(id, context.out);
         }
-        if ignored || size == 0 && !last {
+        if discarded || size == 0 && !last {
             return Ok(None);
         }
-        Ok(Some(Event::Data {
+        Ok(Some(ConnectionEvent::Data {
             stream: id,
             start,
             end: *at,
@@ -162,8 +162,8 @@ impl ServerConnection {
 
     /// Data on a stream that is not open.
     #[cold]
-    fn pass_over_data(&mut self, context: &mut Context<'_>, header: &FrameHeader) -> Step {
-        if self.is_idle_number(header.stream) {
+    fn discard_data(&mut self, context: &mut Context<'_>, header: &FrameHeader) -> FrameResult {
+        if self.is_idle_stream(header.stream) {
             return Err(ConnectionError::IdleStream);
         }
         if self.streams.was_ended(header.stream) {
@@ -176,11 +176,11 @@ impl ServerConnection {
     }
 
     /// Whether nobody has opened a stream of that number.
-    pub(super) fn is_idle_number(&self, number: u32) -> bool {
+    pub(super) fn is_idle_stream(&self, number: u32) -> bool {
         if number & 1 == 1 {
-            number > self.last_client && !self.leaving.refuses(number)
+            number > self.last_client_stream && !self.drain_state.refuses(number)
         } else {
-            number >= self.next_push
+            number >= self.next_push_stream
         }
     }
 
@@ -201,7 +201,7 @@ impl ServerConnection {
     /// Content that nobody wants is taken as far as the window goes, which it is not granted again: most of it is under way
     /// already, and clients that are reset while they send may lose the answer. Then, if the answer is ended, the stream is
     /// too (RFC 9113 §8.1: NO_ERROR).
-    pub(super) fn stop_ignored(&mut self, id: StreamId, out: &mut Vec<u8>) {
+    pub(super) fn reset_discarding(&mut self, id: StreamId, out: &mut Vec<u8>) {
         let Some(stream) = self.streams.get(id) else { return };
         if !stream.state.can_send() && stream.receive_window.available() == 0 {
             frame::rst_stream(id.number, ErrorCode::NoError, out);
@@ -226,12 +226,12 @@ impl ServerConnection {
     }
 
     /// Nobody wants what content is still to come; it is no longer told.
-    pub fn ignore_content(&mut self, id: StreamId, out: &mut Vec<u8>) {
-        self.release_ignored(id, out);
-        self.stop_ignored(id, out);
+    pub fn discard_body(&mut self, id: StreamId, out: &mut Vec<u8>) {
+        self.start_discarding(id, out);
+        self.reset_discarding(id, out);
     }
 
-    pub(super) fn release_ignored(&mut self, id: StreamId, out: &mut Vec<u8>) {
+    pub(super) fn start_discarding(&mut self, id: StreamId, out: &mut Vec<u8>) {
         let Some(stream) = self.streams.get_mut(id) else { return };
         stream.discards_body = true;
         let size = std::mem::take(&mut stream.unreleased);
@@ -240,7 +240,7 @@ impl ServerConnection {
 
     /// Sets how much content this request may bring, known once its site is. Content announced above it is refused here,
     /// other content when it gets there, by `Event::Refused`.
-    pub fn set_content_limit(&mut self, id: StreamId, limit: u64) -> Result<(), Refusal> {
+    pub fn set_body_limit(&mut self, id: StreamId, limit: u64) -> Result<(), Refusal> {
         let Some(stream) = self.streams.get_mut(id) else {
             return Ok(());
         };
@@ -253,7 +253,7 @@ impl ServerConnection {
     }
 
     /// Whether the client may still send content that somebody wants.
-    pub fn receives_content(&self, id: StreamId) -> bool {
+    pub fn receives_body(&self, id: StreamId) -> bool {
         self.streams
             .get(id)
             .is_some_and(|stream| stream.state.can_receive() && !stream.discards_body)

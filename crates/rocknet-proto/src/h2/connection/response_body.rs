@@ -11,7 +11,7 @@ const UPDATES_PER_FRAME: u16 = 2;
 
 /// A frame of data whose header is written: `length` bytes of this stream's content are to be put behind it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Grant {
+pub struct DataGrant {
     pub stream: StreamId,
     pub length: u64,
     /// The answer ends with it.
@@ -21,7 +21,7 @@ pub struct Grant {
 impl ServerConnection {
     /// So much more content of an answer is ready; with `end` it is the last of it. An end that comes with nothing, and
     /// behind content that has left, is written at once.
-    pub fn offer(&mut self, id: StreamId, size: u64, end: bool, out: &mut Vec<u8>) -> Result<(), SendError> {
+    pub fn queue_body(&mut self, id: StreamId, size: u64, end: bool, out: &mut Vec<u8>) -> Result<(), SendError> {
         let stream = self.streams.get_mut(id).ok_or(SendError::Gone)?;
         if !stream.state.can_send() {
             return Err(SendError::Gone);
@@ -34,7 +34,7 @@ impl ServerConnection {
         let is_empty = stream.queued == 0;
         self.streams.queued += size;
         if is_empty && end {
-            self.write_data(id, 0, true, out);
+            self.write_data_header(id, 0, true, out);
         } else if size > 0 {
             self.streams.reschedule(id);
         }
@@ -43,8 +43,8 @@ impl ServerConnection {
 
     /// Writes the header of the next frame of data, for not more than `most` bytes; `None` when nothing may be sent.
     #[inline]
-    pub fn next_data(&mut self, most: u64, out: &mut Vec<u8>) -> Option<Grant> {
-        self.stop_ended(out);
+    pub fn next_data(&mut self, most: u64, out: &mut Vec<u8>) -> Option<DataGrant> {
+        self.reset_ended(out);
         let most = most
             .min(self.send_window.available())
             .min(u64::from(self.client.max_frame_size.min(DATA_MAX)));
@@ -69,11 +69,11 @@ impl ServerConnection {
         let goes_on = stream.queued > 0 && stream.send_window.available() > length;
         self.streams.queued -= length;
         self.streams.rotate(id);
-        self.write_data(id, length, end, out);
+        self.write_data_header(id, length, end, out);
         if !goes_on {
             self.streams.reschedule(id);
         }
-        Some(Grant {
+        Some(DataGrant {
             stream: id,
             length,
             end,
@@ -83,7 +83,7 @@ impl ServerConnection {
     /// Writes the header of a frame and takes its content off the windows; it was taken off what is offered. The header is the
     /// last that is written: its content has to follow it at once.
     #[inline]
-    pub(super) fn write_data(&mut self, id: StreamId, length: u64, end: bool, out: &mut Vec<u8>) {
+    pub(super) fn write_data_header(&mut self, id: StreamId, length: u64, end: bool, out: &mut Vec<u8>) {
         self.send_window.consume(length);
         // Behind its last frame a stream has no use for its window.
         let is_cut = !end && {
@@ -114,7 +114,7 @@ impl ServerConnection {
 
     /// What the client's windows let this stream send now, of which so much content is left: 0 where that is not worth a
     /// frame and the client had its share of small ones.
-    pub fn allowance(&self, id: StreamId, left: u64) -> u64 {
+    pub fn send_capacity(&self, id: StreamId, left: u64) -> u64 {
         let Some(stream) = self.streams.get(id) else { return 0 };
         if self.streams.admits(stream.send_window, left) && self.streams.admits(self.send_window, left) {
             stream.send_window.available().min(self.send_window.available())
@@ -124,13 +124,13 @@ impl ServerConnection {
     }
 
     /// What the client's windows let all streams together send now.
-    pub fn connection_allowance(&self) -> u64 {
+    pub fn connection_send_capacity(&self) -> u64 {
         self.send_window.available()
     }
 
     /// Content that is ready and held back by the client's windows alone: to be given a deadline by the server, as memory
     /// that a client pins by not reading (CVE-2019-9517). 0 while something may be sent.
-    pub fn stalled(&self) -> u64 {
+    pub fn blocked(&self) -> u64 {
         if self.may_send() { 0 } else { self.streams.queued }
     }
 
@@ -140,7 +140,7 @@ impl ServerConnection {
     }
 
     /// Whether content of this stream would be sent before that of the stream that is next.
-    pub fn goes_ahead(&self, id: StreamId) -> bool {
+    pub fn precedes_next(&self, id: StreamId) -> bool {
         let urgency = self.streams.get(id).map(|stream| stream.priority.urgency);
         urgency
             .zip(self.streams.scheduler.urgency())
@@ -148,7 +148,7 @@ impl ServerConnection {
     }
 
     /// Whether the answer of a stream is still to be given or ended; false once the stream is gone.
-    pub fn owes_answer(&self, id: StreamId) -> bool {
+    pub fn owes_response(&self, id: StreamId) -> bool {
         self.streams.get(id).is_some_and(|stream| stream.state.can_send())
     }
 }

@@ -41,7 +41,7 @@ impl From<EncodeError> for SendError {
 
 /// What is left to do for an answer whose head is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Sending {
+pub enum BodyDelivery {
     /// Nothing: the head was all of it.
     Done,
     /// To put all of the content behind the frame header that is written; then it is done.
@@ -61,7 +61,7 @@ pub(super) fn checked_all<'a>(
 
 impl ServerConnection {
     /// Sends an interim answer (100, 103) before the final one.
-    pub fn inform<'a>(
+    pub fn send_interim<'a>(
         &mut self,
         id: StreamId,
         status: Status,
@@ -131,7 +131,7 @@ impl ServerConnection {
         date: &[u8; DATE_SIZE],
         content: u64,
         out: &mut Vec<u8>,
-    ) -> Result<Sending, SendError> {
+    ) -> Result<BodyDelivery, SendError> {
         let stream = self.streams.get_mut(id).ok_or(SendError::Gone)?;
         if stream.head_sent {
             return Err(SendError::OutOfOrder);
@@ -154,14 +154,14 @@ impl ServerConnection {
         }
         if content == 0 {
             self.end_response(id, out);
-            return Ok(Sending::Done);
+            return Ok(BodyDelivery::Done);
         }
         if now {
-            self.write_data(id, content, true, out);
-            return Ok(Sending::Now);
+            self.write_data_header(id, content, true, out);
+            return Ok(BodyDelivery::Now);
         }
-        self.offer(id, content, true, out)?;
-        Ok(Sending::Later)
+        self.queue_body(id, content, true, out)?;
+        Ok(BodyDelivery::Later)
     }
 
     /// Begins an answer with a head that was rendered beforehand; with `end` that is all of it. Content is to be offered.
@@ -228,8 +228,8 @@ impl ServerConnection {
     /// The answer is ended; so is the stream if the client has ended its side.
     #[inline]
     pub(super) fn end_response(&mut self, id: StreamId, out: &mut Vec<u8>) {
-        if self.note_end(id, out) {
-            self.stop_ignored(id, out);
+        if self.record_end(id, out) {
+            self.reset_discarding(id, out);
         }
     }
 
@@ -237,21 +237,21 @@ impl ServerConnection {
     /// has to wait until its content is written as well.
     #[inline]
     pub(super) fn end_data(&mut self, id: StreamId, out: &mut Vec<u8>) {
-        if self.note_end(id, out) {
-            self.ended.push(id);
+        if self.record_end(id, out) {
+            self.ending.push(id);
         }
     }
 
     /// Ends streams of which the last frame has been written, and whose content nobody wants.
     #[inline]
-    pub(super) fn stop_ended(&mut self, out: &mut Vec<u8>) {
-        while let Some(id) = self.ended.pop() {
-            self.stop_ignored(id, out);
+    pub(super) fn reset_ended(&mut self, out: &mut Vec<u8>) {
+        while let Some(id) = self.ending.pop() {
+            self.reset_discarding(id, out);
         }
     }
 
     /// True where content may still come that nobody wants.
-    fn note_end(&mut self, id: StreamId, out: &mut Vec<u8>) -> bool {
+    fn record_end(&mut self, id: StreamId, out: &mut Vec<u8>) -> bool {
         let Some(stream) = self.streams.get_mut(id) else {
             return false;
         };
@@ -268,7 +268,7 @@ impl ServerConnection {
         }
         if !is_tunnel {
             // What content is still to come is for nobody.
-            self.release_ignored(id, out);
+            self.start_discarding(id, out);
         }
         !is_tunnel
     }

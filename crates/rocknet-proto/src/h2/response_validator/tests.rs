@@ -122,13 +122,13 @@ fn blocks_are_found_among_other_frames() {
 #[test]
 fn what_is_remembered_has_a_bound() {
     let mut judge = ResponseJudge::default();
-    for number in 0..2 * STREAMS as u32 {
+    for number in 0..2 * MAX_STREAMS as u32 {
         let begun = frame(FrameType::Headers, frame::END_HEADERS, 2 * number + 1, &[0x88]);
         judge
             .read(&begun, |stream| panic!("{stream}"))
             .expect("frames in order");
     }
-    assert_eq!(judge.begun.len(), STREAMS);
+    assert_eq!(judge.begun.len(), MAX_STREAMS);
     let piece = vec![0; 16 * 1024];
     let mut read = judge.read(&frame(FrameType::Headers, 0, 5001, &piece), |_| {});
     for _ in 0..BLOCK / piece.len() {

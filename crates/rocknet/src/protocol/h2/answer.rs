@@ -170,7 +170,7 @@ impl Incoming {
         }
         if std::mem::take(&mut self.expects_continue) {
             // On a stream that has gone nobody waits for it.
-            let _ = engine.inform(id, Status::CONTINUE, [], output.buffer());
+            let _ = engine.send_interim(id, Status::CONTINUE, [], output.buffer());
         }
         Demand::Open
     }

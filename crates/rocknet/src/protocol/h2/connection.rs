@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use rocknet_io::link::Link;
 use rocknet_io::queue::SendQueue;
-use rocknet_proto::h2::{CONNECTION_WINDOW, Config, STREAM_WINDOW, STREAMS, ServerConnection, StreamId, upgrade};
+use rocknet_proto::h2::{CONNECTION_WINDOW, Config, MAX_STREAMS, STREAM_WINDOW, ServerConnection, StreamId, upgrade};
 use rocknet_proto::request::{OwnedRequest, RequestIndex};
 
 use super::answer::Answers;
@@ -31,7 +31,7 @@ const ROUNDS_PER_TURN: u32 = 8;
 /// What clients are allowed. They hear of it before it is known which site they will ask; where nobody takes tunnels, asking
 /// for one gets 501.
 const CONFIG: Config = Config {
-    streams: STREAMS,
+    streams: MAX_STREAMS,
     stream_window: STREAM_WINDOW,
     connection_window: CONNECTION_WINDOW,
     connect_protocol: true,

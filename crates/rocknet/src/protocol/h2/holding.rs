@@ -100,7 +100,7 @@ impl<L: Link> Connection<L> {
             None
         } else {
             let limit = body_limit(view, site, &request, self.core.peer.secure.is_some());
-            let refused = self.engine.set_content_limit(id, limit).err();
+            let refused = self.engine.set_body_limit(id, limit).err();
             if refused.is_none() {
                 incoming = Some(Incoming::new(pipe, expects_continue));
             }

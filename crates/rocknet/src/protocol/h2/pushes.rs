@@ -103,7 +103,7 @@ impl Pushes {
                 path: target,
             };
             let written = fields.iter().map(|(name, value)| (name.as_str().as_bytes(), *value));
-            match engine.promise(page, &push, written, out) {
+            match engine.push_promise(page, &push, written, out) {
                 Ok(id) => {
                     seen.promises += 1;
                     let asked = OwnedRequest::get(Version::Http2, request.authority, target, &asked_with);
@@ -153,7 +153,7 @@ impl Pushes {
         if new > 0 {
             let link = (&b"link"[..], preloads.link.as_bytes());
             // A stream that has gone needs no hint.
-            let _ = engine.inform(page, Status::EARLY_HINTS, [link], out);
+            let _ = engine.send_interim(page, Status::EARLY_HINTS, [link], out);
         }
     }
 

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use rocknet_io::link::Link;
 use rocknet_io::queue::SendQueue;
-use rocknet_proto::h2::{Event, Head};
+use rocknet_proto::h2::{ConnectionEvent, Head};
 
 use super::answer::State::Active;
 use super::connection::{Connection, State};
@@ -49,7 +49,7 @@ impl<L: Link> Connection<L> {
         output.clear();
         if self.state == State::New {
             self.state = State::Serving;
-            self.engine.open(&view.head_limits, output.buffer());
+            self.engine.write_preface(&view.head_limits, output.buffer());
         }
         if self.core.is_old(worker, view) && !self.engine.is_draining() {
             self.engine.begin_drain(output.buffer());
@@ -116,8 +116,8 @@ impl<L: Link> Connection<L> {
             let received = self.engine.receive(&view.head_limits, now, rest, head, output.buffer());
             at += received.consumed;
             match received.event {
-                Event::More => return at,
-                Event::Request {
+                ConnectionEvent::More => return at,
+                ConnectionEvent::Request {
                     stream,
                     end,
                     expects_continue,
@@ -130,11 +130,11 @@ impl<L: Link> Connection<L> {
                     self.core.deadlines.leave();
                     self.answer(worker, view, head, stream, end, expects_continue, output);
                 }
-                Event::Refused { stream, refusal } if self.is_holding => {
+                ConnectionEvent::Refused { stream, refusal } if self.is_holding => {
                     self.hold_refusal(worker, view, stream, refusal);
                 }
-                Event::Refused { stream, refusal } => self.refuse(worker, view, stream, refusal, output),
-                Event::Data {
+                ConnectionEvent::Refused { stream, refusal } => self.refuse(worker, view, stream, refusal, output),
+                ConnectionEvent::Data {
                     stream,
                     start,
                     end,
@@ -154,7 +154,7 @@ impl<L: Link> Connection<L> {
                         _ => self.engine.release(stream, piece.len() as u32, output.buffer()),
                     }
                 }
-                Event::Trailers { stream } => {
+                ConnectionEvent::Trailers { stream } => {
                     if let Some(content) = self
                         .answers
                         .get_mut(stream)
@@ -164,7 +164,7 @@ impl<L: Link> Connection<L> {
                         content.end_with(FieldList::copied(trailers.lines()));
                     }
                 }
-                Event::Reset {
+                ConnectionEvent::Reset {
                     stream,
                     code,
                     error: fault,
@@ -177,11 +177,11 @@ impl<L: Link> Connection<L> {
                         }
                     }
                 }
-                Event::Rejected { error: fault } => {
+                ConnectionEvent::Rejected { error: fault } => {
                     tracing::debug!(client = %self.core.peer.client, ?fault, "a request was turned away");
                 }
-                Event::GoAway { .. } | Event::Pong { .. } => {}
-                Event::Closed { error: fault } => {
+                ConnectionEvent::GoAway { .. } | ConnectionEvent::Pong { .. } => {}
+                ConnectionEvent::Closed { error: fault } => {
                     tracing::debug!(client = %self.core.peer.client, ?fault, "a connection was ended");
                     return bytes.len();
                 }

@@ -1,7 +1,7 @@
 //! Responses of HTTP/2 on their way into the send queue, as frames.
 
 use rocknet_io::queue::SendQueue;
-use rocknet_proto::h2::{ErrorCode, SendError, Sending, ServerConnection, StreamId};
+use rocknet_proto::h2::{BodyDelivery, ErrorCode, SendError, ServerConnection, StreamId};
 use rocknet_proto::refusal::Refusal;
 use rocknet_proto::request::Request;
 use rocknet_proto::status::Status;
@@ -88,7 +88,7 @@ impl<'a> H2Reply<'a> {
     }
 
     #[inline]
-    fn prepared(&mut self, head: &PreparedHeads, content: u64) -> Result<Sending, SendError> {
+    fn prepared(&mut self, head: &PreparedHeads, content: u64) -> Result<BodyDelivery, SendError> {
         if content > 0 && self.output.len() >= self.bound {
             return self.prepared_later(head, content);
         }
@@ -96,12 +96,12 @@ impl<'a> H2Reply<'a> {
             .respond_prepared(self.id, &head.h2, &self.date, content, self.output.buffer())
     }
 
-    fn prepared_later(&mut self, head: &PreparedHeads, content: u64) -> Result<Sending, SendError> {
+    fn prepared_later(&mut self, head: &PreparedHeads, content: u64) -> Result<BodyDelivery, SendError> {
         let out = self.output.buffer();
         self.engine
             .respond_prepared_head(self.id, &head.h2, &self.date, false, out)?;
-        self.engine.offer(self.id, content, true, out)?;
-        Ok(Sending::Later)
+        self.engine.queue_body(self.id, content, true, out)?;
+        Ok(BodyDelivery::Later)
     }
 }
 
@@ -120,9 +120,9 @@ impl Reply for H2Reply<'_> {
             (Content::Memory(_), Some(bytes)) => {
                 let length = head.length as usize;
                 match self.prepared(head, head.length) {
-                    Ok(Sending::Now) => self.output.push_shared(bytes, 0, length),
-                    Ok(Sending::Later) => self.written.sent.body = Some(BodySource::shared(bytes, length)),
-                    Ok(Sending::Done) | Err(_) => return,
+                    Ok(BodyDelivery::Now) => self.output.push_shared(bytes, 0, length),
+                    Ok(BodyDelivery::Later) => self.written.sent.body = Some(BodySource::shared(bytes, length)),
+                    Ok(BodyDelivery::Done) | Err(_) => return,
                 }
                 self.written.sent.bytes = head.length;
             }
@@ -159,7 +159,7 @@ impl Reply for H2Reply<'_> {
 
     fn limit_body(&mut self, limit: u64) -> Result<(), Refusal> {
         match self.body {
-            RequestBody::Stream { .. } => self.engine.set_content_limit(self.id, limit),
+            RequestBody::Stream { .. } => self.engine.set_body_limit(self.id, limit),
             // Of a request that was held, the body was bounded when it came.
             RequestBody::None | RequestBody::Tunnel | RequestBody::Held(_) => Ok(()),
         }
@@ -183,7 +183,7 @@ impl Reply for H2Reply<'_> {
 
 impl Responder for H2Reply<'_> {
     fn may_respond(&self) -> bool {
-        self.engine.owes_answer(self.id)
+        self.engine.owes_response(self.id)
     }
 
     fn respond(&mut self, status: Status, fields: &FieldList, body: Body, _: bool) -> Result<Begun, Unsendable> {
@@ -208,7 +208,7 @@ impl Responder for H2Reply<'_> {
         if body.ready() > 0 {
             let out = self.output.buffer();
             // On a stream that has gone nothing waits for it.
-            let _ = self.engine.offer(self.id, body.ready(), body.is_last(), out);
+            let _ = self.engine.queue_body(self.id, body.ready(), body.is_last(), out);
         }
         Ok(Begun::Body(body))
     }
@@ -233,12 +233,12 @@ impl Responder for H2Reply<'_> {
             return Ok(());
         }
         let (fields, out) = (early.fields.bytes(), self.output.buffer());
-        is_there(self.engine.inform(self.id, early.status, fields, out)).map(drop)
+        is_there(self.engine.send_interim(self.id, early.status, fields, out)).map(drop)
     }
 
     fn take(&mut self, body: &mut BodySource) -> Taken {
         let out = self.output.buffer();
-        match self.engine.offer(self.id, body.ready(), body.is_last(), out) {
+        match self.engine.queue_body(self.id, body.ready(), body.is_last(), out) {
             Ok(()) => Taken::Offered,
             Err(_) => Taken::Gone,
         }
@@ -248,7 +248,7 @@ impl Responder for H2Reply<'_> {
         let out = self.output.buffer();
         let ended = match trailers {
             Some(trailers) => self.engine.finish_with_trailers(self.id, trailers.bytes(), out),
-            None => self.engine.offer(self.id, 0, true, out),
+            None => self.engine.queue_body(self.id, 0, true, out),
         };
         is_there(ended).map(drop)
     }

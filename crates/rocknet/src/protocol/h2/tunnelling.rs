@@ -59,10 +59,10 @@ impl<L: Link> Connection<L> {
         let status = tunnelling.status();
         if polled.is_ready() && ready.ready() > 0 && matches!(polled, Poll::Ready(Ok(()))) {
             if !has_ended {
-                let _ = self.engine.offer(id, 0, true, output.buffer());
+                let _ = self.engine.queue_body(id, 0, true, output.buffer());
             }
             // What is left to do is what is left of any answer.
-            self.engine.ignore_content(id, output.buffer());
+            self.engine.discard_body(id, output.buffer());
             exchange.stage = Stage::Sending { body: ready, status };
             asked.content = None;
             return Look::Same(answer);
@@ -88,8 +88,8 @@ impl<L: Link> Connection<L> {
         exchange: &ActiveExchange,
         output: &mut SendQueue,
     ) {
-        let _ = self.engine.offer(id, 0, true, output.buffer());
-        if self.engine.receives_content(id) {
+        let _ = self.engine.queue_body(id, 0, true, output.buffer());
+        if self.engine.receives_body(id) {
             // Nothing receives what the client still sends.
             self.engine.reset(id, ErrorCode::NoError, output.buffer());
         }
@@ -119,13 +119,17 @@ impl StreamLink<'_> {
         if self.ready.ready() > 0 {
             return Ok(Poll::Pending);
         }
-        let most = self.engine.allowance(self.id, queue.len()).min(*self.room).min(PIECE);
+        let most = self
+            .engine
+            .send_capacity(self.id, queue.len())
+            .min(*self.room)
+            .min(PIECE);
         if most > 0 {
             let piece = queue.take(most as usize);
             let size = piece.len() as u64;
             *self.room -= size;
             self.engine
-                .offer(self.id, size, false, self.output.buffer())
+                .queue_body(self.id, size, false, self.output.buffer())
                 .map_err(|_| io::ErrorKind::BrokenPipe)?;
             self.ready.fill(piece);
         }
@@ -160,7 +164,7 @@ impl Link for StreamLink<'_> {
 
     fn shut_down(&mut self) -> io::Result<()> {
         // On a stream that has gone nobody waits for it.
-        let _ = self.engine.offer(self.id, 0, true, self.output.buffer());
+        let _ = self.engine.queue_body(self.id, 0, true, self.output.buffer());
         Ok(())
     }
 

@@ -34,7 +34,7 @@ impl<L: Link> Connection<L> {
         let mut moved = false;
         // What one round may send is read for it and no more, whoever asks for how much: what is ready while windows are
         // closed is memory that a client pins for nothing.
-        let mut room = self.engine.connection_allowance().min(OUTPUT_BOUND);
+        let mut room = self.engine.connection_send_capacity().min(OUTPUT_BOUND);
         let (places, first) = (self.answers.places(), self.first_place.min(self.answers.places()));
         for place in (first..places).chain(0..first) {
             let Some(answer) = self.answers.take_at(place) else {
@@ -96,7 +96,7 @@ impl<L: Link> Connection<L> {
                 }
                 Stage::Sending { body, .. } => {
                     let is_file = body.is_file();
-                    let allowance = self.engine.allowance(id, body.left());
+                    let allowance = self.engine.send_capacity(id, body.left());
                     if body.ready() > 0 || is_file && allowance == 0 {
                         answer.deadlines.enter(Phase::Send, view.ticks.send);
                     } else if !is_file || *room > 0 {
