@@ -5,7 +5,7 @@
 
 use std::hint::black_box;
 
-use rocknet_proto::h2::{BodyDelivery, Config, ConnectionEvent, Head, PREFACE, PreparedHead, ServerConnection};
+use rocknet_proto::h2::{BodyDelivery, Config, ConnectionEvent, DecodedHead, PREFACE, PreparedHead, ServerConnection};
 use rocknet_proto::{Limits, Status};
 
 /// Requests in one read, as a client with so many streams sends them.
@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         (b"x-content-type-options", b"nosniff"),
     ];
     let prepared = PreparedHead::new(Status::OK, Some(CONTENT.len() as u64), fields)?;
-    let (limits, mut head, mut out) = (Limits::default(), Head::default(), Vec::new());
+    let (limits, mut head, mut out) = (Limits::default(), DecodedHead::default(), Vec::new());
     let mut connection = ServerConnection::new(&Config::default());
     connection.write_preface(&limits, &mut out);
     let mut input = PREFACE.to_vec();

@@ -26,7 +26,7 @@ pub mod status;
 pub mod uwsgi;
 
 /// Request head that was decoded into a buffer of its own, where the version compresses heads.
-pub use h2::Head as DecodedHead;
+pub use h2::DecodedHead;
 
 pub use fields::{Field, FieldIndex, Fields, Known, KnownSet, Span};
 pub use limits::Limits;

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http::{Method, Request};
 use proptest::prelude::*;
 use rocknet_proto::h2::{
-    BodyDelivery, Config, ConnectionEvent, Head, PreparedHead, PushRequest, ServerConnection, StreamId,
+    BodyDelivery, Config, ConnectionEvent, DecodedHead, PreparedHead, PushRequest, ServerConnection, StreamId,
 };
 use rocknet_proto::{Limits, Status};
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf, duplex};
@@ -107,7 +107,7 @@ fn clients() -> impl Strategy<Value = Client> {
 /// The server's end: answers by what the path says.
 struct Server {
     connection: ServerConnection,
-    head: Head,
+    head: DecodedHead,
     out: Vec<u8>,
     /// What is known of the streams whose requests are not complete: the path, and what came of the content.
     open: HashMap<StreamId, (String, Vec<u8>)>,
@@ -231,7 +231,7 @@ async fn serve(mut pipe: DuplexStream) -> Server {
     let limits = Limits::default();
     let mut server = Server {
         connection: ServerConnection::new(&Config::default()),
-        head: Head::default(),
+        head: DecodedHead::default(),
         out: Vec::new(),
         open: HashMap::new(),
         sending: HashMap::new(),

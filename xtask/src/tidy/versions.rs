@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn names() {
         let rows: [(&str, &str, usize); 9] = [
-            ("a", "use rocknet_proto::h2::Head;", 1),
+            ("a", "use rocknet_proto::h2::DecodedHead;", 1),
             ("a", "use rocknet_proto::{h1, h2};", 2),
             ("a", "fn f() { g(crate::protocol::h1::Block) }", 1),
             ("a", "fn f(v: Version) -> bool { v == Version::Http11 }", 1),

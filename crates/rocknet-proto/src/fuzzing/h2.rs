@@ -1,10 +1,11 @@
 //! Plays the caller of an HTTP/2 connection, and reads back what it was told to send.
 
 use crate::fields::Fields;
-use crate::h2::frame::{ACK, END_STREAM, FrameHeader, FrameType, HEADER_SIZE, wire_code};
+use crate::h2::frame::{ACK, END_STREAM, FrameHeader, FrameType, HEADER_SIZE, read_u32};
 use crate::h2::hpack::{Decoder, FieldSink, NameClass};
 use crate::h2::{
-    BodyDelivery, Config, ConnectionEvent, ErrorCode, Head, PreparedHead, ResponseJudge, ServerConnection, StreamId,
+    BodyDelivery, Config, ConnectionEvent, DecodedHead, ErrorCode, PreparedHead, ResponseValidator, ServerConnection,
+    StreamId,
 };
 use crate::limits::Limits;
 use crate::status::Status;
@@ -27,7 +28,7 @@ const DATE: &[u8; 29] = b"Sun, 06 Nov 1994 08:49:37 GMT";
 
 /// Which streams of a server's bytes are judged to be malformed, and whether the judge lost its way.
 pub(super) fn judged(pieces: &[&[u8]]) -> Vec<String> {
-    let (mut judge, mut lines) = (ResponseJudge::default(), Vec::new());
+    let (mut judge, mut lines) = (ResponseValidator::default(), Vec::new());
     for piece in pieces {
         let read = judge.read(piece, |stream| lines.push(format!("malformed {stream}")));
         if read.is_err() {
@@ -43,7 +44,7 @@ pub(super) fn judged(pieces: &[&[u8]]) -> Vec<String> {
 pub fn h2_conversation(pieces: &[&[u8]], limits: &Limits, config: &Config, answering: H2Answering) -> Vec<String> {
     let mut caller = Caller {
         connection: ServerConnection::new(config),
-        head: Head::default(),
+        head: DecodedHead::default(),
         out: Vec::new(),
         sent: Vec::new(),
         lines: Vec::new(),
@@ -95,7 +96,7 @@ pub fn h2_conversation(pieces: &[&[u8]], limits: &Limits, config: &Config, answe
 
 struct Caller {
     connection: ServerConnection,
-    head: Head,
+    head: DecodedHead,
     out: Vec<u8>,
     sent: Vec<u8>,
     lines: Vec<String>,
@@ -241,11 +242,11 @@ fn frames(mut sent: &[u8]) -> Vec<String> {
                 format!("> head {stream}{}{end}", found.line)
             }
             FrameType::RstStream => {
-                format!("> reset {stream} {}", ErrorCode::from_wire(wire_code(payload)).as_str())
+                format!("> reset {stream} {}", ErrorCode::from_wire(read_u32(payload)).as_str())
             }
             FrameType::GoAway => {
-                let code = ErrorCode::from_wire(wire_code(&payload[4..]));
-                format!("> go away {} {}", wire_code(payload), code.as_str())
+                let code = ErrorCode::from_wire(read_u32(&payload[4..]));
+                format!("> go away {} {}", read_u32(payload), code.as_str())
             }
             FrameType::Settings if header.has(ACK) => "> settings ack".to_owned(),
             FrameType::Ping if header.has(ACK) => format!("> pong {}", text(payload)),

@@ -29,7 +29,7 @@ use super::budget::{Budget, Flood};
 use super::error::{ConnectionError, ErrorCode, StreamError};
 use super::flow::{INITIAL_WINDOW, ReceiveWindow, SendWindow, WINDOW_MAX};
 use super::frame;
-use super::head::Head;
+use super::head::DecodedHead;
 use super::hpack::{Decoder, Encoder};
 use super::priority::Priority;
 use super::settings::{self, ClientSettings};
@@ -181,7 +181,7 @@ pub struct ServerConnection {
 struct Context<'a> {
     limits: &'a Limits,
     now: u64,
-    head: &'a mut Head,
+    head: &'a mut DecodedHead,
     out: &'a mut Vec<u8>,
 }
 
@@ -243,7 +243,7 @@ impl ServerConnection {
         limits: &Limits,
         now: u64,
         unread: &[u8],
-        head: &mut Head,
+        head: &mut DecodedHead,
         out: &mut Vec<u8>,
     ) -> ReceivedEvent {
         let mut context = Context { limits, now, head, out };

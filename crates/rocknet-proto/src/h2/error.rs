@@ -290,7 +290,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_are_their_numbers() {
+    fn codes_match_their_numbers() {
         for (number, &code) in ErrorCode::ALL.iter().enumerate() {
             assert_eq!(code as usize, number);
             assert_eq!(ErrorCode::from_wire(number as u32), code);

@@ -12,33 +12,33 @@ use crate::request::{Request, RequestIndex};
 
 /// The buffer heads are decoded into, and the index of the last one. A worker has one for all its connections.
 #[derive(Debug, Default)]
-pub struct Head {
+pub struct DecodedHead {
     bytes: Vec<u8>,
     index: RequestIndex,
     /// The cookie put together from its crumbs (RFC 9113 §8.2.3).
     cookie: Vec<u8>,
-    parts: Parts,
+    parts: HeadParts,
 }
 
 /// What has been seen of the head under way.
 #[derive(Clone, Copy, Debug, Default)]
-struct Parts {
+struct HeadParts {
     /// Where the values of pseudo fields stand, by number of `Pseudo`.
     pseudo: [Span; 6],
     /// A bit for each pseudo field seen.
     seen: u8,
     /// A field that is no pseudo field was seen: none may follow.
-    regular: bool,
+    has_regular: bool,
     has_cookie: bool,
     malformed: Option<Malformed>,
-    excess: Option<Refusal>,
+    refusal: Option<Refusal>,
     size: usize,
     fields: usize,
 }
 
 /// What the connection has to know of a head besides its index.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Facts {
+pub(crate) struct HeadInfo {
     pub content_length: Option<u64>,
     pub priority: Option<Priority>,
     pub expects_continue: bool,
@@ -66,9 +66,9 @@ impl From<Refusal> for RequestHeadError {
 }
 
 /// Keeps what an unusual head took no longer than to the next one.
-const SPARE_MAX: usize = 64 * 1024;
+const MAX_SPARE_CAPACITY: usize = 64 * 1024;
 
-impl Head {
+impl DecodedHead {
     /// The bytes that the index points into.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
@@ -103,14 +103,14 @@ impl Head {
 
     /// Where the fields of the next request, or trailers, are put.
     #[inline]
-    pub(crate) fn begin<'a>(&'a mut self, limits: &'a Limits, kind: Kind) -> HeadSink<'a> {
+    pub(crate) fn begin<'a>(&'a mut self, limits: &'a Limits, kind: BlockKind) -> HeadSink<'a> {
         self.bytes.clear();
-        if self.bytes.capacity() > SPARE_MAX {
+        if self.bytes.capacity() > MAX_SPARE_CAPACITY {
             self.bytes.shrink_to(limits.head_size);
         }
         self.index.clear();
         self.cookie.clear();
-        self.parts = Parts::default();
+        self.parts = HeadParts::default();
         HeadSink {
             head: self,
             limits,
@@ -119,7 +119,7 @@ impl Head {
     }
 }
 
-impl Parts {
+impl HeadParts {
     #[inline]
     fn has(&self, pseudo: Pseudo) -> bool {
         self.seen & 1 << pseudo as u8 != 0
@@ -128,17 +128,17 @@ impl Parts {
 
 /// What a field block is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum BlockKind {
     Request,
     Trailers,
     /// Nobody wants it; it is read for the table's sake.
-    Nothing,
+    Discarded,
 }
 
 pub(crate) struct HeadSink<'a> {
-    head: &'a mut Head,
+    head: &'a mut DecodedHead,
     limits: &'a Limits,
-    kind: Kind,
+    kind: BlockKind,
 }
 
 impl FieldSink for HeadSink<'_> {
@@ -149,7 +149,7 @@ impl FieldSink for HeadSink<'_> {
 
     #[inline]
     fn is_full(&self) -> bool {
-        self.head.parts.malformed.is_some() || self.head.parts.excess.is_some() || self.kind == Kind::Nothing
+        self.head.parts.malformed.is_some() || self.head.parts.refusal.is_some() || self.kind == BlockKind::Discarded
     }
 
     #[inline]
@@ -163,8 +163,8 @@ impl FieldSink for HeadSink<'_> {
         parts.size += end - start;
         parts.fields += 1;
         let size_max = match self.kind {
-            Kind::Trailers => self.limits.trailer_ceiling(),
-            Kind::Request | Kind::Nothing => self.limits.head_ceiling(),
+            BlockKind::Trailers => self.limits.trailer_ceiling(),
+            BlockKind::Request | BlockKind::Discarded => self.limits.head_ceiling(),
         };
         let is_large = parts.size > size_max || parts.fields > self.limits.fields;
         if !value_valid || is_large {
@@ -173,8 +173,8 @@ impl FieldSink for HeadSink<'_> {
         let (name, value) = (Span::new(start, value), Span::new(value, end));
         match class {
             NameClass::Pseudo(pseudo) => self.pseudo(pseudo, value),
-            NameClass::Known(Known::Cookie) if self.kind == Kind::Request => {
-                parts.regular = true;
+            NameClass::Known(Known::Cookie) if self.kind == BlockKind::Request => {
+                parts.has_regular = true;
                 if parts.has_cookie {
                     self.head.cookie.extend_from_slice(b"; ");
                 }
@@ -183,11 +183,11 @@ impl FieldSink for HeadSink<'_> {
                 self.head.bytes.truncate(start);
             }
             NameClass::Known(known) => {
-                parts.regular = true;
+                parts.has_regular = true;
                 self.push(name, Some(known), value);
             }
             NameClass::Other => {
-                parts.regular = true;
+                parts.has_regular = true;
                 self.push(name, None, value);
             }
             NameClass::Invalid => parts.malformed = Some(Malformed::FieldName),
@@ -199,9 +199,9 @@ impl HeadSink<'_> {
     #[inline]
     fn push(&mut self, name: Span, known: Option<Known>, value: Span) {
         match self.kind {
-            Kind::Request => self.head.index.fields.push(name, known, value),
-            Kind::Trailers => self.head.index.trailers.push(name, known, value),
-            Kind::Nothing => {}
+            BlockKind::Request => self.head.index.fields.push(name, known, value),
+            BlockKind::Trailers => self.head.index.trailers.push(name, known, value),
+            BlockKind::Discarded => {}
         }
     }
 
@@ -211,11 +211,11 @@ impl HeadSink<'_> {
         if !value_valid {
             parts.malformed = Some(Malformed::FieldValue);
         } else if class == NameClass::Pseudo(Pseudo::Path) && value_length > self.limits.target_size {
-            parts.excess = Some(Refusal::TargetTooLong);
+            parts.refusal = Some(Refusal::TargetTooLong);
         } else if parts.fields > self.limits.fields {
-            parts.excess = Some(Refusal::Field(FieldFault::TooMany));
+            parts.refusal = Some(Refusal::Field(FieldFault::TooMany));
         } else {
-            parts.excess = Some(Refusal::Field(FieldFault::TooLarge));
+            parts.refusal = Some(Refusal::Field(FieldFault::TooLarge));
         }
         self.head.bytes.truncate(start);
     }
@@ -223,11 +223,11 @@ impl HeadSink<'_> {
     #[inline]
     fn pseudo(&mut self, pseudo: Pseudo, value: Span) {
         let parts = &mut self.head.parts;
-        if self.kind == Kind::Trailers || pseudo == Pseudo::Status || parts.regular || parts.has(pseudo) {
+        if self.kind == BlockKind::Trailers || pseudo == Pseudo::Status || parts.has_regular || parts.has(pseudo) {
             parts.malformed = Some(match self.kind {
-                Kind::Trailers => Malformed::PseudoInTrailers,
+                BlockKind::Trailers => Malformed::PseudoInTrailers,
                 _ if pseudo == Pseudo::Status => Malformed::PseudoOfResponse,
-                _ if parts.regular => Malformed::PseudoAfterFields,
+                _ if parts.has_regular => Malformed::PseudoAfterFields,
                 _ => Malformed::PseudoRepeated,
             });
             return;

@@ -24,9 +24,9 @@ pub use connection::{
 };
 pub use error::{ConnectionError, ErrorCode, Malformed, StreamError};
 pub use frame::HEADER_SIZE as FRAME_HEADER_SIZE;
-pub use head::Head;
+pub use head::DecodedHead;
 pub use hpack::HpackError;
 pub use prepared::{DATE_SIZE, PreparedHead};
 pub use priority::Priority;
-pub use response_validator::{OutOfStep, ResponseJudge};
+pub use response_validator::{OutOfSync, ResponseValidator};
 pub use streams::StreamId;

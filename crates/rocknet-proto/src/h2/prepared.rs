@@ -30,7 +30,7 @@ impl PreparedHead {
         let mut block = Vec::with_capacity(128);
         encode_status(status, &mut block);
         for (name, value) in fields {
-            let (name, value) = checked(name, value)?;
+            let (name, value) = check_field(name, value)?;
             encode_field(&name, value, &mut block);
         }
         if let Some(length) = length {
@@ -87,7 +87,7 @@ const FRAMING_FIELDS: KnownSet = KnownSet::of(&[
 ]);
 
 /// A field as it may be sent: its name in lower case, its value without space around it.
-pub(crate) fn checked<'a>(name: &[u8], value: &'a [u8]) -> Result<(LowerName, &'a [u8]), EncodeError> {
+pub(crate) fn check_field<'a>(name: &[u8], value: &'a [u8]) -> Result<(LowerName, &'a [u8]), EncodeError> {
     if !is_token(name) {
         return Err(EncodeError::FieldName);
     }
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_that_may_not_be_sent() {
+    fn forbidden_fields_are_rejected() {
         for (name, value, expected) in [
             ("Content-Type", "text/html", None),
             ("X", " a ", None),
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn the_date_stands_at_the_end() {
+    fn the_date_is_at_the_end() {
         let fields = [(b"Vary".as_slice(), b"X".as_slice())];
         let head = PreparedHead::new(Status::OK, Some(13), fields).expect("good fields");
         let mut out = Vec::new();

@@ -11,11 +11,11 @@ use super::frame::{self, FrameHeader, FrameType, HEADER_SIZE};
 use super::hpack::{Decoder, FieldSink, NameClass, Pseudo};
 
 /// Size of the dynamic table that servers may use where nobody tells them another (RFC 9113 §6.5.2).
-const TABLE: usize = 4096;
+const TABLE_SIZE: usize = 4096;
 
 /// Bytes of one field block: four heads of the largest size that is taken. The rest of a longer one cannot be read past,
 /// because the table would be another one from then on.
-const BLOCK: usize = 128 * 1024;
+const MAX_BLOCK_SIZE: usize = 128 * 1024;
 
 /// Streams remembered whose response has begun and not ended. A client resets streams that the server then never ends, so the
 /// oldest are forgotten: all that is lost is that `:status` in their trailers goes unseen.
@@ -24,85 +24,89 @@ const MAX_STREAMS: usize = 1024;
 /// What was found out of step with HPACK or with the order of frames: nothing can be judged any more, and the client ends such
 /// a connection too.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct OutOfStep;
+pub struct OutOfSync;
 
 /// A judge of one connection.
 #[derive(Debug)]
-pub struct ResponseJudge {
+pub struct ResponseValidator {
     decoder: Decoder,
     /// The front of a frame header, or the payload of a frame with fields, up to what has come.
     partial: Vec<u8>,
-    place: Place,
+    position: ReadPosition,
     /// The block that goes on in the next frame.
-    block: Option<Block>,
+    block: Option<PartialBlock>,
     /// Streams whose final head has come.
-    begun: BTreeSet<u32>,
+    started: BTreeSet<u32>,
     /// Fields are written out here, one at a time.
     field: Vec<u8>,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Place {
+enum ReadPosition {
     Header,
     /// In a payload with fields.
     Fields(FrameHeader),
     /// In a payload of which so many bytes are passed over.
     Other(u32),
-    OutOfStep,
+    OutOfSync,
 }
 
 #[derive(Debug)]
-struct Block {
+struct PartialBlock {
     stream: u32,
     ends_stream: bool,
     bytes: Vec<u8>,
 }
 
-impl Default for ResponseJudge {
+impl Default for ResponseValidator {
     fn default() -> Self {
         Self {
-            decoder: Decoder::new(TABLE),
+            decoder: Decoder::new(TABLE_SIZE),
             partial: Vec::new(),
-            place: Place::Header,
+            position: ReadPosition::Header,
             block: None,
-            begun: BTreeSet::new(),
+            started: BTreeSet::new(),
             field: Vec::new(),
         }
     }
 }
 
-impl ResponseJudge {
+impl ResponseValidator {
     /// Takes the next bytes of the server, and names each stream whose response they make malformed.
-    pub fn read(&mut self, mut bytes: &[u8], mut malformed: impl FnMut(u32)) -> Result<(), OutOfStep> {
+    pub fn read(&mut self, mut bytes: &[u8], mut malformed: impl FnMut(u32)) -> Result<(), OutOfSync> {
         while !bytes.is_empty() {
-            match self.place {
-                Place::OutOfStep => return Err(OutOfStep),
-                Place::Other(left) => {
+            match self.position {
+                ReadPosition::OutOfSync => return Err(OutOfSync),
+                ReadPosition::Other(left) => {
                     let passed = bytes.len().min(left as usize);
                     bytes = &bytes[passed..];
                     let left = left - passed as u32;
-                    self.place = if left > 0 { Place::Other(left) } else { Place::Header };
+                    self.position = if left > 0 {
+                        ReadPosition::Other(left)
+                    } else {
+                        ReadPosition::Header
+                    };
                 }
-                Place::Header => {
-                    let Some(header) = whole(&mut self.partial, &mut bytes, HEADER_SIZE, |header| {
+                ReadPosition::Header => {
+                    let Some(header) = read_complete(&mut self.partial, &mut bytes, HEADER_SIZE, |header| {
                         FrameHeader::parse(header)
                     }) else {
                         return Ok(());
                     };
                     if let Some(header) = header {
-                        self.begin(header, &mut malformed)?;
+                        self.begin_frame(header, &mut malformed)?;
                     }
                 }
-                Place::Fields(header) => {
+                ReadPosition::Fields(header) => {
                     let mut partial = mem::take(&mut self.partial);
-                    let read = whole(&mut partial, &mut bytes, header.length as usize, |payload| {
+                    let read = read_complete(&mut partial, &mut bytes, header.length as usize, |payload| {
                         self.read_fields(&header, payload, &mut malformed)
                     });
                     self.partial = partial;
                     match read {
                         None => return Ok(()),
-                        Some(Err(OutOfStep)) => return self.give_up(),
-                        Some(Ok(())) => self.place = Place::Header,
+                        Some(Err(OutOfSync)) => return self.lose_sync(),
+                        Some(Ok(())) => self.position = ReadPosition::Header,
                     }
                 }
             }
@@ -110,39 +114,43 @@ impl ResponseJudge {
         Ok(())
     }
 
-    fn give_up(&mut self) -> Result<(), OutOfStep> {
+    fn lose_sync(&mut self) -> Result<(), OutOfSync> {
         *self = Self {
-            place: Place::OutOfStep,
+            position: ReadPosition::OutOfSync,
             ..Self::default()
         };
-        Err(OutOfStep)
+        Err(OutOfSync)
     }
 
     /// A frame begins.
-    fn begin(&mut self, header: FrameHeader, malformed: &mut impl FnMut(u32)) -> Result<(), OutOfStep> {
+    fn begin_frame(&mut self, header: FrameHeader, malformed: &mut impl FnMut(u32)) -> Result<(), OutOfSync> {
         let goes_on = self.block.as_ref().map(|block| block.stream);
         let is_continuation = header.kind == FrameType::Continuation;
         if is_continuation != goes_on.is_some() || goes_on.is_some_and(|stream| stream != header.stream) {
-            return self.give_up();
+            return self.lose_sync();
         }
         match header.kind {
             // Pushes are switched off, and their blocks would belong to the table.
-            FrameType::PushPromise => return self.give_up(),
-            FrameType::Headers | FrameType::Continuation if header.length as usize > BLOCK => return self.give_up(),
-            FrameType::Headers | FrameType::Continuation if header.length > 0 => self.place = Place::Fields(header),
+            FrameType::PushPromise => return self.lose_sync(),
+            FrameType::Headers | FrameType::Continuation if header.length as usize > MAX_BLOCK_SIZE => {
+                return self.lose_sync();
+            }
+            FrameType::Headers | FrameType::Continuation if header.length > 0 => {
+                self.position = ReadPosition::Fields(header)
+            }
             // The library takes it at once, so it is not left until more bytes come.
             FrameType::Headers | FrameType::Continuation => {
                 return self
                     .read_fields(&header, &[], malformed)
-                    .or_else(|OutOfStep| self.give_up());
+                    .or_else(|OutOfSync| self.lose_sync());
             }
             _ => {
                 let ends = header.kind == FrameType::Data && header.has(frame::END_STREAM);
                 if ends || header.kind == FrameType::RstStream {
-                    self.begun.remove(&header.stream);
+                    self.started.remove(&header.stream);
                 }
                 if header.length > 0 {
-                    self.place = Place::Other(header.length);
+                    self.position = ReadPosition::Other(header.length);
                 }
             }
         }
@@ -154,50 +162,50 @@ impl ResponseJudge {
         header: &FrameHeader,
         payload: &[u8],
         malformed: &mut impl FnMut(u32),
-    ) -> Result<(), OutOfStep> {
+    ) -> Result<(), OutOfSync> {
         let is_last = header.has(frame::END_HEADERS);
         if header.kind == FrameType::Headers {
-            let fragment = frame::fragment(header, payload).map_err(|_| OutOfStep)?;
+            let fragment = frame::fragment(header, payload).map_err(|_| OutOfSync)?;
             let ends_stream = header.has(frame::END_STREAM);
             if is_last {
-                return self.judge(header.stream, ends_stream, fragment.block, malformed);
+                return self.validate(header.stream, ends_stream, fragment.block, malformed);
             }
-            self.block = Some(Block {
+            self.block = Some(PartialBlock {
                 stream: header.stream,
                 ends_stream,
                 bytes: fragment.block.to_vec(),
             });
             return Ok(());
         }
-        let block = self.block.as_mut().ok_or(OutOfStep)?;
-        if block.bytes.len() + payload.len() > BLOCK {
-            return Err(OutOfStep);
+        let block = self.block.as_mut().ok_or(OutOfSync)?;
+        if block.bytes.len() + payload.len() > MAX_BLOCK_SIZE {
+            return Err(OutOfSync);
         }
         block.bytes.extend_from_slice(payload);
         match self.block.take_if(|_| is_last) {
-            Some(block) => self.judge(block.stream, block.ends_stream, &block.bytes, malformed),
+            Some(block) => self.validate(block.stream, block.ends_stream, &block.bytes, malformed),
             None => Ok(()),
         }
     }
 
-    fn judge(
+    fn validate(
         &mut self,
         stream: u32,
         ends_stream: bool,
         block: &[u8],
         malformed: &mut impl FnMut(u32),
-    ) -> Result<(), OutOfStep> {
-        let is_trailers = self.begun.contains(&stream);
-        let mut fields = Fields {
+    ) -> Result<(), OutOfSync> {
+        let is_trailers = self.started.contains(&stream);
+        let mut fields = ResponseFields {
             buffer: mem::take(&mut self.field),
             status: None,
-            regular: false,
+            has_regular: false,
             is_malformed: false,
         };
         let decoded = self.decoder.decode(block, &mut fields);
-        let Fields { buffer, status, .. } = fields;
+        let ResponseFields { buffer, status, .. } = fields;
         self.field = buffer;
-        decoded.map_err(|_| OutOfStep)?;
+        decoded.map_err(|_| OutOfSync)?;
         let is_misplaced = match status {
             Some(_) => is_trailers,
             None => !is_trailers,
@@ -206,11 +214,11 @@ impl ResponseJudge {
             malformed(stream);
         }
         if ends_stream {
-            self.begun.remove(&stream);
+            self.started.remove(&stream);
         } else if status.is_some_and(|status| status[0] != b'1') {
-            self.begun.insert(stream);
-            if self.begun.len() > MAX_STREAMS {
-                self.begun.pop_first();
+            self.started.insert(stream);
+            if self.started.len() > MAX_STREAMS {
+                self.started.pop_first();
             }
         }
         Ok(())
@@ -218,7 +226,7 @@ impl ResponseJudge {
 }
 
 /// Calls `read` with `size` bytes when they have all come; what has come of them before waits in `partial`.
-fn whole<T>(partial: &mut Vec<u8>, bytes: &mut &[u8], size: usize, read: impl FnOnce(&[u8]) -> T) -> Option<T> {
+fn read_complete<T>(partial: &mut Vec<u8>, bytes: &mut &[u8], size: usize, read: impl FnOnce(&[u8]) -> T) -> Option<T> {
     let (taken, rest) = bytes.split_at(bytes.len().min(size - partial.len()));
     *bytes = rest;
     if partial.is_empty() && taken.len() == size {
@@ -235,18 +243,18 @@ fn whole<T>(partial: &mut Vec<u8>, bytes: &mut &[u8], size: usize, read: impl Fn
 }
 
 /// The fields of one block.
-struct Fields {
+struct ResponseFields {
     buffer: Vec<u8>,
     status: Option<[u8; 3]>,
     /// A field that is no pseudo field was seen.
-    regular: bool,
+    has_regular: bool,
     is_malformed: bool,
 }
 
 /// Bytes of the field buffer that are kept for the next block.
-const SPARE: usize = 4096;
+const MAX_SPARE_CAPACITY: usize = 4096;
 
-impl FieldSink for Fields {
+impl FieldSink for ResponseFields {
     fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.buffer
     }
@@ -257,17 +265,17 @@ impl FieldSink for Fields {
                 let is_first = self.status.is_none();
                 let status = self.buffer.get(value..).and_then(|value| value.try_into().ok());
                 self.status = status.or(self.status);
-                is_first && status.is_some() && !self.regular
+                is_first && status.is_some() && !self.has_regular
             }
             NameClass::Pseudo(_) | NameClass::Invalid => false,
             NameClass::Known(_) | NameClass::Other => {
-                self.regular = true;
+                self.has_regular = true;
                 value_valid
             }
         };
         self.is_malformed |= !is_good;
         self.buffer.truncate(start);
-        self.buffer.shrink_to(SPARE);
+        self.buffer.shrink_to(MAX_SPARE_CAPACITY);
     }
 
     fn is_full(&self) -> bool {

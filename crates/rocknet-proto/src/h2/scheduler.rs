@@ -159,8 +159,8 @@ mod tests {
 
     #[test]
     fn urgent_streams_go_first_and_incremental_ones_alternate() {
-        type Row<'a> = (&'a [(u8, bool)], &'a [u16], &'a [u16]);
-        let rows: &[Row<'_>] = &[
+        type ScheduleRow<'a> = (&'a [(u8, bool)], &'a [u16], &'a [u16]);
+        let rows: &[ScheduleRow<'_>] = &[
             // Incremental ones take turns.
             (&[(3, true), (3, true), (3, true)], &[0, 1, 2], &[0, 1, 2, 0, 1, 2]),
             // The others follow each other by number, whenever they became ready.

@@ -36,12 +36,12 @@ impl ClientSettings {
     };
 
     /// These settings with those of a payload applied in their order; unknown ones are passed over.
-    pub(crate) fn with(mut self, payload: &[u8]) -> Result<ClientSettings, ConnectionError> {
+    pub(crate) fn with_payload(mut self, payload: &[u8]) -> Result<ClientSettings, ConnectionError> {
         for &[a, b, v, w, x, y] in payload.as_chunks::<6>().0 {
             let value = u32::from_be_bytes([v, w, x, y]);
             match u16::from_be_bytes([a, b]) {
                 HEADER_TABLE_SIZE => self.header_table_size = value,
-                ENABLE_PUSH => self.enable_push = flag(value)?,
+                ENABLE_PUSH => self.enable_push = parse_flag(value)?,
                 MAX_CONCURRENT_STREAMS => self.max_concurrent_streams = value,
                 INITIAL_WINDOW_SIZE if value > WINDOW_MAX => return Err(ConnectionError::InitialWindowTooLarge),
                 INITIAL_WINDOW_SIZE => self.initial_window_size = value,
@@ -50,7 +50,7 @@ impl ClientSettings {
                 }
                 MAX_FRAME_SIZE => self.max_frame_size = value,
                 ENABLE_CONNECT_PROTOCOL | NO_RFC7540_PRIORITIES => {
-                    flag(value)?;
+                    parse_flag(value)?;
                 }
                 // A limit of heads is advice (RFC 9113 §10.5.1); an answer too large for a client is its to reset.
                 _ => {}
@@ -60,7 +60,7 @@ impl ClientSettings {
     }
 }
 
-fn flag(value: u32) -> Result<bool, ConnectionError> {
+fn parse_flag(value: u32) -> Result<bool, ConnectionError> {
     match value {
         0 => Ok(false),
         1 => Ok(true),
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_taken_within_their_bounds() {
+    fn values_are_accepted_within_their_bounds() {
         let plain = ClientSettings::INITIAL;
         let rows = [
             (
@@ -147,11 +147,11 @@ mod tests {
             let mut payload = Vec::new();
             payload.extend_from_slice(&u16::to_be_bytes(name));
             payload.extend_from_slice(&u32::to_be_bytes(value));
-            assert_eq!(plain.with(&payload), expected, "{name} = {value}");
+            assert_eq!(plain.with_payload(&payload), expected, "{name} = {value}");
         }
         assert_eq!(
             plain
-                .with(&[0, 4, 0, 0, 0, 1, 0, 4, 0, 0, 0, 2])
+                .with_payload(&[0, 4, 0, 0, 0, 1, 0, 4, 0, 0, 0, 2])
                 .map(|settings| settings.initial_window_size),
             Ok(2)
         );

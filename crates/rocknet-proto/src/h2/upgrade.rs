@@ -4,23 +4,24 @@
 use crate::request::{OwnedRequest, Request, TargetForm};
 
 /// What agrees to it; SETTINGS follow.
-pub const SWITCHING: &[u8] = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n";
+pub const SWITCHING_PROTOCOLS: &[u8] =
+    b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n";
 
 /// Settings told in the field; HTTP/2 knows nine, and each takes eight letters.
-const SETTINGS_MAX: usize = 32;
+const MAX_SETTINGS: usize = 32;
 
 /// The names of fields that meant the connection before, and mean nothing now.
-const OF_HTTP_1: [&str; 4] = ["connection", "upgrade", "http2-settings", "keep-alive"];
+const HTTP1_CONNECTION_FIELDS: [&str; 4] = ["connection", "upgrade", "http2-settings", "keep-alive"];
 
 /// The payload of SETTINGS that a request brings which asks for HTTP/2 in all that is due: `h2c` in Upgrade, one
 /// HTTP2-Settings that decodes to whole settings, and both named by Connection. Any other is to be answered as it is.
-pub fn settings_of(request: &Request<'_>) -> Option<Vec<u8>> {
-    let wishes = request.upgrade?;
-    if !list_has(wishes, b"h2c") || request.form == TargetForm::Authority {
+pub fn requested_settings(request: &Request<'_>) -> Option<Vec<u8>> {
+    let upgrade = request.upgrade?;
+    if !list_has(upgrade, b"h2c") || request.form == TargetForm::Authority {
         return None;
     }
-    let mut told = request.fields.by_name(b"http2-settings");
-    let (Some(settings), None) = (told.next(), told.next()) else {
+    let mut settings_fields = request.fields.by_name(b"http2-settings");
+    let (Some(settings), None) = (settings_fields.next(), settings_fields.next()) else {
         return None;
     };
     let mut options = request.fields.by_name(b"connection");
@@ -31,22 +32,22 @@ pub fn settings_of(request: &Request<'_>) -> Option<Vec<u8>> {
 }
 
 /// The request as stream 1 has it: in HTTP/2, without what was of the connection.
-pub fn as_stream(request: &OwnedRequest) -> OwnedRequest {
+pub fn as_stream_request(request: &OwnedRequest) -> OwnedRequest {
     request.over_http2(|name| {
-        OF_HTTP_1
+        HTTP1_CONNECTION_FIELDS
             .iter()
             .any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
     })
 }
 
-fn list_has(line: &[u8], wanted: &[u8]) -> bool {
+fn list_has(line: &[u8], member: &[u8]) -> bool {
     line.split(|&byte| byte == b',')
-        .any(|part| part.trim_ascii().eq_ignore_ascii_case(wanted))
+        .any(|part| part.trim_ascii().eq_ignore_ascii_case(member))
 }
 
 /// base64url without padding (RFC 4648 §5), of whole settings of six bytes: whatever else could be meant is not taken.
 fn decode(text: &[u8]) -> Option<Vec<u8>> {
-    if !text.len().is_multiple_of(8) || text.len() > 8 * SETTINGS_MAX {
+    if !text.len().is_multiple_of(8) || text.len() > 8 * MAX_SETTINGS {
         return None;
     }
     let mut payload = Vec::with_capacity(text.len() / 4 * 3);
@@ -73,8 +74,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_are_whole_or_nothing() {
-        let (most, more) = ("AAMAAABk".repeat(SETTINGS_MAX), "AAMAAABk".repeat(SETTINGS_MAX + 1));
+    fn settings_decode_completely_or_not_at_all() {
+        let (most, more) = ("AAMAAABk".repeat(MAX_SETTINGS), "AAMAAABk".repeat(MAX_SETTINGS + 1));
         let rows: [(&str, Option<&[u8]>); 10] = [
             ("", Some(&[])),
             ("AAMAAABk", Some(&[0, 3, 0, 0, 0, 100])),
@@ -90,7 +91,7 @@ mod tests {
         for (text, expected) in rows {
             let found = decode(text.as_bytes());
             if text == most {
-                assert_eq!(found.map(|payload| payload.len()), Some(6 * SETTINGS_MAX));
+                assert_eq!(found.map(|payload| payload.len()), Some(6 * MAX_SETTINGS));
             } else {
                 assert_eq!(found.as_deref(), expected, "{text}");
             }
@@ -98,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_of_whole_names() {
+    fn list_members_match_completely() {
         for (line, expected) in [
             ("h2c", true),
             ("websocket, H2C ", true),

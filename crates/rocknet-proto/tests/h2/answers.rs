@@ -2,7 +2,7 @@
 
 use super::check::*;
 use rocknet_proto::h2::{
-    BodyDelivery, Config, ConnectionEvent, EncodeError, ErrorCode, Head, PreparedHead, PushRequest, SendError,
+    BodyDelivery, Config, ConnectionEvent, DecodedHead, EncodeError, ErrorCode, PreparedHead, PushRequest, SendError,
     ServerConnection, StreamId,
 };
 use rocknet_proto::{Limits, Status};
@@ -11,7 +11,7 @@ const DATE: &[u8; 29] = b"Sun, 06 Nov 1994 08:49:37 GMT";
 
 struct Server {
     connection: ServerConnection,
-    head: Head,
+    head: DecodedHead,
     out: Vec<u8>,
 }
 
@@ -19,7 +19,7 @@ impl Server {
     fn new() -> Server {
         let mut server = Server {
             connection: ServerConnection::new(&Config::default()),
-            head: Head::default(),
+            head: DecodedHead::default(),
             out: Vec::new(),
         };
         assert_eq!(server.receive(&beginning()), []);

@@ -3,7 +3,7 @@
 use super::check::*;
 use rocknet_proto::Limits;
 use rocknet_proto::fuzzing::H2Answering;
-use rocknet_proto::h2::{Config, ConnectionEvent, ErrorCode, Head, ReceivedEvent, ServerConnection, StreamId};
+use rocknet_proto::h2::{Config, ConnectionEvent, DecodedHead, ErrorCode, ReceivedEvent, ServerConnection, StreamId};
 use rocknet_proto::status::Status;
 
 const POST_1: &str = "request 1 POST / @a";
@@ -188,14 +188,14 @@ fn content_behind_its_answer_is_for_nobody() {
 /// A connection with one request whose content is under way.
 struct Upload {
     connection: ServerConnection,
-    head: Head,
+    head: DecodedHead,
     out: Vec<u8>,
     stream: StreamId,
 }
 
 impl Upload {
     fn new(config: &Config) -> Upload {
-        let (mut connection, mut head, mut out) = (ServerConnection::new(config), Head::default(), Vec::new());
+        let (mut connection, mut head, mut out) = (ServerConnection::new(config), DecodedHead::default(), Vec::new());
         let bytes = [beginning(), post(1)].concat();
         let received = connection.receive(&Limits::default(), 0, &bytes, &mut head, &mut out);
         let ConnectionEvent::Request { stream, .. } = received.event else {

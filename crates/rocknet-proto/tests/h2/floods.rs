@@ -2,12 +2,14 @@
 
 use super::check::*;
 use rocknet_proto::Limits;
-use rocknet_proto::h2::{Config, ConnectionError, ConnectionEvent, ErrorCode, Flood, Head, ServerConnection, StreamId};
+use rocknet_proto::h2::{
+    Config, ConnectionError, ConnectionEvent, DecodedHead, ErrorCode, Flood, ServerConnection, StreamId,
+};
 
 /// A client that has begun, with a clock.
 struct Attack {
     connection: ServerConnection,
-    head: Head,
+    head: DecodedHead,
     out: Vec<u8>,
     now: u64,
 }
@@ -16,7 +18,7 @@ impl Attack {
     fn new() -> Attack {
         let mut attack = Attack {
             connection: ServerConnection::new(&Config::default()),
-            head: Head::default(),
+            head: DecodedHead::default(),
             out: Vec::new(),
             now: 1_000_000,
         };

@@ -2,12 +2,16 @@
 
 use super::check::*;
 use rocknet_proto::Limits;
-use rocknet_proto::h2::{Config, ConnectionEvent, Head, PreparedHead, ServerConnection};
+use rocknet_proto::h2::{Config, ConnectionEvent, DecodedHead, PreparedHead, ServerConnection};
 
 /// SPEC: an idle connection has at most 4 KB in the clear, after a browser has filled tables as browsers do.
 #[test]
 fn an_idle_connection_is_small() {
-    let (mut connection, mut head, mut out) = (ServerConnection::new(&Config::default()), Head::default(), Vec::new());
+    let (mut connection, mut head, mut out) = (
+        ServerConnection::new(&Config::default()),
+        DecodedHead::default(),
+        Vec::new(),
+    );
     let mut bytes = beginning();
     for stream in 0..100u32 {
         let mut block = block(GET_FIELDS);
@@ -55,7 +59,11 @@ fn an_idle_connection_is_small() {
 
 #[test]
 fn a_connection_that_only_began_holds_nothing_beside_itself() {
-    let (mut connection, mut head, mut out) = (ServerConnection::new(&Config::default()), Head::default(), Vec::new());
+    let (mut connection, mut head, mut out) = (
+        ServerConnection::new(&Config::default()),
+        DecodedHead::default(),
+        Vec::new(),
+    );
     let received = connection.receive(&Limits::default(), 0, &beginning(), &mut head, &mut out);
     assert_eq!(received.event, ConnectionEvent::More);
     assert_eq!(connection.memory(), size_of::<ServerConnection>());

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use h2::StreamId;
 use rocknet_io::link::{Link, Received};
 use rocknet_io::queue::SendQueue;
-use rocknet_proto::h2::{OutOfStep, ResponseJudge};
+use rocknet_proto::h2::{OutOfSync, ResponseValidator};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::wire::Wire;
@@ -24,7 +24,7 @@ pub struct Socket {
     /// Received in a buffer of the wire's own, and not read yet.
     held: Bytes,
     out: SendQueue,
-    judge: ResponseJudge,
+    judge: ResponseValidator,
     malformed: Rc<Malformed>,
     /// The wire has not taken all that it was given.
     is_full: bool,
@@ -59,7 +59,7 @@ impl Malformed {
 impl Socket {
     pub fn new(wire: Wire, malformed: Rc<Malformed>) -> Socket {
         Socket {
-            judge: ResponseJudge::default(),
+            judge: ResponseValidator::default(),
             malformed,
             wire,
             held: Bytes::new(),
@@ -71,7 +71,7 @@ impl Socket {
     /// Looks at bytes before the library gets them.
     fn look_at(&mut self, bytes: &[u8]) {
         let malformed = &self.malformed;
-        if let Err(OutOfStep) = self.judge.read(bytes, |stream| malformed.add(stream)) {
+        if let Err(OutOfSync) = self.judge.read(bytes, |stream| malformed.add(stream)) {
             malformed.all.set(true);
         }
     }

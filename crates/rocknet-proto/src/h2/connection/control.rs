@@ -31,7 +31,7 @@ impl ServerConnection {
     }
 
     fn apply_settings(&mut self, payload: &[u8]) -> Result<(), ConnectionError> {
-        let settings = self.client.with(payload)?;
+        let settings = self.client.with_payload(payload)?;
         let change = i64::from(settings.initial_window_size) - i64::from(self.client.initial_window_size);
         if change != 0 {
             self.streams
@@ -78,7 +78,7 @@ impl ServerConnection {
     #[cold]
     pub(super) fn read_go_away(&mut self, payload: &[u8]) -> ConnectionEvent {
         self.client_is_leaving = true;
-        let code = payload.get(4..).map_or(0, frame::wire_code);
+        let code = payload.get(4..).map_or(0, frame::read_u32);
         ConnectionEvent::GoAway {
             code: ErrorCode::from_wire(code),
         }
@@ -91,7 +91,7 @@ impl ServerConnection {
         payload: &[u8],
     ) -> FrameResult {
         self.budget.spend(Flood::WindowUpdates, context.now)?;
-        let by = frame::number(payload);
+        let by = frame::read_u31(payload);
         if header.stream == 0 {
             if by == 0 {
                 return Err(ConnectionError::ZeroWindowIncrement);
@@ -130,7 +130,7 @@ impl ServerConnection {
         self.streams.remember_end(header.stream);
         Ok(is_pending.then_some(ConnectionEvent::Reset {
             stream,
-            code: ErrorCode::from_wire(frame::wire_code(payload)),
+            code: ErrorCode::from_wire(frame::read_u32(payload)),
             error: None,
         }))
     }
@@ -152,7 +152,7 @@ impl ServerConnection {
     /// RFC 9218 §7.1.
     pub(super) fn read_priority_update(&mut self, context: &mut Context<'_>, payload: &[u8]) -> FrameResult {
         self.budget.spend(Flood::Priorities, context.now)?;
-        let number = frame::number(payload);
+        let number = frame::read_u31(payload);
         let priority = Priority::parse(payload.get(4..).unwrap_or_default());
         if number == 0 {
             return Err(ConnectionError::WrongStream);

@@ -5,7 +5,7 @@ use super::{ConnectionEvent, Context, FrameResult, ServerConnection};
 use crate::h2::budget::Flood;
 use crate::h2::error::{ConnectionError, Malformed, StreamError};
 use crate::h2::frame::{self, Dependency, FrameHeader};
-use crate::h2::head::{Kind, RequestHeadError};
+use crate::h2::head::{BlockKind, RequestHeadError};
 use crate::h2::stream::{OpenStream, StreamState, StreamTransition};
 use crate::h2::streams::StreamId;
 
@@ -85,7 +85,7 @@ impl ServerConnection {
 
     #[inline]
     fn read_request(&mut self, context: &mut Context<'_>, number: u32, end_stream: bool, block: &[u8]) -> FrameResult {
-        let mut sink = context.head.begin(context.limits, Kind::Request);
+        let mut sink = context.head.begin(context.limits, BlockKind::Request);
         self.decoder.decode(block, &mut sink)?;
         let state = if end_stream {
             StreamState::HalfClosedRemote
@@ -98,8 +98,8 @@ impl ServerConnection {
             self.client.initial_window_size,
             self.config.stream_window,
         );
-        let facts = match sink.finish_request() {
-            Ok(facts) => facts,
+        let info = match sink.finish_request() {
+            Ok(info) => info,
             Err(RequestHeadError::Malformed(malformed)) => return self.reject(context, number, malformed.into()),
             Err(RequestHeadError::Refused(refusal)) => {
                 stream.discards_body = true;
@@ -107,15 +107,15 @@ impl ServerConnection {
                 return Ok(Some(ConnectionEvent::Refused { stream, refusal }));
             }
         };
-        if end_stream && facts.content_length.is_some_and(|length| length > 0) {
+        if end_stream && info.content_length.is_some_and(|length| length > 0) {
             return self.reject(context, number, Malformed::ContentLength.into());
         }
         if context.head.protocol().is_some() && !self.config.connect_protocol {
             return self.reject(context, number, Malformed::Protocol.into());
         }
-        stream.remaining_length = facts.content_length;
+        stream.remaining_length = info.content_length;
         stream.remaining_limit = context.limits.content_size;
-        if let Some(priority) = facts.priority {
+        if let Some(priority) = info.priority {
             stream.priority = priority;
         }
         if !self.early_priorities.is_empty() {
@@ -124,7 +124,7 @@ impl ServerConnection {
         Ok(Some(ConnectionEvent::Request {
             stream: self.streams.insert(stream),
             end: end_stream,
-            expects_continue: facts.expects_continue && !end_stream,
+            expects_continue: info.expects_continue && !end_stream,
         }))
     }
 
@@ -153,7 +153,7 @@ impl ServerConnection {
             self.discard_block(context, block)?;
             return self.reject(context, id.number, error);
         }
-        let mut sink = context.head.begin(context.limits, Kind::Trailers);
+        let mut sink = context.head.begin(context.limits, BlockKind::Trailers);
         self.decoder.decode(block, &mut sink)?;
         if let Err(malformed) = sink.finish_trailers() {
             return self.reject(context, id.number, malformed.into());
@@ -179,7 +179,7 @@ impl ServerConnection {
     /// Reads a block for the table's sake.
     #[cold]
     fn discard_block(&mut self, context: &mut Context<'_>, block: &[u8]) -> FrameResult {
-        let mut sink = context.head.begin(context.limits, Kind::Nothing);
+        let mut sink = context.head.begin(context.limits, BlockKind::Discarded);
         self.decoder.decode(block, &mut sink)?;
         Ok(None)
     }

@@ -1,7 +1,7 @@
 //! Server push: a request promised on the client's behalf, and its answer on a stream of its own (RFC 9113 §8.4).
 
 use super::drain_state::DrainState;
-use super::responses::checked_all;
+use super::responses::check_fields;
 use super::{SendError, ServerConnection};
 use crate::bytes::{TARGET, all};
 use crate::h1::EncodeError;
@@ -60,7 +60,7 @@ impl ServerConnection {
         if !is_target || !pseudo.iter().all(|(_, value)| !value.is_empty() && all(value, TARGET)) {
             return Err(EncodeError::RequestLine.into());
         }
-        let fields = checked_all(fields)?;
+        let fields = check_fields(fields)?;
         let number = self.next_push_stream;
         let frame = BlockFrame::push_promise(id.number, number, out);
         self.encoder.begin_block(out);

@@ -4,7 +4,7 @@ use super::ServerConnection;
 use crate::h1::EncodeError;
 use crate::h2::frame::{BlockFrame, END_HEADERS, END_STREAM, FrameType, frame_header};
 use crate::h2::hpack::encode_status;
-use crate::h2::prepared::{DATE_SIZE, LowerName, PreparedHead, checked, digits};
+use crate::h2::prepared::{DATE_SIZE, LowerName, PreparedHead, check_field, digits};
 use crate::h2::stream::{StreamState, StreamTransition};
 use crate::h2::streams::StreamId;
 use crate::status::Status;
@@ -53,10 +53,13 @@ pub enum BodyDelivery {
 pub(super) type CheckedFields<'a> = SmallVec<[(LowerName, &'a [u8]); 16]>;
 
 /// All fields or none: what is encoded changes our table, and must reach the client's.
-pub(super) fn checked_all<'a>(
+pub(super) fn check_fields<'a>(
     fields: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
 ) -> Result<CheckedFields<'a>, EncodeError> {
-    fields.into_iter().map(|(name, value)| checked(name, value)).collect()
+    fields
+        .into_iter()
+        .map(|(name, value)| check_field(name, value))
+        .collect()
 }
 
 impl ServerConnection {
@@ -73,7 +76,7 @@ impl ServerConnection {
         if stream.head_sent || !status.is_informational() || status == Status::SWITCHING_PROTOCOLS {
             return Err(SendError::OutOfOrder);
         }
-        let fields = checked_all(fields)?;
+        let fields = check_fields(fields)?;
         let frame = BlockFrame::headers(id.number, false, out);
         self.encoder.begin_block(out);
         encode_status(status, out);
@@ -97,7 +100,7 @@ impl ServerConnection {
         if stream.head_sent || status.is_informational() {
             return Err(SendError::OutOfOrder);
         }
-        let fields = checked_all(fields)?;
+        let fields = check_fields(fields)?;
         let frame = BlockFrame::headers(id.number, end, out);
         self.encoder.begin_block(out);
         encode_status(status, out);
@@ -202,7 +205,7 @@ impl ServerConnection {
         if !stream.head_sent || stream.queued > 0 || stream.end_queued {
             return Err(SendError::OutOfOrder);
         }
-        let trailers = checked_all(trailers)?;
+        let trailers = check_fields(trailers)?;
         let frame = BlockFrame::headers(id.number, true, out);
         self.encoder.begin_block(out);
         self.encode_fields(&trailers, out);

@@ -25,7 +25,7 @@ pub(crate) const PRIORITY: u8 = 0x20;
 
 /// Which streams a type is at home on.
 #[derive(Clone, Copy)]
-enum Home {
+enum FrameScope {
     Stream,
     Connection,
     Either,
@@ -33,7 +33,7 @@ enum Home {
 
 /// Which sizes a type can have.
 #[derive(Clone, Copy)]
-enum Size {
+enum PayloadSize {
     Any,
     Exactly(u32),
     AtLeast(u32),
@@ -42,7 +42,7 @@ enum Size {
 
 /// One row a type: number, home and size.
 macro_rules! frame_types {
-    ($($(#[$doc:meta])* $name:ident $number:literal $home:ident $size:expr;)*) => {
+    ($($(#[$doc:meta])* $name:ident $number:literal $scope:ident $size:expr;)*) => {
         /// The type of a frame.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         #[repr(u8)]
@@ -70,11 +70,11 @@ macro_rules! frame_types {
             }
 
             #[inline]
-            const fn rule(self) -> (Home, Size) {
-                use Size::*;
+            const fn rule(self) -> (FrameScope, PayloadSize) {
+                use PayloadSize::*;
                 match self {
-                    $(Self::$name => (Home::$home, $size),)*
-                    Self::Unknown => (Home::Either, Any),
+                    $(Self::$name => (FrameScope::$scope, $size),)*
+                    Self::Unknown => (FrameScope::Either, Any),
                 }
             }
         }
@@ -129,34 +129,36 @@ impl FrameHeader {
         if self.length > size_max {
             return Err(ConnectionError::FrameTooLarge);
         }
-        let (home, size) = self.kind.rule();
-        let is_home = match home {
-            Home::Stream => self.stream != 0,
-            Home::Connection => self.stream == 0,
-            Home::Either => true,
+        let (scope, size) = self.kind.rule();
+        let in_scope = match scope {
+            FrameScope::Stream => self.stream != 0,
+            FrameScope::Connection => self.stream == 0,
+            FrameScope::Either => true,
         };
-        if !is_home {
+        if !in_scope {
             return Err(ConnectionError::WrongStream);
         }
         let fits = match size {
-            Size::Any => true,
-            Size::Exactly(size) => self.length == size,
-            Size::AtLeast(size) => self.length >= size,
-            Size::MultipleOf(size) => self.length.is_multiple_of(size) && (self.flags & ACK == 0 || self.length == 0),
+            PayloadSize::Any => true,
+            PayloadSize::Exactly(size) => self.length == size,
+            PayloadSize::AtLeast(size) => self.length >= size,
+            PayloadSize::MultipleOf(size) => {
+                self.length.is_multiple_of(size) && (self.flags & ACK == 0 || self.length == 0)
+            }
         };
         if fits { Ok(()) } else { Err(ConnectionError::FrameSize) }
     }
 }
 
 /// A number of 31 bits, its highest bit left out.
-pub(crate) fn number(payload: &[u8]) -> u32 {
+pub(crate) fn read_u31(payload: &[u8]) -> u32 {
     payload
         .first_chunk::<4>()
         .map_or(0, |bytes| u32::from_be_bytes(*bytes) & 0x7fff_ffff)
 }
 
 /// A number of 32 bits.
-pub(crate) fn wire_code(payload: &[u8]) -> u32 {
+pub(crate) fn read_u32(payload: &[u8]) -> u32 {
     payload.first_chunk::<4>().map_or(0, |bytes| u32::from_be_bytes(*bytes))
 }
 
@@ -165,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_type_has_its_stream_and_its_size() {
+    fn each_type_has_a_scope_and_a_size() {
         use ConnectionError::{FrameSize, FrameTooLarge, WrongStream};
         let rows = [
             (0, 0, 1, 0, Ok(())),
@@ -215,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn types_are_their_numbers() {
+    fn types_match_their_numbers() {
         for number in 0..=u8::MAX {
             let kind = FrameType::from_wire(number);
             assert!(kind == FrameType::Unknown || kind.number() == number);

@@ -1,6 +1,6 @@
 //! What lies within a payload beside its content: padding and the old priority (RFC 9113 §6.1, §6.2).
 
-use super::{FrameHeader, PADDED, PRIORITY, number};
+use super::{FrameHeader, PADDED, PRIORITY, read_u31};
 use crate::h2::error::ConnectionError;
 
 /// The stream another one depends on by RFC 7540, which nobody has to follow any more; only the rule against itself is left.
@@ -34,7 +34,7 @@ pub(crate) fn fragment<'a>(header: &FrameHeader, payload: &'a [u8]) -> Result<Fr
         let (priority, rest) = block
             .split_at_checked(PRIORITY_SIZE)
             .ok_or(ConnectionError::FrameSize)?;
-        dependency = Some(Dependency(number(priority)));
+        dependency = Some(Dependency(read_u31(priority)));
         block = rest;
     }
     Ok(Fragment { block, dependency })
@@ -42,7 +42,7 @@ pub(crate) fn fragment<'a>(header: &FrameHeader, payload: &'a [u8]) -> Result<Fr
 
 /// The payload of PRIORITY.
 pub(crate) fn dependency(payload: &[u8]) -> Dependency {
-    Dependency(number(payload))
+    Dependency(read_u31(payload))
 }
 
 #[cfg(test)]
@@ -51,9 +51,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn padding_and_priority_come_off() {
-        type Row<'a> = (u8, &'a [u8], Result<(&'a [u8], Option<u32>), ConnectionError>);
-        let rows: &[Row<'_>] = &[
+    fn padding_and_priority_are_removed() {
+        type PayloadRow<'a> = (u8, &'a [u8], Result<(&'a [u8], Option<u32>), ConnectionError>);
+        let rows: &[PayloadRow<'_>] = &[
             (0, b"block", Ok((b"block", None))),
             (0, b"", Ok((b"", None))),
             (PADDED, b"\x02block\0\0", Ok((b"block", None))),

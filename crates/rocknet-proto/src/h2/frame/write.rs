@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_are_as_the_rfc_draws_them() {
+    fn frames_have_the_layout_of_the_rfc() {
         type Write = fn(&mut Vec<u8>);
         let rows: &[(Write, &[u8])] = &[
             (|out| data_header(1, 5, true, out), &[0, 0, 5, 0, 1, 0, 0, 0, 1]),
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_of_any_size_is_whole() {
+    fn blocks_of_any_size_are_complete() {
         for (length, frames) in [(0, 1), (10, 1), (11, 2), (20, 2), (35, 4)] {
             let mut out = b"x".to_vec();
             let frame = BlockFrame::headers(5, true, &mut out);

@@ -1,6 +1,6 @@
 //! Judging a head once all of it is there: what must be, what must not, and what it says of the message (RFC 9113 §8.2, §8.3).
 
-use super::{Facts, Head, HeadSink, Parts, RequestHeadError};
+use super::{DecodedHead, HeadInfo, HeadParts, HeadSink, RequestHeadError};
 use crate::bytes::{TARGET, all, is_token, target_stop_from};
 use crate::fields::{Known, KnownSet, Span};
 use crate::h1::Refusal;
@@ -15,7 +15,7 @@ use crate::method::Method;
 use crate::request::{RequestIndex, TargetForm, Version};
 
 /// Fields that a request without any of needs no second look.
-const NOTABLE: KnownSet = CONNECTION_FIELDS.union(KnownSet::of(&[
+const SPECIAL_FIELDS: KnownSet = CONNECTION_FIELDS.union(KnownSet::of(&[
     Known::ContentLength,
     Known::Expect,
     Known::Host,
@@ -35,8 +35,8 @@ const CONNECTION_FIELDS: KnownSet = KnownSet::of(&[
 impl HeadSink<'_> {
     /// Judges the whole head and completes its index.
     #[inline]
-    pub(crate) fn finish_request(self) -> Result<Facts, RequestHeadError> {
-        let Head {
+    pub(crate) fn finish_request(self) -> Result<HeadInfo, RequestHeadError> {
+        let DecodedHead {
             bytes,
             index,
             cookie,
@@ -46,7 +46,7 @@ impl HeadSink<'_> {
             return Err(malformed.into());
         }
         index.version = Version::Http2;
-        if let Some(refusal) = parts.excess {
+        if let Some(refusal) = parts.refusal {
             (index.method_name, index.target) = (Span::default(), Span::default());
             return Err(refusal.into());
         }
@@ -79,9 +79,9 @@ impl HeadSink<'_> {
         } else {
             read_target(bytes, index, parts, self.limits)?;
         }
-        let mut facts = Facts::default();
-        if index.fields.any(NOTABLE) {
-            facts = read_notable(bytes, index, parts)?;
+        let mut info = HeadInfo::default();
+        if index.fields.any(SPECIAL_FIELDS) {
+            info = read_special_fields(bytes, index, parts)?;
         }
         let host = index.authority.of(bytes);
         if host.is_empty() {
@@ -90,7 +90,7 @@ impl HeadSink<'_> {
         if !authority::is_valid(host) {
             return Err(Refusal::HostInvalid.into());
         }
-        Ok(facts)
+        Ok(info)
     }
 
     /// Judges trailers; they are left in the index.
@@ -99,7 +99,7 @@ impl HeadSink<'_> {
         if let Some(malformed) = parts.malformed {
             return Err(malformed);
         }
-        if parts.excess.is_some() {
+        if parts.refusal.is_some() {
             return Err(Malformed::TrailersTooLarge);
         }
         let trailers = &self.head.index.trailers;
@@ -112,7 +112,7 @@ impl HeadSink<'_> {
 
 /// CONNECT names an authority with a port and nothing else (RFC 9113 §8.5).
 #[cold]
-fn read_connect(bytes: &[u8], index: &mut RequestIndex, parts: &Parts) -> Result<(), RequestHeadError> {
+fn read_connect(bytes: &[u8], index: &mut RequestIndex, parts: &HeadParts) -> Result<(), RequestHeadError> {
     if parts.has(Pseudo::Scheme) || parts.has(Pseudo::Path) || !parts.has(Pseudo::Authority) {
         return Err(Malformed::Connect.into());
     }
@@ -132,7 +132,12 @@ fn read_connect(bytes: &[u8], index: &mut RequestIndex, parts: &Parts) -> Result
 }
 
 #[inline]
-fn read_target(bytes: &[u8], index: &mut RequestIndex, parts: &Parts, limits: &Limits) -> Result<(), RequestHeadError> {
+fn read_target(
+    bytes: &[u8],
+    index: &mut RequestIndex,
+    parts: &HeadParts,
+    limits: &Limits,
+) -> Result<(), RequestHeadError> {
     if !parts.has(Pseudo::Scheme) || !parts.has(Pseudo::Path) {
         return Err(Malformed::PseudoMissing.into());
     }
@@ -143,17 +148,17 @@ fn read_target(bytes: &[u8], index: &mut RequestIndex, parts: &Parts, limits: &L
     if !scheme.eq_ignore_ascii_case(b"http") && !scheme.eq_ignore_ascii_case(b"https") {
         return Err(Refusal::TargetScheme.into());
     }
-    let place = parts.pseudo[Pseudo::Path as usize];
-    let target = place.of(bytes);
+    let span = parts.pseudo[Pseudo::Path as usize];
+    let target = span.of(bytes);
     if target.len() > limits.target_size {
         return Err(Refusal::TargetTooLong.into());
     }
-    index.target = place;
+    index.target = span;
     if target.first() != Some(&b'/') {
         return match target {
             b"" => Err(Malformed::PathEmpty.into()),
             b"*" if index.method == Method::Options => {
-                (index.form, index.path) = (TargetForm::Asterisk, place);
+                (index.form, index.path) = (TargetForm::Asterisk, span);
                 Ok(())
             }
             _ => Err(Refusal::TargetForm.into()),
@@ -174,14 +179,18 @@ fn read_target(bytes: &[u8], index: &mut RequestIndex, parts: &Parts, limits: &L
         };
         return Err(refusal.into());
     }
-    let start = place.start as usize;
-    index.path = Span::new(start, query.map_or(place.end as usize, |mark| start + mark));
-    index.query = query.map(|mark| Span::new(start + mark + 1, place.end as usize));
+    let start = span.start as usize;
+    index.path = Span::new(start, query.map_or(span.end as usize, |mark| start + mark));
+    index.query = query.map(|mark| Span::new(start + mark + 1, span.end as usize));
     Ok(())
 }
 
 /// Fields of the connection, Host beside `:authority`, and what Content-Length, Expect, Priority and TE say.
-fn read_notable(bytes: &[u8], index: &mut RequestIndex, parts: &Parts) -> Result<Facts, RequestHeadError> {
+fn read_special_fields(
+    bytes: &[u8],
+    index: &mut RequestIndex,
+    parts: &HeadParts,
+) -> Result<HeadInfo, RequestHeadError> {
     let fields = index.fields.view(bytes);
     if fields.any(CONNECTION_FIELDS) {
         return Err(Malformed::ConnectionField.into());
@@ -189,18 +198,18 @@ fn read_notable(bytes: &[u8], index: &mut RequestIndex, parts: &Parts) -> Result
     if !fields.all(Known::Te).all(|te| te.eq_ignore_ascii_case(b"trailers")) {
         return Err(Malformed::Te.into());
     }
-    let mut facts = Facts::default();
+    let mut info = HeadInfo::default();
     if let Some(length) = fields.get(Known::ContentLength) {
         let length = digits(length).filter(|_| !fields.is_repeated(Known::ContentLength));
-        facts.content_length = Some(length.ok_or(Malformed::ContentLength)?);
+        info.content_length = Some(length.ok_or(Malformed::ContentLength)?);
     }
     for expectation in fields.all(Known::Expect) {
         if !expectation.eq_ignore_ascii_case(b"100-continue") {
             return Err(Refusal::Expectation.into());
         }
-        facts.expects_continue = true;
+        info.expects_continue = true;
     }
-    facts.priority = fields.get(Known::Priority).map(Priority::parse);
+    info.priority = fields.get(Known::Priority).map(Priority::parse);
     if let Some(host) = index.fields.place(Known::Host) {
         if index.fields.is_repeated(Known::Host) {
             return Err(Refusal::HostRepeated.into());
@@ -220,5 +229,5 @@ fn read_notable(bytes: &[u8], index: &mut RequestIndex, parts: &Parts) -> Result
             }
         }
     }
-    Ok(facts)
+    Ok(info)
 }

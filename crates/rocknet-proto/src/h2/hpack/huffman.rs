@@ -298,7 +298,7 @@ mod tests {
             let found = decoded(coded);
             assert!(
                 found == Err(error) || found == Err(HpackError::HuffmanEos),
-                "{coded:?}: {found:?}, not {fault:?}"
+                "{coded:?}: {found:?}, not {error:?}"
             );
         }
     }

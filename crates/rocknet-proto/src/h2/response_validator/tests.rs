@@ -28,15 +28,15 @@ fn head(flags: u8, fields: &[(&str, &str)]) -> Vec<u8> {
 }
 
 /// What is said of a connection, read in pieces of each size.
-fn check(frames: &[Vec<u8>], expected: Result<&[u32], OutOfStep>) {
+fn check(frames: &[Vec<u8>], expected: Result<&[u32], OutOfSync>) {
     let bytes = frames.concat();
     for size in (1..=bytes.len()).rev() {
-        let (mut judge, mut found) = (ResponseJudge::default(), Vec::new());
+        let (mut validator, mut found) = (ResponseValidator::default(), Vec::new());
         let read = bytes
             .chunks(size)
-            .try_for_each(|piece| judge.read(piece, |stream| found.push(stream)));
+            .try_for_each(|piece| validator.read(piece, |stream| found.push(stream)));
         assert_eq!(read.map(|()| &found[..]), expected, "in pieces of {size}: {bytes:?}");
-        assert!(read.is_err() || judge.partial.capacity() == 0, "something is kept");
+        assert!(read.is_err() || validator.partial.capacity() == 0, "something is kept");
     }
 }
 
@@ -44,7 +44,7 @@ const OK: (&str, &str) = (":status", "200");
 const END: u8 = frame::END_STREAM;
 
 #[test]
-fn responses_are_good_or_malformed() {
+fn malformed_responses_are_found() {
     let trailers = |fields: &[(&str, &str)]| vec![head(0, &[OK]), head(END, fields)];
     for (frames, is_good) in [
         (vec![head(END, &[OK])], true),
@@ -77,26 +77,26 @@ fn responses_are_good_or_malformed() {
 }
 
 #[test]
-fn blocks_are_found_among_other_frames() {
+fn field_blocks_are_found_among_other_frames() {
     let fields = block(&[OK, (":path", "/")]);
     let (first, second) = fields.split_at(5);
-    let begun = |flags, payload: &[u8]| frame(FrameType::Headers, flags, 3, payload);
+    let started = |flags, payload: &[u8]| frame(FrameType::Headers, flags, 3, payload);
     let goes_on = |flags, stream, payload: &[u8]| frame(FrameType::Continuation, flags, stream, payload);
     let data = frame(FrameType::Data, 0, 1, b"\0\0\x01\x01\x04\0\0\0\x03\x85");
     let padded = [&[2, 0, 0, 0, 0, 7][..], &fields, &[0, 0]].concat();
     let in_table = [0xbf, 0xbe];
     for frames in [
-        vec![data.clone(), begun(frame::END_HEADERS, &fields), data.clone()],
+        vec![data.clone(), started(frame::END_HEADERS, &fields), data.clone()],
         vec![
-            begun(0, first),
+            started(0, first),
             goes_on(0, 3, &[]),
             goes_on(frame::END_HEADERS, 3, second),
         ],
-        vec![begun(0, &fields), goes_on(frame::END_HEADERS, 3, &[])],
-        vec![begun(0, &[]), goes_on(frame::END_HEADERS, 3, &fields)],
-        vec![begun(frame::END_HEADERS, &[])],
+        vec![started(0, &fields), goes_on(frame::END_HEADERS, 3, &[])],
+        vec![started(0, &[]), goes_on(frame::END_HEADERS, 3, &fields)],
+        vec![started(frame::END_HEADERS, &[])],
         vec![
-            begun(frame::END_HEADERS | frame::PADDED | frame::PRIORITY, &padded),
+            started(frame::END_HEADERS | frame::PADDED | frame::PRIORITY, &padded),
             data.clone(),
         ],
     ] {
@@ -104,36 +104,36 @@ fn blocks_are_found_among_other_frames() {
     }
     // Fields come out of the table as well.
     let twice = [
-        begun(frame::END_HEADERS, &fields),
+        started(frame::END_HEADERS, &fields),
         frame(FrameType::Headers, frame::END_HEADERS | END, 5, &in_table),
     ];
     check(&twice, Ok(&[3, 5]));
     for frames in [
-        vec![begun(0, first), data],
-        vec![begun(0, first), goes_on(frame::END_HEADERS, 5, second)],
+        vec![started(0, first), data],
+        vec![started(0, first), goes_on(frame::END_HEADERS, 5, second)],
         vec![goes_on(frame::END_HEADERS, 3, second)],
-        vec![begun(frame::END_HEADERS, &[0xff])],
+        vec![started(frame::END_HEADERS, &[0xff])],
         vec![frame(FrameType::PushPromise, frame::END_HEADERS, 1, &fields)],
     ] {
-        check(&frames, Err(OutOfStep));
+        check(&frames, Err(OutOfSync));
     }
 }
 
 #[test]
-fn what_is_remembered_has_a_bound() {
-    let mut judge = ResponseJudge::default();
+fn remembered_state_is_bounded() {
+    let mut validator = ResponseValidator::default();
     for number in 0..2 * MAX_STREAMS as u32 {
-        let begun = frame(FrameType::Headers, frame::END_HEADERS, 2 * number + 1, &[0x88]);
-        judge
-            .read(&begun, |stream| panic!("{stream}"))
+        let started = frame(FrameType::Headers, frame::END_HEADERS, 2 * number + 1, &[0x88]);
+        validator
+            .read(&started, |stream| panic!("{stream}"))
             .expect("frames in order");
     }
-    assert_eq!(judge.begun.len(), MAX_STREAMS);
+    assert_eq!(validator.started.len(), MAX_STREAMS);
     let piece = vec![0; 16 * 1024];
-    let mut read = judge.read(&frame(FrameType::Headers, 0, 5001, &piece), |_| {});
-    for _ in 0..BLOCK / piece.len() {
+    let mut read = validator.read(&frame(FrameType::Headers, 0, 5001, &piece), |_| {});
+    for _ in 0..MAX_BLOCK_SIZE / piece.len() {
         assert_eq!(read, Ok(()));
-        read = judge.read(&frame(FrameType::Continuation, 0, 5001, &piece), |_| {});
+        read = validator.read(&frame(FrameType::Continuation, 0, 5001, &piece), |_| {});
     }
-    assert_eq!(read, Err(OutOfStep));
+    assert_eq!(read, Err(OutOfSync));
 }

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use rocknet_io::link::Link;
 use rocknet_io::queue::SendQueue;
-use rocknet_proto::h2::{Head, StreamId};
+use rocknet_proto::h2::{DecodedHead, StreamId};
 use rocknet_proto::method::Method;
 use rocknet_proto::refusal::Refusal;
 use rocknet_proto::request::{OwnedRequest, Request};
@@ -27,7 +27,7 @@ impl<L: Link> Connection<L> {
         &mut self,
         worker: &Rc<Worker>,
         view: &Rc<View>,
-        head: &Head,
+        head: &DecodedHead,
         id: StreamId,
         end: bool,
         expects_continue: bool,

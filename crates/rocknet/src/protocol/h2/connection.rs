@@ -66,9 +66,9 @@ pub struct Upgraded {
 impl Upgraded {
     /// `None`: the request is answered in HTTP/1.1, as it does not ask as it should.
     pub fn of(head: &[u8], index: &RequestIndex) -> Option<Upgraded> {
-        let settings = upgrade::settings_of(&index.view(head))?;
+        let settings = upgrade::requested_settings(&index.view(head))?;
         let (engine, id) = ServerConnection::upgraded(&CONFIG, &settings).ok()?;
-        let request = upgrade::as_stream(&OwnedRequest::copy(head, index));
+        let request = upgrade::as_stream_request(&OwnedRequest::copy(head, index));
         Some(Upgraded { engine, id, request })
     }
 }
@@ -103,7 +103,7 @@ impl<L: Link> Connection<L> {
     pub fn upgraded(core: ConnectionCore<L>, agreed: Upgraded) -> Connection<L> {
         let mut connection = Connection::new(core);
         let mut queue = SendQueue::default();
-        queue.buffer().extend_from_slice(upgrade::SWITCHING);
+        queue.buffer().extend_from_slice(upgrade::SWITCHING_PROTOCOLS);
         connection.core.backlog = Some(Box::new(queue));
         connection.engine = agreed.engine;
         connection.hold_first(agreed.id, agreed.request);

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use rocknet_io::link::Link;
 use rocknet_io::queue::SendQueue;
-use rocknet_proto::h2::{ConnectionEvent, Head};
+use rocknet_proto::h2::{ConnectionEvent, DecodedHead};
 
 use super::answer::State::Active;
 use super::connection::{Connection, State};
@@ -93,7 +93,13 @@ impl<L: Link> Connection<L> {
         Ok(Some(true))
     }
 
-    pub(super) fn work_off(&mut self, worker: &Rc<Worker>, view: &Rc<View>, head: &mut Head, output: &mut SendQueue) {
+    pub(super) fn work_off(
+        &mut self,
+        worker: &Rc<Worker>,
+        view: &Rc<View>,
+        head: &mut DecodedHead,
+        output: &mut SendQueue,
+    ) {
         let unread = std::mem::take(&mut self.core.unread);
         let used = self.take_in(worker, view, &unread, head, output);
         self.core.keep_unread(unread, used);
@@ -106,7 +112,7 @@ impl<L: Link> Connection<L> {
         worker: &Rc<Worker>,
         view: &Rc<View>,
         bytes: &[u8],
-        head: &mut Head,
+        head: &mut DecodedHead,
         output: &mut SendQueue,
     ) -> usize {
         let now = worker.clock.uptime_ms();
