@@ -1,12 +1,13 @@
-//! Counts what a client may do too much of: each kind of frame that costs us more than it costs the client has an account.
+//! Flood limits: counts every kind of frame that costs the server more than the client, and forgives a number per
+//! second.
 
-/// Milliseconds, from any beginning.
+/// Milliseconds since an arbitrary start.
 pub(crate) type Milliseconds = u64;
 
-/// One row a kind: what it is, what may come at once, and what is forgiven each second.
+/// One row per kind: name, burst, frames forgiven per second, and reason.
 macro_rules! floods {
     ($($(#[$doc:meta])* $name:ident $burst:literal $per_second:literal $reason:literal;)*) => {
-        /// A kind of flood.
+        /// Kind of frame that a client may not send in excess (RFC 9113 §10.5).
         #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
         #[repr(u8)]
         pub enum Flood {
@@ -14,23 +15,24 @@ macro_rules! floods {
         }
 
         impl Flood {
-            /// Every kind, in the order of its numbers.
+            /// Every kind, in the order of its discriminants.
             pub const ALL: &'static [Flood] = &[$(Flood::$name),*];
 
-            /// How many may come at once.
+            /// Returns the number of frames that may arrive at once.
             pub const fn burst(self) -> u32 {
                 match self {
                     $(Self::$name => $burst),*
                 }
             }
 
-            /// How many are forgiven each second.
+            /// Returns the number of frames forgiven per second.
             pub const fn per_second(self) -> u32 {
                 match self {
                     $(Self::$name => $per_second),*
                 }
             }
 
+            /// Returns a phrase for logs. It contains no bytes from the client.
             pub const fn reason(self) -> &'static str {
                 match self {
                     $(Self::$name => $reason),*
@@ -41,33 +43,36 @@ macro_rules! floods {
 }
 
 floods! {
-    /// Streams reset by the client after they cost us a request (rapid reset, CVE-2023-44487), and by us because of what it
-    /// sent (CVE-2025-8671): either way the work is ours and the stream no longer counts. A browser that leaves a page
-    /// resets all its streams, so twice our limit of them at once is use.
-    Resets 256 32 "a flood of streams that are reset";
-    /// PING, each of which is answered (CVE-2019-9512). Keep-alives come every few seconds, measurements some times more often.
-    Pings 64 8 "a flood of PING";
-    /// SETTINGS, each of which is acknowledged and may change every stream (CVE-2019-9515). In use there are one or two.
-    Settings 32 1 "a flood of SETTINGS";
-    /// PRIORITY and PRIORITY_UPDATE (CVE-2019-9513). Browsers send a few a stream.
-    Priorities 512 128 "a flood of priorities";
-    /// DATA without data that does not end its stream (CVE-2019-9518).
-    EmptyData 64 8 "a flood of empty DATA";
-    /// WINDOW_UPDATE. Each frame of data we send pays for two of them, one for its stream and one for the connection.
-    WindowUpdates 1024 128 "a flood of WINDOW_UPDATE";
-    /// Frames on streams that are closed: what was under way when we reset them, a window of data at most.
-    Stale 512 64 "a flood of frames on closed streams";
-    /// Frames of unknown types, which must be passed over (RFC 9113 §5.5); some clients send a few to keep servers honest.
-    Unknown 128 16 "a flood of unknown frames";
+    /// Streams reset by the client after they cost a request (rapid reset, CVE-2023-44487), and streams reset by the
+    /// server because of the client's frames (CVE-2025-8671). In both cases the work is the server's and the stream no
+    /// longer counts. A browser that leaves a page resets all its streams, so twice the stream limit at once is normal
+    /// use.
+    Resets 256 32 "too many stream resets";
+    /// PING, each of which is acknowledged (CVE-2019-9512). Keep-alives arrive every few seconds, latency measurements
+    /// a few times as often.
+    Pings 64 8 "too many PING frames";
+    /// SETTINGS, each of which is acknowledged and may change every stream (CVE-2019-9515). Normal use is one or two.
+    Settings 32 1 "too many SETTINGS frames";
+    /// PRIORITY and PRIORITY_UPDATE (CVE-2019-9513). Browsers send a few per stream.
+    Priorities 512 128 "too many priority frames";
+    /// DATA frames that are empty and do not end their stream (CVE-2019-9518).
+    EmptyData 64 8 "too many empty DATA frames";
+    /// WINDOW_UPDATE. Each DATA frame sent pays for two of them, one for its stream and one for the connection.
+    WindowUpdates 1024 128 "too many WINDOW_UPDATE frames";
+    /// Frames on closed streams: frames in flight when the server reset them, at most a window of data.
+    Stale 512 64 "too many frames on closed streams";
+    /// Frames of unknown types, which must be ignored (RFC 9113 §5.5). Some clients send a few to keep servers
+    /// tolerant.
+    Unknown 128 16 "too many frames of unknown types";
 }
 
 const KINDS: usize = Flood::ALL.len();
 
-/// The accounts of one connection.
+/// Counters of one connection, one per [`Flood`].
 #[derive(Debug)]
 pub(crate) struct Budget {
     spent: [u16; KINDS],
-    /// Up to when the accounts have been forgiven.
+    /// Time up to which the counters have been replenished.
     since: Milliseconds,
 }
 
@@ -79,12 +84,16 @@ impl Budget {
         }
     }
 
-    /// The connection begins now: nothing is forgiven for the time before.
+    /// Starts the clock: no time before `now` is credited.
     pub(crate) fn start(&mut self, now: Milliseconds) {
         self.since = now;
     }
 
-    /// Books one. Time is looked at only when an account is used up.
+    /// Counts one frame. The time is used only when the burst is exhausted.
+    ///
+    /// # Errors
+    ///
+    /// The kind, if its burst is exhausted and no time has passed to replenish it.
     #[inline]
     pub(crate) fn spend(&mut self, kind: Flood, now: Milliseconds) -> Result<(), Flood> {
         let spent = &mut self.spent[kind as usize];
@@ -101,13 +110,14 @@ impl Budget {
         }
     }
 
-    /// Takes some back, for what the client did of use.
+    /// Takes back `count` frames, for useful work by the client.
     #[inline]
     pub(crate) fn refund(&mut self, kind: Flood, count: u16) {
         let spent = &mut self.spent[kind as usize];
         *spent = spent.saturating_sub(count);
     }
 
+    /// Subtracts what each kind is forgiven for the whole seconds since the last call.
     fn replenish(&mut self, now: Milliseconds) {
         let seconds = now.saturating_sub(self.since) / 1000;
         self.since += seconds * 1000;

@@ -1,16 +1,12 @@
-//! The server's side of an HTTP/2 connection, without a socket: unread bytes go in, one event at a time comes out, and
-//! frames are written behind each other into the caller's buffer.
+//! Server side of an HTTP/2 connection without a socket (RFC 9113).
 //!
-//! The caller owns all bytes. It calls `open` once, then `receive` with what is unread, drops what was consumed, and calls
-//! again until it gets `Event::More`. In between it answers what it can: `respond_prepared` for heads rendered beforehand,
-//! else `respond`, then `offer` for content as it becomes ready. Content leaves when `next_data` grants it: after every round
-//! of receiving or offering the caller takes grants until there are none, or its queue is full, and puts exactly the
-//! granted bytes behind the frame header that was written for them. Everything the engine writes is a whole frame, or a
-//! frame header whose data the caller puts behind it at once.
+//! Unread bytes go in, one event at a time comes out, and frames are appended to the caller's buffer.
+//!
+//! The engine writes only whole frames, and DATA frame headers whose payload the caller appends at once.
 //!
 //! ```text
-//! reading:  Preface ──► Settings ──► Frames ──fault──► Closed
-//! leaving:  Staying ──begin_drain──► Announced ──PING answered, or finish_drain──► Final
+//! reading:   Preface ──► Settings ──► Frames ──error──► Closed
+//! draining:  Active ──begin_drain──► Announced ──PING acknowledged, or finish_drain──► Final
 //! ```
 
 mod control;
@@ -44,40 +40,42 @@ pub use push::PushRequest;
 pub use response_body::DataGrant;
 pub use responses::{BodyDelivery, SendError};
 
-/// What a client begins with (RFC 9113 §3.4).
+/// Connection preface of a client (RFC 9113 §3.4).
 pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// Streams a client may have open at once: what browsers and servers have settled on, and RFC 9113 §6.5.2 asks for 100.
+/// Default number of concurrent streams of a client. Browsers and servers have settled on it; RFC 9113 §6.5.2
+/// recommends at least 100.
 pub const MAX_STREAMS: u32 = 128;
 
-/// Content a client may send on one stream ahead of its reader: 2 MB/s at 100 ms of way, in memory that 128 streams of one
-/// connection cannot make much of, since its own window bounds them together.
+/// Default flow-control window of a stream, in bytes. It allows 2 MB/s at a round trip of 100 ms. The 128 streams of a
+/// connection cannot multiply this memory, because the connection's own window bounds them together.
 pub const STREAM_WINDOW: u32 = 256 * 1024;
 
-/// Content a client may send on all streams ahead of their readers.
+/// Default flow-control window of a connection, in bytes, for all its streams together.
 pub const CONNECTION_WINDOW: u32 = 1024 * 1024;
 
-/// Table for the client's fields: the size that holds until SETTINGS says otherwise (RFC 9113 §6.5.2), so that nothing is to
-/// be renegotiated, and an idle connection has at most so much of it in memory.
+/// Size of the decoder's dynamic table in bytes. It equals the initial value (RFC 9113 §6.5.2), so that nothing needs
+/// to be negotiated. It also bounds the memory of an idle connection.
 const TABLE_SIZE: u32 = 4096;
 
-/// Largest data frame we send to a client that would take larger ones: between two of them another stream gets its turn,
-/// and above this the nine bytes in front no longer count.
+/// Largest DATA payload sent, in bytes, even if the client accepts larger frames. Other streams get their turn between
+/// two frames, and above this size the nine header bytes no longer matter.
 const DATA_MAX: u32 = 64 * 1024;
 
-/// Counted by limits of heads in HTTP/2 beside the bytes of each field (RFC 9113 §6.5.2).
+/// Bytes that HTTP/2 counts per field in addition to its name and value (RFC 9113 §6.5.2).
 const FIELD_OVERHEAD: usize = 32;
 
-/// What a connection allows its client.
+/// Limits that a connection announces to its client (RFC 9113 §6.5.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Config {
-    /// Streams at once.
+    /// Maximum number of concurrent streams of the client. At most 4096 are used.
     pub streams: u32,
-    /// Content ahead of its reader, for each stream; never below 65,535, which clients may send before they hear of it.
+    /// Flow-control window of each stream, in bytes. Raised to 65,535 if smaller, because clients may send that much
+    /// before they receive SETTINGS. Lowered to 2^31-1 if larger.
     pub stream_window: u32,
-    /// Content ahead of its readers, for all streams; never below 65,535 either.
+    /// Flow-control window of the connection, in bytes. The bounds of `stream_window` apply.
     pub connection_window: u32,
-    /// Whether CONNECT may ask for another protocol (RFC 8441).
+    /// Accepts extended CONNECT (RFC 8441 §3).
     pub connect_protocol: bool,
 }
 
@@ -92,51 +90,85 @@ impl Default for Config {
     }
 }
 
-/// One event, and how much of the unread bytes is done with.
+/// Result of [`ServerConnection::receive`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReceivedEvent {
+    /// Number of bytes at the start of the unread bytes that the caller must drop.
     pub consumed: usize,
+    /// Event to act on.
     pub event: ConnectionEvent,
 }
 
-/// What the unread bytes turned out to be.
+/// Event found in the received bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ConnectionEvent {
-    /// No further event until more bytes come.
+    /// No further event until more bytes arrive.
     More,
-    /// A request; its head stands in the `Head`. With `end` no content follows.
+    /// A request head arrived (RFC 9113 §8.1); it is in the [`DecodedHead`].
     Request {
+        /// Stream of the request.
         stream: StreamId,
+        /// Set if the request has neither a body nor trailers.
         end: bool,
+        /// Set if the client waits for 100 (Continue) (RFC 9110 §10.1.1).
         expects_continue: bool,
     },
-    /// A request that is to be answered with the status of the refusal; content it brings is passed over.
-    Refused { stream: StreamId, refusal: Refusal },
-    /// `unread[start..end]` is content; empty only with `last`, which ends the request.
-    Data {
+    /// A request must be responded to with the status of the refusal. Its body, if any, is discarded.
+    Refused {
+        /// Stream of the request.
         stream: StreamId,
+        /// Reason, which determines the status of the response.
+        refusal: Refusal,
+    },
+    /// `unread[start..end]` is a piece of the request body. It is empty only if `last` is set.
+    Data {
+        /// Stream of the request.
+        stream: StreamId,
+        /// Offset of the first byte in the unread bytes.
         start: usize,
+        /// Offset after the last byte.
         end: usize,
+        /// Set if this piece ends the request.
         last: bool,
     },
-    /// The request ends with these trailers, in the index of the `Head`.
-    Trailers { stream: StreamId },
-    /// The exchange is over before its answer was: by the client, or because of a fault of the client.
-    Reset {
+    /// The request ended with trailers (RFC 9113 §8.1), which are in the index of the [`DecodedHead`].
+    Trailers {
+        /// Stream of the request.
         stream: StreamId,
+    },
+    /// The stream was reset before its response ended, by the client or because of the client's error.
+    Reset {
+        /// Stream that no longer exists.
+        stream: StreamId,
+        /// Code received or sent in RST_STREAM.
         code: ErrorCode,
+        /// Error of the client; `None` if the client reset the stream, or if its request body exceeds the limit after
+        /// the response has started.
         error: Option<StreamError>,
     },
-    /// A request was turned away before it was one; the client is told.
-    Rejected { error: StreamError },
-    /// The client goes, or says why it must: it opens no more streams, and nothing may be pushed.
-    GoAway { code: ErrorCode },
-    /// The client answered `ping`.
-    Pong { opaque: [u8; 8] },
-    /// The connection is at its end: GOAWAY is written, to be sent before the link is closed.
-    Closed { error: ConnectionError },
+    /// A stream was reset before its request was accepted. RST_STREAM is written.
+    Rejected {
+        /// Error of the client.
+        error: StreamError,
+    },
+    /// The client sent GOAWAY (RFC 9113 §6.8). It opens no more streams, and pushes are no longer allowed.
+    GoAway {
+        /// Reason given by the client.
+        code: ErrorCode,
+    },
+    /// The client acknowledged [`ServerConnection::ping`] (RFC 9113 §6.7).
+    Pong {
+        /// Payload of the PING.
+        opaque: [u8; 8],
+    },
+    /// The connection ended with an error. GOAWAY is written and must be sent before the link is closed.
+    Closed {
+        /// Error of the client.
+        error: ConnectionError,
+    },
 }
 
+/// Part of the connection that is read next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum ReadState {
     Preface,
@@ -145,14 +177,51 @@ enum ReadState {
     Closed,
 }
 
-/// One connection; what it holds beside its tables is a few hundred bytes, and tables come with use.
+/// Server side of one HTTP/2 connection. It takes a few hundred bytes besides its tables, which grow with use.
+///
+/// The caller owns all bytes and works in this order:
+///
+/// 1. It calls [`write_preface`](Self::write_preface) once.
+/// 2. It calls [`receive`](Self::receive) with the unread bytes, drops the consumed ones, and repeats until
+///    it gets [`ConnectionEvent::More`].
+/// 3. It responds with [`respond_prepared`](Self::respond_prepared) if the head was encoded in advance,
+///    else with [`respond`](Self::respond). It announces body bytes with
+///    [`queue_body`](Self::queue_body) as they become ready.
+/// 4. After every round of receiving or queueing, it calls [`next_data`](Self::next_data) until that
+///    returns `None` or the caller's send queue is full. It appends exactly the granted bytes after each frame header.
+///
+/// ```
+/// use rocknet_proto::h2::{Config, ConnectionEvent, DecodedHead, PREFACE, SendError, ServerConnection};
+/// use rocknet_proto::{Limits, Status};
+///
+/// let (limits, mut head, mut out) = (Limits::default(), DecodedHead::default(), Vec::new());
+/// let mut connection = ServerConnection::new(&Config::default());
+/// connection.write_preface(&limits, &mut out);
+///
+/// // The client's preface with empty SETTINGS, and GET http://a/ in HEADERS on stream 1.
+/// let settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+/// let headers = [0, 0, 6, 1, 5, 0, 0, 0, 1, 0x82, 0x86, 0x84, 0x41, 1, b'a'];
+/// let unread = [PREFACE.as_slice(), &settings, &headers].concat();
+///
+/// let received = connection.receive(&limits, 0, &unread, &mut head, &mut out);
+/// assert_eq!(received.consumed, unread.len());
+/// let ConnectionEvent::Request { stream, end: true, .. } = received.event else {
+///     panic!("not a request");
+/// };
+/// assert_eq!(head.request().path, b"/");
+///
+/// connection.respond(stream, Status::NO_CONTENT, None, [], true, &mut out)?;
+/// assert!(connection.is_idle());
+/// // `out` is sent now.
+/// # Ok::<(), SendError>(())
+/// ```
 #[derive(Debug)]
 pub struct ServerConnection {
     config: Config,
     client: ClientSettings,
     read_state: ReadState,
     drain_state: DrainState,
-    /// The client sent GOAWAY.
+    /// Set once the client has sent GOAWAY.
     client_is_leaving: bool,
     streams: Streams,
     send_window: SendWindow,
@@ -160,24 +229,24 @@ pub struct ServerConnection {
     decoder: Decoder,
     encoder: Encoder,
     budget: Budget,
-    /// Content that is under way within a frame.
+    /// DATA frame that has arrived in part.
     open_data: OpenDataFrame,
-    /// Bytes of a payload that are passed over as they come.
+    /// Number of payload bytes still to be skipped.
     skip: u32,
-    /// A field block that goes on in CONTINUATION.
+    /// Field block that continues in CONTINUATION frames.
     block: Option<Box<OpenBlock>>,
-    /// Priorities that came before their streams.
+    /// Priorities received before their streams were opened, by stream number.
     early_priorities: Vec<(u32, Priority)>,
-    /// Streams whose last frame of data has been begun, and whose content nobody wants: one for each stream at most, until the next
-    /// frame.
+    /// Streams whose last DATA frame header is written and whose request body is discarded. They may be reset only
+    /// after the payload of that frame, so they wait for the next frame. Each stream is listed at most once.
     ending: Vec<StreamId>,
-    /// The last stream the client opened.
+    /// Number of the last stream that the client opened.
     last_client_stream: u32,
-    /// The next stream we may promise.
+    /// Number of the next pushed stream.
     next_push_stream: u32,
 }
 
-/// Where a step of reading gets and puts things.
+/// Arguments of [`ServerConnection::receive`] that reading a frame needs.
 struct Context<'a> {
     limits: &'a Limits,
     now: u64,
@@ -185,10 +254,12 @@ struct Context<'a> {
     out: &'a mut Vec<u8>,
 }
 
-/// What a frame led to.
+/// Result of reading one frame.
 type FrameResult = Result<Option<ConnectionEvent>, ConnectionError>;
 
 impl ServerConnection {
+    /// Creates a connection that expects the client's preface. Values outside the bounds given in [`Config`] are
+    /// clamped.
     pub fn new(config: &Config) -> Self {
         let config = Config {
             streams: config.streams.min(STREAMS_CEILING as u32),
@@ -218,7 +289,8 @@ impl ServerConnection {
         }
     }
 
-    /// Writes the server's preface: SETTINGS, and the window of the connection. To be sent at once, before anything comes.
+    /// Writes the server's preface: SETTINGS and, if needed, a WINDOW_UPDATE for the connection (RFC 9113 §3.4). It
+    /// must be sent at once, before anything is received.
     pub fn write_preface(&mut self, limits: &Limits, out: &mut Vec<u8>) {
         let head = limits.head_ceiling() + limits.fields.saturating_mul(FIELD_OVERHEAD);
         let values = [
@@ -235,9 +307,10 @@ impl ServerConnection {
         }
     }
 
-    /// Takes unread bytes and gives one event. `now` is in milliseconds from any beginning; seconds are fine enough.
+    /// Reads unread bytes and returns one event. `now` is in milliseconds since an arbitrary start; a resolution of
+    /// seconds suffices.
     ///
-    /// Of the unread bytes those of an incomplete frame stay: never more than 16 KiB and a frame header.
+    /// Bytes of an incomplete frame are not consumed: at most 16 KiB and a frame header.
     pub fn receive(
         &mut self,
         limits: &Limits,
@@ -261,7 +334,7 @@ impl ServerConnection {
         }
     }
 
-    /// Ends the connection: GOAWAY, and nothing further is read or written.
+    /// Ends the connection: writes GOAWAY and drops all streams.
     #[cold]
     fn fail(&mut self, code: ErrorCode, out: &mut Vec<u8>) {
         if self.read_state != ReadState::Closed {
@@ -274,12 +347,18 @@ impl ServerConnection {
         self.streams = Streams::new();
     }
 
-    /// Gives up on the connection with a code: for a deadline that has passed, say. To be sent before the link is closed.
+    /// Ends the connection with `code` and writes GOAWAY (RFC 9113 §6.8), for example after a deadline has passed. The
+    /// frame must be sent before the link is closed.
     pub fn close(&mut self, code: ErrorCode, out: &mut Vec<u8>) {
         self.fail(code, out);
     }
 
-    /// Resets a stream for a fault of the client's, and books it: making us reset streams is a way to make us work.
+    /// Resets a stream because of the client's error. The reset counts against the budget, because provoking resets is
+    /// a way to make the server work.
+    ///
+    /// # Errors
+    ///
+    /// [`Flood::Resets`] if the budget is exhausted.
     #[cold]
     fn reject(&mut self, context: &mut Context<'_>, number: u32, error: StreamError) -> FrameResult {
         self.budget.spend(Flood::Resets, context.now)?;
@@ -290,7 +369,7 @@ impl ServerConnection {
         };
         let is_pending = self.streams.get(stream).is_some_and(|open| open.state.can_send());
         self.remove(stream, context.out);
-        // Whoever has answered is done with the stream.
+        // If the response has already ended, the caller is done with the stream.
         Ok(is_pending.then_some(ConnectionEvent::Reset {
             stream,
             code: error.code(),
@@ -298,7 +377,7 @@ impl ServerConnection {
         }))
     }
 
-    /// Takes a stream out of the table; what it had of the connection's window goes back.
+    /// Removes a stream from the table and returns its unreleased bytes to the connection's window.
     #[inline]
     fn remove(&mut self, stream: StreamId, out: &mut Vec<u8>) {
         let unreleased = self.streams.remove(stream);
@@ -307,7 +386,7 @@ impl ServerConnection {
         }
     }
 
-    /// So much content has been used up, or nobody wanted it.
+    /// Returns `size` bytes to the connection's window; they were consumed or discarded.
     #[inline]
     fn credit(&mut self, size: u32, out: &mut Vec<u8>) {
         if let Some(grant) = self.receive_window.release(size) {
@@ -315,27 +394,27 @@ impl ServerConnection {
         }
     }
 
-    /// Nothing is owed to the client, and nothing of it is half read.
+    /// Returns whether no response is pending and no frame of a request has arrived in part.
     pub fn is_idle(&self) -> bool {
         self.streams.pending_responses() == 0 && self.block.is_none() && !self.open_data.is_under_way()
     }
 
-    /// A field block has begun and goes on in frames that have not come.
+    /// Returns whether a field block has started and its last frame has not arrived (RFC 9113 §4.3).
     pub fn is_mid_block(&self) -> bool {
         self.block.is_some()
     }
 
-    /// Streams whose answers are not yet ended.
+    /// Returns the number of streams whose responses have not ended.
     pub fn pending_responses(&self) -> usize {
         self.streams.pending_responses()
     }
 
-    /// A fault or `close` has ended the connection.
+    /// Returns whether an error or [`close`](Self::close) has ended the connection.
     pub fn is_closed(&self) -> bool {
         self.read_state == ReadState::Closed
     }
 
-    /// Gives back memory that an idle connection does not need.
+    /// Frees memory that an idle connection does not need.
     pub fn trim(&mut self) {
         self.streams.trim();
         if self.early_priorities.is_empty() {
@@ -343,7 +422,7 @@ impl ServerConnection {
         }
     }
 
-    /// Memory it takes, its own size and tables together.
+    /// Returns the memory used in bytes, tables included.
     pub fn memory(&self) -> usize {
         let block = self.block.as_ref().map_or(0, |block| block.memory());
         let early = self.early_priorities.capacity() * size_of::<(u32, Priority)>();
@@ -351,5 +430,5 @@ impl ServerConnection {
     }
 }
 
-// Beside its tables; SPEC allows an idle connection 4 KB with all it has.
+// Without its tables. An idle connection may take 4 KB altogether.
 const _: () = assert!(size_of::<ServerConnection>() <= 768);

@@ -1,29 +1,44 @@
-//! What ends a stream or a connection: every fault names the rule or the attack behind it, and has one code.
+//! Errors that end a stream or a connection. Each names the broken rule or the attack and has one error code.
 
 use super::budget::Flood;
 use super::hpack::HpackError;
 
-/// The error codes of RFC 9113 §7.
+/// Error codes of RFC 9113 §7.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[repr(u32)]
 pub enum ErrorCode {
+    /// Graceful shutdown, not an error.
     NoError = 0,
+    /// Protocol error without a more specific code.
     ProtocolError = 1,
+    /// Unexpected internal error.
     InternalError = 2,
+    /// Violation of flow control.
     FlowControlError = 3,
+    /// SETTINGS was not acknowledged in time.
     SettingsTimeout = 4,
+    /// Frame on a half-closed stream.
     StreamClosed = 5,
+    /// Frame of an invalid size.
     FrameSizeError = 6,
+    /// Stream refused before any processing, so the request may be retried.
     RefusedStream = 7,
+    /// Stream that is no longer needed.
     Cancel = 8,
+    /// Field block that cannot be decoded.
     CompressionError = 9,
+    /// Connection of a CONNECT request that was reset or abnormally closed.
     ConnectError = 10,
+    /// Excessive load by the peer.
     EnhanceYourCalm = 11,
+    /// Transport that does not meet the security requirements.
     InadequateSecurity = 12,
+    /// Request that requires HTTP/1.1.
     Http11Required = 13,
 }
 
 impl ErrorCode {
+    /// Every code, in the order of its number.
     pub const ALL: &'static [ErrorCode] = &[
         Self::NoError,
         Self::ProtocolError,
@@ -41,11 +56,12 @@ impl ErrorCode {
         Self::Http11Required,
     ];
 
-    /// The code a peer sent; one that is not defined is like INTERNAL_ERROR (RFC 9113 §7).
+    /// Converts the code of a received frame. Unknown codes are treated as INTERNAL_ERROR (RFC 9113 §7).
     pub fn from_wire(code: u32) -> ErrorCode {
         Self::ALL.get(code as usize).copied().unwrap_or(Self::InternalError)
     }
 
+    /// Returns the name of the code as RFC 9113 §7 writes it.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::NoError => "NO_ERROR",
@@ -66,52 +82,53 @@ impl ErrorCode {
     }
 }
 
-/// Why a connection ends. The client is told by GOAWAY and nothing further is read.
+/// Connection error (RFC 9113 §5.4.1). GOAWAY is sent and nothing further is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum ConnectionError {
-    /// Not the client connection preface (RFC 9113 §3.4).
+    /// The client did not send the connection preface (RFC 9113 §3.4).
     Preface,
     /// The first frame is not SETTINGS (RFC 9113 §3.4).
     MissingSettings,
-    /// A frame above the size we allow (RFC 9113 §4.2).
+    /// A frame exceeds the announced maximum size (RFC 9113 §4.2).
     FrameTooLarge,
-    /// A frame of a size its type cannot have (RFC 9113 §6).
+    /// A frame has a size that its type does not allow (RFC 9113 §6).
     FrameSize,
-    /// A frame of a stream on stream 0, or one of the connection on a stream (RFC 9113 §6).
+    /// A stream frame is on stream 0, or a connection frame on another stream (RFC 9113 §6).
     WrongStream,
-    /// Padding that is as long as its frame or longer (RFC 9113 §6.1).
+    /// Padding is as long as the frame's payload or longer (RFC 9113 §6.1).
     Padding,
-    /// A frame on a stream that nobody opened (RFC 9113 §5.1).
+    /// A frame is on an idle stream (RFC 9113 §5.1).
     IdleStream,
-    /// A frame on a stream that was ended (RFC 9113 §5.1).
+    /// A frame is on a closed stream (RFC 9113 §5.1).
     ClosedStream,
-    /// A stream number that is even, or not above the last one (RFC 9113 §5.1.1).
+    /// A stream number is even, or not above the last one (RFC 9113 §5.1.1).
     InvalidStreamId,
-    /// A field block interrupted by another frame, or CONTINUATION without one (RFC 9113 §6.10).
+    /// Another frame interrupts a field block, or CONTINUATION follows none (RFC 9113 §6.10).
     Continuation,
-    /// More bytes or frames of one field block than any head has (CVE-2024-27316 and its kin).
+    /// A field block exceeds the limit of bytes or frames (CVE-2024-27316 and similar attacks).
     BlockTooLarge,
-    /// A field block that cannot be read (RFC 9113 §4.3).
+    /// A field block cannot be decoded (RFC 9113 §4.3).
     Compression(HpackError),
-    /// A setting of a value it cannot have (RFC 9113 §6.5.2).
+    /// A setting has an invalid value (RFC 9113 §6.5.2).
     InvalidSetting,
-    /// INITIAL_WINDOW_SIZE above 2^31-1 (RFC 9113 §6.5.2), or a change of it that lifts a window above that.
+    /// INITIAL_WINDOW_SIZE is above 2^31-1, or its change raises a stream window above it (RFC 9113 §6.5.2).
     InitialWindowTooLarge,
-    /// A window of the connection above 2^31-1 (RFC 9113 §6.9.1).
+    /// The connection's window exceeds 2^31-1 (RFC 9113 §6.9.1).
     WindowTooLarge,
-    /// A window that grows by nothing (RFC 9113 §6.9).
+    /// WINDOW_UPDATE has an increment of zero (RFC 9113 §6.9).
     ZeroWindowIncrement,
-    /// More data than the connection's window allows (RFC 9113 §6.9.1).
+    /// The client sent more data than the connection's window allows (RFC 9113 §6.9.1).
     WindowExceeded,
-    /// A stream that depends on itself (RFC 7540 §5.3.1).
+    /// A stream depends on itself (RFC 7540 §5.3.1).
     SelfDependency,
-    /// PUSH_PROMISE from a client (RFC 9113 §8.4).
+    /// The client sent PUSH_PROMISE (RFC 9113 §8.4).
     PushFromClient,
-    /// More frames of one kind than use of the connection explains.
+    /// The client sent more frames of one kind than normal use explains.
     Flood(Flood),
 }
 
 impl ConnectionError {
+    /// Returns the error code sent in GOAWAY (RFC 9113 §7).
     pub const fn code(self) -> ErrorCode {
         match self {
             Self::Preface
@@ -134,26 +151,26 @@ impl ConnectionError {
         }
     }
 
-    /// One sentence part for logs; it holds nothing the client sent.
+    /// Returns a phrase for logs. It contains no bytes from the client.
     pub const fn reason(self) -> &'static str {
         match self {
-            Self::Preface => "not the preface of HTTP/2",
+            Self::Preface => "not the HTTP/2 connection preface",
             Self::MissingSettings => "the first frame is not SETTINGS",
-            Self::FrameTooLarge => "a frame above the agreed size",
-            Self::FrameSize => "a frame of a size that its type cannot have",
-            Self::WrongStream => "a frame on a stream that its type cannot have",
-            Self::Padding => "padding as long as its frame",
-            Self::IdleStream => "a frame on a stream that nobody opened",
-            Self::ClosedStream => "a frame on a stream that was ended",
-            Self::InvalidStreamId => "a stream number out of order",
-            Self::Continuation => "a field block that is interrupted, or a CONTINUATION without one",
-            Self::BlockTooLarge => "a field block of unheard-of size",
+            Self::FrameTooLarge => "a frame above the announced maximum size",
+            Self::FrameSize => "a frame of a size that its type does not allow",
+            Self::WrongStream => "a frame on a stream that its type does not allow",
+            Self::Padding => "padding as long as the payload of its frame",
+            Self::IdleStream => "a frame on an idle stream",
+            Self::ClosedStream => "a frame on a closed stream",
+            Self::InvalidStreamId => "an even or non-increasing stream number",
+            Self::Continuation => "an interrupted field block, or CONTINUATION without one",
+            Self::BlockTooLarge => "a field block above the size limit",
             Self::Compression(error) => error.reason(),
-            Self::InvalidSetting => "a setting of a value that it cannot have",
+            Self::InvalidSetting => "a setting with an invalid value",
             Self::InitialWindowTooLarge => "an initial window above 2^31-1",
-            Self::WindowTooLarge => "a window above 2^31-1",
-            Self::ZeroWindowIncrement => "a window that grows by nothing",
-            Self::WindowExceeded => "more data than the connection's window allows",
+            Self::WindowTooLarge => "a connection window above 2^31-1",
+            Self::ZeroWindowIncrement => "a WINDOW_UPDATE of zero on the connection",
+            Self::WindowExceeded => "more data than the connection window allows",
             Self::SelfDependency => "a stream that depends on itself",
             Self::PushFromClient => "PUSH_PROMISE from a client",
             Self::Flood(flood) => flood.reason(),
@@ -173,26 +190,27 @@ impl From<Flood> for ConnectionError {
     }
 }
 
-/// Why one stream is reset; the connection goes on.
+/// Stream error (RFC 9113 §5.4.2). The stream is reset and the connection continues.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum StreamError {
-    /// A head, trailers or content against the rules of HTTP (RFC 9113 §8.1.1).
+    /// A head, trailers or a body break the rules of HTTP (RFC 9113 §8.1.1).
     Malformed(Malformed),
-    /// More streams at once than we allow (RFC 9113 §5.1.2); the request may be sent again.
+    /// The client exceeded the limit of concurrent streams (RFC 9113 §5.1.2). It may retry the request.
     Refused,
-    /// Data or fields behind END_STREAM (RFC 9113 §5.1).
+    /// DATA or HEADERS arrived after END_STREAM (RFC 9113 §5.1).
     Closed,
-    /// More data than the stream's window allows.
+    /// The client sent more data than the stream's window allows (RFC 9113 §6.9.1).
     WindowExceeded,
-    /// A window above 2^31-1.
+    /// The stream's window exceeds 2^31-1 (RFC 9113 §6.9.1).
     WindowTooLarge,
-    /// A window that grows by nothing.
+    /// WINDOW_UPDATE has an increment of zero (RFC 9113 §6.9).
     ZeroWindowIncrement,
-    /// A stream that depends on itself (RFC 7540 §5.3.1).
+    /// The stream depends on itself (RFC 7540 §5.3.1).
     SelfDependency,
 }
 
 impl StreamError {
+    /// Returns the error code sent in RST_STREAM (RFC 9113 §7).
     pub const fn code(self) -> ErrorCode {
         match self {
             Self::Malformed(Malformed::TrailersTooLarge) => ErrorCode::EnhanceYourCalm,
@@ -203,14 +221,15 @@ impl StreamError {
         }
     }
 
+    /// Returns a phrase for logs. It contains no bytes from the client.
     pub const fn reason(self) -> &'static str {
         match self {
             Self::Malformed(malformed) => malformed.reason(),
-            Self::Refused => "more streams at once than allowed",
-            Self::Closed => "a frame behind the end of its stream",
-            Self::WindowExceeded => "more data than the stream's window allows",
-            Self::WindowTooLarge => "a stream's window above 2^31-1",
-            Self::ZeroWindowIncrement => "a stream's window that grows by nothing",
+            Self::Refused => "more concurrent streams than allowed",
+            Self::Closed => "a frame after the end of its stream",
+            Self::WindowExceeded => "more data than the stream window allows",
+            Self::WindowTooLarge => "a stream window above 2^31-1",
+            Self::ZeroWindowIncrement => "a WINDOW_UPDATE of zero on a stream",
             Self::SelfDependency => "a stream that depends on itself",
         }
     }
@@ -222,65 +241,67 @@ impl From<Malformed> for StreamError {
     }
 }
 
-/// What is wrong with a request as HTTP. None of it is repaired: what is passed on must mean the same to everybody.
+/// Malformed request (RFC 9113 §8.1.1). Nothing is repaired, because a forwarded message must mean the same to every
+/// hop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Malformed {
-    /// A name that is no token in lower case (RFC 9113 §8.2.1).
+    /// A field name is not a token in lower case (RFC 9113 §8.2.1).
     FieldName,
-    /// A value with a control character, or with space around it (RFC 9113 §8.2.1).
+    /// A field value contains a control character, or starts or ends with white space (RFC 9113 §8.2.1).
     FieldValue,
-    /// A field of HTTP/1 connections: framing that the next hop might believe (RFC 9113 §8.2.2).
+    /// A connection-specific field of HTTP/1: framing that the next hop might trust (RFC 9113 §8.2.2).
     ConnectionField,
-    /// TE with anything but `trailers` (RFC 9113 §8.2.2).
+    /// TE has a value other than `trailers` (RFC 9113 §8.2.2).
     Te,
-    /// A pseudo field behind another field (RFC 9113 §8.3).
+    /// A pseudo-header field follows another field (RFC 9113 §8.3).
     PseudoAfterFields,
-    /// The same pseudo field twice.
+    /// A pseudo-header field is repeated (RFC 9113 §8.3).
     PseudoRepeated,
-    /// A pseudo field of responses.
+    /// A request has a pseudo-header field of responses (RFC 9113 §8.3).
     PseudoOfResponse,
-    /// A pseudo field in trailers (RFC 9113 §8.1).
+    /// Trailers contain a pseudo-header field (RFC 9113 §8.1).
     PseudoInTrailers,
-    /// `:method`, `:scheme` or `:path` is not there (RFC 9113 §8.3.1).
+    /// `:method`, `:scheme` or `:path` is missing (RFC 9113 §8.3.1).
     PseudoMissing,
-    /// An empty `:path`.
+    /// `:path` is empty (RFC 9113 §8.3.1).
     PathEmpty,
-    /// A method that is no token.
+    /// The method is not a token (RFC 9110 §9.1).
     Method,
-    /// CONNECT with more or less than its authority (RFC 9113 §8.5).
+    /// CONNECT lacks an authority, or has `:scheme` or `:path` (RFC 9113 §8.5).
     Connect,
-    /// `:protocol` without CONNECT, or where it is not offered (RFC 8441 §4).
+    /// `:protocol` is used without CONNECT, or extended CONNECT is not enabled (RFC 8441 §4).
     Protocol,
-    /// A Content-Length that is repeated, no number, or not the length of the content (RFC 9113 §8.1.1).
+    /// Content-Length is repeated, is not a number, or differs from the length of the body (RFC 9113 §8.1.1).
     ContentLength,
-    /// A second head, or trailers that do not end the stream (RFC 9113 §8.1).
+    /// A second field block does not end the stream (RFC 9113 §8.1).
     TrailersWithoutEnd,
-    /// A trailer that names framing, routing or the sender's rights (RFC 9110 §6.5.1).
+    /// A trailer field concerns framing, routing or authorization (RFC 9110 §6.5.1).
     ForbiddenTrailer,
-    /// Trailers above their limit.
+    /// The trailers exceed their limit.
     TrailersTooLarge,
 }
 
 impl Malformed {
+    /// Returns a phrase for logs. It contains no bytes from the client.
     pub const fn reason(self) -> &'static str {
         match self {
-            Self::FieldName => "a field name that is no token in lower case",
+            Self::FieldName => "a field name that is not a lower-case token",
             Self::FieldValue => "a forbidden byte in a field value",
-            Self::ConnectionField => "a field of HTTP/1 connections",
-            Self::Te => "TE with more than trailers",
-            Self::PseudoAfterFields => "a pseudo field behind other fields",
-            Self::PseudoRepeated => "a pseudo field twice",
-            Self::PseudoOfResponse => "a pseudo field of responses",
-            Self::PseudoInTrailers => "a pseudo field in trailers",
-            Self::PseudoMissing => "a pseudo field is missing",
+            Self::ConnectionField => "a connection-specific field of HTTP/1",
+            Self::Te => "TE with a value other than trailers",
+            Self::PseudoAfterFields => "a pseudo-header field after other fields",
+            Self::PseudoRepeated => "a repeated pseudo-header field",
+            Self::PseudoOfResponse => "a pseudo-header field of responses",
+            Self::PseudoInTrailers => "a pseudo-header field in trailers",
+            Self::PseudoMissing => "a missing pseudo-header field",
             Self::PathEmpty => "an empty path",
-            Self::Method => "a method that is no token",
-            Self::Connect => "CONNECT with more or less than an authority",
-            Self::Protocol => "a protocol that is not offered",
-            Self::ContentLength => "content of another length than announced",
-            Self::TrailersWithoutEnd => "a second head",
-            Self::ForbiddenTrailer => "a field that may not stand in trailers",
-            Self::TrailersTooLarge => "the trailers are too large",
+            Self::Method => "a method that is not a token",
+            Self::Connect => "CONNECT without an authority, or with a scheme or path",
+            Self::Protocol => "a :protocol that is not enabled",
+            Self::ContentLength => "a request body that does not match Content-Length",
+            Self::TrailersWithoutEnd => "a second field block without END_STREAM",
+            Self::ForbiddenTrailer => "a field that is forbidden in trailers",
+            Self::TrailersTooLarge => "trailers above the size limit",
         }
     }
 }

@@ -1,36 +1,37 @@
-//! Windows: how much data each side may still send, for a stream and for the connection (RFC 9113 §5.2, §6.9).
+//! Flow-control windows: the number of bytes each side may still send on a stream or the connection (RFC 9113 §5.2,
+//! §6.9).
 
-/// The window of a connection, and of a stream until SETTINGS says otherwise (RFC 9113 §6.9.2).
+/// Initial window in bytes of a connection, and of a stream unless SETTINGS changes it (RFC 9113 §6.9.2).
 pub(crate) const INITIAL_WINDOW: u32 = 65_535;
 
-/// The largest window (RFC 9113 §6.9.1).
+/// Largest window in bytes (RFC 9113 §6.9.1).
 pub(crate) const WINDOW_MAX: u32 = (1 << 31) - 1;
 
-/// A window would be above the largest one.
+/// A window would exceed [`WINDOW_MAX`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct WindowOverflow;
 
-/// More data came than the window had room for.
+/// More data arrived than the window allows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct WindowExceeded;
 
-/// Data that is worth a frame of its own, whatever the size of the window. Below it the nine bytes of the frame, the record
-/// around it and the system call cost more than the data is worth.
+/// Payload in bytes that is worth a DATA frame, whatever the size of the window. Below it, the frame header, the TLS
+/// record and the system call cost more than the data is worth.
 pub(crate) const USEFUL_FRAME: u64 = 512;
 
-/// Data in a frame that a window cut short, from which on the frame pays for the updates that answer it. A client that grants
-/// less at a time is no client of small windows: it makes work.
+/// Payload in bytes from which a DATA frame that a window cut short pays for WINDOW_UPDATE frames. A client that grants
+/// less at a time does not just have small windows: it makes the server work.
 pub(crate) const CREDITED_FRAME: u64 = 32;
 
-/// The least that counts as worth a frame where windows are small. No client has use for windows below twice this size; one
-/// that opens such windows is reset at `limits.send_stall`.
+/// Lower bound in bytes of a useful payload where windows are small. No client needs windows below twice this size; one
+/// that opens such windows is reset after `limits.send_stall`.
 const MIN_USEFUL_FRAME: u64 = 16;
 
-/// What the peer lets us send; below zero after it made its initial window smaller (RFC 9113 §6.9.2).
+/// Bytes the peer lets us send. Negative after the peer reduced its initial window (RFC 9113 §6.9.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct SendWindow {
     size: i64,
-    /// The largest it has been.
+    /// Largest size the window has had.
     largest: i64,
 }
 
@@ -47,9 +48,9 @@ impl SendWindow {
         self.size.max(0) as u64
     }
 
-    /// Whether the window admits a piece of `ready` bytes that is worth a frame: all of them, 512, or half of the largest
-    /// window there was, as TCP does against the silly window syndrome (RFC 1122 §4.2.3.4). Half, because peers with small
-    /// windows may wait until those are used up before they grant more.
+    /// Returns whether the window admits a useful frame out of `ready` bytes: all of them, 512 bytes, or half of the
+    /// largest window. TCP avoids the silly window syndrome in the same way (RFC 1122 §4.2.3.4). Half, because peers
+    /// with small windows may wait until they are used up before they grant more.
     #[inline]
     pub(crate) fn admits(self, ready: u64) -> bool {
         let available = self.available();
@@ -60,25 +61,25 @@ impl SendWindow {
         (self.largest.max(0) as u64 / 2).clamp(MIN_USEFUL_FRAME, USEFUL_FRAME)
     }
 
-    /// The peer grants more.
+    /// Adds the increment of a WINDOW_UPDATE.
     #[inline]
     pub(crate) fn grow(&mut self, by: u32) -> Result<(), WindowOverflow> {
         self.change(i64::from(by))
     }
 
-    /// The peer changed the initial window by so much.
+    /// Applies a change of the initial window (RFC 9113 §6.9.2).
     pub(crate) fn change(&mut self, by: i64) -> Result<(), WindowOverflow> {
         let size = self.size.saturating_add(by);
         if size > i64::from(WINDOW_MAX) {
             return Err(WindowOverflow);
         }
         self.size = size;
-        // A smaller initial window makes all later ones smaller.
+        // A smaller initial window limits all later sizes.
         self.largest = self.largest.saturating_add(by.min(0)).max(size);
         Ok(())
     }
 
-    /// Data is sent; never more than is available.
+    /// Subtracts sent data, at most the available bytes.
     #[inline]
     pub(crate) fn consume(&mut self, size: u64) {
         debug_assert!(size <= self.available());
@@ -86,11 +87,12 @@ impl SendWindow {
     }
 }
 
-/// What we let the peer send, and what we owe it of what has been used up.
+/// Bytes we let the peer send, and consumed bytes that have not been granted again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct ReceiveWindow {
+    /// Bytes the peer may still send.
     available: u32,
-    /// Taken by its reader and not yet granted again.
+    /// Bytes consumed by the reader and not granted again.
     released: u32,
     size: u32,
 }
@@ -109,15 +111,15 @@ impl ReceiveWindow {
         self.available
     }
 
-    /// Data came in.
+    /// Subtracts received data.
     #[inline]
     pub(crate) fn consume(&mut self, size: u32) -> Result<(), WindowExceeded> {
         self.available = self.available.checked_sub(size).ok_or(WindowExceeded)?;
         Ok(())
     }
 
-    /// So much was used up. `Some` is the grant that is due: half a window at a time, so that WINDOW_UPDATE stays rare and
-    /// the peer never stands still.
+    /// Adds `size` consumed bytes. Returns the increment that is due, if any: at least half a window at a time, so that
+    /// WINDOW_UPDATE stays rare and the peer never stalls.
     #[inline]
     pub(crate) fn release(&mut self, size: u32) -> Option<u32> {
         self.released = self
@@ -153,7 +155,7 @@ mod tests {
 
     #[test]
     fn windows_admit_useful_frames() {
-        // The first window, what was used of it, what was granted, what is ready, and whether that may leave.
+        // First window, bytes used, bytes granted, bytes ready, and whether they may be sent.
         for (size, used, granted, ready, expected) in [
             (65_535, 65_535, 0, 1, false),
             (65_535, 65_535, 1, 1, true),
@@ -161,7 +163,7 @@ mod tests {
             (65_535, 65_535, 511, 5_000, false),
             (65_535, 65_535, 511, 511, true),
             (65_535, 65_535, 512, 5_000, true),
-            // A client of small windows grants at most what it has room for.
+            // A client with small windows grants at most the size of its buffer.
             (300, 300, 149, 5_000, false),
             (300, 300, 150, 5_000, true),
             (100, 100, 49, 5_000, false),
@@ -191,7 +193,7 @@ mod tests {
         assert_eq!(window.release(49), None);
         assert_eq!(window.release(1), Some(50));
         assert_eq!(window.available(), 90);
-        // Nobody gives back what did not come.
+        // Bytes that never arrived cannot be released.
         assert_eq!(window.release(1000), None);
         assert_eq!(window.consume(90), Ok(()));
         assert_eq!(window.release(1000), Some(100));

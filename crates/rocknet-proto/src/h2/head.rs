@@ -1,4 +1,4 @@
-//! The head of a request out of HPACK: decoded behind each other into one buffer, judged, and indexed like any other head.
+//! Request heads decoded from HPACK: fields are appended to one buffer, validated, and indexed like an HTTP/1 head.
 
 mod validation;
 
@@ -10,24 +10,25 @@ use crate::h1::{FieldFault, Refusal};
 use crate::limits::Limits;
 use crate::request::{Request, RequestIndex};
 
-/// The buffer heads are decoded into, and the index of the last one. A worker has one for all its connections.
+/// Buffer for decoded request heads, with the index of the last one (RFC 9113 §8.3). One buffer per worker suffices for
+/// all its connections.
 #[derive(Debug, Default)]
 pub struct DecodedHead {
     bytes: Vec<u8>,
     index: RequestIndex,
-    /// The cookie put together from its crumbs (RFC 9113 §8.2.3).
+    /// Cookie joined from its parts (RFC 9113 §8.2.3).
     cookie: Vec<u8>,
     parts: HeadParts,
 }
 
-/// What has been seen of the head under way.
+/// Properties of the head found so far.
 #[derive(Clone, Copy, Debug, Default)]
 struct HeadParts {
-    /// Where the values of pseudo fields stand, by number of `Pseudo`.
+    /// Spans of the pseudo-header values, indexed by [`Pseudo`].
     pseudo: [Span; 6],
-    /// A bit for each pseudo field seen.
+    /// Bit set of the pseudo-header fields found.
     seen: u8,
-    /// A field that is no pseudo field was seen: none may follow.
+    /// Set by the first regular field; no pseudo-header field may follow.
     has_regular: bool,
     has_cookie: bool,
     malformed: Option<Malformed>,
@@ -36,7 +37,7 @@ struct HeadParts {
     fields: usize,
 }
 
-/// What the connection has to know of a head besides its index.
+/// Properties of a head that the connection needs besides its index.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct HeadInfo {
     pub content_length: Option<u64>,
@@ -44,12 +45,12 @@ pub(crate) struct HeadInfo {
     pub expects_continue: bool,
 }
 
-/// Why a head is not taken.
+/// Reason why a request head is not accepted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum RequestHeadError {
     /// The stream is reset.
     Malformed(Malformed),
-    /// The request is answered with the status of the refusal.
+    /// The request gets a response with the status of the refusal.
     Refused(Refusal),
 }
 
@@ -65,34 +66,36 @@ impl From<Refusal> for RequestHeadError {
     }
 }
 
-/// Keeps what an unusual head took no longer than to the next one.
+/// Capacity in bytes that is kept between heads. The memory of a larger head is freed when the next one starts.
 const MAX_SPARE_CAPACITY: usize = 64 * 1024;
 
 impl DecodedHead {
-    /// The bytes that the index points into.
+    /// Returns the bytes that the index refers to.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The index of the last request; after trailers have come, of them alone.
+    /// Returns the index of the last request. After [`Trailers`](super::ConnectionEvent::Trailers) it holds only the
+    /// trailers.
     #[inline]
     pub fn index(&self) -> &RequestIndex {
         &self.index
     }
 
-    /// The request that the last event told of.
+    /// Returns the request of the last [`Request`](super::ConnectionEvent::Request) event.
     #[inline]
     pub fn request(&self) -> Request<'_> {
         self.index.view(&self.bytes)
     }
 
-    /// `http` or `https` as the client wrote it; empty for a plain CONNECT.
+    /// Returns the value of `:scheme` as the client sent it: `http` or `https`. Empty for a CONNECT without `:protocol`
+    /// (RFC 9113 §8.5).
     pub fn scheme(&self) -> &[u8] {
         self.value(Pseudo::Scheme)
     }
 
-    /// The protocol that extended CONNECT asks for (RFC 8441).
+    /// Returns the value of `:protocol` in an extended CONNECT (RFC 8441 §4), or `None` for any other request.
     pub fn protocol(&self) -> Option<&[u8]> {
         self.parts.has(Pseudo::Protocol).then(|| self.value(Pseudo::Protocol))
     }
@@ -101,7 +104,7 @@ impl DecodedHead {
         self.parts.pseudo[pseudo as usize].of(&self.bytes)
     }
 
-    /// Where the fields of the next request, or trailers, are put.
+    /// Clears the buffer and returns the sink for the next field block.
     #[inline]
     pub(crate) fn begin<'a>(&'a mut self, limits: &'a Limits, kind: BlockKind) -> HeadSink<'a> {
         self.bytes.clear();
@@ -126,15 +129,16 @@ impl HeadParts {
     }
 }
 
-/// What a field block is.
+/// Use of a field block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum BlockKind {
     Request,
     Trailers,
-    /// Nobody wants it; it is read for the table's sake.
+    /// Decoded only to keep the dynamic table in sync.
     Discarded,
 }
 
+/// Receives the fields of one block from the decoder.
 pub(crate) struct HeadSink<'a> {
     head: &'a mut DecodedHead,
     limits: &'a Limits,

@@ -1,4 +1,4 @@
-//! HTTP/2 on the wire (RFC 9113), server role: bytes in, events out, and the other way round.
+//! HTTP/2 protocol engine for servers: bytes in, events out, and frames to send (RFC 9113).
 
 mod budget;
 mod connection;

@@ -1,4 +1,4 @@
-//! The head of an answer as HPACK bytes made beforehand: good on every connection, since it refers to no dynamic table.
+//! Response heads encoded in advance. They do not refer to the dynamic table, so they are valid on every connection.
 
 use super::hpack::{encode_field, encode_status};
 use crate::bytes::{is_token, trim};
@@ -7,21 +7,27 @@ use crate::h1::{EncodeError, decimal};
 use crate::status::Status;
 use smallvec::SmallVec;
 
-/// All of a head but the date itself, which stands at its end.
+/// Encoded head of an HTTP/2 response (RFC 7541 §6). The value of Date is missing at its end and is appended when the
+/// head is written.
 #[derive(Clone, Debug)]
 pub struct PreparedHead {
     block: Box<[u8]>,
 }
 
-/// The bytes of a date (IMF-fixdate, RFC 9110 §5.6.7).
+/// Size of a Date value in bytes (IMF-fixdate, RFC 9110 §5.6.7).
 pub const DATE_SIZE: usize = 29;
 
-/// `date` as a literal without indexing, its name by the static table, up to its 29 bytes.
+/// Date as a literal without indexing, with its name from the static table, up to its 29 bytes (RFC 7541 §6.2.2).
 const DATE_PREFIX: [u8; 3] = [0x0f, 33 - 15, DATE_SIZE as u8];
 
 impl PreparedHead {
-    /// Renders a head; `date` is not among its fields. Of an answer without content `length` is `None`, as of one whose
-    /// length is not known.
+    /// Encodes a head. `fields` must not contain Date. `length` becomes Content-Length; it is `None` if there is no
+    /// body or its length is unknown.
+    ///
+    /// # Errors
+    ///
+    /// [`EncodeError`] if a field name or value is invalid, or if a field frames the message or concerns the
+    /// connection.
     pub fn new<'a>(
         status: Status,
         length: Option<u64>,
@@ -42,7 +48,7 @@ impl PreparedHead {
         })
     }
 
-    /// A head without fields of its own.
+    /// Encodes a head without fields of its own. `length` becomes Content-Length.
     pub fn bare(status: Status, length: Option<u64>) -> PreparedHead {
         let mut block = Vec::with_capacity(32);
         encode_status(status, &mut block);
@@ -55,28 +61,30 @@ impl PreparedHead {
         }
     }
 
-    /// Bytes of the whole block.
+    /// Returns the size of the whole field block in bytes, Date included.
     #[inline]
     pub(crate) fn length(&self) -> usize {
         self.block.len() + DATE_SIZE
     }
 
+    /// Appends the field block with this date.
     #[inline]
     pub(crate) fn write(&self, date: &[u8; DATE_SIZE], out: &mut Vec<u8>) {
         out.extend_from_slice(&self.block);
         out.extend_from_slice(date);
     }
 
-    /// Memory it takes.
+    /// Returns the memory used, in bytes.
     pub fn size(&self) -> usize {
         self.block.len()
     }
 }
 
-/// A name in lower case; nearly all fit without memory of their own.
+/// Field name in lower case. Nearly all names fit without a heap allocation.
 pub(crate) type LowerName = SmallVec<[u8; 40]>;
 
-/// Fields that frame the message or rule the connection: the first are the engine's, the others have no place in HTTP/2.
+/// Fields that frame the message or concern the connection. The engine writes Content-Length; the others are forbidden
+/// in HTTP/2 (RFC 9113 §8.2.2).
 const FRAMING_FIELDS: KnownSet = KnownSet::of(&[
     Known::Connection,
     Known::ContentLength,
@@ -86,7 +94,7 @@ const FRAMING_FIELDS: KnownSet = KnownSet::of(&[
     Known::Upgrade,
 ]);
 
-/// A field as it may be sent: its name in lower case, its value without space around it.
+/// Validates a field to be sent. Returns its name in lower case and its value without surrounding white space.
 pub(crate) fn check_field<'a>(name: &[u8], value: &'a [u8]) -> Result<(LowerName, &'a [u8]), EncodeError> {
     if !is_token(name) {
         return Err(EncodeError::FieldName);
@@ -103,6 +111,7 @@ pub(crate) fn check_field<'a>(name: &[u8], value: &'a [u8]) -> Result<(LowerName
     Ok((lower, value))
 }
 
+/// Formats a decimal number.
 pub(crate) fn digits(number: u64) -> Vec<u8> {
     let mut digits = Vec::with_capacity(20);
     decimal(number, &mut digits);

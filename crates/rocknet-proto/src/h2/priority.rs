@@ -1,30 +1,31 @@
-//! How urgent an answer is, as the Priority field and PRIORITY_UPDATE say (RFC 9218 §4).
+//! Priority of a response, from the Priority field and PRIORITY_UPDATE (RFC 9218 §4).
 
 use crate::bytes::trim;
 
-/// Urgency and whether parts of the answer are of use by themselves.
+/// Urgency of a response, and whether it can be processed incrementally (RFC 9218 §4).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Priority {
-    /// 0, the most urgent, to 7.
+    /// Urgency from 0, the most urgent, to 7 (RFC 9218 §4.1).
     pub urgency: u8,
-    /// Answers of one urgency share the connection if they are incremental, and follow each other if not.
+    /// If set, the response shares the connection with others of its urgency. Otherwise, responses of one urgency are
+    /// sent one after the other (RFC 9218 §4.2).
     pub incremental: bool,
 }
 
-/// One more than the greatest urgency.
+/// Number of urgency levels.
 pub(crate) const URGENCY_LEVELS: usize = 8;
 
 impl Priority {
-    /// What a stream has whose client says nothing. RFC 9218 has such streams follow each other; but clients that know no
-    /// priorities (most programs that are no browser) expect two downloads to go on side by side, as they did under
-    /// RFC 7540, so they share.
+    /// Priority of a stream for which the client sends none. RFC 9218 would send such streams one after the other.
+    /// Clients without priority support (most programs other than browsers) expect parallel downloads, as under RFC
+    /// 7540. Their streams therefore share the connection.
     pub const DEFAULT: Priority = Priority {
         urgency: 3,
         incremental: true,
     };
 
-    /// A Dictionary with `u` and `i` (RFC 9218 §4, RFC 9651 §4.2.2). Members that are not understood are passed over, and a
-    /// field that is none is taken as empty: a priority is advice.
+    /// Parses a Dictionary with the members `u` and `i` (RFC 9218 §4, RFC 9651 §4.2.2). Unknown members are ignored,
+    /// and an invalid field counts as empty, because a priority is advice.
     pub fn parse(field: &[u8]) -> Priority {
         let mut priority = Priority {
             urgency: 3,

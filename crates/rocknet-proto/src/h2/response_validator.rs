@@ -1,8 +1,8 @@
-//! Judges heads and trailers of HTTP/2 responses beside a client that reads them itself, for what that client lets pass:
-//! pseudo fields of requests, `:status` in trailers, 101, and values with white space around them (RFC 9113 §8).
+//! Validator for HTTP/2 responses of upstreams, used beside a client library that reads the frames itself.
 //!
-//! It is given every byte that the server sends, in whatever pieces, reads the field blocks with a table of its own, and
-//! names the streams whose response is malformed.
+//! It finds what that library accepts: pseudo-header fields of requests, `:status` in trailers, status 101, and values
+//! with surrounding white space (RFC 9113 §8). It reads every byte that the server sends, in pieces of any size,
+//! decodes the field blocks with a table of its own, and reports the streams with a malformed response.
 
 use std::collections::BTreeSet;
 use std::mem;
@@ -10,47 +10,50 @@ use std::mem;
 use super::frame::{self, FrameHeader, FrameType, HEADER_SIZE};
 use super::hpack::{Decoder, FieldSink, NameClass, Pseudo};
 
-/// Size of the dynamic table that servers may use where nobody tells them another (RFC 9113 §6.5.2).
+/// Size in bytes of the dynamic table that servers may use by default (RFC 9113 §6.5.2).
 const TABLE_SIZE: usize = 4096;
 
-/// Bytes of one field block: four heads of the largest size that is taken. The rest of a longer one cannot be read past,
-/// because the table would be another one from then on.
+/// Maximum size in bytes of one field block: four heads of the largest accepted size. A longer block cannot be skipped,
+/// because the table would be out of sync from then on.
 const MAX_BLOCK_SIZE: usize = 128 * 1024;
 
-/// Streams remembered whose response has begun and not ended. A client resets streams that the server then never ends, so the
-/// oldest are forgotten: all that is lost is that `:status` in their trailers goes unseen.
+/// Maximum number of remembered streams whose response has started and not ended. A client resets streams that the
+/// server then never ends, so the oldest are dropped. The only loss is that `:status` in their trailers is not
+/// detected.
 const MAX_STREAMS: usize = 1024;
 
-/// What was found out of step with HPACK or with the order of frames: nothing can be judged any more, and the client ends such
-/// a connection too.
+/// The bytes break HPACK or the order of frames, so nothing further can be validated. The client ends such a connection
+/// too.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OutOfSync;
 
-/// A judge of one connection.
+/// Validator of one connection (RFC 9113 §8.1.1).
 #[derive(Debug)]
 pub struct ResponseValidator {
     decoder: Decoder,
-    /// The front of a frame header, or the payload of a frame with fields, up to what has come.
+    /// Start of a frame header, or of a payload with fields, that has not arrived completely.
     partial: Vec<u8>,
     position: ReadPosition,
-    /// The block that goes on in the next frame.
+    /// Field block that continues in the next frame.
     block: Option<PartialBlock>,
-    /// Streams whose final head has come.
+    /// Streams whose final head has arrived.
     started: BTreeSet<u32>,
-    /// Fields are written out here, one at a time.
+    /// Buffer for one decoded field at a time.
     field: Vec<u8>,
 }
 
+/// Part of a frame that is read next.
 #[derive(Clone, Copy, Debug)]
 enum ReadPosition {
     Header,
-    /// In a payload with fields.
+    /// Payload with fields.
     Fields(FrameHeader),
-    /// In a payload of which so many bytes are passed over.
+    /// Payload to be skipped, with the number of bytes left.
     Other(u32),
     OutOfSync,
 }
 
+/// Field block whose last frame has not arrived.
 #[derive(Debug)]
 struct PartialBlock {
     stream: u32,
@@ -72,7 +75,12 @@ impl Default for ResponseValidator {
 }
 
 impl ResponseValidator {
-    /// Takes the next bytes of the server, and names each stream whose response they make malformed.
+    /// Reads the next bytes of the server and calls `malformed` with the number of each stream whose response they make
+    /// malformed.
+    ///
+    /// # Errors
+    ///
+    /// [`OutOfSync`] if HPACK or the order of frames is broken. Every later call fails as well.
     pub fn read(&mut self, mut bytes: &[u8], mut malformed: impl FnMut(u32)) -> Result<(), OutOfSync> {
         while !bytes.is_empty() {
             match self.position {
@@ -114,6 +122,7 @@ impl ResponseValidator {
         Ok(())
     }
 
+    /// Frees all memory and fails from now on.
     fn lose_sync(&mut self) -> Result<(), OutOfSync> {
         *self = Self {
             position: ReadPosition::OutOfSync,
@@ -122,7 +131,7 @@ impl ResponseValidator {
         Err(OutOfSync)
     }
 
-    /// A frame begins.
+    /// Handles a frame header.
     fn begin_frame(&mut self, header: FrameHeader, malformed: &mut impl FnMut(u32)) -> Result<(), OutOfSync> {
         let goes_on = self.block.as_ref().map(|block| block.stream);
         let is_continuation = header.kind == FrameType::Continuation;
@@ -130,7 +139,7 @@ impl ResponseValidator {
             return self.lose_sync();
         }
         match header.kind {
-            // Pushes are switched off, and their blocks would belong to the table.
+            // Pushes are disabled, and their field blocks would change the table.
             FrameType::PushPromise => return self.lose_sync(),
             FrameType::Headers | FrameType::Continuation if header.length as usize > MAX_BLOCK_SIZE => {
                 return self.lose_sync();
@@ -138,7 +147,7 @@ impl ResponseValidator {
             FrameType::Headers | FrameType::Continuation if header.length > 0 => {
                 self.position = ReadPosition::Fields(header)
             }
-            // The library takes it at once, so it is not left until more bytes come.
+            // The client library handles an empty payload at once, so it must not wait for more bytes.
             FrameType::Headers | FrameType::Continuation => {
                 return self
                     .read_fields(&header, &[], malformed)
@@ -157,6 +166,7 @@ impl ResponseValidator {
         Ok(())
     }
 
+    /// Handles the payload of HEADERS or CONTINUATION.
     fn read_fields(
         &mut self,
         header: &FrameHeader,
@@ -188,6 +198,7 @@ impl ResponseValidator {
         }
     }
 
+    /// Decodes and validates a complete field block.
     fn validate(
         &mut self,
         stream: u32,
@@ -225,7 +236,7 @@ impl ResponseValidator {
     }
 }
 
-/// Calls `read` with `size` bytes when they have all come; what has come of them before waits in `partial`.
+/// Calls `read` with `size` bytes once they have all arrived. Earlier parts wait in `partial`.
 fn read_complete<T>(partial: &mut Vec<u8>, bytes: &mut &[u8], size: usize, read: impl FnOnce(&[u8]) -> T) -> Option<T> {
     let (taken, rest) = bytes.split_at(bytes.len().min(size - partial.len()));
     *bytes = rest;
@@ -237,21 +248,21 @@ fn read_complete<T>(partial: &mut Vec<u8>, bytes: &mut &[u8], size: usize, read:
         return None;
     }
     let read = read(partial);
-    // A connection at rest keeps nothing.
+    // An idle connection keeps no memory.
     *partial = Vec::new();
     Some(read)
 }
 
-/// The fields of one block.
+/// Properties of the fields of one block.
 struct ResponseFields {
     buffer: Vec<u8>,
     status: Option<[u8; 3]>,
-    /// A field that is no pseudo field was seen.
+    /// Set by the first field that is not a pseudo-header field.
     has_regular: bool,
     is_malformed: bool,
 }
 
-/// Bytes of the field buffer that are kept for the next block.
+/// Capacity in bytes of the field buffer that is kept for the next block.
 const MAX_SPARE_CAPACITY: usize = 4096;
 
 impl FieldSink for ResponseFields {

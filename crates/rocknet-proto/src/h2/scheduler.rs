@@ -1,21 +1,21 @@
-//! Streams that have something to send and may: in lanes by urgency, those that share the connection and those that follow
-//! each other (RFC 9218 §10).
+//! Scheduler for streams with data to send, by urgency and incremental flag (RFC 9218 §10).
 
 use super::priority::URGENCY_LEVELS;
 use super::stream::{NO_SLOT, OpenStream};
 
-/// Two lanes for each urgency: streams that follow each other by number, and incremental ones that take turns. Where both
-/// have streams, the lanes take turns too, so that a large file that was said to be whole or nothing does not keep the
-/// others waiting to its end.
+/// Two queues per urgency: streams that are sent one after the other by number, and incremental ones that alternate. If
+/// both have streams, the queues alternate too. Otherwise a large response that is not incremental would block the
+/// others until its end.
 #[derive(Debug)]
 pub(crate) struct Scheduler {
     queues: [StreamQueue; 2 * URGENCY_LEVELS],
-    /// A bit for each lane that has streams.
+    /// Bit set of the queues that have streams.
     nonempty: u16,
-    /// A bit for each urgency whose incremental lane is next.
+    /// Bit set of the urgencies whose incremental queue is next.
     incremental_next: u8,
 }
 
+/// Ends of a doubly linked list of slots.
 #[derive(Clone, Copy, Debug)]
 struct StreamQueue {
     first: u16,
@@ -40,13 +40,13 @@ impl Scheduler {
         self.nonempty == 0
     }
 
-    /// The urgency of the stream that is next.
+    /// Returns the urgency of the stream that is next.
     #[inline]
     pub(crate) fn urgency(&self) -> Option<u8> {
         (self.nonempty != 0).then(|| (self.nonempty.trailing_zeros() / 2) as u8)
     }
 
-    /// The place of the stream that is next.
+    /// Returns the slot of the stream that is next.
     #[inline]
     pub(crate) fn front(&self) -> Option<u16> {
         let urgency = self.urgency()?;
@@ -55,14 +55,14 @@ impl Scheduler {
         Some(self.queues[usize::from(urgency) * 2 + usize::from(incremental)].first)
     }
 
-    /// Puts a stream where it belongs; one that is in already stays.
+    /// Inserts a stream into its queue. Does nothing if it is in already.
     pub(crate) fn insert(&mut self, streams: &mut [OpenStream], slot: u16) {
         let stream = &streams[usize::from(slot)];
         if stream.is_scheduled {
             return;
         }
         let (queue, id, incremental) = (queue_of(stream), stream.id, stream.priority.incremental);
-        // Numbers mostly come in order, so the place is at the end or near it.
+        // Numbers mostly increase, so the position is at the end or near it.
         let mut before = self.queues[queue].last;
         while !incremental && before != NO_SLOT && streams[usize::from(before)].id > id {
             before = streams[usize::from(before)].previous;
@@ -80,7 +80,7 @@ impl Scheduler {
         self.nonempty |= 1 << queue;
     }
 
-    /// Takes a stream out, if it is in.
+    /// Removes a stream. Does nothing if it is not in a queue.
     pub(crate) fn remove(&mut self, streams: &mut [OpenStream], slot: u16) {
         let stream = &mut streams[usize::from(slot)];
         if !stream.is_scheduled {
@@ -101,7 +101,7 @@ impl Scheduler {
         }
     }
 
-    /// The stream in front has sent a frame: the next one's turn.
+    /// Passes the turn on after the first stream has sent a frame.
     pub(crate) fn rotate(&mut self, streams: &mut [OpenStream], slot: u16) {
         let priority = streams[usize::from(slot)].priority;
         let bit = 1 << priority.urgency;
@@ -117,6 +117,7 @@ impl Scheduler {
     }
 }
 
+/// Returns the index of the queue that a stream belongs to.
 #[inline]
 fn queue_of(stream: &OpenStream) -> usize {
     usize::from(stream.priority.urgency) * 2 + usize::from(stream.priority.incremental)
@@ -136,7 +137,7 @@ mod tests {
         priorities.iter().enumerate().map(stream).collect()
     }
 
-    /// The order in which streams send so many frames each, when they become ready in this order.
+    /// Returns the order in which streams send `frames` frames each if they become ready in the order of `arrival`.
     fn order(priorities: &[(u8, bool)], arrival: &[u16], frames: usize) -> Vec<u16> {
         let (mut streams, mut scheduler) = (streams(priorities), Scheduler::new());
         let mut left = vec![frames; priorities.len()];
@@ -161,11 +162,11 @@ mod tests {
     fn urgent_streams_go_first_and_incremental_ones_alternate() {
         type ScheduleRow<'a> = (&'a [(u8, bool)], &'a [u16], &'a [u16]);
         let rows: &[ScheduleRow<'_>] = &[
-            // Incremental ones take turns.
+            // Incremental streams alternate.
             (&[(3, true), (3, true), (3, true)], &[0, 1, 2], &[0, 1, 2, 0, 1, 2]),
-            // The others follow each other by number, whenever they became ready.
+            // The others are sent one after the other by number, whatever the order of arrival.
             (&[(3, false), (3, false), (3, false)], &[2, 0, 1], &[0, 0, 1, 1, 2, 2]),
-            // The more urgent one goes first.
+            // The more urgent stream goes first.
             (&[(7, true), (0, false), (3, true)], &[0, 1, 2], &[1, 1, 2, 2, 0, 0]),
             // Both kinds share an urgency.
             (&[(3, false), (3, true), (3, false)], &[0, 1, 2], &[0, 1, 0, 1, 2, 2]),

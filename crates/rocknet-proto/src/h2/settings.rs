@@ -1,4 +1,4 @@
-//! SETTINGS: what each side tells the other of its limits (RFC 9113 §6.5).
+//! SETTINGS parameters (RFC 9113 §6.5).
 
 use super::error::ConnectionError;
 use super::flow::{INITIAL_WINDOW, WINDOW_MAX};
@@ -15,7 +15,7 @@ pub(crate) const ENABLE_CONNECT_PROTOCOL: u16 = 0x8;
 /// RFC 9218 §2.1.
 pub(crate) const NO_RFC7540_PRIORITIES: u16 = 0x9;
 
-/// What a client has told, or what holds until it does.
+/// Settings of a client, or their initial values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct ClientSettings {
     pub header_table_size: u32,
@@ -26,7 +26,7 @@ pub(crate) struct ClientSettings {
 }
 
 impl ClientSettings {
-    /// RFC 9113 §6.5.2.
+    /// Initial values (RFC 9113 §6.5.2).
     pub(crate) const INITIAL: ClientSettings = ClientSettings {
         header_table_size: 4096,
         enable_push: true,
@@ -35,7 +35,11 @@ impl ClientSettings {
         max_frame_size: FRAME_SIZE_MIN,
     };
 
-    /// These settings with those of a payload applied in their order; unknown ones are passed over.
+    /// Applies the settings of a payload in their order. Unknown settings are ignored.
+    ///
+    /// # Errors
+    ///
+    /// The error for the first invalid value.
     pub(crate) fn with_payload(mut self, payload: &[u8]) -> Result<ClientSettings, ConnectionError> {
         for &[a, b, v, w, x, y] in payload.as_chunks::<6>().0 {
             let value = u32::from_be_bytes([v, w, x, y]);
@@ -52,7 +56,8 @@ impl ClientSettings {
                 ENABLE_CONNECT_PROTOCOL | NO_RFC7540_PRIORITIES => {
                     parse_flag(value)?;
                 }
-                // A limit of heads is advice (RFC 9113 §10.5.1); an answer too large for a client is its to reset.
+                // MAX_HEADER_LIST_SIZE is advisory (RFC 9113 §10.5.1). A client can reset a response that is too large
+                // for it.
                 _ => {}
             }
         }
@@ -60,6 +65,7 @@ impl ClientSettings {
     }
 }
 
+/// Parses a setting that must be 0 or 1.
 fn parse_flag(value: u32) -> Result<bool, ConnectionError> {
     match value {
         0 => Ok(false),

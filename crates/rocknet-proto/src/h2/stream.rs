@@ -1,4 +1,4 @@
-//! One stream: where it is between idle and closed, and what each side may still send on it (RFC 9113 §5.1).
+//! One stream: its state between idle and closed, and the data each side may still send on it (RFC 9113 §5.1).
 
 use super::flow::{ReceiveWindow, SendWindow};
 use super::priority::Priority;
@@ -26,7 +26,7 @@ pub(crate) enum StreamState {
     Closed,
 }
 
-/// What moves a stream on.
+/// Transition between states.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum StreamTransition {
     HeadSent,
@@ -35,7 +35,7 @@ pub(crate) enum StreamTransition {
 }
 
 impl StreamState {
-    /// The state after a step; `None` where the step cannot be.
+    /// Returns the state after a transition, or `None` if the transition is invalid.
     #[inline]
     pub(crate) const fn after(self, transition: StreamTransition) -> Option<StreamState> {
         match (self, transition) {
@@ -49,50 +49,51 @@ impl StreamState {
         }
     }
 
-    /// Whether the client may still send content.
+    /// Returns whether the client may still send frames of the request.
     #[inline]
     pub(crate) const fn can_receive(self) -> bool {
         matches!(self, Self::Open | Self::HalfClosedLocal)
     }
 
-    /// Whether the answer is not yet ended.
+    /// Returns whether the response has not ended.
     #[inline]
     pub(crate) const fn can_send(self) -> bool {
         matches!(self, Self::Open | Self::HalfClosedRemote | Self::ReservedLocal)
     }
 }
 
-/// Stands where no place in the table is meant.
+/// Value that stands for no slot.
 pub(crate) const NO_SLOT: u16 = u16::MAX;
 
+/// One slot of the stream table.
 #[derive(Debug)]
 pub(crate) struct OpenStream {
-    /// 0 while the place is free.
+    /// Number of the stream; 0 while the slot is free.
     pub id: u32,
     pub state: StreamState,
-    /// The final head is sent; only content and trailers may follow.
+    /// Set once the final head is sent. Only the body and trailers may follow.
     pub head_sent: bool,
-    /// Content is neither told nor granted again: nobody wants it.
+    /// The request body is neither reported nor granted again, because it is not needed.
     pub discards_body: bool,
-    /// Bytes both ways: the end of ours is not the end of the client's.
+    /// The stream carries a tunnel, whose two directions end separately.
     pub is_tunnel: bool,
-    /// Content that is offered ends the stream.
+    /// The queued bytes end the response.
     pub end_queued: bool,
-    /// It stands in a lane of those that may send.
+    /// The stream is in a queue of the scheduler.
     pub is_scheduled: bool,
     pub priority: Priority,
-    /// Neighbours in that lane; `next` also links free places.
+    /// Neighbours in that queue. `next` also links free slots.
     pub next: u16,
     pub previous: u16,
     pub send_window: SendWindow,
     pub receive_window: ReceiveWindow,
-    /// Content the server has ready and that is not yet framed.
+    /// Bytes of the response body that are ready and not framed.
     pub queued: u64,
-    /// Content told to the server and not yet released by it.
+    /// Bytes of the request body that were reported and not released.
     pub unreleased: u32,
-    /// Content still to come by Content-Length.
+    /// Bytes of the request body that Content-Length still announces.
     pub remaining_length: Option<u64>,
-    /// Content that the site still allows.
+    /// Bytes of the request body that the limit still allows.
     pub remaining_limit: u64,
 }
 

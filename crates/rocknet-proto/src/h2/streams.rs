@@ -1,4 +1,4 @@
-//! The table of open streams: places used again, found by number, and those that were closed lately.
+//! Table of open streams: reuses slots, finds streams by number, and remembers recently closed ones.
 
 mod slot_index;
 
@@ -7,7 +7,8 @@ use super::scheduler::Scheduler;
 use super::stream::{NO_SLOT, OpenStream, StreamState};
 use slot_index::SlotIndex;
 
-/// A stream by its number and its place in the table; a stale one is told from the stream that took its place.
+/// Number of a stream (RFC 9113 §5.1.1) and its slot in the table. A stale identifier is never mistaken for the stream
+/// that reuses the slot.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct StreamId {
     pub(crate) number: u32,
@@ -15,60 +16,63 @@ pub struct StreamId {
 }
 
 impl StreamId {
-    /// A small number of its own among the streams that are open now.
+    /// Returns the slot of the stream: a small number that is unique among the connection's open streams.
     pub fn slot(self) -> usize {
         usize::from(self.slot)
     }
 
-    /// The number on the wire.
+    /// Returns the number on the wire (RFC 9113 §5.1.1).
     pub const fn number(self) -> u32 {
         self.number
     }
 
-    /// We opened it, by a promise.
+    /// Returns whether the server opened the stream by a promise (RFC 9113 §8.4).
     pub const fn is_promised(self) -> bool {
         self.number & 1 == 0
     }
 }
 
-/// Streams of a connection at once, whatever the configuration says: places are kept in 16 bits, and nobody needs more.
+/// Maximum number of streams of a connection, whatever the configuration says. Slots have 16 bits, and no client needs
+/// more.
 pub(crate) const STREAMS_CEILING: usize = 1 << 12;
 
-/// Frames of data that a connection may have cut to less than is worth a frame by its client's windows; each larger frame makes
-/// up for one. A client whose windows are used up to a rest now and then never gets there. Beyond it data waits until the
-/// windows admit a useful piece.
+/// Number of DATA frames of a connection that its client's windows may cut below a useful size. Each larger frame makes
+/// up for one. A client whose windows are used up occasionally never reaches it. Beyond it, data waits until the
+/// windows admit a useful frame.
 const SMALL_FRAMES: u8 = 64;
 
-/// Places kept by a connection without streams; what more there was goes when it is trimmed.
+/// Number of slots that a connection without streams keeps when it is trimmed.
 const SPARE_SLOTS: usize = 4;
 
-/// Streams reset by us that are remembered, so that frames under way to them are passed over. As many as the streams a
-/// client may have by default, since all of them may be reset at once.
+/// Number of streams reset by the server that are remembered, so that frames in flight to them are ignored. It equals
+/// the default limit of concurrent streams, because all of them may be reset at once.
 const RESET_HISTORY: usize = 128;
 
-/// Streams ended by both sides that are remembered, so that a frame behind their end is told from one out of order. What is
-/// older is passed over as well and booked as stale.
+/// Number of streams ended by both sides that are remembered, to tell a frame after the end from one out of order.
+/// Frames on older ones are ignored and counted as stale.
 const ENDED_HISTORY: usize = 8;
 
+/// Table of open streams.
 #[derive(Debug)]
 pub(crate) struct Streams {
     slots: Vec<OpenStream>,
-    /// First of the free places, linked by `next`.
+    /// First free slot. Free slots are linked by `next`.
     free: u16,
+    /// Number of open streams.
     live: u16,
-    /// Streams whose answer is not yet ended.
+    /// Number of streams whose response has not ended.
     pending_responses: u16,
-    /// Streams that the client opened.
+    /// Number of streams opened by the client.
     client_initiated: u16,
     slot_index: SlotIndex,
     pub scheduler: Scheduler,
-    /// Content offered on all streams together.
+    /// Bytes of response bodies queued on all streams.
     pub queued: u64,
-    /// Small frames sent, less those that useful ones made up for.
+    /// Number of small frames sent, less those that useful frames have made up for.
     small_frames: u8,
     recently_reset: Vec<u32>,
     recently_ended: [u32; ENDED_HISTORY],
-    /// Where in the two memories the next number goes.
+    /// Positions of the next number in the two histories.
     reset_next: u8,
     ended_next: u8,
 }
@@ -110,14 +114,14 @@ impl Streams {
             + self.recently_reset.capacity() * size_of::<u32>()
     }
 
-    /// Gives back what a connection without streams does not need.
+    /// Frees memory that a connection without streams does not need.
     pub(crate) fn trim(&mut self) {
         if self.live == 0 && self.slots.capacity() > SPARE_SLOTS {
             (self.slots, self.free, self.slot_index) = (Vec::new(), NO_SLOT, SlotIndex::new());
         }
     }
 
-    /// Adds a stream whose answer is owed.
+    /// Adds a stream whose response is pending.
     #[inline]
     pub(crate) fn insert(&mut self, stream: OpenStream) -> StreamId {
         let number = stream.id;
@@ -137,7 +141,7 @@ impl Streams {
         StreamId { number, slot }
     }
 
-    /// The stream of a number, if it is open.
+    /// Returns the open stream with this number.
     #[inline]
     pub(crate) fn find(&self, number: u32) -> Option<StreamId> {
         let slot = self.slot_index.find(number)?;
@@ -158,7 +162,7 @@ impl Streams {
             .filter(|stream| stream.id == id.number)
     }
 
-    /// The stream that sends next, its window, and what it has to send.
+    /// Returns the stream that sends next, its window, and its queued bytes.
     #[inline]
     pub(crate) fn next_to_send(&self) -> Option<(StreamId, SendWindow, u64)> {
         let slot = self.scheduler.front()?;
@@ -167,7 +171,7 @@ impl Streams {
         Some((StreamId { number, slot }, stream.send_window, stream.queued))
     }
 
-    /// Puts the stream among those that may send, or takes it from among them, as its windows and its content have it.
+    /// Adds the stream to the scheduler or removes it, depending on its window and its queued bytes.
     #[inline]
     pub(crate) fn reschedule(&mut self, id: StreamId) {
         let Some(stream) = self.get(id) else { return };
@@ -178,8 +182,8 @@ impl Streams {
         }
     }
 
-    /// Whether a window lets something of `ready` bytes leave: anything while small frames may be sent, else a piece that is
-    /// worth a frame.
+    /// Returns whether a window lets some of `ready` bytes be sent. Any number is admitted until the small frames are
+    /// exhausted, then only a useful frame.
     #[inline]
     pub(crate) fn admits(&self, window: SendWindow, ready: u64) -> bool {
         if self.small_frames < SMALL_FRAMES {
@@ -189,7 +193,7 @@ impl Streams {
         }
     }
 
-    /// Books a frame of data that left; `small`: it was made as small as it is by a window.
+    /// Counts a sent DATA frame. `small`: a window cut it below a useful size.
     #[inline]
     pub(crate) fn count_frame(&mut self, small: bool) {
         self.small_frames = if small {
@@ -199,7 +203,7 @@ impl Streams {
         };
     }
 
-    /// The stream in front has sent a frame.
+    /// Passes the turn on after the first stream has sent a frame.
     #[inline]
     pub(crate) fn rotate(&mut self, id: StreamId) {
         if self.get(id).is_some_and(|stream| stream.is_scheduled) {
@@ -207,7 +211,7 @@ impl Streams {
         }
     }
 
-    /// Changes how urgent a stream is, with its place in the lanes.
+    /// Changes the priority of a stream and moves it to its new queue.
     pub(crate) fn set_priority(&mut self, id: StreamId, priority: super::priority::Priority) {
         if self.get(id).is_some() {
             self.scheduler.remove(&mut self.slots, id.slot);
@@ -216,7 +220,7 @@ impl Streams {
         }
     }
 
-    /// The client changed the initial window by so much, for all streams there are (RFC 9113 §6.9.2).
+    /// Applies a change of the client's initial window to all streams (RFC 9113 §6.9.2).
     pub(crate) fn adjust_windows(&mut self, by: i64) -> Result<(), WindowOverflow> {
         for slot in 0..self.slots.len() {
             let stream = &mut self.slots[slot];
@@ -232,13 +236,14 @@ impl Streams {
         Ok(())
     }
 
-    /// The answer of a stream is ended; its state says so already.
+    /// Counts a response as ended. The caller has already changed the state.
     #[inline]
     pub(crate) fn response_ended(&mut self) {
         self.pending_responses -= 1;
     }
 
-    /// Takes a stream out; what it had to send is forgotten. Gives the content the server has not released.
+    /// Removes a stream and drops its queued bytes. Returns the number of bytes of its request body that were not
+    /// released.
     #[inline]
     pub(crate) fn remove(&mut self, id: StreamId) -> u32 {
         if self.get(id).is_none() {
@@ -264,7 +269,7 @@ impl Streams {
         self.ended_next = self.ended_next.wrapping_add(1);
     }
 
-    /// Remembers a stream that we reset.
+    /// Remembers a stream that the server reset.
     pub(crate) fn remember_reset(&mut self, number: u32) {
         if self.recently_reset.len() < RESET_HISTORY {
             self.recently_reset.push(number);
@@ -285,7 +290,7 @@ impl Streams {
 
 const _: () = assert!(
     256 % RESET_HISTORY == 0 && 256 % ENDED_HISTORY == 0,
-    "the slots wrap with their bytes"
+    "the histories divide the range of their 8-bit positions"
 );
 
 #[cfg(test)]

@@ -1,20 +1,21 @@
-//! `Upgrade: h2c`: a request of HTTP/1.1 that becomes the first stream of HTTP/2 in the clear (RFC 7540 §3.2, which RFC 9113
-//! has given up: only for clients that know no better).
+//! `Upgrade: h2c`: turns an HTTP/1.1 request into the first stream of a cleartext HTTP/2 connection (RFC 7540 §3.2).
+//! RFC 9113 has removed this upgrade, so it serves old clients only.
 
 use crate::request::{OwnedRequest, Request, TargetForm};
 
-/// What agrees to it; SETTINGS follow.
+/// Response that accepts the upgrade (RFC 7540 §3.2). The server's SETTINGS follow.
 pub const SWITCHING_PROTOCOLS: &[u8] =
     b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n";
 
-/// Settings told in the field; HTTP/2 knows nine, and each takes eight letters.
+/// Maximum number of settings in the field. HTTP/2 defines nine, and each takes eight characters.
 const MAX_SETTINGS: usize = 32;
 
-/// The names of fields that meant the connection before, and mean nothing now.
+/// Names of fields that concern the HTTP/1.1 connection and are removed.
 const HTTP1_CONNECTION_FIELDS: [&str; 4] = ["connection", "upgrade", "http2-settings", "keep-alive"];
 
-/// The payload of SETTINGS that a request brings which asks for HTTP/2 in all that is due: `h2c` in Upgrade, one
-/// HTTP2-Settings that decodes to whole settings, and both named by Connection. Any other is to be answered as it is.
+/// Returns the SETTINGS payload of a request for HTTP/2 (RFC 7540 §3.2.1). The request must have `h2c` in Upgrade and
+/// one HTTP2-Settings field that decodes completely, which Connection names. `None` for any other request, which is
+/// served over HTTP/1.1.
 pub fn requested_settings(request: &Request<'_>) -> Option<Vec<u8>> {
     let upgrade = request.upgrade?;
     if !list_has(upgrade, b"h2c") || request.form == TargetForm::Authority {
@@ -31,7 +32,7 @@ pub fn requested_settings(request: &Request<'_>) -> Option<Vec<u8>> {
     decode(settings)
 }
 
-/// The request as stream 1 has it: in HTTP/2, without what was of the connection.
+/// Converts the request to stream 1 of an HTTP/2 connection: removes the fields that concern the HTTP/1.1 connection.
 pub fn as_stream_request(request: &OwnedRequest) -> OwnedRequest {
     request.over_http2(|name| {
         HTTP1_CONNECTION_FIELDS
@@ -40,12 +41,13 @@ pub fn as_stream_request(request: &OwnedRequest) -> OwnedRequest {
     })
 }
 
+/// Returns whether a comma-separated list contains `member`, ignoring case.
 fn list_has(line: &[u8], member: &[u8]) -> bool {
     line.split(|&byte| byte == b',')
         .any(|part| part.trim_ascii().eq_ignore_ascii_case(member))
 }
 
-/// base64url without padding (RFC 4648 §5), of whole settings of six bytes: whatever else could be meant is not taken.
+/// Decodes base64url without padding (RFC 4648 §5) into whole settings of six bytes. Every other form is rejected.
 fn decode(text: &[u8]) -> Option<Vec<u8>> {
     if !text.len().is_multiple_of(8) || text.len() > 8 * MAX_SETTINGS {
         return None;

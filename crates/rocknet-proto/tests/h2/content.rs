@@ -53,7 +53,7 @@ fn content_comes_in_pieces() {
 fn lengths_are_kept() {
     let head = "request 1 POST / @a content-length=3";
     let post = || post_with(1, &[("content-length", "3")]);
-    let fault = "reset 1 PROTOCOL_ERROR content of another length than announced";
+    let fault = "reset 1 PROTOCOL_ERROR a request body that does not match Content-Length";
     server(
         &[post(), data(1, "ab"), last_data(1, "c")],
         &[head, "data 1 abc", "end 1", "idle", SENT[0], SENT[1]],
@@ -99,37 +99,37 @@ fn trailers_end_the_request() {
         );
     };
     let open = frame(HEADERS, END_HEADERS, 1, block(&[("a", "b")]));
-    check(open, "a second head", "PROTOCOL_ERROR");
-    check(post(1), "a second head", "PROTOCOL_ERROR");
+    check(open, "a second field block without END_STREAM", "PROTOCOL_ERROR");
+    check(post(1), "a second field block without END_STREAM", "PROTOCOL_ERROR");
     check(
         trailers(1, &[(":path", "/")]),
-        "a pseudo field in trailers",
+        "a pseudo-header field in trailers",
         "PROTOCOL_ERROR",
     );
     check(
         trailers(1, &[("content-length", "0")]),
-        "a field that may not stand in trailers",
+        "a field that is forbidden in trailers",
         "PROTOCOL_ERROR",
     );
     check(
         trailers(1, &[("host", "b")]),
-        "a field that may not stand in trailers",
+        "a field that is forbidden in trailers",
         "PROTOCOL_ERROR",
     );
     check(
         trailers(1, &[("upgrade", "x")]),
-        "a field that may not stand in trailers",
+        "a field that is forbidden in trailers",
         "PROTOCOL_ERROR",
     );
     check(
         trailers(1, &[("A", "b")]),
-        "a field name that is no token in lower case",
+        "a field name that is not a lower-case token",
         "PROTOCOL_ERROR",
     );
     let large = "x".repeat(5000);
     check(
         trailers(1, &[("a", &large)]),
-        "the trailers are too large",
+        "trailers above the size limit",
         "ENHANCE_YOUR_CALM",
     );
 }

@@ -121,7 +121,7 @@ fn half_closed_streams() {
     let never = |frames: &[Vec<u8>], expected: &[&str]| {
         server_with(&Limits::default(), &config, H2Answering::Never, frames, expected);
     };
-    let closed = "reset 1 STREAM_CLOSED a frame behind the end of its stream";
+    let closed = "reset 1 STREAM_CLOSED a frame after the end of its stream";
     never(
         &[get(1), data(1, "x")],
         &[GET_1, closed, "idle", "> reset 1 STREAM_CLOSED"],
@@ -193,7 +193,7 @@ fn frames_under_way_to_a_stream_we_reset() {
         ],
         &[
             "request 1 POST / @a content-length=1",
-            "reset 1 PROTOCOL_ERROR content of another length than announced",
+            "reset 1 PROTOCOL_ERROR a request body that does not match Content-Length",
             "request 3 GET / @a n=v end",
             "idle",
             "> reset 1 PROTOCOL_ERROR",
@@ -334,7 +334,7 @@ fn windows() {
         &[get(1), window(1, 0)],
         &[
             GET_1,
-            "reset 1 PROTOCOL_ERROR a stream's window that grows by nothing",
+            "reset 1 PROTOCOL_ERROR a WINDOW_UPDATE of zero on a stream",
             "idle",
             "> reset 1 PROTOCOL_ERROR",
         ],
@@ -343,7 +343,7 @@ fn windows() {
         &[get(1), window(1, 0x7fff_ffff)],
         &[
             GET_1,
-            "reset 1 FLOW_CONTROL_ERROR a stream's window above 2^31-1",
+            "reset 1 FLOW_CONTROL_ERROR a stream window above 2^31-1",
             "idle",
             "> reset 1 FLOW_CONTROL_ERROR",
         ],

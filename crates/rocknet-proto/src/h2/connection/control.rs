@@ -1,4 +1,4 @@
-//! Frames about the connection and its streams: settings, windows, priorities, pings, resets, and the client's farewell.
+//! Control frames: SETTINGS, WINDOW_UPDATE, priorities, PING, RST_STREAM and GOAWAY.
 
 use super::{Config, ConnectionEvent, Context, FrameResult, ServerConnection};
 use crate::h2::budget::Flood;
@@ -8,8 +8,8 @@ use crate::h2::priority::Priority;
 use crate::h2::stream::{OpenStream, StreamState};
 use crate::h2::streams::StreamId;
 
-/// Priorities kept for streams that are not yet open (RFC 9218 §7.1 lets a server bound them): they come right before their
-/// streams, so that few are ever waiting.
+/// Maximum number of priorities kept for streams that are not open yet (RFC 9218 §7.1 lets a server bound them). They
+/// arrive right before their streams, so few are waiting at a time.
 const EARLY_PRIORITIES: usize = 16;
 
 impl ServerConnection {
@@ -21,7 +21,8 @@ impl ServerConnection {
         payload: &[u8],
     ) -> FrameResult {
         if header.has(frame::ACK) {
-            // What we ask for is allowed to be used before, and takes nothing away that had been given.
+            // Our settings need no action here: the client may use them before it acknowledges them, and they revoke
+            // nothing.
             return Ok(None);
         }
         self.budget.spend(Flood::Settings, context.now)?;
@@ -30,6 +31,7 @@ impl ServerConnection {
         Ok(None)
     }
 
+    /// Applies the payload of SETTINGS to the client's settings, the streams and the encoder.
     fn apply_settings(&mut self, payload: &[u8]) -> Result<(), ConnectionError> {
         let settings = self.client.with_payload(payload)?;
         let change = i64::from(settings.initial_window_size) - i64::from(self.client.initial_window_size);
@@ -38,8 +40,8 @@ impl ServerConnection {
                 .adjust_windows(change)
                 .map_err(|_| ConnectionError::InitialWindowTooLarge)?;
         }
-        // Every size in between counts for the table (RFC 7541 §4.2), and only the client knows which there were; the least
-        // is what it may have cut its table to.
+        // Every intermediate size counts for the table (RFC 7541 §4.2), because the client may have cut its table to
+        // the smallest one.
         for &[a, b, v, w, x, y] in payload.as_chunks::<6>().0 {
             if u16::from_be_bytes([a, b]) == crate::h2::settings::HEADER_TABLE_SIZE {
                 self.encoder.set_max_table_size(u32::from_be_bytes([v, w, x, y]));
@@ -49,8 +51,13 @@ impl ServerConnection {
         Ok(())
     }
 
-    /// A connection after `Upgrade: h2c`: the client's settings are those that its request has brought, and that request is
-    /// stream 1, which the client has ended. Its preface comes all the same.
+    /// Creates a connection after `Upgrade: h2c` (RFC 7540 §3.2). `settings` is the payload decoded from the request's
+    /// HTTP2-Settings field. The request becomes stream 1, which is half-closed by the client. The client still sends
+    /// its preface.
+    ///
+    /// # Errors
+    ///
+    /// The error in `settings`, if a value is invalid.
     pub fn upgraded(config: &Config, settings: &[u8]) -> Result<(Self, StreamId), ConnectionError> {
         let mut connection = Self::new(config);
         connection.apply_settings(settings)?;
@@ -135,7 +142,7 @@ impl ServerConnection {
         }))
     }
 
-    /// The old priorities have no effect any more (RFC 9113 §5.3.2).
+    /// Checks PRIORITY, which has no effect any more (RFC 9113 §5.3.2).
     pub(super) fn read_priority(
         &mut self,
         context: &mut Context<'_>,
@@ -149,7 +156,7 @@ impl ServerConnection {
         Ok(None)
     }
 
-    /// RFC 9218 §7.1.
+    /// Reads PRIORITY_UPDATE (RFC 9218 §7.1).
     pub(super) fn read_priority_update(&mut self, context: &mut Context<'_>, payload: &[u8]) -> FrameResult {
         self.budget.spend(Flood::Priorities, context.now)?;
         let number = frame::read_u31(payload);
@@ -172,7 +179,7 @@ impl ServerConnection {
         Ok(None)
     }
 
-    /// The priority that was sent ahead of this stream; those for streams that were left out are forgotten.
+    /// Applies the priority that was sent ahead of this stream. Priorities of skipped streams are dropped.
     #[cold]
     pub(super) fn take_early_priority(&mut self, stream: &mut OpenStream) {
         if let Some((_, priority)) = self.early_priorities.iter().find(|(number, _)| *number == stream.id) {
@@ -181,7 +188,7 @@ impl ServerConnection {
         self.early_priorities.retain(|(number, _)| *number > stream.id);
     }
 
-    /// RST_STREAM or WINDOW_UPDATE on a stream that is not open.
+    /// Handles RST_STREAM or WINDOW_UPDATE on a stream that is not open.
     #[cold]
     fn discard_closed(&mut self, context: &mut Context<'_>, number: u32) -> FrameResult {
         if self.is_idle_stream(number) {
@@ -191,14 +198,15 @@ impl ServerConnection {
         Ok(None)
     }
 
-    /// Asks the client for a sign of life; it comes as `Event::Pong`.
+    /// Writes a PING with the given payload (RFC 9113 §6.7). Its acknowledgement is reported as
+    /// [`ConnectionEvent::Pong`].
     pub fn ping(&mut self, opaque: [u8; 8], out: &mut Vec<u8>) {
         if !self.is_closed() {
             frame::ping(opaque, false, out);
         }
     }
 
-    /// Resets a stream: the answer is given up, or nobody will make one.
+    /// Resets a stream whose response is abandoned (RFC 9113 §5.4.2). Does nothing if the stream is gone.
     pub fn reset(&mut self, id: StreamId, code: ErrorCode, out: &mut Vec<u8>) {
         if self.streams.get(id).is_some() {
             frame::rst_stream(id.number, code, out);
@@ -207,7 +215,7 @@ impl ServerConnection {
         }
     }
 
-    /// Resets a stream on the server's own account and tells of it.
+    /// Resets a stream on the server's own account and returns the event.
     #[cold]
     pub(super) fn cancel(&mut self, id: StreamId, code: ErrorCode, out: &mut Vec<u8>) -> FrameResult {
         self.reset(id, code, out);

@@ -1,4 +1,5 @@
-//! Taking leave: one GOAWAY that names no stream, and when the client has heard it, the one that counts (RFC 9113 §6.8).
+//! Graceful shutdown in two steps: a GOAWAY that refuses no stream, then, once the client has read it, the final one
+//! (RFC 9113 §6.8).
 
 use super::ServerConnection;
 use super::drain_state::DrainState;
@@ -6,15 +7,15 @@ use crate::h2::error::ErrorCode;
 use crate::h2::flow::WINDOW_MAX;
 use crate::h2::frame;
 
-/// What the PING behind the first GOAWAY carries: its answer says that the client has read both.
+/// Payload of the PING sent after the first GOAWAY. Its acknowledgement proves that the client has read both.
 const DRAIN_PING: [u8; 8] = *b"farewell";
 
-/// The greatest stream number: any request under way is still taken.
+/// Largest stream number. A GOAWAY with it still admits every request in flight.
 const MAX_STREAM_ID: u32 = WINDOW_MAX;
 
 impl ServerConnection {
-    /// Tells the client to open no more streams. Those that are open or under way are answered; when the client has heard,
-    /// the last one it opened is named.
+    /// Announces that the connection will close (RFC 9113 §6.8). Requests that are open or in flight still get their
+    /// responses. Once the client acknowledges, a final GOAWAY names the last stream.
     pub fn begin_drain(&mut self, out: &mut Vec<u8>) {
         if self.drain_state == DrainState::Active && !self.is_closed() {
             self.drain_state = DrainState::Announced;
@@ -23,7 +24,7 @@ impl ServerConnection {
         }
     }
 
-    /// Names the last stream that is answered, without waiting for the client any longer.
+    /// Writes the final GOAWAY without waiting for the client's acknowledgement. Later streams are ignored.
     pub fn finish_drain(&mut self, out: &mut Vec<u8>) {
         if !matches!(self.drain_state, DrainState::Final { .. }) && !self.is_closed() {
             self.drain_state = DrainState::Final {
@@ -33,7 +34,7 @@ impl ServerConnection {
         }
     }
 
-    /// Whether a PING that was answered is the one behind GOAWAY.
+    /// Finishes the drain if the acknowledged PING is the one sent after the first GOAWAY. Returns whether it was.
     pub(super) fn finish_drain_on_ack(&mut self, opaque: [u8; 8], out: &mut Vec<u8>) -> bool {
         let is_ack = self.drain_state == DrainState::Announced && opaque == DRAIN_PING;
         if is_ack {
@@ -42,12 +43,13 @@ impl ServerConnection {
         is_ack
     }
 
-    /// The client knows that the server leaves.
+    /// Returns whether GOAWAY was sent.
     pub fn is_draining(&self) -> bool {
         self.drain_state != DrainState::Active
     }
 
-    /// All that was to be answered is: the connection can be closed.
+    /// Returns whether all responses have ended after the final GOAWAY of either side, so that the connection can be
+    /// closed.
     pub fn is_drained(&self) -> bool {
         let is_final = matches!(self.drain_state, DrainState::Final { .. }) || self.client_is_leaving;
         is_final && self.is_idle()

@@ -1,18 +1,19 @@
-//! How far a server is on its way out of a connection.
+//! Progress of a graceful shutdown.
 
-/// Whether and how far the server is about to leave.
+/// Progress of a graceful shutdown (RFC 9113 §6.8).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum DrainState {
     Active,
-    /// The client is told, and may have requests under way.
+    /// The first GOAWAY is written; the client may have requests in flight.
     Announced,
-    /// Streams above `last` are not answered.
+    /// The final GOAWAY is written; streams above `last` are ignored.
     Final {
         last: u32,
     },
 }
 
 impl DrainState {
+    /// Returns whether the final GOAWAY excludes this stream.
     #[inline]
     pub fn refuses(self, number: u32) -> bool {
         matches!(self, Self::Final { last } if number > last)

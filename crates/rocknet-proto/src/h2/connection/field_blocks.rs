@@ -1,4 +1,4 @@
-//! Field blocks on their way in: heads of requests, trailers, and what is read for the table's sake alone.
+//! Incoming field blocks: request heads, trailers, and blocks that only keep the dynamic table in sync.
 
 use super::open_block::OpenBlock;
 use super::{ConnectionEvent, Context, FrameResult, ServerConnection};
@@ -47,7 +47,7 @@ impl ServerConnection {
         }
     }
 
-    /// Reads a whole block.
+    /// Reads a complete block.
     fn read_block(
         &mut self,
         context: &mut Context<'_>,
@@ -66,7 +66,8 @@ impl ServerConnection {
             };
         }
         if self.drain_state.refuses(number) {
-            // RFC 9113 §6.8: what we said we would not answer is passed over, and the client sends it elsewhere.
+            // RFC 9113 §6.8: frames on streams above the announced one are ignored, and the client retries them
+            // elsewhere.
             self.budget.spend(Flood::Stale, context.now)?;
             return self.discard_block(context, block);
         }
@@ -128,7 +129,7 @@ impl ServerConnection {
         }))
     }
 
-    /// A second block on an open stream: trailers, or a mistake.
+    /// Reads a second block on an open stream: trailers, or an error.
     #[cold]
     fn read_trailers(
         &mut self,
@@ -162,7 +163,7 @@ impl ServerConnection {
         Ok((!discarded).then_some(ConnectionEvent::Trailers { stream: id }))
     }
 
-    /// A block on a stream that is closed: under way when we reset it, or a mistake.
+    /// Reads a block on a closed stream: it was in flight when the server reset the stream, or it is an error.
     #[cold]
     fn read_stale_block(&mut self, context: &mut Context<'_>, number: u32, block: &[u8]) -> FrameResult {
         if self.streams.was_reset(number) {
@@ -176,7 +177,7 @@ impl ServerConnection {
         })
     }
 
-    /// Reads a block for the table's sake.
+    /// Decodes a block only to keep the dynamic table in sync.
     #[cold]
     fn discard_block(&mut self, context: &mut Context<'_>, block: &[u8]) -> FrameResult {
         let mut sink = context.head.begin(context.limits, BlockKind::Discarded);

@@ -1,16 +1,17 @@
-//! A field block that goes on in CONTINUATION frames, and its bounds.
+//! Field block that continues in CONTINUATION frames, and its limits.
 
 use crate::h2::error::ConnectionError;
 use crate::h2::frame::Dependency;
 
-/// Bytes of one field block beyond which the connection ends: four heads of the largest size we take. A block has to be read
-/// to its end for the table's sake, whatever becomes of its request, so it is the block that is bounded.
+/// Maximum size of one field block in bytes: four heads of the largest accepted size. The limit applies to the block
+/// and not to the request, because a block must be decoded to its end to keep the table in sync.
 const BLOCK_SIZE: usize = 64 * 1024;
 
-/// CONTINUATION frames of one block (CVE-2024-27316, CVE-2023-45288): the largest block takes four of full size.
+/// Maximum number of CONTINUATION frames of one block (CVE-2024-27316, CVE-2023-45288). The largest block needs four
+/// frames of full size.
 const CONTINUATIONS: u16 = 16;
 
-/// A field block whose end has not come.
+/// Field block whose last frame has not arrived.
 #[derive(Debug)]
 pub(super) struct OpenBlock {
     pub stream: u32,
@@ -31,7 +32,11 @@ impl OpenBlock {
         }
     }
 
-    /// Takes the payload of a CONTINUATION frame.
+    /// Appends the payload of a CONTINUATION frame.
+    ///
+    /// # Errors
+    ///
+    /// [`ConnectionError::BlockTooLarge`] if a limit is exceeded.
     pub fn extend(&mut self, payload: &[u8]) -> Result<(), ConnectionError> {
         self.continuations += 1;
         if self.continuations > CONTINUATIONS || self.bytes.len() + payload.len() > BLOCK_SIZE {

@@ -1,13 +1,15 @@
-//! A DATA frame of a request that has come in part.
+//! DATA frame of a request that has arrived in part.
 
-/// Data of one frame that is under way.
+/// Position within a DATA frame whose payload has not arrived completely.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct OpenDataFrame {
-    /// 0 when nothing is under way.
+    /// Number of the stream; 0 if no frame is open.
     pub stream: u32,
     pub slot: u16,
     pub end_stream: bool,
+    /// Data bytes that have not arrived.
     pub remaining: u32,
+    /// Padding bytes after the data.
     pub padding: u8,
 }
 

@@ -1,4 +1,4 @@
-//! Server push: a request promised on the client's behalf, and its answer on a stream of its own (RFC 9113 §8.4).
+//! Server push: a promised request whose response has a stream of its own (RFC 9113 §8.4).
 
 use super::drain_state::DrainState;
 use super::responses::check_fields;
@@ -11,18 +11,21 @@ use crate::h2::hpack::encode_field;
 use crate::h2::stream::{OpenStream, StreamState};
 use crate::h2::streams::StreamId;
 
-/// The request that a promise stands for: GET, without content.
+/// Request that a promise stands for: a GET without a body.
 #[derive(Clone, Copy, Debug)]
 pub struct PushRequest<'a> {
+    /// Value of `:scheme`, `http` or `https`.
     pub scheme: &'a [u8],
+    /// Value of `:authority`: host and optional port.
     pub authority: &'a [u8],
-    /// Path and query.
+    /// Value of `:path`: path and query.
     pub path: &'a [u8],
 }
 
 impl ServerConnection {
-    /// Whether the client takes a promise on this stream: it has not turned push off or gone, the stream is one of its own,
-    /// its answer is not yet ended, and not too many are under way.
+    /// Returns whether the client accepts a push on this stream (RFC 9113 §8.4). The client must have push enabled and
+    /// not have sent GOAWAY. The stream must be the client's own with a response that has not ended, and the limit of
+    /// concurrent pushes must not be reached.
     pub fn may_push(&self, id: StreamId) -> bool {
         let parent = self.streams.get(id);
         let pushed = self.streams.live() - self.streams.client_initiated();
@@ -34,8 +37,13 @@ impl ServerConnection {
             && parent.is_some_and(|stream| stream.id & 1 == 1 && stream.state.can_send())
     }
 
-    /// Promises an answer: to be written before what makes the client ask for it, and then answered like any other request,
-    /// on the stream that is returned.
+    /// Writes a PUSH_PROMISE and returns the promised stream (RFC 9113 §8.4.1). It must be written before the bytes
+    /// that refer to the pushed resource. The promised stream is then responded to like any other.
+    ///
+    /// # Errors
+    ///
+    /// [`SendError::Gone`] if the stream no longer exists, [`SendError::OutOfOrder`] if [`may_push`](Self::may_push)
+    /// returns `false`, and [`SendError::Field`] if the request or a field is invalid.
     pub fn push_promise<'a>(
         &mut self,
         id: StreamId,
@@ -55,7 +63,7 @@ impl ServerConnection {
             (b":authority", request.authority),
             (b":path", request.path),
         ];
-        // A client takes one that it could not have sent itself for an error of the connection.
+        // A client treats a promise that it could not have requested itself as a connection error.
         let is_target = request.path.first() == Some(&b'/') && !request.path.contains(&b'#');
         if !is_target || !pseudo.iter().all(|(_, value)| !value.is_empty() && all(value, TARGET)) {
             return Err(EncodeError::RequestLine.into());

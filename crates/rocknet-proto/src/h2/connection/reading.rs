@@ -1,4 +1,4 @@
-//! Reading: from unread bytes to frames, and from a frame to what reads its type.
+//! Splits unread bytes into frames and calls the reader for each frame type.
 
 use super::{Context, FrameResult, PREFACE, ReadState, ServerConnection, request_body};
 use crate::h2::budget::Flood;
@@ -7,6 +7,7 @@ use crate::h2::error::ConnectionError;
 use crate::h2::frame::{self, FRAME_SIZE_MIN, FrameHeader, FrameType, HEADER_SIZE};
 
 impl ServerConnection {
+    /// Reads frames until one causes an event or more bytes are needed. Advances `at`.
     #[inline]
     pub(super) fn read_event(
         &mut self,
@@ -43,7 +44,7 @@ impl ServerConnection {
         }
     }
 
-    /// Reads the preface; false while it is incomplete.
+    /// Reads the preface. Returns `false` while it is incomplete.
     #[cold]
     fn read_preface(&mut self, unread: &[u8], at: &mut usize) -> Result<bool, ConnectionError> {
         match self.read_state {
@@ -67,7 +68,7 @@ impl ServerConnection {
         Ok(true)
     }
 
-    /// Reads one frame if it is there as far as its type needs it; `Event::More` if not.
+    /// Reads one frame if enough of it has arrived for its type. Returns [`ConnectionEvent::More`] if not.
     #[inline]
     fn read_frame(
         &mut self,
@@ -91,7 +92,7 @@ impl ServerConnection {
         }
         match header.kind {
             FrameType::Data => {
-                // One byte more says how much of it is padding.
+                // The first payload byte holds the length of the padding.
                 let Some(padding) = request_body::padding(header, rest)? else {
                     return Ok(Some(ConnectionEvent::More));
                 };

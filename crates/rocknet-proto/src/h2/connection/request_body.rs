@@ -1,4 +1,4 @@
-//! Content of requests on its way in, in the pieces it comes in, and the windows it fills.
+//! Incoming request bodies: DATA frames, the windows they fill, and their limits.
 
 use super::open_data_frame::OpenDataFrame;
 use super::{ConnectionEvent, Context, FrameResult, ServerConnection};
@@ -9,7 +9,7 @@ use crate::h2::frame::{self, FrameHeader};
 use crate::h2::stream::{StreamState, StreamTransition};
 use crate::h2::streams::StreamId;
 
-/// How much padding a DATA frame says it has; `None` while its byte is not there.
+/// Returns the length of a DATA frame's padding, or `None` if the byte that holds it has not arrived.
 #[inline]
 pub(super) fn padding(header: &FrameHeader, rest: &[u8]) -> Result<Option<u8>, ConnectionError> {
     if !header.has(frame::PADDED) {
@@ -26,7 +26,7 @@ pub(super) fn padding(header: &FrameHeader, rest: &[u8]) -> Result<Option<u8>, C
 }
 
 impl ServerConnection {
-    /// Judges a frame of data by its header; what it holds is told as it comes.
+    /// Checks a DATA frame by its header. Its payload is reported as it arrives.
     pub(super) fn begin_data(&mut self, context: &mut Context<'_>, header: &FrameHeader, padding: u8) -> FrameResult {
         self.receive_window
             .consume(header.length)
@@ -37,7 +37,7 @@ impl ServerConnection {
         let Some(stream) = self.streams.get_mut(id) else {
             return Ok(None);
         };
-        // Padding and its byte are part of the window, and of use to nobody.
+        // Padding and its length byte count for the window but carry no data, so they are released at once.
         let overhead = if header.has(frame::PADDED) {
             u32::from(padding) + 1
         } else {
@@ -75,7 +75,7 @@ impl ServerConnection {
                 let refusal = Refusal::ContentTooLarge;
                 event = Some(ConnectionEvent::Refused { stream: id, refusal });
             } else {
-                // The answer has begun, so there is no other way to say it.
+                // The response has started, so a status can no longer report it.
                 self.budget.spend(Flood::Resets, context.now)?;
                 self.skip = header.length;
                 self.credit(header.length, context.out);
@@ -90,7 +90,7 @@ impl ServerConnection {
                 frame::window_update(header.stream, grant, context.out);
             }
             self.credit(overhead, context.out);
-            // The byte that tells of the padding comes first.
+            // The length byte of the padding precedes the data.
             self.skip = 1;
         }
         self.open_data = OpenDataFrame {
@@ -103,7 +103,7 @@ impl ServerConnection {
         Ok(event)
     }
 
-    /// Tells of the next piece.
+    /// Reports the next piece of the open DATA frame.
     #[inline]
     pub(super) fn read_data(&mut self, context: &mut Context<'_>, unread: &[u8], at: &mut usize) -> FrameResult {
         if self.skip > 0 {
@@ -133,7 +133,7 @@ impl ServerConnection {
         }
         let id = StreamId { number, slot };
         let Some(stream) = self.streams.get_mut(id) else {
-            // Reset since its frame began.
+            // The stream was reset after its frame had started.
             self.credit(size as u32, context.out);
             return Ok(None);
         };
@@ -160,7 +160,7 @@ impl ServerConnection {
         }))
     }
 
-    /// Data on a stream that is not open.
+    /// Handles DATA on a stream that is not open.
     #[cold]
     fn discard_data(&mut self, context: &mut Context<'_>, header: &FrameHeader) -> FrameResult {
         if self.is_idle_stream(header.stream) {
@@ -175,7 +175,7 @@ impl ServerConnection {
         Ok(None)
     }
 
-    /// Whether nobody has opened a stream of that number.
+    /// Returns whether no stream of this number has been opened yet.
     pub(super) fn is_idle_stream(&self, number: u32) -> bool {
         if number & 1 == 1 {
             number > self.last_client_stream && !self.drain_state.refuses(number)
@@ -184,7 +184,7 @@ impl ServerConnection {
         }
     }
 
-    /// The client has ended its side of a stream.
+    /// Ends the client's side of a stream.
     #[inline]
     pub(super) fn end_request(&mut self, id: StreamId, out: &mut Vec<u8>) {
         let Some(stream) = self.streams.get_mut(id) else { return };
@@ -198,9 +198,9 @@ impl ServerConnection {
         }
     }
 
-    /// Content that nobody wants is taken as far as the window goes, which it is not granted again: most of it is under way
-    /// already, and clients that are reset while they send may lose the answer. Then, if the answer is ended, the stream is
-    /// too (RFC 9113 §8.1: NO_ERROR).
+    /// Resets a stream whose request body is discarded, once the response has ended and the window is used up (RFC 9113
+    /// §8.1, NO_ERROR). Until then the body is received but the window is not extended. Most of the body is in flight
+    /// already, and clients that are reset while they send may lose the response.
     pub(super) fn reset_discarding(&mut self, id: StreamId, out: &mut Vec<u8>) {
         let Some(stream) = self.streams.get(id) else { return };
         if !stream.state.can_send() && stream.receive_window.available() == 0 {
@@ -210,10 +210,11 @@ impl ServerConnection {
         }
     }
 
-    /// The reader has taken so much content: the client may send as much again.
+    /// Reports `size` bytes of the request body as consumed, so that the client may send as many again (RFC 9113 §6.9).
+    /// At most the bytes reported by [`ConnectionEvent::Data`] and not yet released are counted.
     pub fn release(&mut self, id: StreamId, size: u32, out: &mut Vec<u8>) {
         let Some(stream) = self.streams.get_mut(id) else { return };
-        // What a stream had when it went was released then.
+        // The bytes of a removed stream were released on its removal.
         let size = size.min(stream.unreleased);
         stream.unreleased -= size;
         if stream.state.can_receive()
@@ -225,12 +226,13 @@ impl ServerConnection {
         self.credit(size, out);
     }
 
-    /// Nobody wants what content is still to come; it is no longer told.
+    /// Discards the rest of the request body; no further events report it. The response is not affected.
     pub fn discard_body(&mut self, id: StreamId, out: &mut Vec<u8>) {
         self.start_discarding(id, out);
         self.reset_discarding(id, out);
     }
 
+    /// Discards the rest of the request body and releases its bytes.
     pub(super) fn start_discarding(&mut self, id: StreamId, out: &mut Vec<u8>) {
         let Some(stream) = self.streams.get_mut(id) else { return };
         stream.discards_body = true;
@@ -238,8 +240,12 @@ impl ServerConnection {
         self.credit(size, out);
     }
 
-    /// Sets how much content this request may bring, known once its site is. Content announced above it is refused here,
-    /// other content when it gets there, by `Event::Refused`.
+    /// Sets the maximum size of the request body in bytes, known once the route is. A body that exceeds it later is
+    /// reported as [`ConnectionEvent::Refused`], or by a reset once the response has started.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::ContentTooLarge`] if the announced Content-Length exceeds the limit. The body is then discarded.
     pub fn set_body_limit(&mut self, id: StreamId, limit: u64) -> Result<(), Refusal> {
         let Some(stream) = self.streams.get_mut(id) else {
             return Ok(());
@@ -252,7 +258,7 @@ impl ServerConnection {
         Ok(())
     }
 
-    /// Whether the client may still send content that somebody wants.
+    /// Returns whether the client may still send body bytes that are not discarded.
     pub fn receives_body(&self, id: StreamId) -> bool {
         self.streams
             .get(id)

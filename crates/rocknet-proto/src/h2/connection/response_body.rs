@@ -1,4 +1,4 @@
-//! Content of answers on its way out: what is offered, what windows allow, and whose turn it is.
+//! Outgoing response bodies: queued bytes, the windows that limit them, and the stream that sends next.
 
 use super::{DATA_MAX, SendError, ServerConnection};
 use crate::h2::budget::Flood;
@@ -6,21 +6,28 @@ use crate::h2::flow::{CREDITED_FRAME, USEFUL_FRAME};
 use crate::h2::frame;
 use crate::h2::streams::StreamId;
 
-/// WINDOW_UPDATE frames that a frame of data may be answered with: one for the stream and one for the connection.
+/// Number of WINDOW_UPDATE frames that one DATA frame pays for: one for its stream and one for the connection.
 const UPDATES_PER_FRAME: u16 = 2;
 
-/// A frame of data whose header is written: `length` bytes of this stream's content are to be put behind it.
+/// DATA frame whose header is written. The caller must append `length` bytes of the stream's response body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DataGrant {
+    /// Stream of the response.
     pub stream: StreamId,
+    /// Number of payload bytes to append.
     pub length: u64,
-    /// The answer ends with it.
+    /// Set if the frame ends the response.
     pub end: bool,
 }
 
 impl ServerConnection {
-    /// So much more content of an answer is ready; with `end` it is the last of it. An end that comes with nothing, and
-    /// behind content that has left, is written at once.
+    /// Queues `size` more bytes of a response body; with `end` they are the last. An end without bytes is written at
+    /// once if nothing is queued.
+    ///
+    /// # Errors
+    ///
+    /// [`SendError::Gone`] if the stream no longer exists or its response has ended, and [`SendError::OutOfOrder`]
+    /// before the head or after `end`.
     pub fn queue_body(&mut self, id: StreamId, size: u64, end: bool, out: &mut Vec<u8>) -> Result<(), SendError> {
         let stream = self.streams.get_mut(id).ok_or(SendError::Gone)?;
         if !stream.state.can_send() {
@@ -41,7 +48,8 @@ impl ServerConnection {
         Ok(())
     }
 
-    /// Writes the header of the next frame of data, for not more than `most` bytes; `None` when nothing may be sent.
+    /// Writes the header of the next DATA frame, with a payload of at most `most` bytes. Returns `None` if nothing may
+    /// be sent. The order of streams follows their priorities (RFC 9218 §10).
     #[inline]
     pub fn next_data(&mut self, most: u64, out: &mut Vec<u8>) -> Option<DataGrant> {
         self.reset_ended(out);
@@ -56,7 +64,7 @@ impl ServerConnection {
             if self.streams.admits(window, queued) {
                 break (id, queued);
             }
-            // It came among those that may send while small frames might be sent.
+            // The stream was scheduled while small frames were allowed.
             self.streams.reschedule(id);
         };
         if !self.streams.admits(self.send_window, queued) {
@@ -80,12 +88,12 @@ impl ServerConnection {
         })
     }
 
-    /// Writes the header of a frame and takes its content off the windows; it was taken off what is offered. The header is the
-    /// last that is written: its content has to follow it at once.
+    /// Writes the header of a DATA frame and subtracts its payload from the windows. The caller has already subtracted
+    /// it from the queued bytes. Nothing else may be written before the payload.
     #[inline]
     pub(super) fn write_data_header(&mut self, id: StreamId, length: u64, end: bool, out: &mut Vec<u8>) {
         self.send_window.consume(length);
-        // Behind its last frame a stream has no use for its window.
+        // A stream does not need its window after its last frame.
         let is_cut = !end && {
             let stream = self.streams.get_mut(id);
             let is_used_up = stream.is_some_and(|stream| {
@@ -104,7 +112,7 @@ impl ServerConnection {
         frame::data_header(id.number, length as usize, end, out);
     }
 
-    /// Whether `next_data` has something to give.
+    /// Returns whether [`next_data`](Self::next_data) has a frame to write.
     #[inline]
     pub fn may_send(&self) -> bool {
         self.streams.next_to_send().is_some_and(|(_, window, queued)| {
@@ -112,8 +120,8 @@ impl ServerConnection {
         })
     }
 
-    /// What the client's windows let this stream send now, of which so much content is left: 0 where that is not worth a
-    /// frame and the client had its share of small ones.
+    /// Returns the number of bytes that this stream may send now, of `left` bytes that remain. 0 if that many are not
+    /// worth a frame and the client has exhausted its small frames.
     pub fn send_capacity(&self, id: StreamId, left: u64) -> u64 {
         let Some(stream) = self.streams.get(id) else { return 0 };
         if self.streams.admits(stream.send_window, left) && self.streams.admits(self.send_window, left) {
@@ -123,23 +131,23 @@ impl ServerConnection {
         }
     }
 
-    /// What the client's windows let all streams together send now.
+    /// Returns the connection's send window in bytes, for all streams together (RFC 9113 §6.9).
     pub fn connection_send_capacity(&self) -> u64 {
         self.send_window.available()
     }
 
-    /// Content that is ready and held back by the client's windows alone: to be given a deadline by the server, as memory
-    /// that a client pins by not reading (CVE-2019-9517). 0 while something may be sent.
+    /// Returns the number of bytes that only the client's windows hold back; 0 while something may be sent. The caller
+    /// must set a deadline for them, because a client that does not read pins this memory (CVE-2019-9517).
     pub fn blocked(&self) -> u64 {
         if self.may_send() { 0 } else { self.streams.queued }
     }
 
-    /// Content of one stream that is offered and has not left.
+    /// Returns the number of bytes of a stream that are queued and not sent.
     pub fn queued(&self, id: StreamId) -> u64 {
         self.streams.get(id).map_or(0, |stream| stream.queued)
     }
 
-    /// Whether content of this stream would be sent before that of the stream that is next.
+    /// Returns whether this stream is more urgent than the stream that sends next.
     pub fn precedes_next(&self, id: StreamId) -> bool {
         let urgency = self.streams.get(id).map(|stream| stream.priority.urgency);
         urgency
@@ -147,7 +155,7 @@ impl ServerConnection {
             .is_some_and(|(ours, next)| ours < next)
     }
 
-    /// Whether the answer of a stream is still to be given or ended; false once the stream is gone.
+    /// Returns whether the response of a stream has not ended; `false` if the stream no longer exists.
     pub fn owes_response(&self, id: StreamId) -> bool {
         self.streams.get(id).is_some_and(|stream| stream.state.can_send())
     }

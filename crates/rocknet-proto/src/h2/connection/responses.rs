@@ -1,4 +1,4 @@
-//! Heads of answers: interim ones, final ones, those rendered beforehand, and trailers.
+//! Outgoing field blocks: interim and final response heads, prepared heads, and trailers.
 
 use super::ServerConnection;
 use crate::h1::EncodeError;
@@ -10,22 +10,23 @@ use crate::h2::streams::StreamId;
 use crate::status::Status;
 use smallvec::SmallVec;
 
-/// Why an answer cannot be sent. Nothing of it was written.
+/// Reason why a part of a response cannot be sent. Nothing was written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum SendError {
-    /// The stream is no more: reset, or ended before.
+    /// The stream no longer exists, or its response has ended.
     Gone,
-    /// Not now: a second final head, content before it, interim answers behind it, trailers before all content has left.
+    /// The part is out of order: a second final head, a body before the head, an interim response after it, or trailers
+    /// before the whole body is sent.
     OutOfOrder,
-    /// A field that may not be sent.
+    /// A field must not be sent.
     Field(EncodeError),
 }
 
 impl std::fmt::Display for SendError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Gone => f.write_str("the stream is no more"),
-            Self::OutOfOrder => f.write_str("a part of an answer that cannot come now"),
+            Self::Gone => f.write_str("the stream no longer exists"),
+            Self::OutOfOrder => f.write_str("a part of the response is out of order"),
             Self::Field(error) => error.fmt(f),
         }
     }
@@ -39,20 +40,22 @@ impl From<EncodeError> for SendError {
     }
 }
 
-/// What is left to do for an answer whose head is written.
+/// Remaining work for a response whose head is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BodyDelivery {
-    /// Nothing: the head was all of it.
+    /// None: the response has no body.
     Done,
-    /// To put all of the content behind the frame header that is written; then it is done.
+    /// The caller must append the whole body after the frame header that is written. The response is then complete.
     Now,
-    /// To keep the content and put parts of it behind the frame headers that `next_data` writes.
+    /// The caller must keep the body and append parts of it after the frame headers that
+    /// [`next_data`](ServerConnection::next_data) writes.
     Later,
 }
 
+/// Fields that passed [`check_field`].
 pub(super) type CheckedFields<'a> = SmallVec<[(LowerName, &'a [u8]); 16]>;
 
-/// All fields or none: what is encoded changes our table, and must reach the client's.
+/// Checks all fields before any is encoded, because encoding changes the dynamic table and must reach the client.
 pub(super) fn check_fields<'a>(
     fields: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
 ) -> Result<CheckedFields<'a>, EncodeError> {
@@ -63,7 +66,12 @@ pub(super) fn check_fields<'a>(
 }
 
 impl ServerConnection {
-    /// Sends an interim answer (100, 103) before the final one.
+    /// Writes an interim response, for example 100 or 103 (RFC 9110 §15.2).
+    ///
+    /// # Errors
+    ///
+    /// [`SendError::Gone`] if the stream no longer exists, [`SendError::OutOfOrder`] after the final head or for a
+    /// status that is not interim, and [`SendError::Field`] if a field is invalid.
     pub fn send_interim<'a>(
         &mut self,
         id: StreamId,
@@ -72,7 +80,7 @@ impl ServerConnection {
         out: &mut Vec<u8>,
     ) -> Result<(), SendError> {
         let stream = self.streams.get(id).ok_or(SendError::Gone)?;
-        // 101 has no meaning here (RFC 9113 §8.6).
+        // HTTP/2 has no 101 (RFC 9113 §8.6).
         if stream.head_sent || !status.is_informational() || status == Status::SWITCHING_PROTOCOLS {
             return Err(SendError::OutOfOrder);
         }
@@ -85,8 +93,13 @@ impl ServerConnection {
         Ok(())
     }
 
-    /// Begins the answer; with `end` its head is all of it. `length` is what Content-Length tells, `date` is a field like
-    /// the others.
+    /// Writes the head of the final response; with `end` there is no body. `length` becomes Content-Length. Date must
+    /// be one of `fields`.
+    ///
+    /// # Errors
+    ///
+    /// [`SendError::Gone`] if the stream no longer exists, [`SendError::OutOfOrder`] after a final head or for an
+    /// interim status, and [`SendError::Field`] if a field is invalid.
     pub fn respond<'a>(
         &mut self,
         id: StreamId,
@@ -116,23 +129,29 @@ impl ServerConnection {
         Ok(())
     }
 
-    /// The answer that was begun agrees to an extended CONNECT (RFC 8441): what comes and goes is no content from now on. It
-    /// has no bound, and each side ends for itself, until `ignore_content` says that nobody wants what still comes.
+    /// Turns a stream into a tunnel after the response to an extended CONNECT (RFC 8441 §5). From now on its bytes are
+    /// not an HTTP message: they have no size limit, and each side ends separately.
+    /// [`discard_body`](Self::discard_body) drops what the client still sends.
     pub fn begin_tunnel(&mut self, id: StreamId) {
         if let Some(stream) = self.streams.get_mut(id) {
             (stream.is_tunnel, stream.remaining_limit) = (true, u64::MAX);
         }
     }
 
-    /// Sends an answer whose head was rendered beforehand, and whose content is ready: so many bytes, 0 where the head is
-    /// all of it.
+    /// Writes a prepared response head, and the header of the only DATA frame if the body fits. `body_size` is the size
+    /// of the body in bytes; 0 means no body. A body that does not fit, or that a more urgent stream precedes, is
+    /// queued.
+    ///
+    /// # Errors
+    ///
+    /// [`SendError::Gone`] if the stream no longer exists, and [`SendError::OutOfOrder`] after a final head.
     #[inline]
     pub fn respond_prepared(
         &mut self,
         id: StreamId,
         head: &PreparedHead,
         date: &[u8; DATE_SIZE],
-        content: u64,
+        body_size: u64,
         out: &mut Vec<u8>,
     ) -> Result<BodyDelivery, SendError> {
         let stream = self.streams.get_mut(id).ok_or(SendError::Gone)?;
@@ -143,31 +162,35 @@ impl ServerConnection {
         stream.state = stream.state.after(StreamTransition::HeadSent).unwrap_or(stream.state);
         let available = stream.send_window.available().min(self.send_window.available());
         let urgency = stream.priority.urgency;
-        let now = content <= available.min(u64::from(self.client.max_frame_size.min(super::DATA_MAX)))
+        let now = body_size <= available.min(u64::from(self.client.max_frame_size.min(super::DATA_MAX)))
             && self.streams.scheduler.urgency().is_none_or(|ahead| ahead >= urgency);
         if self.encoder.has_sent_table_size() && head.length() <= self.client.max_frame_size as usize {
-            let flags = END_HEADERS | if content == 0 { END_STREAM } else { 0 };
+            let flags = END_HEADERS | if body_size == 0 { END_STREAM } else { 0 };
             frame_header(head.length(), FrameType::Headers, flags, id.number, out);
             head.write(date, out);
         } else {
-            let frame = BlockFrame::headers(id.number, content == 0, out);
+            let frame = BlockFrame::headers(id.number, body_size == 0, out);
             self.encoder.begin_block(out);
             head.write(date, out);
             frame.finish(self.client.max_frame_size, out);
         }
-        if content == 0 {
+        if body_size == 0 {
             self.end_response(id, out);
             return Ok(BodyDelivery::Done);
         }
         if now {
-            self.write_data_header(id, content, true, out);
+            self.write_data_header(id, body_size, true, out);
             return Ok(BodyDelivery::Now);
         }
-        self.queue_body(id, content, true, out)?;
+        self.queue_body(id, body_size, true, out)?;
         Ok(BodyDelivery::Later)
     }
 
-    /// Begins an answer with a head that was rendered beforehand; with `end` that is all of it. Content is to be offered.
+    /// Writes a prepared response head; with `end` there is no body. A body must be queued.
+    ///
+    /// # Errors
+    ///
+    /// [`SendError::Gone`] if the stream no longer exists, and [`SendError::OutOfOrder`] after a final head.
     pub fn respond_prepared_head(
         &mut self,
         id: StreamId,
@@ -191,7 +214,12 @@ impl ServerConnection {
         Ok(())
     }
 
-    /// Ends the answer with trailers; all content that was offered must have left.
+    /// Ends the response with trailers (RFC 9113 §8.1). The whole queued body must have been sent.
+    ///
+    /// # Errors
+    ///
+    /// [`SendError::Gone`] if the stream no longer exists or its response has ended, [`SendError::OutOfOrder`] before
+    /// the head or while body bytes are queued, and [`SendError::Field`] if a field is invalid.
     pub fn finish_with_trailers<'a>(
         &mut self,
         id: StreamId,
@@ -220,6 +248,7 @@ impl ServerConnection {
         }
     }
 
+    /// Notes that the final head is sent.
     #[inline]
     fn record_head(&mut self, id: StreamId) {
         if let Some(stream) = self.streams.get_mut(id) {
@@ -228,7 +257,7 @@ impl ServerConnection {
         }
     }
 
-    /// The answer is ended; so is the stream if the client has ended its side.
+    /// Ends the response, and the stream if the client has ended its side.
     #[inline]
     pub(super) fn end_response(&mut self, id: StreamId, out: &mut Vec<u8>) {
         if self.record_end(id, out) {
@@ -236,8 +265,8 @@ impl ServerConnection {
         }
     }
 
-    /// As `end_sent`, for the frame whose header is written next: window updates may go ahead of it, but the end of its stream
-    /// has to wait until its content is written as well.
+    /// Ends the response with the DATA frame whose header is written next. Window updates may precede that header, but
+    /// a reset of the stream must wait until the payload is written.
     #[inline]
     pub(super) fn end_data(&mut self, id: StreamId, out: &mut Vec<u8>) {
         if self.record_end(id, out) {
@@ -245,7 +274,7 @@ impl ServerConnection {
         }
     }
 
-    /// Ends streams of which the last frame has been written, and whose content nobody wants.
+    /// Resets streams whose last frame is written and whose request body is discarded.
     #[inline]
     pub(super) fn reset_ended(&mut self, out: &mut Vec<u8>) {
         while let Some(id) = self.ending.pop() {
@@ -253,7 +282,7 @@ impl ServerConnection {
         }
     }
 
-    /// True where content may still come that nobody wants.
+    /// Ends the server's side of a stream. Returns whether the client may still send a body, which is then discarded.
     fn record_end(&mut self, id: StreamId, out: &mut Vec<u8>) -> bool {
         let Some(stream) = self.streams.get_mut(id) else {
             return false;
@@ -270,7 +299,7 @@ impl ServerConnection {
             return false;
         }
         if !is_tunnel {
-            // What content is still to come is for nobody.
+            // The rest of the request body is not needed.
             self.start_discarding(id, out);
         }
         !is_tunnel

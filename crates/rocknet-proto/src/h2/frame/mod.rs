@@ -1,4 +1,4 @@
-//! Frames: the nine bytes before each, and for every type which stream and which size it may have (RFC 9113 §4, §6).
+//! Frames: the header of nine bytes, and the stream and size that each type allows (RFC 9113 §4, §6).
 
 mod payload;
 mod write;
@@ -8,13 +8,13 @@ pub(crate) use write::*;
 
 use super::error::ConnectionError;
 
-/// Bytes before the payload.
+/// Size of a frame header in bytes (RFC 9113 §4.1).
 pub const HEADER_SIZE: usize = 9;
 
-/// What every peer takes, and the least SETTINGS_MAX_FRAME_SIZE (RFC 9113 §4.2).
+/// Payload size in bytes that every peer accepts; also the smallest SETTINGS_MAX_FRAME_SIZE (RFC 9113 §4.2).
 pub(crate) const FRAME_SIZE_MIN: u32 = 1 << 14;
 
-/// The greatest SETTINGS_MAX_FRAME_SIZE.
+/// Largest SETTINGS_MAX_FRAME_SIZE, in bytes (RFC 9113 §4.2).
 pub(crate) const FRAME_SIZE_MAX: u32 = (1 << 24) - 1;
 
 pub(crate) const END_STREAM: u8 = 0x1;
@@ -23,7 +23,7 @@ pub(crate) const END_HEADERS: u8 = 0x4;
 pub(crate) const PADDED: u8 = 0x8;
 pub(crate) const PRIORITY: u8 = 0x20;
 
-/// Which streams a type is at home on.
+/// Streams on which a frame type is allowed.
 #[derive(Clone, Copy)]
 enum FrameScope {
     Stream,
@@ -31,7 +31,7 @@ enum FrameScope {
     Either,
 }
 
-/// Which sizes a type can have.
+/// Payload sizes that a frame type allows.
 #[derive(Clone, Copy)]
 enum PayloadSize {
     Any,
@@ -40,15 +40,15 @@ enum PayloadSize {
     MultipleOf(u32),
 }
 
-/// One row a type: number, home and size.
+/// One row per type: name, number, scope and payload size.
 macro_rules! frame_types {
     ($($(#[$doc:meta])* $name:ident $number:literal $scope:ident $size:expr;)*) => {
-        /// The type of a frame.
+        /// Type of a frame (RFC 9113 §6).
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         #[repr(u8)]
         pub(crate) enum FrameType {
             $($(#[$doc])* $name),*,
-            /// Any other; it is passed over (RFC 9113 §5.5).
+            /// Any other type; the frame is ignored (RFC 9113 §5.5).
             Unknown,
         }
 
@@ -61,7 +61,7 @@ macro_rules! frame_types {
                 }
             }
 
-            /// The number on the wire.
+            /// Returns the number on the wire.
             pub(crate) const fn number(self) -> u8 {
                 match self {
                     $(Self::$name => $number,)*
@@ -96,7 +96,7 @@ frame_types! {
     PriorityUpdate 16 Connection AtLeast(4);
 }
 
-/// What stands before the payload.
+/// Header of a frame (RFC 9113 §4.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct FrameHeader {
     pub length: u32,
@@ -113,7 +113,7 @@ impl FrameHeader {
             length: u32::from_be_bytes([0, a, b, c]),
             kind: FrameType::from_wire(kind),
             flags,
-            // The highest bit means nothing (RFC 9113 §4.1).
+            // The highest bit is reserved and must be ignored (RFC 9113 §4.1).
             stream: u32::from_be_bytes([s & 0x7f, t, u, v]),
         })
     }
@@ -123,7 +123,7 @@ impl FrameHeader {
         self.flags & flag != 0
     }
 
-    /// Whether stream and size suit the type.
+    /// Checks the payload size and the stream against the frame type.
     #[inline]
     pub(crate) fn check(&self, size_max: u32) -> Result<(), ConnectionError> {
         if self.length > size_max {
@@ -150,14 +150,14 @@ impl FrameHeader {
     }
 }
 
-/// A number of 31 bits, its highest bit left out.
+/// Reads a 31-bit number and ignores the reserved bit before it.
 pub(crate) fn read_u31(payload: &[u8]) -> u32 {
     payload
         .first_chunk::<4>()
         .map_or(0, |bytes| u32::from_be_bytes(*bytes) & 0x7fff_ffff)
 }
 
-/// A number of 32 bits.
+/// Reads a 32-bit number.
 pub(crate) fn read_u32(payload: &[u8]) -> u32 {
     payload.first_chunk::<4>().map_or(0, |bytes| u32::from_be_bytes(*bytes))
 }

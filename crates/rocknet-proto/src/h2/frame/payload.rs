@@ -1,23 +1,24 @@
-//! What lies within a payload beside its content: padding and the old priority (RFC 9113 §6.1, §6.2).
+//! Padding and priority within the payload of HEADERS and PRIORITY (RFC 9113 §6.2, §6.3).
 
 use super::{FrameHeader, PADDED, PRIORITY, read_u31};
 use crate::h2::error::ConnectionError;
 
-/// The stream another one depends on by RFC 7540, which nobody has to follow any more; only the rule against itself is left.
+/// Stream that another one depends on (RFC 7540 §5.3.1). Dependencies are obsolete; only the rule against
+/// self-dependency is still checked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Dependency(pub u32);
 
-/// A piece of a field block out of HEADERS.
+/// Part of a field block, taken from HEADERS.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Fragment<'a> {
     pub block: &'a [u8],
     pub dependency: Option<Dependency>,
 }
 
-/// Bytes of the old priority within HEADERS.
+/// Size in bytes of the priority in HEADERS.
 const PRIORITY_SIZE: usize = 5;
 
-/// Takes padding and priority off the payload of HEADERS.
+/// Removes padding and priority from the payload of HEADERS.
 #[inline]
 pub(crate) fn fragment<'a>(header: &FrameHeader, payload: &'a [u8]) -> Result<Fragment<'a>, ConnectionError> {
     let mut block = payload;
@@ -40,7 +41,7 @@ pub(crate) fn fragment<'a>(header: &FrameHeader, payload: &'a [u8]) -> Result<Fr
     Ok(Fragment { block, dependency })
 }
 
-/// The payload of PRIORITY.
+/// Reads the payload of PRIORITY.
 pub(crate) fn dependency(payload: &[u8]) -> Dependency {
     Dependency(read_u31(payload))
 }

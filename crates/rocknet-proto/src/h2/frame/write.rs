@@ -1,4 +1,4 @@
-//! Writes frames, each behind what is in the buffer already.
+//! Appends frames to a buffer.
 
 use super::{ACK, END_HEADERS, END_STREAM, FrameType, HEADER_SIZE};
 use crate::h2::error::ErrorCode;
@@ -15,7 +15,7 @@ fn header_bytes(length: usize, kind: FrameType, flags: u8, stream: u32) -> [u8; 
     [a, b, c, kind.number(), flags, s, t, u, v]
 }
 
-/// What stands before data; exactly so many bytes have to follow.
+/// Appends the header of a DATA frame. Exactly `length` payload bytes must follow.
 #[inline]
 pub(crate) fn data_header(stream: u32, length: usize, end: bool, out: &mut Vec<u8>) {
     frame_header(length, FrameType::Data, if end { END_STREAM } else { 0 }, stream, out);
@@ -49,14 +49,14 @@ pub(crate) fn rst_stream(stream: u32, code: ErrorCode, out: &mut Vec<u8>) {
     out.extend_from_slice(&(code as u32).to_be_bytes());
 }
 
-/// On stream 0 for the connection.
+/// Appends a WINDOW_UPDATE; `stream` is 0 for the connection.
 pub(crate) fn window_update(stream: u32, by: u32, out: &mut Vec<u8>) {
     frame_header(4, FrameType::WindowUpdate, 0, stream, out);
     out.extend_from_slice(&by.to_be_bytes());
 }
 
-/// A field block under way: its frames get their sizes when it is complete.
-#[must_use = "the frame has no size before it is finished"]
+/// Field block under construction. The frame sizes are filled in when it is complete.
+#[must_use = "call `finish`: the frame has no size before that"]
 pub(crate) struct BlockFrame {
     start: usize,
     kind: FrameType,
@@ -65,13 +65,13 @@ pub(crate) struct BlockFrame {
 }
 
 impl BlockFrame {
-    /// HEADERS; the block is to be appended.
+    /// Starts HEADERS. The caller appends the field block.
     pub(crate) fn headers(stream: u32, end_stream: bool, out: &mut Vec<u8>) -> BlockFrame {
         let flags = if end_stream { END_STREAM } else { 0 };
         Self::begin(FrameType::Headers, flags, stream, out)
     }
 
-    /// PUSH_PROMISE of a stream; the block is to be appended.
+    /// Starts PUSH_PROMISE. The caller appends the field block.
     pub(crate) fn push_promise(stream: u32, promised: u32, out: &mut Vec<u8>) -> BlockFrame {
         let frame = Self::begin(FrameType::PushPromise, 0, stream, out);
         out.extend_from_slice(&promised.to_be_bytes());
@@ -89,7 +89,7 @@ impl BlockFrame {
         }
     }
 
-    /// Writes the sizes; what does not fit one frame goes on in CONTINUATION.
+    /// Writes the frame sizes, and moves the part above `frame_max` bytes into CONTINUATION frames.
     pub(crate) fn finish(self, frame_max: u32, out: &mut Vec<u8>) {
         let (payload, most) = (self.start + HEADER_SIZE, frame_max as usize);
         let length = out.len() - payload;

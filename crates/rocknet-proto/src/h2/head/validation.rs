@@ -1,4 +1,5 @@
-//! Judging a head once all of it is there: what must be, what must not, and what it says of the message (RFC 9113 §8.2, §8.3).
+//! Validation of a complete head: required and forbidden fields, and the fields that describe the message (RFC 9113
+//! §8.2, §8.3).
 
 use super::{DecodedHead, HeadInfo, HeadParts, HeadSink, RequestHeadError};
 use crate::bytes::{TARGET, all, is_token, target_stop_from};
@@ -14,7 +15,7 @@ use crate::limits::Limits;
 use crate::method::Method;
 use crate::request::{RequestIndex, TargetForm, Version};
 
-/// Fields that a request without any of needs no second look.
+/// Fields that need special treatment. A request without any of them skips it.
 const SPECIAL_FIELDS: KnownSet = CONNECTION_FIELDS.union(KnownSet::of(&[
     Known::ContentLength,
     Known::Expect,
@@ -23,7 +24,7 @@ const SPECIAL_FIELDS: KnownSet = CONNECTION_FIELDS.union(KnownSet::of(&[
     Known::Te,
 ]));
 
-/// Fields of a connection in HTTP/1, which have no meaning here and must not pass (RFC 9113 §8.2.2).
+/// Connection-specific fields of HTTP/1, which must not be forwarded (RFC 9113 §8.2.2).
 const CONNECTION_FIELDS: KnownSet = KnownSet::of(&[
     Known::Connection,
     Known::KeepAlive,
@@ -33,7 +34,7 @@ const CONNECTION_FIELDS: KnownSet = KnownSet::of(&[
 ]);
 
 impl HeadSink<'_> {
-    /// Judges the whole head and completes its index.
+    /// Validates a request head and completes its index.
     #[inline]
     pub(crate) fn finish_request(self) -> Result<HeadInfo, RequestHeadError> {
         let DecodedHead {
@@ -93,7 +94,7 @@ impl HeadSink<'_> {
         Ok(info)
     }
 
-    /// Judges trailers; they are left in the index.
+    /// Validates trailers. They remain in the index.
     pub(crate) fn finish_trailers(self) -> Result<(), Malformed> {
         let parts = &self.head.parts;
         if let Some(malformed) = parts.malformed {
@@ -110,7 +111,7 @@ impl HeadSink<'_> {
     }
 }
 
-/// CONNECT names an authority with a port and nothing else (RFC 9113 §8.5).
+/// Reads the target of CONNECT: an authority with a port and nothing else (RFC 9113 §8.5).
 #[cold]
 fn read_connect(bytes: &[u8], index: &mut RequestIndex, parts: &HeadParts) -> Result<(), RequestHeadError> {
     if parts.has(Pseudo::Scheme) || parts.has(Pseudo::Path) || !parts.has(Pseudo::Authority) {
@@ -131,6 +132,7 @@ fn read_connect(bytes: &[u8], index: &mut RequestIndex, parts: &HeadParts) -> Re
     }
 }
 
+/// Reads `:scheme` and `:path`, and splits the path from the query (RFC 9113 §8.3.1).
 #[inline]
 fn read_target(
     bytes: &[u8],
@@ -185,7 +187,8 @@ fn read_target(
     Ok(())
 }
 
-/// Fields of the connection, Host beside `:authority`, and what Content-Length, Expect, Priority and TE say.
+/// Rejects connection-specific fields, compares Host with `:authority`, and reads Content-Length, Expect, Priority and
+/// TE.
 fn read_special_fields(
     bytes: &[u8],
     index: &mut RequestIndex,
@@ -223,7 +226,7 @@ fn read_special_fields(
             } else {
                 b"80"
             };
-            // RFC 9113 §8.3.1: a client that names two hosts wants something of us.
+            // RFC 9113 §8.3.1: a client that names two hosts may be trying to reach a site that the first host hides.
             if !authority::same(index.authority.of(bytes), host.of(bytes), port) {
                 return Err(Refusal::HostMismatch.into());
             }

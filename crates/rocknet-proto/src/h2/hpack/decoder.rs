@@ -1,33 +1,36 @@
-//! Reads field blocks: each field is written out behind the last into the reader's buffer, which keeps or drops it.
+//! HPACK decoder: appends each field to the sink's buffer, and the sink keeps or drops it.
 
 use super::dynamic_table::DynamicTable;
 use super::name::{NameClass, is_valid_value};
 use super::{HpackError, huffman, integer, static_table};
 
-/// Fields of one block beyond which the connection ends. What exceeds the limit of a head is answered with 431, and the rest
-/// of its block still has to be read for the table's sake; this bounds that. Blocks of 2,000 and more fields are known as
-/// an attack, not as use.
+/// Maximum number of fields in one block; above it the connection ends. A head above its own limit gets status 431, but
+/// the rest of its block must still be decoded to keep the table in sync. This limit bounds that work. Blocks of 2,000
+/// and more fields occur in attacks only.
 const MAX_FIELDS: usize = 2048;
 
-/// Changes of the table size that a block may begin with: the least since the last block, and the final one.
+/// Maximum number of table size updates at the start of a block: the smallest size since the last block, and the final
+/// one (RFC 7541 §4.2).
 const MAX_SIZE_UPDATES: usize = 2;
 
-/// Takes the fields of a block.
+/// Receives the fields of a block.
 pub(crate) trait FieldSink {
-    /// Names and values are appended here; what is behind a mark is the sink's to shorten in `field`.
+    /// Returns the buffer to which names and values are appended. The sink may truncate it in [`field`](Self::field).
     fn buffer(&mut self) -> &mut Vec<u8>;
 
-    /// A field was written out: its name from `start`, its value from `value` to the end of the buffer.
+    /// Called after a field was appended. Its name starts at `start`; its value starts at `value` and ends with the
+    /// buffer.
     fn field(&mut self, class: NameClass, value_valid: bool, start: usize, value: usize);
 
-    /// Nothing more is taken: fields out of tables need not be written out.
+    /// Returns whether all further fields are dropped, so that fields of the tables need not be copied.
     fn is_full(&self) -> bool;
 }
 
+/// Decoder of one connection, with its dynamic table.
 #[derive(Debug)]
 pub(crate) struct Decoder {
     table: DynamicTable,
-    /// What we allow; the peer chooses the size up to it.
+    /// Size in bytes that we announced; the peer chooses any size up to it.
     max_table_size: usize,
 }
 
@@ -43,7 +46,7 @@ impl Decoder {
         self.table.memory()
     }
 
-    /// Reads a whole block. Memory beside the table's is bounded by the sink and by 8/5 of the block.
+    /// Decodes a complete block. Memory use besides the table is bounded by the sink and by 8/5 of the block's size.
     pub(crate) fn decode(&mut self, block: &[u8], sink: &mut impl FieldSink) -> Result<(), HpackError> {
         let mut at = self.decode_size_updates(block)?;
         let mut fields = 0;
@@ -57,7 +60,8 @@ impl Decoder {
             } else if first & 0x40 != 0 {
                 self.decode_literal(block, at, 6, true, sink)?
             } else if first & 0x20 == 0 {
-                // Without indexing, or never indexed: for a server that passes nothing on in HPACK both are the same.
+                // Literals without indexing and never-indexed ones are treated alike, because the server re-encodes no
+                // request as HPACK.
                 self.decode_literal(block, at, 4, false, sink)?
             } else {
                 return Err(HpackError::MisplacedTableSize);
@@ -66,6 +70,7 @@ impl Decoder {
         Ok(())
     }
 
+    /// Applies the table size updates at the start of a block and returns their end.
     #[inline]
     fn decode_size_updates(&mut self, block: &[u8]) -> Result<usize, HpackError> {
         let mut at = 0;
@@ -85,6 +90,7 @@ impl Decoder {
         Ok(at)
     }
 
+    /// Decodes an indexed field (RFC 7541 §6.1) and returns its end.
     #[inline]
     fn decode_indexed(&mut self, block: &[u8], at: usize, sink: &mut impl FieldSink) -> Result<usize, HpackError> {
         let (index, end) = integer::decode(block, at, 7)?;
@@ -109,12 +115,14 @@ impl Decoder {
         Ok(end)
     }
 
+    /// Returns the entry of the dynamic table at an index of the combined address space (RFC 7541 §2.3.3).
     #[inline]
     fn entry(&self, index: usize) -> Result<&super::dynamic_table::TableEntry, HpackError> {
         let index = index.checked_sub(static_table::COUNT + 1).ok_or(HpackError::Index)?;
         self.table.at(index).ok_or(HpackError::Index)
     }
 
+    /// Decodes a literal field (RFC 7541 §6.2) and returns its end.
     fn decode_literal(
         &mut self,
         block: &[u8],
@@ -160,7 +168,7 @@ impl Decoder {
     }
 }
 
-/// Reads a string literal (RFC 7541 §5.2); gives where it ends.
+/// Decodes a string literal (RFC 7541 §5.2) and returns its end.
 #[inline]
 fn decode_string(block: &[u8], at: usize, out: &mut Vec<u8>) -> Result<usize, HpackError> {
     let coded = block.get(at).ok_or(HpackError::Truncated)? & 0x80 != 0;
@@ -178,7 +186,7 @@ fn decode_string(block: &[u8], at: usize, out: &mut Vec<u8>) -> Result<usize, Hp
 mod tests {
     use super::*;
 
-    /// Keeps all fields as text.
+    /// Collects all fields as text.
     #[derive(Default)]
     struct DecodedLines {
         buffer: Vec<u8>,
@@ -219,7 +227,7 @@ mod tests {
         assert_eq!(decoder.table.size(), table_size, "{block}");
     }
 
-    /// RFC 7541 C.2: one field in each representation, every time with a new table.
+    /// RFC 7541 C.2: one field in each representation, each with a new table.
     #[test]
     fn representations() {
         for (block, field, size) in [
@@ -257,7 +265,7 @@ mod tests {
         "custom-key: custom-value",
     ];
 
-    /// RFC 7541 C.3 and C.4: three requests on one connection, plain and coded.
+    /// RFC 7541 C.3 and C.4: three requests on one connection, without and with Huffman coding.
     #[test]
     fn requests() {
         for blocks in [
@@ -279,7 +287,7 @@ mod tests {
         }
     }
 
-    /// RFC 7541 C.5 and C.6: three responses through a table of 256 bytes, so that entries are evicted.
+    /// RFC 7541 C.5 and C.6: three responses with a table of 256 bytes, so that entries are evicted.
     #[test]
     fn responses() {
         let (location, cookie) = (
@@ -362,7 +370,7 @@ mod tests {
         check(&mut decoder, "400161 0162 be", &["a: b", "a: b"], 34);
     }
 
-    /// A full sink costs no copies, and the table is kept right all the same.
+    /// A full sink receives no copies, yet the table stays correct.
     #[test]
     fn skipped_fields_still_enter_the_table() {
         let mut decoder = Decoder::new(4096);

@@ -1,41 +1,43 @@
-//! The dynamic table of HPACK: fields seen lately, newest first, in a ring of bytes that grows only as it is used.
+//! Dynamic table of HPACK (RFC 7541 §2.3.2): recent fields, newest first, in a ring of bytes that grows with use.
 
 use std::collections::VecDeque;
 
 use super::name::NameClass;
 
-/// What each entry counts beside its bytes (RFC 7541 §4.1).
+/// Bytes that each entry counts in addition to its name and value (RFC 7541 §4.1).
 pub(crate) const ENTRY_OVERHEAD: usize = 32;
 
-/// No table is larger: places in an entry are kept in 16 bits.
+/// Largest table size in bytes, because lengths within an entry have 16 bits.
 pub(crate) const SIZE_CEILING: usize = u16::MAX as usize;
 
-/// The first ring; most clients never fill it.
+/// Size in bytes of the first ring. Most clients never fill it.
 const RING_MIN: usize = 256;
 
+/// Dynamic table of one direction of a connection.
 #[derive(Debug)]
 pub(crate) struct DynamicTable {
-    /// Newest at the back.
+    /// The newest entry is at the back.
     entries: VecDeque<TableEntry>,
-    /// Names and values one behind the other; its length is a power of two, or 0.
+    /// Names and values one after the other. The length is a power of two, or 0.
     ring: Vec<u8>,
-    /// Where the next byte goes, counted without wrapping at the ring's end.
+    /// Position of the next byte, counted without wrapping at the end of the ring.
     head: u32,
     /// Bytes of all entries, without overhead.
     bytes: usize,
+    /// Largest size in bytes, overhead included.
     max: usize,
 }
 
-/// One field; 16 bytes beside its own.
+/// One field. The entry takes 16 bytes besides the name and value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TableEntry {
     start: u32,
     name: u16,
     value: u16,
-    /// Chosen by the owner of the table: the encoder looks fields up by it.
+    /// Chosen by the owner of the table. The encoder looks fields up by it.
     pub hash: u32,
     pub class: NameClass,
-    /// Whether the value may stand in a field.
+    /// Result of [`is_valid_value`](super::is_valid_value).
     pub value_valid: bool,
 }
 
@@ -66,23 +68,23 @@ impl DynamicTable {
         self.entries.len()
     }
 
-    /// Size as the protocol counts it.
+    /// Returns the size as the protocol counts it (RFC 7541 §4.1).
     pub(crate) fn size(&self) -> usize {
         self.bytes + self.entries.len() * ENTRY_OVERHEAD
     }
 
-    /// Memory it takes.
+    /// Returns the memory used, in bytes.
     pub(crate) fn memory(&self) -> usize {
         self.ring.capacity() + self.entries.capacity() * size_of::<TableEntry>()
     }
 
-    /// The entry at an index that counts from 0, the newest.
+    /// Returns the entry at an index; 0 is the newest.
     #[inline]
     pub(crate) fn at(&self, index: usize) -> Option<&TableEntry> {
         self.entries.get(self.entries.len().checked_sub(index + 1)?)
     }
 
-    /// Entries from the newest on.
+    /// Iterates over the entries, newest first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &TableEntry> {
         self.entries.iter().rev()
     }
@@ -92,7 +94,7 @@ impl DynamicTable {
         self.copy(entry.start, usize::from(entry.name), out);
     }
 
-    /// Appends the name and the value; gives the length of the name.
+    /// Appends the name and the value. Returns the length of the name.
     #[inline]
     pub(crate) fn copy_field(&self, entry: &TableEntry, out: &mut Vec<u8>) -> usize {
         self.copy(entry.start, entry.size(), out);
@@ -123,7 +125,7 @@ impl DynamicTable {
         }
     }
 
-    /// A stretch of the ring, in two parts where it goes around its end.
+    /// Returns a span of the ring, in two parts if it wraps.
     #[inline]
     fn span(&self, start: u32, length: usize) -> (&[u8], &[u8]) {
         let start = start as usize & self.ring.len().wrapping_sub(1);
@@ -137,7 +139,8 @@ impl DynamicTable {
         }
     }
 
-    /// Puts a field in front; what no longer fits goes, and a field larger than the table empties it (RFC 7541 §4.4).
+    /// Inserts a field as the newest entry and evicts the oldest ones as needed. A field larger than the table empties
+    /// it (RFC 7541 §4.4).
     pub(crate) fn insert(&mut self, name: &[u8], value: &[u8], hash: u32, class: NameClass, value_valid: bool) {
         let size = name.len() + value.len();
         if size + ENTRY_OVERHEAD > self.max {
@@ -150,7 +153,7 @@ impl DynamicTable {
         self.write(name);
         self.write(value);
         self.bytes += size;
-        // Both fit 16 bits, as the table does.
+        // Both lengths fit 16 bits, because the table does.
         self.entries.push_back(TableEntry {
             start,
             name: name.len() as u16,
@@ -161,7 +164,7 @@ impl DynamicTable {
         });
     }
 
-    /// Changes how large the table may be (RFC 7541 §4.3).
+    /// Changes the maximum size (RFC 7541 §4.3).
     pub(crate) fn set_max(&mut self, max: usize) {
         self.max = max.min(SIZE_CEILING);
         self.shrink_to(self.max);
@@ -175,6 +178,7 @@ impl DynamicTable {
         self.bytes = 0;
     }
 
+    /// Evicts the oldest entries until the table has at most `size` bytes.
     fn shrink_to(&mut self, size: usize) {
         while self.size() > size
             && let Some(oldest) = self.entries.pop_front()
@@ -183,7 +187,7 @@ impl DynamicTable {
         }
     }
 
-    /// Makes the ring large enough for so many bytes of entries.
+    /// Grows the ring to hold `bytes` bytes of names and values.
     fn reserve(&mut self, bytes: usize) {
         if bytes <= self.ring.len() {
             return;
@@ -253,7 +257,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a plain list, with sizes changed in between.
+        /// Compares the table with a list while its size changes.
         #[test]
         fn agrees_with_a_plain_list(steps in prop::collection::vec((0usize..120, 0usize..300, any::<u8>(), 0usize..40), 0..200)) {
             let mut table = DynamicTable::new(600);

@@ -1,4 +1,4 @@
-//! Writes field blocks: indices where a table has the field, literals else, coded where that is shorter.
+//! HPACK encoder: writes indices for fields in a table and literals for others, Huffman-coded if that is shorter.
 
 use super::dynamic_table::{DynamicTable, ENTRY_OVERHEAD};
 use super::name::NameClass;
@@ -7,14 +7,15 @@ use super::{huffman, integer};
 use crate::fields::{Known, KnownSet};
 use crate::status::Status;
 
-/// Largest table we keep for a peer, whatever it allows: the fields of a server's answers are few, and more is memory of
-/// an idle connection.
+/// Largest dynamic table in bytes, whatever the peer allows. A server's responses have few distinct fields, and more is
+/// memory of an idle connection.
 const TABLE_MAX: usize = 4096;
 
-/// A field that would take more than this part of the table pushes out too many others.
+/// Divisor of the table size. A field above that share of the table is not indexed, because it would evict too many
+/// others.
 const MAX_ENTRY_SHARE: usize = 4;
 
-/// Fields whose value is another one in nearly every answer.
+/// Fields whose value differs in nearly every response.
 const VARYING: KnownSet = KnownSet::of(&[
     Known::Age,
     Known::ContentLength,
@@ -28,7 +29,7 @@ const VARYING: KnownSet = KnownSet::of(&[
     Known::Range,
 ]);
 
-/// Fields whose value must not be guessed by how well it compresses (RFC 7541 §7.1.3).
+/// Fields whose value an attacker must not guess from the compressed size (RFC 7541 §7.1.3).
 const SENSITIVE: KnownSet = KnownSet::of(&[
     Known::Authorization,
     Known::Cookie,
@@ -37,15 +38,16 @@ const SENSITIVE: KnownSet = KnownSet::of(&[
     Known::WwwAuthenticate,
 ]);
 
-/// How a literal is marked (RFC 7541 §6.2): the pattern of its first byte, and the bits left for the index.
+/// Forms of a literal (RFC 7541 §6.2): the pattern of the first byte, and the number of bits left for the index.
 const INCREMENTAL: (u8, u32) = (0x40, 6);
 const WITHOUT_INDEXING: (u8, u32) = (0x00, 4);
 const NEVER_INDEXED: (u8, u32) = (0x10, 4);
 
+/// Encoder of one connection, with its dynamic table.
 #[derive(Debug)]
 pub(crate) struct Encoder {
     table: DynamicTable,
-    /// Least and last size since the last block, to be told at the front of the next one (RFC 7541 §4.2).
+    /// Smallest and last table size since the last block, to be sent at the start of the next one (RFC 7541 §4.2).
     pending_sizes: Option<(usize, usize)>,
 }
 
@@ -61,7 +63,7 @@ impl Encoder {
         self.table.memory()
     }
 
-    /// The peer changed how large our table may be.
+    /// Applies the peer's SETTINGS_HEADER_TABLE_SIZE.
     pub(crate) fn set_max_table_size(&mut self, allowed: u32) {
         let size = TABLE_MAX.min(allowed as usize);
         if size == self.pending_sizes.map_or(self.table.max(), |(_, last)| last) {
@@ -73,13 +75,13 @@ impl Encoder {
         self.table.set_max(size);
     }
 
-    /// Whether blocks begin with their first field.
+    /// Returns whether the next block needs no table size update.
     #[inline]
     pub(crate) fn has_sent_table_size(&self) -> bool {
         self.pending_sizes.is_none()
     }
 
-    /// What must stand at the front of every block, also of one that was written beforehand.
+    /// Appends pending table size updates. It must be called at the start of every block, prepared ones included.
     #[inline]
     pub(crate) fn begin_block(&mut self, out: &mut Vec<u8>) {
         if let Some((least, last)) = self.pending_sizes.take() {
@@ -90,7 +92,7 @@ impl Encoder {
         }
     }
 
-    /// Appends a field; the name is in lower case.
+    /// Appends a field. The name must be in lower case.
     pub(crate) fn encode(&mut self, name: &[u8], value: &[u8], out: &mut Vec<u8>) {
         let class = NameClass::of(name);
         let mut index = match static_table::find(name, value) {
@@ -106,7 +108,7 @@ impl Encoder {
                     return integer::encode(static_table::COUNT + 1 + place, 7, 0x80, out);
                 }
                 if entry.hash as u16 == hash as u16 && self.table.matches_name(entry, name) {
-                    // It had another value before, so the next one will be another again.
+                    // Its previous value was different, so the next one will probably be too.
                     varies = true;
                     index.get_or_insert(static_table::COUNT + 1 + place);
                 }
@@ -126,8 +128,8 @@ impl Encoder {
     }
 }
 
-/// A number by which most entries are told apart from a field without a look at their bytes: of the name below, of the
-/// value above.
+/// Returns a hash of the name in the lower 16 bits and of the value in the upper ones. Unequal hashes avoid comparing
+/// the bytes of most entries.
 fn hash(name: &[u8], value: &[u8]) -> u32 {
     let mix = |bytes: &[u8]| {
         let sum = bytes
@@ -138,7 +140,7 @@ fn hash(name: &[u8], value: &[u8]) -> u32 {
     mix(name) & 0xffff | mix(value) << 16
 }
 
-/// Appends a field that refers to the static table alone, so that it means the same on every connection.
+/// Appends a field that refers only to the static table, so that it is valid on every connection.
 pub(crate) fn encode_field(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
     let index = match static_table::find(name, value) {
         StaticMatch::Field(index) => return integer::encode(index, 7, 0x80, out),
@@ -155,6 +157,7 @@ pub(crate) fn encode_status(status: Status, out: &mut Vec<u8>) {
     encode_field(b":status", &status.digits(), out);
 }
 
+/// Appends a literal field in the given form (RFC 7541 §6.2).
 fn encode_literal(form: (u8, u32), index: Option<usize>, name: &[u8], value: &[u8], out: &mut Vec<u8>) {
     let (pattern, prefix) = form;
     match index {
@@ -219,7 +222,7 @@ mod tests {
         let first = out.len();
         encoder.encode(b"x-frame-options", b"DENY", &mut out);
         assert_eq!(&out[first..], [0x80 | 62]);
-        // A name with several values is no longer kept.
+        // A name with several values is not indexed again.
         for round in 0..3 {
             encoder.encode(b"x-frame-options", &[b'a' + round; 9], &mut out);
             assert_eq!(encoder.table.len(), 1);
@@ -282,7 +285,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is encoded with tables that grow and shrink is read back by a decoder that keeps step.
+        /// A decoder in sync reads back fields that were encoded while the table size changed.
         #[test]
         fn decoding_inverts_encoding(
             blocks in prop::collection::vec(
@@ -303,14 +306,14 @@ mod tests {
                 encoder.begin_block(&mut out);
                 let mut expected = Vec::new();
                 for (name, value) in fields {
-                    // Few values, so that the table is used.
+                    // Few distinct values, so that the table is used.
                     let value: Vec<u8> = value.iter().map(|byte| byte % 3 * 60).collect();
                     encoder.encode(NAMES[name].as_bytes(), &value, &mut out);
                     expected.push((NAMES[name].as_bytes().to_vec(), value));
                 }
                 let mut found = DecodedFields::default();
                 prop_assert_eq!(decoder.decode(&out, &mut found), Ok(()));
-                // Each field begins where the last one ended.
+                // Each field starts where the last one ended.
                 let mut at = 0;
                 for (name, value) in &expected {
                     let end = at + name.len() + value.len();

@@ -1,14 +1,14 @@
-//! The Huffman code of HPACK (RFC 7541 §5.2, appendix B): made by the compiler from the lengths of its codes.
+//! Huffman code of HPACK (RFC 7541 §5.2, appendix B), computed at compile time from the lengths of its codes.
 
 use super::HpackError;
 
-/// Appends the string that these bytes are the code of.
+/// Appends the string that `coded` decodes to.
 ///
-/// The caller bounds what comes out by what goes in: the shortest code has five bits, so it is at most 8/5 of it.
+/// The output is at most 8/5 of the input, because the shortest code has five bits. The caller bounds the input.
 #[inline]
 pub(crate) fn decode(coded: &[u8], out: &mut Vec<u8>) -> Result<(), HpackError> {
     let start = out.len();
-    // Written in place and cut to length afterwards: asking for room symbol by symbol cost a third of the time.
+    // Written in place and truncated afterwards: reserving room symbol by symbol cost a third of the time.
     out.resize(start + decoded_bound(coded.len()), 0);
     let room = out.get_mut(start..).unwrap_or_default();
     let written = decode_into(coded, room);
@@ -16,14 +16,15 @@ pub(crate) fn decode(coded: &[u8], out: &mut Vec<u8>) -> Result<(), HpackError> 
     written.map(|_| ())
 }
 
-/// Most bytes that a code of this length can stand for.
+/// Returns the maximum number of bytes that a code of this length can decode to.
 #[inline]
 pub(crate) const fn decoded_bound(coded: usize) -> usize {
     coded * 8 / SHORTEST as usize
 }
 
 fn decode_into(coded: &[u8], room: &mut [u8]) -> Result<usize, HpackError> {
-    // The next bits, first one uppermost; behind the `count` that are real stand bits of bytes not yet counted, or ones.
+    // The next bits are at the top of `bits`. After the first `count` bits, `bits` holds bits of uncounted bytes, or
+    // ones.
     let (mut bits, mut count, mut at) = (0u64, 0u32, 0usize);
     let mut written = room.iter_mut();
     let mut size = 0;
@@ -39,7 +40,7 @@ fn decode_into(coded: &[u8], room: &mut [u8]) -> Result<usize, HpackError> {
                 count += 8;
             }
             if at == coded.len() && count < 64 {
-                // Padding is made of ones (RFC 7541 §5.2): whatever is looked up at the end is judged by its length.
+                // Padding consists of ones (RFC 7541 §5.2). A lookup at the end is checked by the length of its code.
                 bits |= u64::MAX >> count;
             }
             if count < LONGEST {
@@ -57,7 +58,7 @@ fn decode_into(coded: &[u8], room: &mut [u8]) -> Result<usize, HpackError> {
     }
     while count > 0 {
         bits |= u64::MAX >> count;
-        // Ones to the end, less than a byte of them: padding, as no code is so short and of ones alone.
+        // Fewer than eight bits, all ones, are padding, because every code of that length has a zero.
         if count < 8 && bits == u64::MAX {
             return Ok(size);
         }
@@ -71,14 +72,14 @@ fn decode_into(coded: &[u8], room: &mut [u8]) -> Result<usize, HpackError> {
         bits <<= length;
         count -= length;
     }
-    // What is left is padding: less than a byte, and the beginning of the code of EOS, which is ones.
+    // The rest must be padding: less than a byte, and a prefix of the code of EOS, which is all ones.
     if count >= 8 || (count > 0 && bits >> (64 - count) != (1 << count) - 1) {
         return Err(HpackError::HuffmanPadding);
     }
     Ok(size)
 }
 
-/// The symbol whose code the bits begin with, and the length of that code.
+/// Returns the symbol whose code is at the top of `bits`, and the length of that code in bits.
 #[inline(always)]
 fn symbol_at(bits: u64) -> Result<(u8, u32), HpackError> {
     let entry = SHORT_TABLE[(bits >> (64 - SHORT_BITS)) as usize];
@@ -105,7 +106,7 @@ fn long_symbol_at(bits: u64) -> Result<(u8, u32), HpackError> {
     Err(HpackError::HuffmanEos)
 }
 
-/// How many bytes the string takes when coded.
+/// Returns the length of the coded string in bytes.
 pub(crate) fn coded_length(string: &[u8]) -> usize {
     let bits: usize = string.iter().map(|&byte| usize::from(LENGTHS[usize::from(byte)])).sum();
     bits.div_ceil(8)
@@ -128,17 +129,17 @@ pub(crate) fn encode(string: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Symbols: the bytes, and EOS.
+/// Number of symbols: the bytes, and EOS.
 const SYMBOLS: usize = 257;
 const SHORTEST: u32 = 5;
 const LONGEST: u32 = 30;
 
-/// Codes up to this length are found by one look into a table of 2 KiB, which stays in the nearest cache; all letters,
-/// digits and the signs of URLs are among them.
+/// Codes up to this length in bits are found with one lookup in a table of 2 KiB, which stays in the L1 cache. They
+/// include all letters, digits and the punctuation of URLs.
 const SHORT_BITS: u32 = 10;
 
-/// The length of each symbol's code, in bits (RFC 7541 appendix B). The code is canonical: among codes of equal length
-/// they follow the order of their symbols, so that lengths say all.
+/// Length of each symbol's code in bits (RFC 7541 appendix B). The code is canonical: codes of equal length follow the
+/// order of their symbols, so the lengths define it.
 #[rustfmt::skip]
 const LENGTHS: [u8; SYMBOLS] = [
     13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28,
@@ -160,7 +161,7 @@ const LENGTHS: [u8; SYMBOLS] = [
     30,
 ];
 
-/// Codes of one length: from `first` up to but not including `end`, for the symbols from `first_symbol` on.
+/// Codes of one length: from `first` up to, but not including, `end`, for the symbols from `first_symbol` on.
 #[derive(Clone, Copy)]
 struct CodeRange {
     first: u32,
@@ -178,6 +179,7 @@ static CANONICAL: CanonicalCode = canonical_code();
 static CODES: [u32; SYMBOLS] = codes();
 static SHORT_TABLE: [u16; 1 << SHORT_BITS] = short_table();
 
+/// Computes the ranges of codes from [`LENGTHS`].
 const fn canonical_code() -> CanonicalCode {
     const NONE: CodeRange = CodeRange {
         first: 0,
@@ -208,10 +210,14 @@ const fn canonical_code() -> CanonicalCode {
         };
         length += 1;
     }
-    assert!(place == SYMBOLS && code == 1 << LONGEST, "the code is not complete");
+    assert!(
+        place == SYMBOLS && code == 1 << LONGEST,
+        "the Huffman code is incomplete"
+    );
     canonical_code
 }
 
+/// Computes the code of every symbol.
 const fn codes() -> [u32; SYMBOLS] {
     let canonical_code = canonical_code();
     let mut codes = [0; SYMBOLS];
@@ -229,7 +235,8 @@ const fn codes() -> [u32; SYMBOLS] {
     codes
 }
 
-/// Symbol below, length above; 0 where the code is longer than `SHORT_BITS`.
+/// Computes the lookup table: the symbol in the lower byte, the length in the upper one. 0 if the code is longer than
+/// [`SHORT_BITS`].
 const fn short_table() -> [u16; 1 << SHORT_BITS] {
     let codes = codes();
     let mut table = [0; 1 << SHORT_BITS];
@@ -310,11 +317,7 @@ mod tests {
                 let string = [&[b'0'; 7][..lead], &[symbol, b'a', symbol]].concat();
                 let mut out = Vec::new();
                 encode(&string, &mut out);
-                assert_eq!(
-                    decoded(&out).as_deref(),
-                    Ok(string.as_slice()),
-                    "{symbol} behind {lead}"
-                );
+                assert_eq!(decoded(&out).as_deref(), Ok(string.as_slice()), "{symbol} after {lead}");
             }
         }
     }
@@ -328,7 +331,7 @@ mod tests {
             prop_assert_eq!(decoded(&out), Ok(string));
         }
 
-        /// The code is complete and the padding fixed: what decodes has one coded form.
+        /// The code is complete and its padding is fixed, so a string that decodes has exactly one coded form.
         #[test]
         fn valid_code_encodes_back_identically(coded in prop::collection::vec(any::<u8>(), 0..60)) {
             if let Ok(string) = decoded(&coded) {

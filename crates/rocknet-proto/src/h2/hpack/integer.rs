@@ -1,12 +1,12 @@
-//! Integers with a prefix, as HPACK writes lengths and indices (RFC 7541 §5.1).
+//! Prefixed integers, the form of lengths and indices in HPACK (RFC 7541 §5.1).
 
 use super::HpackError;
 
-/// Most bytes that follow a full prefix: four hold 28 bits, and no length or index that is allowed needs more. Without this
-/// bound an integer could be stretched with zeros for ever.
+/// Maximum number of bytes after a full prefix. Four hold 28 bits, and no valid length or index needs more. Without
+/// this limit an integer could be padded with zeros without end.
 const MAX_CONTINUATION_BYTES: usize = 4;
 
-/// Reads the integer whose prefix is the low `prefix` bits of the byte at `at`; gives it and where it ends.
+/// Decodes the integer whose prefix is the low `prefix` bits of the byte at `at`. Returns the integer and its end.
 #[inline]
 pub(crate) fn decode(bytes: &[u8], at: usize, prefix: u32) -> Result<(usize, usize), HpackError> {
     let full = (1usize << prefix) - 1;
@@ -29,7 +29,7 @@ fn decode_continued(bytes: &[u8], start: usize, full: usize) -> Result<(usize, u
     Err(HpackError::IntegerTooLarge)
 }
 
-/// Appends an integer; `pattern` holds the bits above the prefix.
+/// Appends an integer. `pattern` holds the bits above the prefix.
 #[inline]
 pub(crate) fn encode(value: usize, prefix: u32, pattern: u8, out: &mut Vec<u8>) {
     let full = (1usize << prefix) - 1;
@@ -50,7 +50,7 @@ pub(crate) fn encode(value: usize, prefix: u32, pattern: u8, out: &mut Vec<u8>) 
 mod tests {
     use super::*;
 
-    /// RFC 7541 appendix C.1, and both ends of what fits.
+    /// RFC 7541 appendix C.1, and the smallest and largest values.
     #[test]
     fn examples_both_ways() {
         let rows: &[(usize, u32, &[u8])] = &[

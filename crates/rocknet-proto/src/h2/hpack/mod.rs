@@ -1,4 +1,4 @@
-//! HPACK: fields as indices into two tables and as coded literals (RFC 7541).
+//! HPACK: header compression with indices into two tables and coded literals (RFC 7541).
 
 mod decoder;
 mod dynamic_table;
@@ -12,37 +12,40 @@ pub(crate) use decoder::{Decoder, FieldSink};
 pub(crate) use encoder::{Encoder, encode_field, encode_status};
 pub(crate) use name::{NameClass, Pseudo, is_valid_value};
 
-/// Why a field block cannot be read. Both sides' tables differ from then on, so the connection ends (RFC 9113 §4.3).
+/// Error in a field block (RFC 9113 §4.3). The dynamic tables of the two sides differ from then on, so the connection
+/// ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum HpackError {
-    /// A representation that goes on behind the end of its block.
+    /// A field representation continues after the end of its block.
     Truncated,
-    /// An integer that no length and no index can be.
+    /// An integer exceeds every valid length and index (RFC 7541 §5.1).
     IntegerTooLarge,
-    /// An index that neither table has (RFC 7541 §2.3.3).
+    /// An index is in neither table (RFC 7541 §2.3.3).
     Index,
-    /// Padding of a coded string that is not the beginning of EOS, or longer than seven bits (RFC 7541 §5.2).
+    /// The padding of a coded string is not a prefix of EOS, or is longer than seven bits (RFC 7541 §5.2).
     HuffmanPadding,
-    /// EOS within a coded string.
+    /// A coded string contains EOS (RFC 7541 §5.2).
     HuffmanEos,
-    /// A table size above the one we allow (RFC 7541 §6.3).
+    /// A table size update exceeds the announced size (RFC 7541 §6.3).
     TableSize,
-    /// A change of the table size behind the first field of a block, or a third one (RFC 7541 §4.2).
+    /// A table size update follows the first field of a block, or is the third one (RFC 7541 §4.2).
     MisplacedTableSize,
-    /// More fields in one block than any head has: references of a byte each that unfold to more and more work.
+    /// A block has more fields than any legitimate head. One-byte references would expand to an unbounded amount of
+    /// work.
     TooManyFields,
 }
 
 impl HpackError {
+    /// Returns a phrase for logs. It contains no bytes from the client.
     pub const fn reason(self) -> &'static str {
         match self {
             Self::Truncated => "a field block that ends within a field",
-            Self::IntegerTooLarge => "an integer of unheard-of size in a field block",
-            Self::Index => "an index that no table has",
-            Self::HuffmanPadding => "a coded string with wrong padding",
-            Self::HuffmanEos => "a coded string with EOS within",
-            Self::TableSize => "a table size above the agreed one",
-            Self::MisplacedTableSize => "a change of the table size in the wrong place",
+            Self::IntegerTooLarge => "an integer above the size limit in a field block",
+            Self::Index => "an index outside both tables",
+            Self::HuffmanPadding => "a coded string with invalid padding",
+            Self::HuffmanEos => "a coded string that contains EOS",
+            Self::TableSize => "a table size above the announced one",
+            Self::MisplacedTableSize => "a misplaced table size update",
             Self::TooManyFields => "a field block with thousands of fields",
         }
     }

@@ -1,9 +1,9 @@
-//! What is known of a field's name and value: judged once when they are written out, and remembered by the table.
+//! Classification of field names and validation of field values. The table stores both results with each entry.
 
 use crate::bytes::{TOKEN, control_from, is};
 use crate::fields::Known;
 
-/// A pseudo-header field of a request (RFC 9113 §8.3.1, RFC 8441 §4), or the one of responses.
+/// Pseudo-header field of requests (RFC 9113 §8.3.1, RFC 8441 §4) or responses (RFC 9113 §8.3.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum Pseudo {
@@ -37,21 +37,22 @@ impl Pseudo {
     }
 }
 
-/// What a name is.
+/// Class of a field name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum NameClass {
     Known(Known),
     Pseudo(Pseudo),
-    /// A good name without a number.
+    /// Valid name that is not in [`Known`].
     Other,
-    /// No token in lower case (RFC 9113 §8.2.1), or a pseudo field that nobody defined.
+    /// Name that is not a token in lower case (RFC 9113 §8.2.1), or an undefined pseudo-header field.
     Invalid,
 }
 
 impl NameClass {
+    /// Classifies a name.
     pub(crate) fn of(name: &[u8]) -> NameClass {
         if let Some(known) = Known::from_name(name) {
-            // Found in any case; on this wire only one is right.
+            // The lookup ignores case, but HTTP/2 allows only lower case.
             return if known.as_str().as_bytes() == name {
                 NameClass::Known(known)
             } else {
@@ -67,8 +68,9 @@ impl NameClass {
     }
 }
 
-/// Whether a value may stand in a field: no control but HTAB, and no space around it (RFC 9113 §8.2.1 forbids NUL, CR and
-/// LF; other controls are refused in HTTP/1 too, and what comes here may leave there).
+/// Returns whether a field value is valid: no control characters except HTAB, and no white space at either end. RFC
+/// 9113 §8.2.1 forbids NUL, CR and LF. Other control characters are rejected too, because the value may be forwarded
+/// over HTTP/1.
 #[inline]
 pub(crate) fn is_valid_value(value: &[u8]) -> bool {
     if let (Some(b' ' | b'\t'), _) | (_, Some(b' ' | b'\t')) = (value.first(), value.last()) {

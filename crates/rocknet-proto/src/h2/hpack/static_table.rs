@@ -1,9 +1,9 @@
-//! The static table of HPACK: the 61 fields both sides know beforehand (RFC 7541 appendix A).
+//! Static table of HPACK: the 61 predefined fields (RFC 7541 appendix A).
 
 use super::name::{NameClass, Pseudo};
 use crate::fields::Known;
 
-/// One field, with what is known of its name.
+/// One field, with the class of its name.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StaticField {
     pub name: &'static [u8],
@@ -11,16 +11,16 @@ pub(crate) struct StaticField {
     pub class: NameClass,
 }
 
-/// The field at an index from 1 on.
+/// Returns the field at an index; the first index is 1.
 #[inline]
 pub(crate) fn at(index: usize) -> Option<&'static StaticField> {
     FIELDS.get(index.wrapping_sub(1))
 }
 
-/// Fields of the table; the dynamic one begins behind them.
+/// Number of fields. The indices of the dynamic table follow (RFC 7541 §2.3.3).
 pub(crate) const COUNT: usize = 61;
 
-/// What the table has for a field.
+/// Result of [`find`]: an index of the field, or of a field with the same name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum StaticMatch {
     Field(usize),
@@ -28,7 +28,7 @@ pub(crate) enum StaticMatch {
     Nothing,
 }
 
-/// Looks a field up; heads that are sent often are rendered once, so this need not be quick.
+/// Looks up a field. The search is linear, because heads that are sent often are prepared once.
 pub(crate) fn find(name: &[u8], value: &[u8]) -> StaticMatch {
     let mut found = StaticMatch::Nothing;
     for (position, field) in FIELDS.iter().enumerate() {
@@ -78,7 +78,7 @@ const fn classify(name: &[u8]) -> NameClass {
         }
         position += 1;
     }
-    assert!(name[0] != b':', "a pseudo field that is not known");
+    assert!(name[0] != b':', "an undefined pseudo-header field");
     NameClass::Other
 }
 
@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn classes_match_the_names() {
         for index in 1..=COUNT {
-            let field = at(index).expect("the table has it");
+            let field = at(index).expect("the index is in the table");
             assert_eq!(field.class, NameClass::of(field.name), "{index}");
         }
     }

@@ -1,8 +1,8 @@
-//! Heads, trailers and frames, in every split: what is judged to be malformed.
+//! Tests of the validator: heads, trailers and frames, split at every position.
 
 use super::*;
 
-/// A block of literals that enter the table.
+/// Encodes fields as literals that enter the table.
 fn block(fields: &[(&str, &str)]) -> Vec<u8> {
     let mut block = Vec::new();
     for (name, value) in fields {
@@ -27,7 +27,7 @@ fn head(flags: u8, fields: &[(&str, &str)]) -> Vec<u8> {
     frame(FrameType::Headers, frame::END_HEADERS | flags, 1, &block(fields))
 }
 
-/// What is said of a connection, read in pieces of each size.
+/// Checks the result for a connection read in pieces of every size.
 fn check(frames: &[Vec<u8>], expected: Result<&[u32], OutOfSync>) {
     let bytes = frames.concat();
     for size in (1..=bytes.len()).rev() {
@@ -36,7 +36,7 @@ fn check(frames: &[Vec<u8>], expected: Result<&[u32], OutOfSync>) {
             .chunks(size)
             .try_for_each(|piece| validator.read(piece, |stream| found.push(stream)));
         assert_eq!(read.map(|()| &found[..]), expected, "in pieces of {size}: {bytes:?}");
-        assert!(read.is_err() || validator.partial.capacity() == 0, "something is kept");
+        assert!(read.is_err() || validator.partial.capacity() == 0, "memory is kept");
     }
 }
 
@@ -102,7 +102,7 @@ fn field_blocks_are_found_among_other_frames() {
     ] {
         check(&frames, Ok(&[3]));
     }
-    // Fields come out of the table as well.
+    // Fields from the table are validated as well.
     let twice = [
         started(frame::END_HEADERS, &fields),
         frame(FrameType::Headers, frame::END_HEADERS | END, 5, &in_table),

@@ -1,15 +1,15 @@
-//! From the numbers of streams to their places in the table.
+//! Map from stream numbers to slots.
 
-/// From numbers to places: open addressing with the next free slot, at most half full. A client chooses the numbers and may
-/// have them collide, but never more of them than it has streams.
+/// Hash map from stream numbers to slots, with linear probing and at most half full. A client chooses the numbers and
+/// can make them collide, but it never has more of them than streams.
 #[derive(Debug)]
 pub(super) struct SlotIndex {
-    /// Number and place; number 0 is an empty slot.
+    /// Number and slot; number 0 marks an empty bucket.
     buckets: Vec<(u32, u16)>,
     used: usize,
 }
 
-/// Slots of the first table.
+/// Number of buckets of the first table.
 const MIN_BUCKETS: usize = 8;
 
 impl SlotIndex {
@@ -24,7 +24,7 @@ impl SlotIndex {
         self.buckets.capacity() * size_of::<(u32, u16)>()
     }
 
-    /// Where a number would best stand: those of a client are every other one.
+    /// Returns the preferred bucket of a number. Only every other number belongs to a client.
     #[inline]
     fn home(&self, number: u32) -> usize {
         (number >> 1) as usize & (self.buckets.len() - 1)
@@ -85,7 +85,7 @@ impl SlotIndex {
             if found == 0 {
                 break;
             }
-            // Whoever stands behind the hole on its way from home moves into it, so that no search ends too early.
+            // An entry that probed past the hole moves into it, so that no lookup stops too early.
             if (bucket.wrapping_sub(self.home(found)) & mask) >= (bucket.wrapping_sub(hole) & mask) {
                 self.buckets[hole] = self.buckets[bucket];
                 hole = bucket;
@@ -102,7 +102,7 @@ mod tests {
     use std::collections::HashMap;
 
     proptest! {
-        /// Numbers that collide and wrap, against the map of the standard library.
+        /// Compares the map with the standard library's, for numbers that collide and wrap.
         #[test]
         fn agrees_with_a_hash_map(steps in prop::collection::vec((1u32..60, any::<bool>()), 0..300)) {
             let (mut index, mut map) = (SlotIndex::new(), HashMap::new());
