@@ -367,10 +367,10 @@ impl ServerConnection {
         let Some(stream) = self.streams.find(number) else {
             return Ok(Some(ConnectionEvent::Rejected { error }));
         };
-        let is_pending = self.streams.get(stream).is_some_and(|open| open.state.can_send());
+        let response_pending = self.streams.get(stream).is_some_and(|open| open.state.can_send());
         self.remove(stream, context.out);
         // If the response has already ended, the caller is done with the stream.
-        Ok(is_pending.then_some(ConnectionEvent::Reset {
+        Ok(response_pending.then_some(ConnectionEvent::Reset {
             stream,
             code: error.code(),
             error: Some(error),

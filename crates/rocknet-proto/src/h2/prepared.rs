@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn the_date_is_at_the_end() {
         let fields = [(b"Vary".as_slice(), b"X".as_slice())];
-        let head = PreparedHead::new(Status::OK, Some(13), fields).expect("good fields");
+        let head = PreparedHead::new(Status::OK, Some(13), fields).expect("valid fields");
         let mut out = Vec::new();
         head.write(b"Sun, 06 Nov 1994 08:49:37 GMT", &mut out);
         assert_eq!(out.len(), head.length());

@@ -1,8 +1,8 @@
 //! Validator for HTTP/2 responses of upstreams, used beside a client library that reads the frames itself.
 //!
 //! It finds what that library accepts: pseudo-header fields of requests, `:status` in trailers, status 101, and values
-//! with surrounding white space (RFC 9113 §8). It reads every byte that the server sends, in pieces of any size,
-//! decodes the field blocks with a table of its own, and reports the streams with a malformed response.
+//! with surrounding white space (RFC 9113 §8). It reads every byte that the server sends, in pieces of any size. It
+//! decodes the field blocks with a table of its own and reports the streams with a malformed response.
 
 use std::collections::BTreeSet;
 use std::mem;
@@ -133,9 +133,9 @@ impl ResponseValidator {
 
     /// Handles a frame header.
     fn begin_frame(&mut self, header: FrameHeader, malformed: &mut impl FnMut(u32)) -> Result<(), OutOfSync> {
-        let goes_on = self.block.as_ref().map(|block| block.stream);
+        let continued = self.block.as_ref().map(|block| block.stream);
         let is_continuation = header.kind == FrameType::Continuation;
-        if is_continuation != goes_on.is_some() || goes_on.is_some_and(|stream| stream != header.stream) {
+        if is_continuation != continued.is_some() || continued.is_some_and(|stream| stream != header.stream) {
             return self.lose_sync();
         }
         match header.kind {
@@ -145,7 +145,7 @@ impl ResponseValidator {
                 return self.lose_sync();
             }
             FrameType::Headers | FrameType::Continuation if header.length > 0 => {
-                self.position = ReadPosition::Fields(header)
+                self.position = ReadPosition::Fields(header);
             }
             // The client library handles an empty payload at once, so it must not wait for more bytes.
             FrameType::Headers | FrameType::Continuation => {
@@ -271,7 +271,7 @@ impl FieldSink for ResponseFields {
     }
 
     fn field(&mut self, class: NameClass, value_valid: bool, start: usize, value: usize) {
-        let is_good = match class {
+        let is_valid = match class {
             NameClass::Pseudo(Pseudo::Status) => {
                 let is_first = self.status.is_none();
                 let status = self.buffer.get(value..).and_then(|value| value.try_into().ok());
@@ -284,7 +284,7 @@ impl FieldSink for ResponseFields {
                 value_valid
             }
         };
-        self.is_malformed |= !is_good;
+        self.is_malformed |= !is_valid;
         self.buffer.truncate(start);
         self.buffer.shrink_to(MAX_SPARE_CAPACITY);
     }

@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn settings_decode_completely_or_not_at_all() {
-        let (most, more) = ("AAMAAABk".repeat(MAX_SETTINGS), "AAMAAABk".repeat(MAX_SETTINGS + 1));
+        let (at_limit, above_limit) = ("AAMAAABk".repeat(MAX_SETTINGS), "AAMAAABk".repeat(MAX_SETTINGS + 1));
         let rows: [(&str, Option<&[u8]>); 10] = [
             ("", Some(&[])),
             ("AAMAAABk", Some(&[0, 3, 0, 0, 0, 100])),
@@ -87,12 +87,12 @@ mod tests {
             ("AAMAAAB=", None),
             ("AAMAAA+k", None),
             ("AAMAAA k", None),
-            (&most, Some(&[])),
-            (&more, None),
+            (&at_limit, Some(&[])),
+            (&above_limit, None),
         ];
         for (text, expected) in rows {
             let found = decode(text.as_bytes());
-            if text == most {
+            if text == at_limit {
                 assert_eq!(found.map(|payload| payload.len()), Some(6 * MAX_SETTINGS));
             } else {
                 assert_eq!(found.as_deref(), expected, "{text}");

@@ -132,10 +132,10 @@ impl ServerConnection {
             return self.discard_closed(context, header.stream);
         };
         self.budget.spend(Flood::Resets, context.now)?;
-        let is_pending = self.streams.get(stream).is_some_and(|open| open.state.can_send());
+        let response_pending = self.streams.get(stream).is_some_and(|open| open.state.can_send());
         self.remove(stream, context.out);
         self.streams.remember_end(header.stream);
-        Ok(is_pending.then_some(ConnectionEvent::Reset {
+        Ok(response_pending.then_some(ConnectionEvent::Reset {
             stream,
             code: ErrorCode::from_wire(frame::read_u32(payload)),
             error: None,

@@ -48,15 +48,15 @@ impl ServerConnection {
         Ok(())
     }
 
-    /// Writes the header of the next DATA frame, with a payload of at most `most` bytes. Returns `None` if nothing may
+    /// Writes the header of the next DATA frame, with a payload of at most `max_size` bytes. Returns `None` if nothing may
     /// be sent. The order of streams follows their priorities (RFC 9218 §10).
     #[inline]
-    pub fn next_data(&mut self, most: u64, out: &mut Vec<u8>) -> Option<DataGrant> {
+    pub fn next_data(&mut self, max_size: u64, out: &mut Vec<u8>) -> Option<DataGrant> {
         self.reset_ended(out);
-        let most = most
+        let max_size = max_size
             .min(self.send_window.available())
             .min(u64::from(self.client.max_frame_size.min(DATA_MAX)));
-        if most == 0 {
+        if max_size == 0 {
             return None;
         }
         let (id, queued) = loop {
@@ -71,14 +71,14 @@ impl ServerConnection {
             return None;
         }
         let stream = self.streams.get_mut(id)?;
-        let length = most.min(stream.send_window.available()).min(stream.queued);
+        let length = max_size.min(stream.send_window.available()).min(stream.queued);
         stream.queued -= length;
         let end = stream.end_queued && stream.queued == 0;
-        let goes_on = stream.queued > 0 && stream.send_window.available() > length;
+        let has_more = stream.queued > 0 && stream.send_window.available() > length;
         self.streams.queued -= length;
         self.streams.rotate(id);
         self.write_data_header(id, length, end, out);
-        if !goes_on {
+        if !has_more {
             self.streams.reschedule(id);
         }
         Some(DataGrant {

@@ -91,9 +91,9 @@ impl BlockFrame {
 
     /// Writes the frame sizes, and moves the part above `frame_max` bytes into CONTINUATION frames.
     pub(crate) fn finish(self, frame_max: u32, out: &mut Vec<u8>) {
-        let (payload, most) = (self.start + HEADER_SIZE, frame_max as usize);
+        let (payload, max_size) = (self.start + HEADER_SIZE, frame_max as usize);
         let length = out.len() - payload;
-        let first = length.min(most);
+        let first = length.min(max_size);
         let flags = if first == length {
             self.flags | END_HEADERS
         } else {
@@ -102,9 +102,9 @@ impl BlockFrame {
         out[self.start..payload].copy_from_slice(&header_bytes(first, self.kind, flags, self.stream));
         if first < length {
             let rest = out.split_off(payload + first);
-            let count = rest.len().div_ceil(most);
-            for (place, piece) in rest.chunks(most).enumerate() {
-                let flags = if place + 1 == count { END_HEADERS } else { 0 };
+            let count = rest.len().div_ceil(max_size);
+            for (index, piece) in rest.chunks(max_size).enumerate() {
+                let flags = if index + 1 == count { END_HEADERS } else { 0 };
                 frame_header(piece.len(), FrameType::Continuation, flags, self.stream, out);
                 out.extend_from_slice(piece);
             }

@@ -391,11 +391,14 @@ mod tests {
 
     #[test]
     fn field_count_of_a_block_is_bounded() {
-        let most = vec![0x82; MAX_FIELDS];
-        assert_eq!(Decoder::new(4096).decode(&most, &mut DecodedLines::default()), Ok(()));
-        let more = vec![0x82; MAX_FIELDS + 1];
+        let at_limit = vec![0x82; MAX_FIELDS];
         assert_eq!(
-            Decoder::new(4096).decode(&more, &mut DecodedLines::default()),
+            Decoder::new(4096).decode(&at_limit, &mut DecodedLines::default()),
+            Ok(())
+        );
+        let above_limit = vec![0x82; MAX_FIELDS + 1];
+        assert_eq!(
+            Decoder::new(4096).decode(&above_limit, &mut DecodedLines::default()),
             Err(HpackError::TooManyFields)
         );
     }

@@ -196,9 +196,9 @@ impl DynamicTable {
         let tail = self.head.wrapping_sub(self.bytes as u32);
         let mask = larger.len() - 1;
         for step in 0..self.bytes as u32 {
-            let place = tail.wrapping_add(step);
-            let byte = self.ring[place as usize & (self.ring.len() - 1)];
-            larger[place as usize & mask] = byte;
+            let position = tail.wrapping_add(step);
+            let byte = self.ring[position as usize & (self.ring.len() - 1)];
+            larger[position as usize & mask] = byte;
         }
         self.ring = larger;
     }
@@ -207,11 +207,11 @@ impl DynamicTable {
         let start = self.head as usize & self.ring.len().wrapping_sub(1);
         let room = self.ring.len() - start.min(self.ring.len());
         let (front, back) = bytes.split_at(bytes.len().min(room));
-        if let Some(place) = self.ring.get_mut(start..start + front.len()) {
-            place.copy_from_slice(front);
+        if let Some(target) = self.ring.get_mut(start..start + front.len()) {
+            target.copy_from_slice(front);
         }
-        if let Some(place) = self.ring.get_mut(..back.len()) {
-            place.copy_from_slice(back);
+        if let Some(target) = self.ring.get_mut(..back.len()) {
+            target.copy_from_slice(back);
         }
         self.head = self.head.wrapping_add(bytes.len() as u32);
     }

@@ -69,9 +69,9 @@ impl Encoder {
         if size == self.pending_sizes.map_or(self.table.max(), |(_, last)| last) {
             return;
         }
-        let least = self.pending_sizes.map_or(size, |(least, _)| least.min(size));
-        self.pending_sizes = Some((least, size));
-        self.table.set_max(least);
+        let smallest = self.pending_sizes.map_or(size, |(smallest, _)| smallest.min(size));
+        self.pending_sizes = Some((smallest, size));
+        self.table.set_max(smallest);
         self.table.set_max(size);
     }
 
@@ -84,9 +84,9 @@ impl Encoder {
     /// Appends pending table size updates. It must be called at the start of every block, prepared ones included.
     #[inline]
     pub(crate) fn begin_block(&mut self, out: &mut Vec<u8>) {
-        if let Some((least, last)) = self.pending_sizes.take() {
-            if least < last {
-                integer::encode(least, 5, 0x20, out);
+        if let Some((smallest, last)) = self.pending_sizes.take() {
+            if smallest < last {
+                integer::encode(smallest, 5, 0x20, out);
             }
             integer::encode(last, 5, 0x20, out);
         }
@@ -103,14 +103,14 @@ impl Encoder {
         let hash = hash(name, value);
         let mut varies = false;
         if self.table.len() > 0 {
-            for (place, entry) in self.table.iter().enumerate() {
+            for (position, entry) in self.table.iter().enumerate() {
                 if entry.hash == hash && self.table.matches_field(entry, name, value) {
-                    return integer::encode(static_table::COUNT + 1 + place, 7, 0x80, out);
+                    return integer::encode(static_table::COUNT + 1 + position, 7, 0x80, out);
                 }
                 if entry.hash as u16 == hash as u16 && self.table.matches_name(entry, name) {
                     // Its previous value was different, so the next one will probably be too.
                     varies = true;
-                    index.get_or_insert(static_table::COUNT + 1 + place);
+                    index.get_or_insert(static_table::COUNT + 1 + position);
                 }
             }
         }

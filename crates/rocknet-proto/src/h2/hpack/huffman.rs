@@ -49,8 +49,8 @@ fn decode_into(coded: &[u8], room: &mut [u8]) -> Result<usize, HpackError> {
         }
         while count >= LONGEST {
             let (symbol, length) = symbol_at(bits)?;
-            let Some(place) = written.next() else { return Ok(size) };
-            *place = symbol;
+            let Some(output) = written.next() else { return Ok(size) };
+            *output = symbol;
             size += 1;
             bits <<= length;
             count -= length;
@@ -66,8 +66,8 @@ fn decode_into(coded: &[u8], room: &mut [u8]) -> Result<usize, HpackError> {
         if length > count {
             break;
         }
-        let Some(place) = written.next() else { return Ok(size) };
-        *place = symbol;
+        let Some(output) = written.next() else { return Ok(size) };
+        *output = symbol;
         size += 1;
         bits <<= length;
         count -= length;
@@ -190,15 +190,15 @@ const fn canonical_code() -> CanonicalCode {
         ranges: [NONE; LONGEST as usize + 1],
         symbols: [0; SYMBOLS],
     };
-    let (mut length, mut code, mut place) = (1, 0, 0);
+    let (mut length, mut code, mut position) = (1, 0, 0);
     while length <= LONGEST {
         code <<= 1;
-        let (first, first_symbol) = (code, place as u16);
+        let (first, first_symbol) = (code, position as u16);
         let mut symbol = 0;
         while symbol < SYMBOLS {
             if LENGTHS[symbol] as u32 == length {
-                canonical_code.symbols[place] = symbol as u16;
-                place += 1;
+                canonical_code.symbols[position] = symbol as u16;
+                position += 1;
                 code += 1;
             }
             symbol += 1;
@@ -211,7 +211,7 @@ const fn canonical_code() -> CanonicalCode {
         length += 1;
     }
     assert!(
-        place == SYMBOLS && code == 1 << LONGEST,
+        position == SYMBOLS && code == 1 << LONGEST,
         "the Huffman code is incomplete"
     );
     canonical_code
@@ -245,11 +245,11 @@ const fn short_table() -> [u16; 1 << SHORT_BITS] {
         let length = LENGTHS[symbol] as u32;
         if length <= SHORT_BITS {
             let spare = SHORT_BITS - length;
-            let mut place = (codes[symbol] << spare) as usize;
-            let end = place + (1 << spare);
-            while place < end {
-                table[place] = (length << 8) as u16 | symbol as u16;
-                place += 1;
+            let mut index = (codes[symbol] << spare) as usize;
+            let end = index + (1 << spare);
+            while index < end {
+                table[index] = (length << 8) as u16 | symbol as u16;
+                index += 1;
             }
         }
         symbol += 1;

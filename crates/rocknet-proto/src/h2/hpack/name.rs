@@ -63,8 +63,8 @@ impl NameClass {
             let pseudo = Pseudo::ALL.iter().find(|pseudo| pseudo.as_str().as_bytes() == name);
             return pseudo.map_or(NameClass::Invalid, |&pseudo| NameClass::Pseudo(pseudo));
         }
-        let is_good = !name.is_empty() && name.iter().all(|&byte| is(byte, TOKEN) && !byte.is_ascii_uppercase());
-        if is_good { NameClass::Other } else { NameClass::Invalid }
+        let is_valid = !name.is_empty() && name.iter().all(|&byte| is(byte, TOKEN) && !byte.is_ascii_uppercase());
+        if is_valid { NameClass::Other } else { NameClass::Invalid }
     }
 }
 

@@ -46,7 +46,7 @@ const END: u8 = frame::END_STREAM;
 #[test]
 fn malformed_responses_are_found() {
     let trailers = |fields: &[(&str, &str)]| vec![head(0, &[OK]), head(END, fields)];
-    for (frames, is_good) in [
+    for (frames, is_valid) in [
         (vec![head(END, &[OK])], true),
         (vec![head(END, &[OK, ("a", "b")])], true),
         (vec![head(0, &[(":status", "103")]), head(END, &[OK])], true),
@@ -72,7 +72,7 @@ fn malformed_responses_are_found() {
         (trailers(&[("a", "b"), (":status", "200")]), false),
         (trailers(&[(":path", "/")]), false),
     ] {
-        check(&frames, Ok(if is_good { &[] } else { &[1] }));
+        check(&frames, Ok(if is_valid { &[] } else { &[1] }));
     }
 }
 
@@ -81,7 +81,7 @@ fn field_blocks_are_found_among_other_frames() {
     let fields = block(&[OK, (":path", "/")]);
     let (first, second) = fields.split_at(5);
     let started = |flags, payload: &[u8]| frame(FrameType::Headers, flags, 3, payload);
-    let goes_on = |flags, stream, payload: &[u8]| frame(FrameType::Continuation, flags, stream, payload);
+    let continuation = |flags, stream, payload: &[u8]| frame(FrameType::Continuation, flags, stream, payload);
     let data = frame(FrameType::Data, 0, 1, b"\0\0\x01\x01\x04\0\0\0\x03\x85");
     let padded = [&[2, 0, 0, 0, 0, 7][..], &fields, &[0, 0]].concat();
     let in_table = [0xbf, 0xbe];
@@ -89,11 +89,11 @@ fn field_blocks_are_found_among_other_frames() {
         vec![data.clone(), started(frame::END_HEADERS, &fields), data.clone()],
         vec![
             started(0, first),
-            goes_on(0, 3, &[]),
-            goes_on(frame::END_HEADERS, 3, second),
+            continuation(0, 3, &[]),
+            continuation(frame::END_HEADERS, 3, second),
         ],
-        vec![started(0, &fields), goes_on(frame::END_HEADERS, 3, &[])],
-        vec![started(0, &[]), goes_on(frame::END_HEADERS, 3, &fields)],
+        vec![started(0, &fields), continuation(frame::END_HEADERS, 3, &[])],
+        vec![started(0, &[]), continuation(frame::END_HEADERS, 3, &fields)],
         vec![started(frame::END_HEADERS, &[])],
         vec![
             started(frame::END_HEADERS | frame::PADDED | frame::PRIORITY, &padded),
@@ -110,8 +110,8 @@ fn field_blocks_are_found_among_other_frames() {
     check(&twice, Ok(&[3, 5]));
     for frames in [
         vec![started(0, first), data],
-        vec![started(0, first), goes_on(frame::END_HEADERS, 5, second)],
-        vec![goes_on(frame::END_HEADERS, 3, second)],
+        vec![started(0, first), continuation(frame::END_HEADERS, 5, second)],
+        vec![continuation(frame::END_HEADERS, 3, second)],
         vec![started(frame::END_HEADERS, &[0xff])],
         vec![frame(FrameType::PushPromise, frame::END_HEADERS, 1, &fields)],
     ] {
