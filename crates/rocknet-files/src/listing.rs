@@ -28,8 +28,8 @@ pub fn list(tree: &Tree, path: &str, relative: &[u8], query: &[u8], accept: Opti
             // A name that is not UTF-8 has no URL here, and dotfiles are not served.
             let name = entry.name.into_string().ok().filter(|name| !name.starts_with('.'))?;
             let kind = match entry.meta.kind {
-                rocknet_io::beneath::Kind::File => Kind::File,
-                rocknet_io::beneath::Kind::Directory => Kind::Directory,
+                rocknet_io::confined_fs::FileKind::File => Kind::File,
+                rocknet_io::confined_fs::FileKind::Directory => Kind::Directory,
             };
             let seconds = entry.meta.modified_ns.div_euclid(1_000_000_000);
             Some(Entry {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use rocknet_io::beneath::{Meta, Opened};
+use rocknet_io::confined_fs::{Meta, OpenedFile};
 use rocknet_proto::semantics::date;
 use rocknet_proto::semantics::etag::FileTag;
 use rocknet_proto::semantics::media_type::MediaType;
@@ -144,7 +144,7 @@ fn media_type(relative: &[u8]) -> MediaType {
     std::str::from_utf8(name).map_or(MediaType::DEFAULT, MediaType::of_name)
 }
 
-fn identity(meta: &Meta, neighbours: &[(Coding, Opened)]) -> Vec<FileIdentity> {
+fn identity(meta: &Meta, neighbours: &[(Coding, OpenedFile)]) -> Vec<FileIdentity> {
     std::iter::once(identity_of(meta))
         .chain(neighbours.iter().map(|(_, opened)| identity_of(&opened.meta)))
         .collect()
@@ -160,7 +160,7 @@ fn identity_of(meta: &Meta) -> FileIdentity {
 }
 
 /// The forms of a file that lie encoded beside it: `x.css.br`. One older than the file is left over and ignored.
-fn neighbours(look: &Look, tree: &Tree, relative: &[u8], meta: &Meta) -> Vec<(Coding, Opened)> {
+fn neighbours(look: &Look, tree: &Tree, relative: &[u8], meta: &Meta) -> Vec<(Coding, OpenedFile)> {
     if !tree.route.compress || !media_type(relative).compressible {
         return Vec::new();
     }
@@ -169,7 +169,7 @@ fn neighbours(look: &Look, tree: &Tree, relative: &[u8], meta: &Meta) -> Vec<(Co
     for coding in ENCODED {
         let name = [relative, coding.file_suffix().as_bytes()].concat();
         if let Some(opened) = look.open_if_there(&root, &name, tree.symlinks)
-            && opened.meta.kind == rocknet_io::beneath::Kind::File
+            && opened.meta.kind == rocknet_io::confined_fs::FileKind::File
             && opened.meta.modified_ns >= meta.modified_ns
         {
             found.push((coding, opened));
@@ -182,9 +182,9 @@ fn asset(
     look: &Look,
     tree: &Tree,
     status: Status,
-    opened: Opened,
+    opened: OpenedFile,
     relative: &[u8],
-    neighbours: Vec<(Coding, Opened)>,
+    neighbours: Vec<(Coding, OpenedFile)>,
     is_shared: bool,
 ) -> std::io::Result<Asset> {
     let media = media_type(relative);
@@ -274,7 +274,7 @@ pub fn coded(tree: &Tree, asset: &Asset, coding: Coding, encoded: Vec<u8>) -> Va
 }
 
 /// Reads or opens the content of a file. `is_shared`: the file answers for many paths.
-fn content(look: &Look, tree: &Tree, opened: Opened, is_shared: bool) -> std::io::Result<Content> {
+fn content(look: &Look, tree: &Tree, opened: OpenedFile, is_shared: bool) -> std::io::Result<Content> {
     let size = opened.meta.size;
     if size > tree.max_cached_file {
         return Ok(Content::File(Arc::new(OpenFile::new(opened.file, size))));

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use rocknet_io::ahead::{Ahead, read_ahead};
-use rocknet_io::beneath::{OpenError, Opened, Root, Symlinks};
+use rocknet_io::confined_fs::{OpenError, OpenedFile, Root, Symlinks};
 use rocknet_io::file;
 
 use crate::tree::Tree;
@@ -77,7 +77,7 @@ impl Look {
         })
     }
 
-    pub fn open(&self, root: &Arc<Root>, relative: &[u8], symlinks: Symlinks) -> Result<Opened, OpenError> {
+    pub fn open(&self, root: &Arc<Root>, relative: &[u8], symlinks: Symlinks) -> Result<OpenedFile, OpenError> {
         if self.waits {
             return root.open_file(relative, symlinks);
         }
@@ -93,15 +93,15 @@ impl Look {
     }
 
     /// Opens what is most likely not there.
-    pub fn open_if_there(&self, root: &Arc<Root>, relative: &[u8], symlinks: Symlinks) -> Option<Opened> {
-        if self.waits && !root.may_hold(relative) {
+    pub fn open_if_there(&self, root: &Arc<Root>, relative: &[u8], symlinks: Symlinks) -> Option<OpenedFile> {
+        if self.waits && !root.may_contain(relative) {
             return None;
         }
         self.open(root, relative, symlinks).ok()
     }
 
     /// All that was there when it was opened: a file may grow while it is read.
-    pub fn read(&self, opened: Opened) -> io::Result<Vec<u8>> {
+    pub fn read(&self, opened: OpenedFile) -> io::Result<Vec<u8>> {
         let (size, inode) = (opened.meta.size, opened.meta.inode);
         if self.waits {
             return file::read_at_most(&opened.file, size as usize);
@@ -137,7 +137,7 @@ impl Missing {
                 root,
                 relative,
                 symlinks,
-            } => root.names_ahead(relative, *symlinks),
+            } => root.prefetch_names(relative, *symlinks),
             Missing::Content { file, length, .. } => read_ahead(file, 0, *length),
             Missing::Else => None,
         }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use rocknet_io::beneath::OpenError;
+use rocknet_io::confined_fs::OpenError;
 use tracing::Level;
 
 use crate::tree::Tree;

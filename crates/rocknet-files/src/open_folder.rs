@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use rocknet_io::beneath::{Root, look_cached};
+use rocknet_io::confined_fs::{Root, stat_cached};
 use rocknet_io::descriptors;
 
 use rocknet_handler::clock::uptime_ms;
@@ -97,10 +97,10 @@ impl Folder {
     pub fn root_in_memory(&self) -> Option<Arc<Root>> {
         self.held.used.store(true, Ordering::Relaxed);
         let held = self.held.root.try_lock().ok()?;
-        let open = held.as_ref().filter(|open| open.root.tells_from_memory())?;
+        let open = held.as_ref().filter(|open| open.root.has_cached_lookup())?;
         let now = uptime_ms();
         if now.saturating_sub(self.held.checked_ms.load(Ordering::Relaxed)) >= CHECKED_FOR_MS {
-            let there = look_cached(&self.path)?;
+            let there = stat_cached(&self.path)?;
             if (open.device, open.inode) != (there.device, there.inode) {
                 return None;
             }

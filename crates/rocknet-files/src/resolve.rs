@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rocknet_config::model::Fallback;
-use rocknet_io::beneath::{Kind, OpenError, Opened, Root};
+use rocknet_io::confined_fs::{FileKind, OpenError, OpenedFile, Root};
 use rocknet_proto::semantics::safe_path::SafePath;
 use rocknet_proto::status::Status;
 
@@ -17,7 +17,7 @@ use crate::tree::Tree;
 /// What a path leads to.
 pub enum Target {
     File {
-        opened: Opened,
+        opened: OpenedFile,
         relative: Vec<u8>,
     },
     /// A directory asked for without its slash.
@@ -56,7 +56,7 @@ pub fn resolve(look: &Look, tree: &Tree, path: &str) -> Target {
 }
 
 /// A file at exactly `path`, for pages of errors.
-pub fn resolve_file(look: &Look, tree: &Tree, path: &str) -> Option<(Opened, Vec<u8>)> {
+pub fn resolve_file(look: &Look, tree: &Tree, path: &str) -> Option<(OpenedFile, Vec<u8>)> {
     match look_up(look, &look.root(tree).ok()?, tree, path) {
         Ok(Target::File { opened, relative }) => Some((opened, relative)),
         _ => None,
@@ -100,7 +100,7 @@ fn look_up(look: &Look, root: &Arc<Root>, tree: &Tree, path: &str) -> Result<Tar
         for index in &tree.index {
             let relative = join(relative, index.as_bytes());
             match open(look, root, tree, &relative) {
-                Ok(opened) if opened.meta.kind == Kind::File => return file(look, tree, opened, relative),
+                Ok(opened) if opened.meta.kind == FileKind::File => return file(look, tree, opened, relative),
                 Ok(_) | Err(Status::NOT_FOUND) => {}
                 Err(status) => return Err(status),
             }
@@ -113,15 +113,15 @@ fn look_up(look: &Look, root: &Arc<Root>, tree: &Tree, path: &str) -> Result<Tar
     };
     let opened = open(look, root, tree, &relative)?;
     match (opened.meta.kind, wants_directory) {
-        (Kind::File, false) => file(look, tree, opened, relative),
-        (Kind::Directory, false) => Ok(Target::WithoutSlash),
-        (Kind::Directory, true) if tree.browse => Ok(Target::Directory { relative }),
+        (FileKind::File, false) => file(look, tree, opened, relative),
+        (FileKind::Directory, false) => Ok(Target::WithoutSlash),
+        (FileKind::Directory, true) if tree.browse => Ok(Target::Directory { relative }),
         _ => Err(Status::NOT_FOUND),
     }
 }
 
 /// What is to be done with a file: where scripts are run, they are never sent.
-fn file(look: &Look, tree: &Tree, opened: Opened, relative: Vec<u8>) -> Result<Target, Status> {
+fn file(look: &Look, tree: &Tree, opened: OpenedFile, relative: Vec<u8>) -> Result<Target, Status> {
     if tree.holds_program(&relative) {
         missed::not_sent(tree, &relative, "it is in the folder of programs (`cgi`)");
         return Err(Status::FORBIDDEN);
@@ -187,7 +187,7 @@ fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
     }
 }
 
-pub fn open(look: &Look, root: &Arc<Root>, tree: &Tree, relative: &[u8]) -> Result<Opened, Status> {
+pub fn open(look: &Look, root: &Arc<Root>, tree: &Tree, relative: &[u8]) -> Result<OpenedFile, Status> {
     look.open(root, relative, tree.symlinks)
         .map_err(|error| status_of(&error, tree, relative))
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rocknet_config::model::{Fallback, Settings, Symlinks};
-use rocknet_io::beneath::{self, Root};
+use rocknet_io::confined_fs::{self, Root};
 
 use crate::open_folder::{Folder, OpenFolders};
 use crate::shared_pages::SharedPages;
@@ -25,7 +25,7 @@ pub struct Tree {
     pub browse: bool,
     pub fallback: Fallback,
     pub try_paths: Vec<String>,
-    pub symlinks: beneath::Symlinks,
+    pub symlinks: confined_fs::Symlinks,
     /// Files that are scripts are run. Otherwise they are files as any other.
     pub runs_scripts: bool,
     /// The path of the folder of programs, below the root and without a slash at its end.
@@ -57,9 +57,9 @@ impl Tree {
             fallback: settings.fallback.clone(),
             try_paths: settings.try_paths.clone(),
             symlinks: match settings.symlinks {
-                Symlinks::Inside => beneath::Symlinks::Inside,
-                Symlinks::Owner => beneath::Symlinks::Owner,
-                Symlinks::All => beneath::Symlinks::All,
+                Symlinks::Inside => confined_fs::Symlinks::Inside,
+                Symlinks::Owner => confined_fs::Symlinks::Owner,
+                Symlinks::All => confined_fs::Symlinks::All,
             },
             runs_scripts: settings.php.is_some(),
             programs: settings.cgi.as_ref().map(|cgi| cgi.folder.as_str().into()),

@@ -3,11 +3,11 @@
 pub mod ahead;
 #[cfg(test)]
 mod alone;
-#[cfg(unix)]
-pub mod beneath;
 pub mod byte_budget;
 #[cfg(unix)]
 pub mod child;
+#[cfg(unix)]
+pub mod confined_fs;
 #[cfg(all(unix, not(target_vendor = "apple")))]
 pub mod courier;
 #[cfg(target_vendor = "apple")]

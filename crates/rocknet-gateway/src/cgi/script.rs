@@ -1,6 +1,6 @@
 //! Which program a path leads to: the first file on its way that is one. May wait for the disk.
 
-use rocknet_io::beneath::Kind;
+use rocknet_io::confined_fs::FileKind;
 use rocknet_proto::semantics::safe_path::SafePath;
 use rocknet_proto::status::Status;
 
@@ -33,11 +33,11 @@ pub fn find(tree: &Tree, path: &str) -> Result<Script, Failure> {
         }
         let opened = resolve::open(&look, &root, tree, &name.as_bytes()[1..]).map_err(Failure::Status)?;
         match opened.meta.kind {
-            Kind::Directory => {}
-            Kind::File if opened.meta.mode & EXECUTABLE == 0 => {
+            FileKind::Directory => {}
+            FileKind::File if opened.meta.mode & EXECUTABLE == 0 => {
                 return Err(Failure::NotExecutable(name.to_owned()));
             }
-            Kind::File => {
+            FileKind::File => {
                 let root = resolve::whole(&look, tree).map_err(Failure::Status)?;
                 return Ok(Script::new(&root, name, path_info));
             }

@@ -25,7 +25,7 @@ use super::simulated::{Die, Simulated, Weather};
 use super::state::State;
 use crate::ahead::Ahead;
 use crate::alone::in_own_process;
-use crate::beneath::Root;
+use crate::confined_fs::Root;
 use crate::runtime::{Runtime, ring_trouble as trouble};
 
 /// Programs in each weather.

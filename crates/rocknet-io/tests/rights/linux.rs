@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
-use rocknet_io::beneath::{OpenError, Root, Symlinks};
+use rocknet_io::confined_fs::{OpenError, Root, Symlinks};
 use rocknet_io::rights::{User, drop_to, is_root};
 use rocknet_io::socket::{Address, BindErrorKind, Listener, Options};
 use rocknet_testing::{Need, skip};
@@ -167,7 +167,7 @@ fn files_of_others_are_forbidden() {
         // Directories that may be entered but not read are known for what they are, and not listed.
         for directory in ["passage", "closed"] {
             let opened = root.open_file(directory.as_bytes(), symlinks).unwrap();
-            assert_eq!(opened.meta.kind, rocknet_io::beneath::Kind::Directory);
+            assert_eq!(opened.meta.kind, rocknet_io::confined_fs::FileKind::Directory);
             assert!(matches!(
                 root.list(directory.as_bytes(), symlinks, 10),
                 Err(OpenError::Forbidden)

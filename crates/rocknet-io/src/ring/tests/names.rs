@@ -8,7 +8,7 @@ use rustix::fs::ResolveFlags;
 
 use super::on_ring;
 use crate::alone::in_own_process;
-use crate::beneath::Root;
+use crate::confined_fs::Root;
 use crate::ring::names_ahead;
 
 #[test]

@@ -8,7 +8,7 @@ use super::OpenError;
 
 /// What can be served. Everything else on a file system is treated as if it were not there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum FileKind {
     File,
     Directory,
 }
@@ -16,7 +16,7 @@ pub enum Kind {
 /// A file's attributes at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Meta {
-    pub kind: Kind,
+    pub kind: FileKind,
     pub size: u64,
     /// Time of the last change in nanoseconds since 1970; negative before. Wide enough for any time a file system holds.
     pub modified_ns: i128,
@@ -37,8 +37,8 @@ impl Meta {
     #[allow(clippy::unnecessary_cast)]
     pub(super) fn from_stat(stat: &Stat) -> Result<Self, OpenError> {
         let kind = match FileType::from_raw_mode(stat.st_mode) {
-            FileType::RegularFile => Kind::File,
-            FileType::Directory => Kind::Directory,
+            FileType::RegularFile => FileKind::File,
+            FileType::Directory => FileKind::Directory,
             _ => return Err(OpenError::NotFound),
         };
         Ok(Self {

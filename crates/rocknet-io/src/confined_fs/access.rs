@@ -6,17 +6,17 @@ use super::system;
 
 /// What the descriptor is wanted for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Aim {
+pub(super) enum Access {
     Read,
-    Look,
+    StatOnly,
 }
 
-impl Aim {
+impl Access {
     pub fn flags(self) -> OFlags {
         match self {
             // Non-blocking: opening a FIFO must not wait for a writer before `fstat` can tell that it is one.
             Self::Read => OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY,
-            Self::Look => system::LOOK | OFlags::CLOEXEC,
+            Self::StatOnly => system::STAT_ONLY | OFlags::CLOEXEC,
         }
     }
 }

@@ -13,7 +13,7 @@ pub enum Symlinks {
 }
 
 /// A name looked at without following it.
-pub(super) enum Seen {
+pub(super) enum LinkTarget {
     Link { target: Vec<u8>, uid: u32 },
-    Other,
+    NotALink,
 }

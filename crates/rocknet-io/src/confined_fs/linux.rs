@@ -7,49 +7,49 @@ use std::sync::Arc;
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
-use super::symlinks::Seen;
+use super::symlinks::LinkTarget;
 use crate::ahead::Ahead;
 
 /// Opens a name without any right to its content.
-pub(super) const LOOK: OFlags = OFlags::PATH;
+pub(super) const STAT_ONLY: OFlags = OFlags::PATH;
 /// Opens a directory to look up names in it, which needs no right to list it.
-pub(super) const STEP: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);
+pub(super) const TRAVERSE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);
 
 /// What of `openat2` this kernel (and the sandbox around us) allows.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Lookup {
+pub(super) struct KernelLookup {
     openat2: bool,
     cached: bool,
 }
 
-impl Lookup {
+impl KernelLookup {
     /// Asked once per root: a container's filter may answer EPERM, which later would look like a file's permission.
     pub(super) fn probe(directory: BorrowedFd<'_>) -> Self {
-        let works = |resolve| match rustix::fs::openat2(directory, c".", LOOK | OFlags::CLOEXEC, Mode::empty(), resolve)
-        {
-            // A try that failed for want of descriptors or memory says nothing against the call.
-            Ok(_) | Err(Errno::AGAIN | Errno::MFILE | Errno::NFILE | Errno::NOMEM) => true,
-            Err(_) => false,
-        };
+        let works =
+            |resolve| match rustix::fs::openat2(directory, c".", STAT_ONLY | OFlags::CLOEXEC, Mode::empty(), resolve) {
+                // A try that failed for want of descriptors or memory says nothing against the call.
+                Ok(_) | Err(Errno::AGAIN | Errno::MFILE | Errno::NFILE | Errno::NOMEM) => true,
+                Err(_) => false,
+            };
         let openat2 = works(BENEATH);
         Self {
             openat2,
-            cached: openat2 && works(BENEATH | ResolveFlags::CACHED) && is_near(directory),
+            cached: openat2 && works(BENEATH | ResolveFlags::CACHED) && is_local(directory),
         }
     }
 
-    /// A look-up by nothing but the walk, so that tests reach it on every kernel.
+    /// A look-up by nothing but the walk, so that tests open_at it on every kernel.
     #[cfg(test)]
     pub(super) const NONE: Self = Self {
         openat2: false,
         cached: false,
     };
 
-    pub(super) fn knows_cached(self) -> bool {
+    pub(super) fn has_cached(self) -> bool {
         self.cached
     }
 
-    pub(super) fn beneath(self, root: BorrowedFd<'_>, relative: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
+    pub(super) fn open_beneath(self, root: BorrowedFd<'_>, relative: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
         if !self.openat2 {
             return Err(Errno::NOSYS);
         }
@@ -62,7 +62,7 @@ impl Lookup {
         }
     }
 
-    pub(super) fn cached(
+    pub(super) fn open_cached(
         self,
         root: BorrowedFd<'_>,
         relative: &[u8],
@@ -77,34 +77,40 @@ impl Lookup {
             relative,
             flags,
             Mode::empty(),
-            within(beneath) | ResolveFlags::CACHED,
+            resolve_flags(beneath) | ResolveFlags::CACHED,
         )
     }
 
-    pub(super) fn names_ahead(self, directory: Arc<dyn AsFd>, relative: &[u8], beneath: bool) -> Option<Ahead> {
+    pub(super) fn prefetch_names(self, directory: Arc<dyn AsFd>, relative: &[u8], beneath: bool) -> Option<Ahead> {
         if !self.cached {
             return None;
         }
         Some(Box::pin(crate::ring::names_ahead(
             directory,
             relative,
-            within(beneath) | HERE,
+            resolve_flags(beneath) | SAME_MOUNT,
         )?))
     }
 }
 
-pub(super) fn look_cached(path: &Path) -> Result<OwnedFd, Errno> {
-    rustix::fs::openat2(CWD, path, LOOK | OFlags::CLOEXEC, Mode::empty(), ResolveFlags::CACHED)
+pub(super) fn stat_cached(path: &Path) -> Result<OwnedFd, Errno> {
+    rustix::fs::openat2(
+        CWD,
+        path,
+        STAT_ONLY | OFlags::CLOEXEC,
+        Mode::empty(),
+        ResolveFlags::CACHED,
+    )
 }
 
-fn within(beneath: bool) -> ResolveFlags {
+fn resolve_flags(beneath: bool) -> ResolveFlags {
     if beneath { BENEATH } else { ResolveFlags::empty() }
 }
 
 /// Whether it lies on a file system that is known to have a disk of this machine, or none. Others may ask somebody else, a program
 /// or another machine, when a file is opened whose names are all known, and when it is asked for its size.
-fn is_near(directory: BorrowedFd<'_>) -> bool {
-    const NEAR: &[u64] = &[
+fn is_local(directory: BorrowedFd<'_>) -> bool {
+    const LOCAL: &[u64] = &[
         0xef53,      // ext2, ext3, ext4
         0x5846_5342, // XFS
         0x9123_683e, // Btrfs
@@ -120,22 +126,22 @@ fn is_near(directory: BorrowedFd<'_>) -> bool {
         0x4d44,      // FAT
     ];
     // The type is a number of 32 bits in a field that some systems sign.
-    rustix::fs::fstatfs(directory).is_ok_and(|system| NEAR.contains(&(system.f_type as u64 & 0xffff_ffff)))
+    rustix::fs::fstatfs(directory).is_ok_and(|system| LOCAL.contains(&(system.f_type as u64 & 0xffff_ffff)))
 }
 
 /// Not into another file system that is mounted on the way, which may be a far one.
-const HERE: ResolveFlags = ResolveFlags::NO_XDEV;
+const SAME_MOUNT: ResolveFlags = ResolveFlags::NO_XDEV;
 
 /// What a name stands for when it is not followed; a link's owner and target come from one and the same link.
-pub(super) fn see(directory: BorrowedFd<'_>, name: &[u8]) -> Result<Seen, Errno> {
-    let flags = LOOK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+pub(super) fn read_link(directory: BorrowedFd<'_>, name: &[u8]) -> Result<LinkTarget, Errno> {
+    let flags = STAT_ONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let found = rustix::fs::openat(directory, name, flags, Mode::empty())?;
     let stat = rustix::fs::fstat(&found)?;
     if !super::meta::is_link(&stat) {
-        return Ok(Seen::Other);
+        return Ok(LinkTarget::NotALink);
     }
     let target = rustix::fs::readlinkat(&found, c"", Vec::new())?;
-    Ok(Seen::Link {
+    Ok(LinkTarget::Link {
         target: target.into_bytes(),
         uid: stat.st_uid,
     })

@@ -10,95 +10,100 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::aim::Aim;
-use super::symlinks::{Seen, Symlinks};
-use super::top::Top;
+use super::access::Access;
+use super::root_directory::RootDirectory;
+use super::symlinks::{LinkTarget, Symlinks};
 use super::{OpenError, system};
 
 /// Opens `relative` under the rules of `symlinks`, which is not [`Symlinks::All`].
-pub(super) fn walk(top: &Top, relative: &[u8], symlinks: Symlinks, aim: Aim) -> Result<OwnedFd, OpenError> {
+pub(super) fn walk(
+    root: &RootDirectory,
+    relative: &[u8],
+    symlinks: Symlinks,
+    access: Access,
+) -> Result<OwnedFd, OpenError> {
     let mut walk = Walk {
-        top,
+        root,
         symlinks,
-        aim,
+        access,
         start: None,
         held: Vec::new(),
         steps: VecDeque::new(),
         found: None,
         links: 0,
     };
-    walk.plan(relative);
+    walk.push_components(relative);
     while let Some(step) = walk.steps.pop_front() {
         match step {
-            Step::Name(name) => walk.enter(&name)?,
-            Step::OwnedBy(uid) => walk.check_owner(uid)?,
+            WalkStep::Name(name) => walk.open_component(&name)?,
+            WalkStep::CheckOwner(uid) => walk.check_owner(uid)?,
         }
     }
     match walk.found.take() {
         Some(found) => Ok(found),
         // The path ended in `.`, `..` or a slash: the directory that was reached is meant.
         None => Ok(rustix::fs::openat(
-            walk.here(),
+            walk.current(),
             c".",
-            aim.flags() | OFlags::DIRECTORY,
+            access.flags() | OFlags::DIRECTORY,
             Mode::empty(),
         )?),
     }
 }
 
-enum Step {
+enum WalkStep {
     Name(Vec<u8>),
     /// What has been reached by now is a link's target, and must belong to the link's owner.
-    OwnedBy(u32),
+    CheckOwner(u32),
 }
 
 struct Walk<'a> {
-    top: &'a Top,
+    root: &'a RootDirectory,
     symlinks: Symlinks,
-    aim: Aim,
+    access: Access,
     /// Where the walk stands when nothing is held, if not at the root: only a link under [`Symlinks::Owner`] leads there.
     start: Option<OwnedFd>,
     /// The directories entered from `start`, outermost first.
     held: Vec<OwnedFd>,
-    steps: VecDeque<Step>,
+    steps: VecDeque<WalkStep>,
     /// The last component, opened as the caller wants it.
     found: Option<OwnedFd>,
     links: u32,
 }
 
 impl Walk<'_> {
-    fn here(&self) -> BorrowedFd<'_> {
-        let start = self.start.as_ref().map_or_else(|| self.top.as_fd(), AsFd::as_fd);
+    fn current(&self) -> BorrowedFd<'_> {
+        let start = self.start.as_ref().map_or_else(|| self.root.as_fd(), AsFd::as_fd);
         self.held.last().map_or(start, AsFd::as_fd)
     }
 
     /// Puts the components of `path` before all other steps.
-    fn plan(&mut self, path: &[u8]) {
+    fn push_components(&mut self, path: &[u8]) {
         for part in path.rsplit(|&byte| byte == b'/') {
             // Kept at the end only, where it says that a directory is meant.
-            let says_nothing = part.is_empty() && self.steps.iter().any(|step| matches!(step, Step::Name(_)));
-            if !says_nothing {
-                self.steps.push_front(Step::Name(part.to_vec()));
+            let is_redundant = part.is_empty() && self.steps.iter().any(|step| matches!(step, WalkStep::Name(_)));
+            if !is_redundant {
+                self.steps.push_front(WalkStep::Name(part.to_vec()));
             }
         }
     }
 
-    fn enter(&mut self, name: &[u8]) -> Result<(), OpenError> {
+    fn open_component(&mut self, name: &[u8]) -> Result<(), OpenError> {
         match name {
             b"" | b"." => return Ok(()),
-            b".." => return self.leave(),
+            b".." => return self.go_up(),
             _ => {}
         }
-        let last = !self.steps.iter().any(|step| matches!(step, Step::Name(_)));
+        let last = !self.steps.iter().any(|step| matches!(step, WalkStep::Name(_)));
         let flags = if last {
-            self.aim.flags()
+            self.access.flags()
         } else {
-            system::STEP | OFlags::CLOEXEC
+            system::TRAVERSE | OFlags::CLOEXEC
         };
-        match rustix::fs::openat(self.here(), name, flags | OFlags::NOFOLLOW, Mode::empty()) {
+        match rustix::fs::openat(self.current(), name, flags | OFlags::NOFOLLOW, Mode::empty()) {
             Ok(entered) => {
-                if last && self.aim == Aim::Look && system::is_link(entered.as_fd())? {
-                    return self.follow(name, Errno::LOOP);
+                if last && self.access == Access::StatOnly && system::is_link(entered.as_fd())? {
+                    return self.follow_link(name, Errno::LOOP);
                 }
                 if last {
                     self.found = Some(entered);
@@ -110,12 +115,12 @@ impl Walk<'_> {
                 Ok(())
             }
             // How a system says that O_NOFOLLOW met a link: ELOOP, with O_DIRECTORY also ENOTDIR, on BSD EMLINK.
-            Err(errno @ (Errno::LOOP | Errno::NOTDIR | Errno::MLINK)) => self.follow(name, errno),
+            Err(errno @ (Errno::LOOP | Errno::NOTDIR | Errno::MLINK)) => self.follow_link(name, errno),
             Err(errno) => Err(errno.into()),
         }
     }
 
-    fn leave(&mut self) -> Result<(), OpenError> {
+    fn go_up(&mut self) -> Result<(), OpenError> {
         if self.held.pop().is_some() {
             return Ok(());
         }
@@ -123,55 +128,55 @@ impl Walk<'_> {
             return Err(OpenError::Escapes);
         }
         self.start = Some(rustix::fs::openat(
-            self.here(),
+            self.current(),
             c"..",
-            system::STEP | OFlags::CLOEXEC,
+            system::TRAVERSE | OFlags::CLOEXEC,
             Mode::empty(),
         )?);
         Ok(())
     }
 
     /// Replaces the link `name` by the way it points; `met` is why it was taken for a link.
-    fn follow(&mut self, name: &[u8], met: Errno) -> Result<(), OpenError> {
+    fn follow_link(&mut self, name: &[u8], met: Errno) -> Result<(), OpenError> {
         self.links += 1;
         if self.links > MAX_LINKS {
             return Err(OpenError::NotFound);
         }
-        let (target, uid) = match system::see(self.here(), name)? {
-            Seen::Link { target, uid } => (target, uid),
-            Seen::Other if met == Errno::NOTDIR => return Err(OpenError::NotFound),
+        let (target, uid) = match system::read_link(self.current(), name)? {
+            LinkTarget::Link { target, uid } => (target, uid),
+            LinkTarget::NotALink if met == Errno::NOTDIR => return Err(OpenError::NotFound),
             // It was a link a moment ago; look again.
-            Seen::Other => {
-                self.steps.push_front(Step::Name(name.to_vec()));
+            LinkTarget::NotALink => {
+                self.steps.push_front(WalkStep::Name(name.to_vec()));
                 return Ok(());
             }
         };
         if self.symlinks == Symlinks::Owner {
-            self.steps.push_front(Step::OwnedBy(uid));
+            self.steps.push_front(WalkStep::CheckOwner(uid));
         }
         if target.first() != Some(&b'/') {
-            self.plan(&target);
+            self.push_components(&target);
             return Ok(());
         }
-        let way = match self.symlinks {
-            Symlinks::Inside => self.top.within(&target).ok_or(OpenError::Escapes)?,
+        let rest = match self.symlinks {
+            Symlinks::Inside => self.root.strip_root(&target).ok_or(OpenError::Escapes)?,
             _ => {
                 self.start = Some(rustix::fs::openat(
                     CWD,
                     c"/",
-                    system::STEP | OFlags::CLOEXEC,
+                    system::TRAVERSE | OFlags::CLOEXEC,
                     Mode::empty(),
                 )?);
                 &target[1..]
             }
         };
         self.held.clear();
-        self.plan(way);
+        self.push_components(rest);
         Ok(())
     }
 
     fn check_owner(&self, uid: u32) -> Result<(), OpenError> {
-        let reached = self.found.as_ref().map_or_else(|| self.here(), AsFd::as_fd);
+        let reached = self.found.as_ref().map_or_else(|| self.current(), AsFd::as_fd);
         if rustix::fs::fstat(reached)?.st_uid == uid {
             Ok(())
         } else {

@@ -11,26 +11,26 @@ use rustix::fs::{CWD, Mode, OFlags};
 use super::system;
 
 #[derive(Debug)]
-pub(super) struct Top {
+pub(super) struct RootDirectory {
     directory: OwnedFd,
     /// The absolute names of the directory, without a slash at the end: an absolute link that begins with one of them
     /// is taken to start at `directory`.
     names: Vec<Vec<u8>>,
 }
 
-impl Top {
+impl RootDirectory {
     pub fn open(path: &Path) -> io::Result<Self> {
-        let directory = rustix::fs::openat(CWD, path, system::STEP | OFlags::CLOEXEC, Mode::empty())?;
+        let directory = rustix::fs::openat(CWD, path, system::TRAVERSE | OFlags::CLOEXEC, Mode::empty())?;
         let mut names = vec![name(&fs::canonicalize(path)?)];
-        let written = name(&std::path::absolute(path)?);
-        if !names.contains(&written) {
-            names.push(written);
+        let given = name(&std::path::absolute(path)?);
+        if !names.contains(&given) {
+            names.push(given);
         }
         Ok(Self { directory, names })
     }
 
     /// The rest of an absolute path whose beginning is the root, or `None` for a path elsewhere.
-    pub fn within<'a>(&self, absolute: &'a [u8]) -> Option<&'a [u8]> {
+    pub fn strip_root<'a>(&self, absolute: &'a [u8]) -> Option<&'a [u8]> {
         self.names.iter().find_map(|name| {
             let rest = absolute.strip_prefix(name.as_slice())?;
             (rest.is_empty() || rest[0] == b'/').then_some(rest)
@@ -38,7 +38,7 @@ impl Top {
     }
 }
 
-impl AsFd for Top {
+impl AsFd for RootDirectory {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.directory.as_fd()
     }

@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::fs::{CWD, RenameFlags};
 
 use super::Symlinks;
-use super::tests::{Place, outcome};
+use super::tests::{TestTree, outcome};
 
 /// Opens `paths` while another thread moves things between two states; each opening gives "inside" or is refused.
-fn race(place: &Place, paths: &[&str], swap: impl Fn() + Sync) {
-    /// Enough that, when the walk is made to follow links, some openings see the outside every time.
+fn race(tree: &TestTree, paths: &[&str], swap: impl Fn() + Sync) {
+    /// Enough that, when the walk is made to follow links, some openings read_link the outside every time.
     const OPENINGS: usize = 3_000;
-    for root in place.both() {
+    for root in tree.with_both_lookups() {
         for path in paths {
             let stop = AtomicBool::new(false);
             let mut seen = std::collections::BTreeMap::new();
@@ -43,30 +43,30 @@ fn race(place: &Place, paths: &[&str], swap: impl Fn() + Sync) {
 
 #[test]
 fn a_directory_swapped_for_a_link_leads_nowhere() {
-    let place = Place::new();
-    fs::create_dir(place.root().join("swapped")).unwrap();
-    fs::write(place.root().join("swapped/secret"), "inside").unwrap();
-    place.link("spare", place.outside());
-    place.link("by_link", "sub/../swapped/secret");
-    place.link("by_absolute_link", place.root().join("swapped/secret"));
-    let (swapped, spare) = (place.root().join("swapped"), place.root().join("spare"));
-    race(&place, &["swapped/secret", "by_link", "by_absolute_link"], || {
+    let tree = TestTree::new();
+    fs::create_dir(tree.root().join("swapped")).unwrap();
+    fs::write(tree.root().join("swapped/secret"), "inside").unwrap();
+    tree.link("spare", tree.outside());
+    tree.link("by_link", "sub/../swapped/secret");
+    tree.link("by_absolute_link", tree.root().join("swapped/secret"));
+    let (swapped, spare) = (tree.root().join("swapped"), tree.root().join("spare"));
+    race(&tree, &["swapped/secret", "by_link", "by_absolute_link"], || {
         rustix::fs::renameat_with(CWD, &swapped, CWD, &spare, RenameFlags::EXCHANGE).unwrap();
     });
 }
 
 #[test]
 fn a_directory_moved_out_takes_no_one_along() {
-    let place = Place::new();
-    fs::create_dir_all(place.root().join("one/two")).unwrap();
-    fs::create_dir_all(place.outside().join("one/two")).unwrap();
-    fs::write(place.root().join("secret"), "inside").unwrap();
-    for parent in [place.root(), place.outside()] {
+    let tree = TestTree::new();
+    fs::create_dir_all(tree.root().join("one/two")).unwrap();
+    fs::create_dir_all(tree.outside().join("one/two")).unwrap();
+    fs::write(tree.root().join("secret"), "inside").unwrap();
+    for parent in [tree.root(), tree.outside()] {
         symlink("../../secret", parent.join("one/two/up")).unwrap();
     }
-    place.link("absolute", place.root().join("one/two/up"));
-    let (here, there) = (place.root().join("one/two"), place.outside().join("one/two"));
-    race(&place, &["one/two/up", "absolute"], || {
+    tree.link("absolute", tree.root().join("one/two/up"));
+    let (here, there) = (tree.root().join("one/two"), tree.outside().join("one/two"));
+    race(&tree, &["one/two/up", "absolute"], || {
         rustix::fs::renameat_with(CWD, &here, CWD, &there, RenameFlags::EXCHANGE).unwrap();
     });
 }

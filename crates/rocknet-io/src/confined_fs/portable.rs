@@ -7,19 +7,19 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, OFlags};
 use rustix::io::Errno;
 
-use super::symlinks::Seen;
+use super::symlinks::LinkTarget;
 use crate::ahead::Ahead;
 
 /// Opens a name to look at it; there is no O_PATH everywhere, so this needs the right to read.
-pub(super) const LOOK: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
+pub(super) const STAT_ONLY: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 /// Opens a directory to look up names in it.
-pub(super) const STEP: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
+pub(super) const TRAVERSE: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 
 /// Nothing to know about the kernel here.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Lookup;
+pub(super) struct KernelLookup;
 
-impl Lookup {
+impl KernelLookup {
     pub(super) fn probe(_directory: BorrowedFd<'_>) -> Self {
         Self
     }
@@ -27,15 +27,20 @@ impl Lookup {
     #[cfg(test)]
     pub(super) const NONE: Self = Self;
 
-    pub(super) fn knows_cached(self) -> bool {
+    pub(super) fn has_cached(self) -> bool {
         false
     }
 
-    pub(super) fn beneath(self, _root: BorrowedFd<'_>, _relative: &[u8], _flags: OFlags) -> Result<OwnedFd, Errno> {
+    pub(super) fn open_beneath(
+        self,
+        _root: BorrowedFd<'_>,
+        _relative: &[u8],
+        _flags: OFlags,
+    ) -> Result<OwnedFd, Errno> {
         Err(Errno::NOSYS)
     }
 
-    pub(super) fn cached(
+    pub(super) fn open_cached(
         self,
         _root: BorrowedFd<'_>,
         _relative: &[u8],
@@ -45,24 +50,24 @@ impl Lookup {
         Err(Errno::AGAIN)
     }
 
-    pub(super) fn names_ahead(self, _directory: Arc<dyn AsFd>, _relative: &[u8], _beneath: bool) -> Option<Ahead> {
+    pub(super) fn prefetch_names(self, _directory: Arc<dyn AsFd>, _relative: &[u8], _beneath: bool) -> Option<Ahead> {
         None
     }
 }
 
-pub(super) fn look_cached(_path: &Path) -> Result<OwnedFd, Errno> {
+pub(super) fn stat_cached(_path: &Path) -> Result<OwnedFd, Errno> {
     Err(Errno::AGAIN)
 }
 
 /// What a name stands for when it is not followed. Owner and target are read one after the other; who can swap the
 /// link in between owns the directory, and the target's owner is checked on the opened descriptor in any case.
-pub(super) fn see(directory: BorrowedFd<'_>, name: &[u8]) -> Result<Seen, Errno> {
+pub(super) fn read_link(directory: BorrowedFd<'_>, name: &[u8]) -> Result<LinkTarget, Errno> {
     let stat = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
     if !super::meta::is_link(&stat) {
-        return Ok(Seen::Other);
+        return Ok(LinkTarget::NotALink);
     }
     let target = rustix::fs::readlinkat(directory, name, Vec::new())?;
-    Ok(Seen::Link {
+    Ok(LinkTarget::Link {
         target: target.into_bytes(),
         uid: stat.st_uid,
     })

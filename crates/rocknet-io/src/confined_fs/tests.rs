@@ -13,21 +13,21 @@ use super::*;
 /// Beside the root lies what must not be seen: a directory `outside` with a file of this content.
 const SECRET: &str = "outside the root";
 
-pub(super) struct Place {
+pub(super) struct TestTree {
     directory: tempfile::TempDir,
 }
 
-impl Place {
+impl TestTree {
     pub(super) fn new() -> Self {
-        let place = Self {
+        let tree = Self {
             directory: tempfile::tempdir().unwrap(),
         };
-        fs::create_dir_all(place.root().join("sub/deep")).unwrap();
-        fs::create_dir(place.outside()).unwrap();
-        fs::write(place.outside().join("secret"), SECRET).unwrap();
-        fs::write(place.root().join("file"), "file").unwrap();
-        fs::write(place.root().join("sub/page"), "page").unwrap();
-        place
+        fs::create_dir_all(tree.root().join("sub/deep")).unwrap();
+        fs::create_dir(tree.outside()).unwrap();
+        fs::write(tree.outside().join("secret"), SECRET).unwrap();
+        fs::write(tree.root().join("file"), "file").unwrap();
+        fs::write(tree.root().join("sub/page"), "page").unwrap();
+        tree
     }
 
     pub(super) fn root(&self) -> PathBuf {
@@ -43,23 +43,24 @@ impl Place {
     }
 
     /// The same root, looked up by the kernel and by the walk alone.
-    pub(super) fn both(&self) -> [Root; 2] {
+    pub(super) fn with_both_lookups(&self) -> [Root; 2] {
         let mut walked = Root::open(self.root()).unwrap();
-        walked.lookup = system::Lookup::NONE;
+        walked.lookup = system::KernelLookup::NONE;
         [Root::open(self.root()).unwrap(), walked]
     }
 }
 
 /// An outcome in one word: the content of a file, `/` for a directory, else the name of the error.
-pub(super) fn outcome(opened: Result<Opened, OpenError>) -> String {
+pub(super) fn outcome(opened: Result<OpenedFile, OpenError>) -> String {
     match opened {
-        Ok(Opened {
+        Ok(OpenedFile {
             meta: Meta {
-                kind: Kind::Directory, ..
+                kind: FileKind::Directory,
+                ..
             },
             ..
         }) => "/".into(),
-        Ok(Opened { mut file, meta }) => {
+        Ok(OpenedFile { mut file, meta }) => {
             let mut content = String::new();
             file.read_to_string(&mut content).unwrap();
             assert_eq!(meta.size, content.len() as u64);
@@ -79,8 +80,8 @@ pub(super) fn fifo(path: &Path) {
     );
 }
 
-fn check(place: &Place, symlinks: Symlinks, rows: &[(&str, &str)]) {
-    for root in place.both() {
+fn check(tree: &TestTree, symlinks: Symlinks, rows: &[(&str, &str)]) {
+    for root in tree.with_both_lookups() {
         for (path, expected) in rows {
             let context = format!("{path:?} with {symlinks:?} by {:?}", root.lookup);
             let opened = outcome(root.open_file(path.as_bytes(), symlinks));
@@ -103,7 +104,7 @@ fn check(place: &Place, symlinks: Symlinks, rows: &[(&str, &str)]) {
 
 #[test]
 fn opens_files_and_directories() {
-    let place = Place::new();
+    let tree = TestTree::new();
     let rows = [
         ("file", "file"),
         ("/file", "file"),
@@ -132,44 +133,44 @@ fn opens_files_and_directories() {
         ("..file", "NotFound"),
     ];
     for symlinks in [Symlinks::Inside, Symlinks::Owner, Symlinks::All] {
-        check(&place, symlinks, &rows);
+        check(&tree, symlinks, &rows);
         let long = "x".repeat(256);
         let longest = "sub/".repeat(1_100);
-        check(&place, symlinks, &[(&long, "NotFound"), (&longest, "NotFound")]);
+        check(&tree, symlinks, &[(&long, "NotFound"), (&longest, "NotFound")]);
     }
 }
 
 #[test]
 fn follows_links_inside_the_root_only() {
-    let place = Place::new();
-    let (root, outside) = (place.root(), place.outside());
-    place.link("relative", "sub/page");
-    place.link("up", "sub/deep/../page");
-    place.link("directory", "sub/deep/..");
-    place.link("absolute", root.join("sub/page"));
-    place.link("absolute_directory", root.join("sub/"));
-    place.link("absolute_root", &root);
-    place.link("chain", "relative");
-    place.link("chain_absolute", root.join("absolute_directory/page"));
-    place.link("sub/back", "../file");
-    place.link("here", ".");
-    place.link("out", "../outside/secret");
-    place.link("out_directory", "../outside");
-    place.link("out_absolute", outside.join("secret"));
-    place.link("out_disguised", root.join("../outside/secret"));
-    place.link("out_and_in", "../root/file");
-    place.link("sub/out_twice", "../../outside/secret");
-    place.link("out_chain", "out");
-    place.link("passwd", "/etc/passwd");
-    place.link("proc", "/proc/self/root/etc/passwd");
-    place.link("sibling", format!("{}x/file", root.display()));
-    place.link("loop", "loop");
-    place.link("loop_a", "loop_b");
-    place.link("loop_b", "loop_a");
-    place.link("loop_absolute", root.join("loop_absolute"));
-    place.link("dangling", "none");
+    let tree = TestTree::new();
+    let (root, outside) = (tree.root(), tree.outside());
+    tree.link("relative", "sub/page");
+    tree.link("up", "sub/deep/../page");
+    tree.link("directory", "sub/deep/..");
+    tree.link("absolute", root.join("sub/page"));
+    tree.link("absolute_directory", root.join("sub/"));
+    tree.link("absolute_root", &root);
+    tree.link("chain", "relative");
+    tree.link("chain_absolute", root.join("absolute_directory/page"));
+    tree.link("sub/back", "../file");
+    tree.link("here", ".");
+    tree.link("out", "../outside/secret");
+    tree.link("out_directory", "../outside");
+    tree.link("out_absolute", outside.join("secret"));
+    tree.link("out_disguised", root.join("../outside/secret"));
+    tree.link("out_and_in", "../root/file");
+    tree.link("sub/out_twice", "../../outside/secret");
+    tree.link("out_chain", "out");
+    tree.link("passwd", "/etc/passwd");
+    tree.link("proc", "/proc/self/root/etc/passwd");
+    tree.link("sibling", format!("{}x/file", root.display()));
+    tree.link("loop", "loop");
+    tree.link("loop_a", "loop_b");
+    tree.link("loop_b", "loop_a");
+    tree.link("loop_absolute", root.join("loop_absolute"));
+    tree.link("dangling", "none");
     check(
-        &place,
+        &tree,
         Symlinks::Inside,
         &[
             ("relative", "page"),
@@ -205,7 +206,7 @@ fn follows_links_inside_the_root_only() {
         ],
     );
     check(
-        &place,
+        &tree,
         Symlinks::All,
         &[
             ("relative", "page"),
@@ -221,21 +222,21 @@ fn follows_links_inside_the_root_only() {
 
 #[test]
 fn follows_as_many_links_as_the_kernel() {
-    let place = Place::new();
-    place.link("link0", "file");
+    let tree = TestTree::new();
+    tree.link("link0", "file");
     for step in 1..=40 {
-        place.link(&format!("link{step}"), format!("link{}", step - 1));
+        tree.link(&format!("link{step}"), format!("link{}", step - 1));
     }
-    check(&place, Symlinks::Inside, &[("link39", "file"), ("link40", "NotFound")]);
+    check(&tree, Symlinks::Inside, &[("link39", "file"), ("link40", "NotFound")]);
 }
 
 #[test]
 fn a_root_reached_through_a_link_is_known_by_both_names() {
-    let place = Place::new();
-    let alias = place.directory.path().join("alias");
-    symlink(place.root(), &alias).unwrap();
-    place.link("by_alias", alias.join("file"));
-    place.link("by_name", place.root().join("file"));
+    let tree = TestTree::new();
+    let alias = tree.directory.path().join("alias");
+    symlink(tree.root(), &alias).unwrap();
+    tree.link("by_alias", alias.join("file"));
+    tree.link("by_name", tree.root().join("file"));
     let root = Root::open(&alias).unwrap();
     assert_eq!(root.path(), alias);
     for name in ["by_alias", "by_name"] {
@@ -249,27 +250,27 @@ fn a_root_reached_through_a_link_is_known_by_both_names() {
 
 #[test]
 fn a_directory_renamed_away_is_still_the_root() {
-    let place = Place::new();
-    for root in place.both() {
-        let moved = place.directory.path().join("moved");
-        fs::rename(place.root(), &moved).unwrap();
-        symlink(place.outside(), place.root()).unwrap();
+    let tree = TestTree::new();
+    for root in tree.with_both_lookups() {
+        let moved = tree.directory.path().join("moved");
+        fs::rename(tree.root(), &moved).unwrap();
+        symlink(tree.outside(), tree.root()).unwrap();
         assert_eq!(outcome(root.open_file(b"file", Symlinks::Inside)), "file");
         assert_eq!(outcome(root.open_file(b"secret", Symlinks::Inside)), "NotFound");
-        fs::remove_file(place.root()).unwrap();
-        fs::rename(&moved, place.root()).unwrap();
+        fs::remove_file(tree.root()).unwrap();
+        fs::rename(&moved, tree.root()).unwrap();
     }
 }
 
 #[test]
 fn follows_links_to_files_of_the_same_owner() {
-    let place = Place::new();
-    place.link("own", "sub/page");
-    place.link("own_out", place.outside().join("secret"));
-    place.link("own_up", "../outside/secret");
-    place.link("own_directory", "../outside");
-    place.link("own_slash", "/");
-    place.link("to_root_user", "/etc/passwd");
+    let tree = TestTree::new();
+    tree.link("own", "sub/page");
+    tree.link("own_out", tree.outside().join("secret"));
+    tree.link("own_up", "../outside/secret");
+    tree.link("own_directory", "../outside");
+    tree.link("own_slash", "/");
+    tree.link("to_root_user", "/etc/passwd");
     let mut rows = vec![
         ("own", "page"),
         ("own_out", SECRET),
@@ -282,17 +283,17 @@ fn follows_links_to_files_of_the_same_owner() {
         const SOMEBODY: u32 = 65_534;
         rustix::fs::chownat(
             CWD,
-            place.root().join("to_root_user"),
+            tree.root().join("to_root_user"),
             Some(rustix::fs::Uid::from_raw(SOMEBODY)),
             None,
             AtFlags::SYMLINK_NOFOLLOW,
         )
         .unwrap();
-        fs::write(place.root().join("theirs"), "theirs").unwrap();
-        chown(place.root().join("theirs"), Some(SOMEBODY), None).unwrap();
-        place.link("to_theirs", "theirs");
-        place.link("chain", "own_chain");
-        place.link("own_chain", "theirs");
+        fs::write(tree.root().join("theirs"), "theirs").unwrap();
+        chown(tree.root().join("theirs"), Some(SOMEBODY), None).unwrap();
+        tree.link("to_theirs", "theirs");
+        tree.link("chain", "own_chain");
+        tree.link("own_chain", "theirs");
         rows.extend([
             ("own_slash", "/"),
             ("to_root_user", "Forbidden"),
@@ -303,23 +304,23 @@ fn follows_links_to_files_of_the_same_owner() {
     } else {
         rows.extend([("to_root_user", "Forbidden"), ("own_slash", "Forbidden")]);
     }
-    check(&place, Symlinks::Owner, &rows);
+    check(&tree, Symlinks::Owner, &rows);
 }
 
 #[test]
 fn what_is_no_file_is_not_found_and_opening_it_does_not_hang() {
-    let place = Place::new();
-    fifo(&place.root().join("fifo"));
-    let _listener = UnixListener::bind(place.root().join("socket")).unwrap();
-    place.link("zero", "/dev/zero");
-    place.link("terminal", "/dev/tty");
+    let tree = TestTree::new();
+    fifo(&tree.root().join("fifo"));
+    let _listener = UnixListener::bind(tree.root().join("socket")).unwrap();
+    tree.link("zero", "/dev/zero");
+    tree.link("terminal", "/dev/tty");
     check(
-        &place,
+        &tree,
         Symlinks::Inside,
         &[("fifo", "NotFound"), ("fifo/", "NotFound"), ("socket", "NotFound")],
     );
     check(
-        &place,
+        &tree,
         Symlinks::All,
         &[
             ("fifo", "NotFound"),
@@ -332,8 +333,8 @@ fn what_is_no_file_is_not_found_and_opening_it_does_not_hang() {
 
 #[test]
 fn tells_size_time_and_identity() {
-    let place = Place::new();
-    let path = place.root().join("sub/page");
+    let tree = TestTree::new();
+    let path = tree.root().join("sub/page");
     let modified = std::time::UNIX_EPOCH + std::time::Duration::from_nanos(1_700_000_000_123_456_789);
     let before_1970 = std::time::UNIX_EPOCH - std::time::Duration::from_nanos(1_500_000_000);
     for (time, nanoseconds) in [(modified, 1_700_000_000_123_456_789), (before_1970, -1_500_000_000)] {
@@ -343,9 +344,12 @@ fn tells_size_time_and_identity() {
             .unwrap()
             .set_modified(time)
             .unwrap();
-        for root in place.both() {
+        for root in tree.with_both_lookups() {
             let meta = root.open_file(b"sub/page", Symlinks::Inside).unwrap().meta;
-            assert_eq!((meta.size, meta.modified_ns, meta.kind), (4, nanoseconds, Kind::File));
+            assert_eq!(
+                (meta.size, meta.modified_ns, meta.kind),
+                (4, nanoseconds, FileKind::File)
+            );
             assert_eq!(meta, root.stat(b"sub/page", Symlinks::Inside).unwrap());
             fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
             assert_eq!(root.stat(b"sub/page", Symlinks::Inside).unwrap().mode, 0o640);
@@ -357,10 +361,10 @@ fn tells_size_time_and_identity() {
 
 #[test]
 fn probes_for_neighbours() {
-    let place = Place::new();
-    place.link("link", "file");
-    place.link("dangling", "none");
-    let root = Root::open(place.root()).unwrap();
+    let tree = TestTree::new();
+    tree.link("link", "file");
+    tree.link("dangling", "none");
+    let root = Root::open(tree.root()).unwrap();
     for (path, expected) in [
         ("file", true),
         ("/file", true),
@@ -371,7 +375,7 @@ fn probes_for_neighbours() {
         ("../outside/secret", false),
         ("file\0", false),
     ] {
-        assert_eq!(root.may_hold(path.as_bytes()), expected, "{path:?}");
+        assert_eq!(root.may_contain(path.as_bytes()), expected, "{path:?}");
     }
 }
 
@@ -379,15 +383,15 @@ fn probes_for_neighbours() {
 fn opens_from_memory_what_was_just_looked_up() {
     /// Only a machine short of memory forgets a name between two calls.
     const TRIES: usize = 100;
-    let place = Place::new();
-    let [root, walked] = place.both();
+    let tree = TestTree::new();
+    let [root, walked] = tree.with_both_lookups();
     for symlinks in [Symlinks::Inside, Symlinks::All] {
         let mut look_ups = (0..TRIES).map(|_| {
             root.open_file(b"sub/page", symlinks).unwrap();
             outcome(root.open_cached(b"sub/page", symlinks))
         });
         let found = look_ups.any(|outcome| outcome == "page");
-        assert_eq!(found, root.lookup.knows_cached(), "{symlinks:?} by {:?}", root.lookup);
+        assert_eq!(found, root.lookup.has_cached(), "{symlinks:?} by {:?}", root.lookup);
         assert_eq!(outcome(walked.open_cached(b"sub/page", symlinks)), "WouldBlock");
     }
     assert_eq!(outcome(root.open_cached(b"sub/page", Symlinks::Owner)), "WouldBlock");
@@ -400,7 +404,7 @@ fn nothing_is_told_from_memory_of_what_may_be_far() {
     let known = std::fs::metadata("/proc/version").is_ok() && std::fs::metadata("/proc/self/status").is_ok();
     assert!(known, "there is no /proc");
     let far = Root::open("/proc").expect("a folder");
-    assert!(!far.tells_from_memory());
+    assert!(!far.has_cached_lookup());
     assert_eq!(outcome(far.open_cached(b"version", Symlinks::Inside)), "WouldBlock");
     let above = Root::open("/").expect("a folder");
     for symlinks in [Symlinks::Inside, Symlinks::All] {

@@ -15,19 +15,19 @@ use rustix::io::Errno;
 
 use crate::ahead::Ahead;
 
-mod aim;
+mod access;
 mod error;
 mod list;
 mod meta;
+mod root_directory;
 mod symlinks;
-mod top;
 mod walk;
 
 #[cfg(target_os = "linux")]
-#[path = "beneath/linux.rs"]
+#[path = "confined_fs/linux.rs"]
 mod system;
 #[cfg(not(target_os = "linux"))]
-#[path = "beneath/portable.rs"]
+#[path = "confined_fs/portable.rs"]
 mod system;
 
 // Swapping two names in one step, which finds the most races, is a call of Linux.
@@ -37,26 +37,26 @@ mod races;
 mod tests;
 
 pub use error::OpenError;
-pub use list::{Entry, Listing};
-pub use meta::{Kind, Meta};
+pub use list::{DirEntry, Listing};
+pub use meta::{FileKind, Meta};
 pub use symlinks::Symlinks;
 
-use aim::Aim;
-use top::Top;
+use access::Access;
+use root_directory::RootDirectory;
 
 /// An open directory: the place below which files are looked up.
 ///
 /// The descriptor is held, so renaming the directory or replacing it by a link changes nothing for look-ups under way.
 #[derive(Debug)]
 pub struct Root {
-    top: Top,
+    directory: RootDirectory,
     path: PathBuf,
-    lookup: system::Lookup,
+    lookup: system::KernelLookup,
 }
 
 /// A file or directory opened below a root, with what was true of it when it was opened.
 #[derive(Debug)]
-pub struct Opened {
+pub struct OpenedFile {
     /// A directory that may be entered but not read has a descriptor good for nothing but `fstat`.
     pub file: File,
     pub meta: Meta,
@@ -66,10 +66,10 @@ impl Root {
     /// Opens `path`, which may itself be or lead through a link: the operator named it.
     pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = path.as_ref();
-        let top = Top::open(path)?;
-        let lookup = system::Lookup::probe(top.as_fd());
+        let directory = RootDirectory::open(path)?;
+        let lookup = system::KernelLookup::probe(directory.as_fd());
         Ok(Self {
-            top,
+            directory,
             path: path.to_path_buf(),
             lookup,
         })
@@ -81,27 +81,27 @@ impl Root {
     }
 
     /// Opens a regular file or directory for reading; anything else there is not found. May wait for the disk.
-    pub fn open_file(&self, relative: &[u8], symlinks: Symlinks) -> Result<Opened, OpenError> {
-        let relative = checked(relative)?;
-        match self.reach(relative, symlinks, Aim::Read) {
+    pub fn open_file(&self, relative: &[u8], symlinks: Symlinks) -> Result<OpenedFile, OpenError> {
+        let relative = validated(relative)?;
+        match self.open_at(relative, symlinks, Access::Read) {
             // A directory without the read bit can still hold files to serve, so its caller must learn that it is one.
             Err(OpenError::Forbidden) => {
-                let opened = opened(self.reach(relative, symlinks, Aim::Look)?)?;
-                if opened.meta.kind == Kind::Directory {
+                let opened = into_opened(self.open_at(relative, symlinks, Access::StatOnly)?)?;
+                if opened.meta.kind == FileKind::Directory {
                     Ok(opened)
                 } else {
                     Err(OpenError::Forbidden)
                 }
             }
-            reached => opened(reached?),
+            result => into_opened(result?),
         }
     }
 
     /// As `open_file`, if the kernel has every name on the way in memory; else [`OpenError::WouldBlock`].
     ///
     /// An event loop may call this: it waits for no disk. A file it opens may still have its content on the disk.
-    pub fn open_cached(&self, relative: &[u8], symlinks: Symlinks) -> Result<Opened, OpenError> {
-        let relative = checked(relative)?;
+    pub fn open_cached(&self, relative: &[u8], symlinks: Symlinks) -> Result<OpenedFile, OpenError> {
+        let relative = validated(relative)?;
         // Which link belongs to whom is found by many calls, some of which could wait.
         if symlinks == Symlinks::Owner {
             return Err(OpenError::WouldBlock);
@@ -109,35 +109,35 @@ impl Root {
         let beneath = symlinks == Symlinks::Inside;
         match self
             .lookup
-            .cached(self.top.as_fd(), relative, beneath, Aim::Read.flags())
+            .open_cached(self.directory.as_fd(), relative, beneath, Access::Read.flags())
         {
             // These have a second look in `open_file`, which may wait.
             Err(Errno::AGAIN | Errno::XDEV | Errno::ACCESS) => Err(OpenError::WouldBlock),
             Err(error) => Err(error.into()),
-            Ok(descriptor) => opened(descriptor),
+            Ok(descriptor) => into_opened(descriptor),
         }
     }
 
     /// Whether `open_cached` can find anything here. Where it cannot, the file system may be one that asks somebody else, and
     /// even a look at an open descriptor may wait.
-    pub fn tells_from_memory(&self) -> bool {
-        self.lookup.knows_cached()
+    pub fn has_cached_lookup(&self) -> bool {
+        self.lookup.has_cached()
     }
 
     /// Has this thread's event loop bring what `open_cached` lacks into the kernel's memory. `None`: it has no means for it,
     /// or nothing would come of it.
-    pub fn names_ahead(self: &Arc<Self>, relative: &[u8], symlinks: Symlinks) -> Option<Ahead> {
+    pub fn prefetch_names(self: &Arc<Self>, relative: &[u8], symlinks: Symlinks) -> Option<Ahead> {
         if symlinks == Symlinks::Owner {
             return None;
         }
-        let relative = checked(relative).ok()?;
+        let relative = validated(relative).ok()?;
         self.lookup
-            .names_ahead(self.clone(), relative, symlinks == Symlinks::Inside)
+            .prefetch_names(self.clone(), relative, symlinks == Symlinks::Inside)
     }
 
     /// What is there, without opening it for reading.
     pub fn stat(&self, relative: &[u8], symlinks: Symlinks) -> Result<Meta, OpenError> {
-        let found = self.reach(checked(relative)?, symlinks, Aim::Look)?;
+        let found = self.open_at(validated(relative)?, symlinks, Access::StatOnly)?;
         Meta::of(found.as_fd())
     }
 
@@ -145,50 +145,52 @@ impl Root {
     ///
     /// Meant for the neighbours `x.br`, `x.zst` and `x.gz` of a file, most of which do not exist. Links are followed
     /// anywhere, so only the opening that comes after decides what may be served.
-    pub fn may_hold(&self, relative: &[u8]) -> bool {
-        checked(relative).is_ok_and(|relative| {
-            rustix::fs::statat(&self.top, relative, AtFlags::empty()).is_ok_and(|stat| meta::is_regular(&stat))
+    pub fn may_contain(&self, relative: &[u8]) -> bool {
+        validated(relative).is_ok_and(|relative| {
+            rustix::fs::statat(&self.directory, relative, AtFlags::empty()).is_ok_and(|stat| meta::is_regular(&stat))
         })
     }
 
     /// At most `max_entries` of the names in a directory, in no order; names that could not be opened are left out.
     pub fn list(&self, relative: &[u8], symlinks: Symlinks, max_entries: usize) -> Result<Listing, OpenError> {
-        let relative = checked(relative)?;
-        let directory = self.reach(relative, symlinks, Aim::Read)?;
+        let relative = validated(relative)?;
+        let directory = self.open_at(relative, symlinks, Access::Read)?;
         list::read(directory, max_entries, |name| {
             self.stat(&[relative, b"/", name].concat(), symlinks)
         })
     }
 
-    fn reach(&self, relative: &[u8], symlinks: Symlinks, aim: Aim) -> Result<OwnedFd, OpenError> {
-        let flags = aim.flags();
+    fn open_at(&self, relative: &[u8], symlinks: Symlinks, access: Access) -> Result<OwnedFd, OpenError> {
+        let flags = access.flags();
         match symlinks {
-            Symlinks::All => Ok(rustix::fs::openat(&self.top, relative, flags, Mode::empty())?),
-            Symlinks::Owner => walk::walk(&self.top, relative, symlinks, aim),
-            Symlinks::Inside => match self.lookup.beneath(self.top.as_fd(), relative, flags) {
+            Symlinks::All => Ok(rustix::fs::openat(&self.directory, relative, flags, Mode::empty())?),
+            Symlinks::Owner => walk::walk(&self.directory, relative, symlinks, access),
+            Symlinks::Inside => match self.lookup.open_beneath(self.directory.as_fd(), relative, flags) {
                 // EXDEV: a link leads out, or is absolute and may lead back in. EAGAIN: something moved meanwhile.
                 // ENOSYS: there is no such call. The walk can tell.
-                Err(Errno::XDEV | Errno::AGAIN | Errno::NOSYS) => walk::walk(&self.top, relative, symlinks, aim),
-                reached => Ok(reached?),
+                Err(Errno::XDEV | Errno::AGAIN | Errno::NOSYS) => {
+                    walk::walk(&self.directory, relative, symlinks, access)
+                }
+                result => Ok(result?),
             },
         }
     }
 }
 
 /// What is at a path, if the kernel has all names on the way in memory. A path of the operator: links lead anywhere.
-pub fn look_cached(path: &Path) -> Option<Meta> {
-    let found = system::look_cached(path).ok()?;
+pub fn stat_cached(path: &Path) -> Option<Meta> {
+    let found = system::stat_cached(path).ok()?;
     Meta::of(found.as_fd()).ok()
 }
 
 impl AsFd for Root {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.top.as_fd()
+        self.directory.as_fd()
     }
 }
 
 /// The path without slashes at its front, `.` for the root itself.
-fn checked(relative: &[u8]) -> Result<&[u8], OpenError> {
+fn validated(relative: &[u8]) -> Result<&[u8], OpenError> {
     let start = relative.iter().position(|&byte| byte != b'/').unwrap_or(relative.len());
     let relative = &relative[start..];
     // A request has lost its `..` long before; one that comes here is a mistake not to be acted upon, and with
@@ -202,9 +204,9 @@ fn checked(relative: &[u8]) -> Result<&[u8], OpenError> {
     Ok(if relative.is_empty() { b"." } else { relative })
 }
 
-fn opened(descriptor: OwnedFd) -> Result<Opened, OpenError> {
+fn into_opened(descriptor: OwnedFd) -> Result<OpenedFile, OpenError> {
     let meta = Meta::of(descriptor.as_fd())?;
-    Ok(Opened {
+    Ok(OpenedFile {
         file: File::from(descriptor),
         meta,
     })

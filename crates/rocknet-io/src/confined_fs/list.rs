@@ -11,7 +11,7 @@ use super::{Meta, OpenError, meta};
 
 /// A name in a directory and what it stands for; for a link, what the link leads to.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct DirEntry {
     pub name: OsString,
     pub meta: Meta,
 }
@@ -19,7 +19,7 @@ pub struct Entry {
 /// What a directory holds.
 #[derive(Clone, Debug, Default)]
 pub struct Listing {
-    pub entries: Vec<Entry>,
+    pub entries: Vec<DirEntry>,
     /// The directory holds more names than were asked for.
     pub truncated: bool,
 }
@@ -53,7 +53,7 @@ pub(super) fn read(
             Err(errno) => Err(errno.into()),
         };
         match meta {
-            Ok(meta) => listing.entries.push(Entry {
+            Ok(meta) => listing.entries.push(DirEntry {
                 name: OsString::from_vec(name.to_vec()),
                 meta,
             }),
@@ -66,18 +66,18 @@ pub(super) fn read(
 
 #[cfg(test)]
 mod tests {
-    use crate::beneath::tests::{Place, fifo};
-    use crate::beneath::{Kind, Symlinks};
+    use crate::confined_fs::tests::{TestTree, fifo};
+    use crate::confined_fs::{FileKind, Symlinks};
 
     #[test]
     fn lists_what_could_be_opened() {
-        let place = Place::new();
-        place.link("sub/inside", "../file");
-        place.link("sub/inside_directory", "..");
-        place.link("sub/outside", "../../outside/secret");
-        place.link("sub/dangling", "none");
-        fifo(&place.root().join("sub/fifo"));
-        for root in place.both() {
+        let tree = TestTree::new();
+        tree.link("sub/inside", "../file");
+        tree.link("sub/inside_directory", "..");
+        tree.link("sub/outside", "../../outside/secret");
+        tree.link("sub/dangling", "none");
+        fifo(&tree.root().join("sub/fifo"));
+        for root in tree.with_both_lookups() {
             let mut listing = root.list(b"/sub/", Symlinks::Inside, 100).unwrap();
             listing.entries.sort_by(|a, b| a.name.cmp(&b.name));
             let found: Vec<_> = listing
@@ -87,15 +87,15 @@ mod tests {
                     (
                         entry.name.to_str().unwrap(),
                         entry.meta.kind,
-                        (entry.meta.kind == Kind::File).then_some(entry.meta.size),
+                        (entry.meta.kind == FileKind::File).then_some(entry.meta.size),
                     )
                 })
                 .collect();
             let expected = [
-                ("deep", Kind::Directory, None),
-                ("inside", Kind::File, Some(4)),
-                ("inside_directory", Kind::Directory, None),
-                ("page", Kind::File, Some(4)),
+                ("deep", FileKind::Directory, None),
+                ("inside", FileKind::File, Some(4)),
+                ("inside_directory", FileKind::Directory, None),
+                ("page", FileKind::File, Some(4)),
             ];
             assert_eq!(found, expected);
             assert!(!listing.truncated);

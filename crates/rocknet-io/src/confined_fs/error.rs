@@ -71,18 +71,18 @@ mod tests {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
     use crate::alone::in_own_process;
-    use crate::beneath::Symlinks;
-    use crate::beneath::tests::{Place, outcome};
+    use crate::confined_fs::Symlinks;
+    use crate::confined_fs::tests::{TestTree, outcome};
 
     /// Runs in a process of its own, because the limit is the whole process's.
     #[test]
     fn running_out_of_descriptors_is_not_the_files_fault() {
-        if !in_own_process("beneath::error::tests::running_out_of_descriptors_is_not_the_files_fault") {
+        if !in_own_process("confined_fs::error::tests::running_out_of_descriptors_is_not_the_files_fault") {
             return;
         }
-        let place = Place::new();
-        place.link("absolute", place.root().join("sub/page"));
-        let roots = place.both();
+        let tree = TestTree::new();
+        tree.link("absolute", tree.root().join("sub/page"));
+        let roots = tree.with_both_lookups();
         let limit = getrlimit(Resource::Nofile);
         setrlimit(
             Resource::Nofile,
