@@ -9,7 +9,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use rocknet_io::ahead::{Ahead, read_ahead};
+use rocknet_io::read_ahead::{ReadAhead, read_ahead};
 use rocknet_io::confined_fs::{OpenError, OpenedFile, Root, Symlinks};
 use rocknet_io::file;
 
@@ -131,7 +131,7 @@ impl Look {
 
 impl Missing {
     /// Has the loop of this thread bring it. `None`: a thread has to wait for it.
-    pub fn bring(&self) -> Option<Ahead> {
+    pub fn bring(&self) -> Option<ReadAhead> {
         match self {
             Missing::Names {
                 root,

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, Mode};
 use rustix::io::Errno;
 
-use crate::ahead::Ahead;
+use crate::read_ahead::ReadAhead;
 
 mod access;
 mod error;
@@ -126,7 +126,7 @@ impl Root {
 
     /// Has this thread's event loop bring what `open_cached` lacks into the kernel's memory. `None`: it has no means for it,
     /// or nothing would come of it.
-    pub fn prefetch_names(self: &Arc<Self>, relative: &[u8], symlinks: Symlinks) -> Option<Ahead> {
+    pub fn prefetch_names(self: &Arc<Self>, relative: &[u8], symlinks: Symlinks) -> Option<ReadAhead> {
         if symlinks == Symlinks::Owner {
             return None;
         }

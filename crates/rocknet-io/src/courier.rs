@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn an_input_that_is_something_else_is_left_alone() {
-        if crate::alone::in_own_process("courier::tests::an_input_that_is_something_else_is_left_alone") {
+        if crate::isolated_test::in_own_process("courier::tests::an_input_that_is_something_else_is_left_alone") {
             assert!(Courier::from_input().is_err());
         }
     }

@@ -42,7 +42,7 @@ const WITHOUT_LIMIT: u64 = 1 << 20;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::alone::in_own_process;
+    use crate::isolated_test::in_own_process;
 
     /// Runs in a process of its own, because the limit is the whole process's.
     #[test]

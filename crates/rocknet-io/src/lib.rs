@@ -1,8 +1,8 @@
 //! Sockets, files and time: the one home of system calls and of `unsafe`. Knows nothing of HTTP.
 
-pub mod ahead;
+pub mod read_ahead;
 #[cfg(test)]
-mod alone;
+mod isolated_test;
 pub mod byte_budget;
 #[cfg(unix)]
 pub mod child;

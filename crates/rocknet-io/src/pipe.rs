@@ -195,7 +195,7 @@ mod tests {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
     use super::*;
-    use crate::alone::in_own_process;
+    use crate::isolated_test::in_own_process;
 
     /// One end for us, one for a test.
     fn tcp() -> (TcpStream, TcpStream) {

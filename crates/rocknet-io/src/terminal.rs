@@ -56,7 +56,7 @@ fn colour(terminal: bool, no_color: Option<&OsStr>, term: Option<&OsStr>) -> boo
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::alone::in_own_process;
+    use crate::isolated_test::in_own_process;
 
     #[test]
     fn colour_is_for_terminals_that_want_it() {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use rocknet_config::model::Priority;
-use rocknet_io::ahead::Ahead;
+use rocknet_io::read_ahead::ReadAhead;
 
 use crate::entry::{Entry, Found};
 use crate::load::load;
@@ -53,7 +53,7 @@ pub(super) async fn see(looks: &Looks, tree: &Tree, path: &str) -> Option<Arc<En
             return None;
         }
         // All of it at the same time: what is brought is under way from here on.
-        let under_way: Option<Vec<Ahead>> = missing.iter().map(Missing::bring).collect();
+        let under_way: Option<Vec<ReadAhead>> = missing.iter().map(Missing::bring).collect();
         for ahead in under_way? {
             ahead.await;
         }

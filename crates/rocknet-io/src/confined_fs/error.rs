@@ -70,7 +70,7 @@ impl Error for OpenError {
 mod tests {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-    use crate::alone::in_own_process;
+    use crate::isolated_test::in_own_process;
     use crate::confined_fs::Symlinks;
     use crate::confined_fs::tests::{TestTree, outcome};
 

@@ -8,7 +8,7 @@ use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use super::symlinks::LinkTarget;
-use crate::ahead::Ahead;
+use crate::read_ahead::ReadAhead;
 
 /// Opens a name without any right to its content.
 pub(super) const STAT_ONLY: OFlags = OFlags::PATH;
@@ -81,7 +81,7 @@ impl KernelLookup {
         )
     }
 
-    pub(super) fn prefetch_names(self, directory: Arc<dyn AsFd>, relative: &[u8], beneath: bool) -> Option<Ahead> {
+    pub(super) fn prefetch_names(self, directory: Arc<dyn AsFd>, relative: &[u8], beneath: bool) -> Option<ReadAhead> {
         if !self.cached {
             return None;
         }

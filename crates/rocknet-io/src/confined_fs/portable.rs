@@ -8,7 +8,7 @@ use rustix::fs::{AtFlags, OFlags};
 use rustix::io::Errno;
 
 use super::symlinks::LinkTarget;
-use crate::ahead::Ahead;
+use crate::read_ahead::ReadAhead;
 
 /// Opens a name to look at it; there is no O_PATH everywhere, so this needs the right to read.
 pub(super) const STAT_ONLY: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
@@ -50,7 +50,7 @@ impl KernelLookup {
         Err(Errno::AGAIN)
     }
 
-    pub(super) fn prefetch_names(self, _directory: Arc<dyn AsFd>, _relative: &[u8], _beneath: bool) -> Option<Ahead> {
+    pub(super) fn prefetch_names(self, _directory: Arc<dyn AsFd>, _relative: &[u8], _beneath: bool) -> Option<ReadAhead> {
         None
     }
 }

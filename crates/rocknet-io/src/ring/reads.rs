@@ -12,7 +12,7 @@ use super::errands::Subject;
 use super::sink::STRETCH;
 use super::{Driver, current};
 
-/// Reads ahead on this thread's ring, as [`crate::ahead`] has it. `None`: there is none, or it has enough to do.
+/// Reads ahead on this thread's ring, as [`crate::read_ahead`] has it. `None`: there is none, or it has enough to do.
 pub fn read_ahead(file: &Arc<File>, offset: u64, length: u64) -> Option<impl Future<Output = bool> + use<>> {
     read_ahead_on(current()?, file, offset, length)
 }

@@ -23,8 +23,8 @@ use super::names::names_ahead_on;
 use super::reads::read_ahead_on;
 use super::simulated::{Die, Simulated, Weather};
 use super::state::State;
-use crate::ahead::Ahead;
-use crate::alone::in_own_process;
+use crate::read_ahead::ReadAhead;
+use crate::isolated_test::in_own_process;
 use crate::confined_fs::Root;
 use crate::runtime::{Runtime, ring_trouble as trouble};
 
@@ -122,7 +122,7 @@ struct Program {
     driver: Rc<Driver>,
     lost: Rc<RefCell<HashSet<u64>>>,
     pairs: Vec<Pair>,
-    errands: Vec<(Ahead, Arc<Flag>)>,
+    errands: Vec<(ReadAhead, Arc<Flag>)>,
     file: Arc<File>,
     root: Arc<Root>,
     /// In the place of the runtime's epoll.
@@ -249,7 +249,7 @@ impl Program {
     }
 
     /// A read ahead, or a look for a name that is there or is not.
-    fn errand(&mut self, length: u64) -> Option<Ahead> {
+    fn errand(&mut self, length: u64) -> Option<ReadAhead> {
         if self.die.falls(50) {
             let name = ["proc", "proc/self", "proc/self/status", "nowhere", "proc/self/exe"][self.die.throw(5)];
             let ahead = names_ahead_on(&self.driver, self.root.clone(), name.as_bytes(), ResolveFlags::BENEATH)?;

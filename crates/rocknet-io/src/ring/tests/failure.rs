@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use rocknet_testing::{Need, skip};
 
 use super::{on_ring, once, pair, queue_of, receive, send};
-use crate::alone::in_own_process;
+use crate::isolated_test::in_own_process;
 use crate::ring::current;
 use crate::runtime::ring_trouble as trouble;
 use crate::stream::Stream;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread;
 
 use super::{on_ring, once, pattern};
-use crate::ahead::read_ahead;
+use crate::read_ahead::read_ahead;
 use crate::file;
 use crate::runtime::hear;
 

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use rocknet_config::model::Priority;
-use rocknet_io::ahead::{Ahead, read_ahead};
+use rocknet_io::read_ahead::{ReadAhead, read_ahead};
 use rocknet_io::file;
 
 use super::piece::{Delivery, Piece};
@@ -39,7 +39,7 @@ pub struct FileSource {
 
 enum Preparing {
     /// The worker's own loop reads into the kernel's memory.
-    Ahead(Ahead),
+    ReadAhead(ReadAhead),
     /// A thread of the pool does.
     BringIn(Job<()>),
     /// A thread of the pool reads into the server's memory.
@@ -87,14 +87,14 @@ impl FileSource {
                 None => match self.find(most) {
                     Ok(None) => {
                         if let Some(ahead) = read_ahead(&self.part.file.file, self.part.offset, self.piece()) {
-                            self.preparing = Some(Preparing::Ahead(ahead));
+                            self.preparing = Some(Preparing::ReadAhead(ahead));
                             continue;
                         }
                         Ok(None)
                     }
                     found => found,
                 },
-                Some(Preparing::Ahead(ahead)) => {
+                Some(Preparing::ReadAhead(ahead)) => {
                     self.is_here = ready!(ahead.as_mut().poll(task));
                     self.preparing = None;
                     self.find(most)

@@ -6,7 +6,7 @@ use std::process::Command;
 /// Whether this process was started for `test`, named as the test harness names it. Elsewhere it starts that process, and
 /// asserts that the test ran and passed there. Its input is empty and its outputs are pipes.
 pub(crate) fn in_own_process(test: &str) -> bool {
-    const CHILD: &str = "ROCKNET_TEST_ALONE";
+    const CHILD: &str = "ROCKNET_TEST_ISOLATED";
     if env::var_os(CHILD).is_some() {
         return true;
     }
