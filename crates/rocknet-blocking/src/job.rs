@@ -12,14 +12,14 @@ use tokio::sync::oneshot;
 /// begun runs to its end, and its result is dropped.
 #[must_use = "a job that is dropped before it begins is taken back"]
 pub struct Job<R> {
-    state: State<R>,
+    state: JobState<R>,
     /// Takes the job out of the queue.
     cancel: Option<Box<dyn FnOnce() + Send>>,
 }
 
-enum State<R> {
-    Handed(oneshot::Receiver<Result<R, JobError>>),
-    Refused(JobError),
+enum JobState<R> {
+    Accepted(oneshot::Receiver<Result<R, JobError>>),
+    Rejected(JobError),
 }
 
 /// Why a job has no result.
@@ -34,16 +34,19 @@ pub enum JobError {
 }
 
 impl<R> Job<R> {
-    pub(super) fn handed(receiver: oneshot::Receiver<Result<R, JobError>>, cancel: Box<dyn FnOnce() + Send>) -> Job<R> {
+    pub(super) fn accepted(
+        receiver: oneshot::Receiver<Result<R, JobError>>,
+        cancel: Box<dyn FnOnce() + Send>,
+    ) -> Job<R> {
         Job {
-            state: State::Handed(receiver),
+            state: JobState::Accepted(receiver),
             cancel: Some(cancel),
         }
     }
 
     /// Whether the pool turned it away: then it never begins.
-    pub fn is_refused(&self) -> bool {
-        matches!(self.state, State::Refused(_))
+    pub fn is_rejected(&self) -> bool {
+        matches!(self.state, JobState::Rejected(_))
     }
 
     /// Runs the job although nothing waits for its result.
@@ -51,9 +54,9 @@ impl<R> Job<R> {
         self.cancel = None;
     }
 
-    pub(super) fn refused(error: JobError) -> Job<R> {
+    pub(super) fn rejected(error: JobError) -> Job<R> {
         Job {
-            state: State::Refused(error),
+            state: JobState::Rejected(error),
             cancel: None,
         }
     }
@@ -64,12 +67,12 @@ impl<R> Future for Job<R> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<R, JobError>> {
         let result = match &mut self.state {
-            State::Refused(error) => Err(*error),
+            JobState::Rejected(error) => Err(*error),
             // The sending end goes away unused only if the job is dropped with the queue.
-            State::Handed(receiver) => ready!(Pin::new(receiver).poll(context)).unwrap_or(Err(JobError::Stopped)),
+            JobState::Accepted(receiver) => ready!(Pin::new(receiver).poll(context)).unwrap_or(Err(JobError::Stopped)),
         };
         self.cancel = None;
-        self.state = State::Refused(JobError::Stopped);
+        self.state = JobState::Rejected(JobError::Stopped);
         Poll::Ready(result)
     }
 }
@@ -85,8 +88,8 @@ impl<R> Drop for Job<R> {
 impl<R> fmt::Debug for Job<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.state {
-            State::Handed(_) => f.write_str("Job(handed over)"),
-            State::Refused(error) => write!(f, "Job({error:?})"),
+            JobState::Accepted(_) => f.write_str("Job(accepted)"),
+            JobState::Rejected(error) => write!(f, "Job({error:?})"),
         }
     }
 }
@@ -104,37 +107,37 @@ impl fmt::Display for JobError {
 impl std::error::Error for JobError {}
 
 /// The threads' end of a job, its result type forgotten.
-pub(super) type Task = Box<dyn FnOnce() -> Outcome + Send>;
+pub(super) type Task = Box<dyn FnOnce() -> TaskOutcome + Send>;
 
 /// How a task ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum TaskOutcome {
     Done,
     Panicked,
     /// Nobody waited for it any more when its turn came.
     Cancelled,
 }
 
-/// Both ends of a job; the receiver goes into [`Job::handed`] once the task is in the queue.
+/// Both ends of a job; the receiver goes into [`Job::accepted`] once the task is in the queue.
 pub(super) fn task<R: Send + 'static>(
     job: impl FnOnce() -> R + Send + 'static,
 ) -> (Task, oneshot::Receiver<Result<R, JobError>>) {
     let (sender, receiver) = oneshot::channel();
     let task = move || {
         if sender.is_closed() {
-            return Outcome::Cancelled;
+            return TaskOutcome::Cancelled;
         }
         // Whatever the job has left half done is dropped with it: nothing of ours is reachable from inside.
         match catch_unwind(AssertUnwindSafe(job)) {
             Ok(result) => {
                 drop(sender.send(Ok(result)));
-                Outcome::Done
+                TaskOutcome::Done
             }
             Err(payload) => {
                 // Told before the payload is dropped, for that may panic too and take the thread with it.
                 drop(sender.send(Err(JobError::Panicked)));
                 drop(payload);
-                Outcome::Panicked
+                TaskOutcome::Panicked
             }
         }
     };

@@ -6,11 +6,11 @@
 
 pub mod clock;
 pub mod job;
+pub mod oneshot_slot;
 pub mod pool;
 pub mod queue;
-pub mod turn;
 
 pub use clock::{Clock, SystemClock};
 pub use job::{Job, JobError};
-pub use pool::{Counts, MAX_THREADS, Pool, Stats, Stop};
+pub use pool::{MAX_THREADS, Pool, PoolStats, PriorityCounts, StopReport};
 pub use queue::{AGE_STEP, LEVEL_LIMIT, Queue, Ticket};

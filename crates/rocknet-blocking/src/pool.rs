@@ -11,31 +11,31 @@ use std::time::Duration;
 use rocknet_config::model::Priority;
 
 use super::clock::{Clock, SystemClock};
-use super::job::{Job, JobError, Outcome, Task, task};
+use super::job::{Job, JobError, Task, TaskOutcome, task};
 use super::queue::{LEVELS, PRIORITIES, Queue, level};
-use rocknet_io::niceness;
+use rocknet_io::thread_priority;
 
 /// A handle to the pool; all clones are one pool. When the last is dropped, the threads finish what waits and end.
 #[derive(Clone)]
 pub struct Pool {
-    handle: Arc<Handle>,
+    handle: Arc<PoolHandle>,
 }
 
 /// What the pool has done and is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Stats {
+pub struct PoolStats {
     /// Threads asked for, and those there are.
     pub threads: usize,
     pub alive: usize,
     /// Threads that died and were started again.
     pub restarts: u64,
     /// High, normal, low.
-    pub by_priority: [Counts; LEVELS],
+    pub by_priority: [PriorityCounts; LEVELS],
 }
 
 /// Jobs of one priority. `queued` and `running` are now, the others since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counts {
+pub struct PriorityCounts {
     pub queued: usize,
     pub running: usize,
     pub done: u64,
@@ -48,7 +48,7 @@ pub struct Counts {
 
 /// How a stop went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stop {
+pub struct StopReport {
     /// Jobs that never began; whoever waits for them is told [`JobError::Stopped`].
     pub dropped: usize,
     /// Jobs that still ran at the deadline and are left to themselves.
@@ -58,7 +58,7 @@ pub struct Stop {
 impl Pool {
     /// Starts the threads `rn-block-0`, `rn-block-1` and so on, [`MAX_THREADS`] at most. With none, every job is rejected,
     /// which is meant for configurations in which nothing blocks. A thread that the system does not give now is asked for
-    /// again with the next job; [`Stats::alive`] tells.
+    /// again with the next job; [`PoolStats::alive`] tells.
     pub fn new(threads: usize) -> Pool {
         Pool::with_clock(threads, SystemClock::new())
     }
@@ -66,27 +66,27 @@ impl Pool {
     /// As [`Pool::new`], with a clock to age waiting jobs by.
     pub fn with_clock(threads: usize, clock: impl Clock) -> Pool {
         let threads = threads.min(MAX_THREADS);
-        let state = State {
+        let state = PoolState {
             queue: Queue::new(),
-            counts: [Counts::default(); LEVELS],
+            counts: [PriorityCounts::default(); LEVELS],
             phase: Phase::Open,
             missing: (0..threads).collect(),
-            has_behind: false,
+            has_low_threads: false,
             alive: 0,
             restarts: 0,
         };
         let shared = Shared {
             state: Mutex::new(state),
             ready: Condvar::new(),
-            ready_behind: Condvar::new(),
+            ready_low: Condvar::new(),
             ended: Condvar::new(),
             clock: Box::new(clock),
             threads,
         };
         let shared = Arc::new(shared);
-        drop(shared.heal(shared.lock()));
+        drop(shared.start_missing(shared.lock()));
         Pool {
-            handle: Arc::new(Handle { shared }),
+            handle: Arc::new(PoolHandle { shared }),
         }
     }
 
@@ -97,14 +97,16 @@ impl Pool {
         let (task, receiver) = task(job);
         let now = shared.clock.now();
         let mut state = shared.lock();
-        if priority == Priority::Low && !state.has_behind {
-            state.has_behind = true;
-            state.missing.extend(shared.threads..shared.threads + shared.behind());
+        if priority == Priority::Low && !state.has_low_threads {
+            state.has_low_threads = true;
+            state
+                .missing
+                .extend(shared.threads..shared.threads + shared.low_threads());
         }
         if !state.missing.is_empty() && state.phase == Phase::Open {
-            state = shared.heal(state);
+            state = shared.start_missing(state);
         }
-        let refusal = if state.phase != Phase::Open {
+        let rejection = if state.phase != Phase::Open {
             JobError::Stopped
         } else if state.alive == 0 {
             state.counts[level(priority)].rejected += 1;
@@ -123,7 +125,7 @@ impl Pool {
                         drop(state);
                         drop(task);
                     };
-                    return Job::handed(receiver, Box::new(cancel));
+                    return Job::accepted(receiver, Box::new(cancel));
                 }
                 Err(task) => {
                     state.counts[level(priority)].rejected += 1;
@@ -133,17 +135,17 @@ impl Pool {
                 }
             }
         };
-        Job::refused(refusal)
+        Job::rejected(rejection)
     }
 
-    pub fn stats(&self) -> Stats {
+    pub fn stats(&self) -> PoolStats {
         let shared = &self.handle.shared;
         let state = shared.lock();
         let mut by_priority = state.counts;
         for priority in PRIORITIES {
             by_priority[level(priority)].queued = state.queue.waiting(priority);
         }
-        Stats {
+        PoolStats {
             threads: shared.threads,
             alive: state.alive,
             restarts: state.restarts,
@@ -153,7 +155,7 @@ impl Pool {
 
     /// Takes no more jobs, finishes those that wait, and returns when all is done or `grace` is over, whichever comes
     /// first. It blocks, so it is for the thread that takes the server down, not for an event loop.
-    pub fn stop(&self, grace: Duration) -> Stop {
+    pub fn stop(&self, grace: Duration) -> StopReport {
         let shared = &self.handle.shared;
         let state = shared.close();
         let ended = shared.ended.wait_timeout_while(state, grace, |state| state.alive > 0);
@@ -163,7 +165,7 @@ impl Pool {
         let abandoned = state.counts.iter().map(|counts| counts.running).sum();
         drop(state);
         shared.wake_all();
-        Stop {
+        StopReport {
             dropped: left.len(),
             abandoned,
         }
@@ -171,25 +173,25 @@ impl Pool {
 }
 
 /// What clones of the pool share: when it goes, nobody can spawn any more.
-struct Handle {
+struct PoolHandle {
     shared: Arc<Shared>,
 }
 
-impl Drop for Handle {
+impl Drop for PoolHandle {
     fn drop(&mut self) {
         let mut state = self.shared.close();
-        let left = state.unservable();
+        let left = state.take_stranded();
         drop(state);
         drop(left);
     }
 }
 
 struct Shared {
-    state: Mutex<State>,
+    state: Mutex<PoolState>,
     /// A job has come, or the phase has changed.
     ready: Condvar,
     /// The same for jobs of low priority, where they have threads of their own.
-    ready_behind: Condvar,
+    ready_low: Condvar,
     /// A thread has ended.
     ended: Condvar,
     clock: Box<dyn Clock>,
@@ -197,32 +199,32 @@ struct Shared {
 }
 
 /// Nothing that can panic runs while it is locked, so a poisoned lock is a sound one.
-struct State {
+struct PoolState {
     queue: Queue<Task>,
-    counts: [Counts; LEVELS],
+    counts: [PriorityCounts; LEVELS],
     phase: Phase,
     /// Numbers of threads that there should be and are not.
     missing: Vec<usize>,
     /// Whether threads for low priority have been asked for.
-    has_behind: bool,
+    has_low_threads: bool,
     alive: usize,
     restarts: u64,
 }
 
-impl State {
+impl PoolState {
     /// A job that ran is over.
-    fn count(&mut self, priority: Priority, outcome: Outcome) {
+    fn count(&mut self, priority: Priority, outcome: TaskOutcome) {
         let counts = &mut self.counts[level(priority)];
         counts.running -= 1;
         match outcome {
-            Outcome::Done => counts.done += 1,
-            Outcome::Panicked => counts.panicked += 1,
-            Outcome::Cancelled => counts.cancelled += 1,
+            TaskOutcome::Done => counts.done += 1,
+            TaskOutcome::Panicked => counts.panicked += 1,
+            TaskOutcome::Cancelled => counts.cancelled += 1,
         }
     }
 
     /// What waits though no thread will ever come: those who wait for it are to be told, by dropping it unlocked.
-    fn unservable(&mut self) -> Vec<Task> {
+    fn take_stranded(&mut self) -> Vec<Task> {
         if self.alive == 0 && self.phase != Phase::Open {
             self.queue.drain().collect()
         } else {
@@ -241,12 +243,12 @@ enum Phase {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, PoolState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// From open to closing.
-    fn close(&self) -> MutexGuard<'_, State> {
+    fn close(&self) -> MutexGuard<'_, PoolState> {
         let mut state = self.lock();
         if state.phase == Phase::Open {
             state.phase = Phase::Closing;
@@ -257,17 +259,17 @@ impl Shared {
 
     fn wake_all(&self) {
         self.ready.notify_all();
-        self.ready_behind.notify_all();
+        self.ready_low.notify_all();
     }
 
     /// How many threads there are for low priority alone, beside the others; none where there is one thread for all.
-    fn behind(&self) -> usize {
+    fn low_threads(&self) -> usize {
         self.threads / 2
     }
 
     fn ready_for(&self, priority: Priority) -> &Condvar {
         match priority {
-            Priority::Low if self.behind() > 0 => &self.ready_behind,
+            Priority::Low if self.low_threads() > 0 => &self.ready_low,
             _ => &self.ready,
         }
     }
@@ -275,14 +277,14 @@ impl Shared {
     /// What the thread of this number does.
     fn priorities_of(&self, number: usize) -> &'static [Priority] {
         match number < self.threads {
-            true if self.behind() > 0 => &[Priority::High, Priority::Normal],
+            true if self.low_threads() > 0 => &[Priority::High, Priority::Normal],
             true => &PRIORITIES,
             false => &[Priority::Low],
         }
     }
 
     /// Starts the threads that are missing, as far as the system gives them.
-    fn heal<'a>(self: &'a Arc<Self>, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+    fn start_missing<'a>(self: &'a Arc<Self>, mut state: MutexGuard<'a, PoolState>) -> MutexGuard<'a, PoolState> {
         let missing = std::mem::take(&mut state.missing);
         state.alive += missing.len();
         drop(state);
@@ -294,16 +296,16 @@ impl Shared {
 
     /// Starts a thread that is counted as alive already, and no longer if that fails.
     fn start(self: &Arc<Self>, number: usize) {
-        let post = Post {
+        let slot = ThreadSlot {
             shared: Arc::clone(self),
             number,
-            stage: Stage::Unmanned,
+            stage: ThreadStage::NotStarted,
         };
         // Where this fails, the post is dropped with the closure, and so the thread is told missing.
         drop(
             thread::Builder::new()
                 .name(format!("{THREAD_NAME}{number}"))
-                .spawn(move || post.work()),
+                .spawn(move || slot.work()),
         );
     }
 
@@ -326,49 +328,49 @@ impl Shared {
 }
 
 /// One thread's place in the pool. However the thread ends, dropping it sets the counters right.
-struct Post {
+struct ThreadSlot {
     shared: Arc<Shared>,
     number: usize,
-    stage: Stage,
+    stage: ThreadStage,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Stage {
+enum ThreadStage {
     /// The thread has not begun.
-    Unmanned,
+    NotStarted,
     Waiting,
     Running(Priority),
     /// The thread has nothing left to do.
-    Left,
+    Finished,
 }
 
-impl Post {
+impl ThreadSlot {
     fn work(mut self) {
-        self.stage = Stage::Waiting;
+        self.stage = ThreadStage::Waiting;
         let priorities = self.shared.priorities_of(self.number);
         if priorities == [Priority::Low] {
-            niceness::step_back();
+            thread_priority::lower();
         }
         while let Some((priority, task)) = self.shared.next(priorities) {
-            self.stage = Stage::Running(priority);
+            self.stage = ThreadStage::Running(priority);
             let outcome = task();
             self.shared.lock().count(priority, outcome);
-            self.stage = Stage::Waiting;
+            self.stage = ThreadStage::Waiting;
         }
-        self.stage = Stage::Left;
+        self.stage = ThreadStage::Finished;
     }
 }
 
-impl Drop for Post {
+impl Drop for ThreadSlot {
     fn drop(&mut self) {
         let mut state = self.shared.lock();
         let died = match self.stage {
-            Stage::Running(priority) => {
-                state.count(priority, Outcome::Panicked);
+            ThreadStage::Running(priority) => {
+                state.count(priority, TaskOutcome::Panicked);
                 true
             }
-            Stage::Waiting => true,
-            Stage::Unmanned | Stage::Left => false,
+            ThreadStage::Waiting => true,
+            ThreadStage::NotStarted | ThreadStage::Finished => false,
         };
         if died && state.phase != Phase::Stopped {
             state.restarts += 1;
@@ -377,10 +379,10 @@ impl Drop for Post {
             return;
         }
         state.alive -= 1;
-        if !matches!(self.stage, Stage::Left) {
+        if !matches!(self.stage, ThreadStage::Finished) {
             state.missing.push(self.number);
         }
-        let left = state.unservable();
+        let left = state.take_stranded();
         drop(state);
         drop(left);
         self.shared.ended.notify_all();

@@ -15,12 +15,12 @@ use rocknet_config::model::Priority;
 /// comparing the three in front is enough: `push` and `pop` cost the same however many wait.
 #[derive(Debug)]
 pub struct Queue<J> {
-    levels: [VecDeque<Waiting<J>>; LEVELS],
+    levels: [VecDeque<QueuedJob<J>>; LEVELS],
     next: u64,
 }
 
 #[derive(Debug)]
-struct Waiting<J> {
+struct QueuedJob<J> {
     /// Rises with every push.
     number: u64,
     since: Duration,
@@ -58,7 +58,7 @@ impl<J> Queue<J> {
         }
         let number = self.next;
         self.next += 1;
-        waiting.push_back(Waiting {
+        waiting.push_back(QueuedJob {
             number,
             since: now,
             job,
@@ -81,18 +81,23 @@ impl<J> Queue<J> {
         &mut self,
         priorities: &[Priority],
         now: Duration,
-        suits: impl Fn(&J) -> bool,
+        is_eligible: impl Fn(&J) -> bool,
     ) -> Option<(Priority, J)> {
-        let (_, priority, place) = self.next_where(priorities, now, suits)?;
+        let (_, priority, index) = self.next_where(priorities, now, is_eligible)?;
         self.levels[level(priority)]
-            .remove(place)
+            .remove(index)
             .map(|waiting| (priority, waiting.job))
     }
 
     /// How urgent that one is.
-    pub fn urgency_of(&self, priorities: &[Priority], now: Duration, suits: impl Fn(&J) -> bool) -> Option<Urgency> {
-        let ((risen, _), priority, place) = self.next_where(priorities, now, suits)?;
-        let since = self.levels[level(priority)].get(place)?.since;
+    pub fn urgency_of(
+        &self,
+        priorities: &[Priority],
+        now: Duration,
+        is_eligible: impl Fn(&J) -> bool,
+    ) -> Option<Urgency> {
+        let ((risen, _), priority, index) = self.next_where(priorities, now, is_eligible)?;
+        let since = self.levels[level(priority)].get(index)?.since;
         Some(Urgency {
             level: risen,
             since,
@@ -106,13 +111,13 @@ impl<J> Queue<J> {
         &self,
         priorities: &[Priority],
         now: Duration,
-        suits: impl Fn(&J) -> bool,
+        is_eligible: impl Fn(&J) -> bool,
     ) -> Option<((usize, u64), Priority, usize)> {
         let first = |priority: Priority| {
             let mut all = self.levels[level(priority)].iter().enumerate();
-            let (place, waiting) = all.find(|(_, waiting)| suits(&waiting.job))?;
+            let (index, waiting) = all.find(|(_, waiting)| is_eligible(&waiting.job))?;
             let rank = (waiting.level(level(priority), now), waiting.number);
-            Some((rank, priority, place))
+            Some((rank, priority, index))
         };
         priorities
             .iter()
@@ -124,10 +129,10 @@ impl<J> Queue<J> {
     /// Takes a certain job out, if it still waits.
     pub fn cancel(&mut self, ticket: Ticket) -> Option<J> {
         let waiting = &mut self.levels[level(ticket.priority)];
-        let place = waiting
+        let index = waiting
             .binary_search_by_key(&ticket.number, |waiting| waiting.number)
             .ok()?;
-        waiting.remove(place).map(|waiting| waiting.job)
+        waiting.remove(index).map(|waiting| waiting.job)
     }
 
     /// Takes all jobs out.
@@ -155,7 +160,7 @@ impl<J> Default for Queue<J> {
     }
 }
 
-impl<J> Waiting<J> {
+impl<J> QueuedJob<J> {
     /// The level it has risen to from its first one; 0 is the highest.
     fn level(&self, first: usize, now: Duration) -> usize {
         let waited = now.saturating_sub(self.since);
@@ -240,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_that_do_not_suit_keep_their_places() {
+    fn jobs_that_are_not_eligible_keep_their_places() {
         let mut queue = Queue::new();
         for (job, (priority, pushed)) in [(Low, 0), (Normal, 0), (Normal, 1), (High, 2)].into_iter().enumerate() {
             queue.push(priority, job, at(pushed)).unwrap();
@@ -281,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cancelled_job_leaves_its_place() {
+    fn a_cancelled_job_leaves_the_queue() {
         let mut queue = Queue::new();
         let tickets = [Low, High, Low, Low].map(|priority| queue.push(priority, priority, at(0)).unwrap());
         assert_eq!(queue.cancel(tickets[2]), Some(Low));
@@ -322,20 +327,20 @@ mod tests {
     }
 
     #[derive(Debug, Clone)]
-    enum Step {
+    enum TestStep {
         Push(Priority),
         Pop,
         Cancel(usize),
         Wait(u64),
     }
 
-    fn step() -> impl proptest::strategy::Strategy<Value = Step> {
+    fn step() -> impl proptest::strategy::Strategy<Value = TestStep> {
         use proptest::prelude::*;
         prop_oneof![
-            4 => prop_oneof![Just(High), Just(Normal), Just(Low)].prop_map(Step::Push),
-            3 => Just(Step::Pop),
-            1 => (0..8usize).prop_map(Step::Cancel),
-            2 => (0..STEP).prop_map(Step::Wait),
+            4 => prop_oneof![Just(High), Just(Normal), Just(Low)].prop_map(TestStep::Push),
+            3 => Just(TestStep::Pop),
+            1 => (0..8usize).prop_map(TestStep::Cancel),
+            2 => (0..STEP).prop_map(TestStep::Wait),
         ]
     }
 
@@ -348,17 +353,17 @@ mod tests {
             let mut now = 0;
             for (number, step) in steps.into_iter().enumerate() {
                 match step {
-                    Step::Wait(ms) => now += ms,
-                    Step::Push(priority) => {
+                    TestStep::Wait(ms) => now += ms,
+                    TestStep::Push(priority) => {
                         let ticket = queue.push(priority, number, at(now)).unwrap();
                         list.push((priority, number, now, ticket));
                     }
-                    Step::Cancel(index) if index < list.len() => {
+                    TestStep::Cancel(index) if index < list.len() => {
                         let (_, number, _, ticket) = list.remove(index);
                         proptest::prop_assert_eq!(queue.cancel(ticket), Some(number));
                     }
-                    Step::Cancel(_) => {}
-                    Step::Pop => {
+                    TestStep::Cancel(_) => {}
+                    TestStep::Pop => {
                         let rank = |&(priority, number, since, _): &(Priority, usize, u64, Ticket)| {
                             (level(priority).saturating_sub(usize::try_from((now - since) / STEP).unwrap()), number)
                         };

@@ -9,9 +9,9 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use rocknet_io::read_ahead::{ReadAhead, read_ahead};
 use rocknet_io::confined_fs::{OpenError, OpenedFile, Root, Symlinks};
 use rocknet_io::file;
+use rocknet_io::read_ahead::{ReadAhead, read_ahead};
 
 use crate::tree::Tree;
 

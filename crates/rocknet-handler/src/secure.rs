@@ -1,6 +1,6 @@
 //! The result of the TLS handshake of a connection.
 
-use rocknet_io::tls::Agreed;
+use rocknet_io::tls::Negotiated;
 use rustls::pki_types::CertificateDer;
 use rustls::{CipherSuite, ProtocolVersion};
 
@@ -25,14 +25,14 @@ pub struct ClientCertificate {
 impl Secure {
     /// `subject` reads the name of the holder from a certificate.
     pub fn new(
-        agreed: &Agreed<'_>,
+        negotiated: &Negotiated<'_>,
         server_name: Option<Box<str>>,
         subject: impl FnOnce(&CertificateDer<'_>) -> Option<String>,
     ) -> Secure {
-        let leaf = agreed.peer.and_then(<[_]>::first);
+        let leaf = negotiated.peer.and_then(<[_]>::first);
         Secure {
-            version: agreed.version,
-            suite: agreed.suite.map(|suite| suite.suite()),
+            version: negotiated.version,
+            suite: negotiated.suite.map(|suite| suite.suite()),
             server_name,
             client: leaf.map(|der| ClientCertificate {
                 subject: subject(der).unwrap_or_default(),

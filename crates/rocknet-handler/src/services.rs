@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use rocknet_blocking::Pool;
 use rocknet_io::socket::Address;
-use rocknet_io::tls::Buffers as TlsBuffers;
+use rocknet_io::tls::TlsBuffers;
 use rocknet_io::wheel::Wheel;
 use rocknet_proto::response::ResponseIndex;
 

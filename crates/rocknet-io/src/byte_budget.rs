@@ -7,30 +7,30 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Clone)]
 pub struct ByteBudget {
     used: Arc<AtomicU64>,
-    most: u64,
+    limit: u64,
 }
 
 impl ByteBudget {
-    pub fn new(most: u64) -> ByteBudget {
+    pub fn new(limit: u64) -> ByteBudget {
         ByteBudget {
             used: Arc::default(),
-            most,
+            limit,
         }
     }
 
     /// Reserves `bytes`; false if that is too much. An empty queue takes anything, because otherwise an item larger than the
     /// whole budget could never pass.
     #[must_use]
-    pub fn take(&self, bytes: u64) -> bool {
+    pub fn try_reserve(&self, bytes: u64) -> bool {
         let before = self.used.fetch_add(bytes, Ordering::Relaxed);
-        let fits = before == 0 || before.saturating_add(bytes) <= self.most;
+        let fits = before == 0 || before.saturating_add(bytes) <= self.limit;
         if !fits {
-            self.give_back(bytes);
+            self.release(bytes);
         }
         fits
     }
 
-    pub fn give_back(&self, bytes: u64) {
+    pub fn release(&self, bytes: u64) {
         self.used.fetch_sub(bytes, Ordering::Relaxed);
     }
 }
@@ -42,14 +42,14 @@ mod tests {
     #[test]
     fn bytes_are_bounded_and_one_large_thing_passes() {
         let budget = ByteBudget::new(100);
-        assert!(budget.take(60) && budget.take(40));
-        assert!(!budget.take(1), "all is taken");
-        budget.give_back(60);
-        assert!(budget.take(60) && !budget.take(1));
-        budget.give_back(100);
-        assert!(budget.take(1000), "nothing else is there");
-        assert!(!budget.take(1));
-        budget.give_back(1000);
-        assert!(budget.take(100));
+        assert!(budget.try_reserve(60) && budget.try_reserve(40));
+        assert!(!budget.try_reserve(1), "all is taken");
+        budget.release(60);
+        assert!(budget.try_reserve(60) && !budget.try_reserve(1));
+        budget.release(100);
+        assert!(budget.try_reserve(1000), "nothing else is there");
+        assert!(!budget.try_reserve(1));
+        budget.release(1000);
+        assert!(budget.try_reserve(100));
     }
 }

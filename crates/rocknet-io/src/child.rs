@@ -13,36 +13,36 @@ use crate::rights::User;
 
 /// What a program starts with beyond what [`Command`] says.
 #[derive(Default)]
-pub struct Setup<'a> {
+pub struct ChildSetup<'a> {
     /// The account that it becomes. Only root can become another.
     pub user: Option<&'a User>,
     /// Sent to it when the thread that started it ends, which it does at the latest with this process, however that ends. Start
     /// it from a thread that stays. Systems without such a signal leave the program running.
-    pub last_word: Option<Signal>,
-    /// Its folder, entered as the account that it becomes.
-    pub folder: Option<&'a Path>,
+    pub parent_death_signal: Option<Signal>,
+    /// Its directory, entered as the account that it becomes.
+    pub directory: Option<&'a Path>,
     /// Descriptors that it gets under the numbers that they have here. All others but the three that are common are closed.
-    pub kept: Vec<OwnedFd>,
+    pub inherited: Vec<OwnedFd>,
 }
 
 /// Has `command` lead a process group of its own and start as `setup` says.
-pub fn prepare(command: &mut Command, setup: Setup<'_>) -> io::Result<()> {
+pub fn prepare(command: &mut Command, setup: ChildSetup<'_>) -> io::Result<()> {
     command.process_group(0);
     system::before_exec(command, setup)
 }
 
-/// Has `command` lead a process group of its own, become `user`, and get `last_word` when the thread that starts it ends,
+/// Has `command` lead a process group of its own, become `user`, and get `parent_death_signal` when the thread that starts it ends,
 /// which it does at the latest with this process, however that ends. Start it from a thread that stays. No descriptor but
 /// the three that are common is passed on.
 ///
 /// Only root can become another user. Systems without such a signal leave the program running.
-pub fn bind(command: &mut Command, user: Option<&User>, last_word: Signal) {
-    let setup = Setup {
+pub fn bind_to_thread(command: &mut Command, user: Option<&User>, parent_death_signal: Signal) {
+    let setup = ChildSetup {
         user,
-        last_word: Some(last_word),
-        ..Setup::default()
+        parent_death_signal: Some(parent_death_signal),
+        ..ChildSetup::default()
     };
-    // Only a folder's name could be refused.
+    // Only a directory's name could be refused.
     let _ = prepare(command, setup);
 }
 
@@ -53,7 +53,7 @@ pub fn signal_group(leader: u32, signal: Signal) -> io::Result<()> {
 }
 
 /// Whether anybody is left of a group whose leader has been waited for. Its number is nobody else's while there is.
-pub fn is_group_left(leader: u32) -> bool {
+pub fn group_has_members(leader: u32) -> bool {
     let Some(group) = i32::try_from(leader).ok().and_then(Pid::from_raw) else {
         return false;
     };
@@ -75,34 +75,37 @@ mod system {
     use rustix::process::{Gid, Pid, Uid, chdir, getpid, getppid, set_parent_process_death_signal};
     use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
-    use super::Setup;
+    use super::ChildSetup;
 
     #[allow(unsafe_code)]
-    pub(super) fn before_exec(command: &mut Command, setup: Setup<'_>) -> io::Result<()> {
-        let us = getpid();
+    pub(super) fn before_exec(command: &mut Command, setup: ChildSetup<'_>) -> io::Result<()> {
+        let parent = getpid();
         let user = setup.user.map(|user| {
             let groups: Vec<Gid> = user.groups.iter().map(|&group| Gid::from_raw(group)).collect();
             (Uid::from_raw(user.uid), Gid::from_raw(user.gid), groups)
         });
-        let folder = setup.folder.map(|folder| CString::new(folder.as_os_str().as_bytes()));
-        let (folder, last_word, kept) = (folder.transpose()?, setup.last_word, setup.kept);
+        let directory = setup
+            .directory
+            .map(|directory| CString::new(directory.as_os_str().as_bytes()));
+        let (directory, parent_death_signal, inherited) =
+            (directory.transpose()?, setup.parent_death_signal, setup.inherited);
         let prepare = move || {
             if let Some((uid, gid, groups)) = &user {
                 set_thread_groups(groups)?;
                 set_thread_res_gid(*gid, *gid, *gid)?;
                 set_thread_res_uid(*uid, *uid, *uid)?;
             }
-            if let Some(folder) = &folder {
-                chdir(folder.as_c_str())?;
+            if let Some(directory) = &directory {
+                chdir(directory.as_c_str())?;
             }
-            close_others();
-            for kept in &kept {
-                fcntl_setfd(kept, FdFlags::empty())?;
+            set_close_on_exec();
+            for inherited in &inherited {
+                fcntl_setfd(inherited, FdFlags::empty())?;
             }
-            if last_word.is_some() {
+            if parent_death_signal.is_some() {
                 // After the change of user, which takes it away.
-                set_parent_process_death_signal(last_word)?;
-                end_if_orphaned(us)?;
+                set_parent_process_death_signal(parent_death_signal)?;
+                fail_if_orphaned(parent)?;
             }
             Ok(())
         };
@@ -115,13 +118,13 @@ mod system {
     /// What this process has open closes by itself when another takes its place, but for what it was started with and
     /// knows nothing of. Kernels before 5.11 cannot be asked.
     #[allow(unsafe_code)]
-    fn close_others() {
+    fn set_close_on_exec() {
         // SAFETY: only flags of descriptors change, and none is closed before the program is replaced.
         let _ = unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) };
     }
 
     /// Who was left before the signal was asked for is never told.
-    fn end_if_orphaned(parent: Pid) -> io::Result<()> {
+    fn fail_if_orphaned(parent: Pid) -> io::Result<()> {
         if getppid() == Some(parent) {
             Ok(())
         } else {
@@ -138,20 +141,20 @@ mod system {
 
     use rustix::io::{FdFlags, fcntl_setfd};
 
-    use super::Setup;
+    use super::ChildSetup;
 
     #[allow(unsafe_code)]
-    pub(super) fn before_exec(command: &mut Command, setup: Setup<'_>) -> io::Result<()> {
+    pub(super) fn before_exec(command: &mut Command, setup: ChildSetup<'_>) -> io::Result<()> {
         if let Some(user) = setup.user {
             command.uid(user.uid).gid(user.gid);
         }
-        if let Some(folder) = setup.folder {
-            command.current_dir(folder);
+        if let Some(directory) = setup.directory {
+            command.current_dir(directory);
         }
-        let kept = setup.kept;
+        let inherited = setup.inherited;
         let prepare = move || {
-            for kept in &kept {
-                fcntl_setfd(kept, FdFlags::empty())?;
+            for inherited in &inherited {
+                fcntl_setfd(inherited, FdFlags::empty())?;
             }
             Ok(())
         };
@@ -170,13 +173,13 @@ mod tests {
 
     use super::*;
 
-    /// A shell that has started another program, and has said so.
-    fn family(user: Option<&User>) -> Child {
+    /// A shell that has started another program, and printed a line.
+    fn spawn_group(user: Option<&User>) -> Child {
         let mut command = Command::new("sh");
         command
             .args(["-c", "sleep 1000 & echo $(id -u):$(id -g):$(id -G); wait"])
             .stdout(Stdio::piped());
-        bind(&mut command, user, Signal::KILL);
+        bind_to_thread(&mut command, user, Signal::KILL);
         command.spawn().unwrap()
     }
 
@@ -189,7 +192,7 @@ mod tests {
 
     #[test]
     fn a_group_is_ended_whole() {
-        let mut child = family(None);
+        let mut child = spawn_group(None);
         let (_, mut reader) = line(&mut child);
         signal_group(child.id(), Signal::KILL).unwrap();
         assert_eq!(child.wait().unwrap().signal(), Some(9));
@@ -202,9 +205,9 @@ mod tests {
     #[test]
     fn it_ends_with_the_thread_that_started_it() {
         let mut child = thread::spawn(|| {
-            let mut child = family(None);
-            let said = line(&mut child);
-            (child, said)
+            let mut child = spawn_group(None);
+            let output = line(&mut child);
+            (child, output)
         })
         .join()
         .unwrap()
@@ -217,25 +220,25 @@ mod tests {
     #[test]
     fn it_gets_what_is_kept_and_nothing_else() {
         use std::os::fd::AsRawFd;
-        let folder = std::env::temp_dir().canonicalize().unwrap();
+        let directory = std::env::temp_dir().canonicalize().unwrap();
         let (given, other) = (io::pipe().unwrap(), io::pipe().unwrap());
-        let (kept, hidden) = (given.1.as_raw_fd(), other.1.as_raw_fd());
-        let said =
-            format!("pwd; [ -e /proc/self/fd/{kept} ] && echo kept; [ -e /proc/self/fd/{hidden} ] || echo closed");
+        let (inherited, hidden) = (given.1.as_raw_fd(), other.1.as_raw_fd());
+        let script =
+            format!("pwd; [ -e /proc/self/fd/{inherited} ] && echo kept; [ -e /proc/self/fd/{hidden} ] || echo closed");
         let mut command = Command::new("sh");
-        command.args(["-c", &said]);
-        let setup = Setup {
-            folder: Some(&folder),
-            kept: vec![given.1.into()],
-            ..Setup::default()
+        command.args(["-c", &script]);
+        let setup = ChildSetup {
+            directory: Some(&directory),
+            inherited: vec![given.1.into()],
+            ..ChildSetup::default()
         };
         prepare(&mut command, setup).unwrap();
-        let said = String::from_utf8(command.output().unwrap().stdout).unwrap();
-        assert_eq!(said, format!("{}\nkept\nclosed\n", folder.display()));
+        let output = String::from_utf8(command.output().unwrap().stdout).unwrap();
+        assert_eq!(output, format!("{}\nkept\nclosed\n", directory.display()));
         let mut command = Command::new("sh");
-        let setup = Setup {
-            folder: Some(Path::new("a\0b")),
-            ..Setup::default()
+        let setup = ChildSetup {
+            directory: Some(Path::new("a\0b")),
+            ..ChildSetup::default()
         };
         assert!(prepare(&mut command, setup).is_err());
     }
@@ -253,10 +256,10 @@ mod tests {
             groups: vec![1234, 77],
             home: None,
         };
-        let mut child = family(Some(&user));
-        let (said, _reader) = line(&mut child);
+        let mut child = spawn_group(Some(&user));
+        let (output, _reader) = line(&mut child);
         signal_group(child.id(), Signal::KILL).unwrap();
         child.wait().unwrap();
-        assert_eq!(said.trim(), "4321:1234:1234 77");
+        assert_eq!(output.trim(), "4321:1234:1234 77");
     }
 }

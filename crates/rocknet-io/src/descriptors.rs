@@ -4,7 +4,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// The limit of open descriptors before and after it was raised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Descriptors {
+pub struct DescriptorLimit {
     pub before: u64,
     pub now: u64,
 }
@@ -15,16 +15,16 @@ pub fn limit() -> u64 {
 }
 
 /// Raises the limit as far as it goes without special rights. Where the system refuses, the limit stays as it was.
-pub fn raise() -> Descriptors {
+pub fn raise() -> DescriptorLimit {
     let before = limit();
     let maximum = getrlimit(Resource::Nofile).maximum;
     // "No limit" is a hard limit that some systems report and yet refuse as a soft one.
-    for wanted in [maximum, Some(WITHOUT_LIMIT)] {
-        if wanted.unwrap_or(u64::MAX) <= before
+    for requested in [maximum, Some(FALLBACK_LIMIT)] {
+        if requested.unwrap_or(u64::MAX) <= before
             || setrlimit(
                 Resource::Nofile,
                 Rlimit {
-                    current: wanted,
+                    current: requested,
                     maximum,
                 },
             )
@@ -33,11 +33,11 @@ pub fn raise() -> Descriptors {
             break;
         }
     }
-    Descriptors { before, now: limit() }
+    DescriptorLimit { before, now: limit() }
 }
 
 /// Enough for a million connections: the most that Linux allows without a change of `fs.nr_open`.
-const WITHOUT_LIMIT: u64 = 1 << 20;
+const FALLBACK_LIMIT: u64 = 1 << 20;
 
 #[cfg(test)]
 mod tests {
@@ -61,10 +61,10 @@ mod tests {
         .unwrap();
         let raised = raise();
         assert_eq!((raised.before, raised.now), (64, limit()));
-        assert!(raised.now == maximum.unwrap_or(u64::MAX) || maximum.is_none() && raised.now == WITHOUT_LIMIT);
+        assert!(raised.now == maximum.unwrap_or(u64::MAX) || maximum.is_none() && raised.now == FALLBACK_LIMIT);
         assert_eq!(
             raise(),
-            Descriptors {
+            DescriptorLimit {
                 before: raised.now,
                 now: raised.now
             }

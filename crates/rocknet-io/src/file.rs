@@ -105,14 +105,14 @@ pub fn read_range(file: &File, offset: u64, buffer: &mut [u8]) -> Result<(), Fil
 ///
 /// `Some(0)` is the end of the file. A part of what was wanted is given where only that part is in memory.
 pub fn read_resident(file: &File, offset: u64, buffer: &mut [u8]) -> io::Result<Option<usize>> {
-    as_far_as_resident(retry(|| system::read_resident(file.as_fd(), offset, buffer)))
+    some_if_resident(retry(|| system::read_resident(file.as_fd(), offset, buffer)))
 }
 
 /// As `read_resident`, `most` bytes into memory of their own.
-pub fn take_resident(file: &File, offset: u64, most: usize) -> io::Result<Option<Vec<u8>>> {
+pub fn read_resident_vec(file: &File, offset: u64, most: usize) -> io::Result<Option<Vec<u8>>> {
     let mut content = Vec::with_capacity(most);
     let read = retry(|| system::append_resident(file.as_fd(), offset, &mut content));
-    Ok(as_far_as_resident(read)?.map(|()| content))
+    Ok(some_if_resident(read)?.map(|()| content))
 }
 
 /// As `read_at_most`, and waits for no disk: `None` says that it would have to.
@@ -121,11 +121,11 @@ pub fn read_at_most_resident(file: &File, max: usize) -> io::Result<Option<Vec<u
     while content.len() < max {
         let at = content.len();
         match retry(|| system::append_resident(file.as_fd(), at as u64, &mut content)) {
-            Err(Errno::OPNOTSUPP) if system::lives_in_memory(file.as_fd()) => {
+            Err(Errno::OPNOTSUPP) if system::is_memory_backed(file.as_fd()) => {
                 return read_at_most(file, max).map(Some);
             }
             read => {
-                if as_far_as_resident(read)?.is_none() {
+                if some_if_resident(read)?.is_none() {
                     return Ok(None);
                 }
             }
@@ -139,7 +139,7 @@ pub fn read_at_most_resident(file: &File, max: usize) -> io::Result<Option<Vec<u
     Ok(Some(content))
 }
 
-fn as_far_as_resident<T>(read: Result<T, Errno>) -> io::Result<Option<T>> {
+fn some_if_resident<T>(read: Result<T, Errno>) -> io::Result<Option<T>> {
     match read {
         Ok(read) => Ok(Some(read)),
         // EOPNOTSUPP, ENOSYS, EINVAL: a file system or kernel that cannot say; then the answer is to take no risk.
@@ -152,15 +152,15 @@ fn as_far_as_resident<T>(read: Result<T, Errno>) -> io::Result<Option<T>> {
 /// file is read where waiting is allowed, and an error is met there. One that has no disk says yes.
 pub fn is_resident(file: &File, offset: u64) -> bool {
     // Of what is not there nothing has to be waited for.
-    holds_resident(file, offset).unwrap_or(true)
+    check_resident(file, offset).unwrap_or(true)
 }
 
 /// As `is_resident`, of a byte that must be there: a file that ends before it is [`FileError::Truncated`].
-pub fn holds_resident(file: &File, offset: u64) -> Result<bool, FileError> {
+pub fn check_resident(file: &File, offset: u64) -> Result<bool, FileError> {
     match retry(|| system::read_resident(file.as_fd(), offset, &mut [0])) {
         Ok(0) => Err(FileError::Truncated { at: offset }),
         Ok(_) => Ok(true),
-        Err(Errno::OPNOTSUPP) => Ok(system::lives_in_memory(file.as_fd())),
+        Err(Errno::OPNOTSUPP) => Ok(system::is_memory_backed(file.as_fd())),
         Err(_) => Ok(false),
     }
 }
@@ -169,21 +169,21 @@ pub fn holds_resident(file: &File, offset: u64) -> Result<bool, FileError> {
 ///
 /// The file is read from the range's start to its end, so that the kernel reads ahead of us. To advise it of the whole range
 /// before (`POSIX_FADV_WILLNEED`) made a megabyte dearer by half: it is then read into single pages instead of large ones.
-pub fn bring_in(file: &File, offset: u64, length: u64) {
+pub fn load_into_page_cache(file: &File, offset: u64, length: u64) {
     let (mut at, end) = (offset, offset.saturating_add(length));
     while at < end {
         let count = usize::try_from(end - at).unwrap_or(usize::MAX);
-        match retry(|| system::send_nowhere(file.as_fd(), &mut at, count)) {
+        match retry(|| system::sendfile_to_null(file.as_fd(), &mut at, count)) {
             Ok(0) => return,
             Ok(_) => {}
-            Err(_) => return read_through(file, at, end),
+            Err(_) => return read_and_discard(file, at, end),
         }
     }
 }
 
-/// As `bring_in`, where content cannot be passed by without a copy.
-fn read_through(file: &File, mut at: u64, end: u64) {
-    let mut buffer = vec![0; READ_THROUGH];
+/// As `load_into_page_cache`, where content cannot be passed by without a copy.
+fn read_and_discard(file: &File, mut at: u64, end: u64) {
+    let mut buffer = vec![0; DISCARD_BUFFER];
     while at < end {
         let wanted = (end - at).min(buffer.len() as u64) as usize;
         match retry(|| rustix::io::pread(file, &mut buffer[..wanted], at)) {
@@ -194,7 +194,7 @@ fn read_through(file: &File, mut at: u64, end: u64) {
 }
 
 /// Stays in the processor's cache.
-const READ_THROUGH: usize = 64 * 1024;
+const DISCARD_BUFFER: usize = 64 * 1024;
 
 /// Sends at most `count` bytes of a file from `offset` into a stream socket and moves `offset` on by what was taken.
 ///

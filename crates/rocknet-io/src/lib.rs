@@ -1,27 +1,23 @@
 //! Sockets, files and time: the one home of system calls and of `unsafe`. Knows nothing of HTTP.
 
-pub mod read_ahead;
-#[cfg(test)]
-mod isolated_test;
 pub mod byte_budget;
 #[cfg(unix)]
 pub mod child;
 #[cfg(unix)]
 pub mod confined_fs;
-#[cfg(all(unix, not(target_vendor = "apple")))]
-pub mod courier;
-#[cfg(target_vendor = "apple")]
-#[path = "courier/absent.rs"]
-pub mod courier;
 #[cfg(unix)]
 pub mod descriptors;
+#[cfg(all(unix, not(target_vendor = "apple")))]
+pub mod fd_channel;
+#[cfg(target_vendor = "apple")]
+#[path = "fd_channel/unsupported.rs"]
+pub mod fd_channel;
 #[cfg(unix)]
 pub mod file;
-#[cfg(unix)]
-pub mod holder;
+#[cfg(test)]
+mod isolated_test;
 pub mod link;
 pub mod machine;
-pub mod niceness;
 #[cfg(unix)]
 mod outgoing;
 #[cfg(not(unix))]
@@ -29,13 +25,18 @@ mod outgoing;
 mod outgoing;
 pub mod owned_thread;
 pub mod pipe;
+#[cfg(unix)]
+pub mod port_owner;
 pub mod program;
 pub mod queue;
+pub mod read_ahead;
 #[cfg(unix)]
 pub mod rights;
 #[cfg(target_os = "linux")]
 pub mod ring;
 pub mod runtime;
+#[cfg(unix)]
+pub mod sealed_file;
 pub mod sim;
 #[cfg(unix)]
 pub mod socket;
@@ -44,14 +45,13 @@ pub mod stream;
 #[cfg(unix)]
 pub mod tcp;
 #[cfg(unix)]
-pub mod temporary;
+pub mod temp_file;
 pub mod terminal;
+pub mod thread_priority;
 pub mod ticker;
 #[cfg(unix)]
 pub mod tls;
 #[cfg(target_os = "linux")]
 pub mod udp;
-#[cfg(unix)]
-pub mod unnamed;
 pub mod uptime;
 pub mod wheel;

@@ -7,8 +7,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// What a program said, when it has ended in time; it is killed when it has not. To be called where waiting is allowed.
-pub fn wait(mut child: Child, patience: Duration) -> io::Result<Output> {
-    let deadline = Instant::now() + patience;
+pub fn wait_with_output(mut child: Child, timeout: Duration) -> io::Result<Output> {
+    let deadline = Instant::now() + timeout;
     // Read beside the wait: a program whose output nobody takes never ends.
     let out = child.stdout.take().map(reader);
     let err = child.stderr.take().map(reader);
@@ -24,14 +24,14 @@ pub fn wait(mut child: Child, patience: Duration) -> io::Result<Output> {
                 "it took too long and was ended",
             ));
         }
-        thread::sleep(PAUSE);
+        thread::sleep(POLL_INTERVAL);
     };
     // A child of the child may hold the pipe for ever; what it says is not waited for.
-    let said = |reader: Option<Receiver<Vec<u8>>>| reader.and_then(|reader| reader.recv_timeout(LAST_WORDS).ok());
+    let received = |reader: Option<Receiver<Vec<u8>>>| reader.and_then(|reader| reader.recv_timeout(PIPE_TIMEOUT).ok());
     Ok(Output {
         status,
-        stdout: said(out).unwrap_or_default(),
-        stderr: said(err).unwrap_or_default(),
+        stdout: received(out).unwrap_or_default(),
+        stderr: received(err).unwrap_or_default(),
     })
 }
 
@@ -50,10 +50,10 @@ fn read(mut stream: impl Read) -> Vec<u8> {
 }
 
 /// Between two looks whether a program has ended: most run for tens of milliseconds.
-const PAUSE: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// After the end of a program its pipes hold at most 64 KiB that are not read yet.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+const PIPE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Listings and messages take some kilobytes.
 const MAX_OUTPUT: u64 = 4 << 20;
@@ -74,18 +74,18 @@ mod tests {
     }
 
     #[test]
-    fn what_it_says_is_taken_whole_or_to_the_bound() {
-        let output = wait(shell("echo out; echo err >&2; exit 3"), Duration::from_secs(60)).unwrap();
+    fn output_is_read_whole_or_to_the_bound() {
+        let output = wait_with_output(shell("echo out; echo err >&2; exit 3"), Duration::from_secs(60)).unwrap();
         assert_eq!((&output.stdout[..], &output.stderr[..]), (&b"out\n"[..], &b"err\n"[..]));
         assert_eq!(output.status.code(), Some(3));
-        let output = wait(shell("head -c 5000000 /dev/zero"), Duration::from_secs(60)).unwrap();
+        let output = wait_with_output(shell("head -c 5000000 /dev/zero"), Duration::from_secs(60)).unwrap();
         assert_eq!(output.stdout.len() as u64, MAX_OUTPUT);
         assert!(output.status.success());
     }
 
     #[test]
-    fn one_that_does_not_end_is_ended() {
-        let error = wait(shell("exec sleep 1000"), Duration::from_millis(50)).unwrap_err();
+    fn a_program_that_does_not_exit_is_killed() {
+        let error = wait_with_output(shell("exec sleep 1000"), Duration::from_millis(50)).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
 }

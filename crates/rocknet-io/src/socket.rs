@@ -6,7 +6,7 @@ mod backlog;
 mod bind_error;
 mod listener;
 mod option;
-mod peer;
+mod peer_address;
 mod socket_file;
 
 #[cfg(target_os = "linux")]
@@ -19,11 +19,11 @@ mod system;
 #[cfg(test)]
 mod tests;
 
-pub use accept::{AcceptTrouble, accept, accept_trouble, local_address};
+pub use accept::{AcceptErrorKind, accept, accept_error_kind, local_address};
 pub use address::Address;
 pub use backlog::BACKLOG;
 pub use bind_error::{BindError, BindErrorKind};
-pub use listener::{Listener, Options, next_free};
+pub use listener::{ListenOptions, Listener, bind_next_free};
 pub(crate) use option::cork;
 pub use option::{Keepalive, defer_accept, keepalive, notsent_lowat, user_timeout};
-pub use peer::Peer;
+pub use peer_address::PeerAddress;

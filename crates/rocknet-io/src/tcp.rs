@@ -15,7 +15,9 @@ use crate::link::{Link, Received};
 use crate::outgoing::{SEND, Sender};
 use crate::pipe::Pipe;
 use crate::queue::{MAX_SLICES, SendQueue};
-use crate::socket::{AcceptTrouble, Keepalive, Listener, Peer, accept, accept_trouble, cork, keepalive, notsent_lowat};
+use crate::socket::{
+    AcceptErrorKind, Keepalive, Listener, PeerAddress, accept, accept_error_kind, cork, keepalive, notsent_lowat,
+};
 
 mod connecting;
 mod resting;
@@ -71,11 +73,11 @@ impl Acceptor {
     }
 
     /// The next connection. Pending when there is none, never an error of kind `WouldBlock`.
-    pub fn poll_accept(&self, context: &mut Context<'_>) -> Poll<io::Result<(OwnedFd, Peer)>> {
+    pub fn poll_accept(&self, context: &mut Context<'_>) -> Poll<io::Result<(OwnedFd, PeerAddress)>> {
         loop {
             let mut readiness = ready!(self.0.poll_read_ready(context))?;
             match accept(readiness.get_inner()) {
-                Err(error) if accept_trouble(&error) == AcceptTrouble::Empty => readiness.clear_ready(),
+                Err(error) if accept_error_kind(&error) == AcceptErrorKind::WouldBlock => readiness.clear_ready(),
                 result => return Poll::Ready(result),
             }
         }

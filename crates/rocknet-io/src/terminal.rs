@@ -1,36 +1,36 @@
 //! Whether a person sits at the other end of a standard stream.
 
 #[cfg(unix)]
-mod hidden;
+mod no_echo;
 #[cfg(not(unix))]
-#[path = "terminal/hidden_portable.rs"]
-mod hidden;
+#[path = "terminal/no_echo_portable.rs"]
+mod no_echo;
 
 use std::env;
 use std::ffi::OsStr;
 use std::io::{self, BufRead, IsTerminal, Read};
 
-pub use hidden::read_hidden;
+pub use no_echo::read_without_echo;
 
 /// A standard stream of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stream {
+pub enum StandardStream {
     Input,
     Output,
     Error,
 }
 
 /// Whether the stream is a terminal, not a pipe, file or nothing.
-pub fn is_terminal(stream: Stream) -> bool {
+pub fn is_terminal(stream: StandardStream) -> bool {
     match stream {
-        Stream::Input => io::stdin().is_terminal(),
-        Stream::Output => io::stdout().is_terminal(),
-        Stream::Error => io::stderr().is_terminal(),
+        StandardStream::Input => io::stdin().is_terminal(),
+        StandardStream::Output => io::stdout().is_terminal(),
+        StandardStream::Error => io::stderr().is_terminal(),
     }
 }
 
 /// Whether to write colour to the stream: a terminal that can show it, and nobody who asked for plain text by `NO_COLOR`.
-pub fn shows_colour(stream: Stream) -> bool {
+pub fn shows_colour(stream: StandardStream) -> bool {
     colour(
         is_terminal(stream),
         env::var_os("NO_COLOR").as_deref(),
@@ -104,7 +104,7 @@ mod tests {
             return;
         }
         assert!(
-            ![Stream::Input, Stream::Output, Stream::Error]
+            ![StandardStream::Input, StandardStream::Output, StandardStream::Error]
                 .into_iter()
                 .any(is_terminal)
         );

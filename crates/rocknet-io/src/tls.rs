@@ -1,15 +1,15 @@
 //! TLS as a Link over any Link: plain text goes in and comes out, records go over the inner link.
 //!
 //! ```text
-//! Greeting ──whole ClientHello──▶ (the server chooses a configuration) ──▶ Tls: handshake ──▶ Tls: a Link
+//! ClientHelloAcceptor ──whole ClientHello──▶ (the server chooses a configuration) ──▶ Tls: handshake ──▶ Tls: a Link
 //!     └──first byte is no TLS──▶ Plain: the inner link and what it said
 //! Tls::connect ──our own ClientHello──▶ Tls: handshake ──▶ Tls: a Link
 //! ```
 //! An idle connection keeps the keys and nothing else: records are read, opened and written in the worker's
-//! [`Buffers`]. Only the part of a record that has not come whole, and records that the socket did not take, are its own.
+//! [`TlsBuffers`]. Only the part of a record that has not come whole, and records that the socket did not take, are its own.
 
 mod buffers;
-mod greeting;
+mod client_hello;
 mod record_size;
 mod session;
 mod side;
@@ -30,86 +30,86 @@ use rustls::{ClientConfig, ServerConfig};
 use crate::link::{Link, Received};
 use crate::queue::SendQueue;
 
-pub use buffers::Buffers;
-pub use greeting::{Greeted, Greeting};
-pub use record_size::LARGEST as RECORD;
-pub use session::Agreed;
+pub use buffers::TlsBuffers;
+pub use client_hello::{ClientHelloAcceptor, FirstBytes};
+pub use record_size::MAX_RECORD_PLAINTEXT;
+pub use session::Negotiated;
 
-use buffers::{FLIGHT, HANDSHAKE_HELD_BOUND};
+use buffers::{BATCH, MAX_PARTIAL_HANDSHAKE};
 use record_size::RecordSize;
 use session::Session;
 use side::Side;
 
 /// The side of whoever accepted the connection.
-pub type Accepted = UnbufferedServerConnection;
+pub type ServerSide = UnbufferedServerConnection;
 /// The side of whoever opened it.
-pub type Opened = UnbufferedClientConnection;
+pub type ClientSide = UnbufferedClientConnection;
 
 /// Most plain text of a file sent before other connections get their turn.
-const FILE_TURN: u64 = 512 << 10;
+const FILE_BYTES_PER_POLL: u64 = 512 << 10;
 /// What a peer may leave incomplete after the handshake: a record (18 KiB under TLS 1.2), or a handshake message over several.
-const HELD_BOUND: usize = 40 * 1024;
+const MAX_PARTIAL: usize = 40 * 1024;
 /// How an end that was not told is told.
-const CUT: &str = "the connection ended without close_notify";
+const TRUNCATED: &str = "the connection closed without close_notify";
 
-pub struct Tls<L, S = Accepted> {
+pub struct Tls<L, S = ServerSide> {
     link: L,
     session: Session<S>,
-    buffers: Rc<Buffers>,
+    buffers: Rc<TlsBuffers>,
     /// Records that have not come whole; empty for an idle connection.
-    held: Vec<u8>,
+    partial: Vec<u8>,
     /// Plain text that found no room in the buffer that was offered.
     unread: Vec<u8>,
     /// Records that the inner link did not take.
     backlog: Option<Box<SendQueue>>,
     record_size: RecordSize,
     /// Records made before they are handed on: records that the inner link does not take can no longer be overtaken.
-    flight: usize,
+    batch: usize,
     /// Nothing more may be sent: the end was told, or something went wrong.
-    ended: bool,
+    closed: bool,
     /// The inner link takes nothing more.
     is_shut_down: bool,
 }
 
 impl<L: Link> Tls<L> {
-    fn accept(link: L, config: Arc<ServerConfig>, buffers: Rc<Buffers>, held: Vec<u8>) -> io::Result<Tls<L>> {
-        let connection = UnbufferedServerConnection::new(config).map_err(session::broken)?;
-        Ok(Tls::new(link, connection, buffers, held))
+    fn accept(link: L, config: Arc<ServerConfig>, buffers: Rc<TlsBuffers>, partial: Vec<u8>) -> io::Result<Tls<L>> {
+        let connection = UnbufferedServerConnection::new(config).map_err(session::to_io_error)?;
+        Ok(Tls::new(link, connection, buffers, partial))
     }
 }
 
-impl<L: Link> Tls<L, Opened> {
+impl<L: Link> Tls<L, ClientSide> {
     /// Opens a session with a server of that name, over a link on which nothing was said. The handshake is still to be
     /// driven; its first words leave with the first poll.
     pub fn connect(
         link: L,
         config: Arc<ClientConfig>,
         name: ServerName<'static>,
-        buffers: &Rc<Buffers>,
-    ) -> io::Result<Tls<L, Opened>> {
-        let connection = UnbufferedClientConnection::new(config, name).map_err(session::broken)?;
+        buffers: &Rc<TlsBuffers>,
+    ) -> io::Result<Tls<L, ClientSide>> {
+        let connection = UnbufferedClientConnection::new(config, name).map_err(session::to_io_error)?;
         let mut tls = Tls::new(link, connection, Rc::clone(buffers), Vec::new());
         let mut hello = SendQueue::default();
         tls.session
-            .open(&mut [], hello.buffer(), |_| ())
-            .map_err(session::broken)?;
+            .decrypt(&mut [], hello.buffer(), |_| ())
+            .map_err(session::to_io_error)?;
         tls.backlog = Some(Box::new(hello));
         Ok(tls)
     }
 }
 
 impl<L: Link, S: Side> Tls<L, S> {
-    fn new(link: L, connection: S, buffers: Rc<Buffers>, held: Vec<u8>) -> Tls<L, S> {
+    fn new(link: L, connection: S, buffers: Rc<TlsBuffers>, partial: Vec<u8>) -> Tls<L, S> {
         Tls {
             link,
             session: Session::new(connection),
             buffers,
-            held,
+            partial,
             unread: Vec::new(),
             backlog: None,
             record_size: RecordSize::default(),
-            flight: FLIGHT,
-            ended: false,
+            batch: BATCH,
+            closed: false,
             is_shut_down: false,
         }
     }
@@ -118,12 +118,12 @@ impl<L: Link, S: Side> Tls<L, S> {
     pub fn poll_handshake(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             // What lies there may be the whole hello, or the rest of the handshake behind it.
-            if !self.held.is_empty() {
+            if !self.partial.is_empty() {
                 let buffers = Rc::clone(&self.buffers);
-                let filled = std::mem::take(&mut self.held);
+                let filled = std::mem::take(&mut self.partial);
                 let incoming = &mut buffers.incoming.borrow_mut()[..];
                 incoming[..filled.len()].copy_from_slice(&filled);
-                self.open(context, incoming, filled.len(), &mut [])?;
+                self.decrypt(context, incoming, filled.len(), &mut [])?;
             }
             if !self.session.is_handshaking() {
                 return Poll::Ready(Ok(()));
@@ -131,8 +131,8 @@ impl<L: Link, S: Side> Tls<L, S> {
             if self.backlog.is_some() {
                 ready!(self.send_backlog(context))?;
             }
-            if self.session.peer_has_ended() || ready!(self.receive(context, &mut []))?.is_none() {
-                self.abandon();
+            if self.session.peer_has_closed() || ready!(self.receive(context, &mut []))?.is_none() {
+                self.abort_handshake();
                 return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
             }
             if !self.session.is_handshaking() {
@@ -143,15 +143,15 @@ impl<L: Link, S: Side> Tls<L, S> {
 
     /// Gives a handshake up, for instance because its time is over: sends a fatal alert as far as that can be done without
     /// waiting. Does nothing where an alert was sent already, or the link has failed.
-    pub fn abandon(&mut self) {
-        if std::mem::replace(&mut self.ended, true) {
+    pub fn abort_handshake(&mut self) {
+        if std::mem::replace(&mut self.closed, true) {
             return;
         }
         let buffers = Rc::clone(&self.buffers);
         let outgoing = &mut *buffers.outgoing.borrow_mut();
         outgoing.clear();
-        let room = &mut buffers.incoming.borrow_mut()[..self.held.len() + buffers::SPARE];
-        if self.session.refuse(room, outgoing.buffer()).is_ok() {
+        let room = &mut buffers.incoming.borrow_mut()[..self.partial.len() + buffers::SPARE];
+        if self.session.write_fatal_alert(room, outgoing.buffer()).is_ok() {
             // Whether the peer hears of it or not, this was all.
             let _ = self.send_records(&mut Context::from_waker(Waker::noop()), outgoing);
         }
@@ -163,8 +163,8 @@ impl<L: Link, S: Side> Tls<L, S> {
     }
 
     /// What the handshake has settled; of meaning once it is over.
-    pub fn agreed(&self) -> Agreed<'_> {
-        self.session.agreed()
+    pub fn negotiated(&self) -> Negotiated<'_> {
+        self.session.negotiated()
     }
 
     /// Receives once and opens what came. `None`: the inner link has ended. Else the bytes put into `plain`; what found
@@ -172,7 +172,7 @@ impl<L: Link, S: Side> Tls<L, S> {
     fn receive(&mut self, context: &mut Context<'_>, plain: &mut [u8]) -> Poll<io::Result<Option<usize>>> {
         let buffers = Rc::clone(&self.buffers);
         let incoming = &mut buffers.incoming.borrow_mut()[..];
-        let at = self.held.len();
+        let at = self.partial.len();
         let end = incoming.len() - buffers::SPARE;
         let got = match ready!(self.link.poll_recv(context, &mut incoming[at..end]))? {
             Received::Lent(bytes) => bytes.len(),
@@ -188,13 +188,13 @@ impl<L: Link, S: Side> Tls<L, S> {
         if got == 0 {
             return Poll::Ready(Ok(None));
         }
-        incoming[..at].copy_from_slice(&self.held);
-        self.held = Vec::new();
-        Poll::Ready(self.open(context, incoming, at + got, plain).map(Some))
+        incoming[..at].copy_from_slice(&self.partial);
+        self.partial = Vec::new();
+        Poll::Ready(self.decrypt(context, incoming, at + got, plain).map(Some))
     }
 
     /// Opens the records in `incoming[..filled]`, keeps what is not whole, and sends what they call for.
-    fn open(
+    fn decrypt(
         &mut self,
         context: &mut Context<'_>,
         incoming: &mut [u8],
@@ -205,18 +205,20 @@ impl<L: Link, S: Side> Tls<L, S> {
         let outgoing = &mut *buffers.outgoing.borrow_mut();
         outgoing.clear();
         let (mut put, unread) = (0, &mut self.unread);
-        let opened = self.session.open(&mut incoming[..filled], outgoing.buffer(), |bytes| {
-            let room = bytes.len().min(plain.len() - put);
-            plain[put..put + room].copy_from_slice(&bytes[..room]);
-            put += room;
-            unread.extend_from_slice(&bytes[room..]);
-        });
+        let decrypted = self
+            .session
+            .decrypt(&mut incoming[..filled], outgoing.buffer(), |bytes| {
+                let room = bytes.len().min(plain.len() - put);
+                plain[put..put + room].copy_from_slice(&bytes[..room]);
+                put += room;
+                unread.extend_from_slice(&bytes[room..]);
+            });
         let bound = if self.session.is_handshaking() {
-            HANDSHAKE_HELD_BOUND
+            MAX_PARTIAL_HANDSHAKE
         } else {
-            HELD_BOUND
+            MAX_PARTIAL
         };
-        let opened = opened.and_then(|used| {
+        let decrypted = decrypted.and_then(|used| {
             if filled - used > bound {
                 return Err(rustls::Error::General(format!(
                     "a message is longer than {bound} bytes"
@@ -225,25 +227,27 @@ impl<L: Link, S: Side> Tls<L, S> {
             Ok(used)
         });
         // A peer that has given up itself is not answered (RFC 8446 §6.2). For some faults rustls makes no alert of its own.
-        if let Err(error) = &opened
+        if let Err(error) = &decrypted
             && !matches!(error, rustls::Error::AlertReceived(_))
-            && !self.ended
+            && !self.closed
         {
             let room = &mut incoming[..filled + buffers::SPARE];
             // What was made before this failed leaves all the same.
-            let _ = self.session.refuse(room, outgoing.buffer());
+            let _ = self.session.write_fatal_alert(room, outgoing.buffer());
         }
         let sent = self.send_records(context, outgoing);
-        let used = opened.inspect_err(|_| self.ended = true).map_err(session::broken)?;
+        let used = decrypted
+            .inspect_err(|_| self.closed = true)
+            .map_err(session::to_io_error)?;
         sent?;
-        self.held = incoming[used..filled].to_vec();
+        self.partial = incoming[used..filled].to_vec();
         Ok(put)
     }
 
     fn send_backlog(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if let Some(backlog) = &mut self.backlog {
             let sent = ready!(self.link.poll_send(context, backlog));
-            self.ended |= sent.is_err();
+            self.closed |= sent.is_err();
             sent?;
             self.backlog = None;
         }
@@ -267,7 +271,7 @@ impl<L: Link, S: Side> Tls<L, S> {
             Poll::Ready(Ok(())) => Ok(true),
             Poll::Ready(Err(error)) => {
                 records.clear();
-                self.ended = true;
+                self.closed = true;
                 Err(error)
             }
             Poll::Pending => {
@@ -278,14 +282,14 @@ impl<L: Link, S: Side> Tls<L, S> {
     }
 
     /// Tells the peer that nothing more will come, as far as that can be done without waiting.
-    fn send_end(&mut self) -> io::Result<()> {
-        if std::mem::replace(&mut self.ended, true) || self.session.is_handshaking() {
+    fn send_close_notify(&mut self) -> io::Result<()> {
+        if std::mem::replace(&mut self.closed, true) || self.session.is_handshaking() {
             return Ok(());
         }
         let mut records = SendQueue::default();
         self.session
-            .close(&mut self.held, records.buffer())
-            .map_err(session::broken)?;
+            .close(&mut self.partial, records.buffer())
+            .map_err(session::to_io_error)?;
         self.send_records(&mut Context::from_waker(Waker::noop()), &mut records)?;
         Ok(())
     }
@@ -310,12 +314,12 @@ impl<L: Link, S: Side> Link for Tls<L, S> {
             return Poll::Ready(Err(error));
         }
         loop {
-            if self.session.peer_has_ended() {
+            if self.session.peer_has_closed() {
                 return Poll::Ready(Ok(Received::Lent(&buffer[..0])));
             }
             let Some(got) = ready!(self.receive(context, buffer))? else {
-                return Poll::Ready(if S::NEEDS_END {
-                    Err(io::Error::new(io::ErrorKind::UnexpectedEof, CUT))
+                return Poll::Ready(if S::NEEDS_CLOSE_NOTIFY {
+                    Err(io::Error::new(io::ErrorKind::UnexpectedEof, TRUNCATED))
                 } else {
                     Ok(Received::Lent(&buffer[..0]))
                 });
@@ -328,11 +332,11 @@ impl<L: Link, S: Side> Link for Tls<L, S> {
 
     fn poll_send(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> Poll<io::Result<()>> {
         ready!(self.send_backlog(context))?;
-        if self.ended && !queue.is_empty() {
+        if self.closed && !queue.is_empty() {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
         }
         let buffers = Rc::clone(&self.buffers);
-        let mut file_budget = FILE_TURN;
+        let mut file_budget = FILE_BYTES_PER_POLL;
         while !queue.is_empty() {
             if file_budget == 0 {
                 context.waker().wake_by_ref();
@@ -342,24 +346,30 @@ impl<L: Link, S: Side> Link for Tls<L, S> {
             let scratch = &mut buffers.scratch.borrow_mut()[..];
             outgoing.clear();
             self.record_size.begin(buffers.now());
-            while !queue.is_empty() && outgoing.buffer().len() < self.flight && file_budget > 0 {
+            while !queue.is_empty() && outgoing.buffer().len() < self.batch && file_budget > 0 {
                 let size = self.record_size.next(queue.len());
                 let whole = size.min(usize::try_from(queue.len()).unwrap_or(size));
                 // Sealed where it lies, if a whole record's worth lies together.
-                let sealed = match queue.front().filter(|front| front.len() >= whole) {
+                let encrypted = match queue.front().filter(|front| front.len() >= whole) {
                     Some(front) => {
-                        let sealed = self.session.seal(&mut self.held, &front[..whole], outgoing.buffer());
+                        let encrypted = self
+                            .session
+                            .encrypt(&mut self.partial, &front[..whole], outgoing.buffer());
                         queue.advance(whole);
-                        sealed.map(|()| whole)
+                        encrypted.map(|()| whole)
                     }
                     None => {
                         let taken = queue.take_front(&mut scratch[..whole], &mut file_budget);
-                        let taken = taken.inspect_err(|_| self.ended = true)?;
-                        let sealed = self.session.seal(&mut self.held, &scratch[..taken], outgoing.buffer());
-                        sealed.map(|()| taken)
+                        let taken = taken.inspect_err(|_| self.closed = true)?;
+                        let encrypted = self
+                            .session
+                            .encrypt(&mut self.partial, &scratch[..taken], outgoing.buffer());
+                        encrypted.map(|()| taken)
                     }
                 };
-                let taken = sealed.inspect_err(|_| self.ended = true).map_err(session::broken)?;
+                let taken = encrypted
+                    .inspect_err(|_| self.closed = true)
+                    .map_err(session::to_io_error)?;
                 self.record_size.sent(taken);
             }
             if !self.send_records(context, outgoing)? {
@@ -370,7 +380,7 @@ impl<L: Link, S: Side> Link for Tls<L, S> {
     }
 
     fn shut_down(&mut self) -> io::Result<()> {
-        self.send_end()?;
+        self.send_close_notify()?;
         self.link.shut_down()?;
         // What has not left now never will: kept, it would fail every later receive and count as in flight for ever.
         self.is_shut_down = true;
@@ -379,14 +389,14 @@ impl<L: Link, S: Side> Link for Tls<L, S> {
     }
 
     fn reset(&mut self) {
-        self.ended = true;
+        self.closed = true;
         self.backlog = None;
         self.link.reset();
     }
 
     fn finish(&mut self) {
         // Whether the peer hears of it or not, this was all.
-        let _ = self.send_end();
+        let _ = self.send_close_notify();
         self.link.finish();
     }
 
@@ -395,7 +405,7 @@ impl<L: Link, S: Side> Link for Tls<L, S> {
     }
 
     fn limit_unsent(&mut self, bytes: Option<u32>) {
-        self.flight = bytes.map_or(FLIGHT, |bytes| FLIGHT.min(bytes as usize));
+        self.batch = bytes.map_or(BATCH, |bytes| BATCH.min(bytes as usize));
         self.link.limit_unsent(bytes);
     }
 

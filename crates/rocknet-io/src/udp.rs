@@ -4,12 +4,12 @@
 //! It waits by the runtime's events, which a ring hears as well, so it is the same under both backends.
 
 mod control;
-mod departure;
 mod ecn;
 mod error;
-mod room;
+mod receive;
 #[cfg(test)]
 mod tests;
+mod transmit;
 
 use std::io;
 use std::net::SocketAddr;
@@ -22,36 +22,36 @@ use rustix::io::Errno;
 use socket2::{Domain, SockAddr, Socket, Type};
 use tokio::io::unix::AsyncFd;
 
-use self::control::Control;
-pub use self::departure::{Departure, LARGEST, SEGMENTS};
+use self::control::ControlBuffer;
 pub use self::ecn::Ecn;
 use self::error::last_error;
-pub use self::room::{Arrival, Room};
+pub use self::receive::{RecvBuffers, RecvMeta};
+pub use self::transmit::{MAX_SEGMENTS, MAX_TRANSMIT_BYTES, Transmit};
 
 /// What the kernel is asked to hold for a socket each way: the 200 KiB it gives by itself are full within a few of its
-/// largest arrivals. It cuts this to `net.core.rmem_max` and `wmem_max`.
+/// largest batches. It cuts this to `net.core.rmem_max` and `wmem_max`.
 const SOCKET_BUFFER: usize = 2 << 20;
 
-pub struct Datagrams {
+pub struct UdpSocket {
     socket: AsyncFd<OwnedFd>,
-    /// The kernel splits what is sent into segments; where a device cannot, they are sent one by one.
-    splits: AtomicBool,
+    /// The kernel kernel_segments what is sent into segments; where a device cannot, they are sent one by one.
+    kernel_segments: AtomicBool,
 }
 
-impl Datagrams {
+impl UdpSocket {
     /// Binds a socket. `share`: others may be bound to the same address, and the kernel spreads peers over them.
-    pub fn bind(address: SocketAddr, share: bool) -> io::Result<Datagrams> {
+    pub fn bind(address: SocketAddr, share: bool) -> io::Result<UdpSocket> {
         let socket = Socket::new(Domain::for_address(address), Type::DGRAM, None)?;
         socket.set_nonblocking(true)?;
         socket.set_reuse_port(share)?;
         // Less than asked for is good enough.
         let _ = socket.set_recv_buffer_size(SOCKET_BUFFER);
         let _ = socket.set_send_buffer_size(SOCKET_BUFFER);
-        control::ask_for_all(&socket, address.is_ipv6())?;
+        control::enable_options(&socket, address.is_ipv6())?;
         socket.bind(&address.into())?;
-        Ok(Datagrams {
+        Ok(UdpSocket {
             socket: crate::tcp::register(OwnedFd::from(socket))?,
-            splits: AtomicBool::new(true),
+            kernel_segments: AtomicBool::new(true),
         })
     }
 
@@ -60,11 +60,11 @@ impl Datagrams {
         address.as_socket().ok_or_else(|| io::ErrorKind::Unsupported.into())
     }
 
-    /// Fills `room` with what has come; never with nothing.
-    pub fn poll_receive(&self, context: &mut Context<'_>, room: &mut Room) -> Poll<io::Result<()>> {
+    /// Fills `buffers` with what has come; never with nothing.
+    pub fn poll_receive(&self, context: &mut Context<'_>, buffers: &mut RecvBuffers) -> Poll<io::Result<()>> {
         loop {
             let mut readiness = ready!(self.socket.poll_read_ready(context))?;
-            match room.receive(self.socket.get_ref()) {
+            match buffers.receive(self.socket.get_ref()) {
                 Ok(0) | Err(Errno::INTR) => {}
                 Ok(_) => return Poll::Ready(Ok(())),
                 Err(Errno::AGAIN) => readiness.clear_ready(),
@@ -73,24 +73,26 @@ impl Datagrams {
         }
     }
 
-    /// Sends all of it, or tells why nothing more could be sent: an error is that of this departure alone, and the socket
+    /// Sends all of it, or tells why nothing more could be sent: an error is that of this transmit alone, and the socket
     /// goes on. What the network loses is not told.
-    pub fn poll_send(&self, context: &mut Context<'_>, departure: &mut Departure<'_>) -> Poll<io::Result<()>> {
-        let Departure { bytes, segment, .. } = *departure;
-        if segment == 0 || bytes.len() > LARGEST || bytes.len().div_ceil(segment) > SEGMENTS {
+    pub fn poll_send(&self, context: &mut Context<'_>, transmit: &mut Transmit<'_>) -> Poll<io::Result<()>> {
+        let Transmit { bytes, segment, .. } = *transmit;
+        if segment == 0 || bytes.len() > MAX_TRANSMIT_BYTES || bytes.len().div_ceil(segment) > MAX_SEGMENTS {
             return Poll::Ready(Err(io::ErrorKind::InvalidInput.into()));
         }
-        while !departure.bytes.is_empty() {
-            let together = match self.splits.load(Ordering::Relaxed) {
-                true => departure.bytes.len(),
-                false => segment.min(departure.bytes.len()),
+        while !transmit.bytes.is_empty() {
+            let chunk = match self.kernel_segments.load(Ordering::Relaxed) {
+                true => transmit.bytes.len(),
+                false => segment.min(transmit.bytes.len()),
             };
-            match self.send(departure, together) {
-                Ok(()) => departure.bytes = &departure.bytes[together..],
+            match self.send(transmit, chunk) {
+                Ok(()) => transmit.bytes = &transmit.bytes[chunk..],
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => ready!(self.socket.poll_write_ready(context))?.clear_ready(),
                 // A device on the way without checksums of its own.
-                Err(Errno::IO | Errno::INVAL) if together > segment => self.splits.store(false, Ordering::Relaxed),
+                Err(Errno::IO | Errno::INVAL) if chunk > segment => {
+                    self.kernel_segments.store(false, Ordering::Relaxed)
+                }
                 Err(error) => return Poll::Ready(Err(error.into())),
             }
         }
@@ -98,14 +100,14 @@ impl Datagrams {
     }
 
     #[allow(unsafe_code)]
-    fn send(&self, departure: &Departure<'_>, together: usize) -> Result<(), Errno> {
-        let to = SockAddr::from(departure.to);
+    fn send(&self, transmit: &Transmit<'_>, chunk: usize) -> Result<(), Errno> {
+        let to = SockAddr::from(transmit.destination);
         let mut bytes = libc::iovec {
-            iov_base: departure.bytes.as_ptr().cast_mut().cast(),
-            iov_len: together,
+            iov_base: transmit.bytes.as_ptr().cast_mut().cast(),
+            iov_len: chunk,
         };
-        let mut control = Control::new();
-        let length = control.write(departure, together > departure.segment);
+        let mut control = ControlBuffer::new();
+        let length = control.write(transmit, chunk > transmit.segment);
         // SAFETY: all zeros is an empty message.
         let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
         message.msg_name = to.as_ptr().cast_mut().cast();

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use rocknet_config::model::Rotate;
 
-use super::episode::{Episode, Health};
-use super::output::{self, Output, Place};
+use super::outage::{Health, Outage};
+use super::output::{self, Output, OutputTarget};
 use super::rotation;
 
 /// Bytes that may wait for one log: some ten thousand lines, enough to ride out a restarted reader or a rotated disk.
@@ -28,7 +28,7 @@ const AGE_MIN: Duration = Duration::from_secs(1);
 const CLOSE_AFTER: Duration = Duration::from_secs(60);
 
 pub(super) struct Destination {
-    place: Place,
+    target: OutputTarget,
     /// `None` while it is closed or cannot be opened.
     output: Option<Output>,
     length: u64,
@@ -39,8 +39,8 @@ pub(super) struct Destination {
     /// Begins at the start of a line. Its first `sent` bytes, part of one line, are written already.
     held: Vec<u8>,
     sent: usize,
-    trouble: Option<Trouble>,
-    episode: Option<Episode>,
+    failure: Option<WriteFailure>,
+    outage: Option<Outage>,
     /// Lines lost here and not yet asked for.
     dropped: u64,
     /// Whether the present configuration names it.
@@ -49,7 +49,7 @@ pub(super) struct Destination {
 }
 
 /// Why lines wait.
-struct Trouble {
+struct WriteFailure {
     reason: String,
     retry_at: Instant,
     /// A pipe or terminal that takes nothing just now, which is no fault yet and ends when it is writable.
@@ -64,9 +64,9 @@ pub(super) struct Now {
 }
 
 impl Destination {
-    pub(super) fn new(place: Place, output: Option<Output>, now: Now) -> Destination {
+    pub(super) fn new(target: OutputTarget, output: Option<Output>, now: Now) -> Destination {
         let mut destination = Destination {
-            place,
+            target,
             output: None,
             length: 0,
             opened: now.instant,
@@ -75,8 +75,8 @@ impl Destination {
             rotate_error: None,
             held: Vec::new(),
             sent: 0,
-            trouble: None,
-            episode: None,
+            failure: None,
+            outage: None,
             dropped: 0,
             in_use: true,
             last_line: now.instant,
@@ -115,9 +115,9 @@ impl Destination {
         } else {
             self.dropped += lines;
             let reason = self
-                .trouble
+                .failure
                 .as_ref()
-                .map_or(String::new(), |trouble| trouble.reason.clone());
+                .map_or(String::new(), |failure| failure.reason.clone());
             self.count_lost(lines, &reason, now);
         }
     }
@@ -150,7 +150,7 @@ impl Destination {
     /// Lines that were lost before they came here.
     pub(super) fn count_lost(&mut self, lines: u64, reason: &str, now: Now) {
         if lines > 0 {
-            self.episode(reason, now).count_lost(lines, reason);
+            self.outage(reason, now).count_lost(lines, reason);
         }
     }
 
@@ -172,8 +172,8 @@ impl Destination {
 
     /// When `upkeep` is wanted next.
     pub(super) fn due(&self, rotate: &Rotate) -> Option<Instant> {
-        let retry = match &self.trouble {
-            Some(trouble) if !self.held.is_empty() && !trouble.reader_is_slow => Some(trouble.retry_at),
+        let retry = match &self.failure {
+            Some(failure) if !self.held.is_empty() && !failure.reader_is_slow => Some(failure.retry_at),
             _ => None,
         };
         let rotation = self
@@ -184,16 +184,16 @@ impl Destination {
 
     /// Closes the file and opens it again by its name. On failure the old one stays in use.
     pub(super) fn reopen(&mut self, rotate: &Rotate, now: Now) -> io::Result<()> {
-        if let Some(trouble) = &mut self.trouble {
-            trouble.retry_at = now.instant;
+        if let Some(failure) = &mut self.failure {
+            failure.retry_at = now.instant;
         }
-        let result = match (&self.place, &self.output) {
-            (Place::File(path), Some(output)) if !output.is_at(path) => match Output::open(&self.place) {
+        let result = match (&self.target, &self.output) {
+            (OutputTarget::File(path), Some(output)) if !output.is_at(path) => match Output::open(&self.target) {
                 Ok(output) => {
                     self.adopt(output, now);
                     Ok(())
                 }
-                Err(error) if output::is_unread_pipe(&self.place, &error) => {
+                Err(error) if output::is_unread_pipe(&self.target, &error) => {
                     self.output = None;
                     Ok(())
                 }
@@ -214,14 +214,14 @@ impl Destination {
         self.held.iter().filter(|byte| **byte == b'\n').count() as u64
     }
 
-    pub(super) fn is_in_trouble(&self) -> bool {
-        self.trouble.is_some()
+    pub(super) fn is_failing(&self) -> bool {
+        self.failure.is_some()
     }
 
     /// The descriptor to wait for, while a slow reader is all that is wrong.
     pub(super) fn slow_reader(&self) -> Option<BorrowedFd<'_>> {
-        match (&self.trouble, &self.output) {
-            (Some(trouble), Some(output)) if trouble.reader_is_slow && !self.held.is_empty() => Some(output.as_fd()),
+        match (&self.failure, &self.output) {
+            (Some(failure), Some(output)) if failure.reader_is_slow && !self.held.is_empty() => Some(output.as_fd()),
             _ => None,
         }
     }
@@ -233,12 +233,12 @@ impl Destination {
 
     pub(super) fn has_news(&mut self) -> bool {
         let health = self.health();
-        self.episode.take_if(|episode| episode.is_void(health));
-        self.rotate_error.is_some() || self.episode.as_ref().is_some_and(|episode| episode.has_news(health))
+        self.outage.take_if(|outage| outage.is_void(health));
+        self.rotate_error.is_some() || self.outage.as_ref().is_some_and(|outage| outage.has_news(health))
     }
 
     /// The news in words, and whether they are bad. `time` renders a moment.
-    pub(super) fn tell(&mut self, time: impl Fn(u64) -> String) -> Option<(bool, String)> {
+    pub(super) fn take_report(&mut self, time: impl Fn(u64) -> String) -> Option<(bool, String)> {
         if !self.has_news() {
             return None;
         }
@@ -246,33 +246,33 @@ impl Destination {
             return Some((true, format!("{}: not rotated, grows on: {reason}", self.name())));
         }
         let health = self.health();
-        let (is_bad, text) = self.episode.as_mut()?.tell(health, time);
-        if health == Health::Well {
-            self.episode = None;
+        let (is_bad, text) = self.outage.as_mut()?.take_report(health, time);
+        if health == Health::Healthy {
+            self.outage = None;
         }
         Some((is_bad, format!("{}: {text}", self.name())))
     }
 
     fn health(&self) -> Health {
-        match &self.trouble {
-            None => Health::Well,
-            Some(trouble) if trouble.reader_is_slow => Health::Slow,
+        match &self.failure {
+            None => Health::Healthy,
+            Some(failure) if failure.reader_is_slow => Health::Slow,
             Some(_) => Health::Failing,
         }
     }
 
     pub(super) fn name(&self) -> String {
-        match &self.place {
-            Place::Stdout => "log to standard output".to_owned(),
-            Place::Stderr => "log to standard error".to_owned(),
-            Place::File(path) => format!("log {}", path.display()),
+        match &self.target {
+            OutputTarget::Stdout => "log to standard output".to_owned(),
+            OutputTarget::Stderr => "log to standard error".to_owned(),
+            OutputTarget::File(path) => format!("log {}", path.display()),
         }
     }
 
     fn may_try(&self, now: Now) -> bool {
-        self.trouble
+        self.failure
             .as_ref()
-            .is_none_or(|trouble| trouble.reader_is_slow || trouble.retry_at <= now.instant)
+            .is_none_or(|failure| failure.reader_is_slow || failure.retry_at <= now.instant)
     }
 
     /// Writes until the end or the first refusal; says how much.
@@ -281,7 +281,7 @@ impl Destination {
         while done < bytes.len() {
             let result = match &mut self.output {
                 Some(output) => output.write(&bytes[done..]),
-                None => Output::open(&self.place).map(|output| {
+                None => Output::open(&self.target).map(|output| {
                     self.adopt(output, now);
                     0
                 }),
@@ -293,7 +293,7 @@ impl Destination {
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
-                    if error.kind() == io::ErrorKind::BrokenPipe && matches!(self.place, Place::File(_)) {
+                    if error.kind() == io::ErrorKind::BrokenPipe && matches!(self.target, OutputTarget::File(_)) {
                         self.output = None;
                     }
                     self.fail(&error, now);
@@ -301,23 +301,23 @@ impl Destination {
                 }
             }
         }
-        self.trouble = None;
+        self.failure = None;
         done
     }
 
     fn fail(&mut self, error: &io::Error, now: Now) {
         let reason = output::reason(error);
-        self.episode(&reason, now);
+        self.outage(&reason, now);
         let reader_is_slow = error.kind() == io::ErrorKind::WouldBlock;
-        self.trouble = Some(Trouble {
+        self.failure = Some(WriteFailure {
             reason,
             retry_at: now.instant + RETRY,
             reader_is_slow,
         });
     }
 
-    fn episode(&mut self, reason: &str, now: Now) -> &mut Episode {
-        self.episode.get_or_insert_with(|| Episode::new(reason, now.unix_ms))
+    fn outage(&mut self, reason: &str, now: Now) -> &mut Outage {
+        self.outage.get_or_insert_with(|| Outage::new(reason, now.unix_ms))
     }
 
     fn adopt(&mut self, output: Output, now: Now) {
@@ -350,7 +350,7 @@ impl Destination {
 
     /// Only between lines: the caller has none half written.
     fn rotate_if_due(&mut self, more: usize, rotate: &Rotate, now: Now) {
-        let (Some(output), Place::File(path)) = (&self.output, &self.place) else {
+        let (Some(output), OutputTarget::File(path)) = (&self.output, &self.target) else {
             return;
         };
         let too_long = rotate.size.is_some_and(|size| self.length + more as u64 > size);
@@ -359,12 +359,12 @@ impl Destination {
         if !output.is_regular() || self.length == 0 || !(too_long || too_old) || put_off {
             return;
         }
-        let result = rotated(output, path.clone(), rotate.keep).and_then(|()| Output::open(&self.place));
+        let result = rotated(output, path.clone(), rotate.keep).and_then(|()| Output::open(&self.target));
         match result {
             Ok(output) => {
                 self.adopt(output, now);
                 self.rotate_not_before = None;
-                if let Place::File(path) = &self.place {
+                if let OutputTarget::File(path) = &self.target {
                     rotation::prune(&real(path.clone()), rotate.keep);
                 }
             }

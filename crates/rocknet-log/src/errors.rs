@@ -9,7 +9,7 @@ use tracing::metadata::LevelFilter;
 use tracing::span;
 use tracing::{Event, Metadata, Subscriber};
 
-use super::output::{Output, Place};
+use super::output::{Output, OutputTarget};
 use super::shared::unix_ms;
 use super::{Logger, line};
 
@@ -26,10 +26,10 @@ pub struct ErrorLog {
 /// whose level acts on its own logger only.
 pub fn init_errors(log: &Log, logger: &Logger) -> ErrorLog {
     let variable = std::env::var_os(LEVEL_VARIABLE).map(|value| value.to_string_lossy().into_owned());
-    let choice = Choice::new(variable.as_deref(), log.level);
-    let _ = tracing::subscriber::set_global_default(Events { logger: logger.clone() });
+    let choice = LevelChoice::new(variable.as_deref(), log.level);
+    let _ = tracing::subscriber::set_global_default(TracingSubscriber { logger: logger.clone() });
     logger.shared.level_is_fixed.store(choice.is_fixed, Ordering::Relaxed);
-    logger.shared.is_heard.store(true, Ordering::Relaxed);
+    logger.shared.is_global.store(true, Ordering::Relaxed);
     logger.set_level(choice.level);
     if let Some(value) = choice.unknown {
         tracing::warn!(
@@ -42,7 +42,7 @@ pub fn init_errors(log: &Log, logger: &Logger) -> ErrorLog {
 
 /// Which level applies at the start.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Choice<'a> {
+pub(super) struct LevelChoice<'a> {
     pub(super) level: Level,
     /// Whether a reload leaves it alone.
     pub(super) is_fixed: bool,
@@ -50,16 +50,16 @@ pub(super) struct Choice<'a> {
     pub(super) unknown: Option<&'a str>,
 }
 
-impl<'a> Choice<'a> {
-    pub(super) fn new(variable: Option<&'a str>, configured: Level) -> Choice<'a> {
+impl<'a> LevelChoice<'a> {
+    pub(super) fn new(variable: Option<&'a str>, configured: Level) -> LevelChoice<'a> {
         let variable = variable.filter(|value| !value.trim().is_empty());
         match (variable, variable.and_then(parse_level)) {
-            (_, Some(level)) => Choice {
+            (_, Some(level)) => LevelChoice {
                 level,
                 is_fixed: true,
                 unknown: None,
             },
-            (unknown, None) => Choice {
+            (unknown, None) => LevelChoice {
                 level: configured,
                 is_fixed: false,
                 unknown,
@@ -93,13 +93,13 @@ fn parse_level(name: &str) -> Option<Level> {
 }
 
 /// What `tracing` reports to. Spans are not used in RockNet, and those of other crates leave no trace.
-pub(super) struct Events {
+pub(super) struct TracingSubscriber {
     pub(super) logger: Logger,
 }
 
-impl Subscriber for Events {
+impl Subscriber for TracingSubscriber {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.is_event() && self.logger.shared.takes(level_of(metadata))
+        metadata.is_event() && self.logger.shared.is_enabled(level_of(metadata))
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
@@ -115,36 +115,36 @@ impl Subscriber for Events {
     fn event(&self, event: &Event<'_>) {
         let shared = &self.logger.shared;
         let level = level_of(event.metadata());
-        if !shared.takes(level) {
+        if !shared.is_enabled(level) {
             // Its call site was asked before the level changed.
             return;
         }
         let colour = shared.errors_have_colour.load(Ordering::Relaxed);
-        let mut words = Words {
+        let mut text = EventText {
             message: String::new(),
             fields: Vec::new(),
             colour,
             value: String::new(),
         };
-        event.record(&mut words);
+        event.record(&mut text);
         if matches!(level, Level::Debug | Level::Trace) {
-            line::field(&mut words.fields, colour, "from", event.metadata().target());
+            line::field(&mut text.fields, colour, "from", event.metadata().target());
         }
-        let mut bytes = Vec::with_capacity(128 + words.message.len() + words.fields.len());
+        let mut bytes = Vec::with_capacity(128 + text.message.len() + text.fields.len());
         line::render(
             &mut bytes,
             &shared.zone,
             unix_ms(),
             colour,
             level,
-            &words.message,
-            &words.fields,
+            &text.message,
+            &text.fields,
         );
         if shared.stopped.load(Ordering::Acquire) {
             // The thread has gone: last words go where a person may see them, if that takes them without waiting.
-            let _ = Output::open(&Place::Stderr).and_then(|mut stderr| stderr.write(&bytes));
+            let _ = Output::open(&OutputTarget::Stderr).and_then(|mut stderr| stderr.write(&bytes));
         } else {
-            self.logger.put_error(&bytes);
+            self.logger.push_error(&bytes);
         }
     }
 
@@ -172,7 +172,7 @@ fn level_of(metadata: &Metadata<'_>) -> Level {
 }
 
 /// Gathers an event's message and fields.
-struct Words {
+struct EventText {
     message: String,
     fields: Vec<u8>,
     colour: bool,
@@ -180,7 +180,7 @@ struct Words {
     value: String,
 }
 
-impl Words {
+impl EventText {
     fn put(&mut self, field: &Field, value: fmt::Arguments<'_>) {
         // A `Debug` that fails leaves its text short; memory does not fail.
         if field.name() == "message" {
@@ -193,7 +193,7 @@ impl Words {
     }
 }
 
-impl Visit for Words {
+impl Visit for EventText {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         self.put(field, format_args!("{value:?}"));
     }

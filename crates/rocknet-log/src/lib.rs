@@ -6,11 +6,11 @@
 #![forbid(unsafe_code)]
 
 mod destination;
-mod episode;
 mod errors;
 mod escape;
 mod line;
 mod number;
+mod outage;
 mod output;
 mod record;
 mod rotation;
@@ -36,7 +36,7 @@ pub use errors::{ErrorLog, init_errors};
 pub use record::Record;
 pub use writer::AccessWriter;
 
-use output::{Output, Place};
+use output::{Output, OutputTarget};
 use shared::{Command, Shared, lock};
 use thread::LogThread;
 use writer::Chunk;
@@ -118,9 +118,9 @@ impl Logger {
 
     /// Waits, `limit` at most, until all that was handed over before is written or known to wait for its reader.
     /// Says whether that was so.
-    pub fn settle(&self, limit: Duration) -> bool {
-        let (settled, answer) = sync_channel(1);
-        self.command(Command::Settle(settled));
+    pub fn sync(&self, limit: Duration) -> bool {
+        let (done, answer) = sync_channel(1);
+        self.command(Command::Sync(done));
         answer.recv_timeout(limit).is_ok()
     }
 
@@ -153,7 +153,7 @@ impl Logger {
     }
 
     fn renew_interest(&self) {
-        if self.shared.is_heard.load(Ordering::Relaxed) {
+        if self.shared.is_global.load(Ordering::Relaxed) {
             tracing::callsite::rebuild_interest_cache();
         }
     }
@@ -171,7 +171,7 @@ impl Logger {
             .errors_have_colour
             .store(is_terminal && wants_colour, Ordering::Relaxed);
         self.shared
-            .errors_are_kept
+            .has_error_log
             .store(destination.is_some(), Ordering::Relaxed);
         self.command(Command::Errors(destination));
         self.renew_interest();
@@ -179,43 +179,43 @@ impl Logger {
     }
 
     fn destination(&self, target: &LogTarget) -> io::Result<Option<u32>> {
-        let place = match target {
+        let output_target = match target {
             LogTarget::Off => return Ok(None),
-            LogTarget::Stdout => Place::Stdout,
-            LogTarget::Stderr => Place::Stderr,
-            LogTarget::File(path) => Place::File(std::path::absolute(path)?),
+            LogTarget::Stdout => OutputTarget::Stdout,
+            LogTarget::Stderr => OutputTarget::Stderr,
+            LogTarget::File(path) => OutputTarget::File(std::path::absolute(path)?),
         };
         // Held while the command is put: the thread numbers destinations in the order of the commands.
-        let mut places = lock(&self.shared.places);
-        if let Some(index) = places.get(&place) {
+        let mut targets = lock(&self.shared.targets);
+        if let Some(index) = targets.get(&output_target) {
             self.command(Command::Use(*index));
             return Ok(Some(*index));
         }
-        let output = match Output::open(&place) {
+        let output = match Output::open(&output_target) {
             Ok(output) => Some(output),
             // A reader may come later.
-            Err(error) if output::is_unread_pipe(&place, &error) => None,
+            Err(error) if output::is_unread_pipe(&output_target, &error) => None,
             Err(error) => {
                 let reason = output::reason(&error);
-                return Err(match &place {
-                    Place::File(path) => io::Error::new(error.kind(), format!("{}: {reason}", path.display())),
-                    Place::Stdout | Place::Stderr => error,
+                return Err(match &output_target {
+                    OutputTarget::File(path) => io::Error::new(error.kind(), format!("{}: {reason}", path.display())),
+                    OutputTarget::Stdout | OutputTarget::Stderr => error,
                 });
             }
         };
-        let index = places.len() as u32;
-        places.insert(place.clone(), index);
-        self.command(Command::Add(place, output));
+        let index = targets.len() as u32;
+        targets.insert(output_target.clone(), index);
+        self.command(Command::Add(output_target, output));
         Ok(Some(index))
     }
 
     fn command(&self, command: Command) {
-        self.shared.put(command);
+        self.shared.push_command(command);
         self.wake();
     }
 
-    fn put_error(&self, line: &[u8]) {
-        if self.shared.put_error(line) {
+    fn push_error(&self, line: &[u8]) {
+        if self.shared.push_error(line) {
             self.wake();
         }
     }

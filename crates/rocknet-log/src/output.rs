@@ -20,7 +20,7 @@ const PIPE_CHUNK: usize = 512;
 
 /// Where a log goes, by name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum Place {
+pub(super) enum OutputTarget {
     Stdout,
     Stderr,
     File(PathBuf),
@@ -28,11 +28,11 @@ pub(super) enum Place {
 
 pub(super) struct Output {
     file: File,
-    kind: Kind,
+    kind: OutputKind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum OutputKind {
     /// A regular file: it may be rotated, and to write it is to fill the page cache.
     Regular,
     /// A pipe, terminal or device with O_NONBLOCK on a description of our own.
@@ -45,17 +45,17 @@ enum Kind {
 /// A reader that has gone is an error, and no signal. Rust's programs ignore that anyway, but a library that is loaded may not;
 /// Apple's systems know no such flag.
 #[cfg(not(target_vendor = "apple"))]
-const AT_ONCE: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
+const NON_BLOCKING: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
 #[cfg(target_vendor = "apple")]
-const AT_ONCE: SendFlags = SendFlags::DONTWAIT;
+const NON_BLOCKING: SendFlags = SendFlags::DONTWAIT;
 
 impl Output {
     /// Opens for appending; a file that is not there is made, its directory is not.
-    pub(super) fn open(place: &Place) -> io::Result<Output> {
-        match place {
-            Place::Stdout => Output::standard(io::stdout().as_fd().try_clone_to_owned()?, 1),
-            Place::Stderr => Output::standard(io::stderr().as_fd().try_clone_to_owned()?, 2),
-            Place::File(path) => {
+    pub(super) fn open(target: &OutputTarget) -> io::Result<Output> {
+        match target {
+            OutputTarget::Stdout => Output::standard(io::stdout().as_fd().try_clone_to_owned()?, 1),
+            OutputTarget::Stderr => Output::standard(io::stderr().as_fd().try_clone_to_owned()?, 2),
+            OutputTarget::File(path) => {
                 let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
                 let flags = flags.bits().cast_signed();
                 let file = OpenOptions::new()
@@ -65,9 +65,9 @@ impl Output {
                     .custom_flags(flags)
                     .open(path)?;
                 let kind = if file.metadata()?.is_file() {
-                    Kind::Regular
+                    OutputKind::Regular
                 } else {
-                    Kind::Stream
+                    OutputKind::Stream
                 };
                 Ok(Output { file, kind })
             }
@@ -80,13 +80,13 @@ impl Output {
         if kind.is_file() {
             return Ok(Output {
                 file,
-                kind: Kind::Regular,
+                kind: OutputKind::Regular,
             });
         }
         if kind.is_socket() {
             return Ok(Output {
                 file,
-                kind: Kind::Socket,
+                kind: OutputKind::Socket,
             });
         }
         // O_NONBLOCK belongs to the open description, which the shell that started us shares: a second description of the
@@ -99,11 +99,11 @@ impl Output {
         Ok(match own {
             Ok(own) => Output {
                 file: own,
-                kind: Kind::Stream,
+                kind: OutputKind::Stream,
             },
             Err(_) => Output {
                 file,
-                kind: Kind::Shared,
+                kind: OutputKind::Shared,
             },
         })
     }
@@ -111,9 +111,9 @@ impl Output {
     /// Writes what is taken at once; `WouldBlock` when nothing is.
     pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = match self.kind {
-            Kind::Regular | Kind::Stream => self.file.write(bytes)?,
-            Kind::Socket => rustix::net::send(&self.file, bytes, AT_ONCE)?,
-            Kind::Shared => {
+            OutputKind::Regular | OutputKind::Stream => self.file.write(bytes)?,
+            OutputKind::Socket => rustix::net::send(&self.file, bytes, NON_BLOCKING)?,
+            OutputKind::Shared => {
                 wait_writable(&[self.file.as_fd()], Duration::ZERO)?;
                 self.file.write(&bytes[..bytes.len().min(PIPE_CHUNK)])?
             }
@@ -126,7 +126,7 @@ impl Output {
     }
 
     pub(super) fn is_regular(&self) -> bool {
-        self.kind == Kind::Regular
+        self.kind == OutputKind::Regular
     }
 
     /// Whether `path` still names the file that is open here.
@@ -170,9 +170,9 @@ pub(super) fn wait_writable(descriptors: &[BorrowedFd<'_>], limit: Duration) -> 
 }
 
 /// Whether an open failed only because the pipe at `path` has no reader yet.
-pub(super) fn is_unread_pipe(place: &Place, error: &io::Error) -> bool {
-    match place {
-        Place::File(path) if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => {
+pub(super) fn is_unread_pipe(target: &OutputTarget, error: &io::Error) -> bool {
+    match target {
+        OutputTarget::File(path) if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => {
             std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo())
         }
         _ => false,
@@ -189,9 +189,9 @@ pub(super) fn reason(error: &io::Error) -> String {
         _ if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => "nobody reads the pipe",
         _ => {
             // The operating system's own words, without the number that the standard library adds.
-            let words = error.to_string();
-            let words = words.split(" (os error").next().unwrap_or_default();
-            let mut chars = words.chars();
+            let text = error.to_string();
+            let text = text.split(" (os error").next().unwrap_or_default();
+            let mut chars = text.chars();
             return match chars.next() {
                 Some(first) => first.to_lowercase().chain(chars).collect(),
                 None => "unknown error".to_owned(),
@@ -214,7 +214,7 @@ mod tests {
             (os(Errno::PIPE), "its reader is gone"),
             (os(Errno::NXIO), "nobody reads the pipe"),
             (os(Errno::IO), "input/output error"),
-            (io::Error::other("Plain words"), "plain words"),
+            (io::Error::other("Plain text"), "plain text"),
         ] {
             assert_eq!(reason(&error), expected);
         }
@@ -223,9 +223,9 @@ mod tests {
     #[test]
     fn files_are_made_private_and_appended_to() {
         let folder = tempfile::tempdir().expect("a folder");
-        let place = Place::File(folder.path().join("a.log"));
+        let target = OutputTarget::File(folder.path().join("a.log"));
         for text in ["one\n", "two\n"] {
-            let mut output = Output::open(&place).expect("opens");
+            let mut output = Output::open(&target).expect("opens");
             assert!(output.is_regular() && output.is_at(&folder.path().join("a.log")));
             assert_eq!(output.write(text.as_bytes()).expect("writes"), 4);
         }
@@ -243,7 +243,7 @@ mod tests {
         let (reader, writer) = io::pipe().expect("a pipe");
         let mut shared = Output {
             file: File::from(OwnedFd::from(writer)),
-            kind: Kind::Shared,
+            kind: OutputKind::Shared,
         };
         let mut taken = 0;
         let refusal = loop {

@@ -9,7 +9,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use jiff::tz::TimeZone;
 use rocknet_config::model::{Level, Rotate};
 
-use super::output::{Output, Place};
+use super::output::{Output, OutputTarget};
 use rocknet_io::byte_budget::ByteBudget;
 
 /// Access log bytes that may wait in the channel: a second and more of a disk that pauses at a hundred thousand requests a
@@ -23,10 +23,10 @@ const ERRORS_MAX: usize = 512 * 1024;
 pub(super) struct Shared {
     pub(super) zone: TimeZone,
     /// Set after something was put in the inbox: the thread looks at one word per message instead of at a lock.
-    attention: AtomicBool,
+    inbox_is_filled: AtomicBool,
     inbox: Mutex<Inbox>,
     /// Every log by its name, to its index in the thread's table. Only configuration changes come here.
-    pub(super) places: Mutex<HashMap<Place, u32>>,
+    pub(super) targets: Mutex<HashMap<OutputTarget, u32>>,
     /// Of lines in the channel.
     pub(super) lines_budget: ByteBudget,
     drops: AtomicU64,
@@ -34,8 +34,8 @@ pub(super) struct Shared {
     /// Set by ROCKNET_LOG: a reload then leaves the level alone.
     pub(super) level_is_fixed: AtomicBool,
     /// Set once `tracing` reports to this logger: what it remembers of our answers then has to be renewed with them.
-    pub(super) is_heard: AtomicBool,
-    pub(super) errors_are_kept: AtomicBool,
+    pub(super) is_global: AtomicBool,
+    pub(super) has_error_log: AtomicBool,
     pub(super) errors_have_colour: AtomicBool,
     pub(super) stopped: AtomicBool,
 }
@@ -51,7 +51,7 @@ pub(super) struct Inbox {
 }
 
 pub(super) enum Command {
-    Add(Place, Option<Output>),
+    Add(OutputTarget, Option<Output>),
     /// The present configuration names this one.
     Use(u32),
     /// A new configuration begins, which names none yet.
@@ -60,7 +60,7 @@ pub(super) enum Command {
     Rotate(Rotate),
     Reopen,
     /// Answered when all that was handed over before is written, held or counted.
-    Settle(SyncSender<()>),
+    Sync(SyncSender<()>),
     /// Answered with whether every line was written.
     Stop(Instant, SyncSender<bool>),
 }
@@ -69,27 +69,27 @@ impl Shared {
     pub(super) fn new(zone: TimeZone, level: Level) -> Shared {
         Shared {
             zone,
-            attention: AtomicBool::new(false),
+            inbox_is_filled: AtomicBool::new(false),
             inbox: Mutex::default(),
-            places: Mutex::default(),
+            targets: Mutex::default(),
             lines_budget: ByteBudget::new(LINES_MAX),
             drops: AtomicU64::new(0),
             level: AtomicU8::new(level as u8),
             level_is_fixed: AtomicBool::new(false),
-            is_heard: AtomicBool::new(false),
-            errors_are_kept: AtomicBool::new(false),
+            is_global: AtomicBool::new(false),
+            has_error_log: AtomicBool::new(false),
             errors_have_colour: AtomicBool::new(false),
             stopped: AtomicBool::new(false),
         }
     }
 
-    pub(super) fn put(&self, command: Command) {
+    pub(super) fn push_command(&self, command: Command) {
         lock(&self.inbox).commands.push(command);
-        self.attention.store(true, Ordering::Release);
+        self.inbox_is_filled.store(true, Ordering::Release);
     }
 
     /// Whether the thread must be woken: somebody before may have done so already.
-    pub(super) fn put_error(&self, line: &[u8]) -> bool {
+    pub(super) fn push_error(&self, line: &[u8]) -> bool {
         let mut inbox = lock(&self.inbox);
         if inbox.errors.len() + line.len() > ERRORS_MAX {
             inbox.errors_lost += 1;
@@ -99,15 +99,15 @@ impl Shared {
             inbox.error_lines += 1;
         }
         drop(inbox);
-        !self.attention.swap(true, Ordering::AcqRel)
+        !self.inbox_is_filled.swap(true, Ordering::AcqRel)
     }
 
-    pub(super) fn wants_attention(&self) -> bool {
-        self.attention.load(Ordering::Acquire)
+    pub(super) fn has_inbox(&self) -> bool {
+        self.inbox_is_filled.load(Ordering::Acquire)
     }
 
     pub(super) fn take_inbox(&self) -> Inbox {
-        self.attention.store(false, Ordering::Release);
+        self.inbox_is_filled.store(false, Ordering::Release);
         std::mem::take(&mut *lock(&self.inbox))
     }
 
@@ -131,8 +131,8 @@ impl Shared {
         self.level.store(level as u8, Ordering::Relaxed);
     }
 
-    pub(super) fn takes(&self, level: Level) -> bool {
-        level as u8 <= self.level.load(Ordering::Relaxed) && self.errors_are_kept.load(Ordering::Relaxed)
+    pub(super) fn is_enabled(&self, level: Level) -> bool {
+        level as u8 <= self.level.load(Ordering::Relaxed) && self.has_error_log.load(Ordering::Relaxed)
     }
 }
 

@@ -20,16 +20,16 @@ const NO_ROTATION: Rotate = Rotate {
     keep: 3,
 };
 
-struct Bench {
+struct TestLog {
     folder: tempfile::TempDir,
     logger: Logger,
 }
 
-impl Bench {
-    fn new(rotate: Rotate) -> Bench {
+impl TestLog {
+    fn new(rotate: Rotate) -> TestLog {
         let folder = tempfile::tempdir().expect("a folder");
         let logger = Logger::start(&log(folder.path(), rotate)).expect("starts");
-        Bench { folder, logger }
+        TestLog { folder, logger }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -48,8 +48,8 @@ impl Bench {
             .expect("is not off")
     }
 
-    fn settle(&self) {
-        assert!(self.logger.settle(LIMIT), "the thread does not answer");
+    fn sync(&self) {
+        assert!(self.logger.sync(LIMIT), "the thread does not answer");
     }
 }
 
@@ -109,20 +109,20 @@ fn count_to(count: u64) -> Vec<u64> {
 
 #[test]
 fn lines_arrive_in_order() {
-    let bench = Bench::new(NO_ROTATION);
+    let bench = TestLog::new(NO_ROTATION);
     let sink = bench.sink("a.log");
     let mut writer = bench.logger.writer();
     for part in 0..10 {
         write(&mut writer, sink, part * 1000, 1000);
     }
-    bench.settle();
+    bench.sync();
     assert_eq!(numbers(&bench.read("a.log")), count_to(10_000));
     assert_eq!((bench.logger.drops(), bench.read("error.log").as_str()), (0, ""));
 }
 
 #[test]
 fn a_target_is_opened_once_and_off_is_nowhere() {
-    let bench = Bench::new(NO_ROTATION);
+    let bench = TestLog::new(NO_ROTATION);
     let target = LogTarget::File(bench.path("a.log"));
     let sink = |format| bench.logger.sink(&target, format).expect("opens").expect("is not off");
     assert_eq!(sink(AccessFormat::Json), sink(AccessFormat::Json));
@@ -131,7 +131,7 @@ fn a_target_is_opened_once_and_off_is_nowhere() {
     let mut writer = bench.logger.writer();
     write(&mut writer, text, 0, 1);
     write(&mut writer, json, 1, 1);
-    bench.settle();
+    bench.sync();
     let lines = bench.read("a.log");
     assert!(lines.starts_with("10.0.0.1") && lines.lines().nth(1).is_some_and(|line| line.starts_with("{\"time\"")));
     assert_eq!(
@@ -145,7 +145,7 @@ fn a_target_is_opened_once_and_off_is_nowhere() {
 
 #[test]
 fn a_log_that_cannot_be_opened_names_its_path() {
-    let bench = Bench::new(NO_ROTATION);
+    let bench = TestLog::new(NO_ROTATION);
     let error = bench
         .logger
         .sink(&LogTarget::File(bench.path("none/a.log")), AccessFormat::Common)
@@ -161,7 +161,7 @@ fn a_log_that_cannot_be_opened_names_its_path() {
 fn many_writers_lose_and_mix_nothing() {
     const WRITERS: u64 = 8;
     const EACH: u64 = 2_000;
-    let bench = Bench::new(NO_ROTATION);
+    let bench = TestLog::new(NO_ROTATION);
     let sink = bench.sink("a.log");
     std::thread::scope(|scope| {
         for worker in 0..WRITERS {
@@ -169,7 +169,7 @@ fn many_writers_lose_and_mix_nothing() {
             scope.spawn(move || write(&mut writer, sink, worker * EACH, EACH));
         }
     });
-    bench.settle();
+    bench.sync();
     let mut found = numbers(&bench.read("a.log"));
     found.sort_unstable();
     assert_eq!(found, count_to(WRITERS * EACH));
@@ -178,19 +178,19 @@ fn many_writers_lose_and_mix_nothing() {
 
 #[test]
 fn a_dropped_writer_hands_its_lines_over() {
-    let bench = Bench::new(NO_ROTATION);
+    let bench = TestLog::new(NO_ROTATION);
     let sink = bench.sink("a.log");
     let mut writer = bench.logger.writer();
     write(&mut writer, sink, 0, 1);
     writer.record(sink, &record(1));
     drop(writer);
-    bench.settle();
+    bench.sync();
     assert_eq!(numbers(&bench.read("a.log")), [0, 1]);
 }
 
 #[test]
 fn rotation_by_size_keeps_every_line_of_the_youngest() {
-    let bench = Bench::new(Rotate {
+    let bench = TestLog::new(Rotate {
         size: Some(1000),
         age: None,
         keep: 2,
@@ -200,7 +200,7 @@ fn rotation_by_size_keeps_every_line_of_the_youngest() {
     // Ten lines are some 700 bytes: every second handover begins a new file.
     for part in 0..4 {
         write(&mut writer, sink, part * 10, 10);
-        bench.settle();
+        bench.sync();
     }
     for (name, expected) in [
         ("a.log", 30..40),
@@ -214,7 +214,7 @@ fn rotation_by_size_keeps_every_line_of_the_youngest() {
 
 #[test]
 fn a_rotation_that_fails_loses_nothing_and_is_told() {
-    let bench = Bench::new(Rotate {
+    let bench = TestLog::new(Rotate {
         size: Some(1000),
         age: None,
         keep: 1,
@@ -225,10 +225,10 @@ fn a_rotation_that_fails_loses_nothing_and_is_told() {
     let mut writer = bench.logger.writer();
     for part in 0..4 {
         write(&mut writer, sink, part * 10, 10);
-        bench.settle();
+        bench.sync();
     }
     assert_eq!(numbers(&bench.read("a.log")), count_to(40));
-    bench.settle();
+    bench.sync();
     assert_eq!(
         bench.read("error.log").matches("not rotated, grows on").count(),
         1,
@@ -239,31 +239,31 @@ fn a_rotation_that_fails_loses_nothing_and_is_told() {
 
 #[test]
 fn reopen_follows_a_rename() {
-    let bench = Bench::new(NO_ROTATION);
+    let bench = TestLog::new(NO_ROTATION);
     let sink = bench.sink("a.log");
     let mut writer = bench.logger.writer();
     write(&mut writer, sink, 0, 10);
-    bench.settle();
+    bench.sync();
     fs::rename(bench.path("a.log"), bench.path("old.log")).expect("renames");
     write(&mut writer, sink, 10, 10);
-    bench.settle();
+    bench.sync();
     bench.logger.reopen();
     write(&mut writer, sink, 20, 10);
-    bench.settle();
+    bench.sync();
     assert_eq!(numbers(&bench.read("old.log")), count_to(20));
     assert_eq!(numbers(&bench.read("a.log")), (20..30).collect::<Vec<u64>>());
 }
 
 #[test]
 fn a_reopen_that_fails_keeps_the_old_file_and_is_told() {
-    let bench = Bench::new(NO_ROTATION);
+    let bench = TestLog::new(NO_ROTATION);
     fs::create_dir(bench.path("logs")).expect("makes a folder");
     let sink = bench.sink("logs/a.log");
     let mut writer = bench.logger.writer();
     fs::rename(bench.path("logs"), bench.path("moved")).expect("renames");
     bench.logger.reopen();
     write(&mut writer, sink, 0, 5);
-    bench.settle();
+    bench.sync();
     assert_eq!(numbers(&bench.read("moved/a.log")), count_to(5));
     assert!(
         bench.read("error.log").contains("not reopened"),
@@ -274,7 +274,7 @@ fn a_reopen_that_fails_keeps_the_old_file_and_is_told() {
 
 #[test]
 fn stop_writes_what_there_is() {
-    let bench = Bench::new(NO_ROTATION);
+    let bench = TestLog::new(NO_ROTATION);
     let sink = bench.sink("a.log");
     let mut writer = bench.logger.writer();
     write(&mut writer, sink, 0, 5_000);

@@ -21,7 +21,7 @@ use super::writer::{Chunk, RECYCLED_MAX};
 const HELD_MAX: usize = 16 << 20;
 
 /// How often the error log is told about lines lost: often enough to be seen, too seldom to fill a disk.
-const TELL_EVERY: Duration = Duration::from_secs(10);
+const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// How long a slow reader is waited for before the channel is looked at again; doubled while nothing moves.
 const READER_WAIT_MIN: Duration = Duration::from_millis(1);
@@ -45,8 +45,8 @@ pub(super) struct LogThread {
     /// When upkeep is wanted, if ever.
     due: Option<Instant>,
     has_news: bool,
-    tell_not_before: Option<Instant>,
-    settling: Vec<SyncSender<()>>,
+    report_not_before: Option<Instant>,
+    syncing: Vec<SyncSender<()>>,
 }
 
 impl LogThread {
@@ -62,8 +62,8 @@ impl LogThread {
             reader_wait: READER_WAIT_MIN,
             due: None,
             has_news: false,
-            tell_not_before: None,
-            settling: Vec::new(),
+            report_not_before: None,
+            syncing: Vec::new(),
         }
     }
 
@@ -73,8 +73,8 @@ impl LogThread {
             let message = self.next_message();
             // Commands first: the lines may be for a destination that one of them adds.
             let mut stop = None;
-            if self.shared.wants_attention() {
-                stop = self.attend();
+            if self.shared.has_inbox() {
+                stop = self.process_inbox();
             }
             match message {
                 Ok(Message::Lines(chunk)) => self.take(chunk),
@@ -99,12 +99,12 @@ impl LogThread {
             Err(TryRecvError::Disconnected) => return Err(RecvTimeoutError::Disconnected),
             Err(TryRecvError::Empty) => {}
         }
-        if self.shared.wants_attention() {
+        if self.shared.has_inbox() {
             // Put there while the channel was full.
             return Ok(Message::Wake);
         }
-        for settled in self.settling.drain(..) {
-            let _ = settled.try_send(());
+        for done in self.syncing.drain(..) {
+            let _ = done.try_send(());
         }
         if !self.slow.is_empty() {
             self.wait_for_readers(READER_WAIT_MAX);
@@ -167,7 +167,7 @@ impl LogThread {
             lost,
             home,
         } = chunk;
-        self.shared.lines_budget.give_back(bytes.len() as u64);
+        self.shared.lines_budget.release(bytes.len() as u64);
         let now = now();
         self.change(destination as usize, |destination, rotate, room| {
             destination.count_lost(lost, "the log thread did not keep up", now);
@@ -181,7 +181,7 @@ impl LogThread {
     }
 
     /// Empties the inbox; answers a wish to stop.
-    fn attend(&mut self) -> Option<(Instant, SyncSender<bool>)> {
+    fn process_inbox(&mut self) -> Option<(Instant, SyncSender<bool>)> {
         let Inbox {
             commands,
             errors,
@@ -192,8 +192,8 @@ impl LogThread {
         let mut stop = None;
         for command in commands {
             match command {
-                Command::Add(place, output) => {
-                    self.destinations.push(Destination::new(place, output, now));
+                Command::Add(target, output) => {
+                    self.destinations.push(Destination::new(target, output, now));
                     self.change(self.destinations.len() - 1, |_, _, _| ());
                 }
                 Command::Use(index) => {
@@ -211,7 +211,7 @@ impl LogThread {
                     self.due = Some(now.instant);
                 }
                 Command::Reopen => self.reopen(now),
-                Command::Settle(settled) => self.settling.push(settled),
+                Command::Sync(done) => self.syncing.push(done),
                 Command::Stop(deadline, done) => stop = Some((deadline, done)),
             }
         }
@@ -239,7 +239,7 @@ impl LogThread {
         }
         if let Some((index, reason)) = failed {
             let name = self.destinations[index].name();
-            self.report(
+            self.log_own_line(
                 Level::Error,
                 &format!(
                     "{name}: not reopened, the old file stays in use: {reason}{}",
@@ -261,28 +261,25 @@ impl LogThread {
         if !self.has_news {
             return;
         }
-        match self.tell_not_before {
+        match self.report_not_before {
             Some(not_before) if now.instant < not_before => self.due = earlier(self.due, Some(not_before)),
-            _ => self.tell(now),
+            _ => self.report_news(now),
         }
     }
 
     /// One line for all that happened to any log since the last such line.
-    fn tell(&mut self, now: Now) {
-        if self
-            .errors
-            .is_some_and(|index| self.destinations[index].is_in_trouble())
-        {
+    fn report_news(&mut self, now: Now) {
+        if self.errors.is_some_and(|index| self.destinations[index].is_failing()) {
             // It would be lost itself, and be counted, and so for ever. Its own recovery brings us back here.
             return;
         }
-        self.tell_not_before = now.instant.checked_add(TELL_EVERY);
+        self.report_not_before = now.instant.checked_add(REPORT_INTERVAL);
         let zone = &self.shared.zone;
         let time = |unix_ms| String::from_utf8_lossy(&stamp::rfc3339_millis(zone, unix_ms)).into_owned();
         let mut news: Vec<(bool, String)> = self
             .destinations
             .iter_mut()
-            .filter_map(|destination| destination.tell(time))
+            .filter_map(|destination| destination.take_report(time))
             .collect();
         // Each tells one thing at a time.
         self.has_news = self.destinations.iter_mut().any(Destination::has_news);
@@ -291,14 +288,14 @@ impl LogThread {
         if let Some((is_bad, text)) = news.first() {
             let level = if *is_bad { Level::Error } else { Level::Info };
             let text = format!("{text}{}", others(news.len() - 1));
-            self.report(level, &text, now);
+            self.log_own_line(level, &text, now);
         }
     }
 
     /// Writes a line of our own to the error log.
-    fn report(&mut self, level: Level, message: &str, now: Now) {
+    fn log_own_line(&mut self, level: Level, message: &str, now: Now) {
         if let Some(index) = self.errors
-            && self.shared.takes(level)
+            && self.shared.is_enabled(level)
         {
             let colour = self.shared.errors_have_colour.load(Ordering::Relaxed);
             let mut bytes = Vec::new();
@@ -316,16 +313,16 @@ impl LogThread {
                 self.take(chunk);
             }
         }
-        self.attend();
-        self.tell_not_before = None;
+        self.process_inbox();
+        self.report_not_before = None;
         while !self.slow.is_empty() && Instant::now() < deadline {
             self.wait_for_readers(deadline.saturating_duration_since(Instant::now()));
         }
         self.upkeep(now());
         let held: u64 = self.destinations.iter().map(Destination::held_lines).sum();
         self.shared.count_drops(held);
-        for settled in self.settling.drain(..) {
-            let _ = settled.try_send(());
+        for done in self.syncing.drain(..) {
+            let _ = done.try_send(());
         }
         held == 0
     }

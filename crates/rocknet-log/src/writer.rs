@@ -130,12 +130,12 @@ impl AccessWriter {
             home: self.home.clone(),
         };
         let bytes = chunk.bytes.len() as u64;
-        let refused = match self.shared.lines_budget.take(bytes) {
+        let refused = match self.shared.lines_budget.try_reserve(bytes) {
             false => Some(chunk),
             true => match self.messages.try_send(Message::Lines(chunk)) {
                 Ok(()) => None,
                 Err(TrySendError::Full(message) | TrySendError::Disconnected(message)) => {
-                    self.shared.lines_budget.give_back(bytes);
+                    self.shared.lines_budget.release(bytes);
                     match message {
                         Message::Lines(chunk) => Some(chunk),
                         Message::Wake => None,
@@ -249,10 +249,10 @@ mod tests {
         let chunk_before = chunk(&receiver);
         assert_eq!((chunk_before.lines, chunk_before.lost), (2, 0));
         writer.flush();
-        let told = chunk(&receiver);
-        assert_eq!((told.lines, told.lost, told.bytes.len()), (0, 4, 0));
+        let report = chunk(&receiver);
+        assert_eq!((report.lines, report.lost, report.bytes.len()), (0, 4, 0));
         writer.flush();
-        assert!(receiver.try_recv().is_err(), "nothing is told twice");
+        assert!(receiver.try_recv().is_err(), "nothing is reported twice");
         drop(receiver);
         writer.record(sink(0), &RECORD);
         writer.flush();
@@ -301,7 +301,7 @@ mod tests {
         let waiting: u64 = std::iter::from_fn(|| receiver.try_recv().ok())
             .map(|message| match message {
                 Message::Lines(chunk) => {
-                    shared.lines_budget.give_back(chunk.bytes.len() as u64);
+                    shared.lines_budget.release(chunk.bytes.len() as u64);
                     chunk.bytes.len() as u64
                 }
                 Message::Wake => 0,

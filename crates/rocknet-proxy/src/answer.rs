@@ -9,7 +9,7 @@ use bytes::Bytes;
 use rocknet_io::wheel::Deadline;
 use rocknet_proto::method::Method;
 
-use crate::read_ahead::ReadAhead;
+use crate::ahead::Ahead;
 use crate::conversation::Conversation;
 use crate::head::{Head, Unsent};
 use crate::switch::Joined;
@@ -40,7 +40,7 @@ pub fn response(mut conversation: Conversation, method: Method, ahead: usize) ->
         }
     } else if ahead > 0 {
         let deadline = conversation.deadline();
-        Body::Stream(Box::new(ReadAhead::new(conversation, deadline, length, ahead)))
+        Body::Stream(Box::new(Ahead::new(conversation, deadline, length, ahead)))
     } else {
         Body::Stream(Box::new(Content {
             deadline: conversation.deadline(),

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use rocknet_io::link::Link;
 use rocknet_io::queue::SendQueue;
 use rocknet_io::stream::Stream;
-use rocknet_io::tls::{Opened, Tls};
+use rocknet_io::tls::{ClientSide, Tls};
 use rocknet_io::wheel::Deadline;
 use rustls_pki_types::ServerName;
 use tokio::io::AsyncWriteExt;
@@ -93,12 +93,12 @@ async fn shake<L: Link>(
     upstream: &Upstream,
     (secure, name): &(Arc<Secure>, ServerName<'static>),
     link: L,
-) -> io::Result<Tls<L, Opened>> {
+) -> io::Result<Tls<L, ClientSide>> {
     // Its certificate costs as much to check as a handshake of a client's costs to answer.
     services.handshakes.pass().await;
     let mut tls = Tls::connect(link, Arc::clone(&secure.settings), name.clone(), services.tls_buffers())?;
     poll_fn(|context| tls.poll_handshake(context)).await?;
-    if upstream.http2 && tls.agreed().alpn != Some(HTTP_2) {
+    if upstream.http2 && tls.negotiated().alpn != Some(HTTP_2) {
         return Err(io::Error::other(mistrust::NO_HTTP2));
     }
     Ok(tls)

@@ -11,8 +11,8 @@ use rocknet_io::wheel::Deadline;
 use crate::place::Place;
 use crate::slots::Waiters;
 use crate::upstream::Upstream;
+use rocknet_blocking::oneshot_slot::OneshotSlot;
 use rocknet_blocking::queue::{Queue, Ticket, Urgency};
-use rocknet_blocking::turn::Turn;
 use rocknet_handler::breaker::Rules;
 
 /// Ticks after which a waiting request looks for room itself, because the end of a server's rest makes no event.
@@ -34,7 +34,7 @@ struct Request {
     /// The server that it excludes, because it was there before.
     but: Option<u32>,
     rules: Rules,
-    place: Turn<Place>,
+    place: OneshotSlot<Place>,
 }
 
 impl Waiting {
@@ -90,7 +90,7 @@ impl Waiting {
         let request = Arc::new(Request {
             but,
             rules,
-            place: Turn::default(),
+            place: OneshotSlot::default(),
         });
         let uptime_ms = self.servers().next().map_or(0, |server| server.time.uptime_ms());
         let now = Duration::from_millis(uptime_ms);
@@ -142,7 +142,7 @@ impl Waiters for Waiting {
         let (_, request) = queue.pop_where(&[priority], now, &suits)?;
         server.begin(millis(now), request.rules);
         // A request that leaves finds itself in the queue, or has a place: the lock is held until both are so.
-        Some(request.place.give(place))
+        Some(request.place.set(place))
     }
 }
 

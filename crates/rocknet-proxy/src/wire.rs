@@ -7,11 +7,11 @@ use rocknet_io::link::{Link, Received};
 use rocknet_io::pipe::Pipe;
 use rocknet_io::queue::SendQueue;
 use rocknet_io::stream::Stream;
-use rocknet_io::tls::{Opened, Tls};
+use rocknet_io::tls::{ClientSide, Tls};
 
 pub enum Wire {
     Plain(Stream),
-    Secure(Box<Tls<Stream, Opened>>),
+    Secure(Box<Tls<Stream, ClientSide>>),
     /// With or without TLS. Only here is a call made through a table.
     Dialed(Box<dyn Link>),
 }

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use rocknet_io::tls::Agreed;
+use rocknet_io::tls::Negotiated;
 
 use crate::certificates::{Trust, subject};
 use crate::exchange::Secure;
@@ -15,9 +15,9 @@ pub struct Handshake {
 }
 
 impl Handshake {
-    pub fn new(trust: Arc<Trust>, agreed: &Agreed<'_>, server_name: Option<Box<str>>) -> Handshake {
+    pub fn new(trust: Arc<Trust>, negotiated: &Negotiated<'_>, server_name: Option<Box<str>>) -> Handshake {
         Handshake {
-            facts: Rc::new(Secure::new(agreed, server_name, |leaf| subject(leaf))),
+            facts: Rc::new(Secure::new(negotiated, server_name, |leaf| subject(leaf))),
             trust,
         }
     }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rocknet_config::model::{Config, Workers};
 use rocknet_control::{SiteSummary, Status};
 use rocknet_io::descriptors;
-use rocknet_io::socket::{Address, BindError, BindErrorKind, Listener, Options};
+use rocknet_io::socket::{Address, BindError, BindErrorKind, ListenOptions, Listener};
 
 use crate::backend::Choice;
 use crate::blocking::Pool;
@@ -359,9 +359,9 @@ fn bind_all(
     workers: usize,
     held: &[&Listener],
 ) -> Result<BTreeMap<Address, Vec<Listener>>, StartError> {
-    let options = Options {
+    let options = ListenOptions {
         reuse_port: workers > 1,
-        ..Options::default()
+        ..ListenOptions::default()
     };
     let bind = |address: &Address| {
         let mut listeners = vec![bind_patiently(address, options, held)?];
@@ -381,10 +381,10 @@ fn bind_all(
 const LINGERING: Duration = Duration::from_millis(300);
 const LINGERING_LOOK: Duration = Duration::from_millis(5);
 
-fn bind_patiently(address: &Address, options: Options, held: &[&Listener]) -> Result<Listener, BindError> {
+fn bind_patiently(address: &Address, options: ListenOptions, held: &[&Listener]) -> Result<Listener, BindError> {
     let start = Instant::now();
     loop {
-        match Listener::bind_beside(address, options, held) {
+        match Listener::bind_overlapping(address, options, held) {
             // Before anything was held, nothing of ours can linger.
             Err(error)
                 if !held.is_empty()

@@ -10,7 +10,7 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
 use rocknet_io::runtime::spawn;
-use rocknet_io::socket::{Peer, local_address};
+use rocknet_io::socket::{PeerAddress, local_address};
 use rocknet_io::stream::Stream;
 
 use crate::exchange::Client;
@@ -21,13 +21,13 @@ use crate::worker::{OpenConnection, Worker};
 pub use secure::Opening;
 
 /// Serves a socket for as long as it lasts.
-pub fn serve(worker: &Rc<Worker>, socket: OwnedFd, peer: Peer) -> io::Result<()> {
+pub fn serve(worker: &Rc<Worker>, socket: OwnedFd, peer: PeerAddress) -> io::Result<()> {
     let client = match peer {
-        Peer::Ip(address) => Client::Ip {
+        PeerAddress::Ip(address) => Client::Ip {
             address: address.ip(),
             port: address.port(),
         },
-        Peer::Unix => Client::Local,
+        PeerAddress::Unix => Client::Local,
     };
     let view = worker.view();
     let local = if view.has_addresses() {

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use rocknet_io::socket::{AcceptTrouble, accept_trouble};
+use rocknet_io::socket::{AcceptErrorKind, accept_error_kind};
 use rocknet_io::tcp::Acceptor;
 use rocknet_io::ticker::Ticker;
 use rocknet_io::wheel::Tick;
@@ -145,10 +145,10 @@ impl<'w> Turn<'w> {
                         tracing::debug!("a connection was lost before it began: {error}");
                     }
                 }
-                Poll::Ready(Err(error)) => match accept_trouble(&error) {
-                    AcceptTrouble::Empty | AcceptTrouble::Lost => {}
-                    AcceptTrouble::Broken => return Some(error),
-                    AcceptTrouble::Exhausted => {
+                Poll::Ready(Err(error)) => match accept_error_kind(&error) {
+                    AcceptErrorKind::WouldBlock | AcceptErrorKind::ConnectionLost => {}
+                    AcceptErrorKind::ListenerBroken => return Some(error),
+                    AcceptErrorKind::Exhausted => {
                         self.start_ticking();
                         self.tell_shortage(&error);
                         self.rest_until = Some(self.in_future(ACCEPT_PAUSE));

@@ -30,7 +30,7 @@ fn wait<F: Future>(future: F) -> F::Output {
 }
 
 /// Keeps one thread busy until the sender is dropped; returns when the thread has begun.
-fn hold(pool: &Pool) -> (Sender<()>, Job<()>) {
+fn occupy_thread(pool: &Pool) -> (Sender<()>, Job<()>) {
     let (begun, begins) = channel();
     let (release, released) = channel::<()>();
     let job = pool.spawn(High, move || {
@@ -42,12 +42,12 @@ fn hold(pool: &Pool) -> (Sender<()>, Job<()>) {
 }
 
 /// A job that tells its name when it runs.
-fn telling(pool: &Pool, priority: Priority, name: &'static str, log: &Sender<&'static str>) -> Job<()> {
+fn logging_job(pool: &Pool, priority: Priority, name: &'static str, log: &Sender<&'static str>) -> Job<()> {
     let log = log.clone();
     pool.spawn(priority, move || log.send(name).unwrap())
 }
 
-fn counts(pool: &Pool, priority: Priority) -> Counts {
+fn counts(pool: &Pool, priority: Priority) -> PriorityCounts {
     pool.stats().by_priority[level(priority)]
 }
 
@@ -55,7 +55,7 @@ fn counts(pool: &Pool, priority: Priority) -> Counts {
 fn finish(pool: &Pool) {
     assert_eq!(
         pool.stop(LONG),
-        Stop {
+        StopReport {
             dropped: 0,
             abandoned: 0
         }
@@ -87,9 +87,9 @@ fn results_come_back() {
     finish(&pool);
     assert_eq!(
         counts(&pool, Normal),
-        Counts {
+        PriorityCounts {
             done: 100,
-            ..Counts::default()
+            ..PriorityCounts::default()
         }
     );
     assert_eq!((pool.stats().threads, pool.stats().restarts), (2, 0));
@@ -136,7 +136,7 @@ fn all_threads_work_at_once_and_have_names() {
 #[test]
 fn higher_priorities_go_first() {
     let pool = Pool::with_clock(1, TestClock::default());
-    let (release, held) = hold(&pool);
+    let (release, blocker) = occupy_thread(&pool);
     let (log, order) = channel();
     let jobs = [
         (Low, "low"),
@@ -145,7 +145,7 @@ fn higher_priorities_go_first() {
         (Low, "low 2"),
         (High, "high 2"),
     ]
-    .map(|(priority, name)| telling(&pool, priority, name, &log));
+    .map(|(priority, name)| logging_job(&pool, priority, name, &log));
     assert_eq!(
         [High, Normal, Low].map(|priority| counts(&pool, priority).queued),
         [2, 1, 2]
@@ -153,7 +153,7 @@ fn higher_priorities_go_first() {
     assert_eq!(counts(&pool, High).running, 1);
     drop((release, log));
     assert_eq!(Vec::from_iter(order), ["high", "high 2", "normal", "low", "low 2"]);
-    for job in [held].into_iter().chain(jobs) {
+    for job in [blocker].into_iter().chain(jobs) {
         assert_eq!(wait(job), Ok(()));
     }
     finish(&pool);
@@ -163,15 +163,15 @@ fn higher_priorities_go_first() {
 fn waiting_jobs_rise() {
     let clock = TestClock::default();
     let pool = Pool::with_clock(1, clock.clone());
-    let (release, held) = hold(&pool);
+    let (release, blocker) = occupy_thread(&pool);
     let (log, order) = channel();
-    let old = telling(&pool, Low, "old low", &log);
+    let old = logging_job(&pool, Low, "old low", &log);
     clock.0.store(2 * AGE_STEP.as_millis() as u64, Ordering::SeqCst);
-    let new =
-        [(Low, "low"), (Normal, "normal"), (High, "high")].map(|(priority, name)| telling(&pool, priority, name, &log));
+    let new = [(Low, "low"), (Normal, "normal"), (High, "high")]
+        .map(|(priority, name)| logging_job(&pool, priority, name, &log));
     drop((release, log));
     assert_eq!(Vec::from_iter(order), ["old low", "high", "normal", "low"]);
-    for job in [held, old].into_iter().chain(new) {
+    for job in [blocker, old].into_iter().chain(new) {
         assert_eq!(wait(job), Ok(()));
     }
     finish(&pool);
@@ -188,10 +188,10 @@ fn a_panic_ends_its_job_alone() {
     finish(&pool);
     assert_eq!(
         counts(&pool, Low),
-        Counts {
+        PriorityCounts {
             done: 1,
             panicked: 1,
-            ..Counts::default()
+            ..PriorityCounts::default()
         }
     );
     assert_eq!(pool.stats().restarts, 0);
@@ -219,16 +219,16 @@ fn a_dead_thread_is_replaced() {
     finish(&pool);
     assert_eq!(
         counts(&pool, Normal),
-        Counts {
+        PriorityCounts {
             panicked: 3,
-            ..Counts::default()
+            ..PriorityCounts::default()
         }
     );
     assert_eq!(
         counts(&pool, High),
-        Counts {
+        PriorityCounts {
             done: 3,
-            ..Counts::default()
+            ..PriorityCounts::default()
         }
     );
 }
@@ -236,10 +236,10 @@ fn a_dead_thread_is_replaced() {
 #[test]
 fn a_dropped_job_does_not_begin() {
     let pool = Pool::new(1);
-    let (release, held) = hold(&pool);
+    let (release, blocker) = occupy_thread(&pool);
     let (log, order) = channel();
-    let kept = telling(&pool, Low, "kept", &log);
-    let dropped = telling(&pool, Low, "dropped", &log);
+    let kept = logging_job(&pool, Low, "kept", &log);
+    let dropped = logging_job(&pool, Low, "dropped", &log);
     let (alive, gone): (Sender<()>, Receiver<()>) = channel();
     let holding = pool.spawn(Low, move || drop(alive));
     drop(dropped);
@@ -251,14 +251,14 @@ fn a_dropped_job_does_not_begin() {
     assert_eq!((counts(&pool, Low).queued, counts(&pool, Low).cancelled), (1, 2));
     drop((release, log));
     assert_eq!(Vec::from_iter(order), ["kept"]);
-    assert_eq!((wait(held), wait(kept)), (Ok(()), Ok(())));
+    assert_eq!((wait(blocker), wait(kept)), (Ok(()), Ok(())));
     finish(&pool);
     assert_eq!(
         counts(&pool, Low),
-        Counts {
+        PriorityCounts {
             done: 1,
             cancelled: 2,
-            ..Counts::default()
+            ..PriorityCounts::default()
         }
     );
 }
@@ -266,16 +266,16 @@ fn a_dropped_job_does_not_begin() {
 #[test]
 fn a_job_that_has_begun_runs_to_its_end() {
     let pool = Pool::new(1);
-    let (release, held) = hold(&pool);
-    drop(held);
+    let (release, blocker) = occupy_thread(&pool);
+    drop(blocker);
     assert_eq!(counts(&pool, High).running, 1);
     drop(release);
     finish(&pool);
     assert_eq!(
         counts(&pool, High),
-        Counts {
+        PriorityCounts {
             done: 1,
-            ..Counts::default()
+            ..PriorityCounts::default()
         }
     );
 }
@@ -283,12 +283,12 @@ fn a_job_that_has_begun_runs_to_its_end() {
 #[test]
 fn a_full_level_rejects_and_others_do_not() {
     let pool = Pool::new(1);
-    let (release, held) = hold(&pool);
+    let (release, blocker) = occupy_thread(&pool);
     let waiting: Vec<_> = (0..LEVEL_LIMIT).map(|_| pool.spawn(Low, || ())).collect();
     assert_eq!(wait(pool.spawn(Low, || ())), Err(JobError::Rejected));
     let high = pool.spawn(High, || ());
     drop(release);
-    for job in [held, high].into_iter().chain(waiting) {
+    for job in [blocker, high].into_iter().chain(waiting) {
         assert_eq!(wait(job), Ok(()));
     }
     finish(&pool);
@@ -304,9 +304,9 @@ fn no_threads_no_jobs() {
     assert_eq!(wait(pool.spawn(High, || ())), Err(JobError::Rejected));
     assert_eq!(
         counts(&pool, High),
-        Counts {
+        PriorityCounts {
             rejected: 1,
-            ..Counts::default()
+            ..PriorityCounts::default()
         }
     );
     finish(&pool);
@@ -316,7 +316,7 @@ fn no_threads_no_jobs() {
 #[test]
 fn a_stop_finishes_what_waits() {
     let pool = Pool::new(1);
-    let (release, held) = hold(&pool);
+    let (release, blocker) = occupy_thread(&pool);
     let waiting = pool.spawn(Low, || "done");
     let stop = {
         let pool = pool.clone();
@@ -329,23 +329,23 @@ fn a_stop_finishes_what_waits() {
     drop(release);
     assert_eq!(
         stop.join().unwrap(),
-        Stop {
+        StopReport {
             dropped: 0,
             abandoned: 0
         }
     );
-    assert_eq!((wait(held), wait(waiting)), (Ok(()), Ok("done")));
+    assert_eq!((wait(blocker), wait(waiting)), (Ok(()), Ok("done")));
     assert_eq!(pool.stats().alive, 0);
 }
 
 #[test]
 fn a_stop_at_its_deadline_leaves_the_rest() {
     let pool = Pool::new(1);
-    let (release, held) = hold(&pool);
+    let (release, blocker) = occupy_thread(&pool);
     let waiting = [High, Low].map(|priority| pool.spawn(priority, || ()));
     assert_eq!(
         pool.stop(Duration::ZERO),
-        Stop {
+        StopReport {
             dropped: 2,
             abandoned: 1
         }
@@ -355,7 +355,7 @@ fn a_stop_at_its_deadline_leaves_the_rest() {
     }
     assert_eq!(wait(pool.spawn(High, || ())), Err(JobError::Stopped));
     drop(release);
-    assert_eq!(wait(held), Ok(()));
+    assert_eq!(wait(blocker), Ok(()));
     finish(&pool);
 }
 
@@ -363,12 +363,12 @@ fn a_stop_at_its_deadline_leaves_the_rest() {
 fn the_last_handle_gone_ends_the_threads() {
     let pool = Pool::new(1);
     let shared = Arc::downgrade(&pool.handle.shared);
-    let (release, held) = hold(&pool);
+    let (release, blocker) = occupy_thread(&pool);
     drop(pool.clone());
     let waiting = pool.spawn(Low, || "done");
     drop(pool);
     drop(release);
-    assert_eq!((wait(held), wait(waiting)), (Ok(()), Ok("done")));
+    assert_eq!((wait(blocker), wait(waiting)), (Ok(()), Ok("done")));
     // Only the thread still has the pool, and it gives it up.
     if let Some(shared) = shared.upgrade() {
         let state = shared
@@ -384,15 +384,15 @@ fn the_last_handle_gone_ends_the_threads() {
 fn low_priority_has_threads_of_its_own_where_there_are_several() {
     let pool = Pool::new(2);
     // More than anybody has threads for, and none comes to an end.
-    let (release, held) = channel::<()>();
-    let held = Arc::new(Mutex::new(held));
+    let (release, blocker) = channel::<()>();
+    let blocker = Arc::new(Mutex::new(blocker));
     let (begun, begins) = channel();
     let flood: Vec<_> = (0..8)
         .map(|_| {
-            let (begun, held) = (begun.clone(), Arc::clone(&held));
+            let (begun, blocker) = (begun.clone(), Arc::clone(&blocker));
             pool.spawn(Low, move || {
                 begun.send(thread::current().name().map(str::to_owned)).unwrap();
-                let _ = held.lock().unwrap().recv();
+                let _ = blocker.lock().unwrap().recv();
             })
         })
         .collect();
@@ -408,7 +408,7 @@ fn low_priority_has_threads_of_its_own_where_there_are_several() {
         assert_eq!(wait(job), Ok(()));
     }
     // And the other way round: those that are busy with others keep nothing of low priority waiting.
-    let holds = [hold(&pool), hold(&pool)];
+    let holds = [occupy_thread(&pool), occupy_thread(&pool)];
     assert_eq!(wait(pool.spawn(Low, || 7)), Ok(7));
     for (release, job) in holds {
         drop(release);

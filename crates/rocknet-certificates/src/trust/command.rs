@@ -91,7 +91,8 @@ impl Tools {
         let running = command
             .spawn()
             .map_err(|error| Trouble(format!("{program}: {error}")))?;
-        let output = child::wait(running, PATIENCE).map_err(|error| Trouble(format!("{program}: {error}")))?;
+        let output =
+            child::wait_with_output(running, PATIENCE).map_err(|error| Trouble(format!("{program}: {error}")))?;
         if output.status.success() {
             return Ok(output);
         }

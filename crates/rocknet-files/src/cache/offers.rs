@@ -51,11 +51,11 @@ impl Offers {
     /// Gives it back if there is no room. `tell`: false if the owner could not be told, so that the next tries.
     pub fn put(&self, key: Key, entry: Arc<Entry>, tell: impl FnOnce() -> bool) -> Result<(), Arc<Entry>> {
         let bytes = weight(&key.1, &entry);
-        if !self.room.take(bytes) {
+        if !self.room.try_reserve(bytes) {
             return Err(entry);
         }
         self.sender.try_send(Offer { key, entry, bytes }).map_err(|error| {
-            self.room.give_back(bytes);
+            self.room.release(bytes);
             match error {
                 TrySendError::Full(offer) | TrySendError::Disconnected(offer) => offer.entry,
             }
@@ -70,7 +70,7 @@ impl Offers {
 impl Offered {
     pub fn take(&self) -> Option<Offer> {
         let offer = self.receiver.try_recv().ok()?;
-        self.room.give_back(offer.bytes);
+        self.room.release(offer.bytes);
         Some(offer)
     }
 

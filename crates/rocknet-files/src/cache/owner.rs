@@ -174,7 +174,7 @@ impl Cache {
     async fn question(&self, tree: &Arc<Tree>, path: &Arc<str>, offer: Option<Arc<Entry>>) -> Lookup {
         const BESIDE: usize = size_of::<Message>() + size_of::<State>();
         let bytes = (BESIDE + path.len()) as u64 + offer.as_ref().map_or(0, |entry| entry.size());
-        if !self.room.take(bytes) {
+        if !self.room.try_reserve(bytes) {
             return None;
         }
         let (reply, entry) = oneshot::channel();
@@ -186,7 +186,7 @@ impl Cache {
             reply,
         };
         if self.owner.try_send(message).is_err() {
-            self.room.give_back(bytes);
+            self.room.release(bytes);
             return None;
         }
         entry.await.ok()?
@@ -323,7 +323,7 @@ impl Owner {
             self.offer(&offer.key, offer.entry);
         }
         if let Message::LookUp { bytes, .. } = &message {
-            self.room.give_back(*bytes);
+            self.room.release(*bytes);
         }
         match message {
             Message::Offered | Message::Stop => {}
@@ -442,7 +442,7 @@ impl Owner {
                 None => Outcome::Unchanged { at_ms },
             });
         });
-        if job.is_refused() {
+        if job.is_rejected() {
             // Its report may have found the channel full; nobody shall wait for ever.
             self.loaded(key, Outcome::Lost);
         } else {

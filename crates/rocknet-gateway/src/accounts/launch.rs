@@ -7,8 +7,8 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command};
 
-use rocknet_io::child::{self, Setup};
-use rocknet_io::unnamed;
+use rocknet_io::child::{self, ChildSetup};
+use rocknet_io::sealed_file;
 use rustix::fs::{Mode, fchmod};
 use rustix::process::Signal;
 
@@ -48,7 +48,7 @@ impl Launch {
         }
         let mut kept = Vec::new();
         if let Some(file) = self.file {
-            command.arg(unnamed::path(file.as_fd()));
+            command.arg(sealed_file::path(file.as_fd()));
             kept.push(file);
         }
         if let Some((mut name, listener)) = self.listener {
@@ -56,11 +56,11 @@ impl Launch {
             command.env(SOCKETS, name);
             kept.push(listener);
         }
-        let setup = Setup {
+        let setup = ChildSetup {
             user: self.account.user(),
-            last_word: Some(self.last_word),
-            folder: Some(&self.folder),
-            kept,
+            parent_death_signal: Some(self.last_word),
+            directory: Some(&self.folder),
+            inherited: kept,
         };
         child::prepare(&mut command, setup)?;
         command.stdin(self.input).stdout(self.output).stderr(self.errors);

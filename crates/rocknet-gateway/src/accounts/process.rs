@@ -67,7 +67,7 @@ impl Own {
             return false;
         }
         let is_free = |pid| matches!(test_kill_process(pid), Err(Errno::SRCH));
-        let is_left = self.pid().is_ok_and(is_free) && child::is_group_left(self.child.id());
+        let is_left = self.pid().is_ok_and(is_free) && child::group_has_members(self.child.id());
         if !is_left {
             self.has_lost_group.store(true, Ordering::Relaxed);
         }

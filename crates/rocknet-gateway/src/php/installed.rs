@@ -133,7 +133,7 @@ fn asked(program: &Path) -> Option<(u8, u8)> {
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null());
-    let output = program::wait(command.spawn().ok()?, PATIENCE).ok()?;
+    let output = program::wait_with_output(command.spawn().ok()?, PATIENCE).ok()?;
     version_said(&String::from_utf8_lossy(&output.stdout))
 }
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use rocknet_config::model::PhpVersion;
 use rocknet_io::rights::User;
-use rocknet_io::unnamed;
+use rocknet_io::sealed_file;
 use rustix::process::Signal;
 
 use super::installed::{Installed, Kind};
@@ -123,7 +123,7 @@ pub fn launch(
             );
             launch.name = "php-fpm".into();
             launch.arguments = ["--nodaemonize", "--fpm-config"].map(OsString::from).into();
-            launch.file = Some(unnamed::file(text.as_bytes())?.into());
+            launch.file = Some(sealed_file::create(text.as_bytes())?.into());
             launch.listener = Some((listen.into(), listener));
         }
         Kind::Cgi => {

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use rocknet_config::model::Priority;
-use rocknet_io::file::{read_range, take_resident};
+use rocknet_io::file::{read_range, read_resident_vec};
 
 use super::store::{self, Bounds, Error, Places, Share};
 use rocknet_blocking::{Job, Pool};
@@ -154,7 +154,7 @@ impl SpoolFile {
     /// Reads what the kernel has in memory; `None` if it has nothing at that offset.
     fn resident(&self, offset: u64, most: usize) -> Option<Vec<u8>> {
         let written = self.written.as_ref()?;
-        let read = take_resident(&written.file, offset, most).ok()?;
+        let read = read_resident_vec(&written.file, offset, most).ok()?;
         // An early end is an error of the disk, which the read in the pool reports.
         read.filter(|bytes| !bytes.is_empty())
     }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rocknet_config::model;
 use rocknet_io::descriptors;
-use rocknet_io::temporary::{self, is_full, is_shortage};
+use rocknet_io::temp_file::{self, is_full, is_resource_exhausted};
 use tracing::Level;
 
 use rocknet_blocking::{JobError, Pool};
@@ -51,7 +51,7 @@ impl Bounds {
 
     /// Returns why no file can be created in the folder, if so. Blocks on the disk.
     pub fn trouble(&self) -> Option<String> {
-        let error = temporary::unnamed(&self.folder).err()?;
+        let error = temp_file::create_unnamed(&self.folder).err()?;
         Some(format!(
             "request bodies above limits.body_memory cannot be kept in {}: {error}. Make the folder writable for the user that RockNet \
              runs as, or set server.spool.folder",
@@ -204,7 +204,7 @@ impl Drop for Share {
 
 /// Creates a file for a body. Blocks on the disk.
 pub(super) fn create(folder: &Path) -> Result<File, Error> {
-    temporary::unnamed(folder).map_err(|error| failed(&error, folder, "written"))
+    temp_file::create_unnamed(folder).map_err(|error| failed(&error, folder, "written"))
 }
 
 /// Returns whether a line about `what` may be logged now; one that may not is counted.
@@ -226,7 +226,7 @@ pub(super) fn failed(error: &io::Error, folder: &Path, doing: &str) -> Error {
             507,
             "Free space there, or set server.spool.folder to a larger disk",
         )
-    } else if is_shortage(error) {
+    } else if is_resource_exhausted(error) {
         (Error::Busy, 503, "Raise the limit of open files")
     } else {
         (

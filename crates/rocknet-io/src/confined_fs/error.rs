@@ -70,9 +70,9 @@ impl Error for OpenError {
 mod tests {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-    use crate::isolated_test::in_own_process;
     use crate::confined_fs::Symlinks;
     use crate::confined_fs::tests::{TestTree, outcome};
+    use crate::isolated_test::in_own_process;
 
     /// Runs in a process of its own, because the limit is the whole process's.
     #[test]

@@ -50,7 +50,12 @@ impl KernelLookup {
         Err(Errno::AGAIN)
     }
 
-    pub(super) fn prefetch_names(self, _directory: Arc<dyn AsFd>, _relative: &[u8], _beneath: bool) -> Option<ReadAhead> {
+    pub(super) fn prefetch_names(
+        self,
+        _directory: Arc<dyn AsFd>,
+        _relative: &[u8],
+        _beneath: bool,
+    ) -> Option<ReadAhead> {
         None
     }
 }

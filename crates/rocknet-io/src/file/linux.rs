@@ -33,7 +33,7 @@ pub(super) fn append_resident(file: BorrowedFd<'_>, offset: u64, content: &mut V
 
 /// Whether it lies on a file system that has no disk. Its pages may be in swap: then the machine is short of memory, and
 /// whoever reads them anywhere waits.
-pub(super) fn lives_in_memory(file: BorrowedFd<'_>) -> bool {
+pub(super) fn is_memory_backed(file: BorrowedFd<'_>) -> bool {
     const TMPFS: u64 = 0x0102_1994;
     const RAMFS: u64 = 0x8584_58f6;
     // The type is a number of 32 bits in a field that some systems sign.
@@ -42,11 +42,11 @@ pub(super) fn lives_in_memory(file: BorrowedFd<'_>) -> bool {
 
 /// Sends where nobody takes anything: the kernel gets hold of each page, waiting for the disk, and copies none. A megabyte
 /// that was not in memory cost 190 µs of CPU time, by reading it 310.
-pub(super) fn send_nowhere(file: BorrowedFd<'_>, offset: &mut u64, count: usize) -> Result<usize, Errno> {
-    static NOWHERE: OnceLock<Option<File>> = OnceLock::new();
-    let nowhere = NOWHERE.get_or_init(|| File::options().write(true).open("/dev/null").ok());
-    let nowhere = nowhere.as_ref().ok_or(Errno::NOENT)?;
-    rustix::fs::sendfile(nowhere, file, Some(offset), count)
+pub(super) fn sendfile_to_null(file: BorrowedFd<'_>, offset: &mut u64, count: usize) -> Result<usize, Errno> {
+    static DEV_NULL: OnceLock<Option<File>> = OnceLock::new();
+    let dev_null = DEV_NULL.get_or_init(|| File::options().write(true).open("/dev/null").ok());
+    let dev_null = dev_null.as_ref().ok_or(Errno::NOENT)?;
+    rustix::fs::sendfile(dev_null, file, Some(offset), count)
 }
 
 pub(super) fn sendfile(

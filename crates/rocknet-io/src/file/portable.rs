@@ -14,12 +14,12 @@ pub(super) fn append_resident(_file: BorrowedFd<'_>, _offset: u64, _content: &mu
 }
 
 /// Nor where they lie.
-pub(super) fn lives_in_memory(_file: BorrowedFd<'_>) -> bool {
+pub(super) fn is_memory_backed(_file: BorrowedFd<'_>) -> bool {
     false
 }
 
 /// Not every system sends from file to file.
-pub(super) fn send_nowhere(_file: BorrowedFd<'_>, _offset: &mut u64, _count: usize) -> Result<usize, Errno> {
+pub(super) fn sendfile_to_null(_file: BorrowedFd<'_>, _offset: &mut u64, _count: usize) -> Result<usize, Errno> {
     Err(Errno::NOSYS)
 }
 

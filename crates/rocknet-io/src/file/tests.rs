@@ -83,21 +83,24 @@ fn what_was_just_written_is_resident_where_the_file_system_can_tell() {
         assert_eq!(buffer[..read], content[50..50 + read]);
         assert!(read > 0 && is_resident(named.as_file(), 9_999));
         assert_eq!(read_resident(named.as_file(), 10_000, &mut buffer).unwrap(), Some(0));
-        assert_eq!(holds_resident(named.as_file(), 9_999), Ok(true));
+        assert_eq!(check_resident(named.as_file(), 9_999), Ok(true));
         let cut = FileError::Truncated { at: 10_000 };
-        assert_eq!(holds_resident(named.as_file(), 10_000), Err(cut));
+        assert_eq!(check_resident(named.as_file(), 10_000), Err(cut));
     }
-    if let Some(read) = take_resident(named.as_file(), 50, 100).unwrap() {
+    if let Some(read) = read_resident_vec(named.as_file(), 50, 100).unwrap() {
         assert_eq!(read, content[50..50 + read.len()]);
         assert!((1..=100).contains(&read.len()));
         assert_eq!(
-            take_resident(named.as_file(), 9_990, 100).unwrap(),
+            read_resident_vec(named.as_file(), 9_990, 100).unwrap(),
             Some(content[9_990..].to_vec())
         );
-        assert_eq!(take_resident(named.as_file(), 10_000, 100).unwrap(), Some(Vec::new()));
+        assert_eq!(
+            read_resident_vec(named.as_file(), 10_000, 100).unwrap(),
+            Some(Vec::new())
+        );
     }
     assert!(
-        take_resident(named.as_file(), u64::MAX, 100).unwrap().is_none(),
+        read_resident_vec(named.as_file(), u64::MAX, 100).unwrap().is_none(),
         "no place in any file"
     );
 }
@@ -106,8 +109,8 @@ fn what_was_just_written_is_resident_where_the_file_system_can_tell() {
 #[test]
 fn what_was_brought_in_is_resident() {
     type BringIn = fn(&File, u64, u64);
-    let by_reading: BringIn = |file, offset, length| read_through(file, offset, offset + length);
-    for bring_in in [bring_in as BringIn, by_reading] {
+    let by_reading: BringIn = |file, offset, length| read_and_discard(file, offset, offset + length);
+    for load_into_page_cache in [load_into_page_cache as BringIn, by_reading] {
         for (length, offset, wanted) in [
             (10, 0, 10),
             (3_000_000, 1 << 20, 1 << 20),
@@ -121,13 +124,13 @@ fn what_was_brought_in_is_resident() {
             let file = named.as_file();
             file.sync_all().unwrap();
             rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
-            bring_in(file, offset, wanted);
+            load_into_page_cache(file, offset, wanted);
             for at in (offset..(offset.saturating_add(wanted)).min(length as u64)).step_by(4096) {
                 assert!(is_resident(file, at), "byte {at} of {length}");
             }
         }
         // Nothing that can be read: it ends.
-        bring_in(&File::open(".").unwrap(), 0, 10);
+        load_into_page_cache(&File::open(".").unwrap(), 0, 10);
     }
 }
 

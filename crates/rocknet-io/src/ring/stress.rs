@@ -23,9 +23,9 @@ use super::names::names_ahead_on;
 use super::reads::read_ahead_on;
 use super::simulated::{Die, Simulated, Weather};
 use super::state::State;
-use crate::read_ahead::ReadAhead;
-use crate::isolated_test::in_own_process;
 use crate::confined_fs::Root;
+use crate::isolated_test::in_own_process;
+use crate::read_ahead::ReadAhead;
 use crate::runtime::{Runtime, ring_trouble as trouble};
 
 /// Programs in each weather.

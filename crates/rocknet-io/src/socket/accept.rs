@@ -7,11 +7,11 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use socket2::SockRef;
 
-use super::peer::{Peer, canonical};
+use super::peer_address::{PeerAddress, canonical};
 use super::{Listener, system};
 
 /// Takes the next connection; it is non-blocking and closed on exec. `WouldBlock` when there is none.
-pub fn accept(listener: &Listener) -> io::Result<(OwnedFd, Peer)> {
+pub fn accept(listener: &Listener) -> io::Result<(OwnedFd, PeerAddress)> {
     system::accept(listener.as_fd())
 }
 
@@ -23,25 +23,25 @@ pub fn local_address(connection: impl AsFd) -> io::Result<Option<SocketAddr>> {
 
 /// What a failed `accept` asks of the one who accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AcceptTrouble {
+pub enum AcceptErrorKind {
     /// No connection is waiting; wait for the next event.
-    Empty,
+    WouldBlock,
     /// That connection died in the queue; try the next at once.
-    Lost,
+    ConnectionLost,
     /// No descriptor or memory is left (or something unheard of happened): pause, then go on. The waiting connections
     /// stay in the queue.
     Exhausted,
     /// The socket itself is unfit; its worker is to be started anew.
-    Broken,
+    ListenerBroken,
 }
 
 /// Sorts an error of [`accept`] by what is to be done.
-pub fn accept_trouble(error: &io::Error) -> AcceptTrouble {
+pub fn accept_error_kind(error: &io::Error) -> AcceptErrorKind {
     let Some(errno) = error.raw_os_error().map(Errno::from_raw_os_error) else {
-        return AcceptTrouble::Exhausted;
+        return AcceptErrorKind::Exhausted;
     };
     match errno {
-        Errno::AGAIN => AcceptTrouble::Empty,
+        Errno::AGAIN => AcceptErrorKind::WouldBlock,
         // Linux hands over errors that were already pending on the new connection, and EPERM where a firewall says no.
         Errno::INTR
         | Errno::CONNABORTED
@@ -54,9 +54,9 @@ pub fn accept_trouble(error: &io::Error) -> AcceptTrouble {
         | Errno::HOSTUNREACH
         | Errno::NOPROTOOPT
         | Errno::OPNOTSUPP
-        | Errno::TIMEDOUT => AcceptTrouble::Lost,
-        Errno::BADF | Errno::NOTSOCK | Errno::INVAL => AcceptTrouble::Broken,
+        | Errno::TIMEDOUT => AcceptErrorKind::ConnectionLost,
+        Errno::BADF | Errno::NOTSOCK | Errno::INVAL => AcceptErrorKind::ListenerBroken,
         // EMFILE, ENFILE, ENOBUFS, ENOMEM; and what is not known must neither spin nor kill a worker.
-        _ => AcceptTrouble::Exhausted,
+        _ => AcceptErrorKind::Exhausted,
     }
 }

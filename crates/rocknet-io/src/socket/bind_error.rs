@@ -7,7 +7,7 @@ use std::io;
 use rustix::io::Errno;
 
 use super::Address;
-use crate::holder::{self, Holder};
+use crate::port_owner::{self, PortOwner};
 
 /// An address that could not be listened on. Its message names the cure.
 #[derive(Debug)]
@@ -19,11 +19,11 @@ pub struct BindError {
 #[derive(Debug)]
 pub enum BindErrorKind {
     /// Another socket is there; whose, if that could be found.
-    InUse(Option<Holder>),
+    InUse(Option<PortOwner>),
     /// The operator must grant it: a port below 1024, or a directory that may not be written.
     Denied,
     /// The machine has no such address, or the directory of the socket file does not exist.
-    NotHere,
+    Unavailable,
     Other(io::Error),
 }
 
@@ -31,11 +31,11 @@ impl BindError {
     pub(super) fn new(address: &Address, error: io::Error) -> Self {
         let kind = match error.raw_os_error().map(Errno::from_raw_os_error) {
             Some(Errno::ADDRINUSE) => BindErrorKind::InUse(match address {
-                Address::Tcp { ip, port } => holder::of_port(*ip, *port),
-                Address::Unix(path) => holder::of_socket_file(path),
+                Address::Tcp { ip, port } => port_owner::of_port(*ip, *port),
+                Address::Unix(path) => port_owner::of_socket_file(path),
             }),
             Some(Errno::ACCESS | Errno::PERM) => BindErrorKind::Denied,
-            Some(Errno::ADDRNOTAVAIL | Errno::AFNOSUPPORT | Errno::NOENT | Errno::NOTDIR) => BindErrorKind::NotHere,
+            Some(Errno::ADDRNOTAVAIL | Errno::AFNOSUPPORT | Errno::NOENT | Errno::NOTDIR) => BindErrorKind::Unavailable,
             _ => BindErrorKind::Other(error),
         };
         Self {
@@ -53,11 +53,11 @@ impl fmt::Display for BindError {
             Address::Unix(path) => write!(f, "socket {} ", path.display())?,
         }
         match (&self.kind, &self.address) {
-            (BindErrorKind::InUse(Some(holder)), _) if holder.is_us() => {
+            (BindErrorKind::InUse(Some(owner)), _) if owner.is_this_process() => {
                 f.write_str("is held by this server already; two `listen` entries overlap: remove one of them")
             }
-            (BindErrorKind::InUse(Some(holder)), _) => {
-                write!(f, "is held by {holder}; stop it or choose another `listen`")
+            (BindErrorKind::InUse(Some(owner)), _) => {
+                write!(f, "is held by {owner}; stop it or choose another `listen`")
             }
             (BindErrorKind::InUse(None), Address::Tcp { port, .. }) => write!(
                 f,
@@ -73,10 +73,10 @@ impl fmt::Display for BindError {
             (BindErrorKind::Denied, Address::Unix(_)) => {
                 f.write_str("may not be made there: let the server's user write to its directory")
             }
-            (BindErrorKind::NotHere, Address::Tcp { .. }) => f.write_str(
+            (BindErrorKind::Unavailable, Address::Tcp { .. }) => f.write_str(
                 "is not an address of this machine (`ip address` lists them); name one, or the port alone for all",
             ),
-            (BindErrorKind::NotHere, Address::Unix(_)) => {
+            (BindErrorKind::Unavailable, Address::Unix(_)) => {
                 f.write_str("has no directory to be made in: make the directory first")
             }
             (BindErrorKind::Other(error), _) => write!(f, "cannot be listened on: {error}"),
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn errors_teach_the_cure() {
         let nginx = || {
-            Some(Holder {
+            Some(PortOwner {
                 pid: 812,
                 name: "nginx".into(),
             })
@@ -142,10 +142,14 @@ mod tests {
             (unix(), BindErrorKind::Denied, &["socket /run/x", "directory"]),
             (
                 Address::from(std::net::SocketAddr::from(([192, 0, 2, 1], 80))),
-                BindErrorKind::NotHere,
+                BindErrorKind::Unavailable,
                 &["192.0.2.1:80 is not an address of this machine"],
             ),
-            (unix(), BindErrorKind::NotHere, &["socket /run/x", "make the directory"]),
+            (
+                unix(),
+                BindErrorKind::Unavailable,
+                &["socket /run/x", "make the directory"],
+            ),
             (port(), full(), &["port 80 cannot be listened on: full"]),
         ] {
             let message = BindError { address, kind }.to_string();

@@ -8,14 +8,14 @@ use std::time::Duration;
 use rustix::net::SocketFlags;
 use socket2::SockRef;
 
-use super::Peer;
+use super::PeerAddress;
 
-pub(super) fn accept(listener: BorrowedFd<'_>) -> io::Result<(OwnedFd, Peer)> {
+pub(super) fn accept(listener: BorrowedFd<'_>) -> io::Result<(OwnedFd, PeerAddress)> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let (socket, address) = rustix::net::acceptfrom_with(listener, flags)?;
     Ok((
         socket,
-        Peer::of(address.and_then(|address| SocketAddr::try_from(address).ok())),
+        PeerAddress::of(address.and_then(|address| SocketAddr::try_from(address).ok())),
     ))
 }
 

@@ -13,13 +13,13 @@ use super::{Address, BACKLOG, BindError, system};
 
 /// How to listen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct ListenOptions {
     pub backlog: i32,
     /// Lets [`Listener::sibling`] put more sockets on the same address, among which the kernel spreads connections.
     pub reuse_port: bool,
 }
 
-impl Default for Options {
+impl Default for ListenOptions {
     fn default() -> Self {
         Self {
             backlog: BACKLOG,
@@ -35,42 +35,42 @@ pub struct Listener {
     socket: OwnedFd,
     /// As it is bound: a port given as 0 has become the one that the kernel chose.
     address: Address,
-    options: Options,
+    options: ListenOptions,
     /// Removed when the last socket on it is dropped.
     file: Option<Arc<SocketFile>>,
 }
 
 impl Listener {
     /// Listens on an address that nobody else listens on, whether they would share it or not.
-    pub fn bind(address: &Address, options: Options) -> Result<Self, BindError> {
-        Self::open(address, options, Place::Alone).map_err(|error| BindError::new(address, error))
+    pub fn bind(address: &Address, options: ListenOptions) -> Result<Self, BindError> {
+        Self::open(address, options, PortSharing::Exclusive).map_err(|error| BindError::new(address, error))
     }
 
     /// As [`Listener::bind`], but beside those of `held` whose addresses overlap with this one: who moves from one
     /// address of a port to all of them, or back, holds both for a moment. They have to be this process's own.
-    pub fn bind_beside(address: &Address, options: Options, held: &[&Listener]) -> Result<Self, BindError> {
+    pub fn bind_overlapping(address: &Address, options: ListenOptions, held: &[&Listener]) -> Result<Self, BindError> {
         let fail = |error| BindError::new(address, error);
-        let mut place = Place::Alone;
+        let mut sharing = PortSharing::Exclusive;
         for listener in held.iter().filter(|held| held.address.overlaps(address)) {
             // The kernel asks both sides, and the newcomer before it is bound.
             SockRef::from(&listener.socket).set_reuse_port(true).map_err(fail)?;
-            place = Place::Beside;
+            sharing = PortSharing::Shared;
         }
-        Self::open(address, options, place).map_err(fail)
+        Self::open(address, options, sharing).map_err(fail)
     }
 
-    fn open(address: &Address, options: Options, place: Place) -> io::Result<Self> {
+    fn open(address: &Address, options: ListenOptions, sharing: PortSharing) -> io::Result<Self> {
         match address {
             Address::Tcp { ip: None, port } => {
-                let all = |ip: IpAddr| tcp(SocketAddr::new(ip, *port), false, options, place);
+                let all = |ip: IpAddr| tcp(SocketAddr::new(ip, *port), false, options, sharing);
                 let socket = match all(Ipv6Addr::UNSPECIFIED.into()) {
-                    Err(error) if without_ipv6(&error) => all(Ipv4Addr::UNSPECIFIED.into())?,
+                    Err(error) if lacks_ipv6(&error) => all(Ipv4Addr::UNSPECIFIED.into())?,
                     bound => bound?,
                 };
                 Self::tcp(socket, options)
             }
             Address::Tcp { ip: Some(ip), port } => {
-                Self::tcp(tcp(SocketAddr::new(*ip, *port), true, options, place)?, options)
+                Self::tcp(tcp(SocketAddr::new(*ip, *port), true, options, sharing)?, options)
             }
             Address::Unix(path) => {
                 let (socket, file) = socket_file::bind(path, options.backlog)?;
@@ -107,9 +107,9 @@ impl Listener {
         if self.file.is_some() || !self.options.reuse_port || self.address.port().is_none() {
             return self.try_clone().map_err(fail);
         }
-        let bound = bound_to(&self.socket).map_err(fail)?;
+        let bound = local_address(&self.socket).map_err(fail)?;
         let only_v6 = bound.is_ipv4() || SockRef::from(&self.socket).only_v6().map_err(fail)?;
-        tcp(bound, only_v6, self.options, Place::Beside)
+        tcp(bound, only_v6, self.options, PortSharing::Shared)
             .and_then(|socket| Self::tcp(socket, self.options))
             .map_err(fail)
     }
@@ -121,22 +121,22 @@ impl Listener {
         }
         let flags = rustix::io::fcntl_getfd(&socket)?;
         rustix::io::fcntl_setfd(&socket, flags | FdFlags::CLOEXEC)?;
-        let shape = SockRef::from(&socket);
-        shape.set_nonblocking(true)?;
-        let local = shape.local_addr()?;
+        let socket_ref = SockRef::from(&socket);
+        socket_ref.set_nonblocking(true)?;
+        let local = socket_ref.local_addr()?;
         if let Some(path) = local.as_pathname() {
             let address = Address::Unix(path.to_path_buf());
             return Ok(Self {
                 socket,
                 address,
-                options: Options::default(),
+                options: ListenOptions::default(),
                 file: None,
             });
         }
-        shape.set_tcp_nodelay(true)?;
-        let options = Options {
-            reuse_port: shape.reuse_port()?,
-            ..Options::default()
+        socket_ref.set_tcp_nodelay(true)?;
+        let options = ListenOptions {
+            reuse_port: socket_ref.reuse_port()?,
+            ..ListenOptions::default()
         };
         Self::tcp(socket, options)
     }
@@ -150,15 +150,15 @@ impl Listener {
         self.address.port()
     }
 
-    /// Leaves the socket file in place when this listener is dropped, because another process goes on with it.
-    pub fn keep_file(&self) {
+    /// Leaves the socket file in sharing when this listener is dropped, because another process goes on with it.
+    pub fn keep_socket_file(&self) {
         if let Some(file) = &self.file {
             file.keep();
         }
     }
 
-    fn tcp(socket: OwnedFd, options: Options) -> io::Result<Self> {
-        let bound = bound_to(&socket)?;
+    fn tcp(socket: OwnedFd, options: ListenOptions) -> io::Result<Self> {
+        let bound = local_address(&socket)?;
         let only_v6 = bound.is_ipv4() || SockRef::from(&socket).only_v6()?;
         Ok(Self {
             socket,
@@ -182,12 +182,17 @@ impl AsRawFd for Listener {
 }
 
 /// Listens on the first free port from `port` on, of at most `tries`; only a port in use makes it try the next.
-pub fn next_free(ip: Option<IpAddr>, port: u16, tries: u16, options: Options) -> Result<Listener, BindError> {
+pub fn bind_next_free(
+    ip: Option<IpAddr>,
+    port: u16,
+    tries: u16,
+    options: ListenOptions,
+) -> Result<Listener, BindError> {
     let last = port.saturating_add(tries.saturating_sub(1));
     let mut candidate = port;
     loop {
         let address = Address::Tcp { ip, port: candidate };
-        match Listener::open(&address, options, Place::Alone) {
+        match Listener::open(&address, options, PortSharing::Exclusive) {
             // Who holds a port is a search through all processes, so it is made for the last one only.
             Err(error) if error.kind() == io::ErrorKind::AddrInUse && candidate < last => candidate += 1,
             result => return result.map_err(|error| BindError::new(&address, error)),
@@ -197,12 +202,12 @@ pub fn next_free(ip: Option<IpAddr>, port: u16, tries: u16, options: Options) ->
 
 /// Whether a socket is the first on its address.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
-    Alone,
-    Beside,
+enum PortSharing {
+    Exclusive,
+    Shared,
 }
 
-fn tcp(address: SocketAddr, only_v6: bool, options: Options, place: Place) -> io::Result<OwnedFd> {
+fn tcp(address: SocketAddr, only_v6: bool, options: ListenOptions, sharing: PortSharing) -> io::Result<OwnedFd> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
     socket.set_nonblocking(true)?;
     if address.is_ipv6() {
@@ -213,7 +218,7 @@ fn tcp(address: SocketAddr, only_v6: bool, options: Options, place: Place) -> io
     socket.set_tcp_nodelay(true)?;
     // SO_REUSEPORT also lets a second server of the same user in, unasked, and half of the connections go to it. So
     // the first socket is bound without it, which fails if anyone is there, and is opened to siblings afterwards.
-    if place == Place::Beside {
+    if sharing == PortSharing::Shared {
         socket.set_reuse_port(true)?;
     }
     socket.bind(&address.into())?;
@@ -224,7 +229,7 @@ fn tcp(address: SocketAddr, only_v6: bool, options: Options, place: Place) -> io
     Ok(socket.into())
 }
 
-fn bound_to(socket: &OwnedFd) -> io::Result<SocketAddr> {
+fn local_address(socket: &OwnedFd) -> io::Result<SocketAddr> {
     SockRef::from(socket)
         .local_addr()?
         .as_socket()
@@ -232,7 +237,7 @@ fn bound_to(socket: &OwnedFd) -> io::Result<SocketAddr> {
 }
 
 /// Whether binding `[::]` failed because the system has no IPv6.
-fn without_ipv6(error: &io::Error) -> bool {
+fn lacks_ipv6(error: &io::Error) -> bool {
     [Errno::AFNOSUPPORT, Errno::ADDRNOTAVAIL]
         .iter()
         .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))

@@ -1,4 +1,4 @@
-//! Options of TCP sockets. Set on a listening socket, all but `defer_accept` pass to the connections it accepts.
+//! ListenOptions of TCP sockets. Set on a listening socket, all but `defer_accept` pass to the connections it accepts.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};

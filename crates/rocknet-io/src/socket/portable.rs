@@ -6,16 +6,16 @@ use std::time::Duration;
 
 use socket2::SockRef;
 
-use super::Peer;
+use super::PeerAddress;
 
-pub(super) fn accept(listener: BorrowedFd<'_>) -> io::Result<(OwnedFd, Peer)> {
+pub(super) fn accept(listener: BorrowedFd<'_>) -> io::Result<(OwnedFd, PeerAddress)> {
     let (socket, address) = SockRef::from(&listener).accept()?;
     socket.set_nonblocking(true)?;
     // Not every system hands it down from the listening socket; a socket file has no such option.
     if address.as_socket().is_some() {
         socket.set_tcp_nodelay(true)?;
     }
-    Ok((socket.into(), Peer::of(address.as_socket())))
+    Ok((socket.into(), PeerAddress::of(address.as_socket())))
 }
 
 /// Not every system can be asked. Listening once more changes nothing where it is done already, and fails on a socket

@@ -15,7 +15,7 @@ use socket2::SockRef;
 
 use super::*;
 
-const SHARED: Options = Options {
+const SHARED: ListenOptions = ListenOptions {
     backlog: BACKLOG,
     reuse_port: true,
 };
@@ -28,7 +28,7 @@ fn tcp(ip: Option<&str>, port: u16) -> Address {
 }
 
 /// Waits until one of the listeners has a connection, and takes it.
-fn next(listeners: &[&Listener]) -> (OwnedFd, Peer) {
+fn next(listeners: &[&Listener]) -> (OwnedFd, PeerAddress) {
     let mut waiting: Vec<_> = listeners
         .iter()
         .map(|listener| PollFd::new(listener, PollFlags::IN))
@@ -76,13 +76,16 @@ fn accepts_from_where_it_listens() {
         if ipv6 && !has_ipv6() {
             continue;
         }
-        let listener = Listener::bind(&tcp(listen, 0), Options::default()).unwrap();
+        let listener = Listener::bind(&tcp(listen, 0), ListenOptions::default()).unwrap();
         let port = listener.local_port().unwrap();
         assert_ne!(port, 0);
         if has_ipv6() {
             assert_eq!(listener.address(), &tcp(listen, port));
         }
-        assert_eq!(accept_trouble(&accept(&listener).unwrap_err()), AcceptTrouble::Empty);
+        assert_eq!(
+            accept_error_kind(&accept(&listener).unwrap_err()),
+            AcceptErrorKind::WouldBlock
+        );
         let to = SocketAddr::new(connect.parse().unwrap(), port);
         let client = TcpStream::connect(to);
         let Some(peer) = peer else {
@@ -90,7 +93,7 @@ fn accepts_from_where_it_listens() {
             continue;
         };
         let (connection, from) = next(&[&listener]);
-        assert_eq!(from, Peer::Ip(client.unwrap().local_addr().unwrap()));
+        assert_eq!(from, PeerAddress::Ip(client.unwrap().local_addr().unwrap()));
         assert_eq!(from.ip(), Some(peer.parse().unwrap()));
         assert_eq!(local_address(&connection).unwrap(), Some(to));
         let shape = SockRef::from(&connection);
@@ -108,14 +111,17 @@ fn ipv6_for_all_stands_beside_ipv4_for_all() {
     if !has_ipv6() {
         return;
     }
-    let six = Listener::bind(&tcp(Some("::"), 0), Options::default()).unwrap();
+    let six = Listener::bind(&tcp(Some("::"), 0), ListenOptions::default()).unwrap();
     // The port might be taken on IPv4 by another program, and by nothing of ours.
-    match Listener::bind(&tcp(Some("0.0.0.0"), six.local_port().unwrap()), Options::default()) {
+    match Listener::bind(
+        &tcp(Some("0.0.0.0"), six.local_port().unwrap()),
+        ListenOptions::default(),
+    ) {
         Ok(_) => {}
         Err(BindError {
-            kind: BindErrorKind::InUse(holder),
+            kind: BindErrorKind::InUse(owner),
             ..
-        }) => assert!(!holder.is_some_and(|holder| holder.is_us())),
+        }) => assert!(!owner.is_some_and(|owner| owner.is_this_process())),
         Err(error) => panic!("{error}"),
     }
 }
@@ -124,9 +130,9 @@ fn ipv6_for_all_stands_beside_ipv4_for_all() {
 fn a_port_in_use_is_refused_and_its_holder_named() {
     let loopback = Some("127.0.0.1");
     for (first, second) in [
-        (Options::default(), Options::default()),
-        (Options::default(), SHARED),
-        (SHARED, Options::default()),
+        (ListenOptions::default(), ListenOptions::default()),
+        (ListenOptions::default(), SHARED),
+        (SHARED, ListenOptions::default()),
         // What SO_REUSEPORT alone would let in.
         (SHARED, SHARED),
     ] {
@@ -135,11 +141,11 @@ fn a_port_in_use_is_refused_and_its_holder_named() {
             let address = tcp(wanted, listener.local_port().unwrap());
             let error = Listener::bind(&address, second).unwrap_err();
             assert_eq!(error.address, address);
-            let BindErrorKind::InUse(Some(holder)) = &error.kind else {
+            let BindErrorKind::InUse(Some(owner)) = &error.kind else {
                 panic!("{error:?}")
             };
             assert!(
-                holder.is_us() && error.to_string().contains("by this server already"),
+                owner.is_this_process() && error.to_string().contains("by this server already"),
                 "{error}"
             );
         }
@@ -152,8 +158,8 @@ fn siblings_share_the_connections_of_an_address() {
     for (ip, options, queues) in [
         (Some("127.0.0.1"), SHARED, 2),
         (None, SHARED, 2),
-        (Some("127.0.0.1"), Options::default(), 1),
-        (None, Options::default(), 1),
+        (Some("127.0.0.1"), ListenOptions::default(), 1),
+        (None, ListenOptions::default(), 1),
     ] {
         let first = Listener::bind(&tcp(ip, 0), options).unwrap();
         let second = first.sibling().unwrap();
@@ -169,7 +175,7 @@ fn siblings_share_the_connections_of_an_address() {
         let taken = |listener: &Listener| -> Vec<u16> {
             let ends = std::iter::from_fn(|| accept(listener).ok());
             ends.map(|(_, peer)| {
-                if let Peer::Ip(address) = peer {
+                if let PeerAddress::Ip(address) = peer {
                     address.port()
                 } else {
                     0
@@ -200,22 +206,22 @@ fn siblings_share_the_connections_of_an_address() {
 
 #[test]
 fn takes_the_next_free_port() {
-    let held = Listener::bind(&tcp(Some("127.0.0.1"), 0), Options::default()).unwrap();
+    let held = Listener::bind(&tcp(Some("127.0.0.1"), 0), ListenOptions::default()).unwrap();
     let port = held.local_port().unwrap();
     let ip = Some(IpAddr::from(Ipv4Addr::LOCALHOST));
     for tries in [0, 1] {
-        let error = next_free(ip, port, tries, Options::default()).unwrap_err();
+        let error = bind_next_free(ip, port, tries, ListenOptions::default()).unwrap_err();
         assert!(matches!(error.kind, BindErrorKind::InUse(_)) && error.address.port() == Some(port));
     }
-    match next_free(ip, port, u16::MAX, Options::default()) {
+    match bind_next_free(ip, port, u16::MAX, ListenOptions::default()) {
         Ok(next) => assert!(next.local_port().unwrap() > port),
         // Everything above is taken.
         Err(error) => assert_eq!(error.address.port(), Some(u16::MAX)),
     }
     // Only a port in use is a reason to go on.
-    let error = next_free(Some("192.0.2.1".parse().unwrap()), 8080, 10, Options::default()).unwrap_err();
+    let error = bind_next_free(Some("192.0.2.1".parse().unwrap()), 8080, 10, ListenOptions::default()).unwrap_err();
     assert!(
-        matches!(error.kind, BindErrorKind::NotHere) && error.address.port() == Some(8080),
+        matches!(error.kind, BindErrorKind::Unavailable) && error.address.port() == Some(8080),
         "{error}"
     );
 }
@@ -232,7 +238,10 @@ fn takes_over_what_was_handed_down() {
     ] {
         let listener = Listener::from_descriptor(handed).unwrap();
         assert_eq!(listener.address(), &address);
-        assert_eq!(accept_trouble(&accept(&listener).unwrap_err()), AcceptTrouble::Empty);
+        assert_eq!(
+            accept_error_kind(&accept(&listener).unwrap_err()),
+            AcceptErrorKind::WouldBlock
+        );
         assert_eq!(listener.sibling().unwrap().address(), &address);
     }
     assert!(path.exists(), "a file that another process made is not ours to remove");
@@ -256,17 +265,17 @@ fn a_socket_file_lives_as_long_as_its_listeners() {
     let (connection, peer) = next(&[&sibling]);
     assert_eq!(
         (peer, peer.ip(), local_address(&connection).unwrap()),
-        (Peer::Unix, None, None)
+        (PeerAddress::Unix, None, None)
     );
     client.write_all(b"x").unwrap();
     drop(sibling);
     assert!(!path.exists());
 
-    let kept = Listener::bind(&address, Options::default()).unwrap();
-    kept.keep_file();
+    let kept = Listener::bind(&address, ListenOptions::default()).unwrap();
+    kept.keep_socket_file();
     drop(kept);
     assert!(path.exists());
-    let replaced = Listener::bind(&address, Options::default()).unwrap();
+    let replaced = Listener::bind(&address, ListenOptions::default()).unwrap();
     fs::remove_file(&path).unwrap();
     fs::write(&path, "another's").unwrap();
     drop(replaced);
@@ -277,16 +286,16 @@ fn a_socket_file_lives_as_long_as_its_listeners() {
 fn only_a_dead_servers_socket_file_is_taken_over() {
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join(name);
-    let bind = |path: &Path| Listener::bind(&Address::Unix(path.to_path_buf()), Options::default());
+    let bind = |path: &Path| Listener::bind(&Address::Unix(path.to_path_buf()), ListenOptions::default());
     drop(UnixListener::bind(at("dead")).unwrap());
     let _living = UnixListener::bind(at("living")).unwrap();
     fs::write(at("file"), "precious").unwrap();
     std::os::unix::fs::symlink(at("dead"), at("link")).unwrap();
     let error = |path: PathBuf| bind(&path).unwrap_err().kind;
-    assert!(matches!(error(at("living")), BindErrorKind::InUse(Some(holder)) if holder.is_us()));
+    assert!(matches!(error(at("living")), BindErrorKind::InUse(Some(owner)) if owner.is_this_process()));
     assert!(matches!(error(at("file")), BindErrorKind::Other(_)));
     assert!(matches!(error(at("link")), BindErrorKind::Other(_)));
-    assert!(matches!(error(at("none/socket")), BindErrorKind::NotHere));
+    assert!(matches!(error(at("none/socket")), BindErrorKind::Unavailable));
     assert!(matches!(error(at(&"x".repeat(200))), BindErrorKind::Other(_)));
     assert_eq!(fs::read(at("file")).unwrap(), b"precious");
     bind(&at("dead")).unwrap();
@@ -302,7 +311,7 @@ fn of_two_servers_at_once_one_takes_over_a_dead_ones_file() {
         let results: Vec<_> = std::thread::scope(|scope| {
             let bind = || {
                 start.wait();
-                Listener::bind(&Address::Unix(path.clone()), Options::default())
+                Listener::bind(&Address::Unix(path.clone()), ListenOptions::default())
             };
             let threads = [scope.spawn(bind), scope.spawn(bind)];
             threads.into_iter().map(|thread| thread.join().unwrap()).collect()
@@ -320,7 +329,7 @@ fn of_two_servers_at_once_one_takes_over_a_dead_ones_file() {
 
 #[test]
 fn options_reach_the_connections() {
-    let listener = Listener::bind(&tcp(Some("127.0.0.1"), 0), Options::default()).unwrap();
+    let listener = Listener::bind(&tcp(Some("127.0.0.1"), 0), ListenOptions::default()).unwrap();
     let probing = Keepalive {
         idle: Duration::from_secs(70),
         interval: Duration::from_secs(7),
@@ -350,19 +359,19 @@ fn options_reach_the_connections() {
 #[test]
 fn failed_accepts_are_sorted_by_what_to_do() {
     for (errno, trouble) in [
-        (Errno::AGAIN, AcceptTrouble::Empty),
-        (Errno::CONNABORTED, AcceptTrouble::Lost),
-        (Errno::INTR, AcceptTrouble::Lost),
-        (Errno::HOSTUNREACH, AcceptTrouble::Lost),
-        (Errno::MFILE, AcceptTrouble::Exhausted),
-        (Errno::NFILE, AcceptTrouble::Exhausted),
-        (Errno::NOBUFS, AcceptTrouble::Exhausted),
-        (Errno::NOMEM, AcceptTrouble::Exhausted),
-        (Errno::IO, AcceptTrouble::Exhausted),
-        (Errno::BADF, AcceptTrouble::Broken),
-        (Errno::INVAL, AcceptTrouble::Broken),
+        (Errno::AGAIN, AcceptErrorKind::WouldBlock),
+        (Errno::CONNABORTED, AcceptErrorKind::ConnectionLost),
+        (Errno::INTR, AcceptErrorKind::ConnectionLost),
+        (Errno::HOSTUNREACH, AcceptErrorKind::ConnectionLost),
+        (Errno::MFILE, AcceptErrorKind::Exhausted),
+        (Errno::NFILE, AcceptErrorKind::Exhausted),
+        (Errno::NOBUFS, AcceptErrorKind::Exhausted),
+        (Errno::NOMEM, AcceptErrorKind::Exhausted),
+        (Errno::IO, AcceptErrorKind::Exhausted),
+        (Errno::BADF, AcceptErrorKind::ListenerBroken),
+        (Errno::INVAL, AcceptErrorKind::ListenerBroken),
     ] {
-        assert_eq!(accept_trouble(&errno.into()), trouble, "{errno}");
+        assert_eq!(accept_error_kind(&errno.into()), trouble, "{errno}");
     }
-    assert_eq!(accept_trouble(&io::Error::other("x")), AcceptTrouble::Exhausted);
+    assert_eq!(accept_error_kind(&io::Error::other("x")), AcceptErrorKind::Exhausted);
 }

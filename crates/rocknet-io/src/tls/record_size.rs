@@ -3,12 +3,12 @@
 use crate::wheel::Tick;
 
 /// RFC 8446 §5.1: the most plain text in a record.
-pub const LARGEST: usize = 16 * 1024;
+pub const MAX_RECORD_PLAINTEXT: usize = 16 * 1024;
 /// With its overhead it fills three segments of 1,460 bytes: whoever waits for the first bytes of a page has them when
 /// those have come, not when a whole record has.
-const FIRST: usize = 4_229;
+const SMALL_RECORD: usize = 4_229;
 /// An answer that fits into the first flight of a fresh connection (ten segments, RFC 6928) arrives at once in any case.
-const ONE_FLIGHT: u64 = 14_000;
+const INITIAL_WINDOW: u64 = 14_000;
 /// After so much the window of the connection has grown beyond the largest record.
 const WARM_AFTER: u64 = 256 * 1024;
 /// After a second without sending, the kernel begins with a small window again.
@@ -34,10 +34,10 @@ impl RecordSize {
 
     /// The size of the next record, with `waiting` bytes in the queue.
     pub fn next(&self, waiting: u64) -> usize {
-        if waiting <= ONE_FLIGHT || self.sent >= WARM_AFTER {
-            LARGEST
+        if waiting <= INITIAL_WINDOW || self.sent >= WARM_AFTER {
+            MAX_RECORD_PLAINTEXT
         } else {
-            FIRST
+            SMALL_RECORD
         }
     }
 
@@ -59,10 +59,10 @@ mod tests {
         let start = Wheel::new(Duration::from_millis(250), 0).now();
         // Now, bytes in the queue, expected size; all of a record is sent.
         for (now, waiting, expected) in [
-            (1, 13, LARGEST),
-            (1, ONE_FLIGHT, LARGEST),
-            (1, ONE_FLIGHT + 1, FIRST),
-            (1, 1 << 30, FIRST),
+            (1, 13, MAX_RECORD_PLAINTEXT),
+            (1, INITIAL_WINDOW, MAX_RECORD_PLAINTEXT),
+            (1, INITIAL_WINDOW + 1, SMALL_RECORD),
+            (1, 1 << 30, SMALL_RECORD),
         ] {
             size.begin(start.after(now));
             assert_eq!(size.next(waiting), expected, "{waiting} at {now}");
@@ -70,10 +70,10 @@ mod tests {
         }
         size.sent(WARM_AFTER as usize);
         for (now, waiting, expected) in [
-            (2, 1 << 30, LARGEST),
-            (2 + COLD_AFTER_TICKS, 1 << 30, LARGEST),
-            (3 + 2 * COLD_AFTER_TICKS, 1 << 30, FIRST),
-            (3 + 2 * COLD_AFTER_TICKS, 100, LARGEST),
+            (2, 1 << 30, MAX_RECORD_PLAINTEXT),
+            (2 + COLD_AFTER_TICKS, 1 << 30, MAX_RECORD_PLAINTEXT),
+            (3 + 2 * COLD_AFTER_TICKS, 1 << 30, SMALL_RECORD),
+            (3 + 2 * COLD_AFTER_TICKS, 100, MAX_RECORD_PLAINTEXT),
         ] {
             size.begin(start.after(now));
             assert_eq!(size.next(waiting), expected, "{waiting} at {now}");

@@ -15,16 +15,16 @@ const OVERHEAD: usize = 64;
 
 pub(super) struct Session<S> {
     connection: S,
-    peer_ended: bool,
+    peer_closed: bool,
     /// A fatal alert was made; rustls makes no second one.
-    alerted: bool,
+    alert_sent: bool,
     /// Records could not be opened. rustls must see no more of them: it would make a second fatal alert.
     has_failed: bool,
 }
 
 /// What both sides have settled in the handshake.
 #[derive(Debug, Clone, Copy)]
-pub struct Agreed<'s> {
+pub struct Negotiated<'s> {
     /// The protocol above, if any was offered and taken.
     pub alpn: Option<&'s [u8]>,
     pub version: Option<ProtocolVersion>,
@@ -39,8 +39,8 @@ impl<S: Side> Session<S> {
     pub fn new(connection: S) -> Session<S> {
         Session {
             connection,
-            peer_ended: false,
-            alerted: false,
+            peer_closed: false,
+            alert_sent: false,
             has_failed: false,
         }
     }
@@ -50,13 +50,13 @@ impl<S: Side> Session<S> {
     }
 
     /// Whether the peer has said that it sends nothing more.
-    pub fn peer_has_ended(&self) -> bool {
-        self.peer_ended
+    pub fn peer_has_closed(&self) -> bool {
+        self.peer_closed
     }
 
-    pub fn agreed(&self) -> Agreed<'_> {
+    pub fn negotiated(&self) -> Negotiated<'_> {
         let connection = self.connection.state();
-        Agreed {
+        Negotiated {
             alpn: connection.alpn_protocol(),
             version: connection.protocol_version(),
             suite: connection.negotiated_cipher_suite(),
@@ -68,7 +68,7 @@ impl<S: Side> Session<S> {
     /// Opens the records in `incoming`: what was in them goes to `plain`, what they call for to the end of `outgoing`.
     /// Returns how many bytes are done with; the rest belongs to a record that has not come whole, and has to stand at
     /// the front next time. After an error, `outgoing` holds the alert for the peer.
-    pub fn open(
+    pub fn decrypt(
         &mut self,
         incoming: &mut [u8],
         outgoing: &mut Vec<u8>,
@@ -79,12 +79,12 @@ impl<S: Side> Session<S> {
                 "records came after one that could not be opened".to_owned(),
             ));
         }
-        let opened = self.open_records(incoming, outgoing, plain);
-        self.has_failed = opened.is_err();
-        opened
+        let decrypted = self.decrypt_records(incoming, outgoing, plain);
+        self.has_failed = decrypted.is_err();
+        decrypted
     }
 
-    fn open_records(
+    fn decrypt_records(
         &mut self,
         incoming: &mut [u8],
         outgoing: &mut Vec<u8>,
@@ -104,9 +104,9 @@ impl<S: Side> Session<S> {
                 }
                 Ok(ConnectionState::EncodeTlsData(mut data)) => encode(|room| data.encode(room), outgoing)?,
                 Ok(ConnectionState::TransmitTlsData(data)) => data.done(),
-                Ok(ConnectionState::PeerClosed) => self.peer_ended = true,
+                Ok(ConnectionState::PeerClosed) => self.peer_closed = true,
                 Ok(ConnectionState::Closed) => {
-                    self.peer_ended = true;
+                    self.peer_closed = true;
                     done = true;
                 }
                 Ok(ConnectionState::BlockedHandshake | ConnectionState::WriteTraffic(_)) => done = true,
@@ -114,7 +114,7 @@ impl<S: Side> Session<S> {
                 Ok(_) => return Err(Error::General("early data".to_owned())),
                 Err(error) => {
                     // What was made before, and the alert behind it. Not one call more: the record that was wrong would be
-                    self.alerted = self.flush(&mut incoming[used..], outgoing)?;
+                    self.alert_sent = self.flush(&mut incoming[used..], outgoing)?;
                     return Err(error);
                 }
             }
@@ -130,13 +130,13 @@ impl<S: Side> Session<S> {
     ///
     /// `room` is filled with such records. It has to be longer than all that was given to `open` and not used up by at least
     /// the header of a record, because rustls goes on after the records that it has seen.
-    pub fn refuse(&mut self, room: &mut [u8], outgoing: &mut Vec<u8>) -> Result<(), Error> {
-        const NO_TYPE: u8 = 0xff;
-        if self.alerted {
+    pub fn write_fatal_alert(&mut self, room: &mut [u8], outgoing: &mut Vec<u8>) -> Result<(), Error> {
+        const INVALID_TYPE: u8 = 0xff;
+        if self.alert_sent {
             return Ok(());
         }
-        self.alerted = true;
-        room.fill(NO_TYPE);
+        self.alert_sent = true;
+        room.fill(INVALID_TYPE);
         // What was made before leaves first.
         self.flush(room, outgoing)?;
         if self.connection.process(room).state.is_err() {
@@ -159,27 +159,27 @@ impl<S: Side> Session<S> {
     }
 
     /// Seals plain text, no more than one record holds, at the end of `outgoing`. `held`: what `open` has left over.
-    pub fn seal(&mut self, held: &mut [u8], plain: &[u8], outgoing: &mut Vec<u8>) -> Result<(), Error> {
-        self.write(held, plain.len(), outgoing, |traffic, room| {
+    pub fn encrypt(&mut self, partial: &mut [u8], plain: &[u8], outgoing: &mut Vec<u8>) -> Result<(), Error> {
+        self.write(partial, plain.len(), outgoing, |traffic, room| {
             traffic.encrypt(plain, room)
         })
     }
 
     /// Tells the peer that nothing more will come.
-    pub fn close(&mut self, held: &mut [u8], outgoing: &mut Vec<u8>) -> Result<(), Error> {
-        self.write(held, 0, outgoing, |traffic, room| traffic.queue_close_notify(room))
+    pub fn close(&mut self, partial: &mut [u8], outgoing: &mut Vec<u8>) -> Result<(), Error> {
+        self.write(partial, 0, outgoing, |traffic, room| traffic.queue_close_notify(room))
     }
 
     fn write(
         &mut self,
-        held: &mut [u8],
+        partial: &mut [u8],
         length: usize,
         outgoing: &mut Vec<u8>,
         write: impl FnOnce(&mut WriteTraffic<'_, S::Data>, &mut [u8]) -> Result<usize, EncryptError>,
     ) -> Result<(), Error> {
         loop {
             // What is held is no whole record, so nothing of it is used up here.
-            let UnbufferedStatus { state, .. } = self.connection.process(held);
+            let UnbufferedStatus { state, .. } = self.connection.process(partial);
             match state? {
                 ConnectionState::WriteTraffic(mut traffic) => {
                     let at = outgoing.len();
@@ -190,7 +190,7 @@ impl<S: Side> Session<S> {
                 }
                 ConnectionState::EncodeTlsData(mut data) => encode(|room| data.encode(room), outgoing)?,
                 ConnectionState::TransmitTlsData(data) => data.done(),
-                ConnectionState::PeerClosed => self.peer_ended = true,
+                ConnectionState::PeerClosed => self.peer_closed = true,
                 _ => return Err(Error::HandshakeNotComplete),
             }
         }
@@ -216,6 +216,6 @@ fn encode(
 }
 
 /// What the peer, or we, did wrong.
-pub(super) fn broken(error: Error) -> io::Error {
+pub(super) fn to_io_error(error: Error) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, error)
 }

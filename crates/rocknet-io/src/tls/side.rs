@@ -11,7 +11,7 @@ pub trait Side {
 
     /// Whether an end that the peer has not told is a cut. Clients leave without a word, and the framing of their requests
     /// shows what is missing; an answer may end with its connection, and be forged by whoever can end that.
-    const NEEDS_END: bool;
+    const NEEDS_CLOSE_NOTIFY: bool;
 
     fn process<'c, 'i>(&'c mut self, records: &'i mut [u8]) -> UnbufferedStatus<'c, 'i, Self::Data>;
 
@@ -21,7 +21,7 @@ pub trait Side {
 impl Side for UnbufferedServerConnection {
     type Data = ServerConnectionData;
 
-    const NEEDS_END: bool = false;
+    const NEEDS_CLOSE_NOTIFY: bool = false;
 
     #[inline]
     fn process<'c, 'i>(&'c mut self, records: &'i mut [u8]) -> UnbufferedStatus<'c, 'i, ServerConnectionData> {
@@ -36,7 +36,7 @@ impl Side for UnbufferedServerConnection {
 impl Side for UnbufferedClientConnection {
     type Data = ClientConnectionData;
 
-    const NEEDS_END: bool = true;
+    const NEEDS_CLOSE_NOTIFY: bool = true;
 
     #[inline]
     fn process<'c, 'i>(&'c mut self, records: &'i mut [u8]) -> UnbufferedStatus<'c, 'i, ClientConnectionData> {

@@ -1,7 +1,7 @@
 //! TLS over a link in memory: any split of the bytes gives the same conversation.
 
-mod hello;
-mod opened;
+mod client;
+mod client_hello;
 
 use std::io::{self, Read, Write};
 use std::rc::Rc;
@@ -15,7 +15,7 @@ use rustls::pki_types::{PrivateKeyDer, ServerName};
 use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, SupportedProtocolVersion};
 
-use super::{Buffers, Greeted, Greeting, Tls};
+use super::{ClientHelloAcceptor, FirstBytes, Tls, TlsBuffers};
 use crate::link::Link;
 use crate::queue::{COPY_BELOW, SendQueue, SharedBytes};
 use crate::sim::{self, Peer, Sim};
@@ -25,17 +25,17 @@ const NAME: &str = "a.test";
 /// Times that each side may speak until a ClientHello is there: once is enough, as all that came is taken at once.
 const ROUNDS: usize = 10;
 
-struct Parties {
+struct TlsConfigs {
     server: Arc<ServerConfig>,
     client: Arc<ClientConfig>,
 }
 
-fn parties(version: &'static SupportedProtocolVersion) -> Parties {
-    parties_with(version, aws_lc_rs::default_provider())
+fn configs(version: &'static SupportedProtocolVersion) -> TlsConfigs {
+    configs_with(version, aws_lc_rs::default_provider())
 }
 
 /// `provider`: what the server can do; the client can do all.
-fn parties_with(version: &'static SupportedProtocolVersion, provider: CryptoProvider) -> Parties {
+fn configs_with(version: &'static SupportedProtocolVersion, provider: CryptoProvider) -> TlsConfigs {
     let made = rcgen::generate_simple_self_signed([NAME.to_owned()]).unwrap();
     let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
     let mut server = ServerConfig::builder_with_provider(Arc::new(provider))
@@ -53,69 +53,69 @@ fn parties_with(version: &'static SupportedProtocolVersion, provider: CryptoProv
         .with_root_certificates(roots)
         .with_no_client_auth();
     client.alpn_protocols = vec![b"x/1".to_vec()];
-    Parties {
+    TlsConfigs {
         server: Arc::new(server),
         client: Arc::new(client),
     }
 }
 
 /// Both sides of a conversation, and how the bytes between them are cut.
-struct Talk {
-    client: ClientConnection,
+struct TestClient {
+    tls: ClientConnection,
     peer: Peer,
     /// Most bytes that arrive at once.
     split: usize,
-    heard: Vec<u8>,
+    received: Vec<u8>,
     /// Lengths of the records of content that came.
     records: Vec<usize>,
 }
 
-impl Talk {
-    fn new(parties: &Parties, split: usize) -> (Talk, Greeting<Sim>) {
+impl TestClient {
+    fn new(configs: &TlsConfigs, split: usize) -> (TestClient, ClientHelloAcceptor<Sim>) {
         let (link, peer) = sim::pipe();
         let wheel = Wheel::new(Duration::from_millis(250), 1);
         let name = ServerName::try_from(NAME).unwrap();
-        let talk = Talk {
-            client: ClientConnection::new(Arc::clone(&parties.client), name).unwrap(),
+        let client = TestClient {
+            tls: ClientConnection::new(Arc::clone(&configs.client), name).unwrap(),
             peer,
             split,
-            heard: Vec::new(),
+            received: Vec::new(),
             records: Vec::new(),
         };
-        (talk, Greeting::new(link, &Buffers::new(&wheel)))
+        (client, ClientHelloAcceptor::new(link, &TlsBuffers::new(&wheel)))
     }
 
     /// Takes to each side what the other has said.
-    fn carry(&mut self) -> Result<(), rustls::Error> {
-        let mut said = Vec::new();
-        while self.client.wants_write() {
-            self.client.write_tls(&mut said).unwrap();
+    fn transfer(&mut self) -> Result<(), rustls::Error> {
+        let mut sent = Vec::new();
+        while self.tls.wants_write() {
+            self.tls.write_tls(&mut sent).unwrap();
         }
-        for part in said.chunks(self.split) {
+        for part in sent.chunks(self.split) {
             self.peer.say(part);
         }
-        let heard = self.peer.take_heard();
-        self.note_records(&heard);
-        let mut rest = &heard[..];
+        let bytes = self.peer.take_heard();
+        self.note_records(&bytes);
+        let mut rest = &bytes[..];
         while !rest.is_empty() {
-            self.client.read_tls(&mut rest).unwrap();
-            self.client.process_new_packets()?;
+            self.tls.read_tls(&mut rest).unwrap();
+            self.tls.process_new_packets()?;
             let mut room = vec![0; 64 * 1024];
-            while let Ok(got) = self.client.reader().read(&mut room) {
+            while let Ok(got) = self.tls.reader().read(&mut room) {
                 if got == 0 {
                     break;
                 }
-                self.heard.extend_from_slice(&room[..got]);
+                self.received.extend_from_slice(&room[..got]);
             }
         }
         Ok(())
     }
 
-    fn note_records(&mut self, mut heard: &[u8]) {
-        while let [23, 3, 3, high, low, rest @ ..] = heard {
+    fn note_records(&mut self, mut bytes: &[u8]) {
+        while let [23, 3, 3, high, low, rest @ ..] = bytes {
             let length = usize::from(*high) << 8 | usize::from(*low);
             self.records.push(length);
-            heard = rest.get(length..).unwrap_or_default();
+            bytes = rest.get(length..).unwrap_or_default();
         }
     }
 }
@@ -125,30 +125,30 @@ fn context() -> Context<'static> {
 }
 
 /// Runs a greeting and a handshake to their ends.
-fn shake(talk: &mut Talk, mut greeting: Greeting<Sim>, config: &Arc<ServerConfig>) -> Tls<Sim> {
+fn handshake(client: &mut TestClient, mut acceptor: ClientHelloAcceptor<Sim>, config: &Arc<ServerConfig>) -> Tls<Sim> {
     let greeted = (0..ROUNDS).find_map(|_| {
-        talk.carry().unwrap();
-        match greeting.poll(&mut context()) {
+        client.transfer().unwrap();
+        match acceptor.poll(&mut context()) {
             Poll::Ready(greeted) => Some(greeted.unwrap()),
             Poll::Pending => None,
         }
     });
-    assert_eq!(greeted, Some(Greeted::Tls));
-    let hello = greeting.hello().unwrap();
+    assert_eq!(greeted, Some(FirstBytes::ClientHello));
+    let hello = acceptor.client_hello().unwrap();
     assert_eq!(hello.server_name(), Some(NAME));
-    let mut tls = greeting.accept(Arc::clone(config)).unwrap();
+    let mut tls = acceptor.accept(Arc::clone(config)).unwrap();
     loop {
         match tls.poll_handshake(&mut context()) {
             Poll::Ready(done) => break done.unwrap(),
-            Poll::Pending => talk.carry().unwrap(),
+            Poll::Pending => client.transfer().unwrap(),
         }
     }
-    assert_eq!(tls.agreed().alpn, Some(&b"x/1"[..]));
+    assert_eq!(tls.negotiated().alpn, Some(&b"x/1"[..]));
     tls
 }
 
 /// Receives so many bytes into a buffer of that size.
-fn hear(talk: &mut Talk, tls: &mut Tls<Sim>, count: usize, room: usize) -> Vec<u8> {
+fn receive(client: &mut TestClient, tls: &mut Tls<Sim>, count: usize, room: usize) -> Vec<u8> {
     let (mut all, mut buffer) = (Vec::new(), vec![0; room]);
     while all.len() < count {
         match tls.poll_recv(&mut context(), &mut buffer) {
@@ -157,19 +157,19 @@ fn hear(talk: &mut Talk, tls: &mut Tls<Sim>, count: usize, room: usize) -> Vec<u
                 assert!(!received.is_empty(), "ended after {} of {count}", all.len());
                 all.extend_from_slice(&received);
             }
-            Poll::Pending => talk.carry().unwrap(),
+            Poll::Pending => client.transfer().unwrap(),
         }
     }
     all
 }
 
-fn say(talk: &mut Talk, tls: &mut Tls<Sim>, queue: &mut SendQueue) {
+fn send(client: &mut TestClient, tls: &mut Tls<Sim>, queue: &mut SendQueue) {
     while tls.poll_send(&mut context(), queue).map(Result::unwrap).is_pending() {
-        talk.carry().unwrap();
-        talk.peer.take(100_000);
+        client.transfer().unwrap();
+        client.peer.take(100_000);
     }
-    talk.peer.take_all();
-    talk.carry().unwrap();
+    client.peer.take_all();
+    client.transfer().unwrap();
 }
 
 fn pattern(length: usize) -> Vec<u8> {
@@ -198,125 +198,128 @@ fn mixed(large: usize) -> (SendQueue, Vec<u8>) {
 #[test]
 fn any_split_gives_the_same_conversation() {
     for version in [&TLS13, &TLS12] {
-        let parties = parties(version);
+        let configs = configs(version);
         for (split, room, large) in [
             (1, 7, COPY_BELOW + 2),
             (5, 64 * 1024, COPY_BELOW + 2),
             (1000, 100, 100_000),
             (usize::MAX, 64 * 1024, 3_000_000),
         ] {
-            let (mut talk, greeting) = Talk::new(&parties, split);
-            let mut tls = shake(&mut talk, greeting, &parties.server);
+            let (mut client, acceptor) = TestClient::new(&configs, split);
+            let mut tls = handshake(&mut client, acceptor, &configs.server);
             for length in [1, 300, 40_000] {
                 let content = pattern(length);
-                talk.client.writer().write_all(&content).unwrap();
+                client.tls.writer().write_all(&content).unwrap();
                 assert!(
-                    hear(&mut talk, &mut tls, length, room) == content,
+                    receive(&mut client, &mut tls, length, room) == content,
                     "{length} in {split}"
                 );
             }
             let (mut queue, expected) = mixed(large);
-            talk.peer.take(10_000);
-            say(&mut talk, &mut tls, &mut queue);
-            assert!(talk.heard == expected, "{large} out, {split}");
+            client.peer.take(10_000);
+            send(&mut client, &mut tls, &mut queue);
+            assert!(client.received == expected, "{large} out, {split}");
             tls.finish();
-            assert!(talk.carry().is_ok());
+            assert!(client.transfer().is_ok());
             let mut rest = [0; 1];
-            assert_eq!(talk.client.reader().read(&mut rest).unwrap(), 0, "the end was told");
+            assert_eq!(client.tls.reader().read(&mut rest).unwrap(), 0, "the end was told");
         }
     }
 }
 
 #[test]
 fn records_begin_small_in_a_long_answer_and_one_holds_a_short_one() {
-    let parties = parties(&TLS13);
-    let (mut talk, greeting) = Talk::new(&parties, usize::MAX);
-    let mut tls = shake(&mut talk, greeting, &parties.server);
-    talk.carry().unwrap();
+    let configs = configs(&TLS13);
+    let (mut client, acceptor) = TestClient::new(&configs, usize::MAX);
+    let mut tls = handshake(&mut client, acceptor, &configs.server);
+    client.transfer().unwrap();
     for (length, expected) in [
         (13, vec![13]),
         (10_000, vec![10_000]),
         (20_000, vec![4_229, 4_229, 11_542]),
     ] {
-        talk.records.clear();
+        client.records.clear();
         let mut queue = SendQueue::default();
         queue.buffer().extend_from_slice(&pattern(length));
-        say(&mut talk, &mut tls, &mut queue);
-        let plain: Vec<usize> = talk.records.iter().map(|record| record - 17).collect();
+        send(&mut client, &mut tls, &mut queue);
+        let plain: Vec<usize> = client.records.iter().map(|record| record - 17).collect();
         assert_eq!(plain, expected);
     }
     let (mut queue, _) = mixed(1 << 20);
-    talk.records.clear();
-    say(&mut talk, &mut tls, &mut queue);
-    assert_eq!(talk.records.first(), Some(&(4_229 + 17)));
-    assert!(talk.records.iter().filter(|record| **record == 16_384 + 17).count() > 100);
+    client.records.clear();
+    send(&mut client, &mut tls, &mut queue);
+    assert_eq!(client.records.first(), Some(&(4_229 + 17)));
+    assert!(client.records.iter().filter(|record| **record == 16_384 + 17).count() > 100);
 }
 
 #[test]
 fn an_idle_connection_keeps_nothing_but_its_keys() {
-    let parties = parties(&TLS13);
-    let (mut talk, greeting) = Talk::new(&parties, usize::MAX);
-    let mut tls = shake(&mut talk, greeting, &parties.server);
-    talk.client.writer().write_all(b"request").unwrap();
-    hear(&mut talk, &mut tls, 7, 100);
+    let configs = configs(&TLS13);
+    let (mut client, acceptor) = TestClient::new(&configs, usize::MAX);
+    let mut tls = handshake(&mut client, acceptor, &configs.server);
+    client.tls.writer().write_all(b"request").unwrap();
+    receive(&mut client, &mut tls, 7, 100);
     let mut queue = SendQueue::default();
     queue.buffer().extend_from_slice(b"answer");
-    say(&mut talk, &mut tls, &mut queue);
+    send(&mut client, &mut tls, &mut queue);
     assert!(tls.poll_recv(&mut context(), &mut [0; 10]).is_pending());
-    assert_eq!((tls.held.capacity(), tls.unread.capacity()), (0, 0));
+    assert_eq!((tls.partial.capacity(), tls.unread.capacity()), (0, 0));
     assert!(tls.backlog.is_none());
 }
 
 /// The end of the session finds no room: it is not kept for a link that takes nothing more.
 #[test]
 fn what_did_not_leave_before_the_end_is_dropped() {
-    let parties = parties(&TLS13);
-    let (mut talk, greeting) = Talk::new(&parties, usize::MAX);
-    let mut tls = shake(&mut talk, greeting, &parties.server);
-    talk.carry().unwrap();
-    talk.peer.take(0);
+    let configs = configs(&TLS13);
+    let (mut client, acceptor) = TestClient::new(&configs, usize::MAX);
+    let mut tls = handshake(&mut client, acceptor, &configs.server);
+    client.transfer().unwrap();
+    client.peer.take(0);
     tls.shut_down().unwrap();
-    talk.peer.refuse(io::ErrorKind::BrokenPipe);
+    client.peer.refuse(io::ErrorKind::BrokenPipe);
     assert_eq!(tls.in_flight(), 0);
     assert!(tls.poll_recv(&mut context(), &mut [0; 10]).is_pending());
-    talk.client.writer().write_all(b"late").unwrap();
+    client.tls.writer().write_all(b"late").unwrap();
     // The answer to this has no way to leave either.
-    talk.client.refresh_traffic_keys().unwrap();
-    talk.client.writer().write_all(b"r").unwrap();
-    assert_eq!(hear(&mut talk, &mut tls, 5, 100), b"later");
+    client.tls.refresh_traffic_keys().unwrap();
+    client.tls.writer().write_all(b"r").unwrap();
+    assert_eq!(receive(&mut client, &mut tls, 5, 100), b"later");
 }
 
 #[test]
 fn what_is_not_tls_is_given_back_and_what_is_broken_ends() {
-    let parties = parties(&TLS13);
-    let (talk, mut greeting) = Talk::new(&parties, usize::MAX);
-    talk.peer.say(b"GET / HTTP/1.1\r\n");
-    assert!(matches!(greeting.poll(&mut context()), Poll::Ready(Ok(Greeted::Plain))));
-    assert!(greeting.looks_like_text(20));
-    assert_eq!(greeting.into_plain().1, b"GET / HTTP/1.1\r\n");
+    let configs = configs(&TLS13);
+    let (client, mut acceptor) = TestClient::new(&configs, usize::MAX);
+    client.peer.say(b"GET / HTTP/1.1\r\n");
+    assert!(matches!(
+        acceptor.poll(&mut context()),
+        Poll::Ready(Ok(FirstBytes::NotTls))
+    ));
+    assert!(acceptor.looks_like_http(20));
+    assert_eq!(acceptor.into_parts().1, b"GET / HTTP/1.1\r\n");
 
     // A record that was changed on its way: an alert, and no plain text.
-    let (mut talk, greeting) = Talk::new(&parties, usize::MAX);
-    let mut tls = shake(&mut talk, greeting, &parties.server);
-    talk.client.writer().write_all(b"request").unwrap();
-    let mut said = Vec::new();
-    talk.client.write_tls(&mut said).unwrap();
-    *said.last_mut().unwrap() ^= 1;
-    talk.peer.say(&said);
+    let (mut client, acceptor) = TestClient::new(&configs, usize::MAX);
+    let mut tls = handshake(&mut client, acceptor, &configs.server);
+    client.tls.writer().write_all(b"request").unwrap();
+    let mut sent = Vec::new();
+    client.tls.write_tls(&mut sent).unwrap();
+    *sent.last_mut().unwrap() ^= 1;
+    client.peer.say(&sent);
     let received = tls
         .poll_recv(&mut context(), &mut [0; 100])
         .map(|received| received.map(drop));
     assert!(matches!(received, Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::InvalidData));
-    assert!(talk.carry().is_err(), "the client was told by an alert");
+    assert!(client.transfer().is_err(), "the client was told by an alert");
     // After it nothing more is sent.
     let mut queue = SendQueue::default();
     queue.buffer().extend_from_slice(b"answer");
     assert!(matches!(tls.poll_send(&mut context(), &mut queue), Poll::Ready(Err(_))));
     // What follows is read no further: rustls would make a second alert for it.
-    let mut said = vec![23, 3, 3, 0, 20];
-    said.extend_from_slice(&[0; 20]);
+    let mut sent = vec![23, 3, 3, 0, 20];
+    sent.extend_from_slice(&[0; 20]);
     for _ in 0..3 {
-        talk.peer.say(&said);
+        client.peer.say(&sent);
         let mut room = [0; 100];
         let received = tls.poll_recv(&mut context(), &mut room);
         assert!(matches!(received, Poll::Ready(Err(_))));

@@ -1,4 +1,4 @@
-//! What the kernel tells and is told beside the bytes of a datagram: control messages.
+//! What the kernel tells and is received beside the bytes of a datagram: control messages.
 
 use std::io;
 use std::mem::{MaybeUninit, size_of};
@@ -9,28 +9,28 @@ use std::ptr;
 use libc::c_int;
 use socket2::Socket;
 
-use super::departure::Departure;
 use super::ecn::Ecn;
+use super::transmit::Transmit;
 
-/// Room for an address, a mark and a length, and to spare.
-const ROOM: usize = 128;
+/// RecvBuffers for an address, a mark and a length, and to spare.
+const CAPACITY: usize = 128;
 
 /// Aligned as control messages have to be.
 #[repr(C, align(8))]
 #[derive(Clone, Copy)]
-pub(super) struct Control([u8; ROOM]);
+pub(super) struct ControlBuffer([u8; CAPACITY]);
 
-/// What is told of a datagram that has come.
+/// What is received of a datagram that has come.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Told {
-    pub to: Option<IpAddr>,
+pub(super) struct Received {
+    pub destination: Option<IpAddr>,
     pub ecn: Ecn,
     pub segment: Option<usize>,
 }
 
 /// Has the kernel tell of each datagram where it was sent to, how it is marked, and put together those that belong
 /// together; and none is cut to pieces on its way (QUIC forbids it, RFC 9000, 14).
-pub(super) fn ask_for_all(socket: &Socket, v6: bool) -> io::Result<()> {
+pub(super) fn enable_options(socket: &Socket, v6: bool) -> io::Result<()> {
     // A socket for IPv6 may carry IPv4 too, which has options of its own.
     for (level, name, value) in [
         (libc::IPPROTO_IP, libc::IP_PKTINFO, 1),
@@ -55,7 +55,7 @@ pub(super) fn ask_for_all(socket: &Socket, v6: bool) -> io::Result<()> {
 
 #[allow(unsafe_code)]
 fn set(socket: &Socket, level: c_int, name: c_int, value: c_int) -> io::Result<()> {
-    // SAFETY: the value is a live int, and its size is what is told.
+    // SAFETY: the value is a live int, and its size is what is received.
     let result = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
@@ -73,9 +73,9 @@ fn set(socket: &Socket, level: c_int, name: c_int, value: c_int) -> io::Result<(
 }
 
 #[allow(unsafe_code)]
-impl Control {
-    pub fn new() -> Control {
-        Control([0; ROOM])
+impl ControlBuffer {
+    pub fn new() -> ControlBuffer {
+        ControlBuffer([0; CAPACITY])
     }
 
     pub fn as_mut_ptr(&mut self) -> *mut libc::c_void {
@@ -83,22 +83,22 @@ impl Control {
     }
 
     pub const fn capacity() -> usize {
-        ROOM
+        CAPACITY
     }
 
-    /// What is to be told of datagrams that leave; gives its length.
-    pub fn write(&mut self, departure: &Departure<'_>, split: bool) -> usize {
+    /// What is to be received of datagrams that leave; gives its length.
+    pub fn write(&mut self, transmit: &Transmit<'_>, split: bool) -> usize {
         let mut used = 0;
-        let mark = departure.ecn as c_int;
-        let v4 = departure.to.ip().to_canonical().is_ipv4();
+        let mark = transmit.ecn as c_int;
+        let v4 = transmit.destination.ip().to_canonical().is_ipv4();
         if mark != 0 && v4 {
             used = self.add(used, libc::IPPROTO_IP, libc::IP_TOS, mark);
         } else if mark != 0 {
             used = self.add(used, libc::IPPROTO_IPV6, libc::IPV6_TCLASS, mark);
         }
-        match departure.from {
+        match transmit.source {
             // Through a socket for IPv6 an address of IPv4 is written as one of IPv6.
-            Some(IpAddr::V4(from)) if departure.to.is_ipv6() => used = self.add_v6(used, from.to_ipv6_mapped()),
+            Some(IpAddr::V4(from)) if transmit.destination.is_ipv6() => used = self.add_v6(used, from.to_ipv6_mapped()),
             Some(IpAddr::V6(from)) => used = self.add_v6(used, from),
             Some(IpAddr::V4(from)) => {
                 let from = libc::in_pktinfo {
@@ -113,7 +113,7 @@ impl Control {
             None => {}
         }
         if split {
-            used = self.add(used, libc::SOL_UDP, libc::UDP_SEGMENT, departure.segment as u16);
+            used = self.add(used, libc::SOL_UDP, libc::UDP_SEGMENT, transmit.segment as u16);
         }
         used
     }
@@ -135,7 +135,7 @@ impl Control {
                 libc::CMSG_LEN(size_of::<T>() as u32),
             )
         };
-        assert!(used + space <= ROOM, "all messages there are fit");
+        assert!(used + space <= CAPACITY, "all messages there are fit");
         // SAFETY: within the room, as was just asserted, and aligned: the start is, and `space` is a multiple of it. The
         // data of a message lies behind its head and is written as bytes of any alignment.
         unsafe {
@@ -149,41 +149,43 @@ impl Control {
     }
 }
 
-/// Reads what the kernel has told in a message whose control memory is still there.
+/// Reads what the kernel has received in a message whose control memory is still there.
 #[allow(unsafe_code)]
-pub(super) fn read(message: &libc::msghdr) -> Told {
-    let mut told = Told::default();
+pub(super) fn read(message: &libc::msghdr) -> Received {
+    let mut received = Received::default();
     // SAFETY: the kernel has written whole messages into the memory that this head names, which the caller keeps.
     let mut next = unsafe { libc::CMSG_FIRSTHDR(message) };
     while !next.is_null() {
         // SAFETY: it points to a whole head within that memory.
         let head = unsafe { ptr::read_unaligned(next) };
         match (head.cmsg_level, head.cmsg_type) {
-            (libc::IPPROTO_IP, libc::IP_TOS) => told.ecn = value::<u8>(next, &head).map(Ecn::of).unwrap_or_default(),
+            (libc::IPPROTO_IP, libc::IP_TOS) => {
+                received.ecn = value::<u8>(next, &head).map(Ecn::of).unwrap_or_default()
+            }
             (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {
-                told.ecn = value::<c_int>(next, &head)
+                received.ecn = value::<c_int>(next, &head)
                     .map(|class| Ecn::of(class as u8))
                     .unwrap_or_default();
             }
             (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
                 let to = value::<libc::in_pktinfo>(next, &head);
-                told.to = told
-                    .to
+                received.destination = received
+                    .destination
                     .or(to.map(|to| Ipv4Addr::from(to.ipi_addr.s_addr.to_ne_bytes()).into()));
             }
             (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
                 let to = value::<libc::in6_pktinfo>(next, &head);
-                told.to = to.map(|to| IpAddr::from(Ipv6Addr::from(to.ipi6_addr.s6_addr)).to_canonical());
+                received.destination = to.map(|to| IpAddr::from(Ipv6Addr::from(to.ipi6_addr.s6_addr)).to_canonical());
             }
             (libc::SOL_UDP, libc::UDP_GRO) => {
-                told.segment = value::<c_int>(next, &head).and_then(|segment| usize::try_from(segment).ok());
+                received.segment = value::<c_int>(next, &head).and_then(|segment| usize::try_from(segment).ok());
             }
             _ => {}
         }
         // SAFETY: as above; it ends with null.
         next = unsafe { libc::CMSG_NXTHDR(message, next) };
     }
-    told
+    received
 }
 
 /// The data of a message; `None` if it is too short for this type.

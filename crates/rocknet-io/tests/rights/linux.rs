@@ -8,7 +8,7 @@ use std::process::{Command, ExitCode};
 
 use rocknet_io::confined_fs::{OpenError, Root, Symlinks};
 use rocknet_io::rights::{User, drop_to, is_root};
-use rocknet_io::socket::{Address, BindErrorKind, Listener, Options};
+use rocknet_io::socket::{Address, BindErrorKind, ListenOptions, Listener};
 use rocknet_testing::{Need, skip};
 use rustix::thread::{CapabilitySet, capabilities};
 
@@ -113,7 +113,7 @@ fn keeps_the_low_ports_and_nothing_else() {
             ip: Some([127, 0, 0, 1].into()),
             port,
         };
-        match Listener::bind(&address, Options::default()) {
+        match Listener::bind(&address, ListenOptions::default()) {
             Ok(listener) => Some(listener),
             Err(error) if matches!(error.kind, BindErrorKind::InUse(_)) => None,
             Err(error) => panic!("{error}"),
@@ -182,7 +182,7 @@ fn files_of_others_are_forbidden() {
 
 fn denied_ports_and_socket_files_say_so() {
     drop_to(&somebody()).unwrap();
-    let error = Listener::bind(&Address::Unix(place().join("socket")), Options::default()).unwrap_err();
+    let error = Listener::bind(&Address::Unix(place().join("socket")), ListenOptions::default()).unwrap_err();
     assert!(matches!(error.kind, BindErrorKind::Denied), "{error}");
     let none = rustix::thread::CapabilitySets {
         effective: CapabilitySet::empty(),
@@ -193,7 +193,7 @@ fn denied_ports_and_socket_files_say_so() {
     // A machine may let everyone bind the low ports.
     let first_free = fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start").unwrap();
     if first_free.trim() != "0" {
-        let error = Listener::bind(&Address::Tcp { ip: None, port: 1 }, Options::default()).unwrap_err();
+        let error = Listener::bind(&Address::Tcp { ip: None, port: 1 }, ListenOptions::default()).unwrap_err();
         assert!(matches!(error.kind, BindErrorKind::Denied), "{error}");
     }
 }

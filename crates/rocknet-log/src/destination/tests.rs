@@ -17,23 +17,23 @@ const DAILY: Rotate = Rotate {
     keep: 2,
 };
 
-struct Bench {
+struct TestLog {
     folder: tempfile::TempDir,
     start: Now,
     destination: Destination,
 }
 
-impl Bench {
-    fn new() -> Bench {
+impl TestLog {
+    fn new() -> TestLog {
         let folder = tempfile::tempdir().expect("a folder");
         let start = Now {
             instant: Instant::now(),
             unix_ms: 0,
         };
-        let place = Place::File(folder.path().join("a.log"));
-        let output = Output::open(&place).expect("opens");
-        let destination = Destination::new(place, Some(output), start);
-        Bench {
+        let target = OutputTarget::File(folder.path().join("a.log"));
+        let output = Output::open(&target).expect("opens");
+        let destination = Destination::new(target, Some(output), start);
+        TestLog {
             folder,
             start,
             destination,
@@ -41,15 +41,15 @@ impl Bench {
     }
 
     /// On a disk that is full until `mend`.
-    fn full() -> Bench {
+    fn full() -> TestLog {
         let folder = tempfile::tempdir().expect("a folder");
         std::os::unix::fs::symlink("/dev/full", folder.path().join("a.log")).expect("links");
         let start = Now {
             instant: Instant::now(),
             unix_ms: 0,
         };
-        let destination = Destination::new(Place::File(folder.path().join("a.log")), None, start);
-        Bench {
+        let destination = Destination::new(OutputTarget::File(folder.path().join("a.log")), None, start);
+        TestLog {
             folder,
             start,
             destination,
@@ -74,10 +74,10 @@ impl Bench {
         self.destination.push(line.as_bytes(), 1, ROOM, rotate, now);
     }
 
-    fn tell(&mut self) -> Option<(bool, String)> {
-        let place = format!("log {}: ", self.folder.path().join("a.log").display());
-        let (is_bad, text) = self.destination.tell(|unix_ms| format!("T{}", unix_ms / 1000))?;
-        Some((is_bad, text.strip_prefix(&place).expect("the log is named").to_owned()))
+    fn take_report(&mut self) -> Option<(bool, String)> {
+        let target = format!("log {}: ", self.folder.path().join("a.log").display());
+        let (is_bad, text) = self.destination.take_report(|unix_ms| format!("T{}", unix_ms / 1000))?;
+        Some((is_bad, text.strip_prefix(&target).expect("the log is named").to_owned()))
     }
 
     fn files(&self) -> Vec<String> {
@@ -90,7 +90,7 @@ impl Bench {
 
 #[test]
 fn rotation_by_age() {
-    let mut bench = Bench::new();
+    let mut bench = TestLog::new();
     let day = DAY.as_secs();
     bench.push("a\n", &DAILY, 0);
     let due = bench.destination.due(&DAILY).expect("an age is set");
@@ -110,7 +110,7 @@ fn rotation_by_age() {
 
 #[test]
 fn a_log_rotated_by_another_is_only_reopened() {
-    let mut bench = Bench::new();
+    let mut bench = TestLog::new();
     let small = Rotate {
         size: Some(4),
         age: None,
@@ -125,7 +125,7 @@ fn a_log_rotated_by_another_is_only_reopened() {
 
 #[test]
 fn keep_none() {
-    let mut bench = Bench::new();
+    let mut bench = TestLog::new();
     let none = Rotate {
         size: Some(4),
         age: None,
@@ -138,7 +138,7 @@ fn keep_none() {
 
 #[test]
 fn a_silent_log_that_is_not_named_is_closed_and_opens_again() {
-    let mut bench = Bench::new();
+    let mut bench = TestLog::new();
     bench.push("a\n", &NEVER, 0);
     assert_eq!(bench.destination.due(&NEVER), None, "nothing to wait for");
     bench.destination.set_in_use(false);
@@ -154,37 +154,37 @@ fn a_silent_log_that_is_not_named_is_closed_and_opens_again() {
 
 #[test]
 fn a_failed_log_is_tried_once_a_second_and_told() {
-    let mut bench = Bench::full();
+    let mut bench = TestLog::full();
     bench.push("a\n", &NEVER, 1);
     assert_eq!(bench.destination.due(&NEVER), Some(bench.at(2).instant));
     assert_eq!(
-        bench.tell(),
+        bench.take_report(),
         Some((true, "lines wait since T1: no space left on device".to_owned()))
     );
     bench.push("b\n", &NEVER, 1);
-    assert_eq!((bench.tell(), bench.destination.held_lines()), (None, 2));
+    assert_eq!((bench.take_report(), bench.destination.held_lines()), (None, 2));
     bench.destination.upkeep(&NEVER, bench.at(2));
     assert_eq!(bench.destination.due(&NEVER), Some(bench.at(3).instant));
     let long = "x".repeat(HELD_MAX) + "\n";
     bench.push(&long, &NEVER, 2);
     assert_eq!(bench.destination.take_dropped(), 1);
     assert_eq!(
-        bench.tell(),
+        bench.take_report(),
         Some((true, "1 line lost since T1: no space left on device".to_owned()))
     );
     bench.mend(3);
     assert_eq!(bench.files(), ["a\nb\n"]);
     assert_eq!(
-        bench.tell(),
+        bench.take_report(),
         Some((false, "written again, 1 line lost since T1".to_owned()))
     );
-    assert_eq!((bench.tell(), bench.destination.due(&NEVER)), (None, None));
+    assert_eq!((bench.take_report(), bench.destination.due(&NEVER)), (None, None));
 }
 
 #[test]
 fn a_failed_log_holds_so_much_and_no_more() {
     for (size, dropped) in [(HELD_MAX, 0), (HELD_MAX + 1, 1)] {
-        let mut bench = Bench::full();
+        let mut bench = TestLog::full();
         bench.push(&("x".repeat(size - 1) + "\n"), &NEVER, 1);
         assert_eq!(bench.destination.take_dropped(), dropped, "{size} bytes");
         bench.push("\n", &NEVER, 1);
@@ -194,18 +194,21 @@ fn a_failed_log_holds_so_much_and_no_more() {
 
 #[test]
 fn trouble_over_before_it_was_told_is_not_told() {
-    let mut bench = Bench::full();
+    let mut bench = TestLog::full();
     bench.push("a\n", &NEVER, 1);
     bench.mend(1);
-    assert_eq!((bench.tell(), bench.files()), (None, vec!["a\n".to_owned()]));
+    assert_eq!((bench.take_report(), bench.files()), (None, vec!["a\n".to_owned()]));
     bench.destination.count_lost(3, "reasons", bench.at(2));
-    assert_eq!(bench.tell(), Some((true, "3 lines lost since T2: reasons".to_owned())));
-    assert_eq!(bench.tell(), None);
+    assert_eq!(
+        bench.take_report(),
+        Some((true, "3 lines lost since T2: reasons".to_owned()))
+    );
+    assert_eq!(bench.take_report(), None);
 }
 
 #[test]
 fn room_of_all_logs_together_is_kept() {
-    let mut bench = Bench::full();
+    let mut bench = TestLog::full();
     let now = bench.at(0);
     for (room, dropped) in [(4, 0), (4, 0), (4, 1), (5, 1), (6, 0)] {
         bench.destination.push(b"a\n", 1, room, &NEVER, now);

@@ -5,34 +5,34 @@ use std::sync::atomic::Ordering;
 
 use rocknet_config::model::{Level, Log, LogTarget};
 
-use super::super::errors::{Choice, Events};
-use super::{Bench, LIMIT, NO_ROTATION, count_to, log, numbers, write};
+use super::super::errors::{LevelChoice, TracingSubscriber};
+use super::{LIMIT, NO_ROTATION, TestLog, count_to, log, numbers, write};
 
 #[test]
 fn reconfigure_moves_the_error_log_and_keeps_the_rest() {
-    let bench = Bench::new(NO_ROTATION);
+    let bench = TestLog::new(NO_ROTATION);
     let sink = bench.sink("a.log");
     let mut writer = bench.logger.writer();
-    let say = |text: &'static str| {
+    let log_line = |text: &'static str| {
         tracing::subscriber::with_default(
-            Events {
+            TracingSubscriber {
                 logger: bench.logger.clone(),
             },
             || tracing::info!("{text}"),
         );
-        bench.settle();
+        bench.sync();
     };
-    say("before");
+    log_line("before");
     let other = LogTarget::File(bench.path("other.log"));
     let log = Log {
         errors: other,
         ..log(bench.folder.path(), NO_ROTATION)
     };
     bench.logger.reconfigure(&log).expect("opens");
-    say("after");
+    log_line("after");
     assert_eq!(bench.sink("a.log"), sink);
     write(&mut writer, sink, 0, 5);
-    bench.settle();
+    bench.sync();
     assert!(
         bench.read("error.log").trim_end().ends_with("INFO  before") && bench.read("error.log").lines().count() == 1
     );
@@ -46,7 +46,7 @@ fn reconfigure_moves_the_error_log_and_keeps_the_rest() {
         ..log
     };
     assert!(bench.logger.reconfigure(&bad).is_err());
-    say("still");
+    log_line("still");
     assert_eq!(
         bench.read("other.log").lines().count(),
         2,
@@ -56,10 +56,10 @@ fn reconfigure_moves_the_error_log_and_keeps_the_rest() {
 
 #[test]
 fn error_lines_and_levels() {
-    let bench = Bench::new(NO_ROTATION);
-    bench.logger.shared.is_heard.store(true, Ordering::Relaxed);
+    let bench = TestLog::new(NO_ROTATION);
+    bench.logger.shared.is_global.store(true, Ordering::Relaxed);
     tracing::subscriber::with_default(
-        Events {
+        TracingSubscriber {
             logger: bench.logger.clone(),
         },
         || {
@@ -72,7 +72,7 @@ fn error_lines_and_levels() {
             }
         },
     );
-    bench.settle();
+    bench.sync();
     let text = bench.read("error.log");
     let found: Vec<&str> = text.lines().map(|line| &line[30..]).collect();
     let error = r#"ERROR no file: x\x0D\x0Ay path="/a\x0Ab" status=404"#;
@@ -94,8 +94,8 @@ fn the_variable_overrides_the_configuration() {
         (Some("loud"), Level::Warn, false, Some("loud")),
     ] {
         assert_eq!(
-            Choice::new(variable, Level::Warn),
-            Choice {
+            LevelChoice::new(variable, Level::Warn),
+            LevelChoice {
                 level,
                 is_fixed,
                 unknown
@@ -108,7 +108,7 @@ fn the_variable_overrides_the_configuration() {
 #[test]
 fn a_reload_leaves_a_fixed_level_alone() {
     for (is_fixed, expected) in [(false, Level::Info), (true, Level::Debug)] {
-        let bench = Bench::new(NO_ROTATION);
+        let bench = TestLog::new(NO_ROTATION);
         bench.logger.shared.level_is_fixed.store(is_fixed, Ordering::Relaxed);
         bench.logger.set_level(Level::Debug);
         bench
@@ -121,11 +121,11 @@ fn a_reload_leaves_a_fixed_level_alone() {
 
 #[test]
 fn a_flood_of_errors_is_bounded_and_counted() {
-    let bench = Bench::new(NO_ROTATION);
+    let bench = TestLog::new(NO_ROTATION);
     let long = "x".repeat(7_000);
     const EVENTS: u64 = 2_000;
     tracing::subscriber::with_default(
-        Events {
+        TracingSubscriber {
             logger: bench.logger.clone(),
         },
         || {
@@ -138,6 +138,6 @@ fn a_flood_of_errors_is_bounded_and_counted() {
     let text = bench.read("error.log");
     let written = text.lines().filter(|line| line.ends_with('x')).count() as u64;
     assert_eq!(written + bench.logger.drops(), EVENTS);
-    let told = text.contains("more errors at once");
-    assert_eq!(told, bench.logger.drops() > 0);
+    let was_reported = text.contains("more errors at once");
+    assert_eq!(was_reported, bench.logger.drops() > 0);
 }

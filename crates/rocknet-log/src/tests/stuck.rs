@@ -8,33 +8,33 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags};
 
-use super::{Bench, LIMIT, NO_ROTATION, count_to, numbers, write};
+use super::{LIMIT, NO_ROTATION, TestLog, count_to, numbers, write};
 
 #[test]
 fn a_full_disk_is_told_once_and_recovers() {
     const MORE_THAN_IS_HELD: u64 = 40_000;
-    let bench = Bench::new(NO_ROTATION);
+    let bench = TestLog::new(NO_ROTATION);
     symlink("/dev/full", bench.path("a.log")).expect("links");
     let sink = bench.sink("a.log");
     let mut writer = bench.logger.writer();
     for part in 0..10 {
         let count = MORE_THAN_IS_HELD / 10;
         write(&mut writer, sink, part * count, count);
-        bench.settle();
+        bench.sync();
     }
     let drops = bench.logger.drops();
     assert!(drops > 0 && drops < MORE_THAN_IS_HELD, "{drops}");
-    let told = bench.read("error.log");
-    assert_eq!(told.lines().count(), 1, "{told}");
+    let report = bench.read("error.log");
+    assert_eq!(report.lines().count(), 1, "{report}");
     assert!(
-        told.contains("a.log: ") && told.trim_end().ends_with(": no space left on device"),
-        "{told}"
+        report.contains("a.log: ") && report.trim_end().ends_with(": no space left on device"),
+        "{report}"
     );
 
     fs::remove_file(bench.path("a.log")).expect("removes");
     bench.logger.reopen();
     write(&mut writer, sink, MORE_THAN_IS_HELD, 10);
-    bench.settle();
+    bench.sync();
     let found = numbers(&bench.read("a.log"));
     let held = MORE_THAN_IS_HELD - drops;
     assert_eq!(
@@ -45,23 +45,23 @@ fn a_full_disk_is_told_once_and_recovers() {
     );
     assert_eq!(bench.logger.drops(), drops, "nothing more is lost");
     assert!(bench.logger.flush_and_stop(LIMIT));
-    let told = bench.read("error.log");
+    let report = bench.read("error.log");
     assert!(
-        told.lines().count() == 2 && told.contains(&format!("{drops} lines lost since ")),
-        "{told}"
+        report.lines().count() == 2 && report.contains(&format!("{drops} lines lost since ")),
+        "{report}"
     );
 }
 
 #[test]
 fn a_full_disk_under_one_log_leaves_the_others_alone() {
-    let bench = Bench::new(NO_ROTATION);
+    let bench = TestLog::new(NO_ROTATION);
     symlink("/dev/full", bench.path("full.log")).expect("links");
     let (full, good) = (bench.sink("full.log"), bench.sink("good.log"));
     let mut writer = bench.logger.writer();
     for part in 0..40 {
         write(&mut writer, full, 0, 1000);
         write(&mut writer, good, part * 10, 10);
-        bench.settle();
+        bench.sync();
     }
     assert!(bench.logger.drops() > 0);
     assert_eq!(numbers(&bench.read("good.log")), count_to(400));
@@ -83,13 +83,13 @@ fn open_reader(path: &Path) -> fs::File {
 
 #[test]
 fn a_pipe_nobody_opened_holds_and_then_counts() {
-    let bench = Bench::new(NO_ROTATION);
+    let bench = TestLog::new(NO_ROTATION);
     make_fifo(&bench.path("pipe"));
     let sink = bench.sink("pipe");
     let mut writer = bench.logger.writer();
     for part in 0..40 {
         write(&mut writer, sink, part * 1000, 1000);
-        bench.settle();
+        bench.sync();
     }
     assert!(bench.logger.drops() > 0);
     assert!(
@@ -107,7 +107,7 @@ fn a_pipe_nobody_opened_holds_and_then_counts() {
 #[test]
 fn a_slow_pipe_never_stalls_a_worker_and_is_read_whole_lines() {
     const LINES: u64 = 200_000;
-    let bench = Bench::new(NO_ROTATION);
+    let bench = TestLog::new(NO_ROTATION);
     make_fifo(&bench.path("pipe"));
     let mut reader = open_reader(&bench.path("pipe"));
     let (sink, good) = (bench.sink("pipe"), bench.sink("good.log"));
@@ -116,7 +116,7 @@ fn a_slow_pipe_never_stalls_a_worker_and_is_read_whole_lines() {
     write(&mut writer, sink, 0, LINES);
     assert!(start.elapsed() < LIMIT, "writing to memory takes milliseconds");
     write(&mut writer, good, 0, 10);
-    bench.settle();
+    bench.sync();
     assert_eq!(numbers(&bench.read("good.log")), count_to(10), "another log goes on");
     assert!(bench.logger.drops() > 0);
 
@@ -138,20 +138,20 @@ fn a_slow_pipe_never_stalls_a_worker_and_is_read_whole_lines() {
 
 #[test]
 fn a_reader_that_leaves_and_returns_sees_whole_lines() {
-    let bench = Bench::new(NO_ROTATION);
+    let bench = TestLog::new(NO_ROTATION);
     make_fifo(&bench.path("pipe"));
     let first = open_reader(&bench.path("pipe"));
     let sink = bench.sink("pipe");
     let mut writer = bench.logger.writer();
     write(&mut writer, sink, 0, 3_000);
-    bench.settle();
+    bench.sync();
     // The pipe is full, most likely amid a line; its content goes with its reader.
     drop(first);
     write(&mut writer, sink, 3_000, 10);
-    bench.settle();
+    bench.sync();
     let mut second = open_reader(&bench.path("pipe"));
     bench.logger.reopen();
-    bench.settle();
+    bench.sync();
     let mut text = vec![0; 30_000];
     let count = second.read(&mut text).expect("there are lines");
     text.truncate(count);

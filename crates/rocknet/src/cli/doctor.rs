@@ -15,7 +15,7 @@ use rocknet::trust::Found;
 use rocknet_config::model::{Config, Listen};
 use rocknet_config::{Code, Finding, Loaded};
 use rocknet_io::descriptors;
-use rocknet_io::socket::{Address, BindErrorKind, Listener, Options as SocketOptions};
+use rocknet_io::socket::{Address, BindErrorKind, ListenOptions, Listener};
 use serde_json::json;
 
 use super::{Exit, Failure, print, search, trust};
@@ -110,7 +110,7 @@ fn ports(config: &Config, checks: &mut Vec<Check>) {
             ip: *address,
             port: *port,
         };
-        checks.push(match Listener::bind(&address, SocketOptions::default()) {
+        checks.push(match Listener::bind(&address, ListenOptions::default()) {
             Ok(_) => Check::good("port", format!("{address} can be bound")),
             Err(error) => match &error.kind {
                 // Most likely it is we who serve there.

@@ -6,7 +6,7 @@ use aws_lc_rs::rand;
 use rocknet_access::credentials::MAX_PASSWORD_BYTES;
 use rocknet_access::password::{SALT_BYTES, hash};
 use rocknet_config::model::{MAX_USER_BYTES, is_user_name};
-use rocknet_io::terminal::{Stream, is_terminal, read_hidden, read_line};
+use rocknet_io::terminal::{StandardStream, is_terminal, read_line, read_without_echo};
 use zeroize::Zeroizing;
 
 use super::{Failure, print};
@@ -29,7 +29,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         )));
     }
     let failed = |error: io::Error| Failure::Failed(format!("the password cannot be read: {error}"));
-    let password = if is_terminal(Stream::Input) {
+    let password = if is_terminal(StandardStream::Input) {
         let first = typed("Password: ").map_err(failed)?;
         checked(&first)?;
         if first != typed("The same again: ").map_err(failed)? {
@@ -54,7 +54,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
 fn typed(prompt: &str) -> io::Result<Zeroizing<Vec<u8>>> {
     let mut output = io::stderr().lock();
     write!(output, "{prompt}").and_then(|()| output.flush())?;
-    read_hidden(MAX_PASSWORD_BYTES).map(Zeroizing::new)
+    read_without_echo(MAX_PASSWORD_BYTES).map(Zeroizing::new)
 }
 
 /// Refuses what no client could send.

@@ -5,7 +5,7 @@ use std::thread;
 
 use rocknet::server::Server;
 use rocknet_control::Command;
-use rocknet_io::terminal::{Stream, is_terminal};
+use rocknet_io::terminal::{StandardStream, is_terminal};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{Receiver, Sender};
@@ -100,7 +100,7 @@ impl MainLoop {
     }
 
     fn terminal_has_gone(&self) -> bool {
-        self.in_force.at_terminal && !is_terminal(Stream::Input)
+        self.in_force.at_terminal && !is_terminal(StandardStream::Input)
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::io::{self, Write};
 
 use rocknet_config::Report;
-use rocknet_io::terminal::{Stream, shows_colour};
+use rocknet_io::terminal::{StandardStream, shows_colour};
 
 /// Writes to standard output. A reader that has gone (`rocknet man | head`) is not an error, and a server goes on.
 pub fn print(text: impl Display) {
@@ -24,11 +24,15 @@ pub fn print_warning(message: impl Display) {
 
 /// Prints a report on standard error, as a terminal shows it.
 pub fn print_report(report: &Report) {
-    let _ = write!(io::stderr().lock(), "{}", report.display(shows_colour(Stream::Error)));
+    let _ = write!(
+        io::stderr().lock(),
+        "{}",
+        report.display(shows_colour(StandardStream::Error))
+    );
 }
 
 fn note(word: &str, style: &str, message: impl Display) {
-    let (on, off) = if shows_colour(Stream::Error) {
+    let (on, off) = if shows_colour(StandardStream::Error) {
         (style, "\x1b[0m")
     } else {
         ("", "")

@@ -5,7 +5,7 @@ use rocknet::server::Server;
 use rocknet_config::model::{self, LogTarget};
 use rocknet_config::{Config, Finding, Loaded, Report};
 use rocknet_io::rights;
-use rocknet_io::terminal::{Stream, is_terminal};
+use rocknet_io::terminal::{StandardStream, is_terminal};
 
 use super::launch::Origin;
 use super::{print_error, print_report, print_warning};
@@ -27,7 +27,7 @@ impl InForce {
             server: config.server.clone(),
             user_ignored: config.server.user.is_some() && !rights::is_root(),
             script_user_ignored: config.server.script_user.is_some() && !rights::is_root(),
-            at_terminal: is_terminal(Stream::Input),
+            at_terminal: is_terminal(StandardStream::Input),
         }
     }
 
@@ -136,7 +136,7 @@ struct Screen {
 
 impl Screen {
     fn new(config: &Config) -> Screen {
-        let watched = is_terminal(Stream::Error);
+        let watched = is_terminal(StandardStream::Error);
         Screen {
             watched,
             holds_log: watched && config.log.errors == LogTarget::Stderr,

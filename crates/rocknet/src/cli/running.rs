@@ -19,7 +19,7 @@ use rocknet_config::{Code, Config, Report};
 use rocknet_control::SiteSummary;
 use rocknet_io::machine;
 use rocknet_io::rights::{self, User};
-use rocknet_io::terminal::{Stream, is_terminal, shows_colour};
+use rocknet_io::terminal::{StandardStream, is_terminal, shows_colour};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
@@ -75,7 +75,7 @@ pub fn start(config: Config, options: LaunchOptions) -> Result<Running, NotStart
     let server = Server::start(config, Vec::new(), &mut give_up_rights).map_err(NotStarted::Start)?;
     let _ = init_errors(&server.snapshot().config.log, server.logger());
     tracing::debug!("{}", server.backend());
-    let has_console = options.console || is_terminal(Stream::Input);
+    let has_console = options.console || is_terminal(StandardStream::Input);
     Ok(Running {
         runtime,
         events,
@@ -136,7 +136,7 @@ impl Running {
             Origin::Folder | Origin::Nothing => None,
         };
         notes.extend(trust::hint(&self.server.snapshot().config, file));
-        print(banner::places(sites, &notes, shows_colour(Stream::Output)));
+        print(banner::places(sites, &notes, shows_colour(StandardStream::Output)));
         // Where the error log is not this terminal, it must not be left without them.
         let to_log = self.server.snapshot().config.log.errors != LogTarget::Stderr;
         for warning in self.warnings() {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use rocknet::server::StartError;
 use rocknet_config::Config;
 use rocknet_config::model::{Listen, Php, PhpVersion};
-use rocknet_io::holder;
+use rocknet_io::port_owner;
 use rocknet_io::socket::{self, BindErrorKind};
 
 use super::Failure;
@@ -63,14 +63,14 @@ pub fn on_next_free(plan: impl Fn(u16, Listen, Vec<String>) -> (Config, LaunchOp
     let ip = Some(THIS_MACHINE);
     let mut races = 0;
     loop {
-        let free = socket::next_free(ip, FIRST_PORT, PORTS_TRIED, socket::Options::default());
+        let free = socket::bind_next_free(ip, FIRST_PORT, PORTS_TRIED, socket::ListenOptions::default());
         let port = match free {
             Ok(listener) => listener.local_port().unwrap_or(FIRST_PORT),
             Err(error) => return Err(Failure::Failed(format!("cannot start: {error}"))),
         };
         let mut notes = Vec::new();
         if port != FIRST_PORT {
-            let holder = holder::of_port(ip, FIRST_PORT);
+            let holder = port_owner::of_port(ip, FIRST_PORT);
             let holder = holder.map_or_else(|| "another program".to_owned(), |holder| holder.to_string());
             notes.push(format!(
                 "Port {FIRST_PORT} is held by {holder}, so this is port {port}."

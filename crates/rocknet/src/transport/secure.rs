@@ -10,7 +10,7 @@ use std::task::Poll;
 use rocknet_io::link::Link;
 use rocknet_io::queue::SendQueue;
 use rocknet_io::runtime::spawn;
-use rocknet_io::tls::{Greeted, Greeting, Tls};
+use rocknet_io::tls::{ClientHelloAcceptor, FirstBytes, Tls};
 use rocknet_io::wheel::Deadline;
 use rocknet_proto::status::Status;
 use rustls::ServerConfig;
@@ -36,7 +36,7 @@ const LONGEST_METHOD: usize = 20;
 const LINGER_BOUND: usize = 1 << 20;
 /// A connection whose handshake is not over.
 pub struct Opening<L> {
-    greeting: Greeting<L>,
+    greeting: ClientHelloAcceptor<L>,
     open: OpenConnection,
     deadline: Deadline,
     client: Client,
@@ -59,7 +59,7 @@ impl<L: Link + Unpin + 'static> Opening<L> {
         // Hard, however many bytes trickle in: as the time for a head is.
         deadline.set(worker.view().ticks.header);
         Opening {
-            greeting: Greeting::new(link, worker.tls_buffers()),
+            greeting: ClientHelloAcceptor::new(link, worker.tls_buffers()),
             open,
             deadline,
             client,
@@ -83,8 +83,8 @@ impl<L: Link + Unpin + 'static> Opening<L> {
             Err(error) => {
                 // The alert has been sent. Nobody waits for a client that has sent nothing: nothing of it is unread, so that
                 // closing does not reset the connection.
-                if !self.greeting.is_silent() {
-                    let (mut link, _) = self.greeting.into_plain();
+                if !self.greeting.has_received_nothing() {
+                    let (mut link, _) = self.greeting.into_parts();
                     linger(&worker, &mut link, &self.deadline).await;
                 }
                 return Err(error);
@@ -101,7 +101,7 @@ impl<L: Link + Unpin + 'static> Opening<L> {
         let shaken = deadline.within(poll_fn(|context| tls.poll_handshake(context))).await;
         if let Err(error) = in_time(shaken).and_then(|shaken| shaken) {
             if error.kind() == io::ErrorKind::TimedOut {
-                tls.abandon();
+                tls.abort_handshake();
             }
             linger(&worker, &mut tls.into_link(), &deadline).await;
             return Err(error);
@@ -109,7 +109,7 @@ impl<L: Link + Unpin + 'static> Opening<L> {
         drop(deadline);
         match chosen.trust {
             Some(trust) => {
-                let secure = Rc::new(Handshake::new(trust, &tls.agreed(), chosen.name));
+                let secure = Rc::new(Handshake::new(trust, &tls.negotiated(), chosen.name));
                 serve(open, tls, client, local, secure);
             }
             // It has seen what it came for.
@@ -124,7 +124,7 @@ impl<L: Link + Unpin + 'static> Opening<L> {
         let (greeting, deadline) = (&mut self.greeting, &self.deadline);
         let greeted = poll_fn(|context| match greeting.poll(context) {
             // Whoever has not begun when the server stops need not.
-            Poll::Pending if worker.is_stopping() && greeting.is_silent() => {
+            Poll::Pending if worker.is_stopping() && greeting.has_received_nothing() => {
                 greeting.cancel();
                 Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()))
             }
@@ -134,15 +134,15 @@ impl<L: Link + Unpin + 'static> Opening<L> {
             }
             greeted => greeted,
         });
-        if greeted.await? == Greeted::Plain {
-            if greeting.looks_like_text(LONGEST_METHOD) {
+        if greeted.await? == FirstBytes::NotTls {
+            if greeting.looks_like_http(LONGEST_METHOD) {
                 return Ok(None);
             }
-            greeting.refuse(UNEXPECTED_MESSAGE);
+            greeting.send_fatal_alert(UNEXPECTED_MESSAGE);
             return Err(io::Error::new(io::ErrorKind::InvalidData, "no TLS record came"));
         }
         let Some(chosen) = self.choose(worker) else {
-            self.greeting.refuse(UNRECOGNIZED_NAME);
+            self.greeting.send_fatal_alert(UNRECOGNIZED_NAME);
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
                 "no certificate for the name that was asked for",
@@ -156,7 +156,7 @@ impl<L: Link + Unpin + 'static> Opening<L> {
     /// The configuration for what the client asks for.
     fn choose(&self, worker: &Worker) -> Option<Chosen> {
         let keeper = &worker.shared.keeper;
-        let hello = self.greeting.hello()?;
+        let hello = self.greeting.client_hello()?;
         let name = hello.server_name().map(str::to_ascii_lowercase);
         if hello
             .alpn()
@@ -189,7 +189,7 @@ impl<L: Link + Unpin + 'static> Opening<L> {
     /// Somebody wrote http:// where https:// is spoken: he is told so in his own words.
     async fn answer_in_the_clear(self) -> io::Result<()> {
         let worker = Rc::clone(self.open.worker());
-        let (mut link, _) = self.greeting.into_plain();
+        let (mut link, _) = self.greeting.into_parts();
         let mut answer = plain_answer(&worker);
         let sent = self
             .deadline
@@ -231,7 +231,7 @@ fn serve<L: Link + Unpin + 'static>(
     local: Option<IpAddr>,
     secure: Rc<Handshake>,
 ) {
-    let is_http2 = tls.agreed().alpn == Some(HTTP_2);
+    let is_http2 = tls.negotiated().alpn == Some(HTTP_2);
     let core = ConnectionCore::new(open, tls, client, local).with_handshake(secure);
     // Tasks of their own: this one is larger than the connection it becomes.
     if is_http2 {

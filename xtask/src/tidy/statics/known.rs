@@ -37,7 +37,7 @@ pub const MUTABLE: &[Listed] = &[
     },
     Listed {
         file: "crates/rocknet-io/src/file/linux.rs",
-        name: "NOWHERE",
+        name: "DEV_NULL",
         reason: "`/dev/null`, opened once and then constant",
     },
     Listed {
@@ -51,7 +51,7 @@ pub const MUTABLE: &[Listed] = &[
         reason: "the ring of a thread: one for each thread by its nature",
     },
     Listed {
-        file: "crates/rocknet-io/src/unnamed/portable.rs",
+        file: "crates/rocknet-io/src/sealed_file/portable.rs",
         name: "NEXT",
         reason: "a counter: names of files differ within the process",
     },

@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rocknet_io::child::{self, Setup};
-use rocknet_io::courier::{Courier, Patience};
-use rocknet_io::unnamed;
+use rocknet_io::child::{self, ChildSetup};
+use rocknet_io::fd_channel::{Blocking, FdChannel};
+use rocknet_io::sealed_file;
 use rustix::process::Signal;
 
 use super::protocol::{self, MAX_ACCOUNTS, MAX_MESSAGE, Program, RUNNING, Reply, Request, WORD};
@@ -39,7 +39,7 @@ pub struct Helper {
 }
 
 struct State {
-    courier: Courier,
+    channel: FdChannel,
     sequence: u32,
     late: Option<Late>,
     /// Programs that were started too late. They are ended.
@@ -67,24 +67,24 @@ impl Helper {
             let why = format!("scripts run as {} accounts: {MAX_ACCOUNTS} at most", accounts.all.len());
             return Err(io::Error::other(why));
         }
-        let (courier, input) = Courier::pair()?;
+        let (channel, input) = FdChannel::pair()?;
         let mut command = Command::new(program);
         command.arg0("rocknet").arg(WORD).env_clear().current_dir("/");
         command.stdin(input).stdout(Stdio::null()).stderr(Stdio::null());
-        child::prepare(&mut command, Setup::default())?;
+        child::prepare(&mut command, ChildSetup::default())?;
         let child = command.spawn()?;
         // With it goes the end that is the helper's, so that its death is seen.
         drop(command);
-        let helper = Helper::new(courier, child, accounts, PATIENCE);
-        let told = unnamed::file(&protocol::write_accounts(server, &helper.accounts.all))?;
+        let helper = Helper::new(channel, child, accounts, PATIENCE);
+        let told = sealed_file::create(&protocol::write_accounts(server, &helper.accounts.all))?;
         helper.ask(Request::Accounts, &[told.as_fd()])?;
         Ok(helper)
     }
 
-    fn new(courier: Courier, child: Child, accounts: Accounts, patience: Duration) -> Helper {
+    fn new(channel: FdChannel, child: Child, accounts: Accounts, patience: Duration) -> Helper {
         Helper {
             state: Mutex::new(Some(State {
-                courier,
+                channel,
                 sequence: 0,
                 late: None,
                 strays: Vec::new(),
@@ -115,7 +115,7 @@ impl Helper {
             arguments: launch.arguments,
             environment: launch.environment,
         };
-        let content = unnamed::file(&program.write())?;
+        let content = sealed_file::create(&program.write())?;
         let mut all = vec![
             content.as_fd(),
             launch.input.as_fd(),
@@ -213,8 +213,8 @@ impl State {
         // Until it has replied to what it was asked last, nobody waits for it again.
         self.hear_late(Duration::ZERO)?;
         self.sequence = self.sequence.wrapping_add(1);
-        self.courier
-            .send_all(&request.write(self.sequence), with, Patience::Now)
+        self.channel
+            .send_with_fds(&request.write(self.sequence), with, Blocking::No)
             .map_err(Failure::Silent)?;
         let reply = self.hear(patience);
         if matches!(&reply, Err(Failure::Silent(error)) if error.kind() == io::ErrorKind::TimedOut) {
@@ -248,11 +248,11 @@ impl State {
     }
 
     fn hear(&self, patience: Duration) -> Result<(u32, Reply), Failure> {
-        if !self.courier.is_readable_within(patience) {
+        if !self.channel.wait_readable(patience) {
             return Err(Failure::Silent(io::ErrorKind::TimedOut.into()));
         }
         let mut buffer = [0; MAX_MESSAGE + 1];
-        let received = self.courier.recv_all(&mut buffer).map_err(Failure::Silent)?;
+        let received = self.channel.recv_with_fds(&mut buffer).map_err(Failure::Silent)?;
         let Some((size, _)) = received else {
             return Err(Failure::Silent(io::ErrorKind::BrokenPipe.into()));
         };
@@ -346,8 +346,8 @@ mod tests {
     const LONG: Duration = Duration::from_secs(20);
 
     /// A helper whose side is the test's.
-    fn helper(patience: Duration) -> (Helper, Courier) {
-        let (ours, theirs) = Courier::pair().unwrap();
+    fn helper(patience: Duration) -> (Helper, FdChannel) {
+        let (ours, theirs) = FdChannel::pair().unwrap();
         let child = Command::new("true").spawn().unwrap();
         (Helper::new(ours, child, Accounts::default(), patience), theirs.into())
     }
@@ -370,16 +370,16 @@ mod tests {
         }
     }
 
-    fn hear(theirs: &Courier) -> (u32, Request) {
+    fn hear(theirs: &FdChannel) -> (u32, Request) {
         let mut buffer = [0; MAX_MESSAGE + 1];
-        assert!(theirs.is_readable_within(LONG), "no request");
-        let (size, _) = theirs.recv_all(&mut buffer).unwrap().unwrap();
+        assert!(theirs.wait_readable(LONG), "no request");
+        let (size, _) = theirs.recv_with_fds(&mut buffer).unwrap().unwrap();
         Request::read(&buffer[..size]).unwrap()
     }
 
-    fn reply(theirs: &Courier, sequence: u32, reply: Reply) {
+    fn reply(theirs: &FdChannel, sequence: u32, reply: Reply) {
         theirs
-            .send(&protocol::write_reply(sequence, reply), None, Patience::Now)
+            .send(&protocol::write_reply(sequence, reply), None, Blocking::No)
             .unwrap();
     }
 
@@ -398,7 +398,7 @@ mod tests {
             assert!(before.elapsed() < LONG, "{:?}", before.elapsed());
             let (sequence, request) = hear(&theirs);
             assert_eq!(request, start());
-            assert!(!theirs.is_readable_within(Duration::ZERO), "it was asked again");
+            assert!(!theirs.wait_readable(Duration::ZERO), "it was asked again");
             reply(&theirs, sequence, late);
             let answers = thread::spawn(move || {
                 let mut asked = Vec::new();
@@ -418,7 +418,7 @@ mod tests {
             };
             let all = [Request::TryWait(1), kill, Request::Forget(7)];
             assert_eq!(asked, all[..asked.len()]);
-            assert!(!theirs.is_readable_within(Duration::ZERO));
+            assert!(!theirs.wait_readable(Duration::ZERO));
         }
     }
 
@@ -436,7 +436,7 @@ mod tests {
     fn a_full_socket_is_not_waited_for() {
         let (helper, theirs) = helper(SHORT);
         let mut turn = helper.turn().unwrap();
-        while turn.state().courier.send_all(&[1], &[], Patience::Now).is_ok() {}
+        while turn.state().channel.send_with_fds(&[1], &[], Blocking::No).is_ok() {}
         drop(turn);
         let failed = helper.ask(Request::TryWait(1), &[]).expect_err("it is full");
         assert_eq!(failed.kind(), io::ErrorKind::TimedOut);

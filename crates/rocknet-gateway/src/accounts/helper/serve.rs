@@ -8,7 +8,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use rocknet_io::courier::{Courier, Patience};
+use rocknet_io::fd_channel::{Blocking, FdChannel};
 use rocknet_io::rights::{self, User};
 use rustix::process::Signal;
 
@@ -42,7 +42,7 @@ struct Server {
 }
 
 pub fn run() -> ExitCode {
-    let Ok(courier) = Courier::from_input() else {
+    let Ok(channel) = FdChannel::from_stdin() else {
         return ExitCode::FAILURE;
     };
     if rights::keep_starting_programs().is_err() {
@@ -50,14 +50,14 @@ pub fn run() -> ExitCode {
     }
     let mut server = Server::default();
     let mut buffer = [0; MAX_MESSAGE + 1];
-    while let Ok(Some((size, descriptors))) = courier.recv_all(&mut buffer) {
+    while let Ok(Some((size, descriptors))) = channel.recv_with_fds(&mut buffer) {
         // What cannot be read comes from nobody who keeps to the protocol.
         let Some((sequence, request)) = Request::read(&buffer[..size]) else {
             break;
         };
         let reply = server.handle(request, descriptors);
-        if courier
-            .send(&protocol::write_reply(sequence, reply), None, Patience::Wait)
+        if channel
+            .send(&protocol::write_reply(sequence, reply), None, Blocking::Yes)
             .is_err()
         {
             break;
@@ -189,7 +189,7 @@ fn errno(error: &io::Error) -> i32 {
 
 #[cfg(test)]
 mod tests {
-    use rocknet_io::unnamed;
+    use rocknet_io::sealed_file;
 
     use super::*;
 
@@ -207,12 +207,12 @@ mod tests {
     }
 
     fn given(content: &[u8]) -> Vec<OwnedFd> {
-        vec![unnamed::file(content).unwrap().into(), null(), null(), null()]
+        vec![sealed_file::create(content).unwrap().into(), null(), null(), null()]
     }
 
     fn told(user: &User) -> Vec<OwnedFd> {
         let accounts = protocol::write_accounts(4321, std::slice::from_ref(user));
-        vec![unnamed::file(&accounts).unwrap().into()]
+        vec![sealed_file::create(&accounts).unwrap().into()]
     }
 
     /// What a server that was taken over could try.

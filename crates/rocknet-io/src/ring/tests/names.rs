@@ -7,8 +7,8 @@ use std::task::{Context, Waker};
 use rustix::fs::ResolveFlags;
 
 use super::on_ring;
-use crate::isolated_test::in_own_process;
 use crate::confined_fs::Root;
+use crate::isolated_test::in_own_process;
 use crate::ring::names_ahead;
 
 #[test]

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::thread;
 
 use super::{on_ring, once, pattern};
-use crate::read_ahead::read_ahead;
 use crate::file;
+use crate::read_ahead::read_ahead;
 use crate::runtime::hear;
 
 /// A file on a disk, none of it in memory, as far as the kernel obeys.

@@ -105,7 +105,7 @@ impl Encoders {
 
     fn reserve(&self, coding: Coding) -> Option<Reserved> {
         let bytes = size_of_encoder(coding);
-        self.budget.take(bytes).then(|| Reserved {
+        self.budget.try_reserve(bytes).then(|| Reserved {
             budget: self.budget.clone(),
             bytes,
         })
@@ -114,7 +114,7 @@ impl Encoders {
 
 impl Drop for Reserved {
     fn drop(&mut self) {
-        self.budget.give_back(self.bytes);
+        self.budget.release(self.bytes);
     }
 }
 

@@ -8,8 +8,8 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use rocknet_config::model::Priority;
-use rocknet_io::read_ahead::{ReadAhead, read_ahead};
 use rocknet_io::file;
+use rocknet_io::read_ahead::{ReadAhead, read_ahead};
 
 use super::piece::{Delivery, Piece};
 use crate::blocking::{Job, JobError, Pool};
@@ -162,10 +162,10 @@ impl FileSource {
 
     fn find_framed(&self, most: u64) -> io::Result<Option<Piece>> {
         let part = self.next_part(self.piece().min(most));
-        if part.length >= FROM_FILE && file::holds_resident(&part.file.file, part.offset + part.length - 1)? {
+        if part.length >= FROM_FILE && file::check_resident(&part.file.file, part.offset + part.length - 1)? {
             return Ok(Some(Piece::File(part)));
         }
-        match file::take_resident(&part.file.file, part.offset, part.length as usize)? {
+        match file::read_resident_vec(&part.file.file, part.offset, part.length as usize)? {
             Some(read) if read.is_empty() => Err(io::ErrorKind::UnexpectedEof.into()),
             read => Ok(read.map(|read| Piece::Owned(read.into()))),
         }
@@ -182,7 +182,7 @@ impl FileSource {
         match self.delivery {
             Delivery::Direct => {
                 let part = self.next_part(self.piece());
-                let bring_in = move || file::bring_in(&part.file.file, part.offset, part.length);
+                let bring_in = move || file::load_into_page_cache(&part.file.file, part.offset, part.length);
                 Preparing::BringIn(pool.spawn(Priority::Normal, bring_in))
             }
             Delivery::Framed => {

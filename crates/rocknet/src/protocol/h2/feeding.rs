@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use rocknet_io::link::Link;
 use rocknet_io::queue::SendQueue;
-use rocknet_io::tls::RECORD;
+use rocknet_io::tls::MAX_RECORD_PLAINTEXT;
 use rocknet_proto::h2::FRAME_HEADER_SIZE;
 
 use super::answer::State;
@@ -14,7 +14,7 @@ use crate::worker::Worker;
 
 /// Under TLS a frame fills a record together with its header: else each record holds the end of a frame and the beginning
 /// of another, which lie apart and are copied together, or read from their file by two calls.
-const FRAME_IN_RECORD: u64 = (RECORD - FRAME_HEADER_SIZE) as u64;
+const FRAME_IN_RECORD: u64 = (MAX_RECORD_PLAINTEXT - FRAME_HEADER_SIZE) as u64;
 
 impl<L: Link> Connection<L> {
     /// Frames what may be sent; true if an answer has nothing ready any more and more to come.

@@ -4,14 +4,14 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
 use rocknet_controller::Level;
-use rocknet_io::courier::{Courier, Patience};
+use rocknet_io::fd_channel::{Blocking, FdChannel};
 
 /// Largest message, which is far more than a name or a line has.
 const MAX_MESSAGE: usize = 16 * 1024;
 /// Bytes of a text in one; what is longer is cut.
 const MAX_TEXT: usize = 8 * 1024;
 
-/// What the server says. Each brings a descriptor.
+/// What the server says. Each fd a descriptor.
 #[derive(Debug)]
 pub enum Order {
     /// The library, and what its file is called.
@@ -47,21 +47,21 @@ const READY: u8 = 4;
 const REFUSED: u8 = 5;
 const LOG: u8 = 6;
 
-pub fn load(control: &Courier, library: BorrowedFd<'_>, name: &str) -> io::Result<()> {
-    send(control, &[LOAD], name.as_bytes(), Some(library), Patience::Now)
+pub fn load(control: &FdChannel, library: BorrowedFd<'_>, name: &str) -> io::Result<()> {
+    send(control, &[LOAD], name.as_bytes(), Some(library), Blocking::No)
 }
 
-pub fn serve(control: &Courier, connection: BorrowedFd<'_>) -> io::Result<()> {
-    send(control, &[SERVE], b"", Some(connection), Patience::Now)
+pub fn serve(control: &FdChannel, connection: BorrowedFd<'_>) -> io::Result<()> {
+    send(control, &[SERVE], b"", Some(connection), Blocking::No)
 }
 
 /// The next order; `None`: there will be none.
-pub fn order(control: &Courier) -> io::Result<Option<Order>> {
+pub fn order(control: &FdChannel) -> io::Result<Option<Order>> {
     let mut buffer = vec![0; MAX_MESSAGE];
-    let Some(message) = control.recv(&mut buffer, Patience::Wait)? else {
+    let Some(message) = control.recv(&mut buffer, Blocking::Yes)? else {
         return Ok(None);
     };
-    match (&buffer[..message.size], message.brings) {
+    match (&buffer[..message.size], message.fd) {
         ([LOAD, name @ ..], Some(library)) => {
             Ok(Some(Order::Load(library, String::from_utf8_lossy(name).into_owned())))
         }
@@ -71,7 +71,7 @@ pub fn order(control: &Courier) -> io::Result<Option<Order>> {
 }
 
 impl Report {
-    pub fn send(&self, control: &Courier) -> io::Result<()> {
+    pub fn send(&self, control: &FdChannel) -> io::Result<()> {
         let (head, text): (&[u8], &[u8]) = match self {
             Report::Controller(Entry { name, takes, gives }) => {
                 (&[CONTROLLER, u8::from(*takes), u8::from(*gives)], name.as_bytes())
@@ -80,13 +80,13 @@ impl Report {
             Report::Refused(why) => (&[REFUSED], why.as_bytes()),
             Report::Log(level, line) => (&[LOG, number(*level)], line),
         };
-        send(control, head, text, None, Patience::Wait)
+        send(control, head, text, None, Blocking::Yes)
     }
 
     /// What has been said, if anything has; `None`: nothing more will be.
-    pub fn recv(control: &Courier) -> io::Result<Option<Report>> {
+    pub fn recv(control: &FdChannel) -> io::Result<Option<Report>> {
         let mut buffer = vec![0; MAX_MESSAGE];
-        let Some(message) = control.recv(&mut buffer, Patience::Now)? else {
+        let Some(message) = control.recv(&mut buffer, Blocking::No)? else {
             return Ok(None);
         };
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -105,14 +105,14 @@ impl Report {
 }
 
 fn send(
-    control: &Courier,
+    control: &FdChannel,
     head: &[u8],
     text: &[u8],
     with: Option<BorrowedFd<'_>>,
-    patience: Patience,
+    blocking: Blocking,
 ) -> io::Result<()> {
     let message = [head, &text[..text.len().min(MAX_TEXT)]].concat();
-    control.send(&message, with, patience)
+    control.send(&message, with, blocking)
 }
 
 fn number(level: Level) -> u8 {
@@ -139,14 +139,14 @@ mod tests {
 
     use super::*;
 
-    fn pair() -> (Courier, OwnedFd) {
-        Courier::pair().expect("a pair of sockets")
+    fn pair() -> (FdChannel, OwnedFd) {
+        FdChannel::pair().expect("a pair of sockets")
     }
 
     #[test]
     fn reports_come_as_they_were_sent_and_texts_are_cut() {
         let (ours, theirs) = pair();
-        let theirs = Courier::from(theirs);
+        let theirs = FdChannel::from(theirs);
         let entry = Entry {
             name: "hello".into(),
             takes: true,
@@ -167,7 +167,7 @@ mod tests {
             Some(Report::Refused("x".repeat(MAX_TEXT)))
         );
         for nonsense in [&b"\x63"[..], &[CONTROLLER, 1], &[READY, 1], &[LOG]] {
-            theirs.send(nonsense, None, Patience::Wait).expect("room");
+            theirs.send(nonsense, None, Blocking::Yes).expect("room");
             assert!(Report::recv(&ours).is_err(), "{nonsense:?}");
         }
         drop(theirs);
@@ -177,14 +177,14 @@ mod tests {
     #[test]
     fn orders_bring_what_they_are_about() {
         let (ours, theirs) = pair();
-        let theirs = Courier::from(theirs);
+        let theirs = FdChannel::from(theirs);
         load(&ours, ours.as_fd(), "l.so").expect("room");
         serve(&ours, ours.as_fd()).expect("room");
         assert!(matches!(order(&theirs), Ok(Some(Order::Load(_, name))) if name == "l.so"));
         assert!(matches!(order(&theirs), Ok(Some(Order::Serve(_)))));
-        ours.send(&[SERVE], None, Patience::Now).expect("room");
+        ours.send(&[SERVE], None, Blocking::No).expect("room");
         assert!(order(&theirs).is_err(), "a connection is missing");
-        ours.end();
+        ours.shut_down();
         assert!(matches!(order(&theirs), Ok(None)));
     }
 }

@@ -11,7 +11,7 @@ use std::thread;
 use rocknet_controller::host::frame::{self, Ask, Broken, Inbox, Tell, Told};
 use rocknet_controller::host::{self, Answer, Failed, Library, State, Went};
 use rocknet_controller::{Level, Refused};
-use rocknet_io::courier::Courier;
+use rocknet_io::fd_channel::FdChannel;
 
 use super::control::{self, Entry, Order, Report};
 use crate::handler::controller::draft::Draft;
@@ -27,11 +27,11 @@ const MAX_THREADS: usize = 256;
 const NAME: &str = "rocknet-library";
 
 /// Where lines go that belong to no request.
-static CONTROL: OnceLock<Courier> = OnceLock::new();
+static CONTROL: OnceLock<FdChannel> = OnceLock::new();
 
 /// Loads the library that the server names, and answers until it says no more.
 pub fn run() -> ExitCode {
-    let Ok(control) = Courier::from_input() else {
+    let Ok(control) = FdChannel::from_stdin() else {
         eprintln!("error: this is started by a server for itself, and does nothing else");
         return ExitCode::from(2);
     };
@@ -87,7 +87,7 @@ fn all(library: &Arc<Library>) -> Vec<host::Controller> {
     names.filter_map(|name| host::Controller::find(library, name)).collect()
 }
 
-fn tell(control: &Courier, controllers: &[host::Controller]) -> io::Result<()> {
+fn tell(control: &FdChannel, controllers: &[host::Controller]) -> io::Result<()> {
     for controller in controllers {
         let entry = Entry {
             name: controller.name().to_owned(),

@@ -6,8 +6,8 @@ use std::time::Duration;
 use rocknet_config::model::Priority;
 use rocknet_io::wheel::Deadline;
 
+use crate::blocking::oneshot_slot::OneshotSlot;
 use crate::blocking::queue::{Queue, Ticket};
-use crate::blocking::turn::Turn;
 use crate::clock::uptime_ms;
 
 /// Calls at once: each takes a thread of the process, and may wait there for a database as long as it likes.
@@ -21,7 +21,7 @@ pub struct Places(Mutex<Line>);
 #[derive(Default)]
 struct Line {
     taken: usize,
-    queue: Queue<Arc<Turn<Place>>>,
+    queue: Queue<Arc<OneshotSlot<Place>>>,
 }
 
 /// One of them, until this is dropped; whoever is next then has it.
@@ -36,7 +36,7 @@ impl Places {
                 line.taken += 1;
                 return Some(Place(Arc::clone(self)));
             }
-            let turn = Arc::new(Turn::default());
+            let turn = Arc::new(OneshotSlot::default());
             Leaving {
                 places: self,
                 ticket: line.queue.push(priority, Arc::clone(&turn), now()).ok()?,
@@ -57,7 +57,7 @@ impl Drop for Place {
         let mut line = self.0.line();
         let waker = match line.queue.pop(now()) {
             // Whoever leaves finds himself in the queue, or has a place: the lock is held until both are so.
-            Some((_, turn)) => turn.give(Place(Arc::clone(&self.0))),
+            Some((_, turn)) => turn.set(Place(Arc::clone(&self.0))),
             None => {
                 line.taken -= 1;
                 None
@@ -73,7 +73,7 @@ impl Drop for Place {
 /// Takes one who leaves out of the queue; if he has a place that he does not know of, it is given on.
 struct Leaving<'p> {
     places: &'p Places,
-    turn: Arc<Turn<Place>>,
+    turn: Arc<OneshotSlot<Place>>,
     ticket: Ticket,
 }
 

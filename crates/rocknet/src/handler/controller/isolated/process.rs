@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rocknet_controller::host::frame::Ask;
-use rocknet_io::child::{bind, signal_group};
-use rocknet_io::courier::{self, Courier};
+use rocknet_io::child::{bind_to_thread, signal_group};
+use rocknet_io::fd_channel::{self, FdChannel};
 use rustix::process::Signal;
 
 use super::control::{self, Report};
@@ -38,7 +38,7 @@ const DOUBT: Duration = Duration::from_millis(200);
 
 /// What requests know of it.
 pub struct Process {
-    control: Courier,
+    control: FdChannel,
     idle: Mutex<Vec<UnixStream>>,
     /// Calls that nobody waits for any more, but which have not returned.
     abandoned: Mutex<Vec<Abandoned>>,
@@ -69,7 +69,7 @@ impl Process {
                 return Ok(kept);
             }
         }
-        let (ours, theirs) = courier::stream()?;
+        let (ours, theirs) = fd_channel::stream_pair()?;
         ours.set_nonblocking(true)?;
         control::serve(&self.control, theirs.as_fd())?;
         Ok(ours)
@@ -120,7 +120,7 @@ impl Process {
     /// Takes no more requests; the process ends behind those that it has.
     pub fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
-        self.control.end();
+        self.control.shut_down();
         lock(&self.idle).clear();
     }
 }
@@ -140,7 +140,7 @@ impl Running {
     pub fn start(library: impl AsFd, name: &Path) -> io::Result<Running> {
         let program =
             program().ok_or_else(|| io::Error::new(ErrorKind::NotFound, "this program cannot run libraries"))?;
-        let (control, input) = Courier::pair()?;
+        let (control, input) = FdChannel::pair()?;
         let (output, writer) = io::pipe()?;
         let mut command = Command::new(program);
         // The last word is for whoever looks at a list of processes.
@@ -149,7 +149,7 @@ impl Running {
             .stdin(input)
             .stdout(writer.try_clone()?)
             .stderr(OwnedFd::from(writer));
-        bind(&mut command, None, Signal::KILL);
+        bind_to_thread(&mut command, None, Signal::KILL);
         let child = command.spawn()?;
         // With it go the ends that are the child's.
         drop(command);
@@ -171,7 +171,7 @@ impl Running {
         Ok(running)
     }
 
-    pub fn control(&self) -> &Courier {
+    pub fn control(&self) -> &FdChannel {
         &self.process.control
     }
 

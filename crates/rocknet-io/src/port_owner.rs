@@ -3,25 +3,25 @@
 use std::net::IpAddr;
 use std::path::Path;
 
-mod program;
+mod owner;
 #[cfg(target_os = "linux")]
-#[path = "holder/linux.rs"]
+#[path = "port_owner/linux.rs"]
 mod system;
 #[cfg(not(target_os = "linux"))]
-#[path = "holder/portable.rs"]
+#[path = "port_owner/portable.rs"]
 mod system;
 
-pub use program::Holder;
+pub use owner::PortOwner;
 
 /// Who listens on a TCP port in the way of `ip`, or of any address where none is given.
 ///
 /// Best effort: other users' programs are seen by root only. Takes milliseconds, so it is for start-up and reload.
-pub fn of_port(ip: Option<IpAddr>, port: u16) -> Option<Holder> {
+pub fn of_port(ip: Option<IpAddr>, port: u16) -> Option<PortOwner> {
     system::of_port(ip, port)
 }
 
 /// Who listens on a socket file, by the path it was bound to.
-pub fn of_socket_file(path: &Path) -> Option<Holder> {
+pub fn of_socket_file(path: &Path) -> Option<PortOwner> {
     system::of_socket_file(path)
 }
 
@@ -50,11 +50,11 @@ mod tests {
                 continue;
             };
             let port = listener.local_addr().unwrap().port();
-            let holder = of_port(asked.map(|ip| ip.parse().unwrap()), port);
+            let owner = of_port(asked.map(|ip| ip.parse().unwrap()), port);
             assert_eq!(
-                holder.as_ref().is_some_and(Holder::is_us),
+                owner.as_ref().is_some_and(PortOwner::is_this_process),
                 found,
-                "{asked:?} for {bound}: {holder:?}"
+                "{asked:?} for {bound}: {owner:?}"
             );
             drop(listener);
         }
@@ -66,13 +66,13 @@ mod tests {
         let path = directory.path().join("name with space.sock");
         assert_eq!(of_socket_file(&path), None);
         let _listener = UnixListener::bind(&path).unwrap();
-        assert!(of_socket_file(&path).is_some_and(|holder| holder.is_us() && !holder.name.is_empty()));
+        assert!(of_socket_file(&path).is_some_and(|owner| owner.is_this_process() && !owner.name.is_empty()));
     }
 
     #[test]
     fn says_name_and_pid() {
         assert_eq!(
-            Holder {
+            PortOwner {
                 pid: 812,
                 name: "nginx".into()
             }

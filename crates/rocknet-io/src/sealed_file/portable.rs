@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-pub(super) fn file() -> io::Result<File> {
+pub(super) fn create() -> io::Result<File> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let name = std::env::temp_dir().join(format!(".rocknet-{}-{number}", std::process::id()));

@@ -8,14 +8,14 @@ use std::task::{Context, Poll, Waker, ready};
 use rustls::server::{Accepted, AcceptedAlert, Acceptor, ClientHello};
 use rustls::{Error, ServerConfig};
 
-use super::{Buffers, Tls, session};
+use super::{Tls, TlsBuffers, session};
 use crate::link::{Link, Received};
 use crate::queue::SendQueue;
 
 /// The content type of a handshake record: the first byte of all who speak TLS.
 const HANDSHAKE: u8 = 22;
 /// Where the first message of a record says its kind, and where a ClientHello says its version (RFC 5246 §7.4).
-const MESSAGE: usize = 5;
+const MESSAGE_TYPE: usize = 5;
 const CLIENT_HELLO: u8 = 1;
 const CLIENT_VERSION: std::ops::Range<usize> = 9..11;
 const TLS_1_2: [u8; 2] = [3, 3];
@@ -33,13 +33,13 @@ const WARNING: u8 = 1;
 const FATAL: u8 = 2;
 /// Maximum size of a ClientHello with its record headers: as much as rustls's `Acceptor` buffers. Browsers send about 2 KiB,
 /// but a ticket that holds a long client chain, or post-quantum key shares, make more of it.
-pub(super) const HELLO_BOUND: usize = 0xffff;
+pub(super) const MAX_CLIENT_HELLO: usize = 0xffff;
 /// Bytes received at once.
-const RECEIVE: usize = 16 * 1024;
+const RECEIVE_BUFFER: usize = 16 * 1024;
 
-pub struct Greeting<L> {
+pub struct ClientHelloAcceptor<L> {
     link: L,
-    buffers: Rc<Buffers>,
+    buffers: Rc<TlsBuffers>,
     acceptor: Acceptor,
     accepted: Option<Accepted>,
     /// All that has come.
@@ -48,16 +48,16 @@ pub struct Greeting<L> {
 
 /// What it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Greeted {
+pub enum FirstBytes {
     /// A whole ClientHello.
-    Tls,
+    ClientHello,
     /// Something else.
-    Plain,
+    NotTls,
 }
 
-impl<L: Link> Greeting<L> {
-    pub fn new(link: L, buffers: &Rc<Buffers>) -> Greeting<L> {
-        Greeting {
+impl<L: Link> ClientHelloAcceptor<L> {
+    pub fn new(link: L, buffers: &Rc<TlsBuffers>) -> ClientHelloAcceptor<L> {
+        ClientHelloAcceptor {
             link,
             buffers: Rc::clone(buffers),
             acceptor: Acceptor::default(),
@@ -67,26 +67,26 @@ impl<L: Link> Greeting<L> {
     }
 
     /// Whether the peer has said anything.
-    pub fn is_silent(&self) -> bool {
+    pub fn has_received_nothing(&self) -> bool {
         self.bytes.is_empty()
     }
 
     /// Whether what came begins as a request in the clear does: a method in capitals, and a space.
-    pub fn looks_like_text(&self, longest: usize) -> bool {
-        let start = &self.bytes[..self.bytes.len().min(longest)];
+    pub fn looks_like_http(&self, max_method: usize) -> bool {
+        let start = &self.bytes[..self.bytes.len().min(max_method)];
         let method = start.iter().take_while(|byte| byte.is_ascii_uppercase()).count();
         method > 0 && start.get(method).is_none_or(|byte| *byte == b' ')
     }
 
     /// Receives until it is known what the peer wants. An error ends the connection; the alert for it has been sent.
-    pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Greeted>> {
+    pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<io::Result<FirstBytes>> {
         if self.accepted.is_some() {
-            return Poll::Ready(Ok(Greeted::Tls));
+            return Poll::Ready(Ok(FirstBytes::ClientHello));
         }
         loop {
             let buffers = Rc::clone(&self.buffers);
             let incoming = &mut buffers.incoming.borrow_mut()[..];
-            let received = ready!(self.link.poll_recv(context, &mut incoming[..RECEIVE]))?;
+            let received = ready!(self.link.poll_recv(context, &mut incoming[..RECEIVE_BUFFER]))?;
             let got: &[u8] = match &received {
                 Received::Lent(bytes) => bytes,
                 Received::Held(bytes) => bytes,
@@ -101,16 +101,16 @@ impl<L: Link> Greeting<L> {
             }
             self.bytes.extend_from_slice(got);
             if first != HANDSHAKE {
-                return Poll::Ready(Ok(Greeted::Plain));
+                return Poll::Ready(Ok(FirstBytes::NotTls));
             }
             let mut rest = got;
             while !rest.is_empty() {
                 // Takes at most 4 KiB at once, and nothing more when its buffer is full.
                 if self.acceptor.read_tls(&mut rest).is_err() {
-                    self.refuse(DECODE_ERROR);
+                    self.send_fatal_alert(DECODE_ERROR);
                     return Poll::Ready(Err(io::Error::new(
                         io::ErrorKind::InvalidData,
-                        format!("the ClientHello is larger than {HELLO_BOUND} bytes"),
+                        format!("the ClientHello is larger than {MAX_CLIENT_HELLO} bytes"),
                     )));
                 }
                 match self.acceptor.accept() {
@@ -118,11 +118,11 @@ impl<L: Link> Greeting<L> {
                     Ok(Some(accepted)) => {
                         // What follows it is handed on with all other bytes.
                         self.accepted = Some(accepted);
-                        return Poll::Ready(Ok(Greeted::Tls));
+                        return Poll::Ready(Ok(FirstBytes::ClientHello));
                     }
                     Err((error, alert)) => {
-                        self.refuse_broken(&error, alert);
-                        return Poll::Ready(Err(session::broken(error)));
+                        self.send_alert_for(&error, alert);
+                        return Poll::Ready(Err(session::to_io_error(error)));
                     }
                 }
             }
@@ -130,13 +130,13 @@ impl<L: Link> Greeting<L> {
     }
 
     /// Sends the alert for a ClientHello that rustls did not accept. For some faults it makes none.
-    fn refuse_broken(&mut self, error: &Error, mut alert: AcceptedAlert) {
+    fn send_alert_for(&mut self, error: &Error, mut alert: AcceptedAlert) {
         let mut records = SendQueue::default();
         let made = alert.write_all(records.buffer());
-        if self.is_outdated() {
-            self.refuse(PROTOCOL_VERSION);
+        if self.is_before_tls_1_2() {
+            self.send_fatal_alert(PROTOCOL_VERSION);
         } else if made.is_err() || records.is_empty() {
-            self.refuse(match error {
+            self.send_fatal_alert(match error {
                 Error::PeerMisbehaved(_) => UNEXPECTED_MESSAGE,
                 _ => DECODE_ERROR,
             });
@@ -147,18 +147,18 @@ impl<L: Link> Greeting<L> {
 
     /// Whether the newest version of a client is TLS 1.1 or older: what else is amiss with its hello comes of that, and it
     /// is to hear which of the two it was (RFC 5246 §E.1).
-    fn is_outdated(&self) -> bool {
+    fn is_before_tls_1_2(&self) -> bool {
         let version = self.bytes.get(CLIENT_VERSION);
-        self.bytes.get(MESSAGE) == Some(&CLIENT_HELLO) && version.is_some_and(|version| version < &TLS_1_2[..])
+        self.bytes.get(MESSAGE_TYPE) == Some(&CLIENT_HELLO) && version.is_some_and(|version| version < &TLS_1_2[..])
     }
 
     /// What the client asks for.
-    pub fn hello(&self) -> Option<ClientHello<'_>> {
+    pub fn client_hello(&self) -> Option<ClientHello<'_>> {
         self.accepted.as_ref().map(Accepted::client_hello)
     }
 
     /// Refuses with a fatal alert in the clear, before any key is agreed on.
-    pub fn refuse(&mut self, alert: u8) {
+    pub fn send_fatal_alert(&mut self, alert: u8) {
         self.send_alerts(&[[FATAL, alert]]);
     }
 
@@ -184,7 +184,7 @@ impl<L: Link> Greeting<L> {
     }
 
     /// The inner link and what it has said.
-    pub fn into_plain(self) -> (L, Vec<u8>) {
+    pub fn into_parts(self) -> (L, Vec<u8>) {
         (self.link, self.bytes)
     }
 

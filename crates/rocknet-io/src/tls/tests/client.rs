@@ -10,43 +10,43 @@ use rustls::pki_types::ServerName;
 use rustls::version::{TLS12, TLS13};
 use rustls::{HandshakeKind, ServerConnection};
 
-use super::{NAME, Parties, context, parties, pattern};
+use super::{NAME, TlsConfigs, configs, context, pattern};
 use crate::link::Link;
 use crate::queue::SendQueue;
 use crate::sim::{self, Peer, Sim};
-use crate::tls::{Buffers, Opened, Tls};
+use crate::tls::{ClientSide, Tls, TlsBuffers};
 use crate::wheel::Wheel;
 
-type Client = Tls<Sim, Opened>;
+type Client = Tls<Sim, ClientSide>;
 
 /// A server, and how what it says is cut.
 struct Server {
     tls: ServerConnection,
     peer: Peer,
     split: usize,
-    heard: Vec<u8>,
+    received: Vec<u8>,
 }
 
 impl Server {
-    fn new(parties: &Parties, split: usize) -> (Server, Client) {
+    fn new(configs: &TlsConfigs, split: usize) -> (Server, Client) {
         let (link, peer) = sim::pipe();
         let wheel = Wheel::new(Duration::from_millis(250), 1);
-        let buffers: Rc<Buffers> = Buffers::new(&wheel);
+        let buffers: Rc<TlsBuffers> = TlsBuffers::new(&wheel);
         let name = ServerName::try_from(NAME).unwrap();
-        let opened = Tls::connect(link, Arc::clone(&parties.client), name, &buffers).unwrap();
+        let opened = Tls::connect(link, Arc::clone(&configs.client), name, &buffers).unwrap();
         let server = Server {
-            tls: ServerConnection::new(Arc::clone(&parties.server)).unwrap(),
+            tls: ServerConnection::new(Arc::clone(&configs.server)).unwrap(),
             peer,
             split,
-            heard: Vec::new(),
+            received: Vec::new(),
         };
         (server, opened)
     }
 
     /// Takes to each side what the other has said.
-    fn carry(&mut self) -> Result<(), rustls::Error> {
-        let heard = self.peer.take_heard();
-        let mut rest = &heard[..];
+    fn transfer(&mut self) -> Result<(), rustls::Error> {
+        let bytes = self.peer.take_heard();
+        let mut rest = &bytes[..];
         let mut result = Ok(());
         while !rest.is_empty() && result.is_ok() {
             self.tls.read_tls(&mut rest).unwrap();
@@ -56,30 +56,30 @@ impl Server {
                 if got == 0 {
                     break;
                 }
-                self.heard.extend_from_slice(&room[..got]);
+                self.received.extend_from_slice(&room[..got]);
             }
         }
-        let mut said = Vec::new();
+        let mut sent = Vec::new();
         while self.tls.wants_write() {
-            self.tls.write_tls(&mut said).unwrap();
+            self.tls.write_tls(&mut sent).unwrap();
         }
-        for part in said.chunks(self.split) {
+        for part in sent.chunks(self.split) {
             self.peer.say(part);
         }
         result
     }
 
-    fn shake(&mut self, opened: &mut Client) -> io::Result<()> {
+    fn handshake(&mut self, opened: &mut Client) -> io::Result<()> {
         loop {
             match opened.poll_handshake(&mut context()) {
                 Poll::Ready(done) => return done,
                 // What it does wrong shows at the other side.
-                Poll::Pending => drop(self.carry()),
+                Poll::Pending => drop(self.transfer()),
             }
         }
     }
 
-    fn hear(&mut self, opened: &mut Client, count: usize, room: usize) -> Vec<u8> {
+    fn receive(&mut self, opened: &mut Client, count: usize, room: usize) -> Vec<u8> {
         let (mut all, mut buffer) = (Vec::new(), vec![0; room]);
         while all.len() < count {
             match opened.poll_recv(&mut context(), &mut buffer) {
@@ -88,7 +88,7 @@ impl Server {
                     assert!(!received.is_empty(), "ended after {} of {count}", all.len());
                     all.extend_from_slice(&received);
                 }
-                Poll::Pending => self.carry().unwrap(),
+                Poll::Pending => self.transfer().unwrap(),
             }
         }
         all
@@ -98,12 +98,12 @@ impl Server {
 #[test]
 fn any_split_gives_the_same_conversation() {
     for version in [&TLS13, &TLS12] {
-        let parties = parties(version);
+        let configs = configs(version);
         for (split, room) in [(1, 7), (5, 64 * 1024), (1000, 100), (usize::MAX, 64 * 1024)] {
-            let (mut server, mut opened) = Server::new(&parties, split);
-            server.shake(&mut opened).unwrap();
-            assert_eq!(opened.agreed().alpn, Some(&b"x/1"[..]));
-            assert!(opened.agreed().peer.is_some_and(|chain| chain.len() == 1));
+            let (mut server, mut opened) = Server::new(&configs, split);
+            server.handshake(&mut opened).unwrap();
+            assert_eq!(opened.negotiated().alpn, Some(&b"x/1"[..]));
+            assert!(opened.negotiated().peer.is_some_and(|chain| chain.len() == 1));
             for length in [1, 300, 40_000] {
                 let content = pattern(length);
                 let mut queue = SendQueue::default();
@@ -113,18 +113,18 @@ fn any_split_gives_the_same_conversation() {
                     .map(Result::unwrap)
                     .is_pending()
                 {
-                    server.carry().unwrap();
+                    server.transfer().unwrap();
                 }
-                server.carry().unwrap();
-                assert!(std::mem::take(&mut server.heard) == content, "{length} out, {split}");
+                server.transfer().unwrap();
+                assert!(std::mem::take(&mut server.received) == content, "{length} out, {split}");
                 server.tls.writer().write_all(&content).unwrap();
                 assert!(
-                    server.hear(&mut opened, length, room) == content,
+                    server.receive(&mut opened, length, room) == content,
                     "{length} in, {split}"
                 );
             }
             assert!(opened.poll_recv(&mut context(), &mut [0; 10]).is_pending());
-            assert_eq!((opened.held.capacity(), opened.unread.capacity()), (0, 0));
+            assert_eq!((opened.partial.capacity(), opened.unread.capacity()), (0, 0));
         }
     }
 }
@@ -132,18 +132,18 @@ fn any_split_gives_the_same_conversation() {
 #[test]
 fn a_second_session_goes_on_with_the_first() {
     for version in [&TLS13, &TLS12] {
-        let parties = parties(version);
+        let configs = configs(version);
         let kinds: Vec<_> = (0..2)
             .map(|_| {
-                let (mut server, mut opened) = Server::new(&parties, usize::MAX);
-                server.shake(&mut opened).unwrap();
+                let (mut server, mut opened) = Server::new(&configs, usize::MAX);
+                server.handshake(&mut opened).unwrap();
                 server.tls.writer().write_all(b"x").unwrap();
-                server.hear(&mut opened, 1, 10);
+                server.receive(&mut opened, 1, 10);
                 assert_eq!(
-                    opened.agreed().resumed,
+                    opened.negotiated().resumed,
                     server.tls.handshake_kind() == Some(HandshakeKind::Resumed)
                 );
-                opened.agreed().resumed
+                opened.negotiated().resumed
             })
             .collect();
         assert_eq!(kinds, [false, true], "{version:?}");
@@ -153,16 +153,16 @@ fn a_second_session_goes_on_with_the_first() {
 #[test]
 fn an_end_is_one_only_if_it_was_told() {
     for (is_told, expected) in [(true, Ok(0)), (false, Err(io::ErrorKind::UnexpectedEof))] {
-        let (mut server, mut opened) = Server::new(&parties(&TLS13), usize::MAX);
-        server.shake(&mut opened).unwrap();
-        server.carry().unwrap();
+        let (mut server, mut opened) = Server::new(&configs(&TLS13), usize::MAX);
+        server.handshake(&mut opened).unwrap();
+        server.transfer().unwrap();
         server.tls.writer().write_all(b"answer").unwrap();
         if is_told {
             server.tls.send_close_notify();
         }
-        server.carry().unwrap();
+        server.transfer().unwrap();
         server.peer.end();
-        assert_eq!(server.hear(&mut opened, 6, 100), b"answer");
+        assert_eq!(server.receive(&mut opened, 6, 100), b"answer");
         let mut room = [0; 10];
         let Poll::Ready(end) = opened.poll_recv(&mut context(), &mut room) else {
             panic!("no end");
@@ -173,28 +173,28 @@ fn an_end_is_one_only_if_it_was_told() {
 
 #[test]
 fn who_is_not_believed_is_told_so_and_hears_nothing() {
-    let (mine, mut theirs) = (parties(&TLS13), parties(&TLS13));
+    let (mine, mut theirs) = (configs(&TLS13), configs(&TLS13));
     theirs.client = Arc::clone(&mine.client);
     let (mut server, mut opened) = Server::new(&theirs, usize::MAX);
-    let error = server.shake(&mut opened).expect_err("an unknown certificate");
+    let error = server.handshake(&mut opened).expect_err("an unknown certificate");
     assert_eq!(error.kind(), io::ErrorKind::InvalidData);
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     assert!(matches!(inner, Some(rustls::Error::InvalidCertificate(_))), "{inner:?}");
-    assert!(server.carry().is_err(), "an alert");
-    assert!(server.heard.is_empty());
+    assert!(server.transfer().is_err(), "an alert");
+    assert!(server.received.is_empty());
 }
 
 #[test]
 fn what_does_not_speak_tls_is_an_error() {
-    for said in [
+    for sent in [
         &b"HTTP/1.1 400 Bad Request\r\n\r\n"[..],
         b"\x15\x03\x03\x00\x02\x02\x28",
         b"",
     ] {
-        let (server, mut opened) = Server::new(&parties(&TLS13), usize::MAX);
-        server.peer.say(said);
+        let (server, mut opened) = Server::new(&configs(&TLS13), usize::MAX);
+        server.peer.say(sent);
         server.peer.end();
         let polled = opened.poll_handshake(&mut context());
-        assert!(matches!(polled, Poll::Ready(Err(_))), "{said:?}");
+        assert!(matches!(polled, Poll::Ready(Err(_))), "{sent:?}");
     }
 }

@@ -7,20 +7,20 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::Holder;
+use super::PortOwner;
 
-pub(super) fn of_port(ip: Option<IpAddr>, port: u16) -> Option<Holder> {
+pub(super) fn of_port(ip: Option<IpAddr>, port: u16) -> Option<PortOwner> {
     let inodes: Vec<u64> = ["/proc/net/tcp", "/proc/net/tcp6"]
         .iter()
         .flat_map(|table| lines(table))
         .filter_map(|line| Listening::parse(std::str::from_utf8(&line).ok()?))
-        .filter(|socket| socket.port == port && in_the_way(socket.ip, ip))
+        .filter(|socket| socket.port == port && conflicts(socket.ip, ip))
         .map(|socket| socket.inode)
         .collect();
     process_with(&inodes)
 }
 
-pub(super) fn of_socket_file(path: &Path) -> Option<Holder> {
+pub(super) fn of_socket_file(path: &Path) -> Option<PortOwner> {
     let inodes: Vec<u64> = lines("/proc/net/unix")
         .filter_map(|line| unix_inode(&line, path.as_os_str().as_bytes()))
         .collect();
@@ -76,7 +76,7 @@ fn address(hex: &str) -> Option<IpAddr> {
 
 /// Whether a socket on `held` keeps another from `wanted`. That `[::]` may be bound for IPv6 alone is not told in the
 /// table; it is taken to hold the port for both.
-fn in_the_way(held: IpAddr, wanted: Option<IpAddr>) -> bool {
+fn conflicts(held: IpAddr, wanted: Option<IpAddr>) -> bool {
     match wanted {
         None => true,
         Some(wanted) if wanted.is_unspecified() => wanted.is_ipv6() || held.is_ipv4() || held.is_unspecified(),
@@ -102,7 +102,7 @@ fn lines(table: &str) -> impl Iterator<Item = Vec<u8>> + use<> {
 }
 
 /// The process with the lowest number that has one of the sockets open: of a server that forks, its first process.
-fn process_with(inodes: &[u64]) -> Option<Holder> {
+fn process_with(inodes: &[u64]) -> Option<PortOwner> {
     if inodes.is_empty() {
         return None;
     }
@@ -132,7 +132,7 @@ fn process_with(inodes: &[u64]) -> Option<Holder> {
         .chars()
         .filter(|c| !c.is_control())
         .collect();
-    Some(Holder { pid, name })
+    Some(PortOwner { pid, name })
 }
 
 /// `TCP_LISTEN` as the table prints it.

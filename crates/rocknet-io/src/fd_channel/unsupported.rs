@@ -6,54 +6,54 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-pub struct Courier(Infallible);
+pub struct FdChannel(Infallible);
 
 pub struct Message {
     pub size: usize,
-    pub brings: Option<OwnedFd>,
+    pub fd: Option<OwnedFd>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Patience {
-    Wait,
-    Now,
+pub enum Blocking {
+    Yes,
+    No,
 }
 
-impl Courier {
-    pub fn pair() -> io::Result<(Courier, OwnedFd)> {
+impl FdChannel {
+    pub fn pair() -> io::Result<(FdChannel, OwnedFd)> {
         Err(none())
     }
 
-    pub fn from_input() -> io::Result<Courier> {
+    pub fn from_stdin() -> io::Result<FdChannel> {
         Err(none())
     }
 
-    pub fn send(&self, _: &[u8], _: Option<BorrowedFd<'_>>, _: Patience) -> io::Result<()> {
+    pub fn send(&self, _: &[u8], _: Option<BorrowedFd<'_>>, _: Blocking) -> io::Result<()> {
         match self.0 {}
     }
 
-    pub fn recv(&self, _: &mut [u8], _: Patience) -> io::Result<Option<Message>> {
+    pub fn recv(&self, _: &mut [u8], _: Blocking) -> io::Result<Option<Message>> {
         match self.0 {}
     }
 
-    pub fn send_all(&self, _: &[u8], _: &[BorrowedFd<'_>], _: Patience) -> io::Result<()> {
+    pub fn send_with_fds(&self, _: &[u8], _: &[BorrowedFd<'_>], _: Blocking) -> io::Result<()> {
         match self.0 {}
     }
 
-    pub fn recv_all(&self, _: &mut [u8]) -> io::Result<Option<(usize, Vec<OwnedFd>)>> {
+    pub fn recv_with_fds(&self, _: &mut [u8]) -> io::Result<Option<(usize, Vec<OwnedFd>)>> {
         match self.0 {}
     }
 
-    pub fn is_readable_within(&self, _: Duration) -> bool {
+    pub fn wait_readable(&self, _: Duration) -> bool {
         match self.0 {}
     }
 
-    pub fn end(&self) {
+    pub fn shut_down(&self) {
         match self.0 {}
     }
 }
 
-impl AsFd for Courier {
+impl AsFd for FdChannel {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self.0 {}
     }
@@ -66,6 +66,6 @@ fn none() -> io::Error {
     )
 }
 
-pub fn stream() -> io::Result<(UnixStream, UnixStream)> {
+pub fn stream_pair() -> io::Result<(UnixStream, UnixStream)> {
     UnixStream::pair()
 }

@@ -8,7 +8,7 @@ use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;
 
 /// `None`: the file system, or the kernel, has none.
-pub(super) fn unnamed(folder: &Path) -> Option<io::Result<File>> {
+pub(super) fn create_unnamed(folder: &Path) -> Option<io::Result<File>> {
     // O_EXCL: nothing can give the file a name later.
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::EXCL | OFlags::CLOEXEC;
     match openat(CWD, folder, flags, Mode::RUSR | Mode::WUSR) {

@@ -4,14 +4,14 @@ use std::net::{IpAddr, SocketAddr};
 
 /// Who is at the other end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Peer {
+pub enum PeerAddress {
     /// An IPv4 client is one also where it came in through an IPv6 socket.
     Ip(SocketAddr),
     /// Somebody on this machine, through a socket file.
     Unix,
 }
 
-impl Peer {
+impl PeerAddress {
     pub fn ip(self) -> Option<IpAddr> {
         match self {
             Self::Ip(address) => Some(address.ip()),

@@ -3,28 +3,28 @@
 /// How a log is at the moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Health {
-    Well,
+    Healthy,
     /// Its reader does not keep up: no news until lines are lost.
     Slow,
     Failing,
 }
 
-pub(super) struct Episode {
+pub(super) struct Outage {
     since_ms: u64,
     reason: String,
     lost: u64,
-    told_lost: u64,
-    told: bool,
+    reported_lost: u64,
+    was_reported: bool,
 }
 
-impl Episode {
-    pub(super) fn new(reason: &str, now_ms: u64) -> Episode {
-        Episode {
+impl Outage {
+    pub(super) fn new(reason: &str, now_ms: u64) -> Outage {
+        Outage {
             since_ms: now_ms,
             reason: reason.to_owned(),
             lost: 0,
-            told_lost: 0,
-            told: false,
+            reported_lost: 0,
+            was_reported: false,
         }
     }
 
@@ -35,30 +35,30 @@ impl Episode {
 
     /// Whether it is over without anyone having to know.
     pub(super) fn is_void(&self, health: Health) -> bool {
-        health == Health::Well && self.lost == 0 && !self.told
+        health == Health::Healthy && self.lost == 0 && !self.was_reported
     }
 
     pub(super) fn has_news(&self, health: Health) -> bool {
         let is_first_told = match health {
-            Health::Well => self.told,
+            Health::Healthy => self.was_reported,
             Health::Slow => false,
-            Health::Failing => !self.told,
+            Health::Failing => !self.was_reported,
         };
-        is_first_told || self.lost > self.told_lost
+        is_first_told || self.lost > self.reported_lost
     }
 
     /// The news in words, and whether they are bad. `time` renders a moment.
-    pub(super) fn tell(&mut self, health: Health, time: impl Fn(u64) -> String) -> (bool, String) {
+    pub(super) fn take_report(&mut self, health: Health, time: impl Fn(u64) -> String) -> (bool, String) {
         let (lost, since) = (lines(self.lost), time(self.since_ms));
-        let news = if self.lost > self.told_lost {
+        let news = if self.lost > self.reported_lost {
             (true, format!("{lost} lost since {since}: {}", self.reason))
-        } else if health == Health::Well {
+        } else if health == Health::Healthy {
             (false, format!("written again, {lost} lost since {since}"))
         } else {
             (true, format!("lines wait since {since}: {}", self.reason))
         };
-        self.told = true;
-        self.told_lost = self.lost;
+        self.was_reported = true;
+        self.reported_lost = self.lost;
         news
     }
 }

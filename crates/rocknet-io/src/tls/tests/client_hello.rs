@@ -8,9 +8,9 @@ use rustls::pki_types::ServerName;
 use rustls::version::{TLS12, TLS13};
 use rustls::{AlertDescription, ClientConfig, ClientConnection, Error};
 
-use super::{NAME, Parties, Talk, context, parties, parties_with, shake};
+use super::{NAME, TestClient, TlsConfigs, configs, configs_with, context, handshake};
 use crate::sim::Sim;
-use crate::tls::{Greeting, Tls};
+use crate::tls::{ClientHelloAcceptor, Tls};
 
 /// Largest payload of a record.
 const RECORD: usize = 16 * 1024;
@@ -38,11 +38,11 @@ fn client_of(config: &ClientConfig, size: usize) -> ClientConnection {
 }
 
 fn first_flight(client: &mut ClientConnection) -> Vec<u8> {
-    let mut said = Vec::new();
+    let mut sent = Vec::new();
     while client.wants_write() {
-        client.write_tls(&mut said).unwrap();
+        client.write_tls(&mut sent).unwrap();
     }
-    said
+    sent
 }
 
 /// The same handshake bytes in records of at most so many; beyond what a record can hold, a header that says too little.
@@ -72,18 +72,18 @@ fn message(kind: u8, length: usize) -> Vec<u8> {
 
 #[test]
 fn a_hello_of_any_size_is_taken_however_it_is_cut() {
-    let parties = parties(&TLS13);
+    let configs = configs(&TLS13);
     for size in [3_800, 4_095, 4_096, 4_097, 8_192, 16_389, 20_000, 40_000, 60_000] {
         for payload in [RECORD, 1_000, 100] {
             for split in [1, 1_400, usize::MAX] {
-                let (mut talk, greeting) = Talk::new(&parties, split);
-                talk.client = client_of(&parties.client, size);
-                let hello = recut(&first_flight(&mut talk.client), payload);
+                let (mut client, acceptor) = TestClient::new(&configs, split);
+                client.tls = client_of(&configs.client, size);
+                let hello = recut(&first_flight(&mut client.tls), payload);
                 for part in hello.chunks(split) {
-                    talk.peer.say(part);
+                    client.peer.say(part);
                 }
-                shake(&mut talk, greeting, &parties.server);
-                assert!(!talk.client.is_handshaking(), "{size} in {payload} by {split}");
+                handshake(&mut client, acceptor, &configs.server);
+                assert!(!client.tls.is_handshaking(), "{size} in {payload} by {split}");
             }
         }
     }
@@ -96,14 +96,14 @@ fn a_second_hello_may_be_as_large() {
             // The server speaks a group for which the client brings no share, as long as it does not know it.
             let mut provider = aws_lc_rs::default_provider();
             provider.kx_groups = vec![aws_lc_rs::kx_group::SECP384R1];
-            let parties = parties_with(&TLS13, provider);
-            let (mut talk, greeting) = Talk::new(&parties, split);
-            talk.client = client_of(&parties.client, size);
-            let hello = first_flight(&mut talk.client);
-            talk.peer.say(&hello);
-            shake(&mut talk, greeting, &parties.server);
+            let configs = configs_with(&TLS13, provider);
+            let (mut client, acceptor) = TestClient::new(&configs, split);
+            client.tls = client_of(&configs.client, size);
+            let hello = first_flight(&mut client.tls);
+            client.peer.say(&hello);
+            handshake(&mut client, acceptor, &configs.server);
             assert_eq!(
-                talk.client.handshake_kind(),
+                client.tls.handshake_kind(),
                 Some(rustls::HandshakeKind::FullWithHelloRetryRequest),
                 "{size} by {split}"
             );
@@ -112,27 +112,27 @@ fn a_second_hello_may_be_as_large() {
 }
 
 /// What a greeting sends in reply to these bytes, and then the client's end.
-fn greeted(bytes: &[u8]) -> Vec<u8> {
-    let (talk, mut greeting) = Talk::new(&parties(&TLS13), usize::MAX);
-    talk.peer.say(bytes);
-    talk.peer.end();
+fn bytes_sent_for(bytes: &[u8]) -> Vec<u8> {
+    let (client, mut acceptor) = TestClient::new(&configs(&TLS13), usize::MAX);
+    client.peer.say(bytes);
+    client.peer.end();
     loop {
-        match greeting.poll(&mut context()) {
+        match acceptor.poll(&mut context()) {
             Poll::Ready(Err(_)) => break,
             Poll::Ready(Ok(greeted)) => panic!("{greeted:?}"),
             Poll::Pending => {}
         }
     }
-    assert!(talk.peer.is_shut_down());
-    talk.peer.take_heard()
+    assert!(client.peer.is_shut_down());
+    client.peer.take_heard()
 }
 
 #[test]
 fn a_greeting_that_fails_ends_with_an_alert() {
     let fatal = |alert: u8| vec![21, 3, 3, 0, 2, 2, alert];
     let hello = {
-        let (mut talk, _) = Talk::new(&parties(&TLS13), usize::MAX);
-        first_flight(&mut talk.client)
+        let (mut client, _) = TestClient::new(&configs(&TLS13), usize::MAX);
+        first_flight(&mut client.tls)
     };
     let beside = [&hello[..50], &[23, 3, 3, 0, 1, b'x']].concat();
     let interleaved = [&in_records(&message(1, 100)[..50], RECORD)[..], &[23, 3, 3, 0, 1, b'x']].concat();
@@ -163,19 +163,19 @@ fn a_greeting_that_fails_ends_with_an_alert() {
         ("half a hello", hello[..100].to_vec(), CANCELED.to_vec()),
     ];
     for (what, bytes, expected) in rows {
-        assert_eq!(&greeted(bytes), expected, "{what}");
+        assert_eq!(&bytes_sent_for(bytes), expected, "{what}");
     }
 }
 
 /// A handshake that waits for the client's next flight, which it has not sent.
-fn half_shaken(parties: &Parties) -> (Talk, Tls<Sim>) {
-    let (mut talk, mut greeting): (Talk, Greeting<Sim>) = Talk::new(parties, usize::MAX);
-    let hello = first_flight(&mut talk.client);
-    talk.peer.say(&hello);
-    assert!(greeting.poll(&mut context()).is_ready());
-    let mut tls = greeting.accept(Arc::clone(&parties.server)).unwrap();
+fn half_done_handshake(configs: &TlsConfigs) -> (TestClient, Tls<Sim>) {
+    let (mut client, mut acceptor): (TestClient, ClientHelloAcceptor<Sim>) = TestClient::new(configs, usize::MAX);
+    let hello = first_flight(&mut client.tls);
+    client.peer.say(&hello);
+    assert!(acceptor.poll(&mut context()).is_ready());
+    let mut tls = acceptor.accept(Arc::clone(&configs.server)).unwrap();
     assert!(tls.poll_handshake(&mut context()).is_pending());
-    (talk, tls)
+    (client, tls)
 }
 
 #[test]
@@ -183,27 +183,27 @@ fn a_handshake_that_is_given_up_ends_with_an_alert_that_the_client_can_read() {
     for version in [&TLS13, &TLS12] {
         // Whole records, and one of which a part has come.
         for rest in [&[][..], &[22, 3, 3, 0, 90, 16]] {
-            let (mut talk, mut tls) = half_shaken(&parties(version));
+            let (mut client, mut tls) = half_done_handshake(&configs(version));
             if !rest.is_empty() {
-                talk.peer.say(rest);
+                client.peer.say(rest);
             }
             assert!(tls.poll_handshake(&mut context()).is_pending());
-            tls.abandon();
-            let error = talk.carry().expect_err("an alert");
+            tls.abort_handshake();
+            let error = client.transfer().expect_err("an alert");
             assert_eq!(
                 error,
                 Error::AlertReceived(AlertDescription::DecodeError),
                 "{version:?}"
             );
             // Once is enough.
-            tls.abandon();
-            assert!(talk.peer.heard().is_empty());
+            tls.abort_handshake();
+            assert!(client.peer.heard().is_empty());
         }
         // The client has ended its side.
-        let (mut talk, mut tls) = half_shaken(&parties(version));
-        talk.peer.end();
+        let (mut client, mut tls) = half_done_handshake(&configs(version));
+        client.peer.end();
         assert!(matches!(tls.poll_handshake(&mut context()), Poll::Ready(Err(_))));
-        assert!(talk.carry().is_err(), "{version:?}");
+        assert!(client.transfer().is_err(), "{version:?}");
     }
 }
 
@@ -215,23 +215,23 @@ fn what_rustls_has_no_alert_for_gets_one() {
         ("a length above the bound", in_records(&[16, 1, 0, 0], RECORD)),
         ("many small records", in_records(&message(16, 60_000), 1)),
     ] {
-        let (talk, mut tls) = half_shaken(&parties(&TLS12));
-        talk.peer.take_heard();
-        talk.peer.say(&bytes);
+        let (client, mut tls) = half_done_handshake(&configs(&TLS12));
+        client.peer.take_heard();
+        client.peer.say(&bytes);
         assert!(
             matches!(tls.poll_handshake(&mut context()), Poll::Ready(Err(_))),
             "{what}"
         );
-        assert_eq!(talk.peer.take_heard(), [21, 3, 3, 0, 2, 2, DECODE_ERROR], "{what}");
+        assert_eq!(client.peer.take_heard(), [21, 3, 3, 0, 2, 2, DECODE_ERROR], "{what}");
     }
 }
 
 #[test]
 fn an_alert_is_not_answered() {
-    let (talk, mut tls) = half_shaken(&parties(&TLS12));
-    talk.peer.take_heard();
+    let (client, mut tls) = half_done_handshake(&configs(&TLS12));
+    client.peer.take_heard();
     // bad_certificate, fatal.
-    talk.peer.say(&[21, 3, 3, 0, 2, 2, 42]);
+    client.peer.say(&[21, 3, 3, 0, 2, 2, 42]);
     assert!(matches!(tls.poll_handshake(&mut context()), Poll::Ready(Err(_))));
-    assert!(talk.peer.take_heard().is_empty());
+    assert!(client.peer.take_heard().is_empty());
 }

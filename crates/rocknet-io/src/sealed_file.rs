@@ -6,15 +6,15 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::PathBuf;
 
 #[cfg(target_os = "linux")]
-#[path = "unnamed/linux.rs"]
+#[path = "sealed_file/linux.rs"]
 mod system;
 #[cfg(not(target_os = "linux"))]
-#[path = "unnamed/portable.rs"]
+#[path = "sealed_file/portable.rs"]
 mod system;
 
 /// Creates a file that holds `content` and is read from its beginning. Nobody can change it, where the system can seal files.
-pub fn file(content: &[u8]) -> io::Result<File> {
-    let mut file = system::file()?;
+pub fn create(content: &[u8]) -> io::Result<File> {
+    let mut file = system::create()?;
     file.write_all(content)?;
     file.rewind()?;
     system::seal(&file)?;
@@ -35,7 +35,7 @@ mod tests {
 
     #[test]
     fn a_file_is_read_by_its_descriptor_and_by_its_path() {
-        let mut file = file(b"content").unwrap();
+        let mut file = create(b"content").unwrap();
         let mut text = String::new();
         File::open(path(file.as_fd()))
             .unwrap()
@@ -50,7 +50,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn nobody_who_gets_a_file_can_change_it() {
-        let mut file = file(b"content").unwrap();
+        let mut file = create(b"content").unwrap();
         assert!(file.write_all(b"other").is_err());
         assert!(file.set_len(0).is_err());
         assert!(file.set_len(100).is_err());

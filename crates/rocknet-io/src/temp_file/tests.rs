@@ -9,7 +9,7 @@ type Make = fn(&Path) -> io::Result<File>;
 
 #[test]
 fn no_name_is_left() {
-    for make in [unnamed as Make, unlinked] {
+    for make in [create_unnamed as Make, create_and_unlink] {
         let folder = tempfile::tempdir().expect("a folder");
         let file = make(folder.path()).expect("a file");
         let meta = file.metadata().expect("its metadata");
@@ -27,7 +27,7 @@ fn a_folder_that_cannot_be_used_is_an_error() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("file");
     fs::write(&file, "").expect("a file");
-    for make in [unnamed as Make, unlinked] {
+    for make in [create_unnamed as Make, create_and_unlink] {
         for (path, expected) in [
             (folder.path().join("missing"), ErrorKind::NotFound),
             (file.clone(), ErrorKind::NotADirectory),
@@ -48,6 +48,10 @@ fn errors_are_told_apart() {
         (Errno::ACCESS, false, false),
     ] {
         let error = errno.into();
-        assert_eq!((is_full(&error), is_shortage(&error)), (full, shortage), "{errno}");
+        assert_eq!(
+            (is_full(&error), is_resource_exhausted(&error)),
+            (full, shortage),
+            "{errno}"
+        );
     }
 }

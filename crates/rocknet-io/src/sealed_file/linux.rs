@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 
-pub(super) fn file() -> io::Result<File> {
+pub(super) fn create() -> io::Result<File> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     Ok(memfd_create("rocknet", flags)?.into())
 }

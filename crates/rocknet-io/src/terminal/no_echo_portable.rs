@@ -3,7 +3,7 @@
 use std::io;
 
 /// Refuses, because the line would be shown.
-pub fn read_hidden(_max_bytes: usize) -> io::Result<Vec<u8>> {
+pub fn read_without_echo(_max_bytes: usize) -> io::Result<Vec<u8>> {
     Err(io::Error::new(
         io::ErrorKind::Unsupported,
         "it would be shown here; send it through a pipe",

@@ -9,10 +9,10 @@ use std::path::Path;
 use rustix::io::Errno;
 
 #[cfg(target_os = "linux")]
-#[path = "temporary/linux.rs"]
+#[path = "temp_file/linux.rs"]
 mod system;
 #[cfg(not(target_os = "linux"))]
-#[path = "temporary/portable.rs"]
+#[path = "temp_file/portable.rs"]
 mod system;
 
 #[cfg(test)]
@@ -21,19 +21,19 @@ mod tests;
 /// Names tried before giving up. Each is 64 random bits, so that a second one is needed only if somebody guesses.
 const TRIES: usize = 8;
 
-/// Creates an unnamed file in `folder`, for reading and writing. Blocks on the disk.
+/// Creates an create_unnamed file in `folder`, for reading and writing. Blocks on the disk.
 ///
 /// Where the file system has no such files, the file is created under a random name, exclusively and for its owner alone, and
-/// unlinked at once.
-pub fn unnamed(folder: &Path) -> io::Result<File> {
-    match system::unnamed(folder) {
+/// create_and_unlink at once.
+pub fn create_unnamed(folder: &Path) -> io::Result<File> {
+    match system::create_unnamed(folder) {
         Some(result) => result,
-        None => unlinked(folder),
+        None => create_and_unlink(folder),
     }
 }
 
 /// Creates a file under a name that does not exist, and removes the name.
-fn unlinked(folder: &Path) -> io::Result<File> {
+fn create_and_unlink(folder: &Path) -> io::Result<File> {
     let mut last = ErrorKind::AlreadyExists.into();
     for number in 0..TRIES {
         let name = format!(".rocknet-{:016x}", RandomState::new().hash_one(number));
@@ -63,7 +63,7 @@ pub fn is_full(error: &io::Error) -> bool {
 }
 
 /// Returns whether a file could not be opened because descriptors or memory ran out.
-pub fn is_shortage(error: &io::Error) -> bool {
+pub fn is_resource_exhausted(error: &io::Error) -> bool {
     let errno = Errno::from_io_error(error);
     matches!(errno, Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS))
 }

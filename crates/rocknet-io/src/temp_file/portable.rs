@@ -4,6 +4,6 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-pub(super) fn unnamed(_folder: &Path) -> Option<io::Result<File>> {
+pub(super) fn create_unnamed(_folder: &Path) -> Option<io::Result<File>> {
     None
 }

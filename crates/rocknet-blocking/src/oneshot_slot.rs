@@ -6,38 +6,38 @@ use std::task::{Poll, Waker};
 
 use rocknet_io::wheel::Deadline;
 
-pub struct Turn<T> {
-    given: Mutex<Option<T>>,
+pub struct OneshotSlot<T> {
+    value: Mutex<Option<T>>,
     waker: Mutex<Option<Waker>>,
 }
 
-impl<T> Default for Turn<T> {
-    fn default() -> Turn<T> {
-        Turn {
-            given: Mutex::default(),
+impl<T> Default for OneshotSlot<T> {
+    fn default() -> OneshotSlot<T> {
+        OneshotSlot {
+            value: Mutex::default(),
             waker: Mutex::default(),
         }
     }
 }
 
-impl<T> Turn<T> {
+impl<T> OneshotSlot<T> {
     /// Gives it; whom to wake, when no lock is held any more that he might want.
-    pub fn give(&self, thing: T) -> Option<Waker> {
-        *lock(&self.given) = Some(thing);
+    pub fn set(&self, value: T) -> Option<Waker> {
+        *lock(&self.value) = Some(value);
         lock(&self.waker).take()
     }
 
     /// What was given and not seen yet.
     pub fn take(&self) -> Option<T> {
-        lock(&self.given).take()
+        lock(&self.value).take()
     }
 
     /// `None`: the deadline came first.
     pub async fn wait(&self, deadline: &Deadline) -> Option<T> {
         poll_fn(|context| {
             *lock(&self.waker) = Some(context.waker().clone());
-            if let Some(thing) = self.take() {
-                return Poll::Ready(Some(thing));
+            if let Some(value) = self.take() {
+                return Poll::Ready(Some(value));
             }
             match deadline.poll_past(context.waker()) {
                 true => Poll::Ready(None),
